@@ -1,0 +1,1 @@
+//! Block backends with owned, aligned buffers.

@@ -1,0 +1,3 @@
+//! The `ropewalk` command.
+
+fn main() {}

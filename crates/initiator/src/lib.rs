@@ -1,0 +1,3 @@
+//! An asynchronous iSCSI initiator with many connections.
+
+#![forbid(unsafe_code)]

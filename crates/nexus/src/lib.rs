@@ -1,0 +1,3 @@
+//! What spans iSCSI sessions: path rules, write fences, a logical unit's shared state.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! Placement of commands on connections, pure functions of measurements.
+
+#![forbid(unsafe_code)]

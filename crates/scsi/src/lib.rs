@@ -1,0 +1,3 @@
+//! A SCSI disk: CDBs in, block operations and status out.
+
+#![forbid(unsafe_code)]

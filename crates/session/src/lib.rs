@@ -1,0 +1,3 @@
+//! The iSCSI protocol as pure state machines, both roles.
+
+#![forbid(unsafe_code)]

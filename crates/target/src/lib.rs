@@ -1,0 +1,3 @@
+//! An iSCSI target.
+
+#![forbid(unsafe_code)]

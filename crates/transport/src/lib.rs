@@ -1,0 +1,1 @@
+//! Sockets and the connection driver that both ends of a session use.
