@@ -1,3 +1,19 @@
-//! The iSCSI protocol as pure state machines, both roles.
+//! The iSCSI protocol as pure state machines, both roles (RFC 7143).
+//!
+//! Bytes, completions, entropy and timeouts go in; PDUs to send, events and wake-up times come out. There
+//! are no sockets, clocks, threads, files or randomness inside: a driver with real sockets and a simulator
+//! with invented ones use the same verbs, listed in [`seam`].
+//!
+//! A connection exists before its session: it starts as a [`login::target::Login`] or
+//! [`login::initiator::Login`], and when that is established it becomes a lane (a [`pdu::LaneId`]) of a
+//! [`target::Session`] or [`initiator::Session`].
 
 #![forbid(unsafe_code)]
+
+pub mod login;
+pub mod negotiation;
+pub mod parameters;
+pub mod seam;
+
+pub mod initiator;
+pub mod target;

@@ -1,0 +1,180 @@
+//! What two sides agreed on, and what each side is willing to agree on.
+
+use core::time::Duration;
+use pdu::{Cid, CmdSn, Isid, StatSn, Tsih};
+
+/// Whether a session carries SCSI or only finds targets (RFC 7143 §13.21).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionType {
+    /// SCSI commands.
+    Normal,
+    /// SendTargets only.
+    Discovery,
+}
+
+/// What makes a session that session: a new login with the same identity reinstates it (RFC 7143 §6.3.5).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// iSCSI name of the initiator.
+    pub initiator_name: String,
+    /// Initiator's part of the session identifier.
+    pub isid: Isid,
+    /// iSCSI name of the target; empty in a discovery session.
+    pub target_name: String,
+    /// Portal group through which the session was made.
+    pub portal_group_tag: u16,
+}
+
+/// Keys that hold for a whole session (RFC 7143 §13, "LO" and "SW").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionParameters {
+    /// Normal or discovery.
+    pub session_type: SessionType,
+    /// MaxConnections, 1 to 65535 in the standard; this implementation stops at [`MAX_CONNECTIONS`].
+    pub max_connections: u16,
+    /// Whether a write's data beyond the immediate needs an R2T from the start.
+    pub initial_r2t: bool,
+    /// Whether a write's first data may travel in the command PDU.
+    pub immediate_data: bool,
+    /// Unsolicited bytes of one command, immediate data included.
+    pub first_burst_bytes: u32,
+    /// Bytes that one R2T may ask for, and one Data-In sequence may carry.
+    pub max_burst_bytes: u32,
+    /// R2Ts of one task that may be outstanding.
+    pub max_outstanding_r2t: u16,
+    /// Seconds to wait before reconnecting.
+    pub default_time2wait_s: u16,
+    /// Seconds for which a lost session's or connection's tasks are kept.
+    pub default_time2retain_s: u16,
+    /// Data PDUs of a sequence travel in order.
+    pub data_pdu_in_order: bool,
+    /// Sequences of a command travel in order.
+    pub data_sequence_in_order: bool,
+    /// 0, 1 or 2.
+    pub error_recovery_level: u8,
+}
+
+/// Keys that hold for one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionParameters {
+    /// CRC32C over headers.
+    pub header_digest: bool,
+    /// CRC32C over data segments.
+    pub data_digest: bool,
+    /// The longest data segment that the peer takes.
+    pub send_segment_bytes_max: u32,
+    /// The longest data segment that this side takes.
+    pub receive_segment_bytes_max: u32,
+}
+
+/// A connection whose login is done: what it brings to its session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Established {
+    /// The session it belongs to.
+    pub identity: Identity,
+    /// The target's part of the session identifier, never zero.
+    pub tsih: Tsih,
+    /// Connection id.
+    pub cid: Cid,
+    /// Session-wide keys. For a connection that joins a session these are the session's.
+    pub session: SessionParameters,
+    /// This connection's keys.
+    pub connection: ConnectionParameters,
+    /// The CmdSN of the session's first command, when this is its leading connection.
+    pub cmd_sn: CmdSn,
+    /// The next StatSN on this connection.
+    pub stat_sn: StatSn,
+}
+
+/// What one side offers and accepts in a negotiation. The defaults fill a long fat network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// See [`SessionParameters`]; the same names.
+    pub max_connections: u16,
+    /// A target that wants R2Ts first, or an initiator that does not insist on sending unsolicited data.
+    pub initial_r2t: bool,
+    /// Immediate data is welcome.
+    pub immediate_data: bool,
+    /// Largest FirstBurstLength offered or accepted.
+    pub first_burst_bytes: u32,
+    /// Largest MaxBurstLength offered or accepted.
+    pub max_burst_bytes: u32,
+    /// Largest MaxOutstandingR2T offered or accepted.
+    pub max_outstanding_r2t: u16,
+    /// DefaultTime2Wait offered.
+    pub default_time2wait_s: u16,
+    /// DefaultTime2Retain offered.
+    pub default_time2retain_s: u16,
+    /// Highest level offered.
+    pub error_recovery_level: u8,
+    /// MaxRecvDataSegmentLength declared.
+    pub receive_segment_bytes_max: u32,
+    /// What to offer or prefer for HeaderDigest.
+    pub header_digest: DigestPreference,
+    /// What to offer or prefer for DataDigest.
+    pub data_digest: DigestPreference,
+}
+
+/// How much one side wants a digest (RFC 7143 §13.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DigestPreference {
+    /// `CRC32C` only: no connection without it.
+    Required,
+    /// `CRC32C,None`.
+    Preferred,
+    /// `None,CRC32C`: only if the peer wants it.
+    Accepted,
+    /// `None` only.
+    Never,
+}
+
+/// The most connections that one session may have, whatever a peer offers.
+///
+/// Sixty-four connections exceed every published gain from parallel streams; the bound keeps per-session state small.
+pub const MAX_CONNECTIONS: u16 = 64;
+
+impl Default for Offer {
+    fn default() -> Self {
+        Self {
+            max_connections: MAX_CONNECTIONS,
+            initial_r2t: false,
+            immediate_data: true,
+            first_burst_bytes: 256 << 10,
+            max_burst_bytes: (16 << 20) - 1024,
+            max_outstanding_r2t: 16,
+            default_time2wait_s: 2,
+            default_time2retain_s: 0,
+            error_recovery_level: 0,
+            receive_segment_bytes_max: 256 << 10,
+            header_digest: DigestPreference::Accepted,
+            data_digest: DigestPreference::Accepted,
+        }
+    }
+}
+
+/// Bounds on what one session may hold at a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetLimits {
+    /// Commands between ExpCmdSN and MaxCmdSN, both included: the command window. Window × FirstBurstLength
+    /// must fit the session's share of the buffer budget, because a window cannot be taken back.
+    pub window_commands: u32,
+    /// Immediate commands (those that carry the I bit) being executed at once: they bypass the window.
+    pub immediate_commands_max: u32,
+    /// The longest transfer of one command; a longer one is refused by the device server, its data discarded.
+    pub transfer_bytes_max: u32,
+    /// How long a lane may be silent before the target pings it.
+    pub ping_after: Duration,
+    /// How long a ping may stay unanswered before the lane is given up.
+    pub ping_timeout: Duration,
+}
+
+/// Bounds on what one session holds at an initiator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InitiatorLimits {
+    /// Commands queued and outstanding.
+    pub commands_max: u32,
+    /// How long a lane may be silent, while something is outstanding or not, before the initiator pings it.
+    pub ping_after: Duration,
+    /// How long a ping may stay unanswered before the lane is given up.
+    pub ping_timeout: Duration,
+}
