@@ -1,3 +1,9 @@
-//! Placement of commands on connections, pure functions of measurements.
+//! Policies over many connections: pure functions of measurements, the same on a socket and in a simulator.
 
 #![forbid(unsafe_code)]
+
+mod least_loaded;
+mod placement;
+
+pub use least_loaded::LeastLoaded;
+pub use placement::{Demand, LaneState, Placement};
