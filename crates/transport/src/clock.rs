@@ -1,0 +1,29 @@
+//! Real time in the core's units.
+
+use pdu::Instant;
+
+/// Turns the machine's monotonic clock into the core's [`Instant`], counted from the clock's creation.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: std::time::Instant,
+}
+
+impl Clock {
+    /// Starts counting.
+    #[must_use]
+    pub fn start() -> Self {
+        Self { origin: std::time::Instant::now() }
+    }
+
+    /// This instant.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        Instant::ZERO + self.origin.elapsed()
+    }
+
+    /// When `instant` is, or was, on the machine's clock.
+    #[must_use]
+    pub fn to_std(&self, instant: Instant) -> std::time::Instant {
+        self.origin + instant.saturating_duration_since(Instant::ZERO)
+    }
+}

@@ -1,0 +1,50 @@
+//! Whole PDUs, one at a time, while a connection is in login (RFC 7143 §6.3).
+//!
+//! Digests take effect only in full feature phase, and login text is short, so these read exactly one PDU and
+//! leave every later byte in the socket for the [`crate::Connection`].
+
+use pdu::Header;
+use session::seam::{Payload, Transmit};
+use std::io;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Reads one PDU whose data segment has at most `data_bytes_max` bytes.
+///
+/// # Errors
+/// The socket's errors; [`io::ErrorKind::InvalidData`] if the peer announces a longer data segment, or an AHS,
+/// which no login PDU has.
+pub async fn read_pdu(stream: &mut TcpStream, data_bytes_max: u32) -> io::Result<(Header, Vec<u8>)> {
+    let mut bhs = [0; Header::BHS_BYTES];
+    stream.read_exact(&mut bhs).await?;
+    let header = Header::new(bhs);
+    let bytes = header.data_segment_bytes();
+    if bytes > data_bytes_max || header.ahs_bytes() != 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("not a login: {bytes} bytes of data and {} of AHS announced", header.ahs_bytes()),
+        ));
+    }
+    let mut data = vec![0; bytes as usize + pdu::padding(bytes)];
+    stream.read_exact(&mut data).await?;
+    data.truncate(bytes as usize);
+    Ok((header, data))
+}
+
+/// Writes one PDU.
+///
+/// # Errors
+/// The socket's errors; [`io::ErrorKind::InvalidInput`] if the payload is a named buffer, which no login has.
+pub async fn write_pdu(stream: &mut TcpStream, transmit: &Transmit) -> io::Result<()> {
+    let data: &[u8] = match &transmit.payload {
+        Payload::None => &[],
+        Payload::Inline(data) => data,
+        Payload::Buffer(_) => return Err(io::ErrorKind::InvalidInput.into()),
+    };
+    let mut bytes = Vec::with_capacity(Header::BHS_BYTES + data.len() + 3);
+    bytes.extend_from_slice(transmit.header.bhs());
+    bytes.extend_from_slice(transmit.header.ahs());
+    bytes.extend_from_slice(data);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    stream.write_all(&bytes).await
+}

@@ -1,0 +1,244 @@
+//! From bytes of a socket to headers, and data segments where they belong.
+
+use crate::BufferTable;
+use pdu::{Crc32c, Header, Instant, LaneId};
+use session::parameters::ConnectionParameters;
+use session::seam::{Destination, Digest, Endpoint, Fault, PayloadRef};
+
+/// The area that headers and short segments pass through, shared by all connections of a thread.
+#[derive(Debug)]
+pub struct Scratch(Box<[u8]>);
+
+/// One read takes in at most this much beyond a command's own buffer: enough for a dozen 4 KiB writes in one
+/// system call, and it stays in the nearest cache.
+const SCRATCH_BYTES: usize = 64 << 10;
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self(vec![0; SCRATCH_BYTES].into())
+    }
+}
+
+impl Scratch {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+/// What is being received.
+#[derive(Debug)]
+enum Stage {
+    /// BHS, AHS and header digest; `have` bytes of them are in [`Receiver::head`].
+    Header,
+    /// A data segment.
+    Segment(Segment),
+}
+
+#[derive(Debug)]
+struct Segment {
+    destination: Destination,
+    filled_bytes: u32,
+    bytes: u32,
+    /// Padding and digest that follow the data.
+    tail_bytes: usize,
+    crc: Crc32c,
+}
+
+/// Cuts the stream of one connection into PDUs. Holds no more than one header, one inline segment, and counts.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    lane: LaneId,
+    header_digest: bool,
+    data_digest: bool,
+    segment_bytes_max: u32,
+    stage: Stage,
+    head: Vec<u8>,
+    inline: Vec<u8>,
+    tail: Vec<u8>,
+    pdus: u64,
+}
+
+/// Bytes of a CRC32C digest.
+const DIGEST_BYTES: usize = 4;
+
+impl Receiver {
+    pub(crate) fn new(lane: LaneId, parameters: &ConnectionParameters) -> Self {
+        Self {
+            lane,
+            header_digest: parameters.header_digest,
+            data_digest: parameters.data_digest,
+            segment_bytes_max: parameters.receive_segment_bytes_max,
+            stage: Stage::Header,
+            head: Vec::with_capacity(Header::BHS_BYTES + DIGEST_BYTES),
+            inline: Vec::new(),
+            tail: Vec::with_capacity(8),
+            pdus: 0,
+        }
+    }
+
+    /// PDUs that arrived whole.
+    pub(crate) fn pdus(&self) -> u64 {
+        self.pdus
+    }
+
+    /// The rest of the data segment being received, if it goes straight into a command's buffer: the socket may
+    /// be read right into these bytes; then call [`Self::filled`].
+    pub(crate) fn direct<'b>(&self, buffers: &'b mut BufferTable) -> Option<&'b mut [u8]> {
+        let Stage::Segment(segment) = &self.stage else { return None };
+        buffers.bytes_mut(segment.rest()?)
+    }
+
+    /// Says that the first `bytes` of [`Self::direct`] were filled.
+    pub(crate) fn filled(&mut self, bytes: usize, buffers: &mut BufferTable) -> Result<(), Fault> {
+        let Stage::Segment(segment) = &mut self.stage else { return Ok(()) };
+        let Some(mut rest) = segment.rest() else { return Ok(()) };
+        rest.bytes = rest.bytes.min(u32::try_from(bytes).unwrap_or(u32::MAX));
+        if self.data_digest {
+            segment.crc.update(buffers.bytes_mut(rest).ok_or(LOST_BUFFER)?);
+        }
+        segment.filled_bytes += rest.bytes;
+        Ok(())
+    }
+
+    /// Takes bytes in the order in which they arrived.
+    pub(crate) fn feed<E: Endpoint>(
+        &mut self,
+        mut input: &[u8],
+        now: Instant,
+        endpoint: &mut E,
+        buffers: &mut BufferTable,
+    ) -> Result<(), Fault> {
+        loop {
+            let done = match &mut self.stage {
+                Stage::Header => self.feed_header(&mut input, now, endpoint, buffers)?,
+                Stage::Segment(_) => self.feed_segment(&mut input, now, endpoint, buffers)?,
+            };
+            if !done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Collects one header; `true` when it was complete and has been handed over.
+    fn feed_header<E: Endpoint>(
+        &mut self,
+        input: &mut &[u8],
+        now: Instant,
+        endpoint: &mut E,
+        buffers: &mut BufferTable,
+    ) -> Result<bool, Fault> {
+        if !collect(&mut self.head, Header::BHS_BYTES, input) {
+            return Ok(false);
+        }
+        let bhs = self.head.first_chunk().ok_or(LOST_BUFFER)?;
+        let mut header = Header::new(*bhs);
+        let header_bytes = Header::BHS_BYTES + header.ahs_bytes();
+        let digest_bytes = if self.header_digest { DIGEST_BYTES } else { 0 };
+        if !collect(&mut self.head, header_bytes + digest_bytes, input) {
+            return Ok(false);
+        }
+        let (covered, digest) = self.head.split_at(header_bytes);
+        if self.header_digest && digest != Crc32c::of(covered) {
+            return Err(Fault::HeaderDigest);
+        }
+        if header_bytes > Header::BHS_BYTES {
+            header.set_ahs(covered[Header::BHS_BYTES..].to_vec())?;
+        }
+        self.head.clear();
+        self.begin_segment(&header, now, endpoint, buffers)?;
+        Ok(true)
+    }
+
+    fn begin_segment<E: Endpoint>(
+        &mut self,
+        header: &Header,
+        now: Instant,
+        endpoint: &mut E,
+        buffers: &mut BufferTable,
+    ) -> Result<(), Fault> {
+        let bytes = header.data_segment_bytes();
+        if bytes > self.segment_bytes_max {
+            return Err(Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength"));
+        }
+        let destination = endpoint.receive_header(now, self.lane, header, Digest::Good, buffers)?;
+        if bytes == 0 {
+            self.pdus += 1;
+            return Ok(());
+        }
+        let digest_bytes = if self.data_digest { DIGEST_BYTES } else { 0 };
+        let tail_bytes = pdu::padding(bytes) + digest_bytes;
+        let crc = Crc32c::default();
+        self.stage = Stage::Segment(Segment { destination, filled_bytes: 0, bytes, tail_bytes, crc });
+        Ok(())
+    }
+
+    /// Moves data, padding and digest; `true` when the segment was complete and has been handed over.
+    fn feed_segment<E: Endpoint>(
+        &mut self,
+        input: &mut &[u8],
+        now: Instant,
+        endpoint: &mut E,
+        buffers: &mut BufferTable,
+    ) -> Result<bool, Fault> {
+        let Stage::Segment(segment) = &mut self.stage else { return Ok(true) };
+        let take = input.len().min((segment.bytes - segment.filled_bytes) as usize);
+        let (data, rest) = input.split_at(take);
+        *input = rest;
+        if !data.is_empty() {
+            match segment.destination {
+                Destination::Buffer(_) => {
+                    let place = segment.rest().and_then(|place| buffers.bytes_mut(place)).ok_or(LOST_BUFFER)?;
+                    place[..take].copy_from_slice(data);
+                }
+                Destination::Inline { .. } => self.inline.extend_from_slice(data),
+                Destination::Discard { .. } | Destination::None => {}
+            }
+            if self.data_digest {
+                segment.crc.update(data);
+            }
+            segment.filled_bytes += u32::try_from(take).unwrap_or(u32::MAX);
+        }
+        if segment.filled_bytes < segment.bytes || !collect(&mut self.tail, segment.tail_bytes, input) {
+            return Ok(false);
+        }
+        let digest = if self.data_digest { segment.verdict(&self.tail) } else { Digest::Good };
+        self.stage = Stage::Header;
+        self.tail.clear();
+        self.pdus += 1;
+        let inline = std::mem::take(&mut self.inline);
+        endpoint.receive_data(now, self.lane, &inline, digest)?;
+        Ok(true)
+    }
+}
+
+impl Segment {
+    /// Where the bytes that have not arrived yet belong, if in a buffer.
+    fn rest(&self) -> Option<PayloadRef> {
+        let Destination::Buffer(whole) = self.destination else { return None };
+        let bytes = self.bytes - self.filled_bytes;
+        (bytes > 0).then_some(PayloadRef {
+            buffer: whole.buffer,
+            offset_bytes: whole.offset_bytes + self.filled_bytes,
+            bytes,
+        })
+    }
+
+    /// Compares the digest at the end of `tail` with the one computed over data and padding.
+    fn verdict(&mut self, tail: &[u8]) -> Digest {
+        let (padding, digest) = tail.split_at(tail.len() - DIGEST_BYTES);
+        self.crc.update(padding);
+        if digest == self.crc.finish() { Digest::Good } else { Digest::Bad }
+    }
+}
+
+/// The core named a buffer that this driver does not have, or has lent out: the connection cannot go on.
+const LOST_BUFFER: Fault = Fault::Limit("the buffer of a transfer is gone");
+
+/// Appends from `input` until `to` has `bytes` bytes; `false` if `input` ran out first.
+fn collect(to: &mut Vec<u8>, bytes: usize, input: &mut &[u8]) -> bool {
+    let take = bytes.saturating_sub(to.len()).min(input.len());
+    let (head, rest) = input.split_at(take);
+    to.extend_from_slice(head);
+    *input = rest;
+    to.len() >= bytes
+}

@@ -1,0 +1,173 @@
+//! From PDUs to bytes of a socket, by gather.
+
+use block::Buffer;
+use pdu::{Crc32c, Header};
+use session::parameters::ConnectionParameters;
+use session::seam::{Payload, Transmit};
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use crate::BufferTable;
+
+/// PDUs that were pulled and have not left whole.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    header_digest: bool,
+    data_digest: bool,
+    queue: VecDeque<Outgoing>,
+    /// Bytes of the first PDU that have left.
+    sent_bytes: usize,
+    queued_bytes: usize,
+    pdus: u64,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    header: Header,
+    header_digest: [u8; 4],
+    header_digest_bytes: u8,
+    data: Data,
+    /// Padding and data digest.
+    tail: [u8; 7],
+    tail_bytes: u8,
+}
+
+#[derive(Debug)]
+enum Data {
+    Inline(Vec<u8>),
+    Buffer { buffer: Arc<Buffer>, start: usize, end: usize },
+}
+
+impl Data {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Inline(bytes) => bytes,
+            Self::Buffer { buffer, start, end } => &buffer[*start..*end],
+        }
+    }
+}
+
+impl Outgoing {
+    /// The PDU's parts in the order in which they leave.
+    fn parts(&self) -> [&[u8]; 5] {
+        [
+            self.header.bhs(),
+            self.header.ahs(),
+            &self.header_digest[..self.header_digest_bytes.into()],
+            self.data.bytes(),
+            &self.tail[..self.tail_bytes.into()],
+        ]
+    }
+
+    fn bytes(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+}
+
+impl Sender {
+    pub(crate) fn new(parameters: &ConnectionParameters) -> Self {
+        Self {
+            header_digest: parameters.header_digest,
+            data_digest: parameters.data_digest,
+            queue: VecDeque::new(),
+            sent_bytes: 0,
+            queued_bytes: 0,
+            pdus: 0,
+        }
+    }
+
+    /// PDUs that left whole.
+    pub(crate) fn pdus(&self) -> u64 {
+        self.pdus
+    }
+
+    /// Bytes that were pulled and have not left.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Queues a PDU, with digests over what it carries now. `false` if its buffer has no such bytes.
+    pub(crate) fn push(&mut self, transmit: Transmit, buffers: &BufferTable) -> bool {
+        let Some(data) = data(transmit.payload, buffers) else { return false };
+        let padding = pdu::padding(u32::try_from(data.bytes().len()).unwrap_or(u32::MAX));
+        let mut tail = [0; 7];
+        let mut tail_bytes = padding;
+        if self.data_digest && !data.bytes().is_empty() {
+            let mut crc = Crc32c::default();
+            crc.update(data.bytes());
+            crc.update(&tail[..padding]);
+            tail[padding..padding + 4].copy_from_slice(&crc.finish());
+            tail_bytes += 4;
+        }
+        let header_digest = if self.header_digest {
+            let mut crc = Crc32c::default();
+            crc.update(transmit.header.bhs());
+            crc.update(transmit.header.ahs());
+            crc.finish()
+        } else {
+            [0; 4]
+        };
+        let header_digest_bytes = if self.header_digest { 4 } else { 0 };
+        // At most three bytes of padding and four of digest.
+        #[expect(clippy::cast_possible_truncation)]
+        let tail_bytes = tail_bytes as u8;
+        let pdu = Outgoing { header: transmit.header, header_digest, header_digest_bytes, data, tail, tail_bytes };
+        self.queued_bytes += pdu.bytes();
+        self.queue.push_back(pdu);
+        true
+    }
+
+    /// Fills `slices` with what is to leave next and returns how many were filled.
+    pub(crate) fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let mut skip = self.sent_bytes;
+        let mut filled = 0;
+        for part in self.queue.iter().flat_map(Outgoing::parts) {
+            if skip >= part.len() {
+                skip -= part.len();
+                continue;
+            }
+            let Some(slice) = slices.get_mut(filled) else { break };
+            *slice = IoSlice::new(&part[skip..]);
+            skip = 0;
+            filled += 1;
+        }
+        filled
+    }
+
+    /// Takes note that `bytes` more have left; returns how many PDUs that completed.
+    pub(crate) fn advance(&mut self, bytes: usize) -> u32 {
+        self.queued_bytes -= bytes;
+        self.sent_bytes += bytes;
+        let mut pdus = 0;
+        while let Some(first) = self.queue.front() {
+            let first_bytes = first.bytes();
+            if self.sent_bytes < first_bytes {
+                break;
+            }
+            self.sent_bytes -= first_bytes;
+            self.queue.pop_front();
+            pdus += 1;
+        }
+        self.pdus += u64::from(pdus);
+        pdus
+    }
+}
+
+fn data(payload: Payload, buffers: &BufferTable) -> Option<Data> {
+    match payload {
+        Payload::None => Some(Data::Inline(Vec::new())),
+        Payload::Inline(bytes) => Some(Data::Inline(bytes)),
+        Payload::Buffer(range) => {
+            let buffer = Arc::clone(buffers.get(range.buffer)?);
+            let start = range.offset_bytes as usize;
+            let end = start + range.bytes as usize;
+            buffer.get(start..end)?;
+            Some(Data::Buffer { buffer, start, end })
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What is set on every socket, and what is deliberately left alone.
+
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// Options of one side's sockets.
+///
+/// SO_SNDBUF and SO_RCVBUF are not set unless asked: setting them switches the kernel's autotuning off, which
+/// caps a long path at buffer ÷ RTT.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// TCP_CONGESTION: `reno`, `cubic`, `bbr`, … `None` leaves the system's default.
+    pub congestion: Option<String>,
+    /// SO_SNDBUF, for experiments.
+    pub send_buffer_bytes: Option<u32>,
+    /// SO_RCVBUF, for experiments.
+    pub receive_buffer_bytes: Option<u32>,
+}
+
+/// An option that the kernel refused.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot set {option} to {value}: {source}")]
+pub struct SocketOptionsError {
+    /// Its name.
+    pub option: &'static str,
+    /// What was asked.
+    pub value: String,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+/// Unsent bytes that the kernel may hold per socket before it stops asking for more (TCP_NOTSENT_LOWAT).
+///
+/// Small enough that the placement of commands stays above TCP, large enough that a socket never runs dry
+/// between two wake-ups of the sender.
+const NOTSENT_LOWAT_BYTES: u32 = 256 << 10;
+
+/// A dead peer whose host vanished is noticed by TCP itself, even where no ping is due.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+
+impl SocketOptions {
+    /// Sets the options on a connected or listening socket.
+    ///
+    /// # Errors
+    /// The first option that the kernel refused; an unknown congestion control is one.
+    pub fn apply(&self, socket: &impl AsFd) -> Result<(), SocketOptionsError> {
+        let socket = SockRef::from(socket);
+        set("TCP_NODELAY", "1", socket.set_tcp_nodelay(true))?;
+        let lowat = socket.set_tcp_notsent_lowat(NOTSENT_LOWAT_BYTES);
+        set("TCP_NOTSENT_LOWAT", NOTSENT_LOWAT_BYTES, lowat)?;
+        let keepalive = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE));
+        set("SO_KEEPALIVE", KEEPALIVE_IDLE.as_secs(), keepalive)?;
+        if let Some(name) = &self.congestion {
+            set("TCP_CONGESTION", name, socket.set_tcp_congestion(name.as_bytes()))?;
+        }
+        if let Some(bytes) = self.send_buffer_bytes {
+            set("SO_SNDBUF", bytes, socket.set_send_buffer_size(bytes as usize))?;
+        }
+        if let Some(bytes) = self.receive_buffer_bytes {
+            set("SO_RCVBUF", bytes, socket.set_recv_buffer_size(bytes as usize))?;
+        }
+        Ok(())
+    }
+
+    /// The congestion control that a socket uses now, as the kernel names it.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn congestion_of(socket: &impl AsFd) -> io::Result<String> {
+        let name = SockRef::from(socket).tcp_congestion()?;
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+    }
+}
+
+fn set(option: &'static str, value: impl ToString, result: io::Result<()>) -> Result<(), SocketOptionsError> {
+    result.map_err(|source| SocketOptionsError { option, value: value.to_string(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn the_congestion_control_that_was_asked_for_is_in_force() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let options = SocketOptions { congestion: Some("reno".into()), ..SocketOptions::default() };
+        options.apply(&socket).unwrap();
+        assert_eq!(SocketOptions::congestion_of(&socket).unwrap(), "reno");
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_is_refused_by_name() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let options = SocketOptions { congestion: Some("warp".into()), ..SocketOptions::default() };
+        let refusal = options.apply(&socket).unwrap_err().to_string();
+        assert!(refusal.starts_with("cannot set TCP_CONGESTION to warp"), "{refusal}");
+    }
+}
