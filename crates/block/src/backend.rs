@@ -1,0 +1,266 @@
+//! What every block device here can do, and what it promises.
+
+use crate::error::{BlockError, BlockErrorKind};
+use crate::payload::Payload;
+use crate::pending::Pending;
+use crate::slab::Buffer;
+
+/// A block device: operations go in, completions come out later, possibly on another thread.
+///
+/// # Promises
+/// * An operation runs from [`submit`](Backend::submit) on, whether its [`Pending`] is polled, kept or dropped.
+/// * Operations in flight at the same time have no order. Overlapping ones leave each block with either's data.
+/// * A read submitted after a write completed sees it.
+/// * A [`Flush`](Operation::Flush) makes durable what had *completed* before it was submitted, and says nothing of
+///   the rest (SBC-3 §5.20 SYNCHRONIZE CACHE).
+/// * Nothing is atomic beyond one block: COMPARE AND WRITE is the business of whoever orders the commands.
+pub trait Backend: Send + Sync {
+    /// What the device is. Constant while it is open.
+    fn properties(&self) -> Properties;
+
+    /// Starts an operation. Errors come by the [`Completion`], those of the caller ([`Properties::check`]) too.
+    fn submit(&self, operation: Operation) -> Pending;
+}
+
+/// The constant facts of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Properties {
+    /// Bytes of a logical block: the unit of every offset and length. A power of two.
+    pub block_bytes: u32,
+    /// Number of logical blocks.
+    pub blocks: u64,
+    /// Writes of every kind are refused.
+    pub read_only: bool,
+    /// Unmapping is possible, like so; `None`: every block is always allocated.
+    pub thin: Option<Thin>,
+    /// Completed writes may be lost until a flush (WCE of the caching mode page, SBC-3 §6.4.5).
+    pub volatile_cache: bool,
+}
+
+/// Logical block provisioning (SBC-3 §4.7, VPD page B2h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thin {
+    /// Unmapping less than this, or across its bounds, may free nothing.
+    pub granularity_bytes: u32,
+    /// Unmapped blocks read as zeroes (LBPRZ).
+    pub reads_zero: bool,
+}
+
+impl Properties {
+    /// The capacity.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.blocks.saturating_mul(u64::from(self.block_bytes))
+    }
+
+    /// Whether the caller may ask for this at all; every backend does so first.
+    ///
+    /// # Errors
+    /// [`ReadOnly`](BlockErrorKind::ReadOnly), [`Misaligned`](BlockErrorKind::Misaligned) to blocks, or
+    /// [`OutOfRange`](BlockErrorKind::OutOfRange), in this order; [`Unsupported`](BlockErrorKind::Unsupported) for
+    /// an unmap of a device that is not thin.
+    pub fn check(&self, operation: &Operation) -> Result<(), BlockError> {
+        let refuse = |kind| Err(BlockError::new(kind, operation.name()));
+        if self.read_only && operation.changes_data() {
+            return refuse(BlockErrorKind::ReadOnly);
+        }
+        if matches!(operation, Operation::Unmap { .. }) && self.thin.is_none() {
+            return refuse(BlockErrorKind::Unsupported);
+        }
+        let Some(range) = operation.range() else { return Ok(()) };
+        let block_bytes = u64::from(self.block_bytes);
+        if !range.offset.is_multiple_of(block_bytes) || !range.bytes.is_multiple_of(block_bytes) {
+            return refuse(BlockErrorKind::Misaligned);
+        }
+        match range.offset.checked_add(range.bytes) {
+            Some(end) if end <= self.bytes() => Ok(()),
+            _ => refuse(BlockErrorKind::OutOfRange),
+        }
+    }
+}
+
+/// One thing to do. Offsets count bytes from the start of the device.
+#[derive(Debug)]
+pub enum Operation {
+    /// Fills the whole buffer, which comes back with the completion.
+    Read {
+        /// Where on the device.
+        offset: u64,
+        /// Its length is the length of the read.
+        buffer: Buffer,
+    },
+    /// Writes the payload. Keep a clone to have it afterwards.
+    Write {
+        /// Where on the device.
+        offset: u64,
+        /// Dropped only when the device no longer reads it.
+        payload: Payload,
+        /// Force unit access: durable before it completes.
+        fua: bool,
+    },
+    /// Makes a range read as zeroes.
+    WriteZeroes {
+        /// Where on the device.
+        offset: u64,
+        /// How much.
+        bytes: u64,
+        /// The range may also be deallocated, where that reads as zeroes.
+        may_unmap: bool,
+    },
+    /// Deallocates a range (SBC-3 §5.28 UNMAP).
+    Unmap {
+        /// Where on the device.
+        offset: u64,
+        /// How much.
+        bytes: u64,
+    },
+    /// Makes every completed write durable.
+    Flush,
+    /// Asks what is allocated (`SEEK_HOLE`; remotely GET LBA STATUS, SBC-3 §5.6).
+    Extents {
+        /// Where on the device.
+        offset: u64,
+        /// How much.
+        bytes: u64,
+    },
+}
+
+/// A range of the device in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteRange {
+    /// First byte.
+    pub offset: u64,
+    /// Length.
+    pub bytes: u64,
+}
+
+impl Operation {
+    /// The range it touches; `None` for a flush.
+    #[must_use]
+    pub fn range(&self) -> Option<ByteRange> {
+        let (offset, bytes) = match self {
+            Self::Read { offset, buffer } => (*offset, buffer.len() as u64),
+            Self::Write { offset, payload, .. } => (*offset, payload.len() as u64),
+            Self::WriteZeroes { offset, bytes, .. }
+            | Self::Unmap { offset, bytes }
+            | Self::Extents { offset, bytes } => (*offset, *bytes),
+            Self::Flush => return None,
+        };
+        Some(ByteRange { offset, bytes })
+    }
+
+    /// Whether blocks may read differently afterwards.
+    #[must_use]
+    pub fn changes_data(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::WriteZeroes { .. } | Self::Unmap { .. })
+    }
+
+    /// Its name in messages.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Read { .. } => "read",
+            Self::Write { .. } => "write",
+            Self::WriteZeroes { .. } => "write zeroes",
+            Self::Unmap { .. } => "unmap",
+            Self::Flush => "flush",
+            Self::Extents { .. } => "extents",
+        }
+    }
+}
+
+/// The end of an operation.
+#[derive(Debug)]
+pub struct Completion {
+    /// How it went.
+    pub result: Result<Done, BlockError>,
+    /// The buffer of a read, given back in any case: filled on success, otherwise with unspecified bytes. (Lost
+    /// only with a device that goes away.)
+    pub buffer: Option<Buffer>,
+}
+
+/// A success.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Done {
+    /// All of it was done.
+    Complete,
+    /// The answer to [`Operation::Extents`]: ascending, without gaps, from the offset asked for. It may cover less
+    /// than was asked (never nothing, unless nothing was asked): ask again from where it ends.
+    Extents(Vec<Extent>),
+}
+
+/// A part of the device with one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where.
+    pub range: ByteRange,
+    /// What is there.
+    pub state: ExtentState,
+}
+
+/// What is known of an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtentState {
+    /// Allocated; may hold anything.
+    Data,
+    /// Not allocated, or known without reading; reads as zeroes.
+    Zero,
+    /// Not allocated, and what a read returns is not specified (LBPRZ = 0).
+    Unspecified,
+}
+
+impl Completion {
+    /// Success of anything but a read or an extents query.
+    #[must_use]
+    pub fn complete() -> Self {
+        Self { result: Ok(Done::Complete), buffer: None }
+    }
+
+    /// Success of a read.
+    #[must_use]
+    pub fn read(buffer: Buffer) -> Self {
+        Self { result: Ok(Done::Complete), buffer: Some(buffer) }
+    }
+
+    /// The answer to [`Operation::Extents`].
+    #[must_use]
+    pub fn extents(extents: Vec<Extent>) -> Self {
+        Self { result: Ok(Done::Extents(extents)), buffer: None }
+    }
+
+    /// Failure of anything but a read, or of a read whose buffer is lost.
+    #[must_use]
+    pub fn failed(error: BlockError) -> Self {
+        Self { result: Err(error), buffer: None }
+    }
+
+    /// The refusal of an operation that was not started, with its buffer if it brought one.
+    #[must_use]
+    pub fn refused(operation: Operation, error: BlockError) -> Self {
+        let buffer = match operation {
+            Operation::Read { buffer, .. } => Some(buffer),
+            _ => None,
+        };
+        Self { result: Err(error), buffer }
+    }
+
+    /// For a read: the filled buffer.
+    ///
+    /// # Errors
+    /// Why the operation failed; [`BlockErrorKind::Unsupported`] if it was not a read.
+    pub fn into_buffer(self) -> Result<Buffer, BlockError> {
+        self.result?;
+        self.buffer.ok_or_else(|| BlockError::new(BlockErrorKind::Unsupported, "not a read"))
+    }
+
+    /// For an extents query: the extents.
+    ///
+    /// # Errors
+    /// Why the operation failed; [`BlockErrorKind::Unsupported`] if it was another operation.
+    pub fn into_extents(self) -> Result<Vec<Extent>, BlockError> {
+        match self.result? {
+            Done::Extents(extents) => Ok(extents),
+            Done::Complete => Err(BlockError::new(BlockErrorKind::Unsupported, "not an extents query")),
+        }
+    }
+}
