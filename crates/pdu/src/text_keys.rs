@@ -1,0 +1,176 @@
+//! `key=value` text, and how it spreads over PDUs (RFC 7143 §6.1).
+
+/// The longest key name (§6.1).
+pub const KEY_BYTES_MAX: usize = 63;
+/// The longest value that is read or should be written: what every end must be able to take (§6.1).
+pub const VALUE_BYTES_MAX: usize = 8192;
+
+/// Text that breaks the format of §6.1. The peer is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidText {
+    /// A pair without the null byte that ends it.
+    #[error("the last key=value pair is not ended by a null byte")]
+    Unterminated,
+    /// A pair without `=`.
+    #[error("a pair has no '='")]
+    NoValue,
+    /// A key name that is empty, longer than [`KEY_BYTES_MAX`], or has a character that no key name has.
+    #[error("a key name is empty, too long, or has a character that is not allowed")]
+    KeyName,
+    /// A value longer than [`VALUE_BYTES_MAX`].
+    #[error("a value of {bytes} bytes is longer than {VALUE_BYTES_MAX}")]
+    ValueTooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A value that is not UTF-8.
+    #[error("a value is not UTF-8")]
+    NotUtf8,
+    /// More text than the receiver is ready to hold.
+    #[error("more than {bytes_max} bytes of text")]
+    TooLong {
+        /// The receiver's limit.
+        bytes_max: usize,
+    },
+}
+
+/// The pairs of a complete text, in order. Ends after the first error. That no key comes twice (§6.2) is for the
+/// session to judge, because it depends on what came in earlier texts too.
+pub fn pairs(text: &[u8]) -> impl Iterator<Item = Result<(&str, &str), InvalidText>> {
+    let mut rest = text;
+    core::iter::from_fn(move || {
+        rest = skip_nulls(rest);
+        if rest.is_empty() {
+            return None;
+        }
+        let Some(end) = rest.iter().position(|&byte| byte == 0) else {
+            rest = &[];
+            return Some(Err(InvalidText::Unterminated));
+        };
+        let pair = parse_pair(&rest[..end]);
+        rest = if pair.is_ok() { &rest[end..] } else { &[] };
+        Some(pair)
+    })
+}
+
+/// Some ends count their padding into DataSegmentLength; nothing stands between two nulls that could be misread.
+fn skip_nulls(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|&byte| byte != 0).unwrap_or(text.len());
+    &text[start..]
+}
+
+fn parse_pair(pair: &[u8]) -> Result<(&str, &str), InvalidText> {
+    let equals = pair.iter().position(|&byte| byte == b'=').ok_or(InvalidText::NoValue)?;
+    let (key, value) = (&pair[..equals], &pair[equals + 1..]);
+    if !is_key_name(key) {
+        return Err(InvalidText::KeyName);
+    }
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(InvalidText::ValueTooLong { bytes: value.len() });
+    }
+    let key = str::from_utf8(key).map_err(|_| InvalidText::KeyName)?;
+    let value = str::from_utf8(value).map_err(|_| InvalidText::NotUtf8)?;
+    Ok((key, value))
+}
+
+/// A standard-label, but for two things that registered keys do: `#` stands in `X#NodeArchitecture` (§13.26), and
+/// `iSCSIProtocolLevel` (§13.24) starts with a small letter.
+fn is_key_name(key: &[u8]) -> bool {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b".-+@_#".contains(byte);
+    (1..=KEY_BYTES_MAX).contains(&key.len()) && key[0].is_ascii_alphabetic() && key.iter().all(allowed)
+}
+
+/// Whether a key is a private or public extension (§13.22, §13.26): not understood, and no harm in that.
+#[must_use]
+pub fn is_extension_key(key: &str) -> bool {
+    key.starts_with("X-") || key.starts_with("X#")
+}
+
+/// Text in the making.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextWriter {
+    bytes: Vec<u8>,
+}
+
+impl TextWriter {
+    /// No text yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new() }
+    }
+
+    /// Appends `key=value` and its null. Nulls cannot stand in either; what follows one there is left out.
+    pub fn push(&mut self, key: &str, value: &str) {
+        for (part, end) in [(key, b'='), (value, 0)] {
+            let part = part.split('\0').next().unwrap_or_default();
+            self.bytes.extend_from_slice(part.as_bytes());
+            self.bytes.push(end);
+        }
+    }
+
+    /// Whether there is no text yet.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The text so far.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Joins the data segments of PDUs that have the C bit into one text.
+#[derive(Clone, Debug)]
+pub struct Assembler {
+    text: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl Assembler {
+    /// An assembler that holds at most `bytes_max`. Every end must take at least 8192 (§6.1).
+    #[must_use]
+    pub const fn new(bytes_max: usize) -> Self {
+        Self { text: Vec::new(), bytes_max }
+    }
+
+    /// Takes the next segment; `continued` is its PDU's C bit. Returns the whole text with its last segment, and is
+    /// then ready for the next text.
+    ///
+    /// # Errors
+    /// [`InvalidText::TooLong`] if the text grows beyond the limit; what has been held is dropped.
+    pub fn push(&mut self, segment: &[u8], continued: bool) -> Result<Option<Vec<u8>>, InvalidText> {
+        if segment.len() > self.bytes_max - self.text.len() {
+            self.text = Vec::new();
+            return Err(InvalidText::TooLong { bytes_max: self.bytes_max });
+        }
+        self.text.extend_from_slice(segment);
+        Ok(if continued { None } else { Some(core::mem::take(&mut self.text)) })
+    }
+
+    /// Whether a text has begun and not ended.
+    #[must_use]
+    pub const fn is_partial(&self) -> bool {
+        !self.text.is_empty()
+    }
+}
+
+/// Cuts a text into the data segments of as many PDUs as it needs, of at most `segment_bytes_max` each (at least
+/// one). With each comes the C bit. An empty text is one empty segment.
+pub fn segments(text: &[u8], segment_bytes_max: usize) -> impl Iterator<Item = (&[u8], bool)> {
+    let mut rest = Some(text);
+    core::iter::from_fn(move || {
+        let text = rest?;
+        let cut = segment_bytes_max.max(1).min(text.len());
+        let (segment, after) = text.split_at(cut);
+        rest = if after.is_empty() { None } else { Some(after) };
+        Some((segment, rest.is_some()))
+    })
+}
