@@ -1,0 +1,38 @@
+# `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo check test bench audit
+
+export CARGO_TERM_COLOR ?= auto
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+build: ## build the ropewalk command, target/release/ropewalk
+	@scripts/setup build
+	cargo build --release -p ropewalk
+
+demo: ## copy a real disk image there and back through broken connections, in about a minute
+	@scripts/setup demo
+	cargo build -q --release -p ropewalk
+	scripts/demo
+
+check: ## format, lints and the tests that need no root: under 3 minutes
+	@scripts/setup build
+	cargo fmt --all --check
+	cargo clippy -q --workspace --all-targets -- -D warnings
+	cargo test -q --workspace --exclude ropewalk-interop
+
+test: check ## everything: also the peers, faults and long properties (some need root)
+	@scripts/setup test
+	cargo build -q --release -p ropewalk
+	cargo test -q -p ropewalk-interop
+
+bench: ## speed against iSCSI peers and against plain sockets; writes benches/RESULTS.md
+	@scripts/setup bench
+	cargo build -q --release -p ropewalk
+	benches/run
+
+audit: ## licences and advisories of the dependencies
+	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	cargo deny check licenses bans sources advisories

@@ -1,0 +1,1 @@
+//! The rules of the architecture, checked by the tests of this crate.
