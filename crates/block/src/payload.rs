@@ -31,6 +31,12 @@ impl Payload {
         })
     }
 
+    /// The bytes, to be filled; `None` while another clone reads the buffer.
+    pub fn get_mut(&mut self) -> Option<&mut [u8]> {
+        let (start, end) = self.range;
+        Arc::get_mut(&mut self.buffer).map(|buffer| &mut buffer[start..end])
+    }
+
     /// The whole buffer back, to fill it again.
     ///
     /// # Errors

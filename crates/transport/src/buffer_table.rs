@@ -1,9 +1,8 @@
 //! The driver's buffers by the names the core knows them by.
 
-use block::{Buffer, Slab};
+use block::{Payload, Slab};
 use pdu::BufferId;
 use session::seam::{Allocation, Buffers, PayloadRef};
-use std::sync::Arc;
 
 /// Maps the core's [`BufferId`]s to buffers.
 ///
@@ -12,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct BufferTable {
     budget: Slab,
-    entries: slab::Slab<Arc<Buffer>>,
+    entries: slab::Slab<Payload>,
 }
 
 impl BufferTable {
@@ -29,7 +28,7 @@ impl BufferTable {
     }
 
     /// Names a buffer.
-    pub fn insert(&mut self, buffer: Arc<Buffer>) -> BufferId {
+    pub fn insert(&mut self, buffer: Payload) -> BufferId {
         // A table of 2^32 buffers of at least a page each cannot exist in memory.
         #[expect(clippy::cast_possible_truncation)]
         BufferId(self.entries.insert(buffer) as u32)
@@ -37,12 +36,12 @@ impl BufferTable {
 
     /// The buffer of that name.
     #[must_use]
-    pub fn get(&self, id: BufferId) -> Option<&Arc<Buffer>> {
+    pub fn get(&self, id: BufferId) -> Option<&Payload> {
         self.entries.get(id.0 as usize)
     }
 
     /// Forgets the name; the buffer lives on as long as somebody holds it.
-    pub fn remove(&mut self, id: BufferId) -> Option<Arc<Buffer>> {
+    pub fn remove(&mut self, id: BufferId) -> Option<Payload> {
         self.entries.try_remove(id.0 as usize)
     }
 
@@ -62,7 +61,7 @@ impl BufferTable {
     pub fn bytes_mut(&mut self, payload: PayloadRef) -> Option<&mut [u8]> {
         let start = payload.offset_bytes as usize;
         let buffer = self.entries.get_mut(payload.buffer.0 as usize)?;
-        Arc::get_mut(buffer)?.get_mut(start..start + payload.bytes as usize)
+        buffer.get_mut()?.get_mut(start..start + payload.bytes as usize)
     }
 }
 
@@ -72,7 +71,7 @@ impl Buffers for BufferTable {
             Some(buffer) => (buffer, preferred_bytes),
             None => (self.budget.allocate(least_bytes as usize)?, least_bytes),
         };
-        Some(Allocation { buffer: self.insert(Arc::new(buffer)), bytes })
+        Some(Allocation { buffer: self.insert(buffer.share()), bytes })
     }
 
     fn grow(&mut self, id: BufferId, bytes: u32) -> bool {
@@ -82,7 +81,7 @@ impl Buffers for BufferTable {
         }
         let Some(mut larger) = self.budget.allocate(bytes as usize) else { return false };
         larger[..entry.len()].copy_from_slice(entry);
-        *entry = Arc::new(larger);
+        *entry = larger.share();
         true
     }
 }

@@ -25,7 +25,7 @@ pub async fn read_pdu(stream: &mut TcpStream, data_bytes_max: u32) -> io::Result
             format!("not a login: {bytes} bytes of data and {} of AHS announced", header.ahs_bytes()),
         ));
     }
-    let mut data = vec![0; bytes as usize + pdu::padding(bytes)];
+    let mut data = vec![0; (bytes + pdu::padding(bytes)) as usize];
     stream.read_exact(&mut data).await?;
     data.truncate(bytes as usize);
     Ok((header, data))

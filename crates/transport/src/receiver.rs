@@ -1,7 +1,7 @@
 //! From bytes of a socket to headers, and data segments where they belong.
 
 use crate::BufferTable;
-use pdu::{Crc32c, Header, Instant, LaneId};
+use pdu::{Crc32c, DIGEST_BYTES, Header, Instant, LaneId};
 use session::parameters::ConnectionParameters;
 use session::seam::{Destination, Digest, Endpoint, Fault, PayloadRef};
 
@@ -57,9 +57,6 @@ pub(crate) struct Receiver {
     tail: Vec<u8>,
     pdus: u64,
 }
-
-/// Bytes of a CRC32C digest.
-const DIGEST_BYTES: usize = 4;
 
 impl Receiver {
     pub(crate) fn new(lane: LaneId, parameters: &ConnectionParameters) -> Self {
@@ -138,7 +135,7 @@ impl Receiver {
             return Ok(false);
         }
         let (covered, digest) = self.head.split_at(header_bytes);
-        if self.header_digest && digest != Crc32c::of(covered) {
+        if self.header_digest && digest != pdu::digest(covered) {
             return Err(Fault::HeaderDigest);
         }
         if header_bytes > Header::BHS_BYTES {
@@ -166,7 +163,7 @@ impl Receiver {
             return Ok(());
         }
         let digest_bytes = if self.data_digest { DIGEST_BYTES } else { 0 };
-        let tail_bytes = pdu::padding(bytes) + digest_bytes;
+        let tail_bytes = pdu::padding(bytes) as usize + digest_bytes;
         let crc = Crc32c::default();
         self.stage = Stage::Segment(Segment { destination, filled_bytes: 0, bytes, tail_bytes, crc });
         Ok(())

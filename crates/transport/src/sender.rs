@@ -1,12 +1,10 @@
 //! From PDUs to bytes of a socket, by gather.
 
-use block::Buffer;
-use pdu::{Crc32c, Header};
+use pdu::{Crc32c, DIGEST_BYTES, DigestBytes, Header};
 use session::parameters::ConnectionParameters;
 use session::seam::{Payload, Transmit};
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::sync::Arc;
 
 use crate::BufferTable;
 
@@ -25,25 +23,28 @@ pub(crate) struct Sender {
 #[derive(Debug)]
 struct Outgoing {
     header: Header,
-    header_digest: [u8; 4],
-    header_digest_bytes: u8,
+    header_digest: DigestBytes,
+    header_digest_bytes: usize,
     data: Data,
     /// Padding and data digest.
-    tail: [u8; 7],
-    tail_bytes: u8,
+    tail: [u8; TAIL_BYTES_MAX],
+    tail_bytes: usize,
 }
+
+/// Three bytes of padding, and a digest.
+const TAIL_BYTES_MAX: usize = 3 + DIGEST_BYTES;
 
 #[derive(Debug)]
 enum Data {
     Inline(Vec<u8>),
-    Buffer { buffer: Arc<Buffer>, start: usize, end: usize },
+    Buffer(block::Payload),
 }
 
 impl Data {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Inline(bytes) => bytes,
-            Self::Buffer { buffer, start, end } => &buffer[*start..*end],
+            Self::Buffer(bytes) => bytes,
         }
     }
 }
@@ -54,9 +55,9 @@ impl Outgoing {
         [
             self.header.bhs(),
             self.header.ahs(),
-            &self.header_digest[..self.header_digest_bytes.into()],
+            &self.header_digest[..self.header_digest_bytes],
             self.data.bytes(),
-            &self.tail[..self.tail_bytes.into()],
+            &self.tail[..self.tail_bytes],
         ]
     }
 
@@ -94,32 +95,28 @@ impl Sender {
     /// Queues a PDU, with digests over what it carries now. `false` if its buffer has no such bytes.
     pub(crate) fn push(&mut self, transmit: Transmit, buffers: &BufferTable) -> bool {
         let Some(data) = data(transmit.payload, buffers) else { return false };
-        let padding = pdu::padding(u32::try_from(data.bytes().len()).unwrap_or(u32::MAX));
-        let mut tail = [0; 7];
-        let mut tail_bytes = padding;
-        if self.data_digest && !data.bytes().is_empty() {
-            let mut crc = Crc32c::default();
-            crc.update(data.bytes());
-            crc.update(&tail[..padding]);
-            tail[padding..padding + 4].copy_from_slice(&crc.finish());
-            tail_bytes += 4;
-        }
-        let header_digest = if self.header_digest {
-            let mut crc = Crc32c::default();
-            crc.update(transmit.header.bhs());
-            crc.update(transmit.header.ahs());
-            crc.finish()
-        } else {
-            [0; 4]
-        };
-        let header_digest_bytes = if self.header_digest { 4 } else { 0 };
-        // At most three bytes of padding and four of digest.
-        #[expect(clippy::cast_possible_truncation)]
-        let tail_bytes = tail_bytes as u8;
+        let (tail, tail_bytes) = self.tail(data.bytes());
+        let digest = self.header_digest.then(|| pdu::header_digest(&transmit.header));
+        let header_digest_bytes = if digest.is_some() { DIGEST_BYTES } else { 0 };
+        let header_digest = digest.unwrap_or_default();
         let pdu = Outgoing { header: transmit.header, header_digest, header_digest_bytes, data, tail, tail_bytes };
         self.queued_bytes += pdu.bytes();
         self.queue.push_back(pdu);
         true
+    }
+
+    /// Padding and digest of a data segment, and how many bytes they are.
+    fn tail(&self, data: &[u8]) -> ([u8; TAIL_BYTES_MAX], usize) {
+        let mut tail = [0; TAIL_BYTES_MAX];
+        let padding = pdu::padding(u32::try_from(data.len()).unwrap_or(u32::MAX)) as usize;
+        if !self.data_digest || data.is_empty() {
+            return (tail, padding);
+        }
+        let mut crc = Crc32c::new();
+        crc.update(data);
+        crc.update(&tail[..padding]);
+        tail[padding..padding + DIGEST_BYTES].copy_from_slice(&crc.finish());
+        (tail, padding + DIGEST_BYTES)
     }
 
     /// Fills `slices` with what is to leave next and returns how many were filled.
@@ -163,11 +160,9 @@ fn data(payload: Payload, buffers: &BufferTable) -> Option<Data> {
         Payload::None => Some(Data::Inline(Vec::new())),
         Payload::Inline(bytes) => Some(Data::Inline(bytes)),
         Payload::Buffer(range) => {
-            let buffer = Arc::clone(buffers.get(range.buffer)?);
             let start = range.offset_bytes as usize;
-            let end = start + range.bytes as usize;
-            buffer.get(start..end)?;
-            Some(Data::Buffer { buffer, start, end })
+            let bytes = buffers.get(range.buffer)?.slice(start..start + range.bytes as usize)?;
+            Some(Data::Buffer(bytes))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What an initiator's owner asks of its session, and what it is told.
 
 use crate::seam::{Fault, LaneLoss, PayloadRef};
-use pdu::{AsyncEventCode, BufferId, Cdb, LaneId, Lun, TaskAttribute, TaskManagementResponseCode};
+use pdu::{AsyncEvent as AsyncEventCode, BufferId, Cdb, LaneId, Lun, TaskAttribute, TaskManagementOutcome};
 
 /// One SCSI task of this session, from its submission to its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,7 +97,7 @@ pub enum Event {
         /// Which.
         function: FunctionId,
         /// How.
-        response: TaskManagementResponseCode,
+        response: TaskManagementOutcome,
     },
     /// The target sent an asynchronous message (RFC 7143 §11.9).
     Async(AsyncEvent),
