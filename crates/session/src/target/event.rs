@@ -1,7 +1,7 @@
 //! What a target's session tells its driver, and what the driver answers.
 
 use crate::seam::{Fault, LaneLoss};
-use pdu::{BufferId, Cdb, Itt, LaneId, Lun, TaskAttribute, TaskManagementResponseCode};
+use pdu::{BufferId, Cdb, Cid, Itt, LaneId, Lun, TaskAttribute, TaskManagementOutcome};
 
 /// One SCSI task of this session, for as long as the session remembers it. Never reused while it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,5 +141,26 @@ pub struct TargetRecord {
     pub target_addresses: Vec<String>,
 }
 
-/// Re-stated so that drivers need not name `pdu` for the answer.
-pub type FunctionResponse = TaskManagementResponseCode;
+/// Something that the initiator should know without having asked (RFC 7143 §11.9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AsyncMessage {
+    /// A SCSI event on a logical unit.
+    Scsi {
+        /// Where.
+        lun: Lun,
+        /// Sense data that says what.
+        sense: Vec<u8>,
+    },
+    /// The target will drop this lane's connection.
+    DropConnection {
+        /// Which, by the initiator's name for it.
+        cid: Cid,
+        /// Seconds before a new connection makes sense.
+        time2wait_s: u16,
+    },
+    /// The target will drop every connection of the session.
+    DropSession {
+        /// Seconds before a new session makes sense.
+        time2wait_s: u16,
+    },
+}
