@@ -1,3 +1,53 @@
-//! A SCSI disk: CDBs in, block operations and status out.
+//! A SCSI disk: CDBs in, block operations and status out (SAM-5, SPC-4, SBC-3).
+//!
+//! [`Disk`] describes one logical unit; it holds no state and does no I/O. [`Disk::begin`] takes a command
+//! descriptor block and answers with the [`Step`] that carries it out: either the finished [`Outcome`], or a
+//! block operation that the caller performs and then turns into an [`Outcome`]. Bulk data never passes
+//! through here; the few bytes of a parameter list do ([`Disk::parameter`]).
+//!
+//! What is shared between initiators (unit attentions, task sets, later reservations) is the business of the
+//! logical unit's owner, not of this crate.
 
 #![forbid(unsafe_code)]
+
+mod additional_sense;
+mod cdb;
+mod compare_and_write;
+mod designator;
+mod disk;
+mod flush;
+mod get_lba_status;
+mod inquiry;
+mod logical_block;
+mod mode_sense;
+mod operation_code;
+mod outcome;
+mod read;
+mod read_capacity;
+mod report_luns;
+mod report_supported_operation_codes;
+mod request_sense;
+mod sense;
+mod start_stop_unit;
+mod status;
+mod step;
+mod test_unit_ready;
+mod unit_absent;
+mod unmap;
+mod verify;
+mod vital_product_data;
+mod write;
+mod write_same;
+
+pub use additional_sense::AdditionalSense;
+pub use designator::{Identity, Naa, TargetPort};
+pub use disk::{Disk, Limits, Provisioning};
+pub use get_lba_status::{GetLbaStatus, ProvisioningStatus};
+pub use logical_block::{BlockLength, Blocks, Extent, Lba};
+pub use outcome::Outcome;
+pub use report_luns::ReportLuns;
+pub use request_sense::RequestSense;
+pub use sense::{FieldPointer, Sense, SenseKey};
+pub use status::Status;
+pub use step::{Compare, Pattern, Step};
+pub use unit_absent::begin_absent;

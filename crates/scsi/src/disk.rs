@@ -1,0 +1,136 @@
+//! A logical unit of the disk type, and how it takes a command.
+
+use crate::cdb::Cdb;
+use crate::{
+    AdditionalSense, BlockLength, Blocks, Extent, FieldPointer, Identity, Lba, Outcome, Sense, SenseKey,
+    Step, TargetPort, operation_code, unmap,
+};
+
+/// A disk as one target port shows it: everything that the answers to commands depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// Who it is.
+    pub identity: Identity,
+    /// Through which port it is seen, if that is to be told.
+    pub target_port: Option<TargetPort>,
+    /// Length of a logical block.
+    pub block: BlockLength,
+    /// Capacity.
+    pub blocks: Blocks,
+    /// Every write is refused with WRITE PROTECTED.
+    pub read_only: bool,
+    /// A volatile write cache holds written data until it is flushed (WCE).
+    pub write_cache: bool,
+    /// Whether blocks can be deallocated.
+    pub provisioning: Provisioning,
+    /// How much one command may ask for.
+    pub limits: Limits,
+}
+
+/// Logical block provisioning (SBC-3 §4.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Provisioning {
+    /// Every block has its place; there is no UNMAP.
+    Full,
+    /// Blocks can be deallocated.
+    Thin {
+        /// Deallocated blocks read as zeroes (LBPRZ).
+        zeroes: bool,
+        /// How many blocks are allocated together (OPTIMAL UNMAP GRANULARITY).
+        granularity: Blocks,
+    },
+}
+
+/// The most that one command may ask for (VPD page B0h). More is refused with INVALID FIELD IN CDB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// READ, WRITE and VERIFY: bounds the memory of one command.
+    pub transfer_bytes_max: u32,
+    /// COMPARE AND WRITE: bounds how long the blocks are locked.
+    pub compare_and_write_blocks_max: u8,
+    /// WRITE SAME: bounds how long one command works.
+    pub write_same_blocks_max: Blocks,
+    /// All descriptors of one UNMAP together.
+    pub unmap_blocks_max: u32,
+    /// Descriptors of one UNMAP.
+    pub unmap_descriptors_max: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // Twice the largest burst of RFC 7143 §13.13: enough to fill any pipe by few commands.
+            transfer_bytes_max: 32 << 20,
+            // The field in the CDB has one byte.
+            compare_and_write_blocks_max: u8::MAX,
+            // 512 GiB of 512-byte blocks: a disk is zeroed by few commands, none of which lasts for ever.
+            write_same_blocks_max: Blocks(1 << 30),
+            // No limit of its own: deallocating is a matter of metadata.
+            unmap_blocks_max: u32::MAX,
+            // A parameter list of 4 KiB and a header.
+            unmap_descriptors_max: 256,
+        }
+    }
+}
+
+impl Disk {
+    /// Takes a command. Any bytes of any length are answered; bytes beyond the command's own length are
+    /// padding and ignored.
+    #[must_use]
+    pub fn begin(&self, cdb: &[u8]) -> Step {
+        let begun =
+            operation_code::validate(self, cdb).and_then(|command| (command.begin)(self, &Cdb::new(cdb)));
+        begun.unwrap_or_else(|sense| Step::Done(Outcome::CheckCondition(sense)))
+    }
+
+    /// Goes on with the command for which [`Self::begin`] said [`Step::Parameter`], now that its parameter
+    /// list has arrived. A list shorter than announced is answered with PARAMETER LIST LENGTH ERROR.
+    #[must_use]
+    pub fn parameter(&self, cdb: &[u8], data: &[u8]) -> Step {
+        let done = match self.begin(cdb) {
+            Step::Parameter { bytes } => match data.get(..bytes as usize) {
+                Some(list) => unmap::extents(self, list).map(Step::Unmap),
+                None => Err(Sense::illegal_request(AdditionalSense::PARAMETER_LIST_LENGTH_ERROR)),
+            },
+            other => Ok(other),
+        };
+        done.unwrap_or_else(|sense| Step::Done(Outcome::CheckCondition(sense)))
+    }
+
+    /// The whole disk.
+    #[must_use]
+    pub const fn extent(&self) -> Extent {
+        Extent { lba: Lba(0), blocks: self.blocks }
+    }
+
+    /// All blocks from `lba` on.
+    pub(crate) const fn extent_from(&self, lba: Lba) -> Extent {
+        Extent { lba, blocks: Blocks(self.blocks.0.saturating_sub(lba.0)) }
+    }
+
+    /// `blocks` from `lba` on, if the disk has them all.
+    pub(crate) fn extent_at(&self, lba: Lba, blocks: Blocks, field: FieldPointer) -> Result<Extent, Sense> {
+        let extent = Extent { lba, blocks };
+        match lba.0.checked_add(blocks.0) {
+            Some(end) if end <= self.blocks.0 => Ok(extent),
+            _ => Err(Sense::illegal_request(AdditionalSense::LOGICAL_BLOCK_ADDRESS_OUT_OF_RANGE).at(field)),
+        }
+    }
+
+    /// The most blocks that one READ, WRITE or VERIFY may ask for.
+    pub(crate) const fn transfer_blocks_max(&self) -> u32 {
+        self.limits.transfer_bytes_max / self.block.bytes()
+    }
+
+    /// Whether blocks can be deallocated.
+    pub(crate) const fn is_thin(&self) -> bool {
+        matches!(self.provisioning, Provisioning::Thin { .. })
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<(), Sense> {
+        if self.read_only {
+            return Err(Sense::new(SenseKey::DataProtect, AdditionalSense::WRITE_PROTECTED));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! GET LBA STATUS (SBC-3 §5.4).
+
+use crate::cdb::Cdb;
+use crate::{AdditionalSense, Blocks, Disk, Extent, FieldPointer, Lba, Outcome, Sense, Step};
+
+const HEADER_BYTES: usize = 8;
+const DESCRIPTOR_BYTES: usize = 16;
+/// PARAMETER DATA LENGTH does not count itself.
+const LENGTH_FIELD_BYTES: usize = 4;
+/// Descriptors in one answer: bounds the memory and the extents that a backend must look up, whatever
+/// allocation length is asked for.
+const DESCRIPTORS_MAX: usize = 1024;
+
+/// Whether blocks have a place on the medium (SBC-3 §5.4.3, PROVISIONING STATUS).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ProvisioningStatus {
+    /// They have, or it is not known.
+    Mapped = 0,
+    /// They have not.
+    Deallocated = 1,
+}
+
+/// A question for the provisioning status of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GetLbaStatus {
+    /// From the LBA asked for to the end of the disk.
+    pub extent: Extent,
+    /// As many runs as an answer can hold, at least one.
+    pub runs_max: usize,
+    allocation_bytes: u32,
+}
+
+/// A full answer even to a disk without thin provisioning: all its blocks are mapped.
+pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
+    let field = FieldPointer::cdb(2);
+    let lba = Lba(cdb.u64::<2>());
+    if lba.0 >= disk.blocks.0 {
+        return Err(Sense::illegal_request(AdditionalSense::LOGICAL_BLOCK_ADDRESS_OUT_OF_RANGE).at(field));
+    }
+    let allocation_bytes = cdb.u32::<10>();
+    let room = (allocation_bytes as usize).saturating_sub(HEADER_BYTES).div_ceil(DESCRIPTOR_BYTES);
+    let runs_max = room.clamp(1, DESCRIPTORS_MAX);
+    Ok(Step::GetLbaStatus(GetLbaStatus { extent: disk.extent_from(lba), runs_max, allocation_bytes }))
+}
+
+impl GetLbaStatus {
+    /// Answers with runs of blocks, the first of which begins at the extent's LBA and each next one where the
+    /// one before it ends. Runs beyond [`Self::runs_max`] and blocks beyond the extent are left out; no run at
+    /// all reads as one of mapped blocks.
+    #[must_use]
+    pub fn respond(&self, runs: impl IntoIterator<Item = (Blocks, ProvisioningStatus)>) -> Outcome {
+        let mut data = vec![0; HEADER_BYTES];
+        let mut next = self.extent;
+        for (blocks, status) in runs.into_iter().take(self.runs_max) {
+            next = push_descriptor(&mut data, next, blocks, status);
+        }
+        if next == self.extent {
+            push_descriptor(&mut data, next, next.blocks, ProvisioningStatus::Mapped);
+        }
+        let length = u32::try_from(data.len() - LENGTH_FIELD_BYTES).unwrap_or(u32::MAX);
+        data[..4].copy_from_slice(&length.to_be_bytes());
+        Outcome::parameter_data(data, self.allocation_bytes)
+    }
+}
+
+/// Emits the run at the start of `rest` and returns what is left. A run longer than its four-byte field is cut
+/// there: the initiator asks on from where an answer ends, so nothing after it may be told.
+fn push_descriptor(data: &mut Vec<u8>, rest: Extent, blocks: Blocks, status: ProvisioningStatus) -> Extent {
+    let told = u32::try_from(blocks.0.min(rest.blocks.0)).unwrap_or(u32::MAX);
+    if told == 0 {
+        return rest;
+    }
+    data.extend(rest.lba.0.to_be_bytes());
+    data.extend(told.to_be_bytes());
+    data.extend([status as u8, 0, 0, 0]);
+    let left = if u64::from(told) < blocks.0 { 0 } else { rest.blocks.0 - u64::from(told) };
+    Extent::new(rest.lba.0 + u64::from(told), left)
+}

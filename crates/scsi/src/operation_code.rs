@@ -1,0 +1,175 @@
+//! Which commands there are: the one table behind dispatch, validation and REPORT SUPPORTED OPERATION CODES.
+
+use crate::cdb::Cdb;
+use crate::{
+    AdditionalSense, Disk, FieldPointer, Sense, Step, compare_and_write, flush, get_lba_status, inquiry,
+    mode_sense, read, read_capacity, report_luns, report_supported_operation_codes, request_sense,
+    start_stop_unit, test_unit_ready, unmap, verify, write, write_same,
+};
+
+/// Where a service action stands: the low five bits of byte 1 (SPC-4 §4.2.5.2).
+const SERVICE_ACTION_BYTE: usize = 1;
+const SERVICE_ACTION_MASK: u8 = 0x1f;
+const SERVICE_ACTION_FIELD: FieldPointer = FieldPointer::cdb_bit(1, 4);
+
+pub const TEST_UNIT_READY: u8 = 0x00;
+pub const REQUEST_SENSE: u8 = 0x03;
+pub const READ_6: u8 = 0x08;
+pub const WRITE_6: u8 = 0x0a;
+pub const INQUIRY: u8 = 0x12;
+pub const MODE_SENSE_6: u8 = 0x1a;
+pub const START_STOP_UNIT: u8 = 0x1b;
+pub const READ_CAPACITY_10: u8 = 0x25;
+pub const READ_10: u8 = 0x28;
+pub const WRITE_10: u8 = 0x2a;
+pub const VERIFY_10: u8 = 0x2f;
+pub const SYNCHRONIZE_CACHE_10: u8 = 0x35;
+pub const WRITE_SAME_10: u8 = 0x41;
+pub const UNMAP: u8 = 0x42;
+pub const MODE_SENSE_10: u8 = 0x5a;
+pub const READ_16: u8 = 0x88;
+pub const COMPARE_AND_WRITE: u8 = 0x89;
+pub const WRITE_16: u8 = 0x8a;
+pub const VERIFY_16: u8 = 0x8f;
+pub const SYNCHRONIZE_CACHE_16: u8 = 0x91;
+pub const WRITE_SAME_16: u8 = 0x93;
+pub const SERVICE_ACTION_IN_16: u8 = 0x9e;
+pub const REPORT_LUNS: u8 = 0xa0;
+pub const MAINTENANCE_IN: u8 = 0xa3;
+pub const READ_12: u8 = 0xa8;
+pub const WRITE_12: u8 = 0xaa;
+pub const VERIFY_12: u8 = 0xaf;
+
+/// Which disks have a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    Always,
+    /// Only those that can deallocate blocks (SBC-3 §4.7.3.1).
+    Thin,
+}
+
+/// One command.
+pub struct Command {
+    pub operation_code: u8,
+    pub service_action: Option<u8>,
+    /// CDB usage data (SPC-4 §6.35.3): the operation code, then a bit for each bit that is evaluated, except
+    /// that the service action stands there as it is. Bits that are not set must be zero in a CDB.
+    pub usage: &'static [u8],
+    pub offered: Offered,
+    pub begin: fn(&Disk, &Cdb) -> Result<Step, Sense>,
+}
+
+/// A command without service action, for every disk.
+macro_rules! plain {
+    ($begin:path, $code:expr, $($usage:literal),+) => {
+        Command { operation_code: $code, service_action: None, usage: &[$code, $($usage),+], offered: Offered::Always, begin: $begin }
+    };
+}
+
+/// A command with a service action.
+macro_rules! action {
+    ($begin:path, $code:expr, $action:literal, $($usage:literal),+) => {
+        Command { operation_code: $code, service_action: Some($action), usage: &[$code, $action, $($usage),+], offered: Offered::Always, begin: $begin }
+    };
+}
+
+/// A command without service action, for thin disks.
+macro_rules! thin {
+    ($begin:path, $code:expr, $($usage:literal),+) => {
+        Command { offered: Offered::Thin, ..plain!($begin, $code, $($usage),+) }
+    };
+}
+
+/// In the order of operation codes, as they are reported.
+///
+/// No bit of a CONTROL byte is evaluated: there is neither NACA nor anything of our own. No bit of a
+/// protection field (RDPROTECT, WRPROTECT, VRPROTECT) or GROUP NUMBER is: there is no protection information
+/// and no grouping. ANCHOR is not: nothing is anchored.
+#[rustfmt::skip]
+pub static COMMANDS: &[Command] = &[
+    plain!(test_unit_ready::begin, TEST_UNIT_READY, 0x00, 0x00, 0x00, 0x00, 0x00),
+    plain!(request_sense::begin, REQUEST_SENSE, 0x00, 0x00, 0x00, 0xff, 0x00),
+    plain!(read::begin_6, READ_6, 0x1f, 0xff, 0xff, 0xff, 0x00),
+    plain!(write::begin_6, WRITE_6, 0x1f, 0xff, 0xff, 0xff, 0x00),
+    plain!(inquiry::begin, INQUIRY, 0x01, 0xff, 0xff, 0xff, 0x00),
+    plain!(mode_sense::begin_6, MODE_SENSE_6, 0x08, 0xff, 0xff, 0xff, 0x00),
+    plain!(start_stop_unit::begin, START_STOP_UNIT, 0x01, 0x00, 0x00, 0x05, 0x00),
+    plain!(read_capacity::begin_10, READ_CAPACITY_10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00),
+    plain!(read::begin_10, READ_10, 0x18, 0xff, 0xff, 0xff, 0xff, 0x00, 0xff, 0xff, 0x00),
+    plain!(write::begin_10, WRITE_10, 0x18, 0xff, 0xff, 0xff, 0xff, 0x00, 0xff, 0xff, 0x00),
+    plain!(verify::begin_10, VERIFY_10, 0x16, 0xff, 0xff, 0xff, 0xff, 0x00, 0xff, 0xff, 0x00),
+    plain!(flush::begin_10, SYNCHRONIZE_CACHE_10, 0x02, 0xff, 0xff, 0xff, 0xff, 0x00, 0xff, 0xff, 0x00),
+    plain!(write_same::begin_10, WRITE_SAME_10, 0x08, 0xff, 0xff, 0xff, 0xff, 0x00, 0xff, 0xff, 0x00),
+    thin!(unmap::begin, UNMAP, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00),
+    plain!(mode_sense::begin_10, MODE_SENSE_10, 0x18, 0xff, 0xff, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00),
+    plain!(read::begin_16, READ_16, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    plain!(compare_and_write::begin, COMPARE_AND_WRITE, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0xff, 0x00, 0x00),
+    plain!(write::begin_16, WRITE_16, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    plain!(verify::begin_16, VERIFY_16, 0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    plain!(flush::begin_16, SYNCHRONIZE_CACHE_16, 0x02, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    plain!(write_same::begin_16, WRITE_SAME_16, 0x09, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    action!(read_capacity::begin_16, SERVICE_ACTION_IN_16, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    action!(get_lba_status::begin, SERVICE_ACTION_IN_16, 0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    plain!(report_luns::begin, REPORT_LUNS, 0x00, 0xff, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    action!(report_supported_operation_codes::begin, MAINTENANCE_IN, 0x0c, 0x87, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    plain!(read::begin_12, READ_12, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    plain!(write::begin_12, WRITE_12, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+    plain!(verify::begin_12, VERIFY_12, 0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00),
+];
+
+impl Command {
+    /// Whether `disk` has this command.
+    pub fn is_offered(&self, disk: &Disk) -> bool {
+        match self.offered {
+            Offered::Always => true,
+            Offered::Thin => disk.is_thin(),
+        }
+    }
+
+    /// The bits of byte `at` that a CDB may set.
+    fn allowed(&self, at: usize, usage: u8) -> u8 {
+        let action =
+            if at == SERVICE_ACTION_BYTE && self.service_action.is_some() { SERVICE_ACTION_MASK } else { 0 };
+        usage | action
+    }
+
+    /// Refuses a CDB that is too short or sets a bit that must be zero; points at the first such bit.
+    pub fn check_usage(&self, cdb: &[u8]) -> Result<(), Sense> {
+        for (at, usage) in (0u16..).zip(self.usage).skip(1) {
+            let Some(byte) = cdb.get(usize::from(at)) else {
+                return Err(Sense::invalid_field_in_cdb(FieldPointer::cdb(at)));
+            };
+            let forbidden = byte & !self.allowed(at.into(), *usage);
+            if let Some(bit) = most_significant_bit(forbidden) {
+                return Err(Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(at, bit)));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn most_significant_bit(byte: u8) -> Option<u8> {
+    (0..8).rev().find(|bit| byte & (1 << bit) != 0)
+}
+
+/// The commands of `disk` with this operation code: none, one, or one for each service action.
+pub fn with_operation_code(disk: &Disk, operation_code: u8) -> impl Iterator<Item = &'static Command> {
+    COMMANDS
+        .iter()
+        .filter(move |command| command.operation_code == operation_code && command.is_offered(disk))
+}
+
+/// Finds the command of a CDB and checks every bit that it may not set.
+pub fn validate(disk: &Disk, cdb: &[u8]) -> Result<&'static Command, Sense> {
+    let unknown =
+        Sense::illegal_request(AdditionalSense::INVALID_COMMAND_OPERATION_CODE).at(FieldPointer::cdb(0));
+    let operation_code = *cdb.first().ok_or(unknown)?;
+    let mut commands = with_operation_code(disk, operation_code).peekable();
+    commands.peek().ok_or(unknown)?;
+    let action = cdb.get(SERVICE_ACTION_BYTE).map_or(0, |byte| byte & SERVICE_ACTION_MASK);
+    let command = commands
+        .find(|command| command.service_action.is_none_or(|expected| expected == action))
+        .ok_or(Sense::invalid_field_in_cdb(SERVICE_ACTION_FIELD))?;
+    command.check_usage(cdb)?;
+    Ok(command)
+}

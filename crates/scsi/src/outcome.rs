@@ -1,0 +1,95 @@
+//! What is answered to the initiator once a command has ended.
+
+use crate::{AdditionalSense, Lba, Sense, SenseKey, Status};
+
+/// The end of a command: status, and the parameter data or sense data that goes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// GOOD, with Data-In parameter data that is already cut to the allocation length. Empty for a command
+    /// without such data, and for block data, which the caller moves itself.
+    Good(Vec<u8>),
+    /// CHECK CONDITION.
+    CheckCondition(Sense),
+    /// BUSY, TASK SET FULL, RESERVATION CONFLICT or TASK ABORTED: a status without data.
+    Refused(Status),
+}
+
+impl Outcome {
+    /// GOOD without data.
+    #[must_use]
+    pub const fn good() -> Self {
+        Self::Good(Vec::new())
+    }
+
+    /// GOOD with as much of `data` as the allocation length allows (SPC-4 §4.2.5.6).
+    pub(crate) fn parameter_data(mut data: Vec<u8>, allocation_bytes: u32) -> Self {
+        data.truncate(allocation_bytes as usize);
+        Self::Good(data)
+    }
+
+    /// The status byte.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        match self {
+            Self::Good(_) => Status::Good,
+            Self::CheckCondition(_) => Status::CheckCondition,
+            Self::Refused(status) => *status,
+        }
+    }
+
+    /// The sense data, where there is some.
+    #[must_use]
+    pub const fn sense(&self) -> Option<&Sense> {
+        match self {
+            Self::CheckCondition(sense) => Some(sense),
+            Self::Good(_) | Self::Refused(_) => None,
+        }
+    }
+
+    /// Blocks could not be read; `first` is the first one that could not (SBC-3 §4.18.1).
+    #[must_use]
+    pub const fn read_failed(first: Lba) -> Self {
+        let sense = Sense::new(SenseKey::MediumError, AdditionalSense::UNRECOVERED_READ_ERROR);
+        Self::CheckCondition(sense.with_information(first.0))
+    }
+
+    /// Blocks could not be written; `first` is the first one that may not have been.
+    #[must_use]
+    pub const fn write_failed(first: Lba) -> Self {
+        let sense = Sense::new(SenseKey::MediumError, AdditionalSense::WRITE_ERROR);
+        Self::CheckCondition(sense.with_information(first.0))
+    }
+
+    /// Written data could not be made durable.
+    #[must_use]
+    pub const fn flush_failed() -> Self {
+        Self::CheckCondition(Sense::new(SenseKey::MediumError, AdditionalSense::WRITE_ERROR))
+    }
+
+    /// The backend refuses writes although the disk was not described as read-only.
+    #[must_use]
+    pub const fn write_protected() -> Self {
+        Self::CheckCondition(Sense::new(SenseKey::DataProtect, AdditionalSense::WRITE_PROTECTED))
+    }
+
+    /// A thin disk has no room left for these blocks (SBC-3 §4.7.3.4.3).
+    #[must_use]
+    pub const fn out_of_space() -> Self {
+        let additional = AdditionalSense::SPACE_ALLOCATION_FAILED_WRITE_PROTECT;
+        Self::CheckCondition(Sense::new(SenseKey::DataProtect, additional))
+    }
+
+    /// VERIFY or COMPARE AND WRITE found a difference; `offset_bytes` is where in the Data-Out the first
+    /// differing byte is (SBC-3 §5.2).
+    #[must_use]
+    pub const fn miscompare(offset_bytes: u64) -> Self {
+        let sense = Sense::new(SenseKey::Miscompare, AdditionalSense::MISCOMPARE_DURING_VERIFY_OPERATION);
+        Self::CheckCondition(sense.with_information(offset_bytes))
+    }
+
+    /// The backend failed in a way that says nothing about the medium.
+    #[must_use]
+    pub const fn internal_failure() -> Self {
+        Self::CheckCondition(Sense::new(SenseKey::HardwareError, AdditionalSense::INTERNAL_TARGET_FAILURE))
+    }
+}

@@ -1,0 +1,175 @@
+//! Sense data (SPC-4 §4.5).
+
+use core::fmt;
+
+use crate::AdditionalSense;
+
+/// Length of fixed format sense data without additional bytes (SPC-4 §4.5.3).
+pub const FIXED_SENSE_BYTES: usize = 18;
+/// RESPONSE CODE of current errors in fixed format.
+const CURRENT_FIXED: u8 = 0x70;
+/// VALID: the INFORMATION field holds what the command's standard says it holds.
+const VALID: u8 = 0x80;
+/// ADDITIONAL SENSE LENGTH does not count the eight bytes up to and including itself.
+const ADDITIONAL_BYTES: u8 = 10;
+
+/// The class of what happened (SPC-4 §4.5.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum SenseKey {
+    /// Nothing to report.
+    NoSense = 0x0,
+    /// The unit cannot be accessed.
+    NotReady = 0x2,
+    /// A flaw of the medium.
+    MediumError = 0x3,
+    /// The device itself failed.
+    HardwareError = 0x4,
+    /// The command makes no sense here.
+    IllegalRequest = 0x5,
+    /// Something the initiator must know has happened to the unit.
+    UnitAttention = 0x6,
+    /// The block may not be written.
+    DataProtect = 0x7,
+    /// The target gave the command up; it may be tried again.
+    AbortedCommand = 0xb,
+    /// The data compared did not match.
+    Miscompare = 0xe,
+}
+
+/// Which field was wrong (SPC-4 §4.5.2.4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FieldPointer {
+    /// `true`: in the CDB; `false`: in the parameter list.
+    pub in_cdb: bool,
+    /// The field's first byte.
+    pub byte: u16,
+    /// The field's most significant bit, where it is smaller than a byte.
+    pub bit: Option<u8>,
+}
+
+impl FieldPointer {
+    /// A field of whole bytes in the CDB.
+    #[must_use]
+    pub const fn cdb(byte: u16) -> Self {
+        Self { in_cdb: true, byte, bit: None }
+    }
+
+    /// A field in the CDB whose most significant bit is `bit` of `byte`.
+    #[must_use]
+    pub const fn cdb_bit(byte: u16, bit: u8) -> Self {
+        Self { in_cdb: true, byte, bit: Some(bit) }
+    }
+
+    /// A field of whole bytes in the parameter list.
+    #[must_use]
+    pub const fn parameter(byte: u16) -> Self {
+        Self { in_cdb: false, byte, bit: None }
+    }
+
+    /// The three SENSE KEY SPECIFIC bytes.
+    fn to_bytes(self) -> [u8; 3] {
+        const SENSE_KEY_SPECIFIC_VALID: u8 = 0x80;
+        const COMMAND: u8 = 0x40;
+        const BIT_POINTER_VALID: u8 = 0x08;
+        let command = if self.in_cdb { COMMAND } else { 0 };
+        let bit = self.bit.map_or(0, |bit| BIT_POINTER_VALID | bit & 0x07);
+        let [high, low] = self.byte.to_be_bytes();
+        [SENSE_KEY_SPECIFIC_VALID | command | bit, high, low]
+    }
+}
+
+/// Why a command was refused or failed, or what an initiator must be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sense {
+    /// The class.
+    pub key: SenseKey,
+    /// The exact reason.
+    pub additional: AdditionalSense,
+    /// The INFORMATION field: the LBA of a medium error, the byte offset of a miscompare.
+    pub information: Option<u64>,
+    /// The wrong field, for an ILLEGAL REQUEST.
+    pub field: Option<FieldPointer>,
+}
+
+impl Sense {
+    /// Nothing to report: what REQUEST SENSE returns when no unit attention is pending.
+    pub const NONE: Self = Self::new(SenseKey::NoSense, AdditionalSense::NONE);
+
+    /// Sense data without information or field pointer.
+    #[must_use]
+    pub const fn new(key: SenseKey, additional: AdditionalSense) -> Self {
+        Self { key, additional, information: None, field: None }
+    }
+
+    /// An ILLEGAL REQUEST.
+    #[must_use]
+    pub const fn illegal_request(additional: AdditionalSense) -> Self {
+        Self::new(SenseKey::IllegalRequest, additional)
+    }
+
+    /// A UNIT ATTENTION.
+    #[must_use]
+    pub const fn unit_attention(additional: AdditionalSense) -> Self {
+        Self::new(SenseKey::UnitAttention, additional)
+    }
+
+    /// INVALID FIELD IN CDB.
+    #[must_use]
+    pub const fn invalid_field_in_cdb(field: FieldPointer) -> Self {
+        Self::illegal_request(AdditionalSense::INVALID_FIELD_IN_CDB).at(field)
+    }
+
+    /// INVALID FIELD IN PARAMETER LIST.
+    #[must_use]
+    pub const fn invalid_field_in_parameter_list(byte: u16) -> Self {
+        Self::illegal_request(AdditionalSense::INVALID_FIELD_IN_PARAMETER_LIST)
+            .at(FieldPointer::parameter(byte))
+    }
+
+    /// The same, pointing at a field.
+    #[must_use]
+    pub const fn at(self, field: FieldPointer) -> Self {
+        Self { field: Some(field), ..self }
+    }
+
+    /// The same, with the INFORMATION field.
+    #[must_use]
+    pub const fn with_information(self, information: u64) -> Self {
+        Self { information: Some(information), ..self }
+    }
+
+    /// Fixed format, current error (SPC-4 §4.5.3). An INFORMATION that does not fit its four bytes is left
+    /// out, as the standard asks.
+    #[must_use]
+    pub fn to_fixed(&self) -> [u8; FIXED_SENSE_BYTES] {
+        let mut bytes = [0; FIXED_SENSE_BYTES];
+        bytes[0] = CURRENT_FIXED;
+        if let Some(information) = self.information.and_then(|information| u32::try_from(information).ok()) {
+            bytes[0] |= VALID;
+            bytes[3..7].copy_from_slice(&information.to_be_bytes());
+        }
+        bytes[2] = self.key as u8;
+        bytes[7] = ADDITIONAL_BYTES;
+        bytes[12] = self.additional.code;
+        bytes[13] = self.additional.qualifier;
+        if let Some(field) = self.field {
+            bytes[15..18].copy_from_slice(&field.to_bytes());
+        }
+        bytes
+    }
+}
+
+impl fmt::Display for Sense {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}: {}", self.key, self.additional)?;
+        if let Some(FieldPointer { in_cdb, byte, .. }) = self.field {
+            let place = if in_cdb { "CDB" } else { "parameter list" };
+            write!(formatter, " at byte {byte} of the {place}")?;
+        }
+        if let Some(information) = self.information {
+            write!(formatter, " (information {information})")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! What carries a command out.
+
+use crate::{BlockLength, Extent, GetLbaStatus, Outcome, ReportLuns, RequestSense};
+
+/// What to do for a command. Every extent lies within the disk and within its limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing: this is the answer.
+    Done(Outcome),
+    /// Blocks of the disk go to the Data-In.
+    Read {
+        /// Which; may be empty.
+        extent: Extent,
+        /// Force unit access: what a volatile cache holds of them is made durable first.
+        fua: bool,
+    },
+    /// The Data-Out goes to blocks of the disk.
+    Write {
+        /// Which; may be empty.
+        extent: Extent,
+        /// Force unit access: durable before the status is sent.
+        fua: bool,
+    },
+    /// Blocks of the disk are read, and compared where asked; nothing goes to the initiator.
+    Verify {
+        /// Which; may be empty.
+        extent: Extent,
+        /// With what.
+        compare: Compare,
+    },
+    /// The first half of the Data-Out is compared with the blocks; if all is equal, the second half is
+    /// written to them. No other command may touch the blocks in between (SBC-3 §5.2).
+    CompareAndWrite {
+        /// Which; may be empty.
+        extent: Extent,
+        /// Force unit access for the write.
+        fua: bool,
+    },
+    /// One block is written to all blocks of the extent.
+    WriteSame {
+        /// Which; may be empty.
+        extent: Extent,
+        /// The block.
+        pattern: Pattern,
+        /// The extent may be deallocated instead, provided that the block is all zeroes and deallocated
+        /// blocks read as zeroes; otherwise it must be written (SBC-3 §4.7.3.5).
+        unmap: bool,
+    },
+    /// What a volatile cache holds of these blocks is made durable.
+    Flush {
+        /// Which.
+        extent: Extent,
+        /// The status does not wait for it.
+        immediate: bool,
+    },
+    /// These blocks may be deallocated. They may overlap; their order means nothing.
+    Unmap(Vec<Extent>),
+    /// So many bytes of Data-Out are a parameter list: collect them, then call
+    /// [`Disk::parameter`](crate::Disk::parameter).
+    Parameter {
+        /// Length of the parameter list, at most 65535.
+        bytes: u32,
+    },
+    /// Answered by [`GetLbaStatus::respond`].
+    GetLbaStatus(GetLbaStatus),
+    /// Answered by [`ReportLuns::respond`].
+    ReportLuns(ReportLuns),
+    /// Answered by [`RequestSense::respond`].
+    RequestSense(RequestSense),
+}
+
+/// What VERIFY compares the blocks with (SBC-3 §5.33, BYTCHK).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compare {
+    /// Nothing: that they can be read is enough. There is no Data-Out.
+    Medium,
+    /// Each with its own block of the Data-Out.
+    DataOut,
+    /// Each with the one block of the Data-Out.
+    OneBlock,
+}
+
+/// What WRITE SAME writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pattern {
+    /// The one block of the Data-Out.
+    DataOut,
+    /// Zeroes; there is no Data-Out (NDOB).
+    Zeroes,
+}
+
+impl Step {
+    /// How many bytes of Data-Out the command's CDB asks for. The difference to the expected data transfer
+    /// length is the residual count.
+    #[must_use]
+    pub fn data_out_bytes(&self, block: BlockLength) -> u64 {
+        match self {
+            Self::Write { extent, .. } | Self::Verify { extent, compare: Compare::DataOut } => {
+                block.times(extent.blocks)
+            }
+            Self::CompareAndWrite { extent, .. } => block.times(extent.blocks).saturating_mul(2),
+            Self::Verify { extent, compare: Compare::OneBlock } if !extent.is_empty() => block.bytes().into(),
+            Self::WriteSame { extent, pattern: Pattern::DataOut, .. } if !extent.is_empty() => {
+                block.bytes().into()
+            }
+            Self::Parameter { bytes } => (*bytes).into(),
+            _ => 0,
+        }
+    }
+
+    /// How many bytes of Data-In the command's CDB asks for, as far as it is known: parameter data that is
+    /// still to be made (LBA status, LUNs, sense) counts when it is there, as [`Step::Done`].
+    #[must_use]
+    pub fn data_in_bytes(&self, block: BlockLength) -> u64 {
+        match self {
+            Self::Read { extent, .. } => block.times(extent.blocks),
+            Self::Done(Outcome::Good(data)) => data.len() as u64,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! INQUIRY: vital product data pages (SPC-4 §7.8, SBC-3 §6.6).
+
+use crate::inquiry::{CONNECTED_DISK, printable, put_ascii};
+use crate::{Disk, Identity, Provisioning, TargetPort};
+
+const SUPPORTED_PAGES: u8 = 0x00;
+const UNIT_SERIAL_NUMBER: u8 = 0x80;
+const DEVICE_IDENTIFICATION: u8 = 0x83;
+const BLOCK_LIMITS: u8 = 0xb0;
+const BLOCK_DEVICE_CHARACTERISTICS: u8 = 0xb1;
+const LOGICAL_BLOCK_PROVISIONING: u8 = 0xb2;
+/// In ascending order, as page 00h must list them.
+const PAGES: [u8; 6] = [
+    SUPPORTED_PAGES,
+    UNIT_SERIAL_NUMBER,
+    DEVICE_IDENTIFICATION,
+    BLOCK_LIMITS,
+    BLOCK_DEVICE_CHARACTERISTICS,
+    LOGICAL_BLOCK_PROVISIONING,
+];
+/// A serial number of one byte of length at most, so that a page of 255 bytes can hold it.
+const SERIAL_BYTES_MAX: usize = 251;
+
+/// The page with this code, with its header; `None` if there is none.
+pub fn page(disk: &Disk, code: u8) -> Option<Vec<u8>> {
+    let contents = match code {
+        SUPPORTED_PAGES => PAGES.to_vec(),
+        UNIT_SERIAL_NUMBER => printable(&disk.identity.serial).take(SERIAL_BYTES_MAX).collect(),
+        DEVICE_IDENTIFICATION => device_identification(&disk.identity, disk.target_port.as_ref()),
+        BLOCK_LIMITS => block_limits(disk).to_vec(),
+        BLOCK_DEVICE_CHARACTERISTICS => block_device_characteristics().to_vec(),
+        LOGICAL_BLOCK_PROVISIONING => logical_block_provisioning(disk).to_vec(),
+        _ => return None,
+    };
+    let [high, low] = u16::try_from(contents.len()).ok()?.to_be_bytes();
+    let mut page = vec![CONNECTED_DISK, code, high, low];
+    page.extend(contents);
+    Some(page)
+}
+
+/// What a designator names (SPC-4 §7.8.6.1).
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Association {
+    LogicalUnit = 0b00 << 4,
+    TargetPort = 0b01 << 4,
+    TargetDevice = 0b10 << 4,
+}
+
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum CodeSet {
+    Binary = 1,
+    Ascii = 2,
+    Utf8 = 3,
+}
+
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum DesignatorType {
+    T10VendorId = 1,
+    Naa = 3,
+    RelativeTargetPort = 4,
+    ScsiName = 8,
+}
+
+/// Page 83h: the unit by NAA, T10 vendor ID and SCSI name; then the port it is seen through.
+fn device_identification(identity: &Identity, port: Option<&TargetPort>) -> Vec<u8> {
+    let mut data = Vec::new();
+    let unit = Association::LogicalUnit;
+    push_designator(&mut data, unit, CodeSet::Binary, DesignatorType::Naa, &identity.naa.0);
+    let mut vendor = [0; 8];
+    put_ascii(&mut vendor, &identity.vendor);
+    let vendor_specific = printable(&identity.serial).take(SCSI_NAME_BYTES_MAX - vendor.len());
+    let vendor_id: Vec<u8> = vendor.into_iter().chain(vendor_specific).collect();
+    push_designator(&mut data, unit, CodeSet::Ascii, DesignatorType::T10VendorId, &vendor_id);
+    push_designator(
+        &mut data,
+        unit,
+        CodeSet::Utf8,
+        DesignatorType::ScsiName,
+        &scsi_name(&identity.naa.to_string()),
+    );
+    if let Some(port) = port {
+        push_target_port(&mut data, port);
+    }
+    data
+}
+
+/// The port by its relative identifier and name, and the device that has it.
+fn push_target_port(data: &mut Vec<u8>, port: &TargetPort) {
+    let [high, low] = port.relative_identifier.to_be_bytes();
+    let relative = [0, 0, high, low];
+    push_designator(
+        data,
+        Association::TargetPort,
+        CodeSet::Binary,
+        DesignatorType::RelativeTargetPort,
+        &relative,
+    );
+    let name = format!("{},t,0x{:04x}", port.target_name, port.portal_group_tag);
+    push_designator(
+        data,
+        Association::TargetPort,
+        CodeSet::Utf8,
+        DesignatorType::ScsiName,
+        &scsi_name(&name),
+    );
+    let name = scsi_name(&port.target_name);
+    push_designator(data, Association::TargetDevice, CodeSet::Utf8, DesignatorType::ScsiName, &name);
+}
+
+/// A SCSI name string is at most 256 bytes (SPC-4 §7.8.6.11); its length field holds multiples of four below
+/// that.
+const SCSI_NAME_BYTES_MAX: usize = 252;
+
+/// Null-terminated and null-padded to a multiple of four bytes.
+fn scsi_name(name: &str) -> Vec<u8> {
+    let mut bytes: Vec<u8> = name.bytes().take(SCSI_NAME_BYTES_MAX - 1).collect();
+    bytes.push(0);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// `designator` is at most 255 bytes long.
+fn push_designator(
+    data: &mut Vec<u8>,
+    association: Association,
+    code_set: CodeSet,
+    kind: DesignatorType,
+    designator: &[u8],
+) {
+    /// PIV: the PROTOCOL IDENTIFIER is valid; it is where a port or a device is named.
+    const PROTOCOL_IDENTIFIER_VALID: u8 = 0x80;
+    const ISCSI: u8 = 0x5 << 4;
+    let (protocol, valid) = match association {
+        Association::LogicalUnit => (0, 0),
+        Association::TargetPort | Association::TargetDevice => (ISCSI, PROTOCOL_IDENTIFIER_VALID),
+    };
+    let length = u8::try_from(designator.len()).unwrap_or(u8::MAX);
+    data.extend([protocol | code_set as u8, valid | association as u8 | kind as u8, 0, length]);
+    data.extend(designator.iter().take(length.into()));
+}
+
+/// Page B0h (SBC-3 §6.6.4).
+fn block_limits(disk: &Disk) -> [u8; 60] {
+    /// UGAVALID: the UNMAP GRANULARITY ALIGNMENT is valid; it is zero.
+    const UNMAP_GRANULARITY_ALIGNMENT_VALID: u32 = 1 << 31;
+    let limits = &disk.limits;
+    let mut page = [0; 60];
+    // Byte 0: WSNZ is zero, WRITE SAME of no blocks means all to the end.
+    page[1] = limits.compare_and_write_blocks_max;
+    page[4..8].copy_from_slice(&disk.transfer_blocks_max().to_be_bytes());
+    if let Provisioning::Thin { granularity, .. } = disk.provisioning {
+        let granularity = u32::try_from(granularity.0).unwrap_or(u32::MAX);
+        page[16..20].copy_from_slice(&limits.unmap_blocks_max.to_be_bytes());
+        page[20..24].copy_from_slice(&limits.unmap_descriptors_max.to_be_bytes());
+        page[24..28].copy_from_slice(&granularity.to_be_bytes());
+        page[28..32].copy_from_slice(&UNMAP_GRANULARITY_ALIGNMENT_VALID.to_be_bytes());
+    }
+    page[32..40].copy_from_slice(&limits.write_same_blocks_max.0.to_be_bytes());
+    page
+}
+
+/// Page B1h (SBC-3 §6.6.3).
+fn block_device_characteristics() -> [u8; 60] {
+    /// MEDIUM ROTATION RATE: there is none.
+    const NON_ROTATING: u8 = 1;
+    let mut page = [0; 60];
+    page[1] = NON_ROTATING;
+    page
+}
+
+/// Page B2h (SBC-3 §6.6.6).
+fn logical_block_provisioning(disk: &Disk) -> [u8; 4] {
+    /// UNMAP, and the UNMAP bits of WRITE SAME (16) and (10).
+    const LBPU_LBPWS_LBPWS10: u8 = 0xe0;
+    const LBPRZ: u8 = 0x04;
+    const THIN_PROVISIONED: u8 = 2;
+    match disk.provisioning {
+        Provisioning::Full => [0; 4],
+        Provisioning::Thin { zeroes, .. } => {
+            let reads_zeroes = if zeroes { LBPRZ } else { 0 };
+            [0, LBPU_LBPWS_LBPWS10 | reads_zeroes, THIN_PROVISIONED, 0]
+        }
+    }
+}

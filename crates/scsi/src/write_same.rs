@@ -1,0 +1,39 @@
+//! WRITE SAME (10) and (16) (SBC-3 §5.46, §5.47).
+
+use crate::cdb::Cdb;
+use crate::{Blocks, Disk, FieldPointer, Lba, Pattern, Sense, Step};
+
+const UNMAP_BIT: u8 = 3;
+const NDOB_BIT: u8 = 0;
+
+pub fn begin_10(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
+    let blocks = (cdb.u16::<7>().into(), FieldPointer::cdb(7));
+    write_same(disk, cdb, cdb.u32::<2>().into(), blocks, Pattern::DataOut)
+}
+
+pub fn begin_16(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
+    let blocks = (cdb.u32::<10>().into(), FieldPointer::cdb(10));
+    let pattern = if cdb.bit::<1>(NDOB_BIT) { Pattern::Zeroes } else { Pattern::DataOut };
+    write_same(disk, cdb, cdb.u64::<2>(), blocks, pattern)
+}
+
+/// No blocks means all to the end of the disk (WSNZ is zero), still within MAXIMUM WRITE SAME LENGTH.
+fn write_same(
+    disk: &Disk,
+    cdb: &Cdb,
+    lba: u64,
+    (blocks, blocks_field): (u64, FieldPointer),
+    pattern: Pattern,
+) -> Result<Step, Sense> {
+    let unmap = cdb.bit::<1>(UNMAP_BIT);
+    if unmap && !disk.is_thin() {
+        return Err(Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(1, UNMAP_BIT)));
+    }
+    let extent = disk.extent_at(Lba(lba), Blocks(blocks), FieldPointer::cdb(2))?;
+    let extent = if extent.is_empty() { disk.extent_from(extent.lba) } else { extent };
+    if extent.blocks > disk.limits.write_same_blocks_max {
+        return Err(Sense::invalid_field_in_cdb(blocks_field));
+    }
+    disk.check_writable()?;
+    Ok(Step::WriteSame { extent, pattern, unmap })
+}
