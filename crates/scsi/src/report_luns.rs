@@ -4,7 +4,6 @@ use crate::cdb::Cdb;
 use crate::{Disk, FieldPointer, Outcome, Sense, Step};
 
 const HEADER_BYTES: usize = 8;
-const LUN_BYTES: usize = 8;
 
 /// A question for the logical units behind the target port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ impl ReportLuns {
         let luns = luns.into_iter().filter(|_| !self.well_known_only);
         let mut data = vec![0; HEADER_BYTES];
         data.extend(luns.flat_map(u64::to_be_bytes));
-        let list_bytes = (data.len() - HEADER_BYTES) / LUN_BYTES * LUN_BYTES;
+        let list_bytes = data.len() - HEADER_BYTES;
         data[..4].copy_from_slice(&u32::try_from(list_bytes).unwrap_or(u32::MAX).to_be_bytes());
         Outcome::parameter_data(data, self.allocation_bytes)
     }

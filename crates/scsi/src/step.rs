@@ -1,6 +1,8 @@
 //! What carries a command out.
 
-use crate::{BlockLength, Extent, GetLbaStatus, Outcome, ReportLuns, RequestSense};
+use crate::{
+    AdditionalSense, BlockLength, Blocks, Extent, GetLbaStatus, Outcome, ReportLuns, RequestSense, Sense,
+};
 
 /// What to do for a command. Every extent lies within the disk and within its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +108,34 @@ impl Step {
             Self::Parameter { bytes } => (*bytes).into(),
             _ => 0,
         }
+    }
+
+    /// The step for an initiator that offers `expected_bytes` of Data-Out, where that is not what the CDB asks
+    /// for. The residual count still tells the difference to this step's own [`Self::data_out_bytes`].
+    ///
+    /// WRITE writes the blocks that it is given. Part of a block, or a comparison without all of its data, is
+    /// refused with INVALID FIELD IN COMMAND INFORMATION UNIT; so are WRITE SAME and COMPARE AND WRITE with
+    /// more data than theirs, since then the initiator's block length or count is not ours, and guessing would
+    /// destroy data. A short parameter list is left to [`Disk::parameter`](crate::Disk::parameter).
+    #[must_use]
+    pub fn with_data_out(self, expected_bytes: u64, block: BlockLength) -> Self {
+        let needed_bytes = self.data_out_bytes(block);
+        let short = expected_bytes < needed_bytes;
+        let exact = expected_bytes == needed_bytes || needed_bytes == 0;
+        match self {
+            Self::Write { extent, fua } if short && expected_bytes.is_multiple_of(block.bytes().into()) => {
+                let blocks = Blocks(expected_bytes / u64::from(block.bytes()));
+                Self::Write { extent: Extent { blocks, ..extent }, fua }
+            }
+            Self::Write { .. } | Self::Verify { .. } if short => Self::mismatched(),
+            Self::WriteSame { .. } | Self::CompareAndWrite { .. } if !exact => Self::mismatched(),
+            step => step,
+        }
+    }
+
+    const fn mismatched() -> Self {
+        let additional = AdditionalSense::INVALID_FIELD_IN_COMMAND_INFORMATION_UNIT;
+        Self::Done(Outcome::CheckCondition(Sense::illegal_request(additional)))
     }
 
     /// How many bytes of Data-In the command's CDB asks for, as far as it is known: parameter data that is
