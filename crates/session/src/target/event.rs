@@ -1,7 +1,7 @@
 //! What a target's session tells its driver, and what the driver answers.
 
 use crate::seam::{Fault, LaneLoss};
-use pdu::{BufferId, Cdb, Cid, Itt, LaneId, Lun, TaskAttribute, TaskManagementOutcome};
+use pdu::{BufferId, Cdb, Itt, LaneId, Lun, TaskAttribute};
 
 /// One SCSI task of this session, for as long as the session remembers it. Never reused while it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,7 +12,7 @@ pub struct TaskId(pub u32);
 pub struct TaskManagementId(pub u32);
 
 /// A SCSI command whose turn it is: all commands with a smaller CmdSN have been handed out before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Its name in every later verb.
     pub task: TaskId,
@@ -51,6 +51,12 @@ pub enum Event {
     Release(BufferId),
     /// Carry out a task management function, then call [`super::Session::task_management_done`].
     TaskManagement(TaskManagement),
+    /// Tasks were terminated by a logout, without a word to the initiator: it must learn of it by a unit attention,
+    /// 47h/7Fh SOME COMMANDS CLEARED BY ISCSI PROTOCOL EVENT, on this logical unit (RFC 7143 §11.14.5).
+    CommandsCleared {
+        /// Where.
+        lun: Lun,
+    },
     /// A list of targets is wanted: answer with [`super::Session::send_targets`].
     SendTargets(SendTargets),
     /// Send what is left for this lane, then close it: a logout was answered, or the lane failed.
@@ -151,16 +157,16 @@ pub enum AsyncMessage {
         /// Sense data that says what.
         sense: Vec<u8>,
     },
-    /// The target will drop this lane's connection.
-    DropConnection {
-        /// Which, by the initiator's name for it.
-        cid: Cid,
+    /// The target will drop this lane.
+    ConnectionDrop {
+        /// Which.
+        lane: LaneId,
         /// Seconds before a new connection makes sense.
-        time2wait_s: u16,
+        wait_seconds: u16,
     },
     /// The target will drop every connection of the session.
-    DropSession {
+    SessionDrop {
         /// Seconds before a new session makes sense.
-        time2wait_s: u16,
+        wait_seconds: u16,
     },
 }
