@@ -12,6 +12,7 @@
 
 mod additional_sense;
 mod cdb;
+pub mod client;
 mod compare_and_write;
 mod designator;
 mod disk;

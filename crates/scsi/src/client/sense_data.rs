@@ -1,0 +1,171 @@
+//! Sense data as a device sends it, in either format (SPC-4 §4.5).
+
+use super::{array_at, u64_at};
+use crate::AdditionalSense;
+use core::fmt;
+
+/// What a CHECK CONDITION says. Keys and codes that this crate does not know are kept as they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenseData {
+    /// SENSE KEY.
+    pub key: u8,
+    /// ASC and ASCQ.
+    pub additional: AdditionalSense,
+    /// The INFORMATION field, if valid.
+    pub information: Option<u64>,
+}
+
+/// NOT READY.
+const NOT_READY: u8 = 0x2;
+/// ILLEGAL REQUEST.
+const ILLEGAL_REQUEST: u8 = 0x5;
+/// UNIT ATTENTION.
+const UNIT_ATTENTION: u8 = 0x6;
+/// ABORTED COMMAND.
+const ABORTED_COMMAND: u8 = 0xb;
+/// MISCOMPARE.
+const MISCOMPARE: u8 = 0xe;
+
+impl SenseData {
+    /// Understands fixed (70h) and descriptor (72h) format. Deferred errors (71h, 73h) belong to an earlier
+    /// command and are told all the same, because something was lost. `None` for anything else.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        match bytes.first()? & 0x7f {
+            0x70 | 0x71 => Self::parse_fixed(bytes),
+            0x72 | 0x73 => Self::parse_descriptor(bytes),
+            _ => None,
+        }
+    }
+
+    /// A device may cut fixed format after the key (SPC-4 §4.5.3): the rest reads as zero.
+    fn parse_fixed(bytes: &[u8]) -> Option<Self> {
+        const VALID: u8 = 0x80;
+        let information = array_at(bytes, 3).filter(|_| bytes[0] & VALID != 0);
+        Some(Self {
+            key: bytes.get(2)? & 0x0f,
+            additional: AdditionalSense {
+                code: bytes.get(12).copied().unwrap_or(0),
+                qualifier: bytes.get(13).copied().unwrap_or(0),
+            },
+            information: information.map(|field| u32::from_be_bytes(field).into()),
+        })
+    }
+
+    fn parse_descriptor(bytes: &[u8]) -> Option<Self> {
+        let [key, code, qualifier] = array_at(bytes, 1)?;
+        let information = Self::information_descriptor(bytes.get(8..).unwrap_or_default());
+        Some(Self { key: key & 0x0f, additional: AdditionalSense { code, qualifier }, information })
+    }
+
+    /// Looks for the information descriptor, type 00h (SPC-4 §4.5.2.2).
+    fn information_descriptor(mut rest: &[u8]) -> Option<u64> {
+        const INFORMATION: u8 = 0;
+        loop {
+            let [kind, bytes] = array_at(rest, 0)?;
+            if kind == INFORMATION {
+                return u64_at(rest, 4);
+            }
+            rest = rest.get(2 + usize::from(bytes)..)?;
+        }
+    }
+
+    /// The unit is not ready yet.
+    #[must_use]
+    pub const fn is_not_ready(&self) -> bool {
+        self.key == NOT_READY
+    }
+
+    /// The unit has something to tell, and has not begun the command (SAM-5 §5.14).
+    #[must_use]
+    pub const fn is_unit_attention(&self) -> bool {
+        self.key == UNIT_ATTENTION
+    }
+
+    /// The target began the command and gave it up.
+    #[must_use]
+    pub const fn is_aborted(&self) -> bool {
+        self.key == ABORTED_COMMAND
+    }
+
+    /// What was compared differs.
+    #[must_use]
+    pub const fn is_miscompare(&self) -> bool {
+        self.key == MISCOMPARE
+    }
+
+    /// The device does not know this command or this field of it.
+    #[must_use]
+    pub const fn is_unsupported(&self) -> bool {
+        const OPERATION_CODE: u8 = 0x20;
+        const FIELD_IN_CDB: u8 = 0x24;
+        self.key == ILLEGAL_REQUEST && matches!(self.additional.code, OPERATION_CODE | FIELD_IN_CDB)
+    }
+
+    /// There is no such logical unit (LOGICAL UNIT NOT SUPPORTED).
+    #[must_use]
+    pub const fn is_no_such_unit(&self) -> bool {
+        self.key == ILLEGAL_REQUEST
+            && self.additional.code == AdditionalSense::LOGICAL_UNIT_NOT_SUPPORTED.code
+    }
+}
+
+impl fmt::Display for SenseData {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const KEYS: [&str; 16] = [
+            "NO SENSE",
+            "RECOVERED ERROR",
+            "NOT READY",
+            "MEDIUM ERROR",
+            "HARDWARE ERROR",
+            "ILLEGAL REQUEST",
+            "UNIT ATTENTION",
+            "DATA PROTECT",
+            "BLANK CHECK",
+            "VENDOR SPECIFIC",
+            "COPY ABORTED",
+            "ABORTED COMMAND",
+            "RESERVED",
+            "VOLUME OVERFLOW",
+            "MISCOMPARE",
+            "COMPLETED",
+        ];
+        write!(formatter, "{}: {}", KEYS[usize::from(self.key & 0x0f)], self.additional)?;
+        match self.information {
+            Some(information) => write!(formatter, " (information {information})"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Sense, SenseKey};
+
+    #[test]
+    fn what_the_device_server_emits_is_understood() {
+        let sent = Sense::new(SenseKey::MediumError, AdditionalSense::WRITE_ERROR).with_information(77);
+        let seen = SenseData::parse(&sent.to_fixed()).unwrap();
+        assert_eq!(
+            (seen.key, seen.additional, seen.information),
+            (3, AdditionalSense::WRITE_ERROR, Some(77))
+        );
+    }
+
+    #[test]
+    fn descriptor_format_is_understood() {
+        let mut bytes = vec![0x72, 0x0e, 0x1d, 0x00, 0, 0, 0, 16, 2, 2, 0, 0, 0, 10, 0x80, 0];
+        bytes.extend(512u64.to_be_bytes());
+        let seen = SenseData::parse(&bytes).unwrap();
+        assert!(seen.is_miscompare());
+        assert_eq!(seen.information, Some(512));
+    }
+
+    #[test]
+    fn a_cut_answer_keeps_its_key() {
+        assert!(SenseData::parse(&[0x70, 0, 6]).unwrap().is_unit_attention());
+        assert_eq!(SenseData::parse(&[0x72, 6]), None);
+        assert_eq!(SenseData::parse(&[]), None);
+    }
+}
