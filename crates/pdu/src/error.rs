@@ -105,10 +105,15 @@ impl fmt::Display for Field {
 }
 
 impl InvalidPdu {
-    /// How a target answers (RFC 7143 §11.17.1).
-    ///
-    /// A violation of the layout itself is a format error: the reason is Protocol Error, and the connection ends
-    /// (§7.7). A field that describes a task or a transfer wrongly is an Invalid PDU Field, and the connection lives.
+    /// Whether this is a format error: illegal or inconsistent contents of any field but the opcode. Whoever finds
+    /// one ends all connections of the session (RFC 7143 §7.7); a target may say why by a Reject before that.
+    #[must_use]
+    pub const fn is_format_error(self) -> bool {
+        !matches!(self.field, Field::Opcode)
+    }
+
+    /// How a target says what is wrong (RFC 7143 §11.17.1): Invalid PDU Field for what is meant to describe a task, a
+    /// response or a transfer, Protocol Error for the rest.
     #[must_use]
     pub const fn reject_reason(self) -> RejectReason {
         match self.field {

@@ -62,7 +62,7 @@ impl Header {
     pub fn set_ahs(&mut self, ahs: Vec<u8>) -> Result<(), InvalidPdu> {
         let words = u8::try_from(ahs.len() / WORD_BYTES);
         match words {
-            Ok(words) if ahs.len() % WORD_BYTES == 0 => {
+            Ok(words) if ahs.len().is_multiple_of(WORD_BYTES) => {
                 self.bhs[TOTAL_AHS_LENGTH] = words;
                 self.ahs = ahs;
                 Ok(())
@@ -229,5 +229,5 @@ impl Header {
 /// How many bytes of padding follow `bytes` of a segment, to whole words (§11.2.4).
 #[must_use]
 pub const fn padding(bytes: u32) -> u32 {
-    bytes.wrapping_neg() % WORD_BYTES as u32
+    bytes.wrapping_neg() % 4
 }

@@ -92,6 +92,7 @@ impl ScsiCommand {
     /// or make a CDB that is too long.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_opcode(Opcode::ScsiCommand)?;
+        let itt = header.expect_task_tag()?;
         let flags = header.flags();
         let (read, write) = (flags & READ_BIT != 0, flags & WRITE_BIT != 0);
         let attribute = TaskAttribute::from_wire(flags & TaskAttribute::MASK)
@@ -109,7 +110,7 @@ impl ScsiCommand {
         }
         Ok(Self {
             lun: header.lun(),
-            itt: header.expect_task_tag()?,
+            itt,
             immediate: header.is_immediate(),
             final_: header.is_final(),
             read,
