@@ -36,7 +36,7 @@ fn listed(disk: &Disk) -> Vec<(u8, Option<u16>, Vec<u8>)> {
 fn bare(code: u8, action: Option<u16>, length: usize) -> Vec<u8> {
     let mut bytes = cdb(length, &[(0, &[code])]);
     if let Some(action) = action {
-        bytes[1] = u8::try_from(action).unwrap();
+        bytes[1] = u8::try_from(action).expect("fits");
     }
     bytes
 }
@@ -115,7 +115,7 @@ fn every_bit_outside_the_usage_data_is_refused_where_it_stands() {
             for bit in (0..8).filter(|bit| usage & (1 << bit) == 0) {
                 let mut bytes = bare(code, action, 16);
                 bytes[byte] |= 1 << bit;
-                let field = FieldPointer::cdb_bit(u16::try_from(byte).unwrap(), bit);
+                let field = FieldPointer::cdb_bit(u16::try_from(byte).expect("fits"), bit);
                 assert_eq!(refusal(disk.begin(&bytes)), Sense::invalid_field_in_cdb(field), "{code:02x}");
             }
         }
@@ -219,7 +219,7 @@ proptest! {
         let mut bytes: Vec<u8> = noise.iter().zip(usage).map(|(noise, usage)| noise & usage).collect();
         bytes[0] = *code;
         if let Some(action) = action {
-            bytes[1] = u8::try_from(*action).unwrap();
+            bytes[1] = u8::try_from(*action).expect("fits");
         }
         match disk.begin(&bytes) {
             Step::Read { extent, .. } | Step::Write { extent, .. } | Step::Verify { extent, .. } => {

@@ -187,7 +187,7 @@ const DBD: u8 = 0x08;
 fn mode_sense_returns_all_pages_in_order() {
     for subpage in [0x00, 0xff] {
         let all = data(mode_sense_6(&full(), DBD, 0x3f, subpage));
-        assert_eq!(all[..4], [u8::try_from(all.len()).unwrap() - 1, 0, 0x10, 0]);
+        assert_eq!(all[..4], [u8::try_from(all.len()).expect("fits") - 1, 0, 0x10, 0]);
         assert_eq!((all[4], all[5], all[6]), (0x08, 0x12, 0x04));
         assert_eq!((all[24], all[25], all[27]), (0x0a, 0x0a, 0x10));
         assert_eq!((all[36], all[37]), (0x1c, 0x0a));
@@ -199,7 +199,7 @@ fn mode_sense_returns_all_pages_in_order() {
 fn the_two_mode_sense_commands_agree() {
     let short = data(mode_sense_6(&full(), 0, 0x3f, 0));
     let long = data(full().begin(&[0x5a, 0, 0x3f, 0, 0, 0, 0, 1, 0, 0]));
-    assert_eq!(long[..8], [0, u8::try_from(long.len()).unwrap() - 2, 0, 0x10, 0, 0, 0, 8]);
+    assert_eq!(long[..8], [0, u8::try_from(long.len()).expect("fits") - 2, 0, 0x10, 0, 0, 0, 8]);
     assert_eq!(long[8..], short[4..]);
 }
 
@@ -326,7 +326,7 @@ fn fixed_sense_points_at_the_wrong_field() {
 
 #[test]
 fn fixed_sense_tells_information_only_where_it_fits() {
-    let sense = |offset| Outcome::miscompare(offset).sense().copied().unwrap().to_fixed();
+    let sense = |offset| Outcome::miscompare(offset).sense().copied().expect("fits").to_fixed();
     assert_eq!(sense(0x0102_0304)[..7], [0xf0, 0, 0x0e, 1, 2, 3, 4]);
     assert_eq!(sense(1 << 32)[..7], [0x70, 0, 0x0e, 0, 0, 0, 0]);
 }

@@ -13,7 +13,7 @@ fn unmap(bytes: u16) -> Vec<u8> {
 }
 
 fn unmap_list(extents: &[(u64, u32)]) -> Vec<u8> {
-    let descriptor_bytes = u16::try_from(extents.len() * 16).unwrap();
+    let descriptor_bytes = u16::try_from(extents.len() * 16).expect("fits");
     let mut list = vec![0; 8];
     list[..2].copy_from_slice(&(descriptor_bytes + 6).to_be_bytes());
     list[2..4].copy_from_slice(&descriptor_bytes.to_be_bytes());
@@ -26,8 +26,8 @@ fn unmap_list(extents: &[(u64, u32)]) -> Vec<u8> {
 }
 
 fn unmapped(disk: &Disk, list: &[u8]) -> Step {
-    let bytes = unmap(u16::try_from(list.len()).unwrap());
-    assert_eq!(disk.begin(&bytes), Step::Parameter { bytes: u32::try_from(list.len()).unwrap() });
+    let bytes = unmap(u16::try_from(list.len()).expect("fits"));
+    assert_eq!(disk.begin(&bytes), Step::Parameter { bytes: u32::try_from(list.len()).expect("fits") });
     disk.parameter(&bytes, list)
 }
 
@@ -188,7 +188,7 @@ fn descriptors(outcome: Outcome) -> Vec<(u64, u32, u8)> {
     let (descriptors, rest) = data[8..].as_chunks::<16>();
     assert!(rest.is_empty());
     let field = |d: &[u8; 16]| {
-        let (lba, blocks) = (d[..8].try_into().unwrap(), d[8..12].try_into().unwrap());
+        let (lba, blocks) = (d[..8].try_into().expect("fits"), d[8..12].try_into().expect("fits"));
         (u64::from_be_bytes(lba), u32::from_be_bytes(blocks), d[12])
     };
     descriptors.iter().map(field).collect()
