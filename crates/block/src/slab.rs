@@ -5,6 +5,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use crate::mapping::{Mapping, PAGE_BYTES};
 use crate::payload::Payload;
@@ -39,9 +40,41 @@ impl Slab {
     /// The budget is charged for the next power of two, at least one page. For the contents see [`Buffer`].
     #[must_use]
     pub fn allocate(&self, bytes: usize) -> Option<Buffer> {
-        let class = SizeClass::holding(bytes)?;
-        let pages = self.store.take(class)?;
-        Some(Buffer { pages, length: bytes, store: Arc::clone(&self.store) })
+        self.buffer(bytes, Purse::Common)
+    }
+
+    /// Keeps room for `buffers` buffers of up to `bytes` each for [`Slab::allocate_reserved`], which then cannot
+    /// fail for want of budget. `None` if that would leave less than half of the budget to [`Slab::allocate`].
+    #[must_use]
+    pub fn reserve(&self, buffers: usize, bytes: usize) -> Option<Reservation> {
+        let bytes = SizeClass::holding(bytes)?.bytes().checked_mul(buffers)?;
+        let mut pages = self.store.lock();
+        let reserved_bytes = pages.reserved_bytes.checked_add(bytes)?;
+        if reserved_bytes > self.store.budget_bytes / 2 {
+            return None;
+        }
+        pages.reserved_bytes = reserved_bytes;
+        Some(Reservation { bytes, store: Arc::clone(&self.store) })
+    }
+
+    /// A buffer from what was reserved, or where that is used up, from the rest.
+    #[must_use]
+    pub fn allocate_reserved(&self, bytes: usize) -> Option<Buffer> {
+        self.buffer(bytes, Purse::Reserved).or_else(|| self.allocate(bytes))
+    }
+
+    fn buffer(&self, bytes: usize, purse: Purse) -> Option<Buffer> {
+        let pages = self.store.take(SizeClass::holding(bytes)?, purse)?;
+        Some(Buffer { pages, length: bytes, purse, store: Arc::clone(&self.store) })
+    }
+
+    /// Wakes `waker` once, when the next buffer is returned. Register first, then try to allocate: a buffer that is
+    /// returned in between is not missed.
+    pub fn wake_on_release(&self, waker: &Waker) {
+        let mut pages = self.store.lock();
+        if !pages.waiting.iter().any(|known| known.will_wake(waker)) {
+            pages.waiting.push(waker.clone());
+        }
     }
 
     /// What the live buffers are charged for.
@@ -79,6 +112,7 @@ impl Slab {
 pub struct Buffer {
     pages: Mapping,
     length: usize,
+    purse: Purse,
     store: Arc<Store>,
 }
 
@@ -130,8 +164,33 @@ impl std::fmt::Debug for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.store.give_back(std::mem::take(&mut self.pages));
+        self.store.give_back(std::mem::take(&mut self.pages), self.purse);
     }
+}
+
+/// A part of the budget that ordinary allocations leave alone while this lives.
+pub struct Reservation {
+    bytes: usize,
+    store: Arc<Store>,
+}
+
+impl std::fmt::Debug for Reservation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Reservation").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.store.lock().reserved_bytes -= self.bytes;
+    }
+}
+
+/// What a buffer is paid from.
+#[derive(Clone, Copy)]
+enum Purse {
+    Common,
+    Reserved,
 }
 
 /// Index of a power of two: 0 is one page.
@@ -160,6 +219,12 @@ struct Pages {
     idle: [Vec<Mapping>; CLASSES],
     idle_bytes: usize,
     in_use_bytes: usize,
+    /// The part of `in_use_bytes` that was paid from reservations.
+    in_use_reserved_bytes: usize,
+    /// All reservations.
+    reserved_bytes: usize,
+    /// Who waits for a buffer to be returned.
+    waiting: Vec<Waker>,
 }
 
 impl Store {
@@ -167,11 +232,11 @@ impl Store {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, class: SizeClass) -> Option<Mapping> {
+    fn take(&self, class: SizeClass, purse: Purse) -> Option<Mapping> {
         let bytes = class.bytes();
         let mut pages = self.lock();
-        let in_use_bytes = pages.in_use_bytes.checked_add(bytes).filter(|sum| *sum <= self.budget_bytes)?;
-        pages.in_use_bytes = in_use_bytes;
+        pages.charge(bytes, purse, self.budget_bytes)?;
+        let in_use_bytes = pages.in_use_bytes;
         if let Some(mapping) = pages.idle[class.0].pop() {
             pages.idle_bytes -= bytes;
             return Some(mapping);
@@ -183,21 +248,50 @@ impl Store {
         drop(released);
         let mapping = Mapping::new(bytes);
         if mapping.is_none() {
-            self.lock().in_use_bytes -= bytes;
+            self.lock().discharge(bytes, purse);
         }
         mapping
     }
 
-    fn give_back(&self, mapping: Mapping) {
+    fn give_back(&self, mapping: Mapping, purse: Purse) {
         let Some(class) = SizeClass::holding(mapping.len()) else { return };
         let mut pages = self.lock();
-        pages.in_use_bytes -= mapping.len();
+        pages.discharge(mapping.len(), purse);
         pages.idle_bytes += mapping.len();
         pages.idle[class.0].push(mapping);
+        let waiting = std::mem::take(&mut pages.waiting);
+        drop(pages);
+        waiting.into_iter().for_each(Waker::wake);
     }
 }
 
 impl Pages {
+    /// Pays for `bytes`, or leaves everything as it was if they cannot be afforded.
+    fn charge(&mut self, bytes: usize, purse: Purse, budget_bytes: usize) -> Option<()> {
+        match purse {
+            Purse::Reserved => {
+                let sum = self.in_use_reserved_bytes.checked_add(bytes)?;
+                self.in_use_reserved_bytes = (sum <= self.reserved_bytes).then_some(sum)?;
+            }
+            Purse::Common => {
+                let common_bytes = self.in_use_bytes - self.in_use_reserved_bytes;
+                // Reservations may have been given up while their last buffers are still in use.
+                let set_aside_bytes = self.reserved_bytes.max(self.in_use_reserved_bytes);
+                let sum = common_bytes.checked_add(bytes)?;
+                (sum <= budget_bytes.saturating_sub(set_aside_bytes)).then_some(())?;
+            }
+        }
+        self.in_use_bytes += bytes;
+        Some(())
+    }
+
+    fn discharge(&mut self, bytes: usize, purse: Purse) {
+        self.in_use_bytes -= bytes;
+        if matches!(purse, Purse::Reserved) {
+            self.in_use_reserved_bytes -= bytes;
+        }
+    }
+
     /// Takes out at least `bytes` of idle buffers (all, if there are fewer), the longest first, for the caller
     /// to unmap outside the lock.
     fn release_idle(&mut self, bytes: usize) -> Vec<Mapping> {
@@ -213,5 +307,53 @@ impl Pages {
         }
         self.idle_bytes -= released_bytes;
         released
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn what_is_reserved_is_there_when_all_else_is_used_up() {
+        let slab = Slab::new(4 * MIB);
+        let reservation = slab.reserve(2, MIB).unwrap();
+        let common: Vec<_> = std::iter::from_fn(|| slab.allocate(MIB)).collect();
+        assert_eq!(common.len(), 2);
+        let reserved: Vec<_> = std::iter::from_fn(|| slab.allocate_reserved(MIB)).collect();
+        assert_eq!(reserved.len(), 2);
+        drop(reservation);
+        assert!(slab.allocate(MIB).is_none());
+        drop(reserved);
+        assert!(slab.allocate(MIB).is_some());
+    }
+
+    #[test]
+    fn half_of_the_budget_cannot_be_reserved_away() {
+        let slab = Slab::new(4 * MIB);
+        let first = slab.reserve(2, MIB);
+        assert!(first.is_some());
+        assert!(slab.reserve(1, 1).is_none());
+        drop(first);
+        assert!(slab.reserve(1, 1).is_some());
+    }
+
+    #[test]
+    fn whoever_waits_for_room_is_woken_by_a_returned_buffer() {
+        struct Flag(std::sync::atomic::AtomicBool);
+        impl std::task::Wake for Flag {
+            fn wake(self: Arc<Self>) {
+                self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+        let slab = Slab::new(MIB);
+        let buffer = slab.allocate(MIB);
+        let flag = Arc::new(Flag(false.into()));
+        slab.wake_on_release(&Waker::from(Arc::clone(&flag)));
+        assert!(!flag.0.load(std::sync::atomic::Ordering::Relaxed));
+        drop(buffer);
+        assert!(flag.0.load(std::sync::atomic::Ordering::Relaxed));
     }
 }
