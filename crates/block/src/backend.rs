@@ -1,6 +1,7 @@
 //! What every block device here can do, and what it promises.
 
 use crate::error::{BlockError, BlockErrorKind};
+use crate::extent::{ByteRange, Extent};
 use crate::payload::Payload;
 use crate::pending::Pending;
 use crate::slab::Buffer;
@@ -21,6 +22,12 @@ pub trait Backend: Send + Sync {
     /// Starts an operation. Errors come by the [`Completion`], those of the caller ([`Properties::check`]) too.
     fn submit(&self, operation: Operation) -> Pending;
 }
+
+/// The shortest logical block of any disk.
+const BLOCK_BYTES_MIN: u32 = 512;
+
+/// The longest: what Linux accepts from a disk.
+const BLOCK_BYTES_MAX: u32 = 64 << 10;
 
 /// The constant facts of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +58,27 @@ impl Properties {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.blocks.saturating_mul(u64::from(self.block_bytes))
+    }
+
+    /// Whether a device can be like this; every backend checks so when it opens.
+    ///
+    /// # Errors
+    /// [`Unsupported`](BlockErrorKind::Unsupported) if a block is not a power of two between 512 bytes and 64 KiB,
+    /// [`OutOfRange`](BlockErrorKind::OutOfRange) if the capacity exceeds 2^63 − 1 bytes (what a file can have).
+    pub fn validate(&self) -> Result<(), BlockError> {
+        if !self.block_bytes.is_power_of_two()
+            || !(BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&self.block_bytes)
+        {
+            let context = format!("blocks of {} bytes", self.block_bytes);
+            return Err(BlockError::new(BlockErrorKind::Unsupported, context));
+        }
+        match self.blocks.checked_mul(u64::from(self.block_bytes)) {
+            Some(bytes) if i64::try_from(bytes).is_ok() => Ok(()),
+            _ => Err(BlockError::new(
+                BlockErrorKind::OutOfRange,
+                format!("capacity of {} blocks", self.blocks),
+            )),
+        }
     }
 
     /// Whether the caller may ask for this at all; every backend does so first.
@@ -125,15 +153,6 @@ pub enum Operation {
     },
 }
 
-/// A range of the device in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ByteRange {
-    /// First byte.
-    pub offset: u64,
-    /// Length.
-    pub bytes: u64,
-}
-
 impl Operation {
     /// The range it touches; `None` for a flush.
     #[must_use]
@@ -189,26 +208,6 @@ pub enum Done {
     Extents(Vec<Extent>),
 }
 
-/// A part of the device with one state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// Where.
-    pub range: ByteRange,
-    /// What is there.
-    pub state: ExtentState,
-}
-
-/// What is known of an extent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExtentState {
-    /// Allocated; may hold anything.
-    Data,
-    /// Not allocated, or known without reading; reads as zeroes.
-    Zero,
-    /// Not allocated, and what a read returns is not specified (LBPRZ = 0).
-    Unspecified,
-}
-
 impl Completion {
     /// Success of anything but a read or an extents query.
     #[must_use]
@@ -242,6 +241,16 @@ impl Completion {
             _ => None,
         };
         Self { result: Err(error), buffer }
+    }
+
+    /// Success of an operation on no bytes at all.
+    #[cfg(feature = "file")]
+    pub(crate) fn of_nothing(operation: Operation) -> Self {
+        match operation {
+            Operation::Read { buffer, .. } => Self::read(buffer),
+            Operation::Extents { .. } => Self::extents(Vec::new()),
+            _ => Self::complete(),
+        }
     }
 
     /// For a read: the filled buffer.

@@ -5,14 +5,27 @@
 //! them (the caller, then the device, then the caller again), so an operation may outlive its caller's interest.
 
 mod backend;
+mod detached;
 mod error;
+mod extent;
+#[cfg(feature = "file")]
+mod file;
 mod mapping;
+mod paced;
 mod payload;
 mod pending;
+mod ram;
 mod slab;
+mod volatile;
 
-pub use backend::{Backend, ByteRange, Completion, Done, Extent, ExtentState, Operation, Properties, Thin};
+pub use backend::{Backend, Completion, Done, Operation, Properties, Thin};
 pub use error::{BlockError, BlockErrorKind};
+pub use extent::{ByteRange, Extent, ExtentState};
+#[cfg(feature = "file")]
+pub use file::{ENGINE_VARIABLE, Engine, EngineChoice, File, FileOptions};
+pub use paced::{Pace, Paced, Timer};
 pub use payload::Payload;
 pub use pending::{Completer, Pending};
-pub use slab::{BUFFER_ALIGNMENT_BYTES, BUFFER_BYTES_MAX, Buffer, Slab};
+pub use ram::Ram;
+pub use slab::{BUFFER_ALIGNMENT_BYTES, BUFFER_BYTES_MAX, Buffer, Reservation, Slab};
+pub use volatile::Volatile;

@@ -1,0 +1,108 @@
+//! Who carries out file I/O: an io_uring, or threads where the system refuses one.
+
+use std::os::fd::BorrowedFd;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::pool::Pool;
+use super::ring::Ring;
+use super::transfer::Transfer;
+use crate::error::{BlockError, BlockErrorKind};
+
+/// The environment variable that [`Engine::probe`] obeys: `io_uring` or `threads`.
+pub const ENGINE_VARIABLE: &str = "ROPEWALK_ENGINE";
+
+/// The means of file I/O, one per shard; several files share it, and clones are the same engine.
+///
+/// With an io_uring, somebody must call [`reap`](Engine::reap) whenever [`reap_fd`](Engine::reap_fd) is readable,
+/// or operations that did not complete at once never do. Threads need nobody. Dropping the last clone waits for
+/// the operations in the kernel's hands.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    ring: Option<Ring>,
+    /// For transfers without a ring, and always for calls that io_uring has no place for.
+    pool: Pool,
+}
+
+/// Which engine to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// io_uring, and nothing else will do.
+    IoUring,
+    /// Threads.
+    Threads,
+}
+
+impl FromStr for EngineChoice {
+    type Err = BlockError;
+
+    fn from_str(name: &str) -> Result<Self, BlockError> {
+        match name {
+            "io_uring" => Ok(Self::IoUring),
+            "threads" => Ok(Self::Threads),
+            other => Err(BlockError::new(
+                BlockErrorKind::Unsupported,
+                format!("file engine {other:?} (there are \"io_uring\" and \"threads\")"),
+            )),
+        }
+    }
+}
+
+impl Engine {
+    /// The engine that [`ENGINE_VARIABLE`] names; otherwise io_uring if the system grants it, or threads.
+    ///
+    /// # Errors
+    /// Only if the variable names an engine that does not exist or cannot be had.
+    pub fn probe() -> Result<Self, BlockError> {
+        match std::env::var(ENGINE_VARIABLE) {
+            Ok(name) => Self::new(name.parse()?),
+            Err(_) => Self::new(EngineChoice::IoUring).or_else(|_| Self::new(EngineChoice::Threads)),
+        }
+    }
+
+    /// This engine and no other.
+    ///
+    /// # Errors
+    /// [`Unsupported`](BlockErrorKind::Unsupported), with the system's reason, if it refuses an io_uring.
+    pub fn new(choice: EngineChoice) -> Result<Self, BlockError> {
+        let ring = match choice {
+            EngineChoice::Threads => None,
+            EngineChoice::IoUring => Some(Ring::new().map_err(|source| {
+                BlockError::new(BlockErrorKind::Unsupported, "setting up io_uring").with_source(source)
+            })?),
+        };
+        Ok(Self { inner: Arc::new(Inner { ring, pool: Pool::new() }) })
+    }
+
+    /// Which one it is.
+    #[must_use]
+    pub fn choice(&self) -> EngineChoice {
+        if self.inner.ring.is_some() { EngineChoice::IoUring } else { EngineChoice::Threads }
+    }
+
+    /// For an event loop: readable when there is something to [`reap`](Engine::reap). `None`: nothing to do.
+    #[must_use]
+    pub fn reap_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.ring.as_ref().map(Ring::descriptor)
+    }
+
+    /// Wakes whoever waits for operations that are done, on this thread; returns how many were. Never blocks.
+    pub fn reap(&self) -> usize {
+        self.inner.ring.as_ref().map_or(0, Ring::reap)
+    }
+
+    pub(super) fn start(&self, transfer: Transfer) {
+        match &self.inner.ring {
+            Some(ring) => ring.start(transfer),
+            None => self.inner.pool.start(transfer),
+        }
+    }
+
+    pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) {
+        self.inner.pool.run(job);
+    }
+}

@@ -1,0 +1,168 @@
+//! An open file or block device: opened once, locked, measured.
+
+use std::fs::{File as StdFile, FileType, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use rustix::fs::{AtFlags, FlockOperation, OFlags, SeekFrom, StatxFlags};
+use rustix::io::Errno;
+
+use super::{FileOptions, error_of};
+use crate::backend::{Properties, Thin};
+use crate::error::{BlockError, BlockErrorKind};
+use crate::slab::BUFFER_ALIGNMENT_BYTES;
+
+/// What direct I/O needs where the system cannot say (before Linux 6.1): what every disk accepts.
+const DIRECT_ALIGNMENT_BYTES: u32 = 4096;
+
+/// The unit in which filesystems usually free space.
+const HOLE_BYTES: u32 = 4096;
+
+pub(super) struct Medium {
+    pub(super) file: StdFile,
+    pub(super) properties: Properties,
+    /// What the memory of a transfer must be aligned to.
+    pub(super) memory_alignment_bytes: usize,
+    /// Learnt at the first refusal.
+    pub(super) no_zero_range: AtomicBool,
+    pub(super) no_punch_hole: AtomicBool,
+}
+
+impl Medium {
+    pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Self, BlockError> {
+        let failed = |error| error_of(error, format!("opening {}", path.display()));
+        // Before opening: to open a named pipe would wait for its other end.
+        let is_device = match std::fs::metadata(path) {
+            Ok(metadata) => is_block_device(path, metadata.file_type())?,
+            Err(_) => false,
+        };
+        let file = open_file(path, options, is_device).map_err(failed)?;
+        lock(&file, path, options)?;
+        if let Some(bytes) = options.size_bytes {
+            extend(&file, path, bytes, is_device, options)?;
+        }
+        let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
+        let block_bytes = options.block_bytes;
+        let properties = Properties {
+            block_bytes,
+            blocks: bytes / u64::from(block_bytes.max(1)),
+            read_only: options.read_only,
+            thin: (options.thin && !options.read_only)
+                .then_some(Thin { granularity_bytes: HOLE_BYTES.max(block_bytes), reads_zero: true }),
+            volatile_cache: !options.read_only,
+        };
+        properties.validate()?;
+        let memory_alignment_bytes = check_alignment(&file, path, options, is_device)?;
+        Ok(Self {
+            file,
+            properties,
+            memory_alignment_bytes,
+            no_zero_range: AtomicBool::new(false),
+            no_punch_hole: AtomicBool::new(false),
+        })
+    }
+}
+
+fn is_block_device(path: &Path, kind: FileType) -> Result<bool, BlockError> {
+    if kind.is_block_device() || kind.is_file() {
+        return Ok(kind.is_block_device());
+    }
+    let context = format!("opening {}, which is neither a regular file nor a block device", path.display());
+    Err(BlockError::new(BlockErrorKind::Unsupported, context))
+}
+
+fn open_file(path: &Path, options: &FileOptions, is_device: bool) -> std::io::Result<StdFile> {
+    let mut flags = OFlags::empty();
+    flags.set(OFlags::DIRECT, options.direct);
+    // On a block device, without CREATE: refused while mounted or otherwise held by the kernel.
+    flags.set(OFlags::EXCL, is_device && !options.read_only);
+    OpenOptions::new()
+        .read(true)
+        .write(!options.read_only)
+        .create(!options.read_only && !is_device && options.size_bytes.is_some())
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+}
+
+/// One writer or many readers, across processes.
+fn lock(file: &StdFile, path: &Path, options: &FileOptions) -> Result<(), BlockError> {
+    let operation = if options.read_only {
+        FlockOperation::NonBlockingLockShared
+    } else {
+        FlockOperation::NonBlockingLockExclusive
+    };
+    rustix::fs::flock(file, operation).map_err(|errno| match errno {
+        Errno::WOULDBLOCK => BlockError::new(
+            BlockErrorKind::InUse,
+            format!("locking {}, which another process serves", path.display()),
+        ),
+        other => error_of(other.into(), format!("locking {}", path.display())),
+    })
+}
+
+/// Makes the file at least `bytes` long; it never becomes shorter.
+fn extend(
+    file: &StdFile,
+    path: &Path,
+    bytes: u64,
+    is_device: bool,
+    options: &FileOptions,
+) -> Result<(), BlockError> {
+    let failed = |error| error_of(error, format!("extending {} to {bytes} bytes", path.display()));
+    let present_bytes = rustix::fs::seek(file, SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
+    if present_bytes >= bytes {
+        return Ok(());
+    }
+    if options.read_only || is_device {
+        let context =
+            format!("{} has {present_bytes} bytes and cannot be extended to {bytes}", path.display());
+        return Err(BlockError::new(BlockErrorKind::OutOfRange, context));
+    }
+    file.set_len(bytes).map_err(failed)
+}
+
+/// Checks that the blocks suit the device; returns what memory must be aligned to.
+fn check_alignment(
+    file: &StdFile,
+    path: &Path,
+    options: &FileOptions,
+    is_device: bool,
+) -> Result<usize, BlockError> {
+    let mut needed_bytes = 1;
+    let mut memory_bytes = 1;
+    if is_device {
+        needed_bytes = rustix::fs::ioctl_blksszget(file).map_err(|errno| {
+            error_of(errno.into(), format!("asking {} for its block size", path.display()))
+        })?;
+    }
+    if options.direct {
+        let alignment = direct_alignment(file);
+        needed_bytes = needed_bytes.max(alignment.offset_bytes);
+        memory_bytes = alignment.memory_bytes;
+    }
+    if !options.block_bytes.is_multiple_of(needed_bytes) {
+        let context = format!(
+            "blocks of {} bytes on {}, which needs multiples of {needed_bytes}",
+            options.block_bytes,
+            path.display()
+        );
+        return Err(BlockError::new(BlockErrorKind::Misaligned, context));
+    }
+    Ok(usize::try_from(memory_bytes).unwrap_or(BUFFER_ALIGNMENT_BYTES))
+}
+
+struct DirectAlignment {
+    offset_bytes: u32,
+    memory_bytes: u32,
+}
+
+fn direct_alignment(file: &StdFile) -> DirectAlignment {
+    match rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+        Ok(facts) if facts.stx_dio_offset_align > 0 && facts.stx_dio_mem_align > 0 => DirectAlignment {
+            offset_bytes: facts.stx_dio_offset_align,
+            memory_bytes: facts.stx_dio_mem_align,
+        },
+        _ => DirectAlignment { offset_bytes: DIRECT_ALIGNMENT_BYTES, memory_bytes: DIRECT_ALIGNMENT_BYTES },
+    }
+}

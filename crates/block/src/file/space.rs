@@ -1,0 +1,105 @@
+//! Zeroes and holes: calls that may take long, so they run on the engine's threads.
+
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::io::Errno;
+
+use super::error_of;
+use super::medium::Medium;
+use crate::error::BlockError;
+use crate::extent::{self, ByteRange, EXTENTS_MAX, Extent, ExtentState};
+
+/// Written again and again where the system cannot zero a range by itself. Static, and aligned for direct I/O.
+static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
+
+/// Long enough to be efficient, short enough to sit in the executable's zero pages.
+const ZEROES_BYTES: usize = 256 << 10;
+
+#[repr(align(4096))]
+struct Zeroes([u8; ZEROES_BYTES]);
+
+/// How a range becomes zero.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Zeroing {
+    /// It stays allocated.
+    Keep,
+    /// It becomes a hole.
+    Punch,
+}
+
+impl Medium {
+    /// Makes a range read as zeroes, by writing them if nothing better is offered. (On block devices Linux maps
+    /// both calls to the device's own commands, and promises zeroes.)
+    pub(super) fn zero(&self, range: ByteRange, zeroing: Zeroing) -> Result<(), BlockError> {
+        let (unsupported, mode) = match zeroing {
+            Zeroing::Keep => (&self.no_zero_range, FallocateFlags::ZERO_RANGE),
+            Zeroing::Punch => (&self.no_punch_hole, FallocateFlags::PUNCH_HOLE),
+        };
+        if !unsupported.load(Ordering::Relaxed) {
+            match self.fallocate(mode | FallocateFlags::KEEP_SIZE, range) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => unsupported.store(true, Ordering::Relaxed),
+                done => return done.map_err(|errno| error_of(errno.into(), "zeroing a range of a file")),
+            }
+        }
+        self.write_zeroes(range)
+    }
+
+    fn fallocate(&self, mode: FallocateFlags, range: ByteRange) -> rustix::io::Result<()> {
+        loop {
+            match rustix::fs::fallocate(&self.file, mode, range.offset, range.bytes) {
+                Err(Errno::INTR) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn write_zeroes(&self, range: ByteRange) -> Result<(), BlockError> {
+        let mut offset = range.offset;
+        while offset < range.end() {
+            let bytes = usize::try_from(range.end() - offset).unwrap_or(usize::MAX).min(ZEROES_BYTES);
+            match rustix::io::pwrite(&self.file, &ZEROES.0[..bytes], offset) {
+                Ok(written) => offset += written as u64,
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => return Err(error_of(errno.into(), "writing zeroes to a file")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the filesystem for holes. Where it does not know (block devices), all is data.
+    pub(super) fn extents(&self, range: ByteRange) -> Result<Vec<Extent>, BlockError> {
+        let mut extents = Vec::new();
+        let mut offset = range.offset;
+        while offset < range.end() && extents.len() < EXTENTS_MAX {
+            let (state, end) = self.extent_at(offset)?;
+            let end = end.min(range.end());
+            let bytes = end - offset;
+            extent::append(&mut extents, Extent { range: ByteRange { offset, bytes }, state });
+            offset = end;
+        }
+        Ok(extents)
+    }
+
+    /// The state at `offset` and where it ends, both in whole blocks: one that is partly data is data.
+    fn extent_at(&self, offset: u64) -> Result<(ExtentState, u64), BlockError> {
+        let block_bytes = u64::from(self.properties.block_bytes);
+        let failed = |errno: Errno| error_of(errno.into(), "looking for holes in a file");
+        let data = match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {
+            Ok(data) => data - data % block_bytes,
+            Err(Errno::NXIO) => u64::MAX,
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok((ExtentState::Data, u64::MAX)),
+            Err(errno) => return Err(failed(errno)),
+        };
+        if data > offset {
+            return Ok((ExtentState::Zero, data));
+        }
+        let hole = match rustix::fs::seek(&self.file, SeekFrom::Hole(offset)) {
+            Ok(hole) => hole,
+            // Punched since we looked: a hole now, up to an end that the next query will find.
+            Err(Errno::NXIO) => offset,
+            Err(errno) => return Err(failed(errno)),
+        };
+        Ok((ExtentState::Data, hole.next_multiple_of(block_bytes).max(offset + block_bytes)))
+    }
+}
