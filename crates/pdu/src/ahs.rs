@@ -26,17 +26,21 @@ const BIDIRECTIONAL_READ_LENGTH: u8 = 2;
 const WORD_BYTES: usize = 4;
 
 impl Header {
-    /// The Additional Header Segments, in order. Stops after the first that does not fit its space.
-    pub fn segments(&self) -> impl Iterator<Item = Result<Ahs<'_>, InvalidPdu>> {
+    /// The Additional Header Segments, in order. Ends after the first that does not fit its space.
+    pub fn ahs_segments(&self) -> impl Iterator<Item = Result<Ahs<'_>, InvalidPdu>> {
         let mut rest = self.ahs();
         core::iter::from_fn(move || {
-            let (segment, after) = split(rest)?;
-            rest = after;
-            Some(
-                segment
-                    .and_then(|(code, content)| interpret(code, content))
-                    .map_err(|found| self.invalid(Field::Ahs, found)),
-            )
+            if rest.is_empty() {
+                return None;
+            }
+            let segment = split(rest).and_then(|(code, content, after)| {
+                rest = after;
+                interpret(code, content)
+            });
+            Some(segment.map_err(|found| {
+                rest = &[];
+                self.invalid(Field::Ahs, found)
+            }))
         })
     }
 
@@ -54,25 +58,18 @@ impl Header {
     }
 }
 
-type Split<'a> = (Result<(u8, &'a [u8]), u32>, &'a [u8]);
-
-/// The code and content of the first segment, and what follows it. The content starts with the byte after AHSType.
-fn split(bytes: &[u8]) -> Option<Split<'_>> {
-    if bytes.is_empty() {
-        return None;
-    }
-    let Some(&[high, low, code]) = bytes.first_chunk::<PREFIX_BYTES>() else {
-        return Some((Err(u32::MAX), &[]));
-    };
-    let length = usize::from(u16::from_be_bytes([high, low]));
-    let end = PREFIX_BYTES + length;
-    let Some(content) = bytes.get(PREFIX_BYTES..end) else {
-        return Some((Err(u32::from(u16::from_be_bytes([high, low]))), &[]));
-    };
-    let rest = bytes.get(end.next_multiple_of(WORD_BYTES)..).unwrap_or(&[]);
-    Some((Ok((code & CODE_MASK, content)), rest))
+/// The code of the first segment, its content from the byte after AHSType on, and what follows it. Fails with the
+/// length that the segment claims, if that is more than there is.
+fn split(bytes: &[u8]) -> Result<(u8, &[u8], &[u8]), u32> {
+    let &[high, low, code, ..] = bytes else { return Err(0) };
+    let length = u16::from_be_bytes([high, low]);
+    let end = PREFIX_BYTES + usize::from(length);
+    let content = bytes.get(PREFIX_BYTES..end).ok_or(length)?;
+    let rest = bytes.get(end.next_multiple_of(WORD_BYTES)..).unwrap_or_default();
+    Ok((code & CODE_MASK, content, rest))
 }
 
+/// Fails with the code, if the content is not what that code has.
 fn interpret(code: u8, content: &[u8]) -> Result<Ahs<'_>, u32> {
     match (code, content) {
         (EXTENDED_CDB, [_reserved, rest @ ..]) if !rest.is_empty() => Ok(Ahs::ExtendedCdb(rest)),

@@ -55,8 +55,8 @@ const RESIDUAL_COUNT: usize = 44;
 
 impl DataIn {
     /// # Errors
-    /// If this is another PDU, has an AHS, names no task, has a status without F, claims overflow and underflow at
-    /// once, or asks for a DataACK without a tag for it.
+    /// If this is another PDU, has an AHS, names no task, has a status without F, claims overflow and
+    /// underflow at once, or asks for a DataACK without a tag for it.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::DataIn)?;
         let ttt = header.transfer_tag();

@@ -56,8 +56,8 @@ pub fn header_digest(header: &Header) -> DigestBytes {
     crc.finish()
 }
 
-/// §13.1 puts the coefficient of x³¹ into bit 7 of the first byte; the reflected CRC has it in its lowest bit, so
-/// that its little-endian bytes are the digest.
+/// §13.1 puts the coefficient of x³¹ into bit 7 of the first byte; the reflected CRC has it in its lowest
+/// bit, so that its little-endian bytes are the digest.
 fn wire(crc: u64) -> DigestBytes {
     let [b0, b1, b2, b3, ..] = crc.to_le_bytes();
     [b0, b1, b2, b3]

@@ -4,8 +4,8 @@ use crate::Lun;
 use crate::header::Header;
 use crate::number::{CmdSn, Itt, StatSn, Ttt};
 
-/// The command window that every PDU of a target tells: commands from `exp_cmd_sn` to `max_cmd_sn`, both included,
-/// may be sent (RFC 7143 §4.2.2.1). `max_cmd_sn` one before `exp_cmd_sn` means none.
+/// The command window that every PDU of a target tells: commands from `exp_cmd_sn` to `max_cmd_sn`, both
+/// included, may be sent (RFC 7143 §4.2.2.1). `max_cmd_sn` one before `exp_cmd_sn` means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     /// The next command that the target expects; all before it have arrived.

@@ -6,8 +6,8 @@ use crate::opcode::Opcode;
 
 /// A PDU's header as it stands on the wire, without its digest.
 ///
-/// A driver reads [`Header::BHS_BYTES`], makes a header of them, reads [`ahs_bytes`](Self::ahs_bytes) more and
-/// hands those to [`set_ahs`](Self::set_ahs). Few PDUs have an AHS; those without one allocate nothing.
+/// A driver reads [`Header::BHS_BYTES`], makes a header of them, reads [`ahs_bytes`](Self::ahs_bytes) more
+/// and hands those to [`set_ahs`](Self::set_ahs). Few PDUs have an AHS; those without one allocate nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     bhs: [u8; Self::BHS_BYTES],
@@ -67,7 +67,7 @@ impl Header {
                 self.ahs = ahs;
                 Ok(())
             }
-            _ => Err(self.invalid(Field::TotalAhsLength, u32::try_from(ahs.len()).unwrap_or(u32::MAX))),
+            _ => Err(self.invalid_length(Field::TotalAhsLength, ahs.len())),
         }
     }
 
@@ -137,6 +137,7 @@ impl Header {
     }
 
     pub(crate) const fn set_data_segment_bytes(&mut self, bytes: u32) {
+        debug_assert!(bytes <= DATA_SEGMENT_BYTES_MAX, "the session cuts data into segments that fit");
         let [_, high, middle, low] = bytes.to_be_bytes();
         self.bhs[5] = high;
         self.bhs[6] = middle;
@@ -186,6 +187,10 @@ impl Header {
 
     pub(crate) const fn invalid(&self, field: Field, found: u32) -> InvalidPdu {
         InvalidPdu { opcode: self.opcode_bits(), field, found }
+    }
+
+    pub(crate) fn invalid_length(&self, field: Field, bytes: usize) -> InvalidPdu {
+        self.invalid(field, u32::try_from(bytes).unwrap_or(u32::MAX))
     }
 
     /// That this is a PDU of the kind its parser is for.

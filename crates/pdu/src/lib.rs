@@ -3,8 +3,9 @@
 //! A driver moves bytes; this crate says what they mean. It does no I/O and holds no state of a connection.
 //!
 //! * [`Header`] is what stands before the data: 48 bytes, and seldom more. It says how many bytes follow.
-//! * [`InitiatorPdu`] and [`TargetPdu`] are what a header means, one plain struct per PDU, each with `parse` and
-//!   `emit`. Payload is never in them: only its length is. Reserved bits are ignored when parsed and zero when emitted.
+//! * [`InitiatorPdu`] and [`TargetPdu`] are what a header means, one plain struct per PDU, each with `parse`
+//!   and `emit`. Payload is never in them: only its length is. Reserved bits are ignored when parsed and zero
+//!   when emitted.
 //! * [`text_keys`] and [`text_value`] read and write what Login and Text PDUs carry.
 //! * [`Crc32c`] is the digest of both.
 //! * [`CmdSn`] and its like are the newtypes that the crates of Ropewalk share.

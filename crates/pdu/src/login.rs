@@ -101,7 +101,8 @@ pub struct LoginRequest {
 
 impl LoginRequest {
     /// # Errors
-    /// If this is another PDU, has an AHS, names no task, is in or goes to a reserved stage, or has both T and C.
+    /// If this is another PDU, has an AHS, names no task, is in or goes to a reserved stage, or has both T
+    /// and C.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::LoginRequest)?;
         let (current_stage, next_stage) = parse_stages(header)?;
@@ -173,7 +174,8 @@ impl LoginResponse {
     /// A response that ends the login is read whatever its stages and C bit say: they have no meaning then.
     ///
     /// # Errors
-    /// If this is another PDU, has an AHS, names no task, is in or goes to a reserved stage, or has both T and C.
+    /// If this is another PDU, has an AHS, names no task, is in or goes to a reserved stage, or has both T
+    /// and C.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::LoginResponse)?;
         let status = LoginStatus::from_wire(header.u8_at(STATUS_CLASS), header.u8_at(STATUS_DETAIL));

@@ -15,8 +15,8 @@ const FLAT_METHOD: u16 = 0b01 << 14;
 const EXTENDED_FLAT_METHOD: u8 = 0b1101_0010;
 
 impl Lun {
-    /// The LUN of a unit's plain number: peripheral addressing as far as it reaches, because every initiator knows
-    /// it, then flat space addressing, then its extended form.
+    /// The LUN of a unit's plain number: peripheral addressing as far as it reaches, because every initiator
+    /// knows it, then flat space addressing, then its extended form.
     #[must_use]
     pub const fn from_index(index: u16) -> Self {
         if index <= PERIPHERAL_MAX {
@@ -28,8 +28,8 @@ impl Lun {
         }
     }
 
-    /// The plain number, in whichever single-level form it came; `None` for a hierarchy, another bus, or a number
-    /// above 65535.
+    /// The plain number, in whichever single-level form it came; `None` for a hierarchy, another bus, or a
+    /// number above 65535.
     #[must_use]
     pub const fn index(self) -> Option<u16> {
         let [b0, b1, b2, b3, b4, b5, b6, b7] = self.0.to_be_bytes();

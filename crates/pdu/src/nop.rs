@@ -7,7 +7,8 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{CmdSn, Itt, StatSn, Ttt};
 use crate::opcode::Opcode;
 
-/// A ping of the initiator (`itt` set), its answer to a target's ping (`ttt` set), or an acknowledgement (neither).
+/// A ping of the initiator (`itt` set), its answer to a target's ping (`ttt` set), or an acknowledgement
+/// (neither).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NopOut {
     /// The I bit; always set if `itt` is none.
@@ -62,7 +63,8 @@ impl NopOut {
     }
 }
 
-/// The answer to an initiator's ping (`itt` set), a ping of the target (`ttt` set), or news of the window (neither).
+/// The answer to an initiator's ping (`itt` set), a ping of the target (`ttt` set), or news of the window
+/// (neither).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NopIn {
     /// To be copied into the answer.
@@ -81,7 +83,8 @@ pub struct NopIn {
 
 impl NopIn {
     /// # Errors
-    /// If this is another PDU, has an AHS, is an answer and a ping at once, or has data but is no answer (§11.19).
+    /// If this is another PDU, has an AHS, is an answer and a ping at once, or has data but is no answer
+    /// (§11.19).
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::NopIn)?;
         let (itt, ttt) = (header.task_tag(), header.transfer_tag());

@@ -24,8 +24,8 @@ macro_rules! serial_number {
                 Self(self.0.wrapping_add(count))
             }
 
-            /// Whether this number comes before `other` (RFC 1982 §3.2). Two numbers exactly 2³¹ apart have no
-            /// order: neither precedes the other.
+            /// Whether this number comes before `other` (RFC 1982 §3.2). Two numbers exactly 2³¹ apart have
+            /// no order: neither precedes the other.
             #[must_use]
             pub const fn precedes(self, other: Self) -> bool {
                 let ahead = other.0.wrapping_sub(self.0);
@@ -60,7 +60,8 @@ serial_number! {
     DataSn
 }
 serial_number! {
-    /// Numbers the R2Ts of a command (RFC 7143 §11.8.2). A bidirectional command shares it with its Data-In PDUs.
+    /// Numbers the R2Ts of a command (RFC 7143 §11.8.2). A bidirectional command shares it with its Data-In
+    /// PDUs.
     R2tSn
 }
 
@@ -127,8 +128,8 @@ handle! {
     Tsih(u16)
 }
 handle! {
-    /// A connection inside one session, as its driver knows it. Never on the wire: a [`Cid`] may be used again by
-    /// a later connection, a lane is not.
+    /// A connection inside one session, as its driver knows it. Never on the wire: a [`Cid`] may be used
+    /// again by a later connection, a lane is not.
     LaneId(u32)
 }
 handle! {

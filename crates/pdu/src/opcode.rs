@@ -1,6 +1,7 @@
 //! What kind of PDU a header opens (RFC 7143 §11.2.1.2).
 
-/// The opcodes that RFC 7143 assigns. Vendor-specific codes have no variant: neither end of Ropewalk uses them.
+/// The opcodes that RFC 7143 assigns. Vendor-specific codes have no variant: neither end of Ropewalk uses
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Opcode {

@@ -24,8 +24,8 @@ pub struct R2t {
     pub r2t_sn: R2tSn,
     /// Where the piece starts, in bytes from the start of the command's data.
     pub buffer_offset: u32,
-    /// Desired Data Transfer Length: how much is asked for; never 0. That it is at most MaxBurstLength (§11.8.4) is
-    /// the session's to check.
+    /// Desired Data Transfer Length: how much is asked for; never 0. That it is at most MaxBurstLength
+    /// (§11.8.4) is the session's to check.
     pub desired_bytes: u32,
 }
 

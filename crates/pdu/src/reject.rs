@@ -97,8 +97,8 @@ pub struct Reject {
     pub stat_sn: StatSn,
     /// The command window.
     pub window: Window,
-    /// The next DataSN or R2TSN the target would send for the task: only where a Data/R2T SNACK was a protocol
-    /// error (§11.17.2).
+    /// The next DataSN or R2TSN the target would send for the task: only where a Data/R2T SNACK was a
+    /// protocol error (§11.17.2).
     pub next_data_or_r2t_sn: u32,
     /// How long the rejected header, and vendor-specific data after it, is.
     pub data_segment_bytes: u32,

@@ -1,6 +1,7 @@
 //! Residual counts (RFC 7143 §11.4.5).
 
-/// The difference between what the initiator expected to transfer and what the target had to transfer, in bytes.
+/// The difference between what the initiator expected to transfer and what the target had to transfer, in
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Residual {
     /// No difference.

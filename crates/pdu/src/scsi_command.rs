@@ -87,9 +87,9 @@ const CDB: usize = 32;
 
 impl ScsiCommand {
     /// # Errors
-    /// If this is another PDU; neither F nor W is set; data is expected in no direction; the task attribute is
-    /// reserved; no task is named; the AHSs are malformed, repeated, absent where a bidirectional command needs one,
-    /// or make a CDB that is too long.
+    /// If this is another PDU; neither F nor W is set; data is expected in no direction; the task attribute
+    /// is reserved; no task is named; the AHSs are malformed, repeated, absent where a bidirectional command
+    /// needs one, or make a CDB that is too long.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_opcode(Opcode::ScsiCommand)?;
         let itt = header.expect_task_tag()?;
@@ -155,30 +155,31 @@ impl ScsiCommand {
     }
 }
 
-/// The CDB, with what an AHS adds to it, and the bidirectional read length. Reserved types of AHS are passed over.
+/// The CDB, with what an AHS adds to it, and the bidirectional read length. Reserved types of AHS are passed
+/// over.
 fn parse_ahs(header: &Header) -> Result<(Cdb, Option<u32>), InvalidPdu> {
     let inline: [u8; Cdb::INLINE_BYTES] = header.array_at(CDB);
     if header.ahs_bytes() != header.ahs().len() {
-        return Err(
-            header.invalid(Field::TotalAhsLength, u32::try_from(header.ahs().len()).unwrap_or(u32::MAX))
-        );
+        return Err(header.invalid_length(Field::TotalAhsLength, header.ahs().len()));
     }
     let mut extended = None;
     let mut read_bytes = None;
-    for segment in header.segments() {
+    for segment in header.ahs_segments() {
         let repeated = match segment? {
             Ahs::ExtendedCdb(rest) => extended.replace(rest).is_some(),
             Ahs::BidirectionalReadLength(bytes) => read_bytes.replace(bytes).is_some(),
             Ahs::Unknown { .. } => false,
         };
         if repeated {
-            return Err(header.invalid(Field::Ahs, header.u8_at(4).into()));
+            return Err(header.invalid_length(Field::Ahs, header.ahs_bytes()));
         }
     }
     let cdb = match extended {
         None => Cdb::from(inline),
-        Some(rest) => Cdb::new(&[&inline, rest].concat())
-            .map_err(|error| header.invalid(Field::Ahs, u32::try_from(error.bytes).unwrap_or(u32::MAX)))?,
+        Some(rest) => {
+            let whole = [&inline, rest].concat();
+            Cdb::new(&whole).map_err(|error| header.invalid_length(Field::Ahs, error.bytes))?
+        }
     };
     Ok((cdb, read_bytes))
 }

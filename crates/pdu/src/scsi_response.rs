@@ -79,11 +79,12 @@ const READ_RESIDUAL_COUNT: usize = 40;
 const RESIDUAL_COUNT: usize = 44;
 
 impl ScsiResponse {
-    /// Status and residuals of a command that did not complete at the target are undefined, and not read (§11.4.3).
+    /// Status and residuals of a command that did not complete at the target are undefined, and not read
+    /// (§11.4.3).
     ///
     /// # Errors
-    /// If this is another PDU, has an AHS, names no task, claims overflow and underflow at once, or reports CHECK
-    /// CONDITION without sense data (§7.7).
+    /// If this is another PDU, has an AHS, names no task, claims overflow and underflow at once, or reports
+    /// CHECK CONDITION without sense data (§7.7).
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::ScsiResponse)?;
         let response = ServiceResponse::from_wire(header.u8_at(RESPONSE));

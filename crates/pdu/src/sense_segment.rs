@@ -32,8 +32,8 @@ impl<'a> SenseSegment<'a> {
         Ok(Self { sense, rest })
     }
 
-    /// The data segment; empty if there is nothing to say. Sense data beyond 65535 bytes, which SPC-5 does not
-    /// know, is cut off.
+    /// The data segment; empty if there is nothing to say. Sense data beyond 65535 bytes, which SPC-5 does
+    /// not know, is cut off.
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         if self.sense.is_empty() && self.rest.is_empty() {

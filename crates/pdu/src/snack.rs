@@ -6,8 +6,8 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{DataSn, Itt, StatSn, Ttt};
 use crate::opcode::Opcode;
 
-/// What is asked for (§11.16.1). A `count` of 0 means all from `begin` on; with a `begin` of 0 too, all that is not
-/// yet acknowledged.
+/// What is asked for (§11.16.1). A `count` of 0 means all from `begin` on; with a `begin` of 0 too, all that
+/// is not yet acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SnackKind {
     /// Send these Data-In or R2T PDUs of a command again.
@@ -60,8 +60,8 @@ const COUNT: usize = 44;
 
 impl Snack {
     /// # Errors
-    /// If this is another PDU, has an AHS or data, is of a reserved type, or has a tag or a run that its type does
-    /// not allow (§11.16.4 to §11.16.7).
+    /// If this is another PDU, has an AHS or data, is of a reserved type, or has a tag or a run that its type
+    /// does not allow (§11.16.4 to §11.16.7).
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_bare(Opcode::Snack)?;
         Ok(Self { kind: parse_kind(header)?, lun: header.lun(), exp_stat_sn: header.exp_stat_sn() })

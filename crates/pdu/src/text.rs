@@ -105,8 +105,8 @@ impl TextResponse {
     /// The Target Transfer Tag of a final response is read as it is: the initiator must ignore it (§11.10.4).
     ///
     /// # Errors
-    /// If this is another PDU, has an AHS, names no task, is both final and continued, or is not final but gives no
-    /// tag to go on with (§11.11.1).
+    /// If this is another PDU, has an AHS, names no task, is both final and continued, or is not final but
+    /// gives no tag to go on with (§11.11.1).
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::TextResponse)?;
         let ttt = header.transfer_tag();

@@ -34,8 +34,8 @@ pub enum InvalidText {
     },
 }
 
-/// The pairs of a complete text, in order. Ends after the first error. That no key comes twice (§6.2) is for the
-/// session to judge, because it depends on what came in earlier texts too.
+/// The pairs of a complete text, in order. Ends after the first error. That no key comes twice (§6.2) is for
+/// the session to judge, because it depends on what came in earlier texts too.
 pub fn pairs(text: &[u8]) -> impl Iterator<Item = Result<(&str, &str), InvalidText>> {
     let mut rest = text;
     core::iter::from_fn(move || {
@@ -53,7 +53,8 @@ pub fn pairs(text: &[u8]) -> impl Iterator<Item = Result<(&str, &str), InvalidTe
     })
 }
 
-/// Some ends count their padding into DataSegmentLength; nothing stands between two nulls that could be misread.
+/// Some ends count their padding into DataSegmentLength; nothing stands between two nulls that could be
+/// misread.
 fn skip_nulls(text: &[u8]) -> &[u8] {
     let start = text.iter().position(|&byte| byte != 0).unwrap_or(text.len());
     &text[start..]
@@ -73,8 +74,8 @@ fn parse_pair(pair: &[u8]) -> Result<(&str, &str), InvalidText> {
     Ok((key, value))
 }
 
-/// A standard-label, but for two things that registered keys do: `#` stands in `X#NodeArchitecture` (§13.26), and
-/// `iSCSIProtocolLevel` (§13.24) starts with a small letter.
+/// A standard-label, but for two things that registered keys do: `#` stands in `X#NodeArchitecture` (§13.26),
+/// and `iSCSIProtocolLevel` (§13.24) starts with a small letter.
 fn is_key_name(key: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b".-+@_#".contains(byte);
     (1..=KEY_BYTES_MAX).contains(&key.len()) && key[0].is_ascii_alphabetic() && key.iter().all(allowed)
@@ -132,38 +133,40 @@ impl TextWriter {
 pub struct Assembler {
     text: Vec<u8>,
     bytes_max: usize,
+    partial: bool,
 }
 
 impl Assembler {
     /// An assembler that holds at most `bytes_max`. Every end must take at least 8192 (§6.1).
     #[must_use]
     pub const fn new(bytes_max: usize) -> Self {
-        Self { text: Vec::new(), bytes_max }
+        Self { text: Vec::new(), bytes_max, partial: false }
     }
 
-    /// Takes the next segment; `continued` is its PDU's C bit. Returns the whole text with its last segment, and is
-    /// then ready for the next text.
+    /// Takes the next segment; `continued` is its PDU's C bit. Returns the whole text with its last segment,
+    /// and is then ready for the next text.
     ///
     /// # Errors
     /// [`InvalidText::TooLong`] if the text grows beyond the limit; what has been held is dropped.
     pub fn push(&mut self, segment: &[u8], continued: bool) -> Result<Option<Vec<u8>>, InvalidText> {
         if segment.len() > self.bytes_max - self.text.len() {
-            self.text = Vec::new();
+            *self = Self::new(self.bytes_max);
             return Err(InvalidText::TooLong { bytes_max: self.bytes_max });
         }
         self.text.extend_from_slice(segment);
+        self.partial = continued;
         Ok(if continued { None } else { Some(core::mem::take(&mut self.text)) })
     }
 
     /// Whether a text has begun and not ended.
     #[must_use]
     pub const fn is_partial(&self) -> bool {
-        !self.text.is_empty()
+        self.partial
     }
 }
 
-/// Cuts a text into the data segments of as many PDUs as it needs, of at most `segment_bytes_max` each (at least
-/// one). With each comes the C bit. An empty text is one empty segment.
+/// Cuts a text into the data segments of as many PDUs as it needs, of at most `segment_bytes_max` each (at
+/// least one). With each comes the C bit. An empty text is one empty segment.
 pub fn segments(text: &[u8], segment_bytes_max: usize) -> impl Iterator<Item = (&[u8], bool)> {
     let mut rest = Some(text);
     core::iter::from_fn(move || {

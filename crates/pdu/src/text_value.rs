@@ -105,8 +105,8 @@ pub fn list(value: &str) -> Result<impl Iterator<Item = &str>, InvalidValue> {
     Ok(value.split(','))
 }
 
-/// A binary-value of at most `bytes_max`, in hexadecimal or base64. Decimal constants are not taken: their length
-/// is not told, and no key that Ropewalk knows needs them.
+/// A binary-value of at most `bytes_max`, in hexadecimal or base64. Decimal constants are not taken: their
+/// length is not told, and no key that Ropewalk knows needs them.
 ///
 /// # Errors
 /// If it has neither form, or is too long.
@@ -159,8 +159,8 @@ fn constant(value: &str) -> Option<u64> {
     if all_digits && !leading_zero { value.parse().ok() } else { None }
 }
 
-/// The bytes of hexadecimal digits. An odd number of them stands for a leading zero more: n digits make (n + 1) / 2
-/// bytes (§6.1).
+/// The bytes of hexadecimal digits. An odd number of them stands for a leading zero more: n digits make (n +
+/// 1) / 2 bytes (§6.1).
 fn hexadecimal(digits: &[u8]) -> Option<Vec<u8>> {
     let nibble = |digit: &u8| char::from(*digit).to_digit(16).and_then(|nibble| u8::try_from(nibble).ok());
     if digits.is_empty() {

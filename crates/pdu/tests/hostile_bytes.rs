@@ -60,7 +60,7 @@ fn check(header: &Header) -> Result<(), TestCaseError> {
     if let Ok(pdu) = TargetPdu::parse(header) {
         prop_assert_eq!(TargetPdu::parse(&pdu.emit()), Ok(pdu));
     }
-    prop_assert!(header.segments().count() <= Header::AHS_BYTES_MAX);
+    prop_assert!(header.ahs_segments().count() <= Header::AHS_BYTES_MAX);
     Ok(())
 }
 

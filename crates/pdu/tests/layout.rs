@@ -1,5 +1,5 @@
-//! Each field stands where the standard's figure puts it: one whole header per PDU, word by word (RFC 7143 §11.3 to
-//! §11.19). A round trip alone would not see a field that is wrong both ways.
+//! Each field stands where the standard's figure puts it: one whole header per PDU, word by word (RFC 7143
+//! §11.3 to §11.19). A round trip alone would not see a field that is wrong both ways.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -98,7 +98,7 @@ fn scsi_command_with_a_long_cdb_and_both_directions() {
     assert_eq!(words(&header)[8..], [0x0102_0304, 0x0506_0708, 0x090a_0b0c, 0x0d0e_0f10]);
     // AHSLength is CDBLength - 15, then type 1, a reserved byte, three bytes of CDB and one of padding.
     assert_eq!(header.ahs(), [0, 4, 1, 0, 17, 18, 19, 0, 0, 5, 2, 0, 0x51, 0x52, 0x53, 0x54]);
-    let segments: Result<Vec<_>, _> = header.segments().collect();
+    let segments: Result<Vec<_>, _> = header.ahs_segments().collect();
     let expected = vec![Ahs::ExtendedCdb(&[17, 18, 19]), Ahs::BidirectionalReadLength(0x5152_5354)];
     assert_eq!(segments, Ok(expected));
 }

@@ -88,7 +88,8 @@ prop_compose! {
 prop_compose! {
     fn scsi_command()(
         lun in lun(), itt in task(), immediate: bool, final_: bool, read: bool, write: bool,
-        attribute in attribute(), expected: u32, read_bytes: u32, (cmd_sn, exp_stat_sn) in any::<(u32, u32)>(),
+        attribute in attribute(), expected: u32, read_bytes: u32,
+        (cmd_sn, exp_stat_sn) in any::<(u32, u32)>(),
         cdb in prop::collection::vec(any::<u8>(), 6..=Cdb::BYTES_MAX), data_segment_bytes in data_bytes(),
     ) -> ScsiCommand {
         ScsiCommand {
@@ -104,7 +105,8 @@ prop_compose! {
 prop_compose! {
     fn scsi_response()(
         itt in task(), response: u8, status: u8, residual in residual(), read_residual in residual(),
-        snack_tag: u32, stat_sn: u32, window in window(), exp_data_sn: u32, data_segment_bytes in 1..=DATA_SEGMENT_BYTES_MAX,
+        snack_tag: u32, stat_sn: u32, window in window(), exp_data_sn: u32,
+        data_segment_bytes in 1..=DATA_SEGMENT_BYTES_MAX,
     ) -> ScsiResponse {
         // Half of all commands complete at the target.
         let response = ServiceResponse::from_wire(if response < 128 { 0 } else { response });
@@ -158,7 +160,8 @@ prop_compose! {
         buffer_offset: u32, desired_bytes in 1..=u32::MAX,
     ) -> R2t {
         R2t {
-            lun, itt, ttt, stat_sn: StatSn(stat_sn), window, r2t_sn: R2tSn(r2t_sn), buffer_offset, desired_bytes,
+            lun, itt, ttt, stat_sn: StatSn(stat_sn), window, r2t_sn: R2tSn(r2t_sn), buffer_offset,
+            desired_bytes,
         }
     }
 }
@@ -288,7 +291,8 @@ fn async_event() -> impl Strategy<Value = AsyncEvent> {
 
 prop_compose! {
     fn async_message()(
-        event in async_event(), lun in lun(), stat_sn: u32, window in window(), data_segment_bytes in data_bytes(),
+        event in async_event(), lun in lun(), stat_sn: u32, window in window(),
+        data_segment_bytes in data_bytes(),
     ) -> AsyncMessage {
         AsyncMessage { event, lun, stat_sn: StatSn(stat_sn), window, data_segment_bytes }
     }
@@ -296,7 +300,8 @@ prop_compose! {
 
 prop_compose! {
     fn reject()(
-        reason: u8, stat_sn: u32, window in window(), next_data_or_r2t_sn: u32, data_segment_bytes in data_bytes(),
+        reason: u8, stat_sn: u32, window in window(), next_data_or_r2t_sn: u32,
+        data_segment_bytes in data_bytes(),
     ) -> Reject {
         Reject {
             reason: RejectReason::from_wire(reason), stat_sn: StatSn(stat_sn), window, next_data_or_r2t_sn,

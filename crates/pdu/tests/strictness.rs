@@ -170,7 +170,7 @@ fn an_ahs_of_a_reserved_type_is_passed_over() {
     let header = command_with_ahs(0x80, &[0, 3, 9, 1, 2, 3, 0, 0]);
     accepted(&header);
     let unknown = Ahs::Unknown { code: 9, content: &[1, 2, 3] };
-    assert_eq!(header.segments().collect::<Vec<_>>(), [Ok(unknown)]);
+    assert_eq!(header.ahs_segments().collect::<Vec<_>>(), [Ok(unknown)]);
 }
 
 #[test]
