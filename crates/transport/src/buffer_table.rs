@@ -12,13 +12,14 @@ use session::seam::{Allocation, Buffers, PayloadRef};
 pub struct BufferTable {
     budget: Slab,
     entries: slab::Slab<Payload>,
+    refused: bool,
 }
 
 impl BufferTable {
     /// An empty table that allocates from `budget`.
     #[must_use]
     pub fn new(budget: Slab) -> Self {
-        Self { budget, entries: slab::Slab::new() }
+        Self { budget, entries: slab::Slab::new(), refused: false }
     }
 
     /// The budget behind this table.
@@ -57,6 +58,12 @@ impl BufferTable {
         self.entries.is_empty()
     }
 
+    /// Whether the protocol was refused a buffer since this was last asked: it waits for
+    /// [`session::target::Session::buffers_available`].
+    pub fn take_refused(&mut self) -> bool {
+        std::mem::take(&mut self.refused)
+    }
+
     /// The bytes of `payload`, to be filled. `None` if there is no such range, or somebody else holds the buffer.
     pub fn bytes_mut(&mut self, payload: PayloadRef) -> Option<&mut [u8]> {
         let start = payload.offset_bytes as usize;
@@ -67,10 +74,11 @@ impl BufferTable {
 
 impl Buffers for BufferTable {
     fn allocate(&mut self, least_bytes: u32, preferred_bytes: u32) -> Option<Allocation> {
-        let (buffer, bytes) = match self.budget.allocate(preferred_bytes as usize) {
-            Some(buffer) => (buffer, preferred_bytes),
-            None => (self.budget.allocate(least_bytes as usize)?, least_bytes),
-        };
+        let preferred = self.budget.allocate(preferred_bytes as usize).map(|buffer| (buffer, preferred_bytes));
+        let least = || self.budget.allocate_reserved(least_bytes as usize).map(|buffer| (buffer, least_bytes));
+        let allocated = preferred.or_else(least);
+        self.refused |= allocated.is_none();
+        let (buffer, bytes) = allocated?;
         Some(Allocation { buffer: self.insert(buffer.share()), bytes })
     }
 
@@ -79,7 +87,10 @@ impl Buffers for BufferTable {
         if entry.len() >= bytes as usize {
             return true;
         }
-        let Some(mut larger) = self.budget.allocate(bytes as usize) else { return false };
+        let Some(mut larger) = self.budget.allocate(bytes as usize) else {
+            self.refused = true;
+            return false;
+        };
         larger[..entry.len()].copy_from_slice(entry);
         *entry = larger.share();
         true
