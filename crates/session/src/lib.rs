@@ -10,6 +10,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chap;
+pub mod discovery;
 pub mod login;
 pub mod negotiation;
 pub mod parameters;

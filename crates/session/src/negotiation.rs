@@ -1,1 +1,16 @@
 //! Negotiation of text keys from a table of their rules (RFC 7143 §6.2, §13).
+//!
+//! [`rule::RULES`] says of each key who may send it, when, and how its value comes about; [`Negotiation`] is the
+//! one engine that follows the table, for whichever side proposes and whichever answers.
+
+mod answer;
+mod engine;
+mod error;
+mod outcome;
+pub mod rule;
+#[cfg(test)]
+mod tests;
+
+pub use engine::{Declared, Negotiation, Role};
+pub use error::NegotiationError;
+pub use rule::Key;

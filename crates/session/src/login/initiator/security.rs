@@ -1,0 +1,126 @@
+//! The initiator's side of the security stage (RFC 7143 §6.3.2, §12.1).
+
+use super::Failure;
+use crate::chap::{Algorithm, Challenge, ChapError, Credentials, Entropy};
+use crate::negotiation::{Declared, Key, Negotiation};
+use pdu::TextWriter;
+use pdu::text_value::hexadecimal_text;
+
+/// What has been proven, and what comes next.
+#[derive(Clone, Debug)]
+pub(super) struct Security {
+    credentials: Option<Credentials>,
+    challenge: Challenge,
+    step: Step,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Methods were proposed, or are about to be.
+    AwaitMethod,
+    /// `CHAP_A` was sent; the challenge comes next.
+    AwaitChallenge,
+    /// The response was sent, and this side's challenge if it has one; the target's proof or its consent comes next.
+    AwaitVerdict(Algorithm),
+    /// Nothing more is to be proven.
+    Done,
+}
+
+impl Security {
+    pub(super) fn new(credentials: Option<Credentials>, entropy: &Entropy) -> Self {
+        Self { credentials, challenge: Challenge::from_entropy(entropy), step: Step::AwaitMethod }
+    }
+
+    fn is_mutual(&self) -> bool {
+        self.credentials.as_ref().is_some_and(|credentials| credentials.target.is_some())
+    }
+
+    /// The methods: whoever insists on the target's proof does not offer to go without.
+    pub(super) fn propose(&self, negotiation: &mut Negotiation, text: &mut TextWriter) {
+        text.push(Key::AuthMethod.name(), if self.is_mutual() { "CHAP" } else { "CHAP,None" });
+        negotiation.note_sent(Key::AuthMethod);
+    }
+
+    /// Whether the target has more to say in this stage, whatever the next request brings.
+    pub(super) fn expects_more(&self) -> bool {
+        self.step == Step::AwaitChallenge
+    }
+
+    /// That the stage may be left.
+    pub(super) fn check_proven(&self) -> Result<(), Failure> {
+        match self.step {
+            Step::Done => Ok(()),
+            Step::AwaitMethod | Step::AwaitVerdict(_) if !self.is_mutual() => Ok(()),
+            Step::AwaitChallenge => Err(Failure::Stage),
+            Step::AwaitMethod | Step::AwaitVerdict(_) => Err(Failure::TargetUnproven(ChapError::Incomplete)),
+        }
+    }
+
+    /// Takes the keys of one text, and appends the next step.
+    pub(super) fn receive(
+        &mut self,
+        declared: &[Declared<'_>],
+        negotiation: &mut Negotiation,
+        answers: &mut TextWriter,
+    ) -> Result<(), Failure> {
+        let get = |key| declared.iter().find(|(declared, _)| *declared == key).map(|&(_, value)| value);
+        match self.step {
+            Step::AwaitMethod => match get(Key::AuthMethod) {
+                Some("CHAP") => {
+                    answers.push(Key::ChapAlgorithm.name(), &Algorithm::offer());
+                    negotiation.note_sent(Key::ChapAlgorithm);
+                    self.step = Step::AwaitChallenge;
+                }
+                Some("None") if !self.is_mutual() => self.step = Step::Done,
+                Some(_) => return Err(Failure::AuthMethod),
+                None => {}
+            },
+            Step::AwaitChallenge => {
+                let Some(algorithm) = get(Key::ChapAlgorithm) else { return Ok(()) };
+                let keys = (get(Key::ChapIdentifier), get(Key::ChapChallenge));
+                let (Some(identifier), Some(value)) = keys else {
+                    return Err(Failure::TargetUnproven(ChapError::Incomplete));
+                };
+                self.respond(algorithm, identifier, value, answers).map_err(Failure::TargetUnproven)?;
+            }
+            Step::AwaitVerdict(algorithm) => {
+                let keys = (get(Key::ChapName), get(Key::ChapResponse));
+                if let (Some(name), Some(response)) = keys {
+                    self.verify(algorithm, name, response).map_err(Failure::TargetUnproven)?;
+                }
+            }
+            Step::Done => {}
+        }
+        Ok(())
+    }
+
+    /// This side's proof, and its own challenge if it insists on the target's.
+    fn respond(
+        &mut self,
+        algorithm: &str,
+        identifier: &str,
+        value: &str,
+        answers: &mut TextWriter,
+    ) -> Result<(), ChapError> {
+        let algorithm = Algorithm::choose(algorithm).ok_or(ChapError::Algorithm)?;
+        let theirs = Challenge::parse(identifier, value, Some(&self.challenge))?;
+        let credentials = self.credentials.as_ref().ok_or(ChapError::NoAccount)?;
+        let own = &credentials.initiator;
+        answers.push(Key::ChapName.name(), own.name());
+        answers.push(Key::ChapResponse.name(), &hexadecimal_text(&theirs.answer(algorithm, own)));
+        if self.is_mutual() {
+            answers.push(Key::ChapIdentifier.name(), &self.challenge.identifier().to_string());
+            answers.push(Key::ChapChallenge.name(), &hexadecimal_text(self.challenge.value()));
+        }
+        self.step = Step::AwaitVerdict(algorithm);
+        Ok(())
+    }
+
+    fn verify(&mut self, algorithm: Algorithm, name: &str, response: &str) -> Result<(), ChapError> {
+        let credentials = self.credentials.as_ref().ok_or(ChapError::NoAccount)?;
+        let target = credentials.target.as_ref().ok_or(ChapError::OutOfTurn)?;
+        self.challenge.check(algorithm, target, Some(&credentials.initiator), name, response)?;
+        self.step = Step::Done;
+        Ok(())
+    }
+}

@@ -1,0 +1,356 @@
+//! A target's side of a login.
+
+mod access;
+mod refusal;
+mod security;
+
+pub use access::{Access, Directory, Place};
+pub use refusal::Refusal;
+
+use super::exchange::{Exchange, Incoming};
+use super::is_iscsi_name;
+use crate::chap;
+use crate::negotiation::{Declared, Key, Negotiation, Role};
+use crate::parameters::{ConnectionParameters, Established, Identity, Offer, SessionParameters, SessionType};
+use crate::seam::{Payload, Transmit};
+use crate::target::Applicant;
+use pdu::{Header, LoginRequest, LoginResponse, LoginStatus, Opcode, PROTOCOL_VERSION, Stage, StatSn, Tsih};
+use pdu::{TextWriter, Window, text_keys};
+use security::Security;
+
+/// What a driver does next with a connection in login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Send this, then wait for the next PDU.
+    Reply(Transmit),
+    /// All but the last answer is decided: find the login's place ([`crate::target::Registry::admit`]), then call
+    /// [`Login::admit`].
+    Admit(Applicant),
+    /// Send the reply, if there is one, then close the connection.
+    Refused {
+        /// The last PDU. None where the standard wants silence.
+        reply: Option<Transmit>,
+        /// Why, for the log.
+        reason: Refusal,
+    },
+}
+
+/// One connection's login, from its first byte to its place in a session. It can move to another thread at any step.
+#[derive(Clone, Debug)]
+pub struct Login {
+    portal_group_tag: u16,
+    negotiation: Negotiation,
+    offer: Offer,
+    exchange: Exchange,
+    stage: Stage,
+    /// The first request, with whose tags and names all later ones must agree.
+    first: Option<LoginRequest>,
+    stat_sn: StatSn,
+    initiator: Option<Introduced>,
+    security: Security,
+    done: Option<Done>,
+}
+
+/// What the initiator says of itself and of its aim in its first text.
+#[derive(Clone, Debug)]
+struct Introduced {
+    initiator_name: String,
+    target_name: Option<String>,
+}
+
+/// A login that only lacks its place.
+#[derive(Clone, Debug)]
+struct Done {
+    request: LoginRequest,
+    identity: Identity,
+    session: SessionParameters,
+    connection: ConnectionParameters,
+}
+
+impl Login {
+    /// A connection that was just accepted by a portal of this group. `entropy` is for a CHAP challenge: fresh for every
+    /// connection.
+    #[must_use]
+    pub fn new(portal_group_tag: u16, offer: Offer, entropy: &chap::Entropy) -> Self {
+        Self {
+            portal_group_tag,
+            negotiation: Negotiation::new(Role::Target, true, SessionType::Normal, offer),
+            offer,
+            exchange: Exchange::new(),
+            stage: Stage::SecurityNegotiation,
+            first: None,
+            stat_sn: StatSn(0),
+            initiator: None,
+            security: Security::new(entropy),
+            done: None,
+        }
+    }
+
+    /// The initiator's name, once its first text has been understood. Until the login is done it is only a claim.
+    #[must_use]
+    pub fn initiator_name(&self) -> Option<&str> {
+        self.initiator.as_ref().map(|initiator| initiator.initiator_name.as_str())
+    }
+
+    /// The target that the initiator wants, once its first text has been understood. None in a discovery session.
+    #[must_use]
+    pub fn target_name(&self) -> Option<&str> {
+        self.initiator.as_ref().and_then(|initiator| initiator.target_name.as_deref())
+    }
+
+    /// Takes the next PDU.
+    pub fn receive(&mut self, header: &Header, data: &[u8], directory: &dyn Directory) -> Progress {
+        self.step(header, data, directory).unwrap_or_else(|reason| {
+            let reply = reason.status().and_then(|status| self.refusal_response(status));
+            Progress::Refused { reply, reason }
+        })
+    }
+
+    fn step(&mut self, header: &Header, data: &[u8], directory: &dyn Directory) -> Result<Progress, Refusal> {
+        let request = self.parse(header)?;
+        match self.exchange.receive(data, request.continued)? {
+            Incoming::Piece => return Ok(Progress::Reply(self.respond(&request, None))),
+            Incoming::GoOn => {}
+            Incoming::Text(text) => self.take_text(&request, &text, directory)?,
+        }
+        let next_stage = self.transition(&request)?;
+        if next_stage == Some(Stage::FullFeaturePhase) {
+            return self.finish(request).map(Progress::Admit);
+        }
+        let reply = self.respond(&request, next_stage);
+        if let Some(next) = next_stage {
+            self.stage = next;
+        }
+        Ok(Progress::Reply(reply))
+    }
+
+    /// Reads a header, and checks that it belongs to this login (§6.3.1, §11.12).
+    fn parse(&mut self, header: &Header) -> Result<LoginRequest, Refusal> {
+        if header.opcode() != Ok(Opcode::LoginRequest) {
+            // §4.2.3: before login, hang up; during login, say so.
+            return Err(if self.first.is_some() { Refusal::NotALogin } else { Refusal::Stranger });
+        }
+        let request = LoginRequest::parse(header)?;
+        match self.first {
+            None => self.begin(&request)?,
+            Some(first) => check_same(&first, &request)?,
+        }
+        if request.current_stage != self.stage {
+            return Err(Refusal::Stage);
+        }
+        Ok(request)
+    }
+
+    fn begin(&mut self, request: &LoginRequest) -> Result<(), Refusal> {
+        self.first = Some(*request);
+        if request.version_min > PROTOCOL_VERSION {
+            return Err(Refusal::Version(request.version_min));
+        }
+        if request.current_stage == Stage::FullFeaturePhase {
+            return Err(Refusal::Stage);
+        }
+        self.stage = request.current_stage;
+        let leading = request.tsih == Tsih::NEW_SESSION;
+        self.negotiation = Negotiation::new(Role::Target, leading, SessionType::Normal, self.offer);
+        Ok(())
+    }
+
+    fn take_text(
+        &mut self,
+        request: &LoginRequest,
+        text: &[u8],
+        directory: &dyn Directory,
+    ) -> Result<(), Refusal> {
+        let pairs: Vec<_> = text_keys::pairs(text).collect::<Result<_, _>>()?;
+        let mut answers = TextWriter::new();
+        let declared = self.negotiation.receive(self.stage, &pairs, &mut answers)?;
+        if self.initiator.is_none() {
+            self.introduce(request, &declared, directory, &mut answers)?;
+        } else if let Some(&(key, _)) = declared.iter().find(|(key, _)| is_introduction(*key)) {
+            return Err(Refusal::Late(key));
+        }
+        let leaving = request.next_stage.is_some();
+        if self.stage == Stage::SecurityNegotiation {
+            self.security.receive(&declared, leaving, &mut answers)?;
+        } else {
+            self.negotiation.declare(&mut answers);
+            if leaving {
+                self.negotiation.propose(&mut answers);
+            }
+        }
+        self.exchange.send(answers);
+        Ok(())
+    }
+
+    /// The first text: who comes, and what for (§6.3).
+    fn introduce(
+        &mut self,
+        request: &LoginRequest,
+        declared: &[Declared<'_>],
+        directory: &dyn Directory,
+        answers: &mut TextWriter,
+    ) -> Result<(), Refusal> {
+        let named = |key| name(declared, key);
+        let initiator_name = named(Key::InitiatorName)?.ok_or(Refusal::Missing(Key::InitiatorName))?;
+        let target_name = match self.negotiation.session_type() {
+            SessionType::Normal => Some(named(Key::TargetName)?.ok_or(Refusal::Missing(Key::TargetName))?),
+            SessionType::Discovery if request.tsih != Tsih::NEW_SESSION => return Err(Refusal::SessionType),
+            SessionType::Discovery => None,
+        };
+        let introduced =
+            Introduced { initiator_name: initiator_name.into(), target_name: target_name.map(Into::into) };
+        self.initiator = Some(introduced);
+        let access = directory.access(initiator_name, target_name).map_err(Refusal::Access)?;
+        if access.authentication.is_some() && self.stage != Stage::SecurityNegotiation {
+            return Err(Refusal::AuthenticationSkipped);
+        }
+        self.security.demand(access.authentication);
+        answers.push(Key::TargetPortalGroupTag.name(), &self.portal_group_tag.to_string());
+        self.negotiation.note_sent(Key::TargetPortalGroupTag);
+        if let (Some(alias), Some(_)) = (access.alias, target_name) {
+            answers.push(Key::TargetAlias.name(), &alias);
+            self.negotiation.note_sent(Key::TargetAlias);
+        }
+        Ok(())
+    }
+
+    /// The stage to which this response leads, if the initiator asks for one and all is said in the present one (§6.3).
+    fn transition(&self, request: &LoginRequest) -> Result<Option<Stage>, Refusal> {
+        let Some(wanted) = request.next_stage else { return Ok(None) };
+        let next = match (self.stage, wanted) {
+            (Stage::SecurityNegotiation, Stage::OperationalNegotiation) => wanted,
+            (Stage::SecurityNegotiation, Stage::FullFeaturePhase) if self.negotiation.is_settled() => wanted,
+            // The defaults would not do: the target selects the stage between.
+            (Stage::SecurityNegotiation, Stage::FullFeaturePhase) => Stage::OperationalNegotiation,
+            (Stage::OperationalNegotiation, Stage::FullFeaturePhase) => wanted,
+            _ => return Err(Refusal::Stage),
+        };
+        let ready = match self.stage {
+            Stage::SecurityNegotiation => self.security.is_satisfied(),
+            _ => !self.negotiation.awaits_answer(),
+        };
+        Ok((ready && self.exchange.is_last_piece()).then_some(next))
+    }
+
+    fn finish(&mut self, request: LoginRequest) -> Result<Applicant, Refusal> {
+        let (session, connection) = self.negotiation.finish()?;
+        let introduced = self.initiator.clone().ok_or(Refusal::Missing(Key::InitiatorName))?;
+        let identity = Identity {
+            initiator_name: introduced.initiator_name,
+            isid: request.isid,
+            target_name: introduced.target_name.unwrap_or_default(),
+            portal_group_tag: self.portal_group_tag,
+        };
+        let applicant = Applicant {
+            identity: identity.clone(),
+            tsih: request.tsih,
+            cid: request.cid,
+            max_connections: session.max_connections,
+        };
+        self.done = Some(Done { request, identity, session, connection });
+        Ok(applicant)
+    }
+
+    /// Ends a login that asked to be admitted: the last PDU, and what was established if it was.
+    ///
+    /// Without such a request before, or with a place that is none (a handle of zero), the login is refused as a
+    /// target error.
+    pub fn admit(&mut self, decision: Result<Place, LoginStatus>) -> (Option<Transmit>, Option<Established>) {
+        let place = match decision {
+            Ok(place) if place.tsih != Tsih::NEW_SESSION => place,
+            Ok(_) => return (self.refusal_response(LoginStatus::TargetError), None),
+            Err(status) => return (self.refusal_response(status), None),
+        };
+        let Some(done) = self.done.take() else {
+            return (self.refusal_response(LoginStatus::TargetError), None);
+        };
+        let response = self.response(&done.request, Some(Stage::FullFeaturePhase));
+        let response = LoginResponse { tsih: place.tsih, window: place.window, ..response };
+        let reply = self.transmit(response);
+        let established = Established {
+            identity: done.identity,
+            tsih: place.tsih,
+            cid: done.request.cid,
+            session: place.joined.unwrap_or(done.session),
+            connection: done.connection,
+            cmd_sn: self.first.map_or(done.request.cmd_sn, |first| first.cmd_sn),
+            stat_sn: self.stat_sn,
+        };
+        (Some(reply), Some(established))
+    }
+
+    /// What the leading connection negotiated for its session, once it asks to be admitted: for the driver to make the
+    /// session's window from, before it calls [`Self::admit`].
+    #[must_use]
+    pub fn session_parameters(&self) -> Option<&SessionParameters> {
+        self.done.as_ref().map(|done| &done.session)
+    }
+
+    fn respond(&mut self, request: &LoginRequest, next_stage: Option<Stage>) -> Transmit {
+        let response = self.response(request, next_stage);
+        self.transmit(response)
+    }
+
+    fn response(&self, request: &LoginRequest, next_stage: Option<Stage>) -> LoginResponse {
+        // A leading login's first command is the next that is expected. Where a connection joins, the session's window
+        // is told in the last response; until then this opens none beyond the number that the initiator has reached.
+        let window = Window { exp_cmd_sn: request.cmd_sn, max_cmd_sn: request.cmd_sn };
+        LoginResponse {
+            status: LoginStatus::Success,
+            current_stage: self.stage,
+            next_stage,
+            continued: false,
+            version_max: PROTOCOL_VERSION,
+            version_active: PROTOCOL_VERSION,
+            isid: request.isid,
+            tsih: request.tsih,
+            itt: request.itt,
+            stat_sn: self.stat_sn,
+            window,
+            data_segment_bytes: 0,
+        }
+    }
+
+    /// Completes a response with the next piece of text, and numbers it.
+    fn transmit(&mut self, response: LoginResponse) -> Transmit {
+        let piece = self.exchange.next_piece();
+        let continued = self.exchange.is_sending();
+        self.stat_sn = self.stat_sn.next();
+        super::transmit_text(piece, |data_segment_bytes| {
+            LoginResponse { continued, data_segment_bytes, ..response }.emit()
+        })
+    }
+
+    /// A login that did not get as far as a readable first request has no response.
+    fn refusal_response(&self, status: LoginStatus) -> Option<Transmit> {
+        let first = self.first?;
+        let header = LoginResponse { status, ..self.response(&first, None) }.emit();
+        Some(Transmit { header, payload: Payload::None })
+    }
+}
+
+fn is_introduction(key: Key) -> bool {
+    matches!(key, Key::SessionType | Key::InitiatorName | Key::TargetName)
+}
+
+fn name<'text>(declared: &[Declared<'text>], key: Key) -> Result<Option<&'text str>, Refusal> {
+    match declared.iter().find(|(declared, _)| *declared == key) {
+        Some((_, name)) if is_iscsi_name(name) => Ok(Some(name)),
+        Some(_) => Err(Refusal::InvalidName(key)),
+        None => Ok(None),
+    }
+}
+
+/// "All Login Requests within a Login Phase MUST carry the same" (§11.12). Not so CmdSN: while a connection joins, its
+/// session's other connections go on.
+fn check_same(first: &LoginRequest, request: &LoginRequest) -> Result<(), Refusal> {
+    let same = [
+        ("Initiator Task Tag", first.itt == request.itt),
+        ("ISID", first.isid == request.isid),
+        ("TSIH", first.tsih == request.tsih),
+        ("CID", first.cid == request.cid),
+        ("Version-min", first.version_min == request.version_min),
+        ("Version-max", first.version_max == request.version_max),
+    ];
+    same.into_iter().find(|(_, same)| !same).map_or(Ok(()), |(field, _)| Err(Refusal::Changed(field)))
+}

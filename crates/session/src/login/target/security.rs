@@ -1,0 +1,146 @@
+//! The target's side of the security stage (RFC 7143 §6.3.2, §12.1).
+
+use super::Refusal;
+use crate::chap::{Algorithm, Challenge, ChapError, Credentials, Entropy};
+use crate::negotiation::{Declared, Key};
+use pdu::TextWriter;
+use pdu::text_value::{NONE, REJECT, hexadecimal_text};
+
+/// What has been proven, and what comes next.
+#[derive(Clone, Debug)]
+pub(super) struct Security {
+    demanded: Option<Credentials>,
+    challenge: Challenge,
+    step: Step,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// No method has been chosen.
+    Start,
+    /// `AuthMethod=None`.
+    WithoutProof,
+    /// `AuthMethod=CHAP`; algorithms come next.
+    AwaitAlgorithms,
+    /// The challenge was sent; the response comes next.
+    AwaitResponse(Algorithm),
+    /// The initiator is who it says.
+    Proven,
+}
+
+/// The keys of one step.
+struct Keys<'text>(&'text [Declared<'text>]);
+
+impl<'text> Keys<'text> {
+    fn get(&self, key: Key) -> Option<&'text str> {
+        self.0.iter().find(|(declared, _)| *declared == key).map(|&(_, value)| value)
+    }
+
+    fn need(&self, key: Key) -> Result<&'text str, ChapError> {
+        self.get(key).ok_or(ChapError::Incomplete)
+    }
+
+    fn any(&self, keys: &[Key]) -> bool {
+        keys.iter().any(|&key| self.get(key).is_some())
+    }
+}
+
+impl Security {
+    pub(super) fn new(entropy: &Entropy) -> Self {
+        Self { demanded: None, challenge: Challenge::from_entropy(entropy), step: Step::Start }
+    }
+
+    /// Sets what the initiator must prove, as soon as it is known who comes.
+    pub(super) fn demand(&mut self, credentials: Option<Credentials>) {
+        self.demanded = credentials;
+    }
+
+    /// Whether nothing, or nothing more, is to be proven.
+    pub(super) fn is_satisfied(&self) -> bool {
+        match self.step {
+            Step::Start => self.demanded.is_none(),
+            Step::WithoutProof | Step::Proven => true,
+            Step::AwaitAlgorithms | Step::AwaitResponse(_) => false,
+        }
+    }
+
+    /// Takes the keys of one text. `leaving` tells that the initiator asks for the next stage.
+    pub(super) fn receive(
+        &mut self,
+        declared: &[Declared<'_>],
+        leaving: bool,
+        answers: &mut TextWriter,
+    ) -> Result<(), Refusal> {
+        let keys = Keys(declared);
+        if let Some(methods) = keys.get(Key::AuthMethod) {
+            self.choose_method(methods, answers)?;
+        }
+        match self.step {
+            Step::Start if leaving && self.demanded.is_some() => return Err(Refusal::AuthenticationSkipped),
+            Step::AwaitAlgorithms if keys.get(Key::ChapAlgorithm).is_some() => {
+                self.challenge(&keys, answers)?
+            }
+            Step::AwaitResponse(algorithm) if keys.any(&[Key::ChapName, Key::ChapResponse]) => {
+                self.verify(algorithm, &keys, answers)?;
+            }
+            _ if keys.any(&[Key::ChapAlgorithm, Key::ChapName, Key::ChapResponse]) => {
+                return Err(ChapError::OutOfTurn.into());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// "The target MUST reply with the first option in the list it supports and is allowed to use" (§6.3.2).
+    fn choose_method(&mut self, methods: &str, answers: &mut TextWriter) -> Result<(), Refusal> {
+        let supported = if self.demanded.is_some() { "CHAP" } else { NONE };
+        let proposed = methods.split(',').any(|method| method == supported);
+        let name = Key::AuthMethod.name();
+        match (proposed, self.demanded.is_some()) {
+            (true, true) => self.step = Step::AwaitAlgorithms,
+            (true, false) => self.step = Step::WithoutProof,
+            (false, true) => return Err(Refusal::AuthenticationSkipped),
+            (false, false) => {
+                // The initiator insists on a proof for which there is no secret here; it may still go on without.
+                answers.push(name, REJECT);
+                return Ok(());
+            }
+        }
+        answers.push(name, supported);
+        Ok(())
+    }
+
+    fn challenge(&mut self, keys: &Keys<'_>, answers: &mut TextWriter) -> Result<(), ChapError> {
+        if keys.any(&[Key::ChapName, Key::ChapResponse]) {
+            return Err(ChapError::OutOfTurn);
+        }
+        let algorithm = Algorithm::choose(keys.need(Key::ChapAlgorithm)?).ok_or(ChapError::Algorithm)?;
+        answers.push(Key::ChapAlgorithm.name(), &algorithm.number().to_string());
+        answers.push(Key::ChapIdentifier.name(), &self.challenge.identifier().to_string());
+        answers.push(Key::ChapChallenge.name(), &hexadecimal_text(self.challenge.value()));
+        self.step = Step::AwaitResponse(algorithm);
+        Ok(())
+    }
+
+    /// The initiator's proof; and if it sends a challenge with it, the target's own.
+    fn verify(
+        &mut self,
+        algorithm: Algorithm,
+        keys: &Keys<'_>,
+        answers: &mut TextWriter,
+    ) -> Result<(), ChapError> {
+        let credentials = self.demanded.as_ref().ok_or(ChapError::OutOfTurn)?;
+        let own = credentials.target.as_ref();
+        let (name, response) = (keys.need(Key::ChapName)?, keys.need(Key::ChapResponse)?);
+        self.challenge.check(algorithm, &credentials.initiator, own, name, response)?;
+        if keys.any(&[Key::ChapIdentifier, Key::ChapChallenge]) {
+            let (identifier, value) = (keys.need(Key::ChapIdentifier)?, keys.need(Key::ChapChallenge)?);
+            let theirs = Challenge::parse(identifier, value, Some(&self.challenge))?;
+            let own = own.ok_or(ChapError::NoAccount)?;
+            answers.push(Key::ChapName.name(), own.name());
+            answers.push(Key::ChapResponse.name(), &hexadecimal_text(&theirs.answer(algorithm, own)));
+        }
+        self.step = Step::Proven;
+        Ok(())
+    }
+}

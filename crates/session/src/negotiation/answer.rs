@@ -1,0 +1,269 @@
+//! Values: what this side wishes, how it answers a proposal, and whether an answer to its own is lawful.
+
+use super::engine::{Role, is_answer_word};
+use super::rule::{BooleanResult, DIGESTS, Key, Kind, NumberResult, PROTOCOL_LEVEL, RULES, Rule, Usage};
+use super::{Negotiation, NegotiationError};
+use crate::parameters::{DigestPreference, MAX_CONNECTIONS, Offer, SessionType};
+use pdu::TextWriter;
+use pdu::text_value::{IRRELEVANT, REJECT, boolean, boolean_text, numerical};
+use std::borrow::Cow;
+
+/// What this side would choose if it had the choice.
+enum Wish {
+    /// One of these, in order of preference.
+    List(&'static [&'static str]),
+    Boolean(bool),
+    Number(u32),
+}
+
+impl DigestPreference {
+    const fn digests(self) -> &'static [&'static str] {
+        match self {
+            Self::Required => &["CRC32C"],
+            Self::Preferred => &["CRC32C", "None"],
+            Self::Accepted => DIGESTS,
+            Self::Never => &["None"],
+        }
+    }
+}
+
+impl Offer {
+    /// The same offer, with every number inside what the standard admits, and consistent in itself.
+    pub(super) fn bounded(self) -> Self {
+        use super::rule::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
+        let bytes = |value: u32| value.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        let max_burst_bytes = bytes(self.max_burst_bytes);
+        Self {
+            max_connections: self.max_connections.clamp(1, MAX_CONNECTIONS),
+            max_burst_bytes,
+            first_burst_bytes: bytes(self.first_burst_bytes).min(max_burst_bytes),
+            max_outstanding_r2t: self.max_outstanding_r2t.max(1),
+            default_time2wait_s: self.default_time2wait_s.min(3600),
+            default_time2retain_s: self.default_time2retain_s.min(3600),
+            error_recovery_level: self.error_recovery_level.min(2),
+            receive_segment_bytes_max: bytes(self.receive_segment_bytes_max),
+            ..self
+        }
+    }
+}
+
+impl Negotiation {
+    fn wish(&self, rule: &Rule) -> Wish {
+        let offer = &self.offer;
+        match rule.key {
+            Key::HeaderDigest => Wish::List(offer.header_digest.digests()),
+            Key::DataDigest => Wish::List(offer.data_digest.digests()),
+            // FastAbort is not implemented; the response fence always holds.
+            Key::TaskReporting => Wish::List(&["ResponseFence", "RFC3720"]),
+            Key::InitialR2T => Wish::Boolean(offer.initial_r2t),
+            Key::ImmediateData => Wish::Boolean(offer.immediate_data),
+            // Data in another order would gain nothing over TCP, which keeps it.
+            Key::DataPDUInOrder | Key::DataSequenceInOrder => Wish::Boolean(true),
+            Key::MaxConnections => Wish::Number(offer.max_connections.into()),
+            Key::MaxBurstLength => Wish::Number(offer.max_burst_bytes),
+            Key::FirstBurstLength => Wish::Number(self.first_burst_wish()),
+            Key::DefaultTime2Wait => Wish::Number(offer.default_time2wait_s.into()),
+            Key::DefaultTime2Retain => Wish::Number(offer.default_time2retain_s.into()),
+            Key::MaxOutstandingR2T => Wish::Number(self.outstanding_r2t_wish()),
+            Key::ErrorRecoveryLevel => Wish::Number(self.error_recovery_level_wish()),
+            Key::ISCSIProtocolLevel => Wish::Number(PROTOCOL_LEVEL),
+            Key::MaxRecvDataSegmentLength => Wish::Number(offer.receive_segment_bytes_max),
+            _ => Wish::List(&[]),
+        }
+    }
+
+    /// FirstBurstLength must not exceed MaxBurstLength (§13.14): a target knows the latter by now.
+    fn first_burst_wish(&self) -> u32 {
+        match self.role {
+            Role::Initiator => self.offer.first_burst_bytes,
+            Role::Target => self.offer.first_burst_bytes.min(self.value(Key::MaxBurstLength)),
+        }
+    }
+
+    /// "If ErrorRecoveryLevel is not 0 and DataSequenceInOrder is set to Yes, then MaxOutstandingR2T MUST be set to 1"
+    /// (§13.19). An initiator proposes before it knows the level.
+    fn outstanding_r2t_wish(&self) -> u32 {
+        let recovery = match self.role {
+            Role::Initiator => self.error_recovery_level_wish() != 0,
+            Role::Target => self.value(Key::ErrorRecoveryLevel) != 0,
+        };
+        if recovery { 1 } else { self.offer.max_outstanding_r2t.into() }
+    }
+
+    /// Discovery sessions have level 0 (§7.4.1).
+    fn error_recovery_level_wish(&self) -> u32 {
+        match self.session_type {
+            SessionType::Normal => self.offer.error_recovery_level.into(),
+            SessionType::Discovery => 0,
+        }
+    }
+
+    /// This side's answer to a proposal; what it says then holds.
+    pub(super) fn answer(&mut self, rule: &Rule, proposal: &str) -> Cow<'static, str> {
+        if self.is_irrelevant(rule) {
+            return IRRELEVANT.into();
+        }
+        let value = match (rule.kind, self.wish(rule)) {
+            (Kind::List { values }, Wish::List(wish)) => choose(values, wish, proposal),
+            (Kind::Boolean { result, .. }, Wish::Boolean(wish)) => {
+                boolean(proposal).ok().map(|theirs| u32::from(result.combine(theirs, wish)))
+            }
+            (Kind::Number { min, max, result, .. }, Wish::Number(wish)) => {
+                number(proposal, min, max).map(|theirs| result.combine(theirs, wish))
+            }
+            _ => None,
+        };
+        let Some(value) = value else { return REJECT.into() };
+        self.settle(rule.key, value);
+        written(rule.kind, value)
+    }
+
+    /// The peer's answer to this side's proposal.
+    pub(super) fn hear_answer(&mut self, rule: &Rule, answer: &str) -> Result<(), NegotiationError> {
+        if is_answer_word(answer) {
+            // The default holds; whether this side can live with it is judged at the end.
+            return Ok(());
+        }
+        let value = match (rule.kind, self.wish(rule)) {
+            (Kind::List { values }, Wish::List(wish)) if wish.contains(&answer) => position(values, answer),
+            (Kind::Boolean { result, .. }, Wish::Boolean(wish)) => {
+                boolean(answer).ok().filter(|&value| result.combine(value, wish) == value).map(u32::from)
+            }
+            (Kind::Number { min, max, result, .. }, Wish::Number(wish)) => {
+                number(answer, min, max).filter(|&value| result.combine(value, wish) == value)
+            }
+            _ => None,
+        };
+        self.settle(rule.key, value.ok_or(NegotiationError::InvalidAnswer(rule.key))?);
+        Ok(())
+    }
+
+    fn settle(&mut self, key: Key, value: u32) {
+        let entry = &mut self.entries[key as usize];
+        entry.value = value;
+        entry.agreed = true;
+    }
+
+    /// "Irrelevant when" of §13.
+    fn is_irrelevant(&self, rule: &Rule) -> bool {
+        let discovery = rule.normal_session_only && self.session_type == SessionType::Discovery;
+        discovery || rule.key == Key::FirstBurstLength && !self.allows_unsolicited_data()
+    }
+
+    pub(super) fn allows_unsolicited_data(&self) -> bool {
+        !self.flag(Key::InitialR2T) || self.flag(Key::ImmediateData)
+    }
+
+    /// Appends what this side declares of itself, once.
+    pub fn declare(&mut self, text: &mut TextWriter) {
+        self.say(text, |_, rule| matches!(rule.kind, Kind::DeclaredNumber { .. }));
+    }
+
+    /// Appends this side's own proposals, each once: an initiator's are all the keys that it cares for, a target's are
+    /// those whose default it cannot work with and that the initiator has not proposed.
+    pub fn propose(&mut self, text: &mut TextWriter) {
+        self.say(text, |this, rule| rule.kind.is_negotiated() && this.is_worth_proposing(rule));
+    }
+
+    fn say(&mut self, text: &mut TextWriter, wanted: impl Fn(&Self, &Rule) -> bool) {
+        for rule in &RULES {
+            if !self.entries[rule.key as usize].sent && wanted(self, rule) {
+                self.note_sent(rule.key);
+                text.push(rule.name, &self.wish_text(rule));
+            }
+        }
+    }
+
+    fn is_worth_proposing(&self, rule: &Rule) -> bool {
+        if self.entries[rule.key as usize].received
+            || self.is_irrelevant(rule)
+            || rule.usage == Usage::Leading && !self.leading
+        {
+            return false;
+        }
+        match self.role {
+            Role::Initiator => rule.is_original(),
+            Role::Target => !self.is_content(rule),
+        }
+    }
+
+    fn wish_text(&self, rule: &Rule) -> Cow<'static, str> {
+        match self.wish(rule) {
+            Wish::List(values) => values.join(",").into(),
+            Wish::Boolean(value) => boolean_text(value).into(),
+            Wish::Number(value) => value.to_string().into(),
+        }
+    }
+
+    /// Whether every value that holds now is one with which this side can work.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        !self.awaits_answer() && self.discontent().is_none()
+    }
+
+    /// The first key whose value this side cannot work with.
+    pub(super) fn discontent(&self) -> Option<Key> {
+        let judged = |rule: &&Rule| rule.usage != Usage::Leading || self.leading;
+        RULES.iter().filter(judged).find(|rule| !self.is_content(rule)).map(|rule| rule.key)
+    }
+
+    fn is_content(&self, rule: &Rule) -> bool {
+        let value = self.value(rule.key);
+        if self.is_irrelevant(rule) {
+            return true;
+        }
+        match (rule.kind, self.wish(rule)) {
+            (Kind::List { values }, Wish::List(wish)) => {
+                // TaskReporting: its default promises less than what is done.
+                rule.key == Key::TaskReporting || wish.contains(&values[value as usize])
+            }
+            (Kind::Boolean { result, .. }, Wish::Boolean(wish)) => {
+                result.combine(value != 0, wish) == (value != 0)
+            }
+            // Times are advice to the peer, and nothing here depends on them.
+            _ if matches!(rule.key, Key::DefaultTime2Wait | Key::DefaultTime2Retain) => true,
+            // An initiator that never proposed the key uses what it likes of a larger default.
+            (Kind::Number { result, .. }, Wish::Number(wish)) => result.combine(value, wish) == value,
+            _ => true,
+        }
+    }
+}
+
+impl BooleanResult {
+    const fn combine(self, a: bool, b: bool) -> bool {
+        match self {
+            Self::And => a && b,
+            Self::Or => a || b,
+        }
+    }
+}
+
+impl NumberResult {
+    fn combine(self, a: u32, b: u32) -> u32 {
+        match self {
+            Self::Minimum => a.min(b),
+            Self::Maximum => a.max(b),
+        }
+    }
+}
+
+/// The first proposed value that this side supports, as a position in the standard's list (§6.2.1).
+fn choose(values: &[&str], wish: &[&str], proposal: &str) -> Option<u32> {
+    proposal.split(',').find(|value| wish.contains(value)).and_then(|value| position(values, value))
+}
+
+fn position(values: &[&str], value: &str) -> Option<u32> {
+    values.iter().position(|known| *known == value).and_then(|position| u32::try_from(position).ok())
+}
+
+pub(super) fn number(value: &str, min: u32, max: u32) -> Option<u32> {
+    numerical(value, min.into()..=max.into()).ok().and_then(|value| u32::try_from(value).ok())
+}
+
+fn written(kind: Kind, value: u32) -> Cow<'static, str> {
+    match kind {
+        Kind::List { values } => values[value as usize].into(),
+        Kind::Boolean { .. } => boolean_text(value != 0).into(),
+        _ => value.to_string().into(),
+    }
+}

@@ -1,0 +1,97 @@
+//! What holds when the negotiation is over, checked for what must hold together (RFC 7143 §6.2).
+
+use super::engine::Role;
+use super::rule::{Key, RULES};
+use super::{Negotiation, NegotiationError};
+use crate::parameters::{ConnectionParameters, SessionParameters, SessionType};
+
+impl Negotiation {
+    /// Ends the negotiation. For a connection that joins a session, only the second part has a meaning.
+    ///
+    /// A key that was proposed and not answered keeps its default: results rest only on what was said (§6.2).
+    ///
+    /// # Errors
+    /// If this side cannot work with a value, or values contradict each other.
+    pub fn finish(&mut self) -> Result<(SessionParameters, ConnectionParameters), NegotiationError> {
+        self.take_determined_booleans();
+        if self.role == Role::Initiator {
+            self.use_less_than_allowed();
+        }
+        if let Some(key) = self.discontent() {
+            return Err(NegotiationError::NoAgreement(key));
+        }
+        if self.leading && self.session_type == SessionType::Normal {
+            self.check_integrity()?;
+        }
+        Ok((self.session_parameters(), self.connection_parameters()))
+    }
+
+    /// A boolean whose proposal alone decides need not be answered (§6.2.2).
+    fn take_determined_booleans(&mut self) {
+        let offer = self.offer;
+        if self.is_proposed(Key::ImmediateData.rule()) && !offer.immediate_data {
+            self.entries[Key::ImmediateData as usize].value = 0;
+        }
+        if self.is_proposed(Key::InitialR2T.rule()) && offer.initial_r2t {
+            self.entries[Key::InitialR2T as usize].value = 1;
+        }
+    }
+
+    /// Bursts are bounds on what is sent: where the target left a default standing, or two bounds that cross each
+    /// other, the initiator keeps to the smaller.
+    fn use_less_than_allowed(&mut self) {
+        let max_burst = self.value(Key::MaxBurstLength);
+        let first_burst = &mut self.entries[Key::FirstBurstLength as usize];
+        first_burst.value = first_burst.value.min(max_burst).min(self.offer.first_burst_bytes);
+    }
+
+    fn check_integrity(&self) -> Result<(), NegotiationError> {
+        let first_burst_exceeds = self.value(Key::FirstBurstLength) > self.value(Key::MaxBurstLength);
+        if first_burst_exceeds && self.allows_unsolicited_data() {
+            return Err(NegotiationError::Contradiction(Key::FirstBurstLength, Key::MaxBurstLength));
+        }
+        let recovers = self.value(Key::ErrorRecoveryLevel) != 0;
+        let one_sequence_at_a_time = recovers && self.flag(Key::DataSequenceInOrder);
+        if one_sequence_at_a_time && self.value(Key::MaxOutstandingR2T) > 1 {
+            return Err(NegotiationError::Contradiction(Key::MaxOutstandingR2T, Key::ErrorRecoveryLevel));
+        }
+        Ok(())
+    }
+
+    fn session_parameters(&self) -> SessionParameters {
+        SessionParameters {
+            session_type: self.session_type,
+            max_connections: self.small(Key::MaxConnections),
+            initial_r2t: self.flag(Key::InitialR2T),
+            immediate_data: self.flag(Key::ImmediateData),
+            first_burst_bytes: self.value(Key::FirstBurstLength),
+            max_burst_bytes: self.value(Key::MaxBurstLength),
+            max_outstanding_r2t: self.small(Key::MaxOutstandingR2T),
+            default_time2wait_s: self.small(Key::DefaultTime2Wait),
+            default_time2retain_s: self.small(Key::DefaultTime2Retain),
+            data_pdu_in_order: self.flag(Key::DataPDUInOrder),
+            data_sequence_in_order: self.flag(Key::DataSequenceInOrder),
+            error_recovery_level: u8::try_from(self.value(Key::ErrorRecoveryLevel)).unwrap_or(0),
+        }
+    }
+
+    fn connection_parameters(&self) -> ConnectionParameters {
+        let declared = self.entries[Key::MaxRecvDataSegmentLength as usize].sent;
+        let undeclared = RULES[Key::MaxRecvDataSegmentLength as usize].kind.default_value();
+        ConnectionParameters {
+            header_digest: self.flag(Key::HeaderDigest),
+            data_digest: self.flag(Key::DataDigest),
+            send_segment_bytes_max: self.value(Key::MaxRecvDataSegmentLength),
+            receive_segment_bytes_max: if declared {
+                self.offer.receive_segment_bytes_max
+            } else {
+                undeclared
+            },
+        }
+    }
+
+    /// A value whose rule admits at most 65535.
+    fn small(&self, key: Key) -> u16 {
+        u16::try_from(self.value(key)).unwrap_or(u16::MAX)
+    }
+}
