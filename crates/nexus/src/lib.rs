@@ -1,3 +1,5 @@
 //! What spans iSCSI sessions: path rules, write fences, a logical unit's shared state.
 
 #![forbid(unsafe_code)]
+
+pub mod initiator;

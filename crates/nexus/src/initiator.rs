@@ -1,0 +1,25 @@
+//! What an initiator must know across the sessions ("paths") that lead it to one target.
+//!
+//! Nothing orders the commands of different sessions, and a session that is lost leaves writes behind whose
+//! outcome is unknown. These rules keep that from corrupting anything.
+
+mod durability;
+mod path_acceptance;
+mod retry;
+mod write_fence;
+
+pub use durability::{Durability, FlushMark, Generation};
+pub use path_acceptance::{PathRefusal, UnitView, accept_path};
+pub use retry::{CommandKind, Ending, Retry};
+pub use write_fence::{Entry, WriteFence, WriteId};
+
+/// One session to the target, as its initiator numbers them. A path keeps its number when its session is
+/// reinstated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u32);
+
+impl core::fmt::Display for PathId {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}

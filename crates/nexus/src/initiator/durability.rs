@@ -1,0 +1,132 @@
+//! What a flush may promise when sessions come and go.
+//!
+//! SYNCHRONIZE CACHE speaks of the cache behind the nexus it is sent through. A nexus that was lost may have been
+//! lost with its target, and everything in a volatile cache with it: writes that were acknowledged and not yet
+//! flushed may be gone although every status said GOOD.
+
+use super::PathId;
+use std::collections::BTreeMap;
+
+/// Counts how often acknowledged writes may have been lost. What was acknowledged in one generation and
+/// flushed in the same is durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub u64);
+
+/// How many writes a path had acknowledged when a flush began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlushMark(u64);
+
+/// Which writes to one logical unit are acknowledged but not durable.
+#[derive(Clone, Debug, Default)]
+pub struct Durability {
+    generation: Generation,
+    paths: BTreeMap<PathId, Writes>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Writes {
+    acknowledged: u64,
+    flushed: u64,
+}
+
+impl Durability {
+    /// The current generation.
+    #[must_use]
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// A write that went over `path` was answered with success.
+    pub fn acknowledged(&mut self, path: PathId) {
+        self.paths.entry(path).or_default().acknowledged += 1;
+    }
+
+    /// The paths that must be flushed, and what their flush will cover.
+    pub fn unflushed(&self) -> impl Iterator<Item = (PathId, FlushMark)> {
+        let dirty = self.paths.iter().filter(|(_, writes)| writes.acknowledged > writes.flushed);
+        dirty.map(|(path, writes)| (*path, FlushMark(writes.acknowledged)))
+    }
+
+    /// A flush over `path` that began at `mark` was answered with success.
+    pub fn flushed(&mut self, path: PathId, mark: FlushMark) {
+        let writes = self.paths.entry(path).or_default();
+        writes.flushed = writes.flushed.max(mark.0);
+    }
+
+    /// The nexus of `path` is lost, and with it, perhaps, what it had acknowledged.
+    pub fn nexus_lost(&mut self, path: PathId) {
+        if self.paths.remove(&path).is_some_and(|writes| writes.acknowledged > writes.flushed) {
+            self.generation.0 += 1;
+        }
+    }
+
+    /// The logical unit was reset or switched on anew: whatever path acknowledged it, it may be lost.
+    pub fn unit_reset(&mut self) {
+        if self.unflushed().next().is_some() {
+            self.generation.0 += 1;
+        }
+        self.paths.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: PathId = PathId(0);
+    const OTHER: PathId = PathId(1);
+
+    fn dirty_paths(durability: &Durability) -> Vec<PathId> {
+        durability.unflushed().map(|(path, _)| path).collect()
+    }
+
+    fn flush(durability: &mut Durability) {
+        let marks: Vec<_> = durability.unflushed().collect();
+        marks.into_iter().for_each(|(path, mark)| durability.flushed(path, mark));
+    }
+
+    #[test]
+    fn only_paths_that_wrote_are_flushed() {
+        let mut durability = Durability::default();
+        durability.acknowledged(OTHER);
+        assert_eq!(dirty_paths(&durability), [OTHER]);
+        flush(&mut durability);
+        assert!(dirty_paths(&durability).is_empty());
+    }
+
+    #[test]
+    fn a_write_acknowledged_during_a_flush_needs_the_next() {
+        let mut durability = Durability::default();
+        durability.acknowledged(PATH);
+        let (path, mark) = durability.unflushed().next().unwrap();
+        durability.acknowledged(PATH);
+        durability.flushed(path, mark);
+        assert_eq!(dirty_paths(&durability), [PATH]);
+    }
+
+    #[test]
+    fn a_nexus_lost_with_unflushed_writes_begins_a_generation() {
+        let mut durability = Durability::default();
+        durability.acknowledged(PATH);
+        durability.nexus_lost(PATH);
+        assert_eq!(durability.generation(), Generation(1));
+    }
+
+    #[test]
+    fn a_nexus_lost_with_everything_flushed_does_not() {
+        let mut durability = Durability::default();
+        durability.acknowledged(PATH);
+        flush(&mut durability);
+        durability.nexus_lost(PATH);
+        assert_eq!(durability.generation(), Generation(0));
+    }
+
+    #[test]
+    fn a_reset_of_the_unit_concerns_the_writes_of_every_path() {
+        let mut durability = Durability::default();
+        durability.acknowledged(OTHER);
+        durability.unit_reset();
+        durability.unit_reset();
+        assert_eq!(durability.generation(), Generation(1));
+    }
+}

@@ -1,0 +1,171 @@
+//! What may be sent again, and when.
+
+use scsi::client::SenseData;
+use scsi::{AdditionalSense, Status};
+
+/// What a command does, as far as repeating it is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CommandKind {
+    /// Changes nothing: READ, INQUIRY, GET LBA STATUS.
+    Read,
+    /// Leaves the same blocks however often it is done, if nothing else wrote them meanwhile: WRITE, WRITE SAME, UNMAP.
+    Write,
+    /// SYNCHRONIZE CACHE. It speaks of the nexus it was sent through: through another it says something else.
+    Flush,
+    /// Doing it twice is not the same as doing it once: COMPARE AND WRITE, PERSISTENT RESERVE OUT, EXTENDED
+    /// COPY, and whatever is not known here.
+    Once,
+}
+
+/// How a command ended without success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// No byte of it has left.
+    NotStarted,
+    /// The target says that it did not begin, for a reason that it has told by now: UNIT ATTENTION.
+    Told,
+    /// The target says that it did not begin, for lack of something: BUSY, TASK SET FULL, becoming ready.
+    Declined,
+    /// The target says that it began, perhaps, and gave up: ABORTED COMMAND, TASK ABORTED, target failure.
+    GivenUp,
+    /// Its nexus was lost: the target may have done it, may be doing it, or may yet do it.
+    Unknown,
+    /// The target says why not, and would say so again.
+    Failed,
+}
+
+/// When a command may be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retry {
+    /// Now, on any path.
+    AtOnce,
+    /// After a pause, on any path.
+    AfterPause,
+    /// When the session that carried it has been reinstated, which proves the old nexus and its tasks dead
+    /// (RFC 7143 §6.3.5); until then nothing else may write its blocks.
+    AfterReinstatement,
+    /// Not by this library: only the caller knows what it would mean.
+    Never,
+}
+
+impl Ending {
+    /// What a SCSI Response means; `None` for success. `delivered` is false for the iSCSI response "target
+    /// failure" (RFC 7143 §11.4.3).
+    #[must_use]
+    pub fn of(delivered: bool, status: u8, sense: Option<&SenseData>) -> Option<Self> {
+        const GOOD: u8 = Status::Good as u8;
+        const CHECK_CONDITION: u8 = Status::CheckCondition as u8;
+        const BUSY: u8 = Status::Busy as u8;
+        const TASK_SET_FULL: u8 = Status::TaskSetFull as u8;
+        const TASK_ABORTED: u8 = Status::TaskAborted as u8;
+        match (delivered, status) {
+            (false, _) | (true, TASK_ABORTED) => Some(Self::GivenUp),
+            (true, GOOD) => None,
+            (true, BUSY | TASK_SET_FULL) => Some(Self::Declined),
+            (true, CHECK_CONDITION) => Self::of_sense(sense),
+            (true, _) => Some(Self::Failed),
+        }
+    }
+
+    /// RECOVERED ERROR (and NO SENSE) are successes: the command did what it should.
+    fn of_sense(sense: Option<&SenseData>) -> Option<Self> {
+        const RECOVERED_ERROR: u8 = 1;
+        let Some(sense) = sense else { return Some(Self::Failed) };
+        match sense.key {
+            0..=RECOVERED_ERROR => None,
+            _ if sense.is_unit_attention() => Some(Self::Told),
+            _ if sense.is_aborted() => Some(Self::GivenUp),
+            _ if sense.is_not_ready() && becomes_ready(sense.additional) => Some(Self::Declined),
+            _ => Some(Self::Failed),
+        }
+    }
+
+    /// The whole table.
+    #[must_use]
+    pub const fn retry(self, kind: CommandKind) -> Retry {
+        match (self, kind) {
+            (Self::NotStarted | Self::Told, _) => Retry::AtOnce,
+            (Self::Declined, _)
+            | (Self::GivenUp, CommandKind::Read | CommandKind::Write | CommandKind::Flush) => {
+                Retry::AfterPause
+            }
+            (Self::Unknown, CommandKind::Read) => Retry::AtOnce,
+            (Self::Unknown, CommandKind::Write) => Retry::AfterReinstatement,
+            (Self::GivenUp | Self::Unknown, CommandKind::Once)
+            | (Self::Unknown, CommandKind::Flush)
+            | (Self::Failed, _) => Retry::Never,
+        }
+    }
+}
+
+/// LOGICAL UNIT NOT READY for a reason that passes: becoming ready, operation in progress, an asymmetric
+/// access state transition (SPC-4 annex F).
+const fn becomes_ready(additional: AdditionalSense) -> bool {
+    matches!((additional.code, additional.qualifier), (0x04, 0x01 | 0x07 | 0x0a))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [CommandKind; 4] =
+        [CommandKind::Read, CommandKind::Write, CommandKind::Flush, CommandKind::Once];
+
+    fn check_condition(key: u8, code: u8, qualifier: u8) -> Option<Ending> {
+        let additional = AdditionalSense { code, qualifier };
+        let sense = SenseData { key, additional, information: None };
+        Ending::of(true, Status::CheckCondition.code(), Some(&sense))
+    }
+
+    #[test]
+    fn a_write_of_unknown_outcome_waits_for_the_proof_that_its_nexus_is_dead() {
+        assert_eq!(Ending::Unknown.retry(CommandKind::Write), Retry::AfterReinstatement);
+    }
+
+    #[test]
+    fn a_read_of_unknown_outcome_is_sent_again_at_once() {
+        assert_eq!(Ending::Unknown.retry(CommandKind::Read), Retry::AtOnce);
+    }
+
+    #[test]
+    fn what_must_happen_once_is_never_repeated_blindly() {
+        assert_eq!(Ending::Unknown.retry(CommandKind::Once), Retry::Never);
+        assert_eq!(Ending::GivenUp.retry(CommandKind::Once), Retry::Never);
+    }
+
+    #[test]
+    fn a_flush_speaks_only_of_its_own_nexus() {
+        assert_eq!(Ending::Unknown.retry(CommandKind::Flush), Retry::Never);
+    }
+
+    #[test]
+    fn what_never_began_may_always_be_sent_again() {
+        for kind in KINDS {
+            assert_eq!(Ending::NotStarted.retry(kind), Retry::AtOnce);
+            assert_eq!(check_condition(6, 0x29, 0).unwrap().retry(kind), Retry::AtOnce);
+            let busy = Ending::of(true, Status::Busy.code(), None).unwrap();
+            assert_eq!(busy.retry(kind), Retry::AfterPause);
+            assert_eq!(check_condition(2, 0x04, 0x01).unwrap().retry(kind), Retry::AfterPause);
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_final() {
+        for kind in KINDS {
+            assert_eq!(check_condition(5, 0x24, 0).unwrap().retry(kind), Retry::Never);
+            let conflict = Ending::of(true, Status::ReservationConflict.code(), None).unwrap();
+            assert_eq!(conflict.retry(kind), Retry::Never);
+        }
+    }
+
+    #[test]
+    fn a_recovered_error_is_a_success() {
+        assert_eq!(check_condition(1, 0x17, 0), None);
+        assert_eq!(Ending::of(true, Status::Good.code(), None), None);
+    }
+
+    #[test]
+    fn a_check_condition_without_sense_is_a_failure() {
+        assert_eq!(Ending::of(true, Status::CheckCondition.code(), None), Some(Ending::Failed));
+    }
+}
