@@ -4,7 +4,7 @@ use crate::seam::{Fault, LaneLoss};
 use pdu::{BufferId, Cdb, Itt, LaneId, Lun, TaskAttribute};
 
 /// One SCSI task of this session, for as long as the session remembers it. Never reused while it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u32);
 
 /// One task management function in progress.
