@@ -1,7 +1,7 @@
 //! What two sides agreed on, and what each side is willing to agree on.
 
 use core::time::Duration;
-use pdu::{Cid, CmdSn, Isid, StatSn, Tsih};
+use pdu::{Cid, CmdSn, Isid, StatSn, Tsih, Window};
 
 /// Whether a session carries SCSI or only finds targets (RFC 7143 §13.21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub struct Established {
     pub cmd_sn: CmdSn,
     /// The next StatSN on this connection.
     pub stat_sn: StatSn,
+    /// The command window that the last Login Response told.
+    pub window: Window,
 }
 
 /// What one side offers and accepts in a negotiation. The defaults fill a long fat network.
