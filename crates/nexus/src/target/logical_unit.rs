@@ -1,0 +1,221 @@
+//! A logical unit as all its initiators share it: the one owner of its nexuses, unit attentions and task set.
+//!
+//! The path of a command: [`LogicalUnit::arrive`] when it comes out of its session in order;
+//! [`LogicalUnit::ready`] when its Data-Out, if any, is there; the I/O; [`LogicalUnit::finish`]. Persistent
+//! reservations will be asked in `arrive`, after unit attentions and before the task set.
+
+use std::collections::BTreeMap;
+
+use pdu::TaskAttribute;
+use scsi::{AdditionalSense, Outcome, Sense, Status, Step};
+
+use super::task_set::{Admission, NexusTask, TaskSet};
+use super::unit_attention::{UnitAttention, UnitAttentions};
+
+/// An I_T nexus, named by whoever drives the sessions. A name is not used again while tasks of its former
+/// bearer are unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NexusId(pub u64);
+
+/// Tasks of one logical unit, of all nexuses together. Command windows keep their number far below; this
+/// bounds what is left when many sessions meet at one unit.
+pub const TASKS_MAX: usize = 16_384;
+
+/// How a nexus comes to a logical unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Contact {
+    /// An initiator port that has no session here: whatever it may remember is from before this target was
+    /// started, or too long ago to vouch for.
+    First,
+    /// The same initiator port again, in place of a session that was lost (RFC 7143 §6.3.5).
+    Reinstated {
+        /// Tasks on this unit went with the old session, as [`LogicalUnit::lose`] told.
+        commands_lost: bool,
+    },
+}
+
+/// What is reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reset {
+    /// This unit: LOGICAL UNIT RESET.
+    LogicalUnit,
+    /// The target, and so each of its units: TARGET WARM RESET, TARGET COLD RESET.
+    Target,
+}
+
+/// What became of tasks that were aborted. Their sessions send no response for any of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "tasks that may start now wait for ever otherwise"]
+pub struct Cleared {
+    /// Gone: they had not started, and [`LogicalUnit::finish`] is not called for them.
+    pub dropped: Vec<NexusTask>,
+    /// On the disk: the function is complete only when each of them has finished.
+    pub started: Vec<NexusTask>,
+    /// Other tasks, whose turn has come.
+    pub startable: Vec<NexusTask>,
+}
+
+/// Which commands are carried out although a unit attention is pending (SAM-5 §5.14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exempt {
+    Inquiry,
+    ReportLuns,
+    RequestSense,
+}
+
+impl Exempt {
+    const fn of(cdb: &[u8]) -> Option<Self> {
+        const INQUIRY: u8 = 0x12;
+        const REPORT_LUNS: u8 = 0xa0;
+        const REQUEST_SENSE: u8 = 0x03;
+        match cdb.first() {
+            Some(&INQUIRY) => Some(Self::Inquiry),
+            Some(&REPORT_LUNS) => Some(Self::ReportLuns),
+            Some(&REQUEST_SENSE) => Some(Self::RequestSense),
+            _ => None,
+        }
+    }
+}
+
+/// The state of a logical unit that its I_T nexuses share.
+#[derive(Clone, Debug, Default)]
+pub struct LogicalUnit {
+    nexuses: BTreeMap<NexusId, UnitAttentions>,
+    tasks: TaskSet,
+}
+
+impl LogicalUnit {
+    /// A unit that no initiator has met yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A session that can reach this unit has entered its full feature phase.
+    pub fn establish(&mut self, nexus: NexusId, contact: Contact) {
+        let attentions = self.nexuses.entry(nexus).or_default();
+        match contact {
+            Contact::First => attentions.establish(UnitAttention::PowerOn),
+            Contact::Reinstated { commands_lost } => {
+                attentions.establish(UnitAttention::NexusLoss);
+                if commands_lost {
+                    attentions.establish(UnitAttention::CommandsClearedByProtocolEvent);
+                }
+            }
+        }
+    }
+
+    /// A session has ended, orderly or not: its tasks are aborted and what was to be told to it is forgotten.
+    pub fn lose(&mut self, nexus: NexusId) -> Cleared {
+        self.nexuses.remove(&nexus);
+        self.clear(|task| task.nexus == nexus)
+    }
+
+    /// A command has come out of its session, in order.
+    ///
+    /// # Errors
+    /// The command ends here, with this outcome: a unit attention is reported instead of carrying it out, the
+    /// task set is full, its task attribute is not supported, or its nexus is unknown.
+    pub fn arrive(&mut self, task: NexusTask, attribute: TaskAttribute, cdb: &[u8]) -> Result<(), Outcome> {
+        let attentions = self.nexuses.get_mut(&task.nexus).ok_or_else(Outcome::internal_failure)?;
+        match Exempt::of(cdb) {
+            Some(Exempt::Inquiry | Exempt::RequestSense) => {}
+            Some(Exempt::ReportLuns) => attentions.withdraw(UnitAttention::ReportedLunsChanged),
+            None => {
+                if let Some(attention) = attentions.take() {
+                    return Err(Outcome::CheckCondition(attention.sense()));
+                }
+            }
+        }
+        if attribute == TaskAttribute::Aca {
+            return Err(Outcome::CheckCondition(Sense::illegal_request(
+                AdditionalSense::INVALID_MESSAGE_ERROR,
+            )));
+        }
+        if self.tasks.contains(task) {
+            return Err(Outcome::internal_failure());
+        }
+        if self.tasks.len() >= TASKS_MAX {
+            return Err(Outcome::Refused(Status::TaskSetFull));
+        }
+        self.tasks.enter(task, attribute);
+        Ok(())
+    }
+
+    /// A command has all it needs to be carried out by `step`.
+    pub fn ready(&mut self, task: NexusTask, step: &Step) -> Admission {
+        self.tasks.ready(task, step)
+    }
+
+    /// A command has ended, whether it had started or not. Returns the tasks that may start now.
+    #[must_use = "tasks that may start now wait for ever otherwise"]
+    pub fn finish(&mut self, task: NexusTask) -> Vec<NexusTask> {
+        self.tasks.finish(task)
+    }
+
+    /// What REQUEST SENSE reports to this nexus; it is thereby told.
+    #[must_use]
+    pub fn request_sense(&mut self, nexus: NexusId) -> Option<Sense> {
+        self.nexuses.get_mut(&nexus)?.take().map(UnitAttention::sense)
+    }
+
+    /// ABORT TASK.
+    pub fn abort_task(&mut self, task: NexusTask) -> Cleared {
+        self.clear(|other| other == task)
+    }
+
+    /// ABORT TASK SET: the tasks of this nexus.
+    pub fn abort_task_set(&mut self, nexus: NexusId) -> Cleared {
+        self.clear(|task| task.nexus == nexus)
+    }
+
+    /// CLEAR TASK SET, asked by `nexus`: the tasks of all; the others are told if they lost any.
+    pub fn clear_task_set(&mut self, nexus: NexusId) -> Cleared {
+        let cleared = self.clear(|_| true);
+        for task in cleared.dropped.iter().chain(&cleared.started).filter(|task| task.nexus != nexus) {
+            self.tell(task.nexus, UnitAttention::CommandsClearedByAnotherInitiator);
+        }
+        cleared
+    }
+
+    /// LOGICAL UNIT RESET, or the unit's part of a target reset: the tasks of all, and all are told.
+    pub fn reset(&mut self, reset: Reset) -> Cleared {
+        self.tell_all(match reset {
+            Reset::LogicalUnit => UnitAttention::LogicalUnitReset,
+            Reset::Target => UnitAttention::TargetReset,
+        });
+        self.clear(|_| true)
+    }
+
+    /// Tasks of this nexus were terminated with one of its connections; the session goes on
+    /// (RFC 7143 §11.14.5).
+    pub fn commands_cleared_by_protocol_event(&mut self, nexus: NexusId) {
+        self.tell(nexus, UnitAttention::CommandsClearedByProtocolEvent);
+    }
+
+    /// The unit has grown or shrunk.
+    pub fn capacity_changed(&mut self) {
+        self.tell_all(UnitAttention::CapacityChanged);
+    }
+
+    /// A logical unit has come or gone beside this one.
+    pub fn reported_luns_changed(&mut self) {
+        self.tell_all(UnitAttention::ReportedLunsChanged);
+    }
+
+    fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> Cleared {
+        let (dropped, started) = self.tasks.clear(chosen);
+        let startable = self.tasks.start_waiting();
+        Cleared { dropped, started, startable }
+    }
+
+    fn tell(&mut self, nexus: NexusId, attention: UnitAttention) {
+        if let Some(attentions) = self.nexuses.get_mut(&nexus) {
+            attentions.establish(attention);
+        }
+    }
+
+    fn tell_all(&mut self, attention: UnitAttention) {
+        self.nexuses.values_mut().for_each(|attentions| attentions.establish(attention));
+    }
+}

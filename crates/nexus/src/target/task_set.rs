@@ -1,0 +1,232 @@
+//! A logical unit's task set: in what order tasks reach the disk (SAM-5 §8), and which must not meet there.
+//!
+//! Tasks enter in the order in which they arrive. A task asks to start only when everything it needs is at
+//! hand, its Data-Out included: waiting for the network and waiting for a turn overlap, and no task holds a
+//! place on the disk while a slow connection feeds it. Whatever a task waits for is either older than it or
+//! already started, so there is no circle of waiting.
+
+use std::collections::BTreeMap;
+
+use pdu::TaskAttribute;
+use scsi::{Extent, Step};
+use session::target::TaskId;
+
+use super::NexusId;
+
+/// A task, named so that no two sessions' tasks are mixed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NexusTask {
+    /// Whose it is.
+    pub nexus: NexusId,
+    /// Its name in that nexus's session.
+    pub task: TaskId,
+}
+
+/// Whether a task may start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Admission {
+    /// Now.
+    Start,
+    /// When a later answer names it.
+    Wait,
+    /// Never: it has been aborted.
+    Aborted,
+}
+
+/// What a task does to the disk, as far as others must heed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Access {
+    /// It changes nothing.
+    Harmless,
+    /// It changes these blocks.
+    Write(Vec<Extent>),
+    /// It reads these blocks and changes them depending on what it read; nobody may change them in between.
+    CompareAndWrite(Extent),
+}
+
+impl Access {
+    fn of(step: &Step) -> Self {
+        match step {
+            Step::Write { extent, .. } | Step::WriteSame { extent, .. } => Self::Write(vec![*extent]),
+            Step::Unmap(extents) => Self::Write(extents.clone()),
+            Step::CompareAndWrite { extent, .. } => Self::CompareAndWrite(*extent),
+            _ => Self::Harmless,
+        }
+    }
+
+    fn extents(&self) -> &[Extent] {
+        match self {
+            Self::Harmless => &[],
+            Self::Write(extents) => extents,
+            Self::CompareAndWrite(extent) => core::slice::from_ref(extent),
+        }
+    }
+
+    const fn is_compare_and_write(&self) -> bool {
+        matches!(self, Self::CompareAndWrite(_))
+    }
+
+    /// Whether the two must not be on the disk at once (SBC-3 §5.2). Plain writes may: the order of simple
+    /// tasks is the initiator's affair.
+    fn conflicts(&self, other: &Self) -> bool {
+        (self.is_compare_and_write() || other.is_compare_and_write())
+            && self.extents().iter().any(|mine| other.extents().iter().any(|its| mine.overlaps(*its)))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// Its Data-Out is still on its way.
+    Arrived,
+    /// It has all it needs and waits for its turn.
+    Waiting(Access),
+    /// It is on the disk.
+    Started(Access),
+}
+
+impl State {
+    const fn access(&self) -> Option<&Access> {
+        match self {
+            Self::Arrived => None,
+            Self::Waiting(access) | Self::Started(access) => Some(access),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    task: NexusTask,
+    attribute: TaskAttribute,
+    state: State,
+}
+
+/// The order of arrival.
+type Place = u64;
+
+/// All tasks of a logical unit, of every nexus (TST is zero: one task set for all).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TaskSet {
+    entries: BTreeMap<Place, Entry>,
+    places: BTreeMap<NexusTask, Place>,
+    next_place: Place,
+    /// How many entries are ORDERED or HEAD OF QUEUE: while none is, nobody waits for order.
+    barriers: usize,
+    /// How many known accesses are COMPARE AND WRITE: while none is, nobody waits for blocks.
+    compare_and_writes: usize,
+    /// How many are waiting: while none is, no end of a task starts another.
+    waiting: usize,
+}
+
+/// ORDERED and HEAD OF QUEUE tasks hold back the SIMPLE ones after them.
+const fn is_barrier(attribute: TaskAttribute) -> bool {
+    matches!(attribute, TaskAttribute::Ordered | TaskAttribute::HeadOfQueue)
+}
+
+impl TaskSet {
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn contains(&self, task: NexusTask) -> bool {
+        self.places.contains_key(&task)
+    }
+
+    pub(crate) fn enter(&mut self, task: NexusTask, attribute: TaskAttribute) {
+        let place = self.next_place;
+        self.next_place += 1;
+        self.barriers += usize::from(is_barrier(attribute));
+        self.places.insert(task, place);
+        self.entries.insert(place, Entry { task, attribute, state: State::Arrived });
+    }
+
+    /// A task has all it needs.
+    pub(crate) fn ready(&mut self, task: NexusTask, step: &Step) -> Admission {
+        let Some(place) = self.places.get(&task).copied() else { return Admission::Aborted };
+        let Some(entry) = self.entries.get_mut(&place) else { return Admission::Aborted };
+        if entry.state != State::Arrived {
+            return Admission::Wait;
+        }
+        let access = Access::of(step);
+        self.compare_and_writes += usize::from(access.is_compare_and_write());
+        self.waiting += 1;
+        entry.state = State::Waiting(access);
+        if self.start(place).is_some() { Admission::Start } else { Admission::Wait }
+    }
+
+    /// A task has ended, on the disk or before it. Returns the tasks that may start now.
+    pub(crate) fn finish(&mut self, task: NexusTask) -> Vec<NexusTask> {
+        self.remove(task);
+        self.start_waiting()
+    }
+
+    /// Removes those of the chosen tasks that have not started, and names those that have.
+    pub(crate) fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> (Vec<NexusTask>, Vec<NexusTask>) {
+        let (mut dropped, mut started) = (Vec::new(), Vec::new());
+        for entry in self.entries.values().filter(|entry| chosen(entry.task)) {
+            let list = if matches!(entry.state, State::Started(_)) { &mut started } else { &mut dropped };
+            list.push(entry.task);
+        }
+        dropped.iter().for_each(|task| self.remove(*task));
+        (dropped, started)
+    }
+
+    /// Starts every waiting task that may, oldest first.
+    pub(crate) fn start_waiting(&mut self) -> Vec<NexusTask> {
+        if self.waiting == 0 {
+            return Vec::new();
+        }
+        let is_waiting = |entry: &Entry| matches!(entry.state, State::Waiting(_));
+        let waiting = self.entries.iter().filter(|(_, entry)| is_waiting(entry));
+        let places: Vec<Place> = waiting.map(|(place, _)| *place).collect();
+        places.into_iter().filter_map(|place| self.start(place)).collect()
+    }
+
+    fn remove(&mut self, task: NexusTask) {
+        let Some(entry) = self.places.remove(&task).and_then(|place| self.entries.remove(&place)) else {
+            return;
+        };
+        self.barriers -= usize::from(is_barrier(entry.attribute));
+        self.waiting -= usize::from(matches!(entry.state, State::Waiting(_)));
+        self.compare_and_writes -=
+            usize::from(entry.state.access().is_some_and(Access::is_compare_and_write));
+    }
+
+    /// Starts a waiting task if its turn has come.
+    fn start(&mut self, place: Place) -> Option<NexusTask> {
+        let entry = self.entries.get(&place)?;
+        if self.waits_for_order(place, entry) || self.waits_for_blocks(place, entry) {
+            return None;
+        }
+        let entry = self.entries.get_mut(&place)?;
+        if let State::Waiting(access) = core::mem::replace(&mut entry.state, State::Arrived) {
+            entry.state = State::Started(access);
+            self.waiting -= 1;
+        }
+        Some(entry.task)
+    }
+
+    /// ORDERED waits for all older tasks, SIMPLE for older ORDERED and HEAD OF QUEUE ones, HEAD OF QUEUE for
+    /// none (SAM-5 §8.9).
+    fn waits_for_order(&self, place: Place, entry: &Entry) -> bool {
+        let mut older = self.entries.range(..place);
+        match entry.attribute {
+            TaskAttribute::HeadOfQueue => false,
+            TaskAttribute::Ordered => older.next().is_some(),
+            TaskAttribute::Untagged | TaskAttribute::Simple | TaskAttribute::Aca => {
+                self.barriers > 0 && older.any(|(_, older)| is_barrier(older.attribute))
+            }
+        }
+    }
+
+    /// A task waits while one that it conflicts with is on the disk. It also lets an older one go first, or a
+    /// COMPARE AND WRITE might wait for ever; HEAD OF QUEUE does not.
+    fn waits_for_blocks(&self, place: Place, entry: &Entry) -> bool {
+        let Some(access) = entry.state.access().filter(|_| self.compare_and_writes > 0) else { return false };
+        let goes_first = entry.attribute == TaskAttribute::HeadOfQueue;
+        self.entries.iter().any(|(other_place, other)| match &other.state {
+            State::Started(its) => access.conflicts(its),
+            State::Waiting(its) => !goes_first && *other_place < place && access.conflicts(its),
+            State::Arrived => false,
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! Unit attention conditions: what an initiator must be told before it goes on (SAM-5 §5.14).
+
+use scsi::{AdditionalSense, Sense};
+
+/// What has happened to a logical unit, in the order of precedence in which SAM-5 §5.14 has them told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UnitAttention {
+    /// The unit has come up, as far as this initiator can know.
+    PowerOn,
+    /// The whole target was reset.
+    TargetReset,
+    /// The unit was reset.
+    LogicalUnitReset,
+    /// The nexus was lost and has come back.
+    NexusLoss,
+    /// Another initiator cleared the task set.
+    CommandsClearedByAnotherInitiator,
+    /// Commands were lost with a connection or a session (RFC 7143 §11.14.5).
+    CommandsClearedByProtocolEvent,
+    /// READ CAPACITY would now answer otherwise.
+    CapacityChanged,
+    /// REPORT LUNS would now answer otherwise.
+    ReportedLunsChanged,
+}
+
+impl UnitAttention {
+    /// The additional sense code that tells it.
+    #[must_use]
+    pub const fn additional(self) -> AdditionalSense {
+        match self {
+            Self::PowerOn => AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED,
+            Self::TargetReset => AdditionalSense::SCSI_BUS_RESET_OCCURRED,
+            Self::LogicalUnitReset => AdditionalSense::BUS_DEVICE_RESET_FUNCTION_OCCURRED,
+            Self::NexusLoss => AdditionalSense::I_T_NEXUS_LOSS_OCCURRED,
+            Self::CommandsClearedByAnotherInitiator => AdditionalSense::COMMANDS_CLEARED_BY_ANOTHER_INITIATOR,
+            Self::CommandsClearedByProtocolEvent => {
+                AdditionalSense::SOME_COMMANDS_CLEARED_BY_ISCSI_PROTOCOL_EVENT
+            }
+            Self::CapacityChanged => AdditionalSense::CAPACITY_DATA_HAS_CHANGED,
+            Self::ReportedLunsChanged => AdditionalSense::REPORTED_LUNS_DATA_HAS_CHANGED,
+        }
+    }
+
+    /// The sense data that tells it.
+    #[must_use]
+    pub const fn sense(self) -> Sense {
+        Sense::unit_attention(self.additional())
+    }
+
+    /// Whether an initiator that is told this forgets all it knew, so that nothing less needs to be told.
+    const fn is_reset(self) -> bool {
+        matches!(self, Self::PowerOn | Self::TargetReset | Self::LogicalUnitReset)
+    }
+}
+
+/// What is still to be told to one I_T_L nexus. Each condition is pending once at most, which bounds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnitAttentions {
+    /// In ascending order: the first is told first.
+    pending: Vec<UnitAttention>,
+}
+
+impl UnitAttentions {
+    /// Makes a condition pending. A reset takes the place of whatever was; while a greater reset is pending, a
+    /// lesser one adds nothing.
+    pub(crate) fn establish(&mut self, attention: UnitAttention) {
+        if attention.is_reset() {
+            let greatest = self.pending.first().copied().filter(|first| first.is_reset());
+            self.pending = vec![greatest.map_or(attention, |greatest| greatest.min(attention))];
+        } else if let Err(place) = self.pending.binary_search(&attention) {
+            self.pending.insert(place, attention);
+        }
+    }
+
+    /// The next condition to tell; it is pending no more.
+    pub(crate) fn take(&mut self) -> Option<UnitAttention> {
+        (!self.pending.is_empty()).then(|| self.pending.remove(0))
+    }
+
+    /// Forgets a condition because the initiator has just learnt of it otherwise.
+    pub(crate) fn withdraw(&mut self, attention: UnitAttention) {
+        self.pending.retain(|pending| *pending != attention);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(mut attentions: UnitAttentions) -> Vec<UnitAttention> {
+        core::iter::from_fn(|| attentions.take()).collect()
+    }
+
+    fn established(all: &[UnitAttention]) -> UnitAttentions {
+        let mut attentions = UnitAttentions::default();
+        all.iter().for_each(|attention| attentions.establish(*attention));
+        attentions
+    }
+
+    #[test]
+    fn each_condition_is_told_once() {
+        let changed = UnitAttention::CapacityChanged;
+        assert_eq!(told(established(&[changed, changed])), [changed]);
+    }
+
+    #[test]
+    fn conditions_are_told_by_precedence() {
+        let (lost, cleared) = (UnitAttention::NexusLoss, UnitAttention::CommandsClearedByProtocolEvent);
+        assert_eq!(told(established(&[cleared, lost])), [lost, cleared]);
+    }
+
+    #[test]
+    fn a_reset_takes_the_place_of_all_that_was_pending() {
+        let (changed, reset) = (UnitAttention::CapacityChanged, UnitAttention::LogicalUnitReset);
+        assert_eq!(told(established(&[changed, reset])), [reset]);
+    }
+
+    #[test]
+    fn a_greater_reset_is_not_hidden_by_a_lesser_one() {
+        let (power_on, reset) = (UnitAttention::PowerOn, UnitAttention::LogicalUnitReset);
+        assert_eq!(told(established(&[power_on, reset])), [power_on]);
+        assert_eq!(told(established(&[reset, power_on])), [power_on]);
+    }
+}
