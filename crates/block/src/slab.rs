@@ -102,6 +102,16 @@ impl Slab {
     }
 }
 
+impl std::fmt::Debug for Slab {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Slab")
+            .field("in_use_bytes", &self.in_use_bytes())
+            .field("budget_bytes", &self.budget_bytes())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Memory for one transfer: aligned to [`BUFFER_ALIGNMENT_BYTES`], exactly as long as asked for, returned to its
 /// slab when dropped.
 ///
