@@ -175,7 +175,7 @@ impl Login {
     fn advance(&mut self, response: &LoginResponse, mut answers: TextWriter) -> Result<Progress, Failure> {
         match response.next_stage {
             None => {}
-            next if next != self.asked || !answers.is_empty() => return Err(Failure::Stage),
+            next if next != self.asked || !asks_nothing(&answers) => return Err(Failure::Stage),
             Some(Stage::FullFeaturePhase) => return self.establish(response).map(Progress::Established),
             Some(next) => {
                 self.security.check_proven()?;
@@ -229,16 +229,15 @@ impl Login {
     }
 
     fn establish(&mut self, response: &LoginResponse) -> Result<Established, Failure> {
-        let (session, connection) = self.negotiation.finish()?;
-        let session = match self.config.joining {
+        match self.config.joining {
             // Some targets answer success and make a session of its own of every connection.
             Some(joining) if joining.tsih != response.tsih => {
                 return Err(Failure::NotJoined { wanted: joining.tsih, found: response.tsih });
             }
-            Some(joining) => joining.session,
             None if response.tsih == Tsih::NEW_SESSION => return Err(Failure::NoHandle),
-            None => session,
-        };
+            _ => {}
+        }
+        let (session, connection) = self.negotiation.finish()?;
         let identity = Identity {
             initiator_name: self.config.initiator_name.clone(),
             isid: self.config.isid,
@@ -249,12 +248,19 @@ impl Login {
             identity,
             tsih: response.tsih,
             cid: self.config.cid,
-            session,
+            session: self.config.joining.map_or(session, |joining| joining.session),
             connection,
             cmd_sn: self.config.cmd_sn,
             stat_sn: self.exp_stat_sn,
+            window: response.window,
         })
     }
+}
+
+/// A target must not ask anything in a response that ends a stage (§11.13.6). Extensions that are not understood may
+/// be told there, and need no answer.
+fn asks_nothing(answers: &TextWriter) -> bool {
+    text_keys::pairs(answers.bytes()).flatten().all(|(_, answer)| answer == text_value::NOT_UNDERSTOOD)
 }
 
 /// "TargetPortalGroupTag=<16-bit-binary-value>" (§13.9), which everyone writes as a number.

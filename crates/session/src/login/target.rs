@@ -275,6 +275,7 @@ impl Login {
             connection: done.connection,
             cmd_sn: self.first.map_or(done.request.cmd_sn, |first| first.cmd_sn),
             stat_sn: self.stat_sn,
+            window: place.window,
         };
         (Some(reply), Some(established))
     }
@@ -324,6 +325,8 @@ impl Login {
     /// A login that did not get as far as a readable first request has no response.
     fn refusal_response(&self, status: LoginStatus) -> Option<Transmit> {
         let first = self.first?;
+        // A driver that refuses with success would let the initiator in.
+        let status = if status.is_success() { LoginStatus::TargetError } else { status };
         let header = LoginResponse { status, ..self.response(&first, None) }.emit();
         Some(Transmit { header, payload: Payload::None })
     }
