@@ -74,8 +74,10 @@ impl BufferTable {
 
 impl Buffers for BufferTable {
     fn allocate(&mut self, least_bytes: u32, preferred_bytes: u32) -> Option<Allocation> {
-        let preferred = self.budget.allocate(preferred_bytes as usize).map(|buffer| (buffer, preferred_bytes));
-        let least = || self.budget.allocate_reserved(least_bytes as usize).map(|buffer| (buffer, least_bytes));
+        let preferred =
+            self.budget.allocate(preferred_bytes as usize).map(|buffer| (buffer, preferred_bytes));
+        let least =
+            || self.budget.allocate_reserved(least_bytes as usize).map(|buffer| (buffer, least_bytes));
         let allocated = preferred.or_else(least);
         self.refused |= allocated.is_none();
         let (buffer, bytes) = allocated?;

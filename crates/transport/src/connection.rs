@@ -128,7 +128,11 @@ impl Connection {
         let (direct_bytes, beyond_bytes) = match self.receiver.direct(buffers) {
             Some(direct) => {
                 let (stream, direct_bytes) = (&self.stream, direct.len());
-                let beyond = if direct_bytes < LARGE_SEGMENT_BYTES { scratch.len() } else { BEYOND_LARGE_SEGMENT_BYTES };
+                let beyond = if direct_bytes < LARGE_SEGMENT_BYTES {
+                    scratch.len()
+                } else {
+                    BEYOND_LARGE_SEGMENT_BYTES
+                };
                 let bytes = ready!(poll_read_scattered(stream, cx, direct, &mut scratch[..beyond]))?;
                 (bytes.min(direct_bytes), bytes.saturating_sub(direct_bytes))
             }
@@ -181,7 +185,9 @@ impl Connection {
         buffers: &BufferTable,
     ) -> Result<(), ConnectionError> {
         while self.sender.queued_bytes() < QUEUED_BYTES_MAX {
-            let Some(transmit) = endpoint.poll_transmit(clock.now(), self.lane, PULL_BYTES_MAX) else { break };
+            let Some(transmit) = endpoint.poll_transmit(clock.now(), self.lane, PULL_BYTES_MAX) else {
+                break;
+            };
             if !self.sender.push(transmit, buffers) {
                 return Err(Fault::Limit("the buffer of a transfer is gone").into());
             }

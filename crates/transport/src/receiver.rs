@@ -184,7 +184,8 @@ impl Receiver {
         if !data.is_empty() {
             match segment.destination {
                 Destination::Buffer(_) => {
-                    let place = segment.rest().and_then(|place| buffers.bytes_mut(place)).ok_or(LOST_BUFFER)?;
+                    let place =
+                        segment.rest().and_then(|place| buffers.bytes_mut(place)).ok_or(LOST_BUFFER)?;
                     place[..take].copy_from_slice(data);
                 }
                 Destination::Inline { .. } => self.inline.extend_from_slice(data),

@@ -99,7 +99,8 @@ impl Sender {
         let digest = self.header_digest.then(|| pdu::header_digest(&transmit.header));
         let header_digest_bytes = if digest.is_some() { DIGEST_BYTES } else { 0 };
         let header_digest = digest.unwrap_or_default();
-        let pdu = Outgoing { header: transmit.header, header_digest, header_digest_bytes, data, tail, tail_bytes };
+        let pdu =
+            Outgoing { header: transmit.header, header_digest, header_digest_bytes, data, tail, tail_bytes };
         self.queued_bytes += pdu.bytes();
         self.queue.push_back(pdu);
         true

@@ -1,0 +1,290 @@
+//! What a connection does with the bytes of its socket.
+
+use pdu::{BufferId, Header, Instant, LaneId};
+use proptest::prelude::*;
+use ropewalk_transport::{BufferTable, Clock, Connection, ConnectionError, Scratch};
+use session::parameters::ConnectionParameters;
+use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef, Transmit};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io::{Read, Write};
+use tokio::net::{TcpListener, TcpStream};
+
+const LANE: LaneId = LaneId(7);
+const SEGMENT_BYTES_MAX: u32 = 1 << 20;
+
+/// An endpoint that puts the data of each PDU into one buffer, one after the other.
+#[derive(Default)]
+struct Collector {
+    buffer: Option<BufferId>,
+    filled_bytes: u32,
+    headers: Vec<Header>,
+    digests: Vec<Digest>,
+    inline: Vec<Vec<u8>>,
+    outgoing: VecDeque<Transmit>,
+    departed_pdus: u32,
+}
+
+impl Endpoint for Collector {
+    type Event = ();
+
+    fn receive_header(
+        &mut self,
+        _now: Instant,
+        lane: LaneId,
+        header: &Header,
+        _digest: Digest,
+        _buffers: &mut dyn Buffers,
+    ) -> Result<Destination, Fault> {
+        assert_eq!(lane, LANE);
+        self.headers.push(header.clone());
+        let bytes = header.data_segment_bytes();
+        let Some(buffer) = self.buffer else { return Ok(Destination::Inline { bytes }) };
+        let offset_bytes = self.filled_bytes;
+        self.filled_bytes += bytes;
+        Ok(Destination::Buffer(PayloadRef { buffer, offset_bytes, bytes }))
+    }
+
+    fn receive_data(&mut self, _: Instant, _: LaneId, inline: &[u8], digest: Digest) -> Result<(), Fault> {
+        self.inline.push(inline.to_vec());
+        self.digests.push(digest);
+        Ok(())
+    }
+
+    fn poll_transmit(&mut self, _: Instant, _: LaneId, _budget_bytes: u32) -> Option<Transmit> {
+        self.outgoing.pop_front()
+    }
+
+    fn wants_transmit(&self, _: LaneId) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    fn transmitted(&mut self, _: Instant, _: LaneId, pdus: u32) {
+        self.departed_pdus += pdus;
+    }
+
+    fn lane_lost(&mut self, _: Instant, _: LaneId, _: LaneLoss) {}
+
+    fn poll_event(&mut self) -> Option<()> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+}
+
+/// Both ends of a connection, each with an endpoint.
+struct End {
+    connection: Connection,
+    endpoint: Collector,
+    buffers: BufferTable,
+    scratch: Scratch,
+    clock: Clock,
+}
+
+impl End {
+    fn new(stream: TcpStream, digests: bool) -> Self {
+        let parameters = ConnectionParameters {
+            header_digest: digests,
+            data_digest: digests,
+            send_segment_bytes_max: SEGMENT_BYTES_MAX,
+            receive_segment_bytes_max: SEGMENT_BYTES_MAX,
+        };
+        Self {
+            connection: Connection::new(LANE, stream, &parameters),
+            endpoint: Collector::default(),
+            buffers: BufferTable::new(block::Slab::new(64 << 20)),
+            scratch: Scratch::default(),
+            clock: Clock::start(),
+        }
+    }
+
+    async fn receive(&mut self) -> Result<(), ConnectionError> {
+        poll_fn(|cx| {
+            let Self { connection, endpoint, buffers, scratch, clock } = self;
+            connection.poll_receive(cx, clock, endpoint, buffers, scratch)
+        })
+        .await
+    }
+
+    async fn receive_segments(&mut self, count: usize) -> Result<(), ConnectionError> {
+        while self.endpoint.digests.len() < count {
+            self.receive().await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self) -> Result<(), ConnectionError> {
+        poll_fn(|cx| {
+            let Self { connection, endpoint, buffers, clock, .. } = self;
+            connection.poll_send(cx, clock, endpoint, buffers)
+        })
+        .await
+    }
+
+    /// Queues one PDU per length, the data taken from a buffer that counts upwards.
+    fn queue(&mut self, lengths: &[u32]) -> Vec<u8> {
+        let total: u32 = lengths.iter().sum();
+        let bytes: Vec<u8> = (0..total).map(|index| (index % 251) as u8).collect();
+        let allocation = self.buffers.allocate(total, total).unwrap();
+        let whole = PayloadRef { buffer: allocation.buffer, offset_bytes: 0, bytes: total };
+        self.buffers.bytes_mut(whole).unwrap().copy_from_slice(&bytes);
+        let mut offset_bytes = 0;
+        for &bytes in lengths {
+            let payload = Payload::Buffer(PayloadRef { buffer: allocation.buffer, offset_bytes, bytes });
+            self.endpoint.outgoing.push_back(Transmit { header: header(bytes), payload });
+            offset_bytes += bytes;
+        }
+        bytes
+    }
+
+    /// Collects what arrives in one buffer of so many bytes.
+    fn expect(&mut self, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap();
+        self.endpoint.buffer = Some(self.buffers.allocate(bytes, bytes).unwrap().buffer);
+    }
+
+    fn collected(&self) -> &[u8] {
+        self.buffers.get(self.endpoint.buffer.unwrap()).unwrap()
+    }
+}
+
+fn header(data_bytes: u32) -> Header {
+    let mut bhs = [0; Header::BHS_BYTES];
+    bhs[5..8].copy_from_slice(&data_bytes.to_be_bytes()[1..]);
+    Header::new(bhs)
+}
+
+async fn socket_pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+    (near.unwrap(), far.unwrap().0)
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn data_arrives_where_it_belongs_whatever_its_lengths(
+        lengths in prop::collection::vec(1..200_000u32, 1..12),
+        digests: bool,
+    ) {
+        run(async {
+            let (near, far) = socket_pair().await;
+            let (mut near, mut far) = (End::new(near, digests), End::new(far, digests));
+            let sent = near.queue(&lengths);
+            far.expect(sent.len());
+            let (left, arrived) = tokio::join!(near.send(), far.receive_segments(lengths.len()));
+            left.unwrap();
+            arrived.unwrap();
+            assert_eq!(far.collected(), sent);
+            assert!(far.endpoint.digests.iter().all(|digest| *digest == Digest::Good));
+            assert_eq!(near.endpoint.departed_pdus as usize, lengths.len());
+        });
+    }
+
+    #[test]
+    fn a_stream_cut_anywhere_makes_the_same_pdus(
+        lengths in prop::collection::vec(0..600u32, 1..8),
+        cuts in prop::collection::vec(1..200usize, 1..20),
+        digests: bool,
+    ) {
+        run(async {
+            let stream = stream_of(&lengths, digests).await;
+            let (mut near, far) = socket_pair().await;
+            let mut far = End::new(far, digests);
+            let mut rest = &stream[..];
+            for cut in cuts.iter().cycle() {
+                let (piece, after) = rest.split_at((*cut).min(rest.len()));
+                tokio::io::AsyncWriteExt::write_all(&mut near, piece).await.unwrap();
+                far.receive().await.unwrap();
+                rest = after;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            while far.endpoint.headers.len() < lengths.len() {
+                far.receive().await.unwrap();
+            }
+            let arrived: Vec<_> = far.endpoint.headers.iter().map(Header::data_segment_bytes).collect();
+            assert_eq!(arrived, lengths);
+        });
+    }
+}
+
+/// The bytes that a connection makes of PDUs with data of these lengths.
+async fn stream_of(lengths: &[u32], digests: bool) -> Vec<u8> {
+    let (near, far) = socket_pair().await;
+    let mut near = End::new(near, digests);
+    for &bytes in lengths {
+        let payload = if bytes == 0 { Payload::None } else { Payload::Inline(vec![0x5a; bytes as usize]) };
+        near.endpoint.outgoing.push_back(Transmit { header: header(bytes), payload });
+    }
+    near.send().await.unwrap();
+    drop(near);
+    let mut far = far.into_std().unwrap();
+    far.set_nonblocking(false).unwrap();
+    let mut stream = Vec::new();
+    far.read_to_end(&mut stream).unwrap();
+    stream
+}
+
+/// Sends raw bytes to a fresh connection and receives until `segments` data segments or an error came.
+async fn receive_raw(stream: &[u8], digests: bool, segments: usize) -> (End, Result<(), ConnectionError>) {
+    let (near, far) = socket_pair().await;
+    let mut near = near.into_std().unwrap();
+    near.set_nonblocking(false).unwrap();
+    near.write_all(stream).unwrap();
+    drop(near);
+    let mut far = End::new(far, digests);
+    let result = far.receive_segments(segments).await;
+    (far, result)
+}
+
+#[test]
+fn a_damaged_data_segment_is_reported_as_such() {
+    run(async {
+        let mut stream = stream_of(&[100], true).await;
+        stream[Header::BHS_BYTES + 4 + 50] ^= 1;
+        let (far, result) = receive_raw(&stream, true, 1).await;
+        result.unwrap();
+        assert_eq!(far.endpoint.digests, [Digest::Bad]);
+    });
+}
+
+#[test]
+fn a_damaged_header_ends_the_connection() {
+    run(async {
+        let mut stream = stream_of(&[100], true).await;
+        stream[20] ^= 1;
+        let (_, result) = receive_raw(&stream, true, 1).await;
+        assert!(matches!(result, Err(ConnectionError::Fault(Fault::HeaderDigest))));
+    });
+}
+
+#[test]
+fn a_segment_longer_than_was_declared_ends_the_connection() {
+    run(async {
+        let stream = header(SEGMENT_BYTES_MAX + 1).bhs().to_vec();
+        let (_, result) = receive_raw(&stream, false, 1).await;
+        assert!(matches!(result, Err(ConnectionError::Fault(Fault::Protocol(_)))));
+    });
+}
+
+#[test]
+fn a_peer_that_leaves_in_the_middle_of_a_pdu_is_noticed() {
+    run(async {
+        let stream = stream_of(&[100], false).await;
+        let (far, result) = receive_raw(&stream[..100], false, 1).await;
+        assert!(matches!(result, Err(ConnectionError::Closed)));
+        assert_eq!(far.connection.counters().received_bytes, 100);
+    });
+}
