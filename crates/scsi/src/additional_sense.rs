@@ -1,4 +1,4 @@
-//! Additional sense codes and their qualifiers (SPC-4 §4.5.2.1 and annex F).
+//! Additional sense codes and their qualifiers (SPC-4).
 
 use core::fmt;
 

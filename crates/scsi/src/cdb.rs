@@ -1,4 +1,4 @@
-//! The command descriptor block (SPC-4 §4.2.5).
+//! The command descriptor block (SPC-4).
 
 /// The longest CDB of the commands here. Variable-length and extended CDBs are not among them.
 pub const CDB_BYTES_MAX: usize = 16;

@@ -1,4 +1,4 @@
-//! COMPARE AND WRITE (SBC-3 §5.2).
+//! COMPARE AND WRITE (SBC-3).
 
 use crate::cdb::Cdb;
 use crate::read::FUA_BIT;

@@ -1,6 +1,6 @@
-//! Who a logical unit is: names and designators (SPC-4 §7.8.6, VPD page 83h).
+//! Who a logical unit is: names and designators (SPC-4, VPD page 83h).
 
-/// Bytes of an NAA IEEE Registered Extended designator (SPC-4 §7.8.6.6.5).
+/// Bytes of an NAA IEEE Registered Extended designator (SPC-4).
 const NAA_BYTES: usize = 16;
 /// NAA 6h: IEEE Registered Extended.
 const IEEE_REGISTERED_EXTENDED: u8 = 0x6;

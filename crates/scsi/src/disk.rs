@@ -27,7 +27,7 @@ pub struct Disk {
     pub limits: Limits,
 }
 
-/// Logical block provisioning (SBC-3 §4.7).
+/// Logical block provisioning (SBC-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provisioning {
     /// Every block has its place; there is no UNMAP.
@@ -44,7 +44,7 @@ pub enum Provisioning {
 /// The most that one command may ask for (VPD page B0h). More is refused with INVALID FIELD IN CDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// READ, WRITE and VERIFY: bounds the memory of one command.
+    /// READ, WRITE and VERIFY: bounds the memory of one command. At least one block.
     pub transfer_bytes_max: u32,
     /// COMPARE AND WRITE: bounds how long the blocks are locked.
     pub compare_and_write_blocks_max: u8,
@@ -63,8 +63,8 @@ impl Default for Limits {
             transfer_bytes_max: 32 << 20,
             // The field in the CDB has one byte.
             compare_and_write_blocks_max: u8::MAX,
-            // 512 GiB of 512-byte blocks: a disk is zeroed by few commands, none of which lasts for ever.
-            write_same_blocks_max: Blocks(1 << 30),
+            // 2 GiB of 512-byte blocks: seconds, not minutes, even where each must really be written.
+            write_same_blocks_max: Blocks(1 << 22),
             // No limit of its own: deallocating is a matter of metadata.
             unmap_blocks_max: u32::MAX,
             // A parameter list of 4 KiB and a header.

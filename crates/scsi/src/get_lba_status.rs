@@ -1,4 +1,4 @@
-//! GET LBA STATUS (SBC-3 §5.4).
+//! GET LBA STATUS (SBC-3).
 
 use crate::cdb::Cdb;
 use crate::{AdditionalSense, Blocks, Disk, Extent, FieldPointer, Lba, Outcome, Sense, Step};
@@ -11,7 +11,7 @@ const LENGTH_FIELD_BYTES: usize = 4;
 /// allocation length is asked for.
 const DESCRIPTORS_MAX: usize = 1024;
 
-/// Whether blocks have a place on the medium (SBC-3 §5.4.3, PROVISIONING STATUS).
+/// Whether blocks have a place on the medium (SBC-3, PROVISIONING STATUS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ProvisioningStatus {

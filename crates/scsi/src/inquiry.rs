@@ -1,4 +1,4 @@
-//! INQUIRY: standard data (SPC-4 §6.6).
+//! INQUIRY: standard data (SPC-4).
 
 use crate::cdb::Cdb;
 use crate::{Disk, FieldPointer, Identity, Outcome, Sense, Step, vital_product_data};
@@ -17,7 +17,7 @@ const SPC_4: u8 = 0x06;
 const FORMAT: u8 = 0x12;
 /// CMDQUE: the full task set management model.
 const COMMAND_QUEUING: u8 = 0x02;
-/// SAM-5, iSCSI, SPC-4 and SBC-3, no version claimed of any (SPC-4 §6.6.2, VERSION DESCRIPTOR).
+/// SAM-5, iSCSI, SPC-4 and SBC-3, no version claimed of any (SPC-4, VERSION DESCRIPTOR).
 const VERSION_DESCRIPTORS: [u16; 4] = [0x00a0, 0x0960, 0x0460, 0x04c0];
 
 pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
@@ -62,7 +62,7 @@ fn standard(peripheral: u8, identity: &Identity) -> Vec<u8> {
     data
 }
 
-/// Left-aligned ASCII in a field padded with spaces (SPC-4 §4.3.1).
+/// Left-aligned ASCII in a field padded with spaces (SPC-4).
 pub fn put_ascii(field: &mut [u8], text: &str) {
     field.fill(b' ');
     field.iter_mut().zip(printable(text)).for_each(|(to, from)| *to = from);

@@ -7,6 +7,9 @@
 //!
 //! What is shared between initiators (unit attentions, task sets, later reservations) is the business of the
 //! logical unit's owner, not of this crate.
+//!
+//! The standards are cited by name: their clauses are named after the commands, pages and fields, whose
+//! spelling is kept here, while the clauses' numbers change from revision to revision.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +19,6 @@ pub mod client;
 mod compare_and_write;
 mod designator;
 mod disk;
-mod flush;
 mod get_lba_status;
 mod inquiry;
 mod logical_block;
@@ -32,6 +34,7 @@ mod sense;
 mod start_stop_unit;
 mod status;
 mod step;
+mod synchronize_cache;
 mod test_unit_ready;
 mod unit_absent;
 mod unmap;

@@ -1,4 +1,4 @@
-//! Logical blocks: their addresses, counts and length (SBC-3 §4.5).
+//! Logical blocks: their addresses, counts and length (SBC-3).
 
 use core::fmt;
 

@@ -1,11 +1,11 @@
-//! MODE SENSE (6) and (10), and the mode pages (SPC-4 §6.13, §7.5; SBC-3 §6.5).
+//! MODE SENSE (6) and (10), and the mode pages (SPC-4; SBC-3).
 
 use crate::cdb::Cdb;
 use crate::{AdditionalSense, Disk, FieldPointer, Outcome, Sense, Step};
 
 /// DBD, in byte 1.
 const DISABLE_BLOCK_DESCRIPTORS_BIT: u8 = 3;
-/// Bytes of the short LBA mode parameter block descriptor (SBC-3 §6.5.2.2).
+/// Bytes of the short LBA mode parameter block descriptor (SBC-3).
 const BLOCK_DESCRIPTOR_BYTES: u8 = 8;
 /// PAGE CODE.
 const PAGE_FIELD: FieldPointer = FieldPointer::cdb_bit(2, 5);
@@ -30,14 +30,14 @@ pub fn begin_10(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     Ok(Step::Done(Outcome::parameter_data(data, cdb.u16::<7>().into())))
 }
 
-/// The DEVICE-SPECIFIC PARAMETER: WP, and that DPO and FUA are understood (SBC-3 §6.5.1).
+/// The DEVICE-SPECIFIC PARAMETER: WP, and that DPO and FUA are understood (SBC-3).
 fn device_specific(disk: &Disk) -> u8 {
     const WRITE_PROTECT: u8 = 0x80;
     const DPOFUA: u8 = 0x10;
     if disk.read_only { WRITE_PROTECT | DPOFUA } else { DPOFUA }
 }
 
-/// Which values are asked for (PC, SPC-4 §6.13.1). Defaults are the current ones, since nothing changes.
+/// Which values are asked for (PC, SPC-4). Defaults are the current ones, since nothing changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PageControl {
     Current,
@@ -91,7 +91,7 @@ fn pages(disk: &Disk, control: PageControl, code: u8, subpage: u8) -> Result<Vec
     Ok(data)
 }
 
-/// Caching (SBC-3 §6.5.5).
+/// Caching (SBC-3).
 fn caching(disk: &Disk) -> Vec<u8> {
     const WRITE_CACHE_ENABLE: u8 = 0x04;
     let mut values = vec![0; 0x12];
@@ -99,7 +99,7 @@ fn caching(disk: &Disk) -> Vec<u8> {
     values
 }
 
-/// Control (SPC-4 §7.5.8): fixed format sense (`D_SENSE` 0), commands may be reordered freely, other nexuses'
+/// Control (SPC-4): fixed format sense (`D_SENSE` 0), commands may be reordered freely, other nexuses'
 /// commands are aborted without TASK ABORTED status (TAS 0) but with a unit attention.
 fn control(_disk: &Disk) -> Vec<u8> {
     const UNRESTRICTED_REORDERING: u8 = 0x1 << 4;
@@ -108,7 +108,7 @@ fn control(_disk: &Disk) -> Vec<u8> {
     values
 }
 
-/// Informational exceptions control (SPC-4 §7.5.11): none are reported (DEXCPT).
+/// Informational exceptions control (SPC-4): none are reported (DEXCPT).
 fn informational_exceptions(_disk: &Disk) -> Vec<u8> {
     const DISABLE_EXCEPTION_CONTROL: u8 = 0x08;
     let mut values = vec![0; 0x0a];

@@ -21,7 +21,7 @@ impl Outcome {
         Self::Good(Vec::new())
     }
 
-    /// GOOD with as much of `data` as the allocation length allows (SPC-4 §4.2.5.6).
+    /// GOOD with as much of `data` as the allocation length allows (SPC-4).
     pub(crate) fn parameter_data(mut data: Vec<u8>, allocation_bytes: u32) -> Self {
         data.truncate(allocation_bytes as usize);
         Self::Good(data)
@@ -46,7 +46,7 @@ impl Outcome {
         }
     }
 
-    /// Blocks could not be read; `first` is the first one that could not (SBC-3 §4.18.1).
+    /// Blocks could not be read; `first` is the first one that could not (SBC-3).
     #[must_use]
     pub const fn read_failed(first: Lba) -> Self {
         let sense = Sense::new(SenseKey::MediumError, AdditionalSense::UNRECOVERED_READ_ERROR);
@@ -72,7 +72,7 @@ impl Outcome {
         Self::CheckCondition(Sense::new(SenseKey::DataProtect, AdditionalSense::WRITE_PROTECTED))
     }
 
-    /// A thin disk has no room left for these blocks (SBC-3 §4.7.3.4.3).
+    /// A thin disk has no room left for these blocks (SBC-3).
     #[must_use]
     pub const fn out_of_space() -> Self {
         let additional = AdditionalSense::SPACE_ALLOCATION_FAILED_WRITE_PROTECT;
@@ -80,7 +80,7 @@ impl Outcome {
     }
 
     /// VERIFY or COMPARE AND WRITE found a difference; `offset_bytes` is where in the Data-Out the first
-    /// differing byte is (SBC-3 §5.2).
+    /// differing byte is (SBC-3).
     #[must_use]
     pub const fn miscompare(offset_bytes: u64) -> Self {
         let sense = Sense::new(SenseKey::Miscompare, AdditionalSense::MISCOMPARE_DURING_VERIFY_OPERATION);

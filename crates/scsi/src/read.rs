@@ -1,9 +1,9 @@
-//! READ (6), (10), (12) and (16) (SBC-3 §5.7 to §5.11).
+//! READ (6), (10), (12) and (16) (SBC-3).
 
 use crate::cdb::Cdb;
 use crate::{Blocks, Disk, Extent, FieldPointer, Lba, Sense, Step};
 
-/// A TRANSFER LENGTH of zero means this many blocks in the six-byte commands (SBC-3 §5.7).
+/// A TRANSFER LENGTH of zero means this many blocks in the six-byte commands (SBC-3).
 const BLOCKS_OF_ZERO: u64 = 256;
 /// FUA, in byte 1 of all but the six-byte commands.
 pub const FUA_BIT: u8 = 3;

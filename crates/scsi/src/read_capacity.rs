@@ -1,4 +1,4 @@
-//! READ CAPACITY (10) and (16) (SBC-3 §5.12, §5.13).
+//! READ CAPACITY (10) and (16) (SBC-3).
 
 use crate::cdb::Cdb;
 use crate::{Disk, Outcome, Provisioning, Sense, Step};

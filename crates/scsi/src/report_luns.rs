@@ -1,4 +1,4 @@
-//! REPORT LUNS (SPC-4 §6.33).
+//! REPORT LUNS (SPC-4).
 
 use crate::cdb::Cdb;
 use crate::{Disk, FieldPointer, Outcome, Sense, Step};

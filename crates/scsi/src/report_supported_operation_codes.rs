@@ -1,10 +1,10 @@
-//! REPORT SUPPORTED OPERATION CODES (SPC-4 §6.35).
+//! REPORT SUPPORTED OPERATION CODES (SPC-4).
 
 use crate::cdb::Cdb;
 use crate::operation_code::{COMMANDS, Command, with_operation_code};
 use crate::{Disk, FieldPointer, Outcome, Sense, Step};
 
-/// A command timeouts descriptor that says nothing: no timeout is indicated (SPC-4 §6.35.4). Its first two
+/// A command timeouts descriptor that says nothing: no timeout is indicated (SPC-4). Its first two
 /// bytes count the other ten.
 const TIMEOUTS_DESCRIPTOR: [u8; 12] = [0, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const REQUESTED_OPERATION_CODE_FIELD: FieldPointer = FieldPointer::cdb(3);
@@ -48,7 +48,7 @@ fn either(disk: &Disk, code: u8, action: u16) -> Option<&'static Command> {
     with_operation_code(disk, code).find(|command| u16::from(command.service_action.unwrap_or(0)) == action)
 }
 
-/// The `all_commands` parameter data format (SPC-4 §6.35.2).
+/// The `all_commands` parameter data format (SPC-4).
 fn all_commands(disk: &Disk, timeouts: bool) -> Vec<u8> {
     const SERVICE_ACTION_VALID: u8 = 0x01;
     const TIMEOUTS_PRESENT: u8 = 0x02;
@@ -67,7 +67,7 @@ fn all_commands(disk: &Disk, timeouts: bool) -> Vec<u8> {
     data
 }
 
-/// The `one_command` parameter data format (SPC-4 §6.35.3).
+/// The `one_command` parameter data format (SPC-4).
 fn one_command(command: Option<&Command>, timeouts: bool) -> Vec<u8> {
     const NOT_SUPPORTED: u8 = 0b001;
     const SUPPORTED: u8 = 0b011;

@@ -1,4 +1,4 @@
-//! REQUEST SENSE (SPC-4 §6.39).
+//! REQUEST SENSE (SPC-4).
 
 use crate::cdb::Cdb;
 use crate::{Disk, Outcome, Sense, Step};

@@ -1,10 +1,10 @@
-//! Sense data (SPC-4 §4.5).
+//! Sense data (SPC-4).
 
 use core::fmt;
 
 use crate::AdditionalSense;
 
-/// Length of fixed format sense data without additional bytes (SPC-4 §4.5.3).
+/// Length of fixed format sense data without additional bytes (SPC-4).
 pub const FIXED_SENSE_BYTES: usize = 18;
 /// RESPONSE CODE of current errors in fixed format.
 const CURRENT_FIXED: u8 = 0x70;
@@ -13,7 +13,7 @@ const VALID: u8 = 0x80;
 /// ADDITIONAL SENSE LENGTH does not count the eight bytes up to and including itself.
 const ADDITIONAL_BYTES: u8 = 10;
 
-/// The class of what happened (SPC-4 §4.5.6).
+/// The class of what happened (SPC-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SenseKey {
@@ -37,7 +37,7 @@ pub enum SenseKey {
     Miscompare = 0xe,
 }
 
-/// Which field was wrong (SPC-4 §4.5.2.4.2).
+/// Which field was wrong (SPC-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FieldPointer {
     /// `true`: in the CDB; `false`: in the parameter list.
@@ -139,7 +139,7 @@ impl Sense {
         Self { information: Some(information), ..self }
     }
 
-    /// Fixed format, current error (SPC-4 §4.5.3). An INFORMATION that does not fit its four bytes is left
+    /// Fixed format, current error (SPC-4). An INFORMATION that does not fit its four bytes is left
     /// out, as the standard asks.
     #[must_use]
     pub fn to_fixed(&self) -> [u8; FIXED_SENSE_BYTES] {

@@ -1,4 +1,4 @@
-//! START STOP UNIT (SBC-3 §5.25).
+//! START STOP UNIT (SBC-3).
 
 use crate::cdb::Cdb;
 use crate::{Disk, Outcome, Sense, Step};

@@ -1,4 +1,4 @@
-//! Status codes (SAM-5 §5.3.1).
+//! Status codes (SAM-5).
 
 /// How a command ended, as one byte of the SCSI Response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -31,7 +31,7 @@ pub enum Step {
         compare: Compare,
     },
     /// The first half of the Data-Out is compared with the blocks; if all is equal, the second half is
-    /// written to them. No other command may touch the blocks in between (SBC-3 §5.2).
+    /// written to them. No other command may touch the blocks in between (SBC-3).
     CompareAndWrite {
         /// Which; may be empty.
         extent: Extent,
@@ -45,7 +45,7 @@ pub enum Step {
         /// The block.
         pattern: Pattern,
         /// The extent may be deallocated instead, provided that the block is all zeroes and deallocated
-        /// blocks read as zeroes; otherwise it must be written (SBC-3 §4.7.3.5).
+        /// blocks read as zeroes; otherwise it must be written (SBC-3).
         unmap: bool,
     },
     /// What a volatile cache holds of these blocks is made durable.
@@ -71,7 +71,7 @@ pub enum Step {
     RequestSense(RequestSense),
 }
 
-/// What VERIFY compares the blocks with (SBC-3 §5.33, BYTCHK).
+/// What VERIFY compares the blocks with (SBC-3, BYTCHK).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compare {
     /// Nothing: that they can be read is enough. There is no Data-Out.

@@ -1,4 +1,4 @@
-//! TEST UNIT READY (SPC-4 §6.47).
+//! TEST UNIT READY (SPC-4).
 
 use crate::cdb::Cdb;
 use crate::{Disk, Outcome, Sense, Step};

@@ -1,4 +1,4 @@
-//! Commands to a LUN behind which there is no logical unit (SPC-4 §6.4.1, SAM-5 §4.7.4).
+//! Commands to a LUN behind which there is no logical unit (SPC-4, SAM-5).
 
 use crate::cdb::Cdb;
 use crate::operation_code::{COMMANDS, INQUIRY, REPORT_LUNS, REQUEST_SENSE};

@@ -1,4 +1,4 @@
-//! UNMAP and its parameter list (SBC-3 §5.28).
+//! UNMAP and its parameter list (SBC-3).
 
 use crate::cdb::Cdb;
 use crate::{AdditionalSense, Blocks, Disk, Extent, FieldPointer, Lba, Sense, Step};

@@ -1,4 +1,4 @@
-//! VERIFY (10), (12) and (16) (SBC-3 §5.31 to §5.33).
+//! VERIFY (10), (12) and (16) (SBC-3).
 
 use crate::cdb::Cdb;
 use crate::read::{extent_10, extent_12, extent_16};

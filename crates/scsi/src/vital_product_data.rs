@@ -1,4 +1,4 @@
-//! INQUIRY: vital product data pages (SPC-4 §7.8, SBC-3 §6.6).
+//! INQUIRY: vital product data pages (SPC-4, SBC-3).
 
 use crate::inquiry::{CONNECTED_DISK, printable, put_ascii};
 use crate::{Disk, Identity, Provisioning, TargetPort};
@@ -38,7 +38,7 @@ pub fn page(disk: &Disk, code: u8) -> Option<Vec<u8>> {
     Some(page)
 }
 
-/// What a designator names (SPC-4 §7.8.6.1).
+/// What a designator names (SPC-4).
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Association {
@@ -110,7 +110,7 @@ fn push_target_port(data: &mut Vec<u8>, port: &TargetPort) {
     push_designator(data, Association::TargetDevice, CodeSet::Utf8, DesignatorType::ScsiName, &name);
 }
 
-/// A SCSI name string is at most 256 bytes (SPC-4 §7.8.6.11); its length field holds multiples of four below
+/// A SCSI name string is at most 256 bytes (SPC-4); its length field holds multiples of four below
 /// that.
 const SCSI_NAME_BYTES_MAX: usize = 252;
 
@@ -142,7 +142,7 @@ fn push_designator(
     data.extend(designator.iter().take(length.into()));
 }
 
-/// Page B0h (SBC-3 §6.6.4).
+/// Page B0h (SBC-3).
 fn block_limits(disk: &Disk) -> [u8; 60] {
     /// UGAVALID: the UNMAP GRANULARITY ALIGNMENT is valid; it is zero.
     const UNMAP_GRANULARITY_ALIGNMENT_VALID: u32 = 1 << 31;
@@ -162,7 +162,7 @@ fn block_limits(disk: &Disk) -> [u8; 60] {
     page
 }
 
-/// Page B1h (SBC-3 §6.6.3).
+/// Page B1h (SBC-3).
 fn block_device_characteristics() -> [u8; 60] {
     /// MEDIUM ROTATION RATE: there is none.
     const NON_ROTATING: u8 = 1;
@@ -171,7 +171,7 @@ fn block_device_characteristics() -> [u8; 60] {
     page
 }
 
-/// Page B2h (SBC-3 §6.6.6).
+/// Page B2h (SBC-3).
 fn logical_block_provisioning(disk: &Disk) -> [u8; 4] {
     /// UNMAP, and the UNMAP bits of WRITE SAME (16) and (10).
     const LBPU_LBPWS_LBPWS10: u8 = 0xe0;

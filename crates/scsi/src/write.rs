@@ -1,4 +1,4 @@
-//! WRITE (6), (10), (12) and (16) (SBC-3 §5.35 to §5.39).
+//! WRITE (6), (10), (12) and (16) (SBC-3).
 
 use crate::cdb::Cdb;
 use crate::read::{FUA_BIT, extent_6, extent_10, extent_12, extent_16};

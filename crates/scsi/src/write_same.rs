@@ -1,4 +1,4 @@
-//! WRITE SAME (10) and (16) (SBC-3 §5.46, §5.47).
+//! WRITE SAME (10) and (16) (SBC-3).
 
 use crate::cdb::Cdb;
 use crate::{Blocks, Disk, FieldPointer, Lba, Pattern, Sense, Step};

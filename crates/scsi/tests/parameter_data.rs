@@ -123,7 +123,7 @@ fn block_limits_are_those_that_are_enforced() {
     assert_eq!(page[20..24], 256u32.to_be_bytes());
     assert_eq!(page[24..28], 8u32.to_be_bytes());
     assert_eq!(page[28..32], [0x80, 0, 0, 0]);
-    assert_eq!(page[32..40], (1u64 << 30).to_be_bytes());
+    assert_eq!(page[32..40], (1u64 << 22).to_be_bytes());
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub struct Cleared {
     pub startable: Vec<NexusTask>,
 }
 
-/// Which commands are carried out although a unit attention is pending (SAM-5 §5.14).
+/// Which commands are carried out although a unit attention is pending (SAM-5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exempt {
     Inquiry,

@@ -1,4 +1,4 @@
-//! A logical unit's task set: in what order tasks reach the disk (SAM-5 §8), and which must not meet there.
+//! A logical unit's task set: in what order tasks reach the disk (SAM-5), and which must not meet there.
 //!
 //! Tasks enter in the order in which they arrive. A task asks to start only when everything it needs is at
 //! hand, its Data-Out included: waiting for the network and waiting for a turn overlap, and no task holds a
@@ -39,7 +39,9 @@ enum Access {
     /// It changes nothing.
     Harmless,
     /// It changes these blocks.
-    Write(Vec<Extent>),
+    Write(Extent),
+    /// It changes all of these blocks.
+    Unmap(Vec<Extent>),
     /// It reads these blocks and changes them depending on what it read; nobody may change them in between.
     CompareAndWrite(Extent),
 }
@@ -47,8 +49,8 @@ enum Access {
 impl Access {
     fn of(step: &Step) -> Self {
         match step {
-            Step::Write { extent, .. } | Step::WriteSame { extent, .. } => Self::Write(vec![*extent]),
-            Step::Unmap(extents) => Self::Write(extents.clone()),
+            Step::Write { extent, .. } | Step::WriteSame { extent, .. } => Self::Write(*extent),
+            Step::Unmap(extents) => Self::Unmap(extents.clone()),
             Step::CompareAndWrite { extent, .. } => Self::CompareAndWrite(*extent),
             _ => Self::Harmless,
         }
@@ -57,8 +59,8 @@ impl Access {
     fn extents(&self) -> &[Extent] {
         match self {
             Self::Harmless => &[],
-            Self::Write(extents) => extents,
-            Self::CompareAndWrite(extent) => core::slice::from_ref(extent),
+            Self::Unmap(extents) => extents,
+            Self::Write(extent) | Self::CompareAndWrite(extent) => core::slice::from_ref(extent),
         }
     }
 
@@ -66,7 +68,7 @@ impl Access {
         matches!(self, Self::CompareAndWrite(_))
     }
 
-    /// Whether the two must not be on the disk at once (SBC-3 §5.2). Plain writes may: the order of simple
+    /// Whether the two must not be on the disk at once (SBC-3). Plain writes may: the order of simple
     /// tasks is the initiator's affair.
     fn conflicts(&self, other: &Self) -> bool {
         (self.is_compare_and_write() || other.is_compare_and_write())
@@ -206,7 +208,7 @@ impl TaskSet {
     }
 
     /// ORDERED waits for all older tasks, SIMPLE for older ORDERED and HEAD OF QUEUE ones, HEAD OF QUEUE for
-    /// none (SAM-5 §8.9).
+    /// none (SAM-5).
     fn waits_for_order(&self, place: Place, entry: &Entry) -> bool {
         let mut older = self.entries.range(..place);
         match entry.attribute {

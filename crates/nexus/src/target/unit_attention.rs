@@ -1,8 +1,8 @@
-//! Unit attention conditions: what an initiator must be told before it goes on (SAM-5 §5.14).
+//! Unit attention conditions: what an initiator must be told before it goes on (SAM-5).
 
 use scsi::{AdditionalSense, Sense};
 
-/// What has happened to a logical unit, in the order of precedence in which SAM-5 §5.14 has them told.
+/// What has happened to a logical unit, in the order of precedence in which SAM-5 has them told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UnitAttention {
     /// The unit has come up, as far as this initiator can know.

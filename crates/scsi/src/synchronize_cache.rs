@@ -1,4 +1,4 @@
-//! SYNCHRONIZE CACHE (10) and (16) (SBC-3 §5.26, §5.27).
+//! SYNCHRONIZE CACHE (10) and (16) (SBC-3).
 
 use crate::cdb::Cdb;
 use crate::{Blocks, Disk, FieldPointer, Lba, Sense, Step};

@@ -1,0 +1,255 @@
+//! In what order tasks reach the disk, which never meet there, and what aborting does to them.
+
+use std::collections::BTreeMap;
+
+use TaskAttribute::{HeadOfQueue, Ordered, Simple};
+use pdu::TaskAttribute;
+use proptest::prelude::*;
+use ropewalk_nexus::target::{Admission, Cleared, Contact, LogicalUnit, NexusId, NexusTask, Reset};
+use scsi::{Extent, Step};
+use session::target::TaskId;
+
+const A: NexusId = NexusId(1);
+const B: NexusId = NexusId(2);
+/// Told to no one: INQUIRY arrives whatever unit attention is pending.
+const CDB: &[u8] = &[0x12];
+
+fn task(nexus: NexusId, number: u32) -> NexusTask {
+    NexusTask { nexus, task: TaskId(number) }
+}
+
+fn read() -> Step {
+    Step::Read { extent: Extent::new(0, 100), fua: false }
+}
+
+fn write(lba: u64, blocks: u64) -> Step {
+    Step::Write { extent: Extent::new(lba, blocks), fua: false }
+}
+
+fn compare_and_write(lba: u64) -> Step {
+    Step::CompareAndWrite { extent: Extent::new(lba, 1), fua: false }
+}
+
+/// A unit with tasks of nexus A, numbered from 0, in this order.
+fn with(attributes: &[TaskAttribute]) -> LogicalUnit {
+    let mut unit = LogicalUnit::new();
+    unit.establish(A, Contact::First);
+    unit.establish(B, Contact::First);
+    for (number, attribute) in (0..).zip(attributes) {
+        assert_eq!(unit.arrive(task(A, number), *attribute, CDB), Ok(()));
+    }
+    unit
+}
+
+fn ready(unit: &mut LogicalUnit, number: u32) -> Admission {
+    unit.ready(task(A, number), &read())
+}
+
+#[test]
+fn simple_tasks_start_in_any_order() {
+    let mut unit = with(&[Simple, Simple]);
+    assert_eq!(ready(&mut unit, 1), Admission::Start);
+    assert_eq!(ready(&mut unit, 0), Admission::Start);
+}
+
+#[test]
+fn an_ordered_task_waits_for_all_older_ones() {
+    let mut unit = with(&[Simple, Simple, Ordered]);
+    assert_eq!(ready(&mut unit, 2), Admission::Wait);
+    assert_eq!(ready(&mut unit, 0), Admission::Start);
+    assert_eq!(unit.finish(task(A, 0)), []);
+    assert_eq!(ready(&mut unit, 1), Admission::Start);
+    assert_eq!(unit.finish(task(A, 1)), [task(A, 2)]);
+}
+
+#[test]
+fn newer_tasks_wait_for_an_ordered_one_even_while_its_data_is_on_the_way() {
+    let mut unit = with(&[Ordered, Simple, Simple]);
+    assert_eq!(ready(&mut unit, 1), Admission::Wait);
+    assert_eq!(ready(&mut unit, 0), Admission::Start);
+    assert_eq!(ready(&mut unit, 2), Admission::Wait);
+    assert_eq!(unit.finish(task(A, 0)), [task(A, 1), task(A, 2)]);
+}
+
+#[test]
+fn two_ordered_tasks_run_one_after_the_other() {
+    let mut unit = with(&[Ordered, Ordered]);
+    assert_eq!(ready(&mut unit, 1), Admission::Wait);
+    assert_eq!(ready(&mut unit, 0), Admission::Start);
+    assert_eq!(unit.finish(task(A, 0)), [task(A, 1)]);
+}
+
+#[test]
+fn a_task_at_the_head_of_the_queue_waits_for_nobody() {
+    let mut unit = with(&[Ordered, Simple, HeadOfQueue]);
+    assert_eq!(ready(&mut unit, 2), Admission::Start);
+}
+
+#[test]
+fn newer_simple_tasks_wait_for_one_at_the_head_of_the_queue() {
+    let mut unit = with(&[HeadOfQueue, Simple]);
+    assert_eq!(ready(&mut unit, 1), Admission::Wait);
+    assert_eq!(ready(&mut unit, 0), Admission::Start);
+    assert_eq!(unit.finish(task(A, 0)), [task(A, 1)]);
+}
+
+#[test]
+fn order_holds_across_nexuses() {
+    let mut unit = with(&[Ordered]);
+    assert_eq!(unit.arrive(task(B, 0), Simple, CDB), Ok(()));
+    assert_eq!(unit.ready(task(B, 0), &read()), Admission::Wait);
+    assert_eq!(unit.lose(A).startable, [task(B, 0)]);
+}
+
+#[test]
+fn overlapping_plain_writes_do_not_wait() {
+    let mut unit = with(&[Simple, Simple]);
+    assert_eq!(unit.ready(task(A, 0), &write(0, 8)), Admission::Start);
+    assert_eq!(unit.ready(task(A, 1), &write(4, 8)), Admission::Start);
+}
+
+#[test]
+fn compare_and_write_waits_for_writes_to_its_blocks() {
+    for started in
+        [write(0, 8), Step::Unmap(vec![Extent::new(90, 1), Extent::new(7, 1)]), compare_and_write(7)]
+    {
+        let mut unit = with(&[Simple, Simple]);
+        assert_eq!(unit.ready(task(A, 0), &started), Admission::Start);
+        assert_eq!(unit.ready(task(A, 1), &compare_and_write(7)), Admission::Wait);
+        assert_eq!(unit.finish(task(A, 0)), [task(A, 1)]);
+    }
+}
+
+#[test]
+fn compare_and_write_keeps_writes_from_its_blocks_and_from_no_others() {
+    let mut unit = with(&[Simple; 4]);
+    assert_eq!(unit.ready(task(A, 0), &compare_and_write(7)), Admission::Start);
+    assert_eq!(unit.ready(task(A, 1), &write(0, 8)), Admission::Wait);
+    assert_eq!(unit.ready(task(A, 2), &write(8, 8)), Admission::Start);
+    assert_eq!(unit.ready(task(A, 3), &read()), Admission::Start);
+    assert_eq!(unit.finish(task(A, 0)), [task(A, 1)]);
+}
+
+#[test]
+fn a_waiting_compare_and_write_is_not_overtaken_for_ever() {
+    let mut unit = with(&[Simple; 3]);
+    assert_eq!(unit.ready(task(A, 0), &write(0, 8)), Admission::Start);
+    assert_eq!(unit.ready(task(A, 1), &compare_and_write(7)), Admission::Wait);
+    assert_eq!(unit.ready(task(A, 2), &write(7, 1)), Admission::Wait);
+    assert_eq!(unit.finish(task(A, 0)), [task(A, 1)]);
+    assert_eq!(unit.finish(task(A, 1)), [task(A, 2)]);
+}
+
+#[test]
+fn an_aborted_task_is_dropped_or_must_first_finish() {
+    let mut unit = with(&[Simple, Simple]);
+    assert_eq!(ready(&mut unit, 0), Admission::Start);
+    assert_eq!(unit.abort_task(task(A, 0)).started, [task(A, 0)]);
+    assert_eq!(unit.abort_task(task(A, 1)).dropped, [task(A, 1)]);
+    assert_eq!(ready(&mut unit, 1), Admission::Aborted);
+}
+
+#[test]
+fn aborting_a_task_set_spares_other_nexuses_and_lets_their_tasks_start() {
+    let mut unit = with(&[Ordered, Simple]);
+    assert_eq!(unit.arrive(task(B, 0), Simple, CDB), Ok(()));
+    assert_eq!(unit.ready(task(B, 0), &read()), Admission::Wait);
+    let cleared = unit.abort_task_set(A);
+    assert_eq!((cleared.dropped, cleared.started), (vec![task(A, 0), task(A, 1)], vec![]));
+    assert_eq!(cleared.startable, [task(B, 0)]);
+}
+
+#[test]
+fn a_started_task_still_holds_its_blocks_when_aborted() {
+    let mut unit = with(&[Simple, Simple]);
+    assert_eq!(unit.ready(task(A, 0), &write(7, 1)), Admission::Start);
+    assert_eq!(unit.abort_task(task(A, 0)).started, [task(A, 0)]);
+    assert_eq!(unit.ready(task(A, 1), &compare_and_write(7)), Admission::Wait);
+    assert_eq!(unit.finish(task(A, 0)), [task(A, 1)]);
+}
+
+#[test]
+fn clearing_and_resetting_affect_every_nexus() {
+    let functions: [fn(&mut LogicalUnit) -> Cleared; 2] =
+        [|unit| unit.clear_task_set(A), |unit| unit.reset(Reset::LogicalUnit)];
+    for clear in functions {
+        let mut unit = with(&[Simple]);
+        assert_eq!(unit.arrive(task(B, 0), Simple, CDB), Ok(()));
+        assert_eq!(unit.ready(task(B, 0), &read()), Admission::Start);
+        let cleared = clear(&mut unit);
+        assert_eq!((cleared.dropped, cleared.started), (vec![task(A, 0)], vec![task(B, 0)]));
+    }
+}
+
+fn attribute() -> impl Strategy<Value = TaskAttribute> {
+    prop_oneof![6 => Just(Simple), 2 => Just(Ordered), 1 => Just(HeadOfQueue)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        Just(read()),
+        (0..16u64, 1..8u64).prop_map(|(lba, blocks)| write(lba, blocks)),
+        (0..16u64).prop_map(compare_and_write),
+    ]
+}
+
+/// Blocks that a step changes, and whether it must be alone there.
+fn changes(step: &Step) -> Option<(Extent, bool)> {
+    match step {
+        Step::Write { extent, .. } => Some((*extent, false)),
+        Step::CompareAndWrite { extent, .. } => Some((*extent, true)),
+        _ => None,
+    }
+}
+
+fn may_meet(one: &Step, other: &Step) -> bool {
+    match (changes(one), changes(other)) {
+        (Some((a, alone)), Some((b, alone_too))) => !(alone || alone_too) || !a.overlaps(b),
+        _ => true,
+    }
+}
+
+proptest! {
+    /// Whatever the order in which data arrives and I/O ends: conflicting tasks never meet, ORDERED tasks are
+    /// alone with newer ones, and everything ends.
+    #[test]
+    fn every_task_ends_and_none_meets_what_it_must_not(
+        tasks in proptest::collection::vec((attribute(), step()), 1..24),
+        choices in proptest::collection::vec(any::<prop::sample::Index>(), 64),
+    ) {
+        let attributes: Vec<TaskAttribute> = tasks.iter().map(|(attribute, _)| *attribute).collect();
+        let mut unit = with(&attributes);
+        let mut arrived: Vec<u32> = (0..).take(tasks.len()).collect();
+        let mut started: BTreeMap<u32, &Step> = BTreeMap::new();
+        let mut unfinished: Vec<u32> = arrived.clone();
+        let mut choices = choices.iter().cycle();
+        while !unfinished.is_empty() {
+            let choice = choices.next().expect("endless");
+            let actions = arrived.len() + started.len();
+            prop_assert!(actions > 0, "{unfinished:?} wait for ever");
+            let action = choice.index(actions);
+            let newly = if action < arrived.len() {
+                let number = arrived.remove(action);
+                let admission = unit.ready(task(A, number), &tasks[number as usize].1);
+                if admission == Admission::Start { vec![task(A, number)] } else { vec![] }
+            } else {
+                let number = *started.keys().nth(action - arrived.len()).expect("chosen");
+                started.remove(&number);
+                unfinished.retain(|other| *other != number);
+                unit.finish(task(A, number))
+            };
+            for NexusTask { task: TaskId(number), .. } in newly {
+                let (attribute, step) = &tasks[number as usize];
+                prop_assert!(started.values().all(|other| may_meet(step, other)));
+                let older = unfinished.iter().filter(|older| **older < number);
+                let mut barriers = older.clone().filter(|older| attributes[**older as usize] != Simple);
+                match attribute {
+                    Ordered => prop_assert_eq!(older.count(), 0),
+                    Simple => prop_assert_eq!(barriers.next(), None),
+                    _ => {}
+                }
+                started.insert(number, step);
+            }
+        }
+    }
+}

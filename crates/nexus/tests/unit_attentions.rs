@@ -1,0 +1,182 @@
+//! What each initiator is told, when, and by which commands.
+
+use pdu::TaskAttribute;
+use ropewalk_nexus::target::{Contact, LogicalUnit, NexusId, NexusTask, Reset};
+use scsi::{AdditionalSense, Outcome, Sense, SenseKey, Status};
+use session::target::TaskId;
+
+const A: NexusId = NexusId(1);
+const B: NexusId = NexusId(2);
+const TEST_UNIT_READY: &[u8] = &[0; 6];
+const INQUIRY: &[u8] = &[0x12, 0, 0, 0, 96, 0];
+const REPORT_LUNS: &[u8] = &[0xa0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0];
+const REQUEST_SENSE: &[u8] = &[0x03, 0, 0, 0, 18, 0];
+
+fn task(nexus: NexusId, number: u32) -> NexusTask {
+    NexusTask { nexus, task: TaskId(number) }
+}
+
+/// What a command is told instead of being carried out.
+fn told_by(unit: &mut LogicalUnit, nexus: NexusId, cdb: &[u8]) -> Option<AdditionalSense> {
+    let probe = task(nexus, u32::MAX);
+    match unit.arrive(probe, TaskAttribute::Simple, cdb) {
+        Ok(()) => {
+            assert_eq!(unit.finish(probe), []);
+            None
+        }
+        Err(Outcome::CheckCondition(Sense { key: SenseKey::UnitAttention, additional, .. })) => {
+            Some(additional)
+        }
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+/// All that is pending, in order.
+fn told(unit: &mut LogicalUnit, nexus: NexusId) -> Vec<AdditionalSense> {
+    core::iter::from_fn(|| told_by(unit, nexus, TEST_UNIT_READY)).collect()
+}
+
+/// A unit that both nexuses know and from which neither has to learn anything.
+fn quiet() -> LogicalUnit {
+    let mut unit = LogicalUnit::new();
+    for nexus in [A, B] {
+        unit.establish(nexus, Contact::First);
+        told(&mut unit, nexus);
+    }
+    unit
+}
+
+#[test]
+fn the_first_contact_tells_of_power_on_once() {
+    let mut unit = LogicalUnit::new();
+    unit.establish(A, Contact::First);
+    let power_on = AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED;
+    assert_eq!(told(&mut unit, A), [power_on]);
+    assert_eq!(told(&mut unit, A), []);
+}
+
+#[test]
+fn each_nexus_is_told_for_itself() {
+    let mut unit = quiet();
+    unit.capacity_changed();
+    for nexus in [A, B] {
+        assert_eq!(told(&mut unit, nexus), [AdditionalSense::CAPACITY_DATA_HAS_CHANGED]);
+    }
+}
+
+#[test]
+fn inquiry_and_report_luns_neither_tell_nor_clear() {
+    let mut unit = quiet();
+    unit.capacity_changed();
+    assert_eq!(told_by(&mut unit, A, INQUIRY), None);
+    assert_eq!(told_by(&mut unit, A, REPORT_LUNS), None);
+    assert_eq!(told(&mut unit, A), [AdditionalSense::CAPACITY_DATA_HAS_CHANGED]);
+}
+
+#[test]
+fn report_luns_makes_news_of_luns_old() {
+    let mut unit = quiet();
+    unit.reported_luns_changed();
+    assert_eq!(told_by(&mut unit, A, REPORT_LUNS), None);
+    assert_eq!(told(&mut unit, A), []);
+    assert_eq!(told(&mut unit, B), [AdditionalSense::REPORTED_LUNS_DATA_HAS_CHANGED]);
+}
+
+#[test]
+fn request_sense_tells_and_clears() {
+    let mut unit = quiet();
+    unit.capacity_changed();
+    assert_eq!(told_by(&mut unit, A, REQUEST_SENSE), None);
+    let sense = unit.request_sense(A).expect("pending");
+    assert_eq!(sense, Sense::unit_attention(AdditionalSense::CAPACITY_DATA_HAS_CHANGED));
+    assert_eq!(unit.request_sense(A), None);
+    assert_eq!(told(&mut unit, A), []);
+}
+
+#[test]
+fn a_reset_is_told_to_all_in_place_of_what_was_pending() {
+    for (reset, expected) in [
+        (Reset::LogicalUnit, AdditionalSense::BUS_DEVICE_RESET_FUNCTION_OCCURRED),
+        (Reset::Target, AdditionalSense::SCSI_BUS_RESET_OCCURRED),
+    ] {
+        let mut unit = quiet();
+        unit.capacity_changed();
+        let _ = unit.reset(reset);
+        assert_eq!(told(&mut unit, A), [expected]);
+        assert_eq!(told(&mut unit, B), [expected]);
+    }
+}
+
+#[test]
+fn clearing_the_task_set_is_told_to_others_that_lost_tasks() {
+    let c = NexusId(3);
+    let mut unit = quiet();
+    unit.establish(c, Contact::First);
+    told(&mut unit, c);
+    for nexus in [A, B] {
+        assert_eq!(unit.arrive(task(nexus, 0), TaskAttribute::Simple, TEST_UNIT_READY), Ok(()));
+    }
+    let cleared = unit.clear_task_set(A);
+    assert_eq!(cleared.dropped, [task(A, 0), task(B, 0)]);
+    assert_eq!(told(&mut unit, A), []);
+    assert_eq!(told(&mut unit, B), [AdditionalSense::COMMANDS_CLEARED_BY_ANOTHER_INITIATOR]);
+    assert_eq!(told(&mut unit, c), []);
+}
+
+#[test]
+fn a_nexus_that_comes_back_learns_of_its_loss_and_of_lost_commands() {
+    let mut unit = quiet();
+    assert_eq!(unit.arrive(task(A, 0), TaskAttribute::Simple, TEST_UNIT_READY), Ok(()));
+    let lost = unit.lose(A);
+    assert_eq!(lost.dropped, [task(A, 0)]);
+    let again = NexusId(9);
+    unit.establish(again, Contact::Reinstated { commands_lost: true });
+    let expected = [
+        AdditionalSense::I_T_NEXUS_LOSS_OCCURRED,
+        AdditionalSense::SOME_COMMANDS_CLEARED_BY_ISCSI_PROTOCOL_EVENT,
+    ];
+    assert_eq!(told(&mut unit, again), expected);
+    assert_eq!(told(&mut unit, B), []);
+}
+
+#[test]
+fn commands_lost_with_a_connection_are_told_to_their_own_nexus() {
+    let mut unit = quiet();
+    unit.commands_cleared_by_protocol_event(A);
+    assert_eq!(told(&mut unit, A), [AdditionalSense::SOME_COMMANDS_CLEARED_BY_ISCSI_PROTOCOL_EVENT]);
+    assert_eq!(told(&mut unit, B), []);
+}
+
+#[test]
+fn a_refused_command_is_not_in_the_task_set() {
+    let mut unit = quiet();
+    unit.capacity_changed();
+    assert!(unit.arrive(task(A, 0), TaskAttribute::Simple, TEST_UNIT_READY).is_err());
+    assert_eq!(unit.abort_task_set(A).dropped, []);
+}
+
+#[test]
+fn there_is_no_auto_contingent_allegiance() {
+    let mut unit = quiet();
+    let refused = unit.arrive(task(A, 0), TaskAttribute::Aca, TEST_UNIT_READY);
+    let sense = Sense::illegal_request(AdditionalSense::INVALID_MESSAGE_ERROR);
+    assert_eq!(refused, Err(Outcome::CheckCondition(sense)));
+}
+
+#[test]
+fn a_full_task_set_says_so() {
+    let mut unit = quiet();
+    for number in 0..u32::try_from(ropewalk_nexus::target::TASKS_MAX).expect("fits") {
+        assert_eq!(unit.arrive(task(A, number), TaskAttribute::Simple, TEST_UNIT_READY), Ok(()));
+    }
+    let refused = unit.arrive(task(B, 0), TaskAttribute::Simple, TEST_UNIT_READY);
+    assert_eq!(refused, Err(Outcome::Refused(Status::TaskSetFull)));
+}
+
+#[test]
+fn a_nexus_that_is_not_there_gets_nothing_done() {
+    let mut unit = quiet();
+    let refused = unit.arrive(task(NexusId(7), 0), TaskAttribute::Simple, INQUIRY);
+    assert_eq!(refused, Err(Outcome::internal_failure()));
+    assert_eq!(unit.request_sense(NexusId(7)), None);
+}
