@@ -3,6 +3,22 @@
 //! A [`Slab`] hands out [`Buffer`]s from a budget; a [`Backend`] takes [`Operation`]s with those buffers and
 //! answers by [`Pending`] futures, which need no particular executor. Buffers are owned by whoever works with
 //! them (the caller, then the device, then the caller again), so an operation may outlive its caller's interest.
+//!
+//! ```
+//! use ropewalk_block::{Backend, Operation, Ram, Slab};
+//!
+//! # fn main() -> Result<(), ropewalk_block::BlockError> {
+//! let disk = Ram::new(512, 1 << 32)?; // 2 TiB that cost nothing yet
+//! let slab = Slab::new(16 << 20);
+//! let Some(mut buffer) = slab.allocate(4096) else { return Ok(()) };
+//! buffer.fill(7);
+//! let write = disk.submit(Operation::Write { offset: 8192, payload: buffer.share(), fua: false });
+//! // RAM is done at once; any other device wakes the executor that waits: `write.await.result?`.
+//! let Ok(completion) = write.try_take() else { return Ok(()) };
+//! completion.result?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod backend;
 mod detached;

@@ -13,6 +13,10 @@ use crate::pending::Pending;
 /// the look-up is lost beside the copying, short enough that writers to different places seldom meet.
 const CHUNK_BYTES: u32 = 256 << 10;
 
+/// From this many whole chunks on, zeroing looks at the chunks there are instead of those there could be: so that
+/// discarding a huge empty disk takes no time.
+const SWEEP_CHUNKS_MIN: u64 = 4096;
+
 /// Chunks are spread over this many locks. More than the processors that could write at the same time.
 const SHARDS: usize = 64;
 
@@ -89,6 +93,21 @@ impl Ram {
     }
 
     fn zero(&self, offset: u64, bytes: u64) {
+        let chunk_bytes = u64::from(CHUNK_BYTES);
+        let whole = offset.div_ceil(chunk_bytes)..(offset + bytes) / chunk_bytes;
+        if whole.end.saturating_sub(whole.start) < SWEEP_CHUNKS_MIN {
+            return self.zero_pieces(offset, bytes);
+        }
+        for shard in &self.shards {
+            let released = shard.write().extract_if(|chunk, _| whole.contains(chunk)).collect::<Vec<_>>();
+            drop(released);
+        }
+        let (start, end) = (whole.start * chunk_bytes, whole.end * chunk_bytes);
+        self.zero_pieces(offset, start - offset);
+        self.zero_pieces(end, offset + bytes - end);
+    }
+
+    fn zero_pieces(&self, offset: u64, bytes: u64) {
         for piece in Piece::of(offset, bytes) {
             let shard = self.shard(&piece);
             if !shard.read().contains_key(&piece.chunk) {

@@ -57,6 +57,12 @@ impl Slab {
         Some(Reservation { bytes, store: Arc::clone(&self.store) })
     }
 
+    /// What could still be reserved.
+    #[must_use]
+    pub fn unreserved_bytes(&self) -> usize {
+        (self.store.budget_bytes / 2).saturating_sub(self.store.lock().reserved_bytes)
+    }
+
     /// A buffer from what was reserved, or where that is used up, from the rest.
     #[must_use]
     pub fn allocate_reserved(&self, bytes: usize) -> Option<Buffer> {
