@@ -70,7 +70,8 @@ fn an_initiator_that_insists_on_the_targets_proof_takes_no_less() {
 
 #[test]
 fn a_target_with_another_secret_is_found_out() {
-    let impostor = Credentials::mutual(account("alice", "what alice knows"), account("disk", "a mere guess of it"));
+    let impostor =
+        Credentials::mutual(account("alice", "what alice knows"), account("disk", "a mere guess of it"));
     let failure = authenticate(Some(mutual()), Some(impostor.unwrap())).initiator.unwrap_err();
     assert_eq!(failure, Failure::TargetUnproven(ChapError::WrongResponse));
     assert_eq!(failure.remedy(), Remedy::Reconfigure);
@@ -94,8 +95,8 @@ fn a_reflected_challenge_is_refused() {
     let response =
         theirs.answer(ropewalk_session::chap::Algorithm::Md5, &account("alice", "what alice knows"));
     let response = pdu::text_value::hexadecimal_text(&response);
-    let (status, reason) = alone
-        .refused(&format!("CHAP_N=alice\0CHAP_R={response}\0CHAP_I={identifier}\0CHAP_C={challenge}\0"));
+    let (status, reason) =
+        alone.refused(&format!("CHAP_N=alice\0CHAP_R={response}\0CHAP_I={identifier}\0CHAP_C={challenge}\0"));
     assert_eq!(status, Some(LoginStatus::AuthenticationFailure));
     assert_eq!(reason, Refusal::Authentication(ChapError::Reflected));
 }
@@ -179,8 +180,7 @@ fn an_initiator_does_not_take_its_own_response_for_the_targets() {
     let (identifier, challenge) =
         (value(&lonely.text, "CHAP_I").unwrap(), value(&lonely.text, "CHAP_C").unwrap());
     let own = ropewalk_session::chap::Challenge::parse(identifier, challenge, None).unwrap();
-    let response =
-        own.answer(ropewalk_session::chap::Algorithm::Md5, &account("alice", "what alice knows"));
+    let response = own.answer(ropewalk_session::chap::Algorithm::Md5, &account("alice", "what alice knows"));
     let response = pdu::text_value::hexadecimal_text(&response);
     let failure = lonely.fails(&format!("CHAP_N=disk\0CHAP_R={response}\0"));
     assert_eq!(failure, Failure::TargetUnproven(ChapError::WrongResponse));

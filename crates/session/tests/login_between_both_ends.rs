@@ -48,7 +48,8 @@ fn the_defaults_agree_on_what_fills_a_long_fat_network() {
 
 #[test]
 fn each_end_sends_segments_as_long_as_the_other_takes() {
-    let config = Config { offer: Offer { receive_segment_bytes_max: 65_536, ..Offer::default() }, ..config() };
+    let config =
+        Config { offer: Offer { receive_segment_bytes_max: 65_536, ..Offer::default() }, ..config() };
     let offer = Offer { receive_segment_bytes_max: 1 << 20, ..Offer::default() };
     let (initiator, target) = log_in(config, offer, &Configured::default(), Ok(place(9))).agreed();
     assert_eq!(initiator.connection.send_segment_bytes_max, 1 << 20);
@@ -114,8 +115,7 @@ fn a_connection_joins_with_its_own_digests_and_segments_and_the_sessions_bursts(
 
 #[test]
 fn an_initiator_finds_out_that_its_connection_did_not_join() {
-    let outcome =
-        log_in(joining(leading().session), Offer::default(), &Configured::default(), Ok(place(10)));
+    let outcome = log_in(joining(leading().session), Offer::default(), &Configured::default(), Ok(place(10)));
     let failure = outcome.initiator.unwrap_err();
     assert_eq!(failure, Failure::NotJoined { wanted: Tsih(9), found: Tsih(10) });
     assert_eq!(failure.remedy(), Remedy::NoMoreConnections);
@@ -151,7 +151,8 @@ fn what_the_directory_refuses_reaches_the_initiator() {
 #[test]
 fn a_target_with_small_buffers_holds_an_initiator_that_proposes_nothing_to_them() {
     // Discovery aside, an initiator of another make may leave all at its default; ours cannot, so its wish is small.
-    let offer = Offer { first_burst_bytes: 4096, max_burst_bytes: 8192, immediate_data: false, ..Offer::default() };
+    let offer =
+        Offer { first_burst_bytes: 4096, max_burst_bytes: 8192, immediate_data: false, ..Offer::default() };
     let (initiator, target) = log_in(config(), offer, &Configured::default(), Ok(place(9))).agreed();
     assert_eq!(initiator.session, target.session);
     assert_eq!(target.session.first_burst_bytes, 4096);

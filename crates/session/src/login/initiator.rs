@@ -53,6 +53,8 @@ pub struct Login {
     exp_stat_sn: StatSn,
     portal_group_tag: Option<u16>,
     target_alias: Option<String>,
+    /// Established, refused or redirected; nothing can bring it back.
+    is_over: bool,
 }
 
 impl Login {
@@ -79,6 +81,7 @@ impl Login {
             exp_stat_sn: StatSn(0),
             portal_group_tag: None,
             target_alias: None,
+            is_over: false,
             config,
         }
     }
@@ -111,7 +114,12 @@ impl Login {
 
     /// Takes the next PDU.
     pub fn receive(&mut self, header: &Header, data: &[u8]) -> Progress {
-        self.step(header, data).unwrap_or_else(Progress::Refused)
+        if self.is_over {
+            return Progress::Refused(Failure::Over);
+        }
+        let progress = self.step(header, data).unwrap_or_else(Progress::Refused);
+        self.is_over = !matches!(progress, Progress::Send(_));
+        progress
     }
 
     fn step(&mut self, header: &Header, data: &[u8]) -> Result<Progress, Failure> {
@@ -122,10 +130,10 @@ impl Login {
         match self.exchange.receive(data, response.continued)? {
             Incoming::Piece => {
                 self.asked = None;
-                return Ok(Progress::Send(self.transmit(None)));
+                Ok(Progress::Send(self.transmit(None)))
             }
-            Incoming::GoOn if response.next_stage.is_some() => return Err(Failure::Stage),
-            Incoming::GoOn => return Ok(Progress::Send(self.request())),
+            Incoming::GoOn if response.next_stage.is_some() => Err(Failure::Stage),
+            Incoming::GoOn => Ok(Progress::Send(self.request())),
             Incoming::Text(text) => {
                 let mut answers = TextWriter::new();
                 self.take_text(&text, &mut answers)?;

@@ -48,7 +48,18 @@ pub struct Login {
     stat_sn: StatSn,
     initiator: Option<Introduced>,
     security: Security,
-    done: Option<Done>,
+    state: State,
+}
+
+/// How far a login is.
+#[derive(Clone, Debug)]
+enum State {
+    /// It goes on.
+    Open,
+    /// It only lacks its place.
+    Complete(Box<Complete>),
+    /// It was admitted or refused; nothing can bring it back.
+    Over,
 }
 
 /// What the initiator says of itself and of its aim in its first text.
@@ -58,9 +69,9 @@ struct Introduced {
     target_name: Option<String>,
 }
 
-/// A login that only lacks its place.
+/// What a complete login agreed on.
 #[derive(Clone, Debug)]
-struct Done {
+struct Complete {
     request: LoginRequest,
     identity: Identity,
     session: SessionParameters,
@@ -82,7 +93,7 @@ impl Login {
             stat_sn: StatSn(0),
             initiator: None,
             security: Security::new(entropy),
-            done: None,
+            state: State::Open,
         }
     }
 
@@ -101,12 +112,16 @@ impl Login {
     /// Takes the next PDU.
     pub fn receive(&mut self, header: &Header, data: &[u8], directory: &dyn Directory) -> Progress {
         self.step(header, data, directory).unwrap_or_else(|reason| {
+            self.state = State::Over;
             let reply = reason.status().and_then(|status| self.refusal_response(status));
             Progress::Refused { reply, reason }
         })
     }
 
     fn step(&mut self, header: &Header, data: &[u8], directory: &dyn Directory) -> Result<Progress, Refusal> {
+        if !matches!(self.state, State::Open) {
+            return Err(Refusal::Over);
+        }
         let request = self.parse(header)?;
         match self.exchange.receive(data, request.continued)? {
             Incoming::Piece => return Ok(Progress::Reply(self.respond(&request, None))),
@@ -217,14 +232,15 @@ impl Login {
     /// The stage to which this response leads, if the initiator asks for one and all is said in the present one (§6.3).
     fn transition(&self, request: &LoginRequest) -> Result<Option<Stage>, Refusal> {
         let Some(wanted) = request.next_stage else { return Ok(None) };
-        let next = match (self.stage, wanted) {
-            (Stage::SecurityNegotiation, Stage::OperationalNegotiation) => wanted,
-            (Stage::SecurityNegotiation, Stage::FullFeaturePhase) if self.negotiation.is_settled() => wanted,
-            // The defaults would not do: the target selects the stage between.
-            (Stage::SecurityNegotiation, Stage::FullFeaturePhase) => Stage::OperationalNegotiation,
-            (Stage::OperationalNegotiation, Stage::FullFeaturePhase) => wanted,
-            _ => return Err(Refusal::Stage),
-        };
+        if self.stage == Stage::OperationalNegotiation && wanted != Stage::FullFeaturePhase
+            || wanted == Stage::SecurityNegotiation
+        {
+            return Err(Refusal::Stage);
+        }
+        let skips = self.stage == Stage::SecurityNegotiation && wanted == Stage::FullFeaturePhase;
+        // Where the defaults would not do, the target selects the stage between.
+        let next =
+            if skips && !self.negotiation.is_settled() { Stage::OperationalNegotiation } else { wanted };
         let ready = match self.stage {
             Stage::SecurityNegotiation => self.security.is_satisfied(),
             _ => !self.negotiation.awaits_answer(),
@@ -247,7 +263,7 @@ impl Login {
             cid: request.cid,
             max_connections: session.max_connections,
         };
-        self.done = Some(Done { request, identity, session, connection });
+        self.state = State::Complete(Box::new(Complete { request, identity, session, connection }));
         Ok(applicant)
     }
 
@@ -256,13 +272,10 @@ impl Login {
     /// Without such a request before, or with a place that is none (a handle of zero), the login is refused as a
     /// target error.
     pub fn admit(&mut self, decision: Result<Place, LoginStatus>) -> (Option<Transmit>, Option<Established>) {
-        let place = match decision {
-            Ok(place) if place.tsih != Tsih::NEW_SESSION => place,
-            Ok(_) => return (self.refusal_response(LoginStatus::TargetError), None),
-            Err(status) => return (self.refusal_response(status), None),
-        };
-        let Some(done) = self.done.take() else {
-            return (self.refusal_response(LoginStatus::TargetError), None);
+        let (place, done) = match (decision, core::mem::replace(&mut self.state, State::Over)) {
+            (Ok(place), State::Complete(done)) if place.tsih != Tsih::NEW_SESSION => (place, done),
+            (Ok(_), _) => return (self.refusal_response(LoginStatus::TargetError), None),
+            (Err(status), _) => return (self.refusal_response(status), None),
         };
         let response = self.response(&done.request, Some(Stage::FullFeaturePhase));
         let response = LoginResponse { tsih: place.tsih, window: place.window, ..response };
@@ -284,7 +297,10 @@ impl Login {
     /// session's window from, before it calls [`Self::admit`].
     #[must_use]
     pub fn session_parameters(&self) -> Option<&SessionParameters> {
-        self.done.as_ref().map(|done| &done.session)
+        match &self.state {
+            State::Complete(done) => Some(&done.session),
+            State::Open | State::Over => None,
+        }
     }
 
     fn respond(&mut self, request: &LoginRequest, next_stage: Option<Stage>) -> Transmit {

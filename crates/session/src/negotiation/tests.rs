@@ -24,7 +24,10 @@ fn initiator(offer: Offer) -> Negotiation {
     negotiation
 }
 
-fn hear(negotiation: &mut Negotiation, pairs: &[Pair<'_>]) -> Result<Vec<(String, String)>, NegotiationError> {
+fn hear(
+    negotiation: &mut Negotiation,
+    pairs: &[Pair<'_>],
+) -> Result<Vec<(String, String)>, NegotiationError> {
     let mut answers = TextWriter::new();
     negotiation.receive(Stage::OperationalNegotiation, pairs, &mut answers)?;
     let pairs = text_keys::pairs(answers.bytes()).map(|pair| pair.unwrap());
@@ -269,7 +272,10 @@ fn bursts_that_contradict_each_other_end_the_negotiation_at_the_target() {
     let mut target = target(OFFER);
     hear(&mut target, &[("FirstBurstLength", "65536")]).unwrap();
     hear(&mut target, &[("MaxBurstLength", "8192")]).unwrap();
-    assert!(matches!(target.finish(), Err(NegotiationError::NoAgreement(_) | NegotiationError::Contradiction(..))));
+    assert!(matches!(
+        target.finish(),
+        Err(NegotiationError::NoAgreement(_) | NegotiationError::Contradiction(..))
+    ));
 }
 
 #[test]
@@ -294,8 +300,11 @@ fn a_target_proposes_what_it_cannot_leave_to_the_default() {
     let expected = [("HeaderDigest", "CRC32C"), ("MaxBurstLength", "65536"), ("FirstBurstLength", "8192")];
     assert_eq!(proposed, expected);
     assert!(target.awaits_answer());
-    hear(&mut target, &[("HeaderDigest", "CRC32C"), ("MaxBurstLength", "65536"), ("FirstBurstLength", "512")])
-        .unwrap();
+    hear(
+        &mut target,
+        &[("HeaderDigest", "CRC32C"), ("MaxBurstLength", "65536"), ("FirstBurstLength", "512")],
+    )
+    .unwrap();
     assert!(target.is_settled());
     assert_eq!(target.finish().unwrap().0.first_burst_bytes, 512);
 }

@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use pdu::{Cid, CmdSn, Header, Isid, Itt, LoginRequest, LoginResponse, LoginStatus, Stage, StatSn, Tsih, Window};
+use pdu::{
+    Cid, CmdSn, Header, Isid, Itt, LoginRequest, LoginResponse, LoginStatus, Stage, StatSn, Tsih, Window,
+};
 use ropewalk_session as session;
 use session::chap::{Account, Credentials, Secret};
 use session::login::{initiator, target};

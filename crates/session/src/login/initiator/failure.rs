@@ -38,6 +38,9 @@ pub enum Failure {
     /// Something else than a login response: perhaps no iSCSI target at all.
     #[error("the target answered with a PDU that is not a login response")]
     NotALogin,
+    /// A PDU after the login was done or had failed.
+    #[error("a PDU after the end of the login")]
+    Over,
     /// A response to a request that was never made.
     #[error("the target answered with another task tag")]
     Tag,
@@ -96,6 +99,7 @@ impl Failure {
             | Self::Exchange(_)
             | Self::InvalidPdu(_)
             | Self::NotALogin
+            | Self::Over
             | Self::Tag
             | Self::Stage
             | Self::PortalGroupTag

@@ -11,6 +11,9 @@ pub enum Refusal {
     /// The first PDU is not a login: no answer, because this may be no iSCSI at all (RFC 7143 §4.2.3).
     #[error("the connection did not begin with a login")]
     Stranger,
+    /// A PDU after the login was complete or refused: no answer, because the last one has been given.
+    #[error("a PDU after the end of the login")]
+    Over,
     /// Another PDU before the login was done.
     #[error("a PDU that is not a login during login")]
     NotALogin,
@@ -66,7 +69,7 @@ impl Refusal {
     #[must_use]
     pub const fn status(&self) -> Option<LoginStatus> {
         Some(match self {
-            Self::Stranger => return None,
+            Self::Stranger | Self::Over => return None,
             Self::NotALogin => LoginStatus::InvalidDuringLogin,
             Self::Version(_) => LoginStatus::UnsupportedVersion,
             Self::Missing(_) => LoginStatus::MissingParameter,

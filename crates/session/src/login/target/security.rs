@@ -78,7 +78,7 @@ impl Security {
         match self.step {
             Step::Start if leaving && self.demanded.is_some() => return Err(Refusal::AuthenticationSkipped),
             Step::AwaitAlgorithms if keys.get(Key::ChapAlgorithm).is_some() => {
-                self.challenge(&keys, answers)?
+                self.challenge(&keys, answers)?;
             }
             Step::AwaitResponse(algorithm) if keys.any(&[Key::ChapName, Key::ChapResponse]) => {
                 self.verify(algorithm, &keys, answers)?;
