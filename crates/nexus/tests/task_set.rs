@@ -1,7 +1,5 @@
 //! In what order tasks reach the disk, which never meet there, and what aborting does to them.
 
-use std::collections::BTreeMap;
-
 use TaskAttribute::{HeadOfQueue, Ordered, Simple};
 use pdu::TaskAttribute;
 use proptest::prelude::*;
@@ -94,11 +92,14 @@ fn newer_simple_tasks_wait_for_one_at_the_head_of_the_queue() {
 }
 
 #[test]
-fn order_holds_across_nexuses() {
-    let mut unit = with(&[Ordered]);
-    assert_eq!(unit.arrive(task(B, 0), Simple, CDB), Ok(()));
-    assert_eq!(unit.ready(task(B, 0), &read()), Admission::Wait);
-    assert_eq!(unit.lose(A).startable, [task(B, 0)]);
+fn an_ordered_task_whose_data_is_withheld_stalls_no_other_nexus() {
+    let mut unit = with(&[Ordered, Simple]);
+    assert_eq!(unit.ready(task(A, 1), &compare_and_write(7)), Admission::Wait);
+    for (number, attribute) in [(0, Simple), (1, Ordered)] {
+        assert_eq!(unit.arrive(task(B, number), attribute, CDB), Ok(()));
+        assert_eq!(unit.ready(task(B, number), &compare_and_write(7)), Admission::Start);
+        assert_eq!(unit.finish(task(B, number)), []);
+    }
 }
 
 #[test]
@@ -151,12 +152,16 @@ fn an_aborted_task_is_dropped_or_must_first_finish() {
 
 #[test]
 fn aborting_a_task_set_spares_other_nexuses_and_lets_their_tasks_start() {
-    let mut unit = with(&[Ordered, Simple]);
-    assert_eq!(unit.arrive(task(B, 0), Simple, CDB), Ok(()));
-    assert_eq!(unit.ready(task(B, 0), &read()), Admission::Wait);
+    let mut unit = with(&[Simple, Simple]);
+    for number in [0, 1] {
+        assert_eq!(unit.arrive(task(B, number), Simple, CDB), Ok(()));
+    }
+    assert_eq!(unit.ready(task(B, 0), &write(0, 8)), Admission::Start);
+    assert_eq!(unit.ready(task(A, 0), &compare_and_write(7)), Admission::Wait);
+    assert_eq!(unit.ready(task(B, 1), &write(7, 1)), Admission::Wait);
     let cleared = unit.abort_task_set(A);
     assert_eq!((cleared.dropped, cleared.started), (vec![task(A, 0), task(A, 1)], vec![]));
-    assert_eq!(cleared.startable, [task(B, 0)]);
+    assert_eq!(cleared.startable, [task(B, 1)]);
 }
 
 #[test]
@@ -209,46 +214,60 @@ fn may_meet(one: &Step, other: &Step) -> bool {
     }
 }
 
+/// One task of the property test.
+#[derive(Clone, Debug)]
+struct Planned {
+    nexus: NexusId,
+    attribute: TaskAttribute,
+    step: Step,
+}
+
+fn planned() -> impl Strategy<Value = Planned> {
+    let nexus = prop_oneof![Just(A), Just(B)];
+    (nexus, attribute(), step()).prop_map(|(nexus, attribute, step)| Planned { nexus, attribute, step })
+}
+
 proptest! {
-    /// Whatever the order in which data arrives and I/O ends: conflicting tasks never meet, ORDERED tasks are
-    /// alone with newer ones, and everything ends.
+    /// Whatever the order in which data arrives and I/O ends: conflicting tasks never meet, each nexus's tasks
+    /// keep their order, and everything ends.
     #[test]
     fn every_task_ends_and_none_meets_what_it_must_not(
-        tasks in proptest::collection::vec((attribute(), step()), 1..24),
+        plan in proptest::collection::vec(planned(), 1..24),
         choices in proptest::collection::vec(any::<prop::sample::Index>(), 64),
     ) {
-        let attributes: Vec<TaskAttribute> = tasks.iter().map(|(attribute, _)| *attribute).collect();
-        let mut unit = with(&attributes);
-        let mut arrived: Vec<u32> = (0..).take(tasks.len()).collect();
-        let mut started: BTreeMap<u32, &Step> = BTreeMap::new();
-        let mut unfinished: Vec<u32> = arrived.clone();
+        let mut unit = with(&[]);
+        let names: Vec<NexusTask> = (0..).zip(&plan).map(|(number, planned)| task(planned.nexus, number)).collect();
+        for (name, planned) in names.iter().zip(&plan) {
+            prop_assert_eq!(unit.arrive(*name, planned.attribute, CDB), Ok(()));
+        }
+        let mut arrived: Vec<usize> = (0..plan.len()).collect();
+        let mut unfinished = arrived.clone();
+        let mut started: Vec<usize> = Vec::new();
         let mut choices = choices.iter().cycle();
         while !unfinished.is_empty() {
-            let choice = choices.next().expect("endless");
             let actions = arrived.len() + started.len();
             prop_assert!(actions > 0, "{unfinished:?} wait for ever");
-            let action = choice.index(actions);
+            let action = choices.next().expect("endless").index(actions);
             let newly = if action < arrived.len() {
-                let number = arrived.remove(action);
-                let admission = unit.ready(task(A, number), &tasks[number as usize].1);
-                if admission == Admission::Start { vec![task(A, number)] } else { vec![] }
+                let chosen = arrived.remove(action);
+                let admission = unit.ready(names[chosen], &plan[chosen].step);
+                if admission == Admission::Start { vec![names[chosen]] } else { vec![] }
             } else {
-                let number = *started.keys().nth(action - arrived.len()).expect("chosen");
-                started.remove(&number);
-                unfinished.retain(|other| *other != number);
-                unit.finish(task(A, number))
+                let chosen = started.remove(action - arrived.len());
+                unfinished.retain(|other| *other != chosen);
+                unit.finish(names[chosen])
             };
-            for NexusTask { task: TaskId(number), .. } in newly {
-                let (attribute, step) = &tasks[number as usize];
-                prop_assert!(started.values().all(|other| may_meet(step, other)));
-                let older = unfinished.iter().filter(|older| **older < number);
-                let mut barriers = older.clone().filter(|older| attributes[**older as usize] != Simple);
-                match attribute {
-                    Ordered => prop_assert_eq!(older.count(), 0),
-                    Simple => prop_assert_eq!(barriers.next(), None),
+            for name in newly {
+                let now = names.iter().position(|other| *other == name).expect("planned");
+                prop_assert!(started.iter().all(|other| may_meet(&plan[now].step, &plan[*other].step)));
+                let own = |older: &&usize| **older < now && plan[**older].nexus == name.nexus;
+                let mut older = unfinished.iter().filter(own).map(|older| plan[*older].attribute);
+                match plan[now].attribute {
+                    Ordered => prop_assert_eq!(older.next(), None),
+                    Simple => prop_assert!(older.all(|attribute| attribute == Simple)),
                     _ => {}
                 }
-                started.insert(number, step);
+                started.push(now);
             }
         }
     }

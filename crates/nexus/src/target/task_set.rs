@@ -4,6 +4,9 @@
 //! hand, its Data-Out included: waiting for the network and waiting for a turn overlap, and no task holds a
 //! place on the disk while a slow connection feeds it. Whatever a task waits for is either older than it or
 //! already started, so there is no circle of waiting.
+//!
+//! Task attributes order the tasks of one nexus. Across nexuses no initiator can know in what order commands
+//! arrived, and an ORDERED write whose initiator withholds the data must not stall everyone else.
 
 use std::collections::BTreeMap;
 
@@ -119,7 +122,7 @@ pub(crate) struct TaskSet {
     waiting: usize,
 }
 
-/// ORDERED and HEAD OF QUEUE tasks hold back the SIMPLE ones after them.
+/// ORDERED and HEAD OF QUEUE tasks hold back their nexus's SIMPLE ones after them.
 const fn is_barrier(attribute: TaskAttribute) -> bool {
     matches!(attribute, TaskAttribute::Ordered | TaskAttribute::HeadOfQueue)
 }
@@ -210,24 +213,30 @@ impl TaskSet {
     /// ORDERED waits for all older tasks, SIMPLE for older ORDERED and HEAD OF QUEUE ones, HEAD OF QUEUE for
     /// none (SAM-5).
     fn waits_for_order(&self, place: Place, entry: &Entry) -> bool {
-        let mut older = self.entries.range(..place);
+        let older = self.entries.range(..place).map(|(_, older)| older);
+        let mut older = older.filter(|older| older.task.nexus == entry.task.nexus);
         match entry.attribute {
             TaskAttribute::HeadOfQueue => false,
             TaskAttribute::Ordered => older.next().is_some(),
             TaskAttribute::Untagged | TaskAttribute::Simple | TaskAttribute::Aca => {
-                self.barriers > 0 && older.any(|(_, older)| is_barrier(older.attribute))
+                self.barriers > 0 && older.any(|older| is_barrier(older.attribute))
             }
         }
     }
 
-    /// A task waits while one that it conflicts with is on the disk. It also lets an older one go first, or a
-    /// COMPARE AND WRITE might wait for ever; HEAD OF QUEUE does not.
+    /// A task waits while one that it conflicts with is on the disk. It also lets an older one go first that
+    /// waits for nothing but its blocks, or a COMPARE AND WRITE might wait for ever; HEAD OF QUEUE does not.
     fn waits_for_blocks(&self, place: Place, entry: &Entry) -> bool {
         let Some(access) = entry.state.access().filter(|_| self.compare_and_writes > 0) else { return false };
         let goes_first = entry.attribute == TaskAttribute::HeadOfQueue;
         self.entries.iter().any(|(other_place, other)| match &other.state {
             State::Started(its) => access.conflicts(its),
-            State::Waiting(its) => !goes_first && *other_place < place && access.conflicts(its),
+            State::Waiting(its) => {
+                !goes_first
+                    && *other_place < place
+                    && access.conflicts(its)
+                    && !self.waits_for_order(*other_place, other)
+            }
             State::Arrived => false,
         })
     }
