@@ -1,13 +1,33 @@
 //! The target's side of a session in full feature phase (RFC 7143 §4.2.5).
 //!
-//! The path of a write, top to bottom: [`session`] sees the header and asks [`command_window`] whether its turn
-//! has come, [`data_out`] says where its data goes, [`r2t`] asks for the rest, the driver executes it, and
-//! [`status`] queues its response on its [`lane`]. A read's data leaves by [`data_in`].
+//! The path of a write, top to bottom: `session` takes the header, `scsi_command` makes it a task and `data_out` says
+//! where its data goes; `request` brings it through the `command_window` to the driver; the driver solicits the rest,
+//! for which `r2t` asks; when it responds, `scsi_response` queues the end on the task's `lane`, and `transmit` hands
+//! it out. A read's data leaves by `data_in`.
 
+mod async_message;
+mod command_window;
 mod counters;
+mod data_in;
+mod data_out;
 mod event;
+mod immediate;
+mod lane;
+mod logout;
+mod multi_task;
+mod nop;
+mod r2t;
 mod registry;
+mod reject;
+mod request;
+mod scsi_command;
+mod scsi_response;
 mod session;
+mod status;
+mod task;
+mod task_management;
+mod text;
+mod transmit;
 
 pub use counters::Counters;
 pub use event::{

@@ -8,7 +8,7 @@ use pdu::{BufferId, Cdb, Itt, LaneId, Lun, TaskAttribute};
 pub struct TaskId(pub u32);
 
 /// One task management function in progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskManagementId(pub u32);
 
 /// A SCSI command whose turn it is: all commands with a smaller CmdSN have been handed out before it.
@@ -47,6 +47,13 @@ pub enum Event {
     Command(Command),
     /// The Data-Out that was solicited is complete.
     DataOut(DataOut),
+    /// A task that was handed out was aborted, by whatever cause: nothing more of it reaches the initiator, and no
+    /// [`Event::DataOut`] comes for it. What it does at the device may be cut short; in the end
+    /// [`super::Session::respond`] must still be called.
+    Aborted {
+        /// Which.
+        task: TaskId,
+    },
     /// The session needs this buffer no more; PDUs already pulled may still refer to it.
     Release(BufferId),
     /// Carry out a task management function, then call [`super::Session::task_management_done`].

@@ -1,7 +1,8 @@
 //! The sessions of one target portal group: which of them a login belongs to (RFC 7143 §6.3.5, §11.12.6).
 
-use crate::parameters::Identity;
+use crate::parameters::{Identity, MAX_CONNECTIONS};
 use pdu::{Cid, LoginStatus, Tsih};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A login that has reached its end, authenticated, and asks for its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub struct Applicant {
     pub tsih: Tsih,
     /// The connection's name within its session.
     pub cid: Cid,
-    /// The session's MaxConnections, as negotiated by a leading login.
+    /// The session's MaxConnections, as a leading login negotiated it.
     pub max_connections: u16,
 }
 
@@ -29,34 +30,109 @@ pub enum Admission {
     Reinstate(Tsih),
 }
 
-/// The sessions of one target portal group.
-#[derive(Debug, Default)]
-pub struct Registry {}
+/// What is known of a session.
+#[derive(Debug)]
+struct Entry {
+    identity: Identity,
+    max_connections: usize,
+    cids: BTreeSet<Cid>,
+}
+
+/// The sessions of one target portal group. Only logins that have authenticated may be shown to it: who knows a
+/// session's identity may end it.
+#[derive(Debug)]
+pub struct Registry {
+    sessions: BTreeMap<Tsih, Entry>,
+    by_identity: HashMap<Identity, Tsih>,
+    sessions_max: usize,
+    last: Tsih,
+}
 
 impl Registry {
     /// An empty registry that takes at most `sessions_max` sessions.
     #[must_use]
     pub fn new(sessions_max: u16) -> Self {
-        let _ = sessions_max;
-        Self {}
+        Self {
+            sessions: BTreeMap::new(),
+            by_identity: HashMap::new(),
+            // Zero is no handle, so there are 65535.
+            sessions_max: sessions_max.into(),
+            last: Tsih::NEW_SESSION,
+        }
     }
 
-    /// Decides where `applicant` belongs, and enters it there.
+    /// Decides where `applicant` belongs, and enters it there, except for [`Admission::Reinstate`].
     ///
     /// # Errors
-    /// The status with which the login must be refused.
+    /// The status with which the login must be refused: [`LoginStatus::SessionDoesNotExist`],
+    /// [`LoginStatus::TooManyConnections`], [`LoginStatus::CannotIncludeInSession`] for a connection of a name that
+    /// the session has already (replacing it is error recovery beyond level 0), or [`LoginStatus::OutOfResources`].
     pub fn admit(&mut self, applicant: &Applicant) -> Result<Admission, LoginStatus> {
-        let _ = applicant;
-        Ok(Admission::New(Tsih(1)))
+        if applicant.tsih == Tsih::NEW_SESSION { self.admit_leading(applicant) } else { self.join(applicant) }
     }
 
-    /// Says that a connection that was admitted is gone, or never finished its login.
+    fn admit_leading(&mut self, applicant: &Applicant) -> Result<Admission, LoginStatus> {
+        if let Some(old) = self.by_identity.get(&applicant.identity) {
+            return Ok(Admission::Reinstate(*old));
+        }
+        if self.sessions.len() >= self.sessions_max {
+            return Err(LoginStatus::OutOfResources);
+        }
+        let tsih = self.free_handle();
+        let entry = Entry {
+            identity: applicant.identity.clone(),
+            max_connections: applicant.max_connections.clamp(1, MAX_CONNECTIONS).into(),
+            cids: BTreeSet::from([applicant.cid]),
+        };
+        self.sessions.insert(tsih, entry);
+        self.by_identity.insert(applicant.identity.clone(), tsih);
+        Ok(Admission::New(tsih))
+    }
+
+    fn join(&mut self, applicant: &Applicant) -> Result<Admission, LoginStatus> {
+        let entry = self
+            .sessions
+            .get_mut(&applicant.tsih)
+            .filter(|entry| entry.identity == applicant.identity)
+            .ok_or(LoginStatus::SessionDoesNotExist)?;
+        if entry.cids.contains(&applicant.cid) {
+            return Err(LoginStatus::CannotIncludeInSession);
+        }
+        if entry.cids.len() >= entry.max_connections {
+            return Err(LoginStatus::TooManyConnections);
+        }
+        entry.cids.insert(applicant.cid);
+        Ok(Admission::Join(applicant.tsih))
+    }
+
+    /// The next handle that no session has. Handles go round, so that one that was just freed means nothing for as
+    /// long as possible.
+    fn free_handle(&mut self) -> Tsih {
+        loop {
+            self.last = Tsih(self.last.0.wrapping_add(1));
+            if self.last != Tsih::NEW_SESSION && !self.sessions.contains_key(&self.last) {
+                return self.last;
+            }
+        }
+    }
+
+    /// Says that a connection that was admitted is gone, or never finished its login. Its name may be used again.
     pub fn lane_closed(&mut self, tsih: Tsih, cid: Cid) {
-        let _ = (tsih, cid);
+        if let Some(entry) = self.sessions.get_mut(&tsih) {
+            entry.cids.remove(&cid);
+        }
     }
 
-    /// Says that a session has ended: its identity and its handle are free.
+    /// Says that a session has ended, or that its leading login never finished: identity and handle are free.
     pub fn ended(&mut self, tsih: Tsih) {
-        let _ = tsih;
+        if let Some(entry) = self.sessions.remove(&tsih) {
+            self.by_identity.remove(&entry.identity);
+        }
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
     }
 }

@@ -1,91 +1,241 @@
 //! A session at the target: what the initiator sends goes in, what it is answered comes out.
 
+use super::command_window::CommandWindow;
 use super::counters::Counters;
-use super::event::{AsyncMessage, Event, Response, SendTargets, TargetRecord, TaskId, TaskManagementId};
-use crate::parameters::{Established, SessionParameters, TargetLimits};
-use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, Transmit};
-use pdu::{CmdSn, Header, Instant, LaneId, TaskManagementOutcome};
+use super::event::{Event, TaskId};
+use super::lane::{Lane, Phase};
+use super::logout::Logout;
+use super::r2t::TransferTags;
+use super::request::{Content, Incoming, Numbered, discard};
+use super::task::{Stage, Tasks};
+use super::task_management::Functions;
+use crate::parameters::{Established, SessionParameters, SessionType, TargetLimits};
+use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
+use pdu::{CmdSn, Header, InitiatorPdu, Instant, LaneId, RejectReason, StatSn};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Whether the session goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Open,
+    /// It ends when its last task has been responded to and its last lane is gone.
+    Ending {
+        orderly: bool,
+    },
+    Ended,
+}
 
 /// A target's session in full feature phase.
 #[derive(Debug)]
 pub struct Session {
-    counters: Counters,
+    pub(super) parameters: SessionParameters,
+    pub(super) limits: TargetLimits,
+    pub(super) target_name: String,
+    pub(super) standing: Standing,
+    pub(super) lanes: BTreeMap<LaneId, Lane>,
+    pub(super) window: CommandWindow<Numbered>,
+    /// MaxCmdSN as the initiator was last told.
+    pub(super) told_max_cmd_sn: CmdSn,
+    pub(super) tasks: Tasks,
+    /// Tasks that wait for buffers to be free.
+    pub(super) starved: VecDeque<TaskId>,
+    pub(super) functions: Functions,
+    pub(super) logouts: Vec<Logout>,
+    /// When lanes that were asked to log out are closed.
+    pub(super) logout_deadline: Option<Instant>,
+    pub(super) transfer_tags: TransferTags,
+    /// Inline data held; see [`super::request::INLINE_BYTES_MAX`].
+    pub(super) inline_bytes: usize,
+    pub(super) events: VecDeque<Event>,
+    pub(super) counters: Counters,
 }
 
 impl Session {
     /// A session with no lane yet; `first` is the CmdSN its leading login carried.
     #[must_use]
     pub fn new(parameters: SessionParameters, limits: TargetLimits, first: CmdSn) -> Self {
-        let _ = (parameters, limits, first);
-        Self { counters: Counters::default() }
+        let window = CommandWindow::new(first, limits.window_commands);
+        Self {
+            parameters,
+            limits,
+            target_name: String::new(),
+            standing: Standing::Open,
+            lanes: BTreeMap::new(),
+            told_max_cmd_sn: window.advertised().max_cmd_sn,
+            window,
+            tasks: Tasks::default(),
+            starved: VecDeque::new(),
+            functions: Functions::default(),
+            logouts: Vec::new(),
+            logout_deadline: None,
+            transfer_tags: TransferTags::default(),
+            inline_bytes: 0,
+            events: VecDeque::new(),
+            counters: Counters::default(),
+        }
     }
 
     /// A connection whose login is done becomes a lane. Its number must be new to this session.
+    ///
+    /// A session that is ending takes no lane: [`Event::CloseLane`] follows at once.
     pub fn add_lane(&mut self, now: Instant, lane: LaneId, established: &Established) {
-        let _ = (now, lane, established);
+        // Responses on one lane are bounded by the commands that the window lets the initiator send while the
+        // acknowledgement of earlier ones is on its way: two windows (one each way), and a few pings and Rejects.
+        let commands = self.limits.window_commands.saturating_add(self.limits.immediate_commands_max);
+        let mut state = Lane::new(now, established, commands.saturating_mul(2).saturating_add(64));
+        self.target_name.clone_from(&established.identity.target_name);
+        if self.standing != Standing::Open {
+            state.phase = Phase::Failed;
+            self.events.push_back(Event::CloseLane { lane, loss: LaneLoss::Broken, fault: None });
+        }
+        self.lanes.insert(lane, state);
     }
 
-    /// Asks for the first `bytes` of a command's Data-Out; some of them may be there already.
-    /// [`Event::DataOut`] follows when all are.
-    pub fn solicit(&mut self, now: Instant, task: TaskId, bytes: u32, buffers: &mut dyn Buffers) {
-        let _ = (now, task, bytes, buffers);
-    }
-
-    /// Hands over the next piece of a command's Data-In, in order. A buffer is given back by
-    /// [`Event::Release`], once per piece.
-    pub fn data_in(&mut self, now: Instant, task: TaskId, payload: Payload) {
-        let _ = (now, task, payload);
-    }
-
-    /// Ends a task. A task that was aborted stays silent.
-    pub fn respond(&mut self, now: Instant, task: TaskId, response: Response) {
-        let _ = (now, task, response);
-    }
-
-    /// Answers [`Event::TaskManagement`].
-    pub fn task_management_done(
-        &mut self,
-        now: Instant,
-        id: TaskManagementId,
-        response: TaskManagementOutcome,
-    ) {
-        let _ = (now, id, response);
-    }
-
-    /// Answers [`Event::SendTargets`].
-    pub fn send_targets(&mut self, now: Instant, request: &SendTargets, records: &[TargetRecord]) {
-        let _ = (now, request, records);
-    }
-
-    /// Says that buffers have become free, after [`Buffers::grow`] or [`Buffers::allocate`] had none.
-    pub fn buffers_available(&mut self, now: Instant, buffers: &mut dyn Buffers) {
-        let _ = (now, buffers);
-    }
-
-    /// A task fell to another session's CLEAR TASK SET or reset: its response is suppressed.
-    pub fn abort(&mut self, now: Instant, task: TaskId) {
-        let _ = (now, task);
-    }
-
-    /// Tells the initiator something on the session's first lane that still lives, or on the lane it names.
-    pub fn async_message(&mut self, now: Instant, message: &AsyncMessage) {
-        let _ = (now, message);
-    }
-
-    /// Asks the initiator to log out every lane within `seconds`; then the lanes are closed.
-    pub fn request_logout(&mut self, now: Instant, seconds: u16) {
-        let _ = (now, seconds);
-    }
-
-    /// Ends the session: every lane is closed; [`Event::Ended`] comes when every task handed out is responded to.
+    /// Ends the session, without a word: every lane is closed; [`Event::Ended`] comes when every task handed out has
+    /// been responded to and every lane was reported lost.
     pub fn close(&mut self, now: Instant) {
-        let _ = now;
+        self.end(now, false);
+        self.conclude(now);
     }
 
     /// Observable numbers.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.counters
+        let window = self.window.advertised();
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Counters {
+            exp_cmd_sn: window.exp_cmd_sn,
+            max_cmd_sn: window.max_cmd_sn,
+            lanes: count(self.lanes.len()),
+            tasks: count(self.tasks.len()),
+            early_commands: self.window.early(),
+            immediate_commands: self.immediate_commands(),
+            ..self.counters
+        }
+    }
+
+    pub(super) fn is_discovery(&self) -> bool {
+        self.parameters.session_type == SessionType::Discovery
+    }
+
+    fn end(&mut self, now: Instant, orderly: bool) {
+        if self.standing != Standing::Open {
+            return;
+        }
+        self.standing = Standing::Ending { orderly };
+        self.functions = Functions::default();
+        self.logouts.clear();
+        self.logout_deadline = None;
+        let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+        for id in lanes {
+            self.drop_exchange(id);
+            self.drop_incoming(id);
+            if let Some(lane) = self.lanes.get_mut(&id)
+                && lane.phase != Phase::Failed
+                && lane.phase != Phase::LoggedOut
+            {
+                lane.phase = Phase::Failed;
+                lane.unnumbered.clear();
+                lane.data_in.clear();
+                self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::Broken, fault: None });
+            }
+        }
+        for waiting in self.window.forget(|_| true) {
+            self.drop_request(waiting.request);
+        }
+        for id in self.tasks.select(|_| true) {
+            // What was never handed out has nothing to wait for.
+            if let Some(task) = self.tasks.get_mut(id).filter(|task| task.stage == Stage::Waiting) {
+                task.stage = Stage::Ended;
+            }
+            self.silence(now, id);
+        }
+    }
+
+    /// Goes on with what waited for tasks, data or acknowledgements, and may have got them.
+    pub(super) fn conclude(&mut self, now: Instant) {
+        if self.functions.active.is_some() {
+            self.conclude_function(now);
+        }
+        if !self.logouts.is_empty() {
+            self.conclude_logouts();
+        }
+        if let Standing::Ending { orderly } = self.standing
+            && self.tasks.is_empty()
+            && self.lanes.is_empty()
+        {
+            self.standing = Standing::Ended;
+            self.events.push_back(Event::Ended { orderly });
+        }
+    }
+
+    /// Forgets a PDU whose data segment will not come.
+    pub(super) fn drop_incoming(&mut self, lane: LaneId) {
+        let incoming = self.lanes.get_mut(&lane).and_then(|lane| lane.incoming.take());
+        match incoming.map(|incoming| incoming.content) {
+            Some(Content::Command(task)) => self.release_buffers(*task),
+            Some(Content::DataOut(arriving)) => self.abandon_data_out(&arriving),
+            Some(Content::Text(..) | Content::Nop(..) | Content::Discarded) | None => {}
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        header: &Header,
+        buffers: &mut dyn Buffers,
+    ) -> Result<Destination, Fault> {
+        let pdu = match InitiatorPdu::parse(header) {
+            Ok(pdu) => pdu,
+            Err(invalid) => return self.refuse_invalid(lane, header, invalid),
+        };
+        self.acknowledge(lane, &pdu);
+        if self.is_discovery() && !is_for_discovery(&pdu) {
+            return self.refuse(lane, header, RejectReason::ProtocolError);
+        }
+        match pdu {
+            InitiatorPdu::ScsiCommand(pdu) => self.receive_command(now, lane, header, pdu, buffers),
+            InitiatorPdu::DataOut(pdu) => self.receive_data_out(now, lane, header, &pdu),
+            InitiatorPdu::NopOut(pdu) => self.receive_nop(now, lane, header, pdu),
+            InitiatorPdu::TaskManagementRequest(pdu) => self.receive_task_management(now, lane, header, pdu),
+            InitiatorPdu::TextRequest(pdu) => self.receive_text(now, lane, header, pdu),
+            InitiatorPdu::LogoutRequest(pdu) => self.receive_logout(now, lane, header, pdu),
+            // Nothing is kept for sending it again: error recovery level 0 (§11.16).
+            InitiatorPdu::Snack(_) => self.refuse(lane, header, RejectReason::SnackReject),
+            InitiatorPdu::LoginRequest(_) => {
+                let fault = Fault::Protocol("login request in full feature phase");
+                Err(self.fail(lane, header, RejectReason::ProtocolError, fault))
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, lane: LaneId, pdu: &InitiatorPdu) {
+        if let Some(lane) = self.lanes.get_mut(&lane)
+            && let Some(exp_stat_sn) = exp_stat_sn(pdu, lane)
+        {
+            lane.status.acknowledge(exp_stat_sn);
+        }
+    }
+}
+
+/// The PDUs that a discovery session knows (§4.3): Text and Logout, and pings, which do no harm.
+fn is_for_discovery(pdu: &InitiatorPdu) -> bool {
+    matches!(pdu, InitiatorPdu::TextRequest(_) | InitiatorPdu::LogoutRequest(_) | InitiatorPdu::NopOut(_))
+}
+
+/// What a PDU acknowledges on the lane it came on.
+fn exp_stat_sn(pdu: &InitiatorPdu, lane: &Lane) -> Option<StatSn> {
+    match pdu {
+        InitiatorPdu::NopOut(pdu) => Some(pdu.exp_stat_sn),
+        InitiatorPdu::ScsiCommand(pdu) => Some(pdu.exp_stat_sn),
+        InitiatorPdu::TaskManagementRequest(pdu) => Some(pdu.exp_stat_sn),
+        InitiatorPdu::TextRequest(pdu) => Some(pdu.exp_stat_sn),
+        InitiatorPdu::DataOut(pdu) => Some(pdu.exp_stat_sn),
+        // It speaks of the connection to be closed, which may be another (§11.14.4).
+        InitiatorPdu::LogoutRequest(pdu) => Some(pdu.exp_stat_sn).filter(|_| pdu.cid == lane.cid),
+        InitiatorPdu::Snack(pdu) => Some(pdu.exp_stat_sn),
+        InitiatorPdu::LoginRequest(_) => None,
     }
 }
 
@@ -94,44 +244,107 @@ impl Endpoint for Session {
 
     fn receive_header(
         &mut self,
-        _now: Instant,
-        _lane: LaneId,
-        _header: &Header,
-        _digest: Digest,
-        _buffers: &mut dyn Buffers,
+        now: Instant,
+        lane: LaneId,
+        header: &Header,
+        digest: Digest,
+        buffers: &mut dyn Buffers,
     ) -> Result<Destination, Fault> {
-        Ok(Destination::None)
+        let Some(state) = self.lanes.get_mut(&lane).filter(|lane| lane.phase == Phase::Open) else {
+            return Ok(discard(header));
+        };
+        if digest == Digest::Bad {
+            return Err(Fault::HeaderDigest);
+        }
+        state.liveness.hear(now);
+        if header.data_segment_bytes() > state.parameters.receive_segment_bytes_max {
+            let fault = Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength");
+            return Err(self.fail(lane, header, RejectReason::ProtocolError, fault));
+        }
+        let destination = self.dispatch(now, lane, header, buffers);
+        self.conclude(now);
+        destination
     }
 
     fn receive_data(
         &mut self,
-        _now: Instant,
-        _lane: LaneId,
-        _inline: &[u8],
-        _digest: Digest,
+        now: Instant,
+        lane: LaneId,
+        inline: &[u8],
+        digest: Digest,
     ) -> Result<(), Fault> {
-        Ok(())
+        let Some(state) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        state.liveness.hear(now);
+        let Some(Incoming { header, content }) = state.incoming.take() else { return Ok(()) };
+        if digest == Digest::Bad {
+            state.incoming = Some(Incoming { header: header.clone(), content });
+            self.drop_incoming(lane);
+            return Err(self.fail(lane, &header, RejectReason::DataDigestError, Fault::DataDigest));
+        }
+        let result = match content {
+            Content::Command(task) => self.accept_command(now, lane, &header, *task),
+            Content::DataOut(arriving) => {
+                self.take_data_out(now, &arriving);
+                Ok(())
+            }
+            Content::Text(pdu, ticket) => self.take_text(now, lane, pdu, ticket, inline),
+            Content::Nop(pdu, ticket) => self.take_nop(now, lane, pdu, ticket, inline),
+            Content::Discarded => {
+                self.counters.discarded_bytes += u64::from(header.data_segment_bytes());
+                Ok(())
+            }
+        };
+        self.conclude(now);
+        result
     }
 
-    fn poll_transmit(&mut self, _now: Instant, _lane: LaneId, _budget_bytes: u32) -> Option<Transmit> {
-        None
+    fn poll_transmit(&mut self, now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
+        let pdu = self.next_pdu(now, lane, budget_bytes);
+        self.conclude(now);
+        pdu
     }
 
-    fn wants_transmit(&self, _lane: LaneId) -> bool {
-        false
+    fn wants_transmit(&self, lane: LaneId) -> bool {
+        self.lanes.get(&lane).is_some_and(Lane::wants_transmit)
     }
 
-    fn transmitted(&mut self, _now: Instant, _lane: LaneId, _pdus: u32) {}
+    fn transmitted(&mut self, now: Instant, lane: LaneId, _pdus: u32) {
+        if let Some(lane) = self.lanes.get_mut(&lane) {
+            lane.liveness.left(now);
+        }
+    }
 
-    fn lane_lost(&mut self, _now: Instant, _lane: LaneId, _loss: LaneLoss) {}
+    /// At error recovery level 0 a lane that is lost without a logout takes the session with it (RFC 7143 §7.1.5).
+    fn lane_lost(&mut self, now: Instant, lane: LaneId, loss: LaneLoss) {
+        self.drop_incoming(lane);
+        self.drop_exchange(lane);
+        let Some(mut state) = self.lanes.remove(&lane) else { return };
+        for reply in core::mem::take(&mut state.replies) {
+            self.drop_reply(reply);
+        }
+        let is_orderly = state.phase == Phase::LoggedOut || loss == LaneLoss::LoggedOut;
+        if !is_orderly || self.lanes.is_empty() {
+            self.end(now, is_orderly);
+        }
+        self.conclude(now);
+    }
 
     fn poll_event(&mut self) -> Option<Event> {
-        None
+        self.events.pop_front()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        None
+        let lanes = self.lanes.values().filter(|lane| lane.phase == Phase::Open);
+        let silences = lanes.map(|lane| lane.liveness.deadline(&self.limits));
+        silences.chain(self.functions.deadline()).chain(self.logout_deadline).min()
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
+    fn handle_timeout(&mut self, now: Instant) {
+        self.watch_lanes(now);
+        if self.logout_deadline.is_some_and(|deadline| deadline <= now) {
+            self.logout_deadline = None;
+            self.end(now, false);
+        }
+        self.conclude(now);
+    }
 }

@@ -1,0 +1,85 @@
+//! Asynchronous messages: what the initiator should know without having asked (RFC 7143 §11.9).
+
+use super::event::AsyncMessage;
+use super::lane::Phase;
+use super::session::Session;
+use super::transmit::Reply;
+use crate::seam::{Payload, Transmit};
+use pdu::{AsyncEvent, Instant, LaneId, Lun, SenseSegment};
+use std::time::Duration;
+
+/// A message that waits to be sent.
+#[derive(Debug)]
+pub(super) struct Message {
+    event: AsyncEvent,
+    lun: Lun,
+    sense: Vec<u8>,
+}
+
+impl Session {
+    /// Tells the initiator something, on a lane that lives: one that is to be dropped is told itself. Nothing is
+    /// told in a discovery session (RFC 7143 §7.4.3).
+    pub fn async_message(&mut self, _now: Instant, message: &AsyncMessage) {
+        let first = self.open_lanes().next();
+        let (lane, message) = match message {
+            AsyncMessage::Scsi { lun, sense } => {
+                (first, Message { event: AsyncEvent::Scsi, lun: *lun, sense: sense.clone() })
+            }
+            AsyncMessage::ConnectionDrop { lane, wait_seconds } => {
+                let cid = self.lanes.get(lane).map(|lane| lane.cid).unwrap_or_default();
+                let wait_seconds = *wait_seconds;
+                (
+                    Some(*lane),
+                    Message::of(AsyncEvent::ConnectionDrop { cid, wait_seconds, retain_seconds: 0 }),
+                )
+            }
+            AsyncMessage::SessionDrop { wait_seconds } => {
+                let wait_seconds = *wait_seconds;
+                (first, Message::of(AsyncEvent::SessionDrop { wait_seconds, retain_seconds: 0 }))
+            }
+        };
+        if let Some(lane) = lane.filter(|_| !self.is_discovery()) {
+            self.push_reply(lane, Reply::Async(message));
+        }
+    }
+
+    /// Asks the initiator to log out every lane within `seconds`. Lanes that are still there then are closed, and the
+    /// session with them. A discovery session is closed at once: it may not be asked (RFC 7143 §7.4.3).
+    pub fn request_logout(&mut self, now: Instant, seconds: u16) {
+        if self.is_discovery() {
+            return self.close(now);
+        }
+        let lanes: Vec<LaneId> = self.open_lanes().collect();
+        for lane in lanes {
+            let message = Message::of(AsyncEvent::LogoutRequest { seconds_max: seconds });
+            self.push_reply(lane, Reply::Async(message));
+        }
+        self.logout_deadline = Some(now + Duration::from_secs(seconds.into()));
+    }
+
+    pub(super) fn emit_async(&mut self, lane: LaneId, message: &Message) -> Option<Transmit> {
+        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        let data = SenseSegment { sense: &message.sense, rest: &[] }.emit();
+        let header = pdu::AsyncMessage {
+            event: message.event,
+            lun: message.lun,
+            stat_sn,
+            window: self.advertise(),
+            data_segment_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
+        }
+        .emit();
+        let payload = if data.is_empty() { Payload::None } else { Payload::Inline(data) };
+        Some(Transmit { header, payload })
+    }
+
+    /// Lanes on which everything still works, in the order of their numbers.
+    pub(super) fn open_lanes(&self) -> impl Iterator<Item = LaneId> {
+        self.lanes.iter().filter(|(_, lane)| lane.phase == Phase::Open).map(|(id, _)| *id)
+    }
+}
+
+impl Message {
+    fn of(event: AsyncEvent) -> Self {
+        Self { event, lun: Lun::default(), sense: Vec::new() }
+    }
+}

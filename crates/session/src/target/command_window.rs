@@ -1,0 +1,239 @@
+//! The command window: commands of all lanes, put back into the order of their CmdSN (RFC 7143 §4.2.2.1).
+
+use pdu::{CmdSn, Window};
+use std::collections::VecDeque;
+
+/// The widest window. Serial numbers could do 2³¹ − 1; no path needs more commands than this in flight, and each
+/// costs a place.
+const COMMANDS_MAX: u32 = 1 << 14;
+
+/// What came of a numbered command's arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It is the next in order: the command that fills the hole, if others wait.
+    Next,
+    /// It waits for one before it.
+    Early,
+    /// Outside the window, or there already: it must be ignored in silence.
+    Ignored,
+}
+
+/// What stands at one CmdSN.
+#[derive(Debug)]
+enum Place<T> {
+    /// Not yet arrived.
+    Hole,
+    /// Aborted before it arrived, which counts as its arrival (§11.6.1).
+    Plugged,
+    Arrived(T),
+}
+
+/// What comes next in order.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Delivery<T> {
+    /// Nothing can be delivered for this CmdSN; it is done.
+    Plugged,
+    /// This.
+    Command(T),
+}
+
+/// Commands between ExpCmdSN and MaxCmdSN. The window slides as commands are retired, not as they are delivered: it
+/// bounds those that wait and those being executed together.
+#[derive(Debug)]
+pub(super) struct CommandWindow<T> {
+    exp_cmd_sn: CmdSn,
+    max_cmd_sn: CmdSn,
+    /// The places from `exp_cmd_sn` on; those behind the last that has arrived are left out.
+    places: VecDeque<Place<T>>,
+    early: u32,
+}
+
+impl<T> CommandWindow<T> {
+    pub(super) fn new(first: CmdSn, commands: u32) -> Self {
+        let commands = commands.clamp(1, COMMANDS_MAX);
+        // One before `first`, then as many as fit.
+        let max_cmd_sn = CmdSn(first.0.wrapping_sub(1)).plus(commands);
+        Self { exp_cmd_sn: first, max_cmd_sn, places: VecDeque::new(), early: 0 }
+    }
+
+    pub(super) fn exp_cmd_sn(&self) -> CmdSn {
+        self.exp_cmd_sn
+    }
+
+    /// What every PDU to the initiator tells.
+    pub(super) fn advertised(&self) -> Window {
+        Window { exp_cmd_sn: self.exp_cmd_sn, max_cmd_sn: self.max_cmd_sn }
+    }
+
+    /// How many commands have arrived and wait.
+    pub(super) fn early(&self) -> u32 {
+        self.early
+    }
+
+    /// What the arrival of `cmd_sn` would be.
+    pub(super) fn classify(&self, cmd_sn: CmdSn) -> Arrival {
+        match self.index(cmd_sn) {
+            None => Arrival::Ignored,
+            Some(index) => match self.places.get(index) {
+                Some(Place::Arrived(_) | Place::Plugged) => Arrival::Ignored,
+                _ if index == 0 => Arrival::Next,
+                _ => Arrival::Early,
+            },
+        }
+    }
+
+    /// Takes a command that has arrived, or gives it back if it must be ignored.
+    pub(super) fn arrive(&mut self, cmd_sn: CmdSn, command: T) -> Result<(), T> {
+        match (self.classify(cmd_sn), self.index(cmd_sn)) {
+            (Arrival::Next | Arrival::Early, Some(index)) => {
+                *self.place(index) = Place::Arrived(command);
+                self.early += 1;
+                Ok(())
+            }
+            _ => Err(command),
+        }
+    }
+
+    /// Counts a command that has not arrived as arrived. `false` if it has, or is outside the window.
+    pub(super) fn plug(&mut self, cmd_sn: CmdSn) -> bool {
+        match (self.classify(cmd_sn), self.index(cmd_sn)) {
+            (Arrival::Next | Arrival::Early, Some(index)) => {
+                *self.place(index) = Place::Plugged;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Plugs every hole before `end`.
+    pub(super) fn plug_before(&mut self, end: CmdSn) {
+        let mut cmd_sn = self.exp_cmd_sn;
+        while cmd_sn.precedes(end) && self.index(cmd_sn).is_some() {
+            self.plug(cmd_sn);
+            cmd_sn = cmd_sn.next();
+        }
+    }
+
+    /// Takes out what waits and matches: each becomes a hole that the initiator may fill again.
+    pub(super) fn forget(&mut self, matches: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut forgotten = Vec::new();
+        for place in &mut self.places {
+            if matches!(place, Place::Arrived(command) if matches(command))
+                && let Place::Arrived(command) = core::mem::replace(place, Place::Hole)
+            {
+                forgotten.push(command);
+                self.early -= 1;
+            }
+        }
+        forgotten
+    }
+
+    /// The next in order, if it has arrived.
+    pub(super) fn deliver(&mut self) -> Option<Delivery<T>> {
+        if matches!(self.places.front(), None | Some(Place::Hole)) {
+            return None;
+        }
+        let place = self.places.pop_front()?;
+        self.exp_cmd_sn = self.exp_cmd_sn.next();
+        match place {
+            Place::Arrived(command) => {
+                self.early -= 1;
+                Some(Delivery::Command(command))
+            }
+            Place::Plugged | Place::Hole => Some(Delivery::Plugged),
+        }
+    }
+
+    /// A delivered command needs its place no more: one more may be sent.
+    pub(super) fn retire(&mut self) {
+        self.max_cmd_sn = self.max_cmd_sn.next();
+    }
+
+    fn index(&self, cmd_sn: CmdSn) -> Option<usize> {
+        let index = cmd_sn.distance_from(self.exp_cmd_sn);
+        let capacity = self.max_cmd_sn.next().distance_from(self.exp_cmd_sn);
+        if index < capacity { usize::try_from(index).ok() } else { None }
+    }
+
+    fn place(&mut self, index: usize) -> &mut Place<T> {
+        if self.places.len() <= index {
+            self.places.resize_with(index + 1, || Place::Hole);
+        }
+        &mut self.places[index]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn delivered(window: &mut CommandWindow<u32>) -> Vec<u32> {
+        core::iter::from_fn(|| window.deliver())
+            .filter_map(|delivery| match delivery {
+                Delivery::Command(command) => Some(command),
+                Delivery::Plugged => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_command_beyond_the_window_is_ignored() {
+        let mut window = CommandWindow::new(CmdSn(u32::MAX), 2);
+        assert_eq!(window.arrive(CmdSn(1), 1), Err(1));
+        assert_eq!(window.arrive(CmdSn(0), 0), Ok(()));
+        assert_eq!(window.arrive(CmdSn(u32::MAX - 1), 9), Err(9));
+    }
+
+    #[test]
+    fn a_closed_window_says_one_less_than_expected() {
+        let mut window = CommandWindow::new(CmdSn(5), 1);
+        window.arrive(CmdSn(5), 5).unwrap();
+        assert_eq!(delivered(&mut window), [5]);
+        assert_eq!(window.advertised(), Window { exp_cmd_sn: CmdSn(6), max_cmd_sn: CmdSn(5) });
+        assert_eq!(window.classify(CmdSn(6)), Arrival::Ignored);
+        window.retire();
+        assert_eq!(window.classify(CmdSn(6)), Arrival::Next);
+    }
+
+    #[test]
+    fn a_plugged_hole_lets_the_next_pass() {
+        let mut window = CommandWindow::new(CmdSn(0), 4);
+        window.arrive(CmdSn(1), 1).unwrap();
+        assert!(window.plug(CmdSn(0)));
+        assert!(!window.plug(CmdSn(1)));
+        assert_eq!(window.deliver(), Some(Delivery::Plugged));
+        assert_eq!(window.deliver(), Some(Delivery::Command(1)));
+    }
+
+    #[test]
+    fn what_is_forgotten_may_come_again() {
+        let mut window = CommandWindow::new(CmdSn(0), 4);
+        window.arrive(CmdSn(1), 1).unwrap();
+        assert_eq!(window.forget(|&command| command == 1), [1]);
+        assert_eq!(window.early(), 0);
+        assert_eq!(window.arrive(CmdSn(1), 7), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn commands_come_out_in_order_and_once_however_they_arrive(
+            first: u32,
+            width in 1u32..20,
+            arrivals in prop::collection::vec(0u32..40, 0..200),
+        ) {
+            let mut window = CommandWindow::new(CmdSn(first), width);
+            let mut next = 0;
+            for arrival in arrivals {
+                let _ = window.arrive(CmdSn(first).plus(arrival), arrival);
+                while let Some(Delivery::Command(command)) = window.deliver() {
+                    prop_assert_eq!(command, next);
+                    next += 1;
+                    window.retire();
+                }
+                let advertised = window.advertised();
+                prop_assert_eq!(advertised.max_cmd_sn.next().distance_from(advertised.exp_cmd_sn), width);
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Data-Out: what a write brings, unsolicited or asked for, straight into its buffer (RFC 7143 §11.7).
+
+use super::event::{DataOut as Complete, Event, TaskId};
+use super::request::Content;
+use super::session::Session;
+use super::task::{Stage, Task};
+use crate::seam::{Allocation, Destination, Fault, PayloadRef};
+use pdu::{DataSn, Header, Instant, LaneId, RejectReason, Ttt};
+use std::collections::VecDeque;
+
+/// Data PDUs that belong together: the unsolicited ones, or the answer to one R2T.
+#[derive(Debug)]
+pub(super) struct Sequence {
+    /// The R2T; [`Ttt::NONE`] for unsolicited data.
+    pub(super) ttt: Ttt,
+    /// Where it starts, in the command's data.
+    pub(super) offset: u32,
+    /// How much it brings.
+    pub(super) bytes: u32,
+    /// How much of it has come.
+    received: u32,
+    next_data_sn: DataSn,
+    /// Whether the initiator can know of it: the R2T has been pulled.
+    pub(super) is_open: bool,
+}
+
+impl Sequence {
+    pub(super) fn unsolicited(offset: u32, bytes: u32) -> Self {
+        Self { is_open: true, ..Self::solicited(Ttt::NONE, offset, bytes) }
+    }
+
+    pub(super) fn solicited(ttt: Ttt, offset: u32, bytes: u32) -> Self {
+        Self { ttt, offset, bytes, received: 0, next_data_sn: DataSn(0), is_open: false }
+    }
+
+    /// That a PDU is the next of its sequence. DataPDUInOrder is always Yes, because this target says so (§13.18).
+    fn check(&self, pdu: &pdu::DataOut) -> Result<(), &'static str> {
+        let left = self.bytes - self.received;
+        if pdu.data_sn != self.next_data_sn {
+            Err("DataSN out of order")
+        } else if pdu.buffer_offset != self.offset + self.received {
+            Err("Data-Out at another offset than its turn")
+        } else if pdu.data_segment_bytes > left {
+            Err("more Data-Out than asked for")
+        } else if pdu.final_ && pdu.data_segment_bytes < left {
+            Err("less Data-Out than asked for")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// A task's Data-Out.
+#[derive(Debug)]
+pub(super) struct DataOut {
+    /// Announced by the command.
+    pub(super) expected_bytes: u32,
+    pub(super) buffer: Option<Allocation>,
+    /// What the initiator owes: unsolicited data first, then one for each R2T.
+    pub(super) sequences: VecDeque<Sequence>,
+    /// How much the driver wants.
+    pub(super) wanted: Option<u32>,
+    /// How far data has been asked for, or comes unasked.
+    pub(super) asked_bytes: u32,
+    /// How many data segments are being written into the buffer right now.
+    pub(super) arriving: u32,
+}
+
+/// A Data-Out PDU whose data is on its way.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    task: TaskId,
+    ttt: Ttt,
+    bytes: u32,
+    is_final: bool,
+    /// Whether the data goes into the buffer.
+    is_placed: bool,
+}
+
+impl DataOut {
+    pub(super) fn new(expected_bytes: u32, unsolicited_end: u32) -> Self {
+        Self {
+            expected_bytes,
+            buffer: None,
+            sequences: VecDeque::new(),
+            wanted: None,
+            asked_bytes: unsolicited_end,
+            arriving: 0,
+        }
+    }
+
+    /// Whether the initiator still owes data.
+    pub(super) fn is_owed(&self) -> bool {
+        !self.sequences.is_empty()
+    }
+
+    /// R2Ts that have not been answered in full.
+    pub(super) fn r2ts_outstanding(&self) -> usize {
+        self.sequences.iter().filter(|sequence| sequence.ttt.is_some()).count()
+    }
+
+    /// Drops the R2Ts that the initiator has not seen: it owes nothing for them.
+    pub(super) fn withdraw_unsent(&mut self) {
+        self.sequences.retain(|sequence| sequence.is_open);
+    }
+
+    /// Whether all that the driver wants is in the buffer.
+    fn has_all_wanted(&self) -> bool {
+        let Some(wanted) = self.wanted else { return false };
+        self.asked_bytes >= wanted
+            && self.sequences.iter().all(|sequence| sequence.offset + sequence.received >= wanted)
+    }
+
+    fn find(&mut self, ttt: Ttt) -> Option<&mut Sequence> {
+        self.sequences.iter_mut().find(|sequence| sequence.ttt == ttt && sequence.is_open)
+    }
+}
+
+impl Session {
+    pub(super) fn receive_data_out(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        header: &Header,
+        pdu: &pdu::DataOut,
+    ) -> Result<Destination, Fault> {
+        // Data of a command that was ignored, rejected or aborted arrives like any other, and means nothing.
+        let Some((id, task)) = self.tasks.find(pdu.itt).and_then(|id| Some((id, self.tasks.get_mut(id)?)))
+        else {
+            return Ok(self.discard_data(lane, header));
+        };
+        if task.request_lane != lane {
+            let fault = Fault::Protocol("Data-Out on another connection than its command");
+            return Err(self.fail(lane, header, RejectReason::ProtocolError, fault));
+        }
+        let is_other_lun = pdu.ttt.is_some() && pdu.lun != task.lun;
+        let Some(sequence) = task.data_out.find(pdu.ttt).filter(|_| !is_other_lun) else {
+            return self.refuse(lane, header, RejectReason::InvalidPduField);
+        };
+        if let Err(violation) = sequence.check(pdu) {
+            return Err(self.fail(lane, header, RejectReason::ProtocolError, Fault::Protocol(violation)));
+        }
+        let arriving = place(task, id, pdu);
+        let buffer = task.data_out.buffer;
+        let bytes = pdu.data_segment_bytes;
+        if bytes == 0 {
+            self.take_data_out(now, &arriving);
+            return Ok(Destination::None);
+        }
+        let is_placed = arriving.is_placed;
+        self.await_data(lane, header, Content::DataOut(arriving));
+        Ok(match buffer {
+            Some(Allocation { buffer, .. }) if is_placed => {
+                Destination::Buffer(PayloadRef { buffer, offset_bytes: pdu.buffer_offset, bytes })
+            }
+            _ => Destination::Discard { bytes },
+        })
+    }
+
+    /// The data of a PDU is where it belongs.
+    pub(super) fn take_data_out(&mut self, now: Instant, arriving: &Arriving) {
+        let Some(task) = self.tasks.get_mut(arriving.task) else { return };
+        let data_out = &mut task.data_out;
+        if arriving.is_placed {
+            data_out.arriving -= 1;
+            self.counters.data_out_bytes += u64::from(arriving.bytes);
+        } else {
+            self.counters.discarded_bytes += u64::from(arriving.bytes);
+        }
+        // The sequence is gone if the task was aborted in the meantime.
+        if let Some(sequence) = data_out.find(arriving.ttt) {
+            sequence.received += arriving.bytes;
+            sequence.next_data_sn = sequence.next_data_sn.next();
+        }
+        if arriving.is_final {
+            data_out.sequences.retain(|sequence| sequence.ttt != arriving.ttt);
+        }
+        self.go_on_with_data_out(now, arriving.task);
+    }
+
+    /// A lane was lost while data of this PDU was on its way.
+    pub(super) fn abandon_data_out(&mut self, arriving: &Arriving) {
+        if let Some(task) = self.tasks.get_mut(arriving.task)
+            && arriving.is_placed
+        {
+            task.data_out.arriving -= 1;
+        }
+    }
+
+    /// Asks for more, tells that all is there, or ends a task that waited for its last data to pass by.
+    pub(super) fn go_on_with_data_out(&mut self, now: Instant, id: TaskId) {
+        self.ask_for_data(id);
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        if task.stage == Stage::Executing && !task.silent && task.data_out.has_all_wanted() {
+            let bytes = task.data_out.wanted.take().unwrap_or_default();
+            let buffer = task.data_out.buffer.map(|allocation| allocation.buffer).filter(|_| bytes > 0);
+            self.events.push_back(Event::DataOut(Complete { task: id, buffer, bytes }));
+        }
+        self.settle(now, id);
+    }
+}
+
+/// Where the data of a PDU in its turn goes: into the buffer while somebody may want it.
+fn place(task: &mut Task, id: TaskId, pdu: &pdu::DataOut) -> Arriving {
+    let end = pdu.buffer_offset.saturating_add(pdu.data_segment_bytes);
+    let fits = task.data_out.buffer.is_some_and(|buffer| end <= buffer.bytes);
+    let is_placed = fits && !task.silent && task.stage != Stage::Ended && pdu.data_segment_bytes > 0;
+    if is_placed {
+        task.data_out.arriving += 1;
+    }
+    Arriving { task: id, ttt: pdu.ttt, bytes: pdu.data_segment_bytes, is_final: pdu.final_, is_placed }
+}

@@ -1,0 +1,74 @@
+//! Immediate commands: they carry a CmdSN without taking it, so the window does not bound them
+//! (RFC 7143 §4.2.2.1). This does.
+
+use super::session::Session;
+use pdu::LaneId;
+
+/// What the standard counts apart: of each kind, a lane may always have one (RFC 7143 §4.2.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ImmediateKind {
+    /// A task management request.
+    TaskManagement,
+    /// Anything else.
+    Other,
+}
+
+/// A lane's immediate commands that have not been answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ImmediateCommands {
+    task_management: u32,
+    other: u32,
+}
+
+impl ImmediateCommands {
+    fn of(&mut self, kind: ImmediateKind) -> &mut u32 {
+        match kind {
+            ImmediateKind::TaskManagement => &mut self.task_management,
+            ImmediateKind::Other => &mut self.other,
+        }
+    }
+
+    fn total(self) -> u32 {
+        self.task_management + self.other
+    }
+}
+
+/// What a request holds until it has been answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ticket {
+    /// A place in the command window.
+    Numbered,
+    /// One of its lane's immediate commands.
+    Immediate(LaneId, ImmediateKind),
+}
+
+impl Session {
+    /// Immediate commands that have not been answered.
+    pub(super) fn immediate_commands(&self) -> u32 {
+        self.lanes.values().map(|lane| lane.immediate.total()).sum()
+    }
+
+    /// Admits an immediate command, or does not: then it is to be rejected.
+    pub(super) fn admit_immediate(&mut self, lane: LaneId, kind: ImmediateKind) -> Option<Ticket> {
+        let total = self.immediate_commands();
+        let count = self.lanes.get_mut(&lane)?.immediate.of(kind);
+        if *count > 0 && total >= self.limits.immediate_commands_max {
+            return None;
+        }
+        *count += 1;
+        Some(Ticket::Immediate(lane, kind))
+    }
+
+    /// A request has been answered, or will never be.
+    pub(super) fn redeem(&mut self, ticket: Ticket) {
+        match ticket {
+            Ticket::Numbered => self.window.retire(),
+            Ticket::Immediate(lane, kind) => {
+                if let Some(lane) = self.lanes.get_mut(&lane) {
+                    let count = lane.immediate.of(kind);
+                    *count = count.saturating_sub(1);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a session keeps of each lane: its numbers, what arrives on it, and what waits to be sent on it.
+
+use super::event::TaskId;
+use super::immediate::ImmediateCommands;
+use super::nop::Liveness;
+use super::request::Incoming;
+use super::status::StatusNumbers;
+use super::text::Exchange;
+use super::transmit::{Reply, Unnumbered};
+use crate::parameters::{ConnectionParameters, Established};
+use pdu::{Cid, Instant, StatSn};
+use std::collections::VecDeque;
+
+/// What a lane still does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Everything.
+    Open,
+    /// Its logout is being answered: nothing more is taken from it.
+    LoggingOut,
+    /// The driver has been told to close it.
+    LoggedOut,
+    /// It is of no use any more; what waits may still be sent.
+    Failed,
+}
+
+/// One connection of the session.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) cid: Cid,
+    pub(super) parameters: ConnectionParameters,
+    pub(super) phase: Phase,
+    pub(super) status: StatusNumbers,
+    /// The PDU whose data segment is on its way.
+    pub(super) incoming: Option<Incoming>,
+    /// PDUs that are no responses; they go first, for the initiator's data waits for them.
+    pub(super) unnumbered: VecDeque<Unnumbered>,
+    /// Responses, in their order.
+    pub(super) replies: VecDeque<Reply>,
+    /// Tasks with Data-In to send, one PDU each in turn, so that a long read does not hold up a short one.
+    pub(super) data_in: VecDeque<TaskId>,
+    pub(super) text: Option<Exchange>,
+    pub(super) liveness: Liveness,
+    pub(super) immediate: ImmediateCommands,
+    /// Rejects among the replies.
+    pub(super) rejects_waiting: u32,
+}
+
+impl Lane {
+    pub(super) fn new(now: Instant, established: &Established, unacknowledged_max: u32) -> Self {
+        Self {
+            cid: established.cid,
+            parameters: established.connection,
+            phase: Phase::Open,
+            status: StatusNumbers::new(established.stat_sn, unacknowledged_max),
+            incoming: None,
+            unnumbered: VecDeque::new(),
+            replies: VecDeque::new(),
+            data_in: VecDeque::new(),
+            text: None,
+            liveness: Liveness::new(now),
+            immediate: ImmediateCommands::default(),
+            rejects_waiting: 0,
+        }
+    }
+
+    /// The StatSN after all responses sent so far: the fence's mark (RFC 7143 §4.2.2.3.3).
+    pub(super) fn mark(&self) -> StatSn {
+        self.status.next()
+    }
+
+    /// Whether there is something to send that may be sent.
+    pub(super) fn wants_transmit(&self) -> bool {
+        !self.unnumbered.is_empty()
+            || !self.data_in.is_empty()
+            || (!self.replies.is_empty() && !self.status.is_full())
+    }
+}

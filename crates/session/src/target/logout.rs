@@ -1,0 +1,164 @@
+//! Logout: the orderly end of a lane, or of the session (RFC 7143 §11.14, §11.15).
+
+use super::event::{Event, TaskId};
+use super::immediate::{ImmediateKind, Ticket};
+use super::lane::Phase;
+use super::request::Request;
+use super::session::{Session, Standing};
+use super::transmit::Reply;
+use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
+use pdu::{
+    Header, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, Lun,
+    RejectReason,
+};
+use std::collections::BTreeSet;
+
+/// What a logout closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    Lane(LaneId),
+    Session,
+}
+
+/// A logout that waits for the tasks it terminates to end: until then they may still write.
+#[derive(Debug)]
+pub(super) struct Logout {
+    lane: LaneId,
+    itt: Itt,
+    ticket: Ticket,
+    closing: Closing,
+}
+
+impl Session {
+    pub(super) fn receive_logout(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        header: &Header,
+        pdu: LogoutRequest,
+    ) -> Result<Destination, Fault> {
+        let ticket = if pdu.immediate {
+            let Some(ticket) = self.admit_immediate(lane, ImmediateKind::Other) else {
+                return self.refuse(lane, header, RejectReason::ImmediateCommandReject);
+            };
+            ticket
+        } else if self.is_expected(pdu.cmd_sn) {
+            Ticket::Numbered
+        } else {
+            return Ok(Destination::None);
+        };
+        self.accept(now, lane, pdu.cmd_sn, ticket, Request::Logout(pdu));
+        Ok(Destination::None)
+    }
+
+    /// A logout's turn has come.
+    pub(super) fn log_out(&mut self, now: Instant, lane: LaneId, ticket: Ticket, pdu: &LogoutRequest) {
+        let closing = match pdu.reason {
+            LogoutReason::CloseSession => Ok(Closing::Session),
+            // Keeping the tasks for another connection is error recovery level 2.
+            LogoutReason::RemoveConnectionForRecovery => Err(LogoutOutcome::RecoveryNotSupported),
+            LogoutReason::CloseConnection => {
+                let named = self.open_lanes().find(|id| self.lanes[id].cid == pdu.cid);
+                named.map(Closing::Lane).ok_or(LogoutOutcome::CidNotFound)
+            }
+        };
+        match closing {
+            Err(outcome) => {
+                self.push_reply(lane, Reply::Logout { itt: pdu.itt, outcome, ticket, closing: None });
+            }
+            Ok(closing) => {
+                self.logouts.push(Logout { lane, itt: pdu.itt, ticket, closing });
+                self.terminate(now, closing);
+                self.conclude(now);
+            }
+        }
+    }
+
+    /// Takes nothing more from the lanes that close, and terminates their tasks (§11.14.5).
+    fn terminate(&mut self, now: Instant, closing: Closing) {
+        let lanes: Vec<LaneId> = match closing {
+            Closing::Lane(lane) => vec![lane],
+            Closing::Session => self.open_lanes().collect(),
+        };
+        for id in &lanes {
+            if let Some(lane) = self.lanes.get_mut(id) {
+                lane.phase = Phase::LoggingOut;
+            }
+            self.drop_exchange(*id);
+            self.drop_incoming(*id);
+        }
+        // Commands whose turn had not come count as never sent: the initiator fills their places anew (§7.11).
+        for waiting in self.window.forget(|numbered| lanes.contains(&numbered.lane)) {
+            self.drop_request(waiting.request);
+        }
+        let terminated: Vec<TaskId> =
+            self.tasks.select(|task| !task.silent && lanes.contains(&task.request_lane));
+        let units: BTreeSet<Lun> =
+            terminated.iter().filter_map(|id| self.tasks.get(*id)).map(|task| task.lun).collect();
+        for id in terminated {
+            self.silence(now, id);
+        }
+        if closing != Closing::Session {
+            self.events.extend(units.into_iter().map(|lun| Event::CommandsCleared { lun }));
+        }
+    }
+
+    /// Answers the logouts whose tasks have ended.
+    pub(super) fn conclude_logouts(&mut self) {
+        let tasks = &self.tasks;
+        let is_clear = |logout: &Logout| match logout.closing {
+            Closing::Session => tasks.is_empty(),
+            Closing::Lane(lane) => !tasks.iter().any(|(_, task)| task.request_lane == lane),
+        };
+        let clear: Vec<Logout> = self.logouts.extract_if(.., |logout| is_clear(logout)).collect();
+        for Logout { lane, itt, ticket, closing } in clear {
+            let outcome = LogoutOutcome::Closed;
+            self.push_reply(lane, Reply::Logout { itt, outcome, ticket, closing: Some(closing) });
+        }
+    }
+
+    pub(super) fn emit_logout(
+        &mut self,
+        lane: LaneId,
+        itt: Itt,
+        outcome: LogoutOutcome,
+        ticket: Ticket,
+        closing: Option<Closing>,
+    ) -> Option<Transmit> {
+        self.redeem(ticket);
+        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        let header = LogoutResponse {
+            outcome,
+            itt,
+            stat_sn,
+            window: self.advertise(),
+            wait_seconds: self.parameters.default_time2wait_s,
+            retain_seconds: 0,
+        }
+        .emit();
+        match closing {
+            Some(Closing::Lane(lane)) => self.close_lane(lane),
+            Some(Closing::Session) => {
+                self.standing = Standing::Ending { orderly: true };
+                let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+                for lane in lanes {
+                    self.close_lane(lane);
+                }
+            }
+            None => {}
+        }
+        Some(Transmit { header, payload: Payload::None })
+    }
+
+    /// Nothing more is sent on a lane that was logged out.
+    fn close_lane(&mut self, id: LaneId) {
+        let Some(lane) = self.lanes.get_mut(&id).filter(|lane| lane.phase != Phase::Failed) else { return };
+        lane.phase = Phase::LoggedOut;
+        lane.unnumbered.clear();
+        lane.data_in.clear();
+        for reply in core::mem::take(&mut lane.replies) {
+            self.drop_reply(reply);
+        }
+        self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::LoggedOut, fault: None });
+    }
+}

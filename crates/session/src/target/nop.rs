@@ -1,0 +1,179 @@
+//! NOP: pings both ways, and whether a lane lives (RFC 7143 §11.18, §11.19).
+
+use super::event::Event;
+use super::immediate::{ImmediateKind, Ticket};
+use super::lane::Phase;
+use super::request::{Content, Request};
+use super::session::Session;
+use super::transmit::{Reply, Unnumbered};
+use crate::parameters::TargetLimits;
+use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
+use pdu::{Header, Instant, Itt, LaneId, Lun, NopIn, NopOut, RejectReason, Ttt};
+
+/// Whether the initiator at the other end of a lane lives.
+#[derive(Debug)]
+pub(super) struct Liveness {
+    heard: Instant,
+    /// Since when an answer to a ping is overdue, if one is expected: since it was queued, or since bytes last left.
+    /// A ping behind megabytes of data is late without fault.
+    waiting_since: Option<Instant>,
+    /// Whether a ping is queued or unanswered: there is never more than one.
+    is_pinging: bool,
+}
+
+impl Liveness {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { heard: now, waiting_since: None, is_pinging: false }
+    }
+
+    /// Something arrived: whatever it is, the initiator lives.
+    pub(super) fn hear(&mut self, now: Instant) {
+        self.heard = now;
+        self.waiting_since = None;
+    }
+
+    /// Something left.
+    pub(super) fn left(&mut self, now: Instant) {
+        if let Some(since) = &mut self.waiting_since {
+            *since = now;
+        }
+    }
+
+    /// When something must be done about the silence.
+    pub(super) fn deadline(&self, limits: &TargetLimits) -> Instant {
+        match self.waiting_since {
+            Some(since) => since + limits.ping_timeout,
+            None => self.heard + limits.ping_after,
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn receive_nop(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        header: &Header,
+        pdu: NopOut,
+    ) -> Result<Destination, Fault> {
+        // An answer to a ping, or an acknowledgement: that it came is all it says.
+        if pdu.itt.is_none() {
+            if let Some(lane) = self.lanes.get_mut(&lane).filter(|_| pdu.ttt.is_some()) {
+                lane.liveness.is_pinging = false;
+            }
+            return Ok(self.discard_data(lane, header));
+        }
+        let ticket = if pdu.immediate {
+            let Some(ticket) = self.admit_immediate(lane, ImmediateKind::Other) else {
+                return self.refuse(lane, header, RejectReason::ImmediateCommandReject);
+            };
+            ticket
+        } else if self.is_expected(pdu.cmd_sn) {
+            Ticket::Numbered
+        } else {
+            return Ok(self.discard_data(lane, header));
+        };
+        if pdu.data_segment_bytes == 0 {
+            self.accept(now, lane, pdu.cmd_sn, ticket, Request::Nop(pdu, Vec::new()));
+            return Ok(Destination::None);
+        }
+        self.await_data(lane, header, Content::Nop(pdu, ticket));
+        Ok(Destination::Inline { bytes: pdu.data_segment_bytes })
+    }
+
+    /// The initiator's ping is complete.
+    pub(super) fn take_nop(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        pdu: NopOut,
+        ticket: Ticket,
+        data: &[u8],
+    ) -> Result<(), Fault> {
+        // No more is returned than the initiator takes.
+        let bytes_max =
+            self.lanes.get(&lane).map_or(0, |lane| lane.parameters.send_segment_bytes_max as usize);
+        let data = &data[..data.len().min(bytes_max)];
+        if !self.hold_inline(data.len()) {
+            return Err(Fault::Limit("ping data that waits to be returned"));
+        }
+        self.accept(now, lane, pdu.cmd_sn, ticket, Request::Nop(pdu, data.to_vec()));
+        Ok(())
+    }
+
+    pub(super) fn answer_ping(&mut self, lane: LaneId, ticket: Ticket, pdu: &NopOut, data: Vec<u8>) {
+        self.push_reply(lane, Reply::Echo { itt: pdu.itt, data, ticket });
+    }
+
+    pub(super) fn emit_echo(
+        &mut self,
+        lane: LaneId,
+        itt: Itt,
+        data: Vec<u8>,
+        ticket: Ticket,
+    ) -> Option<Transmit> {
+        self.redeem(ticket);
+        self.release_inline(data.len());
+        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        let header = NopIn {
+            lun: Lun::default(),
+            itt,
+            ttt: Ttt::NONE,
+            stat_sn,
+            window: self.advertise(),
+            data_segment_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
+        }
+        .emit();
+        let payload = if data.is_empty() { Payload::None } else { Payload::Inline(data) };
+        Some(Transmit { header, payload })
+    }
+
+    /// Pings the initiator, unless it has not answered the last one yet: its answer acknowledges responses.
+    pub(super) fn solicit_acknowledgement(&mut self, now: Instant, lane: LaneId) {
+        let Some(state) = self.lanes.get_mut(&lane).filter(|lane| lane.phase == Phase::Open) else { return };
+        state.liveness.waiting_since.get_or_insert(now);
+        if !core::mem::replace(&mut state.liveness.is_pinging, true) {
+            state.unnumbered.push_back(Unnumbered::Ping);
+        }
+    }
+
+    pub(super) fn emit_ping(&mut self, now: Instant, lane: LaneId) -> Option<Transmit> {
+        self.lanes.get_mut(&lane)?.liveness.waiting_since = Some(now);
+        let ttt = self.transfer_tags.next();
+        self.emit_unasked(lane, ttt)
+    }
+
+    pub(super) fn emit_window(&mut self, lane: LaneId) -> Option<Transmit> {
+        self.emit_unasked(lane, Ttt::NONE)
+    }
+
+    fn emit_unasked(&mut self, lane: LaneId, ttt: Ttt) -> Option<Transmit> {
+        let stat_sn = self.lanes.get(&lane)?.status.next();
+        let window = self.advertise();
+        let header =
+            NopIn { lun: Lun::default(), itt: Itt::NONE, ttt, stat_sn, window, data_segment_bytes: 0 }.emit();
+        Some(Transmit { header, payload: Payload::None })
+    }
+
+    /// Pings the lanes that are silent, gives up those that stay so. In a discovery session nothing may be sent
+    /// unasked (RFC 7143 §7.4.3): silence alone ends it.
+    pub(super) fn watch_lanes(&mut self, now: Instant) {
+        let overdue: Vec<LaneId> = self
+            .lanes
+            .iter()
+            .filter(|(_, lane)| lane.phase == Phase::Open && lane.liveness.deadline(&self.limits) <= now)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in overdue {
+            let is_discovery = self.is_discovery();
+            let Some(lane) = self.lanes.get_mut(&id) else { continue };
+            if lane.liveness.waiting_since.is_some() || is_discovery {
+                lane.phase = Phase::Failed;
+                let fault = Some(Fault::Timeout("the connection is silent and a ping was not answered"));
+                self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::Broken, fault });
+            } else {
+                self.solicit_acknowledgement(now, id);
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Ready To Transfer: asking for the part of a write's data that does not come by itself (RFC 7143 §11.8).
+
+use super::data_out::Sequence;
+use super::event::TaskId;
+use super::session::Session;
+use super::task::Stage;
+use super::transmit::Unnumbered;
+use crate::seam::{Buffers, Payload, Transmit};
+use pdu::{Instant, LaneId, R2t, R2tSn, Ttt};
+
+impl Session {
+    /// Asks for the first `bytes` of a command's Data-Out, at most what the command announced; some of them may be
+    /// there already. [`super::Event::DataOut`] follows when all are. May be called again, for more, after that.
+    ///
+    /// The buffer is made long enough before any R2T is sent. If there is no room now, the task waits for
+    /// [`Self::buffers_available`].
+    pub fn solicit(&mut self, now: Instant, task: TaskId, bytes: u32, buffers: &mut dyn Buffers) {
+        let id = task;
+        let Some(task) = self.tasks.get_mut(id).filter(|task| task.stage == Stage::Executing) else { return };
+        if task.silent {
+            return;
+        }
+        let wanted = bytes.min(task.data_out.expected_bytes);
+        task.data_out.wanted = Some(wanted);
+        let has_room = task.data_out.buffer.map_or(0, |buffer| buffer.bytes) >= wanted;
+        // Those that already wait for room go first.
+        if has_room || (self.starved.is_empty() && self.reserve(id, buffers)) {
+            self.go_on_with_data_out(now, id);
+        } else {
+            self.starved.push_back(id);
+        }
+    }
+
+    /// Says that buffers have become free, after [`Buffers::grow`] or [`Buffers::allocate`] had none.
+    pub fn buffers_available(&mut self, now: Instant, buffers: &mut dyn Buffers) {
+        while let Some(&id) = self.starved.front() {
+            if !self.reserve(id, buffers) {
+                return;
+            }
+            self.starved.pop_front();
+            self.go_on_with_data_out(now, id);
+        }
+    }
+
+    /// Makes a task's buffer long enough for what is wanted. A task that is no more needs none.
+    fn reserve(&mut self, id: TaskId, buffers: &mut dyn Buffers) -> bool {
+        let Some(task) = self.tasks.get_mut(id).filter(|task| !task.silent) else { return true };
+        let data_out = &mut task.data_out;
+        let wanted = data_out.wanted.unwrap_or_default();
+        match &mut data_out.buffer {
+            Some(buffer) if buffer.bytes >= wanted => true,
+            Some(buffer) => {
+                let grown = buffers.grow(buffer.buffer, wanted);
+                if grown {
+                    buffer.bytes = wanted;
+                }
+                grown
+            }
+            None if wanted == 0 => true,
+            None => {
+                data_out.buffer = buffers.allocate(wanted, wanted);
+                data_out.buffer.is_some()
+            }
+        }
+    }
+
+    /// Sends as many R2Ts as are wanted and allowed: MaxOutstandingR2T at a time, MaxBurstLength each.
+    pub(super) fn ask_for_data(&mut self, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let data_out = &mut task.data_out;
+        let Some(wanted) = data_out.wanted else { return };
+        // Nothing is asked for that has no place to go.
+        if task.silent || task.stage != Stage::Executing || data_out.buffer.is_none_or(|b| b.bytes < wanted) {
+            return;
+        }
+        let mut outstanding = data_out.r2ts_outstanding();
+        while data_out.asked_bytes < wanted && outstanding < self.parameters.max_outstanding_r2t.max(1).into()
+        {
+            let bytes = (wanted - data_out.asked_bytes).min(self.parameters.max_burst_bytes.max(1));
+            let ttt = self.transfer_tags.next();
+            data_out.sequences.push_back(Sequence::solicited(ttt, data_out.asked_bytes, bytes));
+            data_out.asked_bytes += bytes;
+            outstanding += 1;
+            if let Some(lane) = self.lanes.get_mut(&task.response_lane) {
+                lane.unnumbered.push_back(Unnumbered::R2t { task: id, ttt });
+            }
+        }
+    }
+
+    /// The R2T, unless its task is no more.
+    pub(super) fn emit_r2t(&mut self, lane: LaneId, id: TaskId, ttt: Ttt) -> Option<Transmit> {
+        let window = self.advertise();
+        let stat_sn = self.lanes.get(&lane)?.status.next();
+        let task = self.tasks.get_mut(id)?;
+        let sequence = task.data_out.sequences.iter_mut().find(|sequence| sequence.ttt == ttt)?;
+        sequence.is_open = true;
+        let header = R2t {
+            lun: task.lun,
+            itt: task.itt,
+            ttt,
+            stat_sn,
+            window,
+            r2t_sn: R2tSn(task.data_in.take_sn()),
+            buffer_offset: sequence.offset,
+            desired_bytes: sequence.bytes,
+        }
+        .emit();
+        Some(Transmit { header, payload: Payload::None })
+    }
+}
+
+/// Target Transfer Tags: one for each R2T, ping and text exchange, none twice within 2³² of them.
+#[derive(Debug, Default)]
+pub(super) struct TransferTags {
+    last: u32,
+}
+
+impl TransferTags {
+    pub(super) fn next(&mut self) -> Ttt {
+        self.last = self.last.wrapping_add(1);
+        if Ttt(self.last).is_none() {
+            self.last = 0;
+        }
+        Ttt(self.last)
+    }
+}

@@ -1,0 +1,94 @@
+//! Reject: a PDU that the target cannot take goes back, and how much goes down with it (RFC 7143 §11.17).
+
+use super::lane::Phase;
+use super::request::discard;
+use super::session::Session;
+use super::transmit::Reply;
+use crate::seam::{Destination, Fault, Payload, Transmit};
+use pdu::{Header, InvalidPdu, LaneId, Reject, RejectReason};
+
+/// Rejects that may wait to be sent on one lane. An initiator that goes on without reading them is not worth more.
+const REJECTS_WAITING_MAX: u32 = 16;
+
+impl Session {
+    /// Sends a PDU back; the connection lives on.
+    pub(super) fn refuse(
+        &mut self,
+        lane: LaneId,
+        header: &Header,
+        reason: RejectReason,
+    ) -> Result<Destination, Fault> {
+        let Some(state) = self.lanes.get_mut(&lane) else { return Ok(discard(header)) };
+        if state.rejects_waiting >= REJECTS_WAITING_MAX {
+            state.phase = Phase::Failed;
+            return Err(Fault::Limit("rejected PDUs whose Rejects wait to be sent"));
+        }
+        state.rejects_waiting += 1;
+        state.replies.push_back(Reply::Reject { reason, header: Box::new(header.clone()) });
+        Ok(self.discard_data(lane, header))
+    }
+
+    /// Sends a PDU back, and gives up its connection.
+    pub(super) fn fail(
+        &mut self,
+        lane: LaneId,
+        header: &Header,
+        reason: RejectReason,
+        fault: Fault,
+    ) -> Fault {
+        // Only what explains the end is still sent.
+        if let Some(state) = self.lanes.get_mut(&lane) {
+            state.unnumbered.clear();
+            state.data_in.clear();
+            state.replies.retain(|reply| matches!(reply, Reply::Reject { .. }));
+        }
+        let result = self.refuse(lane, header, reason);
+        if let Some(state) = self.lanes.get_mut(&lane) {
+            state.phase = Phase::Failed;
+            state.incoming = None;
+        }
+        result.err().unwrap_or(fault)
+    }
+
+    /// Answers a PDU that makes no sense. Where its layout is wrong, so may be the next one's: the connection ends
+    /// (RFC 7143 §7.7).
+    pub(super) fn refuse_invalid(
+        &mut self,
+        lane: LaneId,
+        header: &Header,
+        invalid: InvalidPdu,
+    ) -> Result<Destination, Fault> {
+        match invalid.reject_reason() {
+            RejectReason::ProtocolError => {
+                Err(self.fail(lane, header, RejectReason::ProtocolError, Fault::InvalidPdu(invalid)))
+            }
+            reason => self.refuse(lane, header, reason),
+        }
+    }
+
+    pub(super) fn emit_reject(
+        &mut self,
+        lane: LaneId,
+        reason: RejectReason,
+        rejected: &Header,
+    ) -> Option<Transmit> {
+        let state = self.lanes.get_mut(&lane)?;
+        state.rejects_waiting = state.rejects_waiting.saturating_sub(1);
+        let stat_sn = state.status.take();
+        // No longer than the initiator takes: a header with many AHSs can be.
+        let bytes_max = state.parameters.send_segment_bytes_max as usize;
+        let mut data = Vec::with_capacity(Header::BHS_BYTES);
+        rejected.write_to(&mut data);
+        data.truncate(bytes_max);
+        self.counters.rejects += 1;
+        let header = Reject {
+            reason,
+            stat_sn,
+            window: self.advertise(),
+            next_data_or_r2t_sn: 0,
+            data_segment_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
+        }
+        .emit();
+        Some(Transmit { header, payload: Payload::Inline(data) })
+    }
+}

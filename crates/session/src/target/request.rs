@@ -1,0 +1,158 @@
+//! What an initiator may ask, from the arrival of its data segment to its turn.
+
+use super::command_window::{Arrival, Delivery};
+use super::data_out::Arriving;
+use super::event::TaskId;
+use super::immediate::Ticket;
+use super::session::Session;
+use super::task::Task;
+use crate::seam::Destination;
+use pdu::{CmdSn, Header, Instant, LaneId, LogoutRequest, NopOut, TaskManagementRequest, TextRequest};
+
+/// A PDU whose data segment is on its way.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    /// For a Reject, should the data's digest be wrong.
+    pub(super) header: Header,
+    pub(super) content: Content,
+}
+
+/// What will be done when the data segment is there.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// A command with immediate data.
+    Command(Box<Task>),
+    DataOut(Arriving),
+    Text(TextRequest, Ticket),
+    Nop(NopOut, Ticket),
+    /// Nothing: the data was not wanted.
+    Discarded,
+}
+
+/// A request that takes its turn in the command order, or is immediate.
+#[derive(Debug)]
+pub(super) enum Request {
+    Command(TaskId),
+    TaskManagement(TaskManagementRequest),
+    Text(TextRequest, Vec<u8>),
+    Logout(LogoutRequest),
+    Nop(NopOut, Vec<u8>),
+}
+
+/// A request that waits in the command window.
+#[derive(Debug)]
+pub(super) struct Numbered {
+    pub(super) lane: LaneId,
+    pub(super) request: Request,
+}
+
+/// Inline data (text, ping data) that a session holds for requests whose turn has not come, or for answers not yet
+/// sent. A window of early pings, each as long as a segment may be, would otherwise be a gift to an attacker.
+pub(super) const INLINE_BYTES_MAX: usize = 1 << 20;
+
+/// Where a data segment goes that nobody wants.
+pub(super) fn discard(header: &Header) -> Destination {
+    match header.data_segment_bytes() {
+        0 => Destination::None,
+        bytes => Destination::Discard { bytes },
+    }
+}
+
+impl Session {
+    /// Remembers what a PDU is while its data segment is on its way.
+    pub(super) fn await_data(&mut self, lane: LaneId, header: &Header, content: Content) {
+        if let Some(lane) = self.lanes.get_mut(&lane) {
+            lane.incoming = Some(Incoming { header: header.clone(), content });
+        }
+    }
+
+    /// Passes over a PDU, with its data segment.
+    pub(super) fn discard_data(&mut self, lane: LaneId, header: &Header) -> Destination {
+        if header.data_segment_bytes() > 0 {
+            self.await_data(lane, header, Content::Discarded);
+        }
+        discard(header)
+    }
+
+    /// Whether a numbered request is to be taken at all; counts it if not.
+    pub(super) fn is_expected(&mut self, cmd_sn: CmdSn) -> bool {
+        let expected = self.window.classify(cmd_sn) != Arrival::Ignored;
+        if !expected {
+            self.counters.ignored_commands += 1;
+        }
+        expected
+    }
+
+    /// Takes a request that is complete: an immediate one is served at once, another in its turn.
+    pub(super) fn accept(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        cmd_sn: CmdSn,
+        ticket: Ticket,
+        request: Request,
+    ) {
+        match ticket {
+            Ticket::Immediate(..) => self.serve(now, lane, ticket, request),
+            Ticket::Numbered => {
+                if let Err(ignored) = self.window.arrive(cmd_sn, Numbered { lane, request }) {
+                    self.counters.ignored_commands += 1;
+                    self.drop_request(ignored.request);
+                }
+            }
+        }
+        self.advance(now);
+    }
+
+    /// Serves all requests whose turn has come.
+    pub(super) fn advance(&mut self, now: Instant) {
+        while !self.starts_function(now)
+            && let Some(delivery) = self.window.deliver()
+        {
+            match delivery {
+                Delivery::Plugged => self.redeem(Ticket::Numbered),
+                Delivery::Command(numbered) => {
+                    self.serve(now, numbered.lane, Ticket::Numbered, numbered.request);
+                }
+            }
+        }
+    }
+
+    /// Serves a request now.
+    pub(super) fn serve(&mut self, now: Instant, lane: LaneId, ticket: Ticket, request: Request) {
+        match request {
+            Request::Command(task) => self.hand_out(now, task),
+            Request::TaskManagement(pdu) => self.manage_tasks(now, lane, ticket, &pdu),
+            Request::Text(pdu, text) => self.serve_text(lane, ticket, &pdu, &text),
+            Request::Logout(pdu) => self.log_out(now, lane, ticket, &pdu),
+            Request::Nop(pdu, data) => self.answer_ping(lane, ticket, &pdu, data),
+        }
+    }
+
+    /// Forgets a request that was never served.
+    pub(super) fn drop_request(&mut self, request: Request) {
+        match request {
+            Request::Command(id) => {
+                if let Some(task) = self.tasks.remove(id) {
+                    self.release_buffers(task);
+                }
+            }
+            Request::Text(_, data) | Request::Nop(_, data) => self.release_inline(data.len()),
+            Request::TaskManagement(_) | Request::Logout(_) => {}
+        }
+    }
+
+    /// Counts inline data that is to be held. `false` if it is too much.
+    pub(super) fn hold_inline(&mut self, bytes: usize) -> bool {
+        // A single segment is always taken: its bound is the one this side declared.
+        if self.inline_bytes > 0 && self.inline_bytes + bytes > INLINE_BYTES_MAX {
+            return false;
+        }
+        self.inline_bytes += bytes;
+        true
+    }
+
+    pub(super) fn release_inline(&mut self, bytes: usize) {
+        self.inline_bytes = self.inline_bytes.saturating_sub(bytes);
+    }
+}

@@ -1,0 +1,184 @@
+//! A SCSI command from its arrival to the driver (RFC 7143 §11.3).
+
+use super::command_window::Arrival;
+use super::data_in::DataIn;
+use super::data_out::{DataOut, Sequence};
+use super::event::{Command, Event, Response, TaskId};
+use super::immediate::{ImmediateKind, Ticket};
+use super::request::{Content, Request};
+use super::session::Session;
+use super::task::{Stage, Task};
+use crate::seam::{Allocation, Buffers, Destination, Fault, PayloadRef};
+use pdu::{Header, Instant, LaneId, RejectReason, ScsiCommand};
+
+/// SAM-5 §5.3.1.
+const TASK_SET_FULL: u8 = 0x28;
+
+/// How much data each direction may move. A command of one direction has one Expected Data Transfer Length; one of
+/// both has another for the read, in an AHS (§11.2.2.4).
+fn expected_bytes(command: &ScsiCommand) -> (u32, u32) {
+    let out = if command.write { command.expected_data_bytes } else { 0 };
+    let in_ = match (command.read, command.bidirectional_read_bytes) {
+        (true, Some(bytes)) => bytes,
+        (true, None) => command.expected_data_bytes,
+        (false, _) => 0,
+    };
+    (out, in_)
+}
+
+impl Session {
+    pub(super) fn receive_command(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        header: &Header,
+        command: ScsiCommand,
+        buffers: &mut dyn Buffers,
+    ) -> Result<Destination, Fault> {
+        if let Err(violation) = self.check_unsolicited(&command) {
+            return Err(self.fail(lane, header, RejectReason::ProtocolError, Fault::Protocol(violation)));
+        }
+        let arrival = self.window.classify(command.cmd_sn);
+        if !command.immediate && !self.is_expected(command.cmd_sn) {
+            return Ok(self.discard_data(lane, header));
+        }
+        let in_turn = command.immediate || arrival == Arrival::Next;
+        if command.immediate && self.admit_immediate(lane, ImmediateKind::Other).is_none() {
+            return self.refuse(lane, header, RejectReason::ImmediateCommandReject);
+        }
+        let bytes = command.data_segment_bytes;
+        let task = self.new_task(lane, command, in_turn, buffers);
+        let buffer = task.data_out.buffer;
+        if bytes == 0 {
+            self.accept_command(now, lane, header, task)?;
+            return Ok(Destination::None);
+        }
+        self.await_data(lane, header, Content::Command(Box::new(task)));
+        Ok(match buffer {
+            Some(Allocation { buffer, .. }) => {
+                Destination::Buffer(PayloadRef { buffer, offset_bytes: 0, bytes })
+            }
+            None => Destination::Discard { bytes },
+        })
+    }
+
+    /// That the initiator sends no more unsolicited data than was negotiated (§13.10, §13.11, §13.14).
+    fn check_unsolicited(&self, command: &ScsiCommand) -> Result<(), &'static str> {
+        let immediate_bytes = command.data_segment_bytes;
+        if immediate_bytes > 0 && !self.parameters.immediate_data {
+            return Err("immediate data although ImmediateData=No");
+        }
+        if immediate_bytes > expected_bytes(command).0.min(self.parameters.first_burst_bytes) {
+            return Err("more immediate data than FirstBurstLength or the command's data");
+        }
+        if !command.final_ && self.parameters.initial_r2t {
+            return Err("unsolicited data although InitialR2T=Yes");
+        }
+        Ok(())
+    }
+
+    /// A task for `command`, with a buffer if its data comes unasked.
+    ///
+    /// A command whose turn has not come gets no more than the window promised it: the rest is for the command that
+    /// fills the hole, which alone can set the others free.
+    fn new_task(
+        &mut self,
+        lane: LaneId,
+        command: ScsiCommand,
+        in_turn: bool,
+        buffers: &mut dyn Buffers,
+    ) -> Task {
+        let (out_bytes, in_bytes) = expected_bytes(&command);
+        let unsolicited_end = match command.final_ {
+            true => command.data_segment_bytes,
+            false => out_bytes.min(self.parameters.first_burst_bytes),
+        };
+        let mut data_out = DataOut::new(out_bytes, unsolicited_end);
+        let mut response = None;
+        if unsolicited_end > 0 {
+            let preferred = if in_turn { out_bytes.min(self.limits.transfer_bytes_max) } else { 0 };
+            data_out.buffer = buffers.allocate(unsolicited_end, preferred.max(unsolicited_end));
+            if data_out.buffer.is_none() {
+                response = Some(Response { status: TASK_SET_FULL, sense: Vec::new(), wanted_bytes: 0 });
+            }
+        }
+        if !command.final_ {
+            let start = command.data_segment_bytes;
+            data_out.sequences.push_back(Sequence::unsolicited(start, unsolicited_end - start));
+        }
+        Task {
+            itt: command.itt,
+            lun: command.lun,
+            attribute: command.attribute,
+            cdb: command.cdb,
+            cmd_sn: command.cmd_sn,
+            immediate: command.immediate,
+            request_lane: lane,
+            response_lane: lane,
+            stage: Stage::Waiting,
+            silent: false,
+            data_out,
+            data_in: DataIn::new(in_bytes),
+            response,
+            response_ready: false,
+        }
+    }
+
+    /// Takes a command whose immediate data, if any, is there.
+    pub(super) fn accept_command(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        header: &Header,
+        task: Task,
+    ) -> Result<(), Fault> {
+        let (cmd_sn, ticket) = (task.cmd_sn, task.ticket());
+        if self.tasks.find(task.itt).is_some() {
+            if task.immediate {
+                self.redeem(ticket);
+            }
+            self.release_buffers(task);
+            return self.refuse(lane, header, RejectReason::TaskInProgress).map(drop);
+        }
+        // While a function over many tasks works, a new command waits: the function must not hit it.
+        if task.immediate && self.functions.holds_commands() {
+            let id = self.tasks.insert(task);
+            self.functions.hold(id);
+            return Ok(());
+        }
+        let id = self.tasks.insert(task);
+        self.accept(now, lane, cmd_sn, ticket, Request::Command(id));
+        Ok(())
+    }
+
+    /// A command's turn has come.
+    pub(super) fn hand_out(&mut self, now: Instant, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        if task.silent || task.response.is_some() {
+            task.stage = Stage::Ended;
+            self.settle(now, id);
+            return;
+        }
+        task.stage = Stage::Executing;
+        self.counters.commands += 1;
+        self.events.push_back(Event::Command(Command {
+            task: id,
+            lun: task.lun,
+            attribute: task.attribute,
+            cdb: task.cdb.clone(),
+            data_out_bytes: task.data_out.expected_bytes,
+            data_in_bytes: task.data_in.expected_bytes,
+        }));
+    }
+}
+
+impl Task {
+    /// What the command holds until it has been answered.
+    pub(super) fn ticket(&self) -> Ticket {
+        if self.immediate {
+            Ticket::Immediate(self.request_lane, ImmediateKind::Other)
+        } else {
+            Ticket::Numbered
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The end of a command: its status, by itself or with its last data (RFC 7143 §11.4).
+
+use super::event::{Event, Response, TaskId};
+use super::session::Session;
+use super::task::{Stage, Task};
+use super::transmit::Reply;
+use crate::seam::{Payload, Transmit};
+use pdu::{DataSn, Instant, LaneId, Residual, ScsiResponse, SenseSegment, ServiceResponse};
+
+/// Statuses of a command that completed successfully, which may travel with its last data (§11.7.3): GOOD, CONDITION
+/// MET, INTERMEDIATE, INTERMEDIATE-CONDITION MET (SAM-5 §5.3.1).
+const COLLAPSIBLE: [u8; 4] = [0x00, 0x04, 0x10, 0x14];
+
+/// Whether a task's status may travel with its last Data-In.
+pub(super) fn is_collapsible(task: &Task) -> bool {
+    !task.is_bidirectional()
+        && task
+            .response
+            .as_ref()
+            .is_some_and(|response| response.sense.is_empty() && COLLAPSIBLE.contains(&response.status))
+}
+
+/// The residual of the command (of the write, if both directions move data) and of a bidirectional command's read.
+pub(super) fn residuals(task: &Task) -> (Residual, Residual) {
+    let wanted = task.response.as_ref().map_or(0, |response| response.wanted_bytes);
+    let (out_bytes, in_bytes) = (task.data_out.expected_bytes, task.data_in.expected_bytes);
+    if task.is_bidirectional() {
+        let out_wanted = wanted.min(out_bytes);
+        let in_wanted = u64::from(wanted - out_wanted);
+        (Residual::between(out_bytes, out_wanted.into()), Residual::between(in_bytes, in_wanted))
+    } else {
+        (Residual::between(out_bytes + in_bytes, wanted.into()), Residual::None)
+    }
+}
+
+impl Session {
+    /// Ends a task. One that was aborted stays silent.
+    ///
+    /// The response waits until the initiator has sent all data that it was asked for or had announced
+    /// (RFC 7143 §11.4.2).
+    pub fn respond(&mut self, now: Instant, task: TaskId, response: Response) {
+        let id = task;
+        let Some(task) = self.tasks.get_mut(id).filter(|task| task.stage == Stage::Executing) else { return };
+        task.stage = Stage::Ended;
+        task.data_out.withdraw_unsent();
+        if !task.silent {
+            task.response = Some(response);
+        }
+        self.settle(now, id);
+        self.conclude(now);
+    }
+
+    /// Goes on with a task that has ended, once nothing of it is on its way any more.
+    pub(super) fn settle(&mut self, now: Instant, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id).filter(|task| task.stage == Stage::Ended) else { return };
+        if task.data_out.arriving > 0 || task.data_out.is_owed() || task.response_ready {
+            return;
+        }
+        if let Some(allocation) = task.data_out.buffer.take() {
+            self.events.push_back(Event::Release(allocation.buffer));
+        }
+        if task.silent {
+            self.finish(id);
+            self.announce_window();
+            self.conclude(now);
+        } else if self.functions.fences(task) {
+            self.functions.hold_response(id);
+        } else {
+            task.response_ready = true;
+            if task.data_in.is_sent() {
+                self.queue_response(id);
+            }
+        }
+    }
+
+    pub(super) fn queue_response(&mut self, id: TaskId) {
+        if let Some(task) = self.tasks.get(id)
+            && let Some(lane) = self.lanes.get_mut(&task.response_lane)
+        {
+            lane.replies.push_back(Reply::Response(id));
+        }
+    }
+
+    /// Forgets a task: its tag and its place in the window are free.
+    pub(super) fn finish(&mut self, id: TaskId) {
+        if let Some(task) = self.tasks.remove(id) {
+            self.redeem(task.ticket());
+            self.release_buffers(task);
+        }
+    }
+
+    /// Gives back whatever buffers a task that is no more still names.
+    pub(super) fn release_buffers(&mut self, mut task: Task) {
+        let buffer = task.data_out.buffer.map(|allocation| allocation.buffer);
+        self.events.extend(buffer.into_iter().chain(task.data_in.drop_pieces()).map(Event::Release));
+    }
+
+    /// The response, unless its task is no more.
+    pub(super) fn emit_response(&mut self, lane: LaneId, id: TaskId) -> Option<Transmit> {
+        let task = self.tasks.get_mut(id).filter(|task| !task.silent)?;
+        let (residual, bidirectional_read_residual) = residuals(task);
+        let exp_data_sn = DataSn(task.data_in.sent_pdus());
+        let itt = task.itt;
+        let Response { status, sense, .. } = task.response.take()?;
+        let data = SenseSegment { sense: &sense, rest: &[] }.emit();
+        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        self.finish(id);
+        let header = ScsiResponse {
+            itt,
+            response: ServiceResponse::CompletedAtTarget,
+            status,
+            residual,
+            bidirectional_read_residual,
+            snack_tag: 0,
+            stat_sn,
+            window: self.advertise(),
+            exp_data_sn,
+            data_segment_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
+        }
+        .emit();
+        let payload = if data.is_empty() { Payload::None } else { Payload::Inline(data) };
+        Some(Transmit { header, payload })
+    }
+}

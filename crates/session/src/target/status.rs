@@ -1,0 +1,76 @@
+//! StatSN and ExpStatSN: the numbers of one lane's responses (RFC 7143 §4.2.2.2).
+
+use pdu::StatSn;
+
+/// The responses of one lane: how many were sent, how many the initiator has acknowledged.
+#[derive(Debug)]
+pub(super) struct StatusNumbers {
+    next: StatSn,
+    acknowledged: StatSn,
+    unacknowledged_max: u32,
+}
+
+impl StatusNumbers {
+    /// At most `unacknowledged_max` responses will be outstanding.
+    pub(super) fn new(first: StatSn, unacknowledged_max: u32) -> Self {
+        Self { next: first, acknowledged: first, unacknowledged_max }
+    }
+
+    /// The number that the next response will have: what a PDU that is none tells.
+    pub(super) fn next(&self) -> StatSn {
+        self.next
+    }
+
+    /// Numbers a response.
+    pub(super) fn take(&mut self) -> StatSn {
+        let number = self.next;
+        self.next = number.next();
+        number
+    }
+
+    /// Whether no further response may be sent before one is acknowledged.
+    pub(super) fn is_full(&self) -> bool {
+        self.next.distance_from(self.acknowledged) >= self.unacknowledged_max
+    }
+
+    /// Takes an ExpStatSN. One that goes back, or acknowledges what was never sent, says nothing.
+    pub(super) fn acknowledge(&mut self, expected: StatSn) {
+        if self.acknowledged.precedes(expected) && !self.next.precedes(expected) {
+            self.acknowledged = expected;
+        }
+    }
+
+    /// Whether all responses before `mark` are acknowledged.
+    pub(super) fn is_acknowledged(&self, mark: StatSn) -> bool {
+        !self.acknowledged.precedes(mark)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_of_what_was_never_sent_says_nothing() {
+        let mut numbers = StatusNumbers::new(StatSn(u32::MAX), 2);
+        assert_eq!(numbers.take(), StatSn(u32::MAX));
+        assert_eq!(numbers.take(), StatSn(0));
+        assert!(numbers.is_full());
+        numbers.acknowledge(StatSn(2));
+        assert!(numbers.is_full());
+        numbers.acknowledge(StatSn(0));
+        assert!(!numbers.is_full());
+        assert!(!numbers.is_acknowledged(StatSn(1)));
+        numbers.acknowledge(StatSn(1));
+        assert!(numbers.is_acknowledged(StatSn(1)));
+    }
+
+    #[test]
+    fn an_old_acknowledgement_takes_nothing_back() {
+        let mut numbers = StatusNumbers::new(StatSn(7), 1);
+        numbers.take();
+        numbers.acknowledge(StatSn(8));
+        numbers.acknowledge(StatSn(7));
+        assert!(!numbers.is_full());
+    }
+}

@@ -1,0 +1,125 @@
+//! The SCSI tasks of a session. They belong to it, not to a lane: a lane is only where their PDUs go.
+
+use super::data_in::DataIn;
+use super::data_out::DataOut;
+use super::event::{Response, TaskId};
+use pdu::{Cdb, CmdSn, Itt, LaneId, Lun, TaskAttribute};
+use slab::Slab;
+use std::collections::BTreeMap;
+
+/// How far a task has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It waits for its turn.
+    Waiting,
+    /// The driver has it.
+    Executing,
+    /// The driver, or the protocol in its stead, has ended it; its response may still wait for something.
+    Ended,
+}
+
+/// One SCSI task.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) itt: Itt,
+    pub(super) lun: Lun,
+    pub(super) attribute: TaskAttribute,
+    pub(super) cdb: Cdb,
+    pub(super) cmd_sn: CmdSn,
+    pub(super) immediate: bool,
+    /// Where its command and data come from.
+    pub(super) request_lane: LaneId,
+    /// Where its data and status go to.
+    pub(super) response_lane: LaneId,
+    pub(super) stage: Stage,
+    /// Aborted: nothing more of it reaches the initiator.
+    pub(super) silent: bool,
+    pub(super) data_out: DataOut,
+    pub(super) data_in: DataIn,
+    /// Its end, when `stage` is [`Stage::Ended`] and it is not silent.
+    pub(super) response: Option<Response>,
+    /// Whether the response waits for nothing but its turn on the lane.
+    pub(super) response_ready: bool,
+}
+
+impl Task {
+    /// Whether data flows both ways, so that residuals and status have their own rules (RFC 7143 §11.4.6, §11.7.3).
+    pub(super) fn is_bidirectional(&self) -> bool {
+        self.data_out.expected_bytes > 0 && self.data_in.expected_bytes > 0
+    }
+}
+
+/// How many bits of a task's name say where it is kept; the others tell it from earlier ones kept there.
+const INDEX_BITS: u32 = 16;
+
+/// All tasks of a session, by name and by tag.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    slots: Slab<(TaskId, Task)>,
+    by_tag: BTreeMap<Itt, TaskId>,
+    created: u32,
+}
+
+fn index(id: TaskId) -> usize {
+    (id.0 & ((1 << INDEX_BITS) - 1)) as usize
+}
+
+impl Tasks {
+    /// Keeps a task under a name that no other task has.
+    ///
+    /// The window and the bound on immediate commands keep the table far below the 2¹⁶ places a name can tell apart.
+    pub(super) fn insert(&mut self, task: Task) -> TaskId {
+        self.created = self.created.wrapping_add(1);
+        let entry = self.slots.vacant_entry();
+        let place = u32::try_from(entry.key()).unwrap_or(u32::MAX);
+        let id = TaskId(self.created << INDEX_BITS | place);
+        self.by_tag.insert(task.itt, id);
+        entry.insert((id, task));
+        id
+    }
+
+    pub(super) fn get(&self, id: TaskId) -> Option<&Task> {
+        self.slots.get(index(id)).filter(|(name, _)| *name == id).map(|(_, task)| task)
+    }
+
+    pub(super) fn get_mut(&mut self, id: TaskId) -> Option<&mut Task> {
+        self.slots.get_mut(index(id)).filter(|(name, _)| *name == id).map(|(_, task)| task)
+    }
+
+    /// The task that the initiator calls `tag`.
+    pub(super) fn find(&self, tag: Itt) -> Option<TaskId> {
+        self.by_tag.get(&tag).copied()
+    }
+
+    /// The initiator may use the task's tag for another one, although this one is not gone yet.
+    pub(super) fn release_tag(&mut self, id: TaskId) {
+        if let Some(tag) = self.get(id).map(|task| task.itt)
+            && self.find(tag) == Some(id)
+        {
+            self.by_tag.remove(&tag);
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: TaskId) -> Option<Task> {
+        self.get(id)?;
+        self.release_tag(id);
+        Some(self.slots.remove(index(id)).1)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        self.slots.iter().map(|(_, (id, task))| (*id, task))
+    }
+
+    /// The names of the tasks that match.
+    pub(super) fn select(&self, matches: impl Fn(&Task) -> bool) -> Vec<TaskId> {
+        self.iter().filter(|(_, task)| matches(task)).map(|(id, _)| id).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+}

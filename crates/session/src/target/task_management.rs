@@ -1,0 +1,229 @@
+//! Task management: which function was asked for, and ABORT TASK, which concerns one task (RFC 7143 §11.5, §11.6).
+//! Functions over many tasks: [`super::multi_task`].
+
+use super::event::{Event, LogicalUnitFunction, TaskId, TaskManagement, TaskManagementId};
+use super::immediate::{ImmediateKind, Ticket};
+use super::multi_task::{Active, MultiTaskFunction};
+use super::request::Request;
+use super::session::Session;
+use super::task::{Stage, Task};
+use super::transmit::Reply;
+use crate::seam::{Destination, Fault, Payload, Transmit};
+use pdu::{
+    Header, Instant, Itt, LaneId, RejectReason, TaskManagementFunction, TaskManagementOutcome,
+    TaskManagementRequest, TaskManagementResponse,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Task management functions that have not been answered.
+#[derive(Debug, Default)]
+pub(super) struct Functions {
+    /// Functions over many tasks whose turn has not come.
+    pub(super) waiting: VecDeque<MultiTaskFunction>,
+    /// The one being carried out: one at a time.
+    pub(super) active: Option<Active>,
+    /// Immediate commands that arrived while one is active.
+    pub(super) held_commands: VecDeque<TaskId>,
+    /// Responses that must follow the active function's (§4.2.2.3).
+    pub(super) held_responses: Vec<TaskId>,
+    /// ABORT TASKs that the driver carries out.
+    aborts: BTreeMap<TaskManagementId, Abort>,
+    last_id: u32,
+}
+
+/// An ABORT TASK that the driver carries out.
+#[derive(Debug)]
+struct Abort {
+    lane: LaneId,
+    itt: Itt,
+    ticket: Ticket,
+}
+
+impl Functions {
+    pub(super) fn next_id(&mut self) -> TaskManagementId {
+        self.last_id = self.last_id.wrapping_add(1);
+        TaskManagementId(self.last_id)
+    }
+
+    /// Whether commands must wait for the active function.
+    pub(super) fn holds_commands(&self) -> bool {
+        self.active.is_some()
+    }
+
+    pub(super) fn hold(&mut self, task: TaskId) {
+        self.held_commands.push_back(task);
+    }
+
+    pub(super) fn hold_response(&mut self, task: TaskId) {
+        self.held_responses.push(task);
+    }
+
+    /// Whether a request of this tag is a task management function that has not been answered.
+    fn contains(&self, itt: Itt) -> bool {
+        self.waiting.iter().any(|function| function.itt == itt)
+            || self.active.as_ref().is_some_and(|active| active.function.itt == itt)
+            || self.aborts.values().any(|abort| abort.itt == itt)
+    }
+}
+
+impl Session {
+    pub(super) fn receive_task_management(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        header: &Header,
+        pdu: TaskManagementRequest,
+    ) -> Result<Destination, Fault> {
+        let ticket = if pdu.immediate {
+            let Some(ticket) = self.admit_immediate(lane, ImmediateKind::TaskManagement) else {
+                return self.refuse(lane, header, RejectReason::ImmediateCommandReject);
+            };
+            ticket
+        } else if self.is_expected(pdu.cmd_sn) {
+            Ticket::Numbered
+        } else {
+            return Ok(Destination::None);
+        };
+        self.accept(now, lane, pdu.cmd_sn, ticket, Request::TaskManagement(pdu));
+        Ok(Destination::None)
+    }
+
+    /// A task management request's turn has come, or it is immediate.
+    pub(super) fn manage_tasks(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        ticket: Ticket,
+        pdu: &TaskManagementRequest,
+    ) {
+        let lun = pdu.lun;
+        let function = match pdu.function {
+            TaskManagementFunction::AbortTask => return self.abort_task(now, lane, ticket, pdu),
+            TaskManagementFunction::AbortTaskSet => LogicalUnitFunction::AbortTaskSet { lun },
+            TaskManagementFunction::ClearTaskSet => LogicalUnitFunction::ClearTaskSet { lun },
+            TaskManagementFunction::LogicalUnitReset => LogicalUnitFunction::LogicalUnitReset { lun },
+            TaskManagementFunction::TargetWarmReset => LogicalUnitFunction::TargetWarmReset,
+            TaskManagementFunction::TargetColdReset => LogicalUnitFunction::TargetColdReset,
+            TaskManagementFunction::TaskReassign => {
+                let outcome = TaskManagementOutcome::ReassignmentNotSupported;
+                return self.answer_function(lane, pdu.itt, ticket, outcome);
+            }
+            _ => {
+                let outcome = TaskManagementOutcome::FunctionNotSupported;
+                return self.answer_function(lane, pdu.itt, ticket, outcome);
+            }
+        };
+        let function = MultiTaskFunction { lane, itt: pdu.itt, ticket, cmd_sn: pdu.cmd_sn, function };
+        self.manage_many_tasks(now, function);
+    }
+
+    fn abort_task(&mut self, now: Instant, lane: LaneId, ticket: Ticket, pdu: &TaskManagementRequest) {
+        if self.functions.contains(pdu.referenced_task) {
+            let outcome = TaskManagementOutcome::FunctionRejected;
+            return self.answer_function(lane, pdu.itt, ticket, outcome);
+        }
+        let found = self.tasks.find(pdu.referenced_task);
+        let found = found.and_then(|id| Some((id, self.tasks.get(id)?.lun, self.tasks.get(id)?.stage)));
+        match found {
+            Some((id, lun, Stage::Executing)) if lun == pdu.lun => {
+                let name = self.functions.next_id();
+                self.functions.aborts.insert(name, Abort { lane, itt: pdu.itt, ticket });
+                self.silence(now, id);
+                let function = LogicalUnitFunction::AbortTask { task: id };
+                self.events.push_back(Event::TaskManagement(TaskManagement { id: name, function }));
+            }
+            Some((id, lun, Stage::Waiting | Stage::Ended)) if lun == pdu.lun => {
+                self.silence(now, id);
+                self.answer_function(lane, pdu.itt, ticket, TaskManagementOutcome::FunctionComplete);
+            }
+            Some(_) => self.answer_function(lane, pdu.itt, ticket, TaskManagementOutcome::TaskDoesNotExist),
+            // The command may be on its way yet: then this counts as its arrival (§11.6.1 b).
+            None => {
+                let is_earlier = pdu.ref_cmd_sn.precedes(pdu.cmd_sn);
+                let outcome = if is_earlier && self.window.plug(pdu.ref_cmd_sn) {
+                    TaskManagementOutcome::FunctionComplete
+                } else {
+                    TaskManagementOutcome::TaskDoesNotExist
+                };
+                self.answer_function(lane, pdu.itt, ticket, outcome);
+            }
+        }
+    }
+
+    /// Aborts a task for good: nothing more of it reaches the initiator, and what still arrives of its data is
+    /// discarded.
+    pub(super) fn silence(&mut self, now: Instant, id: TaskId) {
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.data_out.sequences.clear();
+        }
+        self.silence_and_drain(now, id);
+    }
+
+    /// As [`Self::silence`], but the initiator still owes the data that it was asked for, and the task stays until
+    /// that has come.
+    pub(super) fn silence_and_drain(&mut self, now: Instant, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let was_silent = core::mem::replace(&mut task.silent, true);
+        task.silence();
+        self.events.extend(task.data_in.drop_pieces().map(Event::Release));
+        if task.stage == Stage::Executing && !was_silent {
+            self.events.push_back(Event::Aborted { task: id });
+        }
+        if !task.data_out.is_owed() {
+            self.tasks.release_tag(id);
+        }
+        self.settle(now, id);
+    }
+
+    /// A task fell to another session's CLEAR TASK SET or reset: its response is suppressed. The driver still ends it
+    /// with [`Self::respond`].
+    pub fn abort(&mut self, now: Instant, task: TaskId) {
+        self.silence_and_drain(now, task);
+        self.conclude(now);
+    }
+
+    /// Answers [`Event::TaskManagement`]. The answer reaches the initiator after every response that it must follow.
+    pub fn task_management_done(
+        &mut self,
+        now: Instant,
+        id: TaskManagementId,
+        response: TaskManagementOutcome,
+    ) {
+        match self.functions.aborts.remove(&id) {
+            Some(abort) => self.answer_function(abort.lane, abort.itt, abort.ticket, response),
+            None => self.fence(now, id, response),
+        }
+        self.conclude(now);
+    }
+
+    fn answer_function(&mut self, lane: LaneId, itt: Itt, ticket: Ticket, outcome: TaskManagementOutcome) {
+        self.push_reply(lane, Reply::TaskManagement { itt, outcome, ticket, is_fenced: false });
+    }
+
+    pub(super) fn emit_task_management(
+        &mut self,
+        lane: LaneId,
+        itt: Itt,
+        outcome: TaskManagementOutcome,
+        ticket: Ticket,
+        is_fenced: bool,
+    ) -> Option<Transmit> {
+        self.redeem(ticket);
+        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        if is_fenced {
+            self.confirm_fence(lane, stat_sn.next());
+        }
+        let window = self.advertise();
+        let header = TaskManagementResponse { outcome, itt, stat_sn, window }.emit();
+        Some(Transmit { header, payload: Payload::None })
+    }
+}
+
+impl Task {
+    fn silence(&mut self) {
+        self.response = None;
+        self.response_ready = false;
+        self.data_out.wanted = None;
+        self.data_out.withdraw_unsent();
+    }
+}

@@ -1,0 +1,147 @@
+//! What waits to be sent on a lane, and in which order it goes: what initiators' data waits for, then responses, then
+//! data of reads, one PDU of each in turn.
+
+use super::async_message::Message;
+use super::event::TaskId;
+use super::immediate::Ticket;
+use super::logout::Closing;
+use super::session::Session;
+use super::text::TextPiece;
+use crate::seam::Transmit;
+use pdu::{Header, Instant, Itt, LaneId, LogoutOutcome, RejectReason, TaskManagementOutcome, Ttt, Window};
+
+/// A PDU that is no response: it tells the next StatSN without taking it (RFC 7143 §11.8.3, §11.19.2).
+#[derive(Debug)]
+pub(super) enum Unnumbered {
+    R2t {
+        task: TaskId,
+        ttt: Ttt,
+    },
+    /// A NOP-In that wants an answer.
+    Ping,
+    /// A NOP-In that only tells the command window.
+    Window,
+}
+
+/// A PDU that takes a StatSN.
+#[derive(Debug)]
+pub(super) enum Reply {
+    Response(TaskId),
+    /// The answer to the initiator's ping.
+    Echo {
+        itt: Itt,
+        data: Vec<u8>,
+        ticket: Ticket,
+    },
+    TaskManagement {
+        itt: Itt,
+        outcome: TaskManagementOutcome,
+        ticket: Ticket,
+        is_fenced: bool,
+    },
+    Text(TextPiece),
+    Logout {
+        itt: Itt,
+        outcome: LogoutOutcome,
+        ticket: Ticket,
+        closing: Option<Closing>,
+    },
+    Reject {
+        reason: RejectReason,
+        header: Box<Header>,
+    },
+    Async(Message),
+}
+
+impl Session {
+    pub(super) fn next_pdu(&mut self, now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
+        while let Some(unnumbered) = self.lanes.get_mut(&lane)?.unnumbered.pop_front() {
+            let pdu = match unnumbered {
+                Unnumbered::R2t { task, ttt } => self.emit_r2t(lane, task, ttt),
+                Unnumbered::Ping => self.emit_ping(now, lane),
+                Unnumbered::Window => self.emit_window(lane),
+            };
+            if pdu.is_some() {
+                return pdu;
+            }
+        }
+        while let Some(reply) = self.next_reply(now, lane) {
+            let pdu = self.emit_reply(lane, reply);
+            if pdu.is_some() {
+                return pdu;
+            }
+        }
+        self.emit_data_in(lane, budget_bytes)
+    }
+
+    /// The next reply, if one more response may be outstanding. Else the initiator is asked to acknowledge some.
+    fn next_reply(&mut self, now: Instant, lane: LaneId) -> Option<Reply> {
+        let state = self.lanes.get_mut(&lane)?;
+        if !state.status.is_full() {
+            return state.replies.pop_front();
+        }
+        if !state.replies.is_empty() {
+            self.solicit_acknowledgement(now, lane);
+        }
+        None
+    }
+
+    fn emit_reply(&mut self, lane: LaneId, reply: Reply) -> Option<Transmit> {
+        match reply {
+            Reply::Response(task) => self.emit_response(lane, task),
+            Reply::Echo { itt, data, ticket } => self.emit_echo(lane, itt, data, ticket),
+            Reply::TaskManagement { itt, outcome, ticket, is_fenced } => {
+                self.emit_task_management(lane, itt, outcome, ticket, is_fenced)
+            }
+            Reply::Text(piece) => self.emit_text(lane, piece),
+            Reply::Logout { itt, outcome, ticket, closing } => {
+                self.emit_logout(lane, itt, outcome, ticket, closing)
+            }
+            Reply::Reject { reason, header } => self.emit_reject(lane, reason, &header),
+            Reply::Async(message) => self.emit_async(lane, &message),
+        }
+    }
+
+    /// A reply that will never be sent gives back what its request holds.
+    pub(super) fn drop_reply(&mut self, reply: Reply) {
+        match reply {
+            Reply::Echo { data, ticket, .. } => {
+                self.release_inline(data.len());
+                self.redeem(ticket);
+            }
+            Reply::TaskManagement { ticket, .. } | Reply::Logout { ticket, .. } => self.redeem(ticket),
+            Reply::Text(piece) => self.redeem(piece.ticket),
+            Reply::Response(_) | Reply::Reject { .. } | Reply::Async(_) => {}
+        }
+    }
+
+    /// The command window, as it is told to the initiator now.
+    pub(super) fn advertise(&mut self) -> Window {
+        let window = self.window.advertised();
+        self.told_max_cmd_sn = window.max_cmd_sn;
+        window
+    }
+
+    /// Tells a window that was closed and has opened, when no other PDU is about to (RFC 7143 §11.19): the initiator
+    /// may have nothing outstanding whose response could tell it.
+    pub(super) fn announce_window(&mut self) {
+        let window = self.window.advertised();
+        let is_news = self.told_max_cmd_sn.precedes(window.exp_cmd_sn)
+            && !window.max_cmd_sn.precedes(window.exp_cmd_sn);
+        if !is_news || self.is_discovery() || self.lanes.values().any(super::lane::Lane::wants_transmit) {
+            return;
+        }
+        let first = self.open_lanes().next();
+        if let Some(lane) = first.and_then(|lane| self.lanes.get_mut(&lane)) {
+            lane.unnumbered.push_back(Unnumbered::Window);
+        }
+    }
+
+    /// Queues a reply; on a lane that is gone, drops it.
+    pub(super) fn push_reply(&mut self, lane: LaneId, reply: Reply) {
+        match self.lanes.get_mut(&lane) {
+            Some(lane) => lane.replies.push_back(reply),
+            None => self.drop_reply(reply),
+        }
+    }
+}
