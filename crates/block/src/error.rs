@@ -28,6 +28,10 @@ pub enum BlockErrorKind {
     /// The device went away before it answered: the operation may or may not have happened.
     #[error("disconnected")]
     Disconnected,
+    /// Of a flush: writes acknowledged since the last successful flush may be lost (a remote device went away with
+    /// its cache meanwhile). Write them again, then flush again. Told once.
+    #[error("acknowledged writes may be lost")]
+    WritesLost,
     /// While opening: somebody else has the device in use.
     #[error("in use")]
     InUse,
