@@ -149,8 +149,7 @@ fn what_the_directory_refuses_reaches_the_initiator() {
 }
 
 #[test]
-fn a_target_with_small_buffers_holds_an_initiator_that_proposes_nothing_to_them() {
-    // Discovery aside, an initiator of another make may leave all at its default; ours cannot, so its wish is small.
+fn a_target_with_small_buffers_gets_small_bursts() {
     let offer =
         Offer { first_burst_bytes: 4096, max_burst_bytes: 8192, immediate_data: false, ..Offer::default() };
     let (initiator, target) = log_in(config(), offer, &Configured::default(), Ok(place(9))).agreed();

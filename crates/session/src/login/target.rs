@@ -124,8 +124,7 @@ impl Login {
         }
         let request = self.parse(header)?;
         match self.exchange.receive(data, request.continued)? {
-            Incoming::Piece => return Ok(Progress::Reply(self.respond(&request, None))),
-            Incoming::GoOn => {}
+            Incoming::Piece | Incoming::GoOn => return Ok(Progress::Reply(self.respond(&request, None))),
             Incoming::Text(text) => self.take_text(&request, &text, directory)?,
         }
         let next_stage = self.transition(&request)?;
