@@ -1,7 +1,31 @@
-//! The initiator's side of a session in full feature phase.
+//! The initiator's side of a session in full feature phase (RFC 7143 §4.2.5).
+//!
+//! The path of a write, top to bottom: [`scsi_command`] queues it, lets it start when the [`command_window`] is open,
+//! and sends it on a [`lane`] with immediate data; [`data_out`] cuts the unsolicited data, and what an [`r2t`] asks
+//! for, into PDUs, which take turns in [`outgoing`]; [`scsi_response`] completes it. A read's data comes by [`data_in`].
 
+mod async_message;
+mod command_window;
+mod counters;
+mod data_in;
+mod data_out;
 mod event;
+mod lane;
+mod logout;
+mod outgoing;
+mod ping;
+mod r2t;
+mod reject;
+mod scsi_command;
+mod scsi_response;
+mod session;
+mod task;
+mod task_management;
+mod text;
 
+pub use counters::Counters;
 pub use event::{
-    AsyncEvent, Command, Completion, Data, Demand, Event, FunctionId, SubmitError, TaskFunction, TaskId,
+    AsyncEvent, Command, Completion, Data, Demand, Event, FunctionId, LaneState, SendTargets,
+    SendTargetsError, SubmitError, TaskFunction, TaskId,
 };
+pub use session::Session;

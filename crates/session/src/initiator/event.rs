@@ -1,7 +1,10 @@
 //! What an initiator's owner asks of its session, and what it is told.
 
 use crate::seam::{Fault, LaneLoss, PayloadRef};
-use pdu::{AsyncEvent as AsyncEventCode, BufferId, Cdb, LaneId, Lun, TaskAttribute, TaskManagementOutcome};
+use pdu::{
+    AsyncEvent as AsyncEventCode, BufferId, Cdb, LaneId, Lun, RejectReason, TaskAttribute,
+    TaskManagementOutcome,
+};
 
 /// One SCSI task of this session, from its submission to its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +26,7 @@ pub enum Data {
 }
 
 /// A SCSI command to execute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Addressed logical unit.
     pub lun: Lun,
@@ -55,6 +58,9 @@ pub enum SubmitError {
     /// The session has ended or is logging out.
     #[error("the session is closed")]
     Closed,
+    /// A discovery session carries no SCSI commands (RFC 7143 §4.3).
+    #[error("a discovery session carries no commands")]
+    Discovery,
 }
 
 /// How a command ended at the target.
@@ -90,7 +96,10 @@ pub enum Event {
         /// Whether any byte of it may have left.
         started: bool,
     },
-    /// A buffer lent in [`Data`] is no longer named by the session: at completion, or when the nexus is proven dead.
+    /// A buffer lent in [`Data`] is no longer named by the session: nothing more is read into it or pulled from it,
+    /// though PDUs pulled before may still refer to it. Comes after [`Self::Completed`] or [`Self::Lost`]. After a
+    /// loss with `started`, the target may still be executing a write; its range must stay fenced until the nexus is
+    /// proven dead, which is its owner's business (RFC 7143 §6.3.5).
     Release(BufferId),
     /// A task management function was answered.
     FunctionDone {
@@ -99,8 +108,23 @@ pub enum Event {
         /// How.
         response: TaskManagementOutcome,
     },
-    /// The target sent an asynchronous message (RFC 7143 §11.9).
+    /// The target sent an asynchronous message (RFC 7143 §11.9). What the protocol demands in answer is done already:
+    /// a lane or session that the target wants logged out is draining, one that it drops is being closed.
     Async(AsyncEvent),
+    /// The answer to [`super::Session::send_targets`], complete: see [`crate::discovery`].
+    SendTargets {
+        /// The lane that asked.
+        lane: LaneId,
+        /// Key=value pairs, each ended by a null byte.
+        text: Vec<u8>,
+    },
+    /// The target refused [`super::Session::send_targets`].
+    SendTargetsRefused {
+        /// The lane that asked.
+        lane: LaneId,
+        /// Why.
+        reason: RejectReason,
+    },
     /// Send what is left for this lane, then close it.
     CloseLane {
         /// Which.
@@ -110,8 +134,9 @@ pub enum Event {
         /// What the peer did, if it was at fault.
         fault: Option<Fault>,
     },
-    /// The session is over: every task has been completed or reported lost. At error recovery level 0 the loss
-    /// of one connection ends the session; log in again with the same ISID to reinstate it.
+    /// The session is over: it has no lane, and every task has been completed or reported lost. Task management
+    /// functions and text exchanges that were not answered until now never will be. At error recovery level 0 the
+    /// loss of one connection ends the session; log in again with the same ISID to reinstate it.
     Ended {
         /// Whether by logout.
         orderly: bool,
@@ -127,10 +152,46 @@ pub struct AsyncEvent {
     pub lun: Lun,
     /// Sense data of a SCSI event.
     pub sense: Vec<u8>,
-    /// Parameter1 to Parameter3.
-    pub parameters: [u16; 3],
     /// The lane on which it came.
     pub lane: LaneId,
+}
+
+/// Which targets to ask for (RFC 7143 appendix C).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SendTargets {
+    /// All that this initiator may use; only in a discovery session.
+    All,
+    /// The one of this normal session.
+    Own,
+    /// One, by its iSCSI name.
+    Named(String),
+}
+
+/// Why SendTargets was not asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendTargetsError {
+    /// No such lane, or it is being logged out.
+    #[error("the connection is closed")]
+    Closed,
+    /// A text exchange is in progress on this lane.
+    #[error("another text exchange is in progress on this connection")]
+    Busy,
+    /// The name is longer than an iSCSI name can be (RFC 7143 §4.2.7.1).
+    #[error("the target's name is too long")]
+    NameTooLong,
+}
+
+/// One lane as its driver or a placement policy sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneState {
+    /// Whether [`super::Session::start`] may choose it: it is not being logged out or closed.
+    pub accepts_commands: bool,
+    /// Commands placed on it and not answered.
+    pub outstanding_commands: u32,
+    /// Bytes of those commands' data that have not moved yet, in both directions.
+    pub outstanding_bytes: u64,
+    /// Bytes of headers and data that were pulled and have not left.
+    pub unsent_bytes: u64,
 }
 
 /// A task management function to ask for (RFC 7143 §11.5).

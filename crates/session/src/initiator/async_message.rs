@@ -1,0 +1,38 @@
+//! Asynchronous Messages: what the target says without having been asked (RFC 7143 §11.9).
+
+use super::event::{AsyncEvent, Event};
+use super::session::Session;
+use crate::seam::Fault;
+use pdu::{AsyncEvent as Code, AsyncMessage, Duration, Instant, LaneId, Opcode, SenseSegment};
+
+impl Session {
+    pub(super) fn receive_async(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        pdu: &AsyncMessage,
+        data: &[u8],
+    ) -> Result<(), Fault> {
+        self.receive_status(lane, pdu.stat_sn)?;
+        let segment = SenseSegment::parse(Opcode::AsyncMessage, data)?;
+        let sense = segment.sense.to_vec();
+        self.events.push_back(Event::Async(AsyncEvent { code: pdu.event, lun: pdu.lun, sense, lane }));
+        match pdu.event {
+            Code::LogoutRequest { seconds_max } => {
+                if let Some(lane) = self.lanes.get_mut(&lane) {
+                    lane.logout_by = Some(now + Duration::from_secs(seconds_max.into()));
+                }
+                self.logout_lane(now, lane);
+            }
+            // No answer comes any more for what this connection carries: at error recovery level 0 that is the end.
+            Code::ConnectionDrop { cid, .. } if self.lanes.values().any(|lane| lane.cid == cid) => {
+                self.fail()
+            }
+            Code::SessionDrop { .. } => self.fail(),
+            Code::NegotiationRequest { .. } => self.offer_negotiation(lane),
+            // Task termination is only for those who negotiated FastAbort, which this side does not offer.
+            Code::Scsi | Code::ConnectionDrop { .. } | Code::TaskTermination | Code::Other { .. } => {}
+        }
+        Ok(())
+    }
+}

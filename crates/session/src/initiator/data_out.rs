@@ -1,0 +1,104 @@
+//! Data-Out: which of a write's data may be sent, and in which pieces (RFC 7143 §4.2.5.2, §11.7).
+
+use super::event::Data;
+use super::task::Task;
+use crate::parameters::SessionParameters;
+use crate::seam::{Payload, PayloadRef, Transmit};
+use pdu::{DataOut, DataSn, Lun, StatSn, Ttt};
+
+/// Data that may be sent: all that is left of the unsolicited data, or of what one R2T asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sequence {
+    /// [`Ttt::NONE`] for unsolicited data.
+    pub(super) ttt: Ttt,
+    /// Where the next piece starts, from the start of the command's data.
+    pub(super) offset_bytes: u32,
+    pub(super) rest_bytes: u32,
+    pub(super) data_sn: DataSn,
+}
+
+/// Segments but the last of a sequence are whole words (§11.7.7).
+const WORD_BYTES: u32 = 4;
+
+/// The least budget with which data can be cut at a word.
+pub(super) const BUDGET_BYTES_MIN: u32 = WORD_BYTES;
+
+/// How much of `rest_bytes` fits one PDU: all of it, or as many whole words as the peer and the driver take.
+pub(super) fn segment_bytes(rest_bytes: u32, segment_bytes_max: u32, budget_bytes: u32) -> u32 {
+    let limit = segment_bytes_max.min(budget_bytes);
+    if rest_bytes <= limit { rest_bytes } else { limit - limit % WORD_BYTES }
+}
+
+/// How a write's data starts without being asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unsolicited {
+    /// Bytes in the command PDU.
+    pub(super) immediate_bytes: u32,
+    /// Bytes in Data-Out PDUs right after it.
+    pub(super) data_out_bytes: u32,
+}
+
+impl Unsolicited {
+    /// Of a write of `bytes`. Where unsolicited Data-Out is allowed, it goes up to FirstBurstLength exactly: less
+    /// would be an error (§11.4.7.2).
+    pub(super) fn of(
+        bytes: u32,
+        parameters: &SessionParameters,
+        segment_bytes_max: u32,
+        budget: u32,
+    ) -> Self {
+        let first_bytes = bytes.min(parameters.first_burst_bytes);
+        let immediate_bytes = if parameters.immediate_data && budget >= BUDGET_BYTES_MIN {
+            segment_bytes(first_bytes, segment_bytes_max, budget)
+        } else {
+            0
+        };
+        let data_out_bytes = if parameters.initial_r2t { 0 } else { first_bytes - immediate_bytes };
+        Self { immediate_bytes, data_out_bytes }
+    }
+}
+
+impl Task {
+    /// A part of the buffer that its data comes from.
+    pub(super) fn data_out_payload(&self, offset_bytes: u32, bytes: u32) -> Payload {
+        match self.command.data {
+            Data::Out(whole) if bytes > 0 => Payload::Buffer(PayloadRef {
+                buffer: whole.buffer,
+                offset_bytes: whole.offset_bytes.saturating_add(offset_bytes),
+                bytes,
+            }),
+            _ => Payload::None,
+        }
+    }
+
+    /// The next Data-Out PDU, if it has data to send.
+    pub(super) fn next_data_out(
+        &mut self,
+        segment_bytes_max: u32,
+        budget_bytes: u32,
+        exp_stat_sn: StatSn,
+    ) -> Option<Transmit> {
+        let sequence = self.sequences.front_mut()?;
+        let bytes = segment_bytes(sequence.rest_bytes, segment_bytes_max, budget_bytes);
+        let this = *sequence;
+        sequence.offset_bytes += bytes;
+        sequence.rest_bytes -= bytes;
+        sequence.data_sn = this.data_sn.next();
+        let final_ = sequence.rest_bytes == 0;
+        if final_ {
+            self.sequences.pop_front();
+        }
+        let pdu = DataOut {
+            // Reserved in unsolicited data (§11.7.4).
+            lun: if this.ttt.is_some() { self.command.lun } else { Lun::default() },
+            itt: self.itt,
+            ttt: this.ttt,
+            final_,
+            exp_stat_sn,
+            data_sn: this.data_sn,
+            buffer_offset: this.offset_bytes,
+            data_segment_bytes: bytes,
+        };
+        Some(Transmit { header: pdu.emit(), payload: self.data_out_payload(this.offset_bytes, bytes) })
+    }
+}

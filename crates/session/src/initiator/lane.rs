@@ -1,0 +1,138 @@
+//! One connection of a session: its numbers, its queues, and what it is waiting for.
+
+use super::event::LaneState;
+use super::logout::Logout;
+use super::outgoing::{Outgoing, Request};
+use super::ping::Liveness;
+use super::text::TextExchange;
+use crate::parameters::{ConnectionParameters, Established};
+use crate::seam::{Fault, Transmit};
+use pdu::{BufferId, Cid, Header, Instant, StatSn, TargetPdu};
+use std::collections::VecDeque;
+
+/// How far a lane's life has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Takes commands.
+    Open,
+    /// To be logged out when it has nothing outstanding.
+    Draining,
+    /// A logout request is on its way or being answered.
+    LoggingOut,
+    /// The owner has been told to close it.
+    Closing,
+}
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) cid: Cid,
+    pub(super) connection: ConnectionParameters,
+    pub(super) phase: Phase,
+    /// The next response to expect.
+    exp_stat_sn: StatSn,
+    /// The ExpStatSN that the target knows, or will with what is queued.
+    acknowledged: StatSn,
+    pub(super) outgoing: Outgoing,
+    /// The PDU whose data segment is arriving.
+    pub(super) incoming: Option<TargetPdu>,
+    /// The buffer that this data segment goes into, when its task has ended meanwhile.
+    pub(super) held: Option<BufferId>,
+    /// Lengths of the PDUs that were pulled and have not left.
+    unsent: VecDeque<u32>,
+    unsent_bytes: u64,
+    /// PDUs that have left.
+    left_pdus: u64,
+    pub(super) commands: u32,
+    pub(super) outstanding_bytes: u64,
+    pub(super) liveness: Liveness,
+    pub(super) text: Option<TextExchange>,
+    /// The logout request that this lane carries.
+    pub(super) logout: Option<Logout>,
+    /// When the target will lose patience.
+    pub(super) logout_by: Option<Instant>,
+}
+
+impl Lane {
+    pub(super) fn new(now: Instant, established: &Established) -> Self {
+        Self {
+            cid: established.cid,
+            connection: established.connection,
+            phase: Phase::Open,
+            exp_stat_sn: established.stat_sn,
+            acknowledged: established.stat_sn,
+            outgoing: Outgoing::default(),
+            incoming: None,
+            held: None,
+            unsent: VecDeque::new(),
+            unsent_bytes: 0,
+            left_pdus: 0,
+            commands: 0,
+            outstanding_bytes: 0,
+            liveness: Liveness::new(now),
+            text: None,
+            logout: None,
+            logout_by: None,
+        }
+    }
+
+    pub(super) fn state(&self) -> LaneState {
+        LaneState {
+            accepts_commands: self.phase == Phase::Open,
+            outstanding_commands: self.commands,
+            outstanding_bytes: self.outstanding_bytes,
+            unsent_bytes: self.unsent_bytes,
+        }
+    }
+
+    /// Takes the number of a response. There is no repair of lost ones at error recovery level 0 (RFC 7143 §7.9).
+    pub(super) fn receive_status(&mut self, stat_sn: StatSn) -> Result<(), Fault> {
+        if stat_sn != self.exp_stat_sn {
+            return Err(Fault::Protocol("a StatSN out of order"));
+        }
+        self.exp_stat_sn = stat_sn.next();
+        Ok(())
+    }
+
+    /// Whether there are responses that the target does not know to have arrived.
+    pub(super) fn owes_acknowledgement(&self) -> bool {
+        self.acknowledged != self.exp_stat_sn
+    }
+
+    /// The ExpStatSN for a PDU that is leaving, or is about to.
+    pub(super) fn acknowledge(&mut self) -> StatSn {
+        self.acknowledged = self.exp_stat_sn;
+        self.exp_stat_sn
+    }
+
+    pub(super) fn push(&mut self, request: Request) {
+        self.outgoing.push_request(request);
+    }
+
+    /// Takes note of a PDU that was pulled.
+    pub(super) fn pulled(&mut self, transmit: &Transmit) {
+        let header_bytes = Header::BHS_BYTES + transmit.header.ahs().len();
+        let bytes = u32::try_from(header_bytes + transmit.payload.bytes()).unwrap_or(u32::MAX);
+        self.unsent.push_back(bytes);
+        self.unsent_bytes += u64::from(bytes);
+    }
+
+    /// Takes note that the first `pdus` of those have left.
+    pub(super) fn left(&mut self, now: Instant, pdus: u32) {
+        for _ in 0..pdus {
+            let Some(bytes) = self.unsent.pop_front() else { break };
+            self.unsent_bytes -= u64::from(bytes);
+            self.left_pdus += 1;
+        }
+        self.liveness.sent(now, self.left_pdus);
+    }
+
+    /// A request that needs no task, as it leaves.
+    pub(super) fn pull_request(&mut self, request: Request) -> Option<Transmit> {
+        if let Request::Nop(pdu) = &request {
+            let number = self.left_pdus + self.unsent.len() as u64 + 1;
+            self.liveness.pulled(pdu, number);
+        }
+        let exp_stat_sn = self.acknowledge();
+        request.emit(exp_stat_sn)
+    }
+}

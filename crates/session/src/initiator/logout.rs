@@ -1,0 +1,182 @@
+//! Logging out one lane while the others carry on, or the whole session (RFC 7143 §11.14, §11.15).
+
+use super::lane::{Lane, Phase};
+use super::outgoing::Request;
+use super::session::{Life, Session};
+use crate::parameters::InitiatorLimits;
+use crate::seam::{Fault, LaneLoss};
+use pdu::{Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, StatSn};
+
+/// A logout request that one lane carries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Logout {
+    itt: Itt,
+    reason: LogoutReason,
+    asked_at: Instant,
+}
+
+impl Session {
+    /// Takes one lane out of the session while the others carry on. It gets no more commands; when those it has are
+    /// answered it is logged out, and [`super::Event::CloseLane`] follows. The last lane that takes commands is logged out
+    /// with its session, see [`Self::logout`].
+    pub fn logout_lane(&mut self, now: Instant, lane: LaneId) {
+        let open = |other: &Lane| other.phase == Phase::Open;
+        if self.life != Life::Open || !self.lanes.get(&lane).is_some_and(open) {
+            return;
+        }
+        if !self.lanes.iter().any(|(id, other)| *id != lane && open(other)) {
+            return self.logout(now);
+        }
+        if let Some(lane) = self.lanes.get_mut(&lane) {
+            lane.phase = Phase::Draining;
+        }
+        self.settle(now, lane);
+    }
+
+    /// Ends the session in good order. Commands that were not started are lost; when those that were are answered,
+    /// the session is logged out, every lane is closed, and [`super::Event::Ended`] follows.
+    pub fn logout(&mut self, now: Instant) {
+        if self.life != Life::Open {
+            return;
+        }
+        self.life = Life::LoggingOut;
+        self.lose_queued(|_| true);
+        for lane in self.lanes.values_mut().filter(|lane| lane.phase == Phase::Open) {
+            lane.phase = Phase::Draining;
+        }
+        if self.lanes.is_empty() {
+            self.finish(true);
+        } else {
+            self.settle_session(now);
+        }
+    }
+
+    /// The target has waited long enough for a lane to be logged out. All that can still be done in order is to
+    /// end the session, with the tasks it has: were only the lane closed, the target would drop what of its commands
+    /// it has not begun, and wait for their numbers (§11.14).
+    pub(super) fn logout_at_once(&mut self, now: Instant) {
+        self.logout(now);
+        self.request_session_logout(now);
+    }
+
+    /// After something on `lane` has ended: perhaps that was the last thing that a logout waited for.
+    pub(super) fn settle(&mut self, now: Instant, lane: LaneId) {
+        if self.life == Life::LoggingOut {
+            return self.settle_session(now);
+        }
+        let has_function = self.functions.iter().any(|function| function.lane == lane);
+        let Some(place) = self.lanes.get(&lane) else { return };
+        if self.life == Life::Open
+            && place.phase == Phase::Draining
+            && place.commands == 0
+            && place.text.is_none()
+            && !has_function
+        {
+            self.request_logout(now, lane, LogoutReason::CloseConnection);
+        }
+    }
+
+    fn settle_session(&mut self, now: Instant) {
+        if self.tasks.is_empty() && self.functions.is_empty() {
+            self.request_session_logout(now);
+        }
+    }
+
+    fn request_session_logout(&mut self, now: Instant) {
+        let closes_session =
+            |lane: &Lane| lane.logout.is_some_and(|logout| logout.reason == LogoutReason::CloseSession);
+        if self.lanes.values().any(closes_session) {
+            return;
+        }
+        let mut draining = self.lanes.iter().filter(|(_, lane)| lane.phase == Phase::Draining);
+        if let Some((&lane, _)) = draining.next() {
+            self.request_logout(now, lane, LogoutReason::CloseSession);
+        }
+    }
+
+    fn request_logout(&mut self, now: Instant, lane: LaneId, reason: LogoutReason) {
+        let itt = self.request_tags.take();
+        let cmd_sn = self.window.current();
+        let Some(lane) = self.lanes.get_mut(&lane) else { return };
+        lane.phase = Phase::LoggingOut;
+        lane.logout = Some(Logout { itt, reason, asked_at: now });
+        lane.push(Request::Logout(LogoutRequest {
+            reason,
+            immediate: true,
+            itt,
+            cid: lane.cid,
+            cmd_sn,
+            // Filled in when it is pulled.
+            exp_stat_sn: StatSn::default(),
+        }));
+    }
+
+    pub(super) fn receive_logout(&mut self, lane: LaneId, pdu: &LogoutResponse) -> Result<(), Fault> {
+        self.receive_status(lane, pdu.stat_sn)?;
+        let logout = self.lanes.get(&lane).and_then(|lane| lane.logout);
+        let Some(logout) = logout.filter(|logout| logout.itt == pdu.itt) else {
+            return Err(Fault::Protocol("an answer to a logout that was not asked for"));
+        };
+        self.end_logout(lane, logout, pdu.outcome);
+        Ok(())
+    }
+
+    /// A logout was rejected: its lane has nothing more to say either.
+    pub(super) fn logout_rejected(&mut self, lane: LaneId, itt: Itt) {
+        let logout = self.lanes.get(&lane).and_then(|lane| lane.logout);
+        if let Some(logout) = logout.filter(|logout| logout.itt == itt) {
+            self.end_logout(lane, logout, LogoutOutcome::CleanupFailed);
+        }
+    }
+
+    /// Whatever the outcome, the connections are of no use any more.
+    fn end_logout(&mut self, lane: LaneId, logout: Logout, outcome: LogoutOutcome) {
+        if logout.reason == LogoutReason::CloseSession {
+            self.close_all(LaneLoss::LoggedOut, outcome == LogoutOutcome::Closed);
+        } else {
+            self.close_lane(lane, LaneLoss::LoggedOut, None);
+        }
+    }
+}
+
+impl Lane {
+    /// Whether nothing is lost with this lane: the owner was told to close it, or it was empty and only the answer to
+    /// its logout is missing.
+    pub(super) fn is_done(&self) -> bool {
+        let leaves = self.logout.is_some_and(|logout| logout.reason == LogoutReason::CloseConnection);
+        self.phase == Phase::Closing || leaves
+    }
+
+    /// When something must be done about this lane, if nothing happens before.
+    pub(super) fn deadline(&self, limits: &InitiatorLimits) -> Option<Instant> {
+        match (self.phase, self.logout) {
+            (Phase::Closing, _) => None,
+            (Phase::LoggingOut, Some(logout)) => Some(self.liveness.deadline_from(logout.asked_at, limits)),
+            _ => Some(
+                self.logout_by
+                    .map_or(self.liveness.deadline(limits), |by| by.min(self.liveness.deadline(limits))),
+            ),
+        }
+    }
+}
+
+impl Session {
+    /// The deadline of `lane` has come.
+    pub(super) fn lane_is_due(&mut self, now: Instant, lane: LaneId) {
+        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        if place.phase == Phase::LoggingOut {
+            let leaves = place.is_done();
+            self.close_lane(lane, LaneLoss::Broken, Some(Fault::Timeout("a logout")));
+            if !leaves {
+                self.fail();
+            }
+        } else if place.logout_by.take_if(|by| *by <= now).is_some() {
+            self.logout_at_once(now);
+        } else if place.liveness.is_pinging() {
+            self.close_lane(lane, LaneLoss::Broken, Some(Fault::Timeout("a ping")));
+            self.fail();
+        } else {
+            self.ping(now, lane);
+        }
+    }
+}

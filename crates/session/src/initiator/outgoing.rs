@@ -1,0 +1,79 @@
+//! What one lane has to send, and in which order.
+
+use crate::seam::{Payload, Transmit};
+use pdu::{Header, Itt, LogoutRequest, NopOut, StatSn, TaskManagementRequest, TextRequest};
+use std::collections::VecDeque;
+
+/// A PDU that is not Data-Out. Its CmdSN was fixed when it was queued; ExpStatSN is filled in when it is pulled.
+#[derive(Debug)]
+pub(super) enum Request {
+    /// The command of a task, perhaps with immediate data.
+    Command(Itt),
+    Nop(NopOut),
+    TaskManagement(TaskManagementRequest),
+    Text(TextRequest, Vec<u8>),
+    Logout(LogoutRequest),
+}
+
+/// Whose turn it is.
+#[derive(Debug)]
+pub(super) enum Turn {
+    Request(Request),
+    /// One Data-Out PDU of this task.
+    Data(Itt),
+}
+
+/// Two queues that take turns, PDU by PDU: requests in the order of their numbers, and tasks with data to send, one
+/// PDU each. So neither a command nor a small write waits behind a write of 16 MiB, and no flood of commands holds up
+/// the data of those before it.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    requests: VecDeque<Request>,
+    tasks: VecDeque<Itt>,
+    data_is_next: bool,
+}
+
+impl Outgoing {
+    pub(super) fn push_request(&mut self, request: Request) {
+        self.requests.push_back(request);
+    }
+
+    /// Puts a task at the end of those that have data to send; it must not be among them.
+    pub(super) fn push_task(&mut self, itt: Itt) {
+        self.tasks.push_back(itt);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.tasks.is_empty()
+    }
+
+    /// The next turn, taken; without `data` only requests have turns.
+    pub(super) fn take(&mut self, data: bool) -> Option<Turn> {
+        let data_is_due = data && !self.tasks.is_empty() && (self.data_is_next || self.requests.is_empty());
+        self.data_is_next = !data_is_due;
+        if data_is_due {
+            return self.tasks.pop_front().map(Turn::Data);
+        }
+        self.requests.pop_front().map(Turn::Request)
+    }
+}
+
+impl Request {
+    /// The PDU, acknowledging all responses before `exp_stat_sn`; `None` for a command, which needs its task.
+    pub(super) fn emit(self, exp_stat_sn: StatSn) -> Option<Transmit> {
+        Some(match self {
+            Self::Command(_) => return None,
+            Self::Nop(pdu) => transmit(NopOut { exp_stat_sn, ..pdu }.emit(), Vec::new()),
+            Self::TaskManagement(pdu) => {
+                transmit(TaskManagementRequest { exp_stat_sn, ..pdu }.emit(), Vec::new())
+            }
+            Self::Text(pdu, text) => transmit(TextRequest { exp_stat_sn, ..pdu }.emit(), text),
+            Self::Logout(pdu) => transmit(LogoutRequest { exp_stat_sn, ..pdu }.emit(), Vec::new()),
+        })
+    }
+}
+
+fn transmit(header: Header, data: Vec<u8>) -> Transmit {
+    let payload = if data.is_empty() { Payload::None } else { Payload::Inline(data) };
+    Transmit { header, payload }
+}

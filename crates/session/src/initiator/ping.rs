@@ -1,0 +1,166 @@
+//! NOP-Out and NOP-In: whether the other end still answers (RFC 7143 §11.18, §11.19).
+
+use super::lane::{Lane, Phase};
+use super::outgoing::Request;
+use super::session::Session;
+use crate::parameters::InitiatorLimits;
+use crate::seam::Fault;
+use pdu::{CmdSn, Instant, Itt, LaneId, Lun, NopIn, NopOut, StatSn, Ttt};
+
+/// The most answers to a target's pings that wait on one lane. Only a target that pings without reading reaches it.
+const ANSWERS_MAX: u32 = 64;
+
+/// What a lane knows of its peer's life.
+#[derive(Debug)]
+pub(super) struct Liveness {
+    heard_at: Instant,
+    sent_at: Instant,
+    ping: Option<Ping>,
+    /// Answers to the target's pings that have not been pulled.
+    answers: u32,
+}
+
+/// A ping that was not answered yet.
+#[derive(Clone, Copy, Debug)]
+struct Ping {
+    itt: Itt,
+    asked_at: Instant,
+    progress: Progress,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Progress {
+    Queued,
+    /// Pulled as the PDU of this number on its lane.
+    Pulled {
+        number: u64,
+    },
+    Left {
+        at: Instant,
+    },
+}
+
+impl Liveness {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { heard_at: now, sent_at: now, ping: None, answers: 0 }
+    }
+
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.heard_at = now;
+    }
+
+    /// When this lane must be pinged, or given up.
+    ///
+    /// Whatever arrives is a sign of life, not only the answer: that may stand behind much data. A ping that cannot
+    /// leave counts from the last PDU that could.
+    pub(super) fn deadline(&self, limits: &InitiatorLimits) -> Instant {
+        let Some(ping) = self.ping else { return self.heard_at + limits.ping_after };
+        let since = match ping.progress {
+            Progress::Left { at } => at,
+            Progress::Queued | Progress::Pulled { .. } => ping.asked_at.max(self.sent_at),
+        };
+        since.max(self.heard_at) + limits.ping_timeout
+    }
+
+    /// When the last request of a lane, asked for at `asked_at`, must have been answered.
+    pub(super) fn deadline_from(&self, asked_at: Instant, limits: &InitiatorLimits) -> Instant {
+        asked_at.max(self.heard_at).max(self.sent_at) + limits.ping_timeout
+    }
+
+    pub(super) fn is_pinging(&self) -> bool {
+        self.ping.is_some()
+    }
+
+    /// PDUs have left, up to the one of this number on the lane.
+    pub(super) fn sent(&mut self, now: Instant, number: u64) {
+        self.sent_at = now;
+        if let Some(ping) = &mut self.ping
+            && let Progress::Pulled { number: of_ping } = ping.progress
+            && of_ping <= number
+        {
+            ping.progress = Progress::Left { at: now };
+        }
+    }
+
+    /// A NOP-Out was pulled as the PDU of this number on the lane.
+    pub(super) fn pulled(&mut self, pdu: &NopOut, number: u64) {
+        if pdu.ttt.is_some() {
+            self.answers -= 1;
+        } else if let Some(ping) = self.ping.as_mut().filter(|ping| ping.itt == pdu.itt) {
+            ping.progress = Progress::Pulled { number };
+        }
+    }
+}
+
+/// A NOP-Out; immediate, so that a closed window does not hold it up.
+fn nop_out(cmd_sn: CmdSn) -> NopOut {
+    NopOut {
+        immediate: true,
+        lun: Lun::default(),
+        itt: Itt::NONE,
+        ttt: Ttt::NONE,
+        cmd_sn,
+        // Filled in when it is pulled.
+        exp_stat_sn: StatSn::default(),
+        data_segment_bytes: 0,
+    }
+}
+
+impl Session {
+    /// Asks the target for a sign of life on `lane`. Nothing happens if one is being waited for already, or if the
+    /// lane is being logged out or closed.
+    pub fn ping(&mut self, now: Instant, lane: LaneId) {
+        let cmd_sn = self.window.current();
+        let Some(lane) = self.lanes.get_mut(&lane) else { return };
+        if lane.liveness.ping.is_some() || matches!(lane.phase, Phase::LoggingOut | Phase::Closing) {
+            return;
+        }
+        let itt = self.request_tags.take();
+        lane.liveness.ping = Some(Ping { itt, asked_at: now, progress: Progress::Queued });
+        lane.push(Request::Nop(NopOut { itt, ..nop_out(cmd_sn) }));
+        self.counters.pings += 1;
+    }
+
+    /// An answer to a ping, a ping to be answered, or news of the window, which has been taken.
+    pub(super) fn receive_nop_in(&mut self, lane: LaneId, pdu: &NopIn) -> Result<(), Fault> {
+        let cmd_sn = self.window.current();
+        let Some(lane) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        if pdu.itt.is_some() {
+            lane.receive_status(pdu.stat_sn)?;
+            return lane.receive_answer(pdu.itt);
+        }
+        if pdu.ttt.is_some() {
+            lane.liveness.answers += 1;
+            if lane.liveness.answers > ANSWERS_MAX {
+                return Err(Fault::Limit("pings that wait for an answer"));
+            }
+            lane.push(Request::Nop(NopOut { lun: pdu.lun, ttt: pdu.ttt, ..nop_out(cmd_sn) }));
+        }
+        Ok(())
+    }
+
+    /// Acknowledges the responses that came on `lane` without waiting for other traffic to do it (§11.18).
+    pub(super) fn acknowledge(&mut self, lane: LaneId) {
+        let cmd_sn = self.window.current();
+        if let Some(lane) = self.lanes.get_mut(&lane)
+            && lane.owes_acknowledgement()
+        {
+            lane.acknowledge();
+            lane.push(Request::Nop(nop_out(cmd_sn)));
+        }
+    }
+}
+
+impl Lane {
+    fn receive_answer(&mut self, itt: Itt) -> Result<(), Fault> {
+        if self.liveness.ping.take_if(|ping| ping.itt == itt).is_none() {
+            return Err(Fault::Protocol("an answer to a ping that was not sent"));
+        }
+        Ok(())
+    }
+
+    /// A ping was rejected: a sign of life too.
+    pub(super) fn ping_rejected(&mut self, itt: Itt) {
+        self.liveness.ping.take_if(|ping| ping.itt == itt);
+    }
+}

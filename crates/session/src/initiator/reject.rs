@@ -1,0 +1,54 @@
+//! Reject: the target did not take one of this side's PDUs (RFC 7143 §11.17).
+
+use super::event::Event;
+use super::session::Session;
+use crate::seam::Fault;
+use pdu::{Header, LaneId, Opcode, Reject, RejectReason, Residual, TaskManagementOutcome};
+
+impl Session {
+    /// Ends what the rejected PDU was about. Data-Out needs nothing: its task ends with a SCSI Response (§11.17.1).
+    pub(super) fn receive_reject(&mut self, lane: LaneId, pdu: &Reject, data: &[u8]) -> Result<(), Fault> {
+        self.receive_status(lane, pdu.stat_sn)?;
+        self.counters.rejects += 1;
+        if pdu.reason == RejectReason::NegotiationReset {
+            return Err(Fault::Protocol("a negotiation reset"));
+        }
+        let Some(rejected) = Reject::rejected_header(data) else {
+            return Err(Fault::Protocol("a Reject without the header of what it rejects"));
+        };
+        match rejected.opcode() {
+            Ok(Opcode::ScsiCommand) => self.command_rejected(lane, pdu.reason, &rejected)?,
+            Ok(Opcode::NopOut) => {
+                if let Some(lane) = self.lanes.get_mut(&lane) {
+                    lane.ping_rejected(rejected.task_tag());
+                }
+            }
+            Ok(Opcode::TaskManagementRequest) => {
+                self.end_function(rejected.task_tag(), TaskManagementOutcome::FunctionRejected);
+            }
+            Ok(Opcode::TextRequest) => self.text_rejected(lane, rejected.task_tag(), pdu.reason),
+            Ok(Opcode::LogoutRequest) => self.logout_rejected(lane, rejected.task_tag()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A command that was rejected never became a task, and gets no response. If only its data was damaged, its
+    /// number is still waited for, and at error recovery level 0 it cannot be sent again (§7.8).
+    fn command_rejected(
+        &mut self,
+        lane: LaneId,
+        reason: RejectReason,
+        rejected: &Header,
+    ) -> Result<(), Fault> {
+        if reason == RejectReason::DataDigestError {
+            return Err(Fault::DataDigest);
+        }
+        if self.task_on(lane, rejected.task_tag())?.is_some() {
+            self.end_task(rejected.task_tag(), |task| {
+                Event::Completed(task.completion(false, 0, Residual::None, Vec::new()))
+            });
+        }
+        Ok(())
+    }
+}

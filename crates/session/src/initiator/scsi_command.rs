@@ -1,0 +1,154 @@
+//! A command on its way: submitted, started on a lane, pulled (RFC 7143 §11.3).
+
+use super::data_out::{Sequence, Unsolicited};
+use super::event::{Command, Data, Demand, Event, SubmitError, TaskId};
+use super::lane::Phase;
+use super::outgoing::Request;
+use super::session::{Life, Session};
+use super::task::{Allegiance, TASKS_MAX, Task};
+use crate::parameters::SessionType;
+use crate::seam::Transmit;
+use pdu::{CmdSn, DataSn, Instant, Itt, LaneId, ScsiCommand, StatSn, Ttt};
+
+impl Session {
+    /// Queues a command. Its buffer is lent to the session until [`Event::Release`].
+    ///
+    /// # Errors
+    /// Why it was not taken; the buffer is not lent then.
+    pub fn submit(&mut self, _now: Instant, command: Command) -> Result<TaskId, SubmitError> {
+        if self.parameters.session_type == SessionType::Discovery {
+            return Err(SubmitError::Discovery);
+        }
+        if self.life != Life::Open {
+            return Err(SubmitError::Closed);
+        }
+        if self.tasks.len() >= self.limits.commands_max.min(TASKS_MAX) {
+            return Err(SubmitError::Full);
+        }
+        let task = self.tasks.insert(command);
+        self.queue.push_back(Itt(task.0));
+        Ok(task)
+    }
+
+    /// The command at the head of the queue, while it may be started: the command window is open, there is a lane
+    /// that takes commands, and no task management function over many tasks is being carried out.
+    #[must_use]
+    pub fn demand(&self) -> Option<Demand> {
+        let may_start = self.life == Life::Open
+            && self.window.is_open()
+            && !self.is_fenced()
+            && self.lanes.values().any(|lane| lane.phase == Phase::Open);
+        let head = self.queue.front().filter(|_| may_start)?;
+        let data = self.tasks.get(*head)?.command.data;
+        Some(Demand {
+            task: TaskId(head.0),
+            data_out_bytes: data.out_bytes(),
+            data_in_bytes: data.in_bytes(),
+        })
+    }
+
+    /// Starts the command at the head of the queue on `lane`: it takes its CmdSN, and leaves after the requests
+    /// that were queued on that lane before. `None` if nothing may be started, or not on this lane.
+    pub fn start(&mut self, _now: Instant, lane: LaneId) -> Option<TaskId> {
+        let demand = self.demand()?;
+        let place = self.lanes.get_mut(&lane).filter(|place| place.phase == Phase::Open)?;
+        let cmd_sn = self.window.take()?;
+        let itt = self.queue.pop_front()?;
+        let task = self.tasks.get_mut(itt)?;
+        task.allegiance = Some(Allegiance { request_lane: lane, response_lane: lane, cmd_sn, sent: false });
+        place.commands += 1;
+        place.outstanding_bytes += u64::from(task.unmoved_bytes);
+        place.push(Request::Command(itt));
+        self.counters.commands += 1;
+        Some(demand.task)
+    }
+
+    /// The PDU of a command whose turn has come.
+    pub(super) fn pull_command(&mut self, lane: LaneId, itt: Itt, budget_bytes: u32) -> Option<Transmit> {
+        let place = self.lanes.get_mut(&lane)?;
+        let task = self.tasks.get_mut(itt)?;
+        let allegiance = task.allegiance.as_mut()?;
+        allegiance.sent = true;
+        let cmd_sn = allegiance.cmd_sn;
+        let unsolicited = Unsolicited::of(
+            task.command.data.out_bytes(),
+            &self.parameters,
+            place.connection.send_segment_bytes_max,
+            budget_bytes,
+        );
+        if unsolicited.data_out_bytes > 0 {
+            task.sequences.push_back(Sequence {
+                ttt: Ttt::NONE,
+                offset_bytes: unsolicited.immediate_bytes,
+                rest_bytes: unsolicited.data_out_bytes,
+                data_sn: DataSn(0),
+            });
+            place.outgoing.push_task(itt);
+        }
+        place.outstanding_bytes -= u64::from(task.moved(unsolicited.immediate_bytes));
+        self.counters.data_out_bytes += u64::from(unsolicited.immediate_bytes);
+        let header = task.command_pdu(cmd_sn, place.acknowledge(), unsolicited).emit();
+        Some(Transmit { header, payload: task.data_out_payload(0, unsolicited.immediate_bytes) })
+    }
+
+    /// One Data-Out PDU of a task whose turn has come; the task goes to the end of the line if it has more.
+    pub(super) fn pull_data_out(&mut self, lane: LaneId, itt: Itt, budget_bytes: u32) -> Option<Transmit> {
+        let place = self.lanes.get_mut(&lane)?;
+        let task = self.tasks.get_mut(itt)?;
+        let segment_bytes_max = place.connection.send_segment_bytes_max;
+        let transmit = task.next_data_out(segment_bytes_max, budget_bytes, place.acknowledge())?;
+        let bytes = transmit.header.data_segment_bytes();
+        place.outstanding_bytes -= u64::from(task.moved(bytes));
+        self.counters.data_out_bytes += u64::from(bytes);
+        if !task.sequences.is_empty() {
+            place.outgoing.push_task(itt);
+        }
+        Some(transmit)
+    }
+
+    /// Takes a task out of the session and gives its buffer back, unless a data segment is arriving in it: then the
+    /// buffer is given back when that is over.
+    pub(super) fn end_task(&mut self, itt: Itt, event: impl FnOnce(&Task) -> Event) {
+        let Some(task) = self.tasks.remove(itt) else { return };
+        self.events.push_back(event(&task));
+        let buffer = task.command.data.buffer();
+        let lane = task.allegiance.and_then(|allegiance| self.lanes.get_mut(&allegiance.response_lane));
+        let Some(lane) = lane else {
+            self.events.extend(buffer.map(Event::Release));
+            return;
+        };
+        lane.commands -= 1;
+        lane.outstanding_bytes -= u64::from(task.unmoved_bytes);
+        if lane.is_receiving_data_of(itt) {
+            lane.held = buffer;
+        } else {
+            self.events.extend(buffer.map(Event::Release));
+        }
+    }
+
+    /// Reports a task lost that will not be answered.
+    pub(super) fn lose_task(&mut self, itt: Itt) {
+        self.end_task(itt, |task| Event::Lost { task: TaskId(task.itt.0), started: task.is_sent() });
+    }
+}
+
+impl Task {
+    fn command_pdu(&self, cmd_sn: CmdSn, exp_stat_sn: StatSn, unsolicited: Unsolicited) -> ScsiCommand {
+        let data = self.command.data;
+        ScsiCommand {
+            lun: self.command.lun,
+            itt: self.itt,
+            immediate: false,
+            final_: unsolicited.data_out_bytes == 0,
+            read: matches!(data, Data::In(_)),
+            write: matches!(data, Data::Out(_)),
+            attribute: self.command.attribute,
+            expected_data_bytes: data.out_bytes() + data.in_bytes(),
+            bidirectional_read_bytes: None,
+            cmd_sn,
+            exp_stat_sn,
+            cdb: self.command.cdb.clone(),
+            data_segment_bytes: unsolicited.immediate_bytes,
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! A session at the initiator: commands and functions go in, what the target answered comes out.
+
+use super::command_window::CommandWindow;
+use super::counters::Counters;
+use super::event::{Event, LaneState};
+use super::lane::{Lane, Phase};
+use super::outgoing::{Request, Turn};
+use super::task::{RequestTags, Task, Tasks};
+use super::task_management::Function;
+use crate::parameters::{Established, InitiatorLimits, SessionParameters};
+use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
+use pdu::{CmdSn, Header, Instant, Itt, LaneId, StatSn, TargetPdu, Window};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How far a session's life has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// Takes commands.
+    Open,
+    /// Waits for what was started, then for the answer to its logout.
+    LoggingOut,
+    /// Its lanes are being closed; nothing more is sent. What still arrives counts.
+    Closing {
+        /// After a logout.
+        orderly: bool,
+    },
+    /// Told its owner that it is over.
+    Ended,
+}
+
+/// An initiator's session in full feature phase.
+///
+/// Its driver asks [`Self::demand`] whenever a command was submitted or something was received, chooses a lane,
+/// and calls [`Self::start`]; then it pulls from each lane that [`Endpoint::wants_transmit`]. What was received on one
+/// lane can make others want to transmit.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) parameters: SessionParameters,
+    pub(super) limits: InitiatorLimits,
+    pub(super) life: Life,
+    pub(super) window: CommandWindow,
+    pub(super) lanes: BTreeMap<LaneId, Lane>,
+    pub(super) tasks: Tasks,
+    /// Tasks that were not started, in the order in which they were submitted.
+    pub(super) queue: VecDeque<Itt>,
+    pub(super) functions: Vec<Function>,
+    pub(super) request_tags: RequestTags,
+    pub(super) events: VecDeque<Event>,
+    /// Totals; the rest is filled in when asked for.
+    pub(super) counters: Counters,
+}
+
+impl Session {
+    /// A session with no lane yet; `first` is the CmdSN that its leading login carried
+    /// ([`Established::cmd_sn`]).
+    #[must_use]
+    pub fn new(parameters: SessionParameters, limits: InitiatorLimits, first: CmdSn) -> Self {
+        Self {
+            parameters,
+            limits,
+            life: Life::Open,
+            window: CommandWindow::new(first),
+            lanes: BTreeMap::new(),
+            tasks: Tasks::default(),
+            queue: VecDeque::new(),
+            functions: Vec::new(),
+            request_tags: RequestTags::default(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// A connection whose login is done becomes a lane, at any time of the session's life. Its number must be new to
+    /// this session. If the session is over or being logged out, the lane is closed at once.
+    pub fn add_lane(&mut self, now: Instant, lane: LaneId, established: &Established) {
+        self.window.update(established.window);
+        self.lanes.insert(lane, Lane::new(now, established));
+        if self.life != Life::Open {
+            self.close_lane(lane, LaneLoss::LoggedOut, None);
+        }
+    }
+
+    /// Ends the session without a word to the target. Every lane is to be closed; when all are, what was not answered
+    /// is reported lost, and [`Event::Ended`] follows.
+    pub fn close(&mut self, _now: Instant) {
+        self.fail();
+    }
+
+    /// The CmdSN that a login carries which adds a connection to this session (RFC 7143 §11.12.8).
+    #[must_use]
+    pub fn cmd_sn(&self) -> CmdSn {
+        self.window.current()
+    }
+
+    /// What a placement policy wants to know of a lane; all zero for one that is gone.
+    #[must_use]
+    pub fn lane_state(&self, lane: LaneId) -> LaneState {
+        let open = self.life == Life::Open;
+        let state = self.lanes.get(&lane).map(Lane::state).unwrap_or_default();
+        LaneState { accepts_commands: state.accepts_commands && open, ..state }
+    }
+
+    /// Observable numbers.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let told = self.window.told();
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let queued_commands = count(self.queue.len());
+        Counters {
+            cmd_sn: self.window.current(),
+            exp_cmd_sn: told.exp_cmd_sn,
+            max_cmd_sn: told.max_cmd_sn,
+            lanes: count(self.lanes.len()),
+            queued_commands,
+            outstanding_commands: self.tasks.len() - queued_commands,
+            ..self.counters
+        }
+    }
+
+    /// A lane for requests that belong to no particular one.
+    pub(super) fn lane_for_requests(&self) -> Option<LaneId> {
+        let usable = |lane: &Lane| matches!(lane.phase, Phase::Open | Phase::Draining);
+        let may_send = matches!(self.life, Life::Open | Life::LoggingOut);
+        let mut lanes = self.lanes.iter().filter(|(_, lane)| may_send && usable(lane));
+        lanes.next().map(|(id, _)| *id)
+    }
+
+    /// The task that a PDU on `lane` is about. `None` if there is no such task any more: task management functions
+    /// end tasks of all lanes, and PDUs on other lanes may cross their end.
+    pub(super) fn task_on(&mut self, lane: LaneId, itt: Itt) -> Result<Option<&mut Task>, Fault> {
+        let Some(task) = self.tasks.get_mut(itt) else { return Ok(None) };
+        match task.allegiance {
+            Some(allegiance) if allegiance.sent && allegiance.response_lane == lane => Ok(Some(task)),
+            Some(allegiance) if allegiance.sent => Err(Fault::Protocol("a task's PDU on another connection")),
+            _ => Err(Fault::Protocol("a PDU for a command that was not sent")),
+        }
+    }
+
+    /// Takes the number of a response on `lane`.
+    pub(super) fn receive_status(&mut self, lane: LaneId, stat_sn: StatSn) -> Result<(), Fault> {
+        if let Some(place) = self.lanes.get_mut(&lane) {
+            place.receive_status(stat_sn)?;
+        }
+        if self.is_fenced() {
+            self.acknowledge(lane);
+        }
+        Ok(())
+    }
+
+    /// Takes tasks out of the queue and reports them lost; whether there were any.
+    pub(super) fn lose_queued(&mut self, concerned: impl Fn(&Task) -> bool) -> bool {
+        let is_concerned = |itt: &Itt| self.tasks.get(*itt).is_some_and(&concerned);
+        let lost: Vec<Itt> = self.queue.iter().copied().filter(is_concerned).collect();
+        lost.iter().for_each(|itt| self.lose_task(*itt));
+        self.queue.retain(|itt| self.tasks.get(*itt).is_some());
+        !lost.is_empty()
+    }
+
+    /// Tells the owner to close a lane, once.
+    pub(super) fn close_lane(&mut self, lane: LaneId, loss: LaneLoss, fault: Option<Fault>) {
+        if let Some(place) = self.lanes.get_mut(&lane)
+            && place.phase != Phase::Closing
+        {
+            place.phase = Phase::Closing;
+            self.events.push_back(Event::CloseLane { lane, loss, fault });
+        }
+    }
+
+    /// Tells the owner to close every lane; the session is over when all are closed.
+    pub(super) fn close_all(&mut self, loss: LaneLoss, orderly: bool) {
+        if matches!(self.life, Life::Closing { .. } | Life::Ended) {
+            return;
+        }
+        self.life = Life::Closing { orderly };
+        let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+        lanes.into_iter().for_each(|lane| self.close_lane(lane, loss, None));
+        if self.lanes.is_empty() {
+            self.finish(orderly);
+        }
+    }
+
+    /// Something was lost that error recovery level 0 cannot repair (§7.1.5).
+    pub(super) fn fail(&mut self) {
+        self.close_all(LaneLoss::Broken, false);
+    }
+
+    /// No lane is left: nothing can be pulled or arrive any more.
+    pub(super) fn finish(&mut self, orderly: bool) {
+        self.queue.clear();
+        self.functions.clear();
+        let lost: Vec<Itt> = self.tasks.iter().map(|task| task.itt).collect();
+        lost.into_iter().for_each(|itt| self.lose_task(itt));
+        self.life = Life::Ended;
+        self.events.push_back(Event::Ended { orderly });
+    }
+
+    fn place(&mut self, lane: LaneId, pdu: &TargetPdu, bytes: u32) -> Result<Destination, Fault> {
+        match pdu {
+            TargetPdu::DataIn(pdu) => self.place_data_in(lane, pdu),
+            TargetPdu::ScsiResponse(pdu) => self.place_response(lane, pdu),
+            TargetPdu::TextResponse(_) | TargetPdu::AsyncMessage(_) | TargetPdu::Reject(_) => {
+                Ok(Destination::Inline { bytes })
+            }
+            // What a ping carried: this side's carry nothing.
+            TargetPdu::NopIn(_) => Ok(Destination::Discard { bytes }),
+            TargetPdu::TaskManagementResponse(_) | TargetPdu::LogoutResponse(_) | TargetPdu::R2t(_) => {
+                Ok(Destination::None)
+            }
+            TargetPdu::LoginResponse(_) => Err(Fault::Protocol("a Login Response after the login")),
+        }
+    }
+
+    /// A PDU is here, with its data segment.
+    fn receive(&mut self, now: Instant, lane: LaneId, pdu: &TargetPdu, inline: &[u8]) -> Result<(), Fault> {
+        match pdu {
+            TargetPdu::DataIn(pdu) => self.receive_data_in(lane, pdu)?,
+            TargetPdu::R2t(pdu) => return self.receive_r2t(lane, pdu),
+            TargetPdu::ScsiResponse(pdu) => self.receive_response(lane, pdu, inline)?,
+            TargetPdu::NopIn(pdu) => return self.receive_nop_in(lane, pdu),
+            TargetPdu::TaskManagementResponse(pdu) => self.receive_task_management(lane, pdu)?,
+            TargetPdu::TextResponse(pdu) => self.receive_text(lane, pdu, inline)?,
+            TargetPdu::LogoutResponse(pdu) => self.receive_logout(lane, pdu)?,
+            TargetPdu::AsyncMessage(pdu) => self.receive_async(now, lane, pdu, inline)?,
+            TargetPdu::Reject(pdu) => self.receive_reject(lane, pdu, inline)?,
+            TargetPdu::LoginResponse(_) => {}
+        }
+        self.settle(now, lane);
+        Ok(())
+    }
+}
+
+fn window_of(pdu: &TargetPdu) -> Window {
+    match pdu {
+        TargetPdu::DataIn(pdu) => pdu.window,
+        TargetPdu::R2t(pdu) => pdu.window,
+        TargetPdu::ScsiResponse(pdu) => pdu.window,
+        TargetPdu::NopIn(pdu) => pdu.window,
+        TargetPdu::TaskManagementResponse(pdu) => pdu.window,
+        TargetPdu::TextResponse(pdu) => pdu.window,
+        TargetPdu::LogoutResponse(pdu) => pdu.window,
+        TargetPdu::AsyncMessage(pdu) => pdu.window,
+        TargetPdu::Reject(pdu) => pdu.window,
+        TargetPdu::LoginResponse(pdu) => pdu.window,
+    }
+}
+
+impl Endpoint for Session {
+    type Event = Event;
+
+    fn receive_header(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        header: &Header,
+        digest: Digest,
+        _buffers: &mut dyn Buffers,
+    ) -> Result<Destination, Fault> {
+        if digest == Digest::Bad {
+            return Err(Fault::HeaderDigest);
+        }
+        let bytes = header.data_segment_bytes();
+        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(Destination::Discard { bytes }) };
+        place.liveness.heard(now);
+        if bytes > place.connection.receive_segment_bytes_max {
+            return Err(Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength"));
+        }
+        let pdu = TargetPdu::parse(header)?;
+        self.window.update(window_of(&pdu));
+        let destination = self.place(lane, &pdu, bytes)?;
+        if bytes == 0 {
+            self.receive(now, lane, &pdu, &[])?;
+            return Ok(Destination::None);
+        }
+        if let Some(place) = self.lanes.get_mut(&lane) {
+            place.incoming = Some(pdu);
+        }
+        Ok(destination)
+    }
+
+    fn receive_data(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        inline: &[u8],
+        digest: Digest,
+    ) -> Result<(), Fault> {
+        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        place.liveness.heard(now);
+        let Some(pdu) = place.incoming.take() else { return Ok(()) };
+        self.events.extend(place.held.take().map(Event::Release));
+        if digest == Digest::Bad {
+            return Err(Fault::DataDigest);
+        }
+        self.receive(now, lane, &pdu, inline)
+    }
+
+    fn poll_transmit(&mut self, _now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
+        if !self.wants_transmit(lane) {
+            return None;
+        }
+        let may_cut = budget_bytes >= super::data_out::BUDGET_BYTES_MIN;
+        loop {
+            let place = self.lanes.get_mut(&lane)?;
+            let transmit = match place.outgoing.take(may_cut)? {
+                Turn::Request(Request::Command(itt)) => self.pull_command(lane, itt, budget_bytes),
+                Turn::Request(request) => place.pull_request(request),
+                Turn::Data(itt) => self.pull_data_out(lane, itt, budget_bytes),
+            };
+            // A task that ended while it was in line has nothing to send; its turn is the next one's.
+            let Some(transmit) = transmit else { continue };
+            self.lanes.get_mut(&lane)?.pulled(&transmit);
+            return Some(transmit);
+        }
+    }
+
+    fn wants_transmit(&self, lane: LaneId) -> bool {
+        let may_send = matches!(self.life, Life::Open | Life::LoggingOut);
+        let wants = |lane: &Lane| lane.phase != Phase::Closing && !lane.outgoing.is_empty();
+        may_send && self.lanes.get(&lane).is_some_and(wants)
+    }
+
+    fn transmitted(&mut self, now: Instant, lane: LaneId, pdus: u32) {
+        if let Some(place) = self.lanes.get_mut(&lane) {
+            place.left(now, pdus);
+        }
+    }
+
+    fn lane_lost(&mut self, _now: Instant, lane: LaneId, _loss: LaneLoss) {
+        let Some(place) = self.lanes.remove(&lane) else { return };
+        self.events.extend(place.held.map(Event::Release));
+        if !place.is_done() {
+            self.fail();
+        }
+        if self.lanes.is_empty() {
+            match self.life {
+                Life::Closing { orderly } => self.finish(orderly),
+                Life::LoggingOut => self.finish(true),
+                Life::Open | Life::Ended => {}
+            }
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.lanes.values().filter_map(|lane| lane.deadline(&self.limits)).min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        let due = |lane: &Lane| lane.deadline(&self.limits).is_some_and(|deadline| deadline <= now);
+        let lanes: Vec<LaneId> = self.lanes.iter().filter(|(_, lane)| due(lane)).map(|(id, _)| *id).collect();
+        lanes.into_iter().for_each(|lane| self.lane_is_due(now, lane));
+    }
+}

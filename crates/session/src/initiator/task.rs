@@ -1,0 +1,186 @@
+//! The SCSI tasks of a session. They belong to it, not to a lane: a lane is only where their PDUs go.
+
+use super::data_out::Sequence;
+use super::event::{Command, Data, TaskId};
+use pdu::{BufferId, CmdSn, Itt, LaneId};
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// Where a task that has started is at home.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allegiance {
+    /// Where its command and data go.
+    pub(super) request_lane: LaneId,
+    /// Where its data, R2Ts and status come from.
+    pub(super) response_lane: LaneId,
+    pub(super) cmd_sn: CmdSn,
+    /// Whether its command has been pulled. A number that was taken must be sent, or the target would wait for it.
+    pub(super) sent: bool,
+}
+
+/// One SCSI task.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) itt: Itt,
+    pub(super) command: Command,
+    /// `None` while it waits in the queue.
+    pub(super) allegiance: Option<Allegiance>,
+    /// Data-Out that may be sent now: unsolicited data, then answers to R2Ts in the order of these.
+    pub(super) sequences: VecDeque<Sequence>,
+    /// R2Ts and Data-In PDUs so far; they share one numbering (RFC 7143 §4.2.2.4).
+    pub(super) input_pdus: u32,
+    /// Data-In that was given a place in the buffer.
+    pub(super) data_in_bytes: u32,
+    /// Data of either direction that has not moved yet.
+    pub(super) unmoved_bytes: u32,
+}
+
+impl Task {
+    /// Whether any byte of it may have left.
+    pub(super) fn is_sent(&self) -> bool {
+        self.allegiance.is_some_and(|allegiance| allegiance.sent)
+    }
+
+    /// Takes note that `bytes` of its data moved, and returns how many of these it still expected.
+    pub(super) fn moved(&mut self, bytes: u32) -> u32 {
+        let expected = bytes.min(self.unmoved_bytes);
+        self.unmoved_bytes -= expected;
+        expected
+    }
+}
+
+impl Data {
+    /// Bytes to send.
+    pub(super) fn out_bytes(self) -> u32 {
+        if let Self::Out(payload) = self { payload.bytes } else { 0 }
+    }
+
+    /// Bytes to receive.
+    pub(super) fn in_bytes(self) -> u32 {
+        if let Self::In(payload) = self { payload.bytes } else { 0 }
+    }
+
+    /// The buffer that was lent.
+    pub(super) fn buffer(self) -> Option<BufferId> {
+        match self {
+            Self::None => None,
+            Self::In(payload) | Self::Out(payload) => Some(payload.buffer),
+        }
+    }
+}
+
+/// How many bits of a tag say where its task is kept; those above tell it from earlier tasks kept there.
+const INDEX_BITS: u32 = 16;
+/// The topmost bit is clear in a task's tag, and set in those of other requests.
+const GENERATIONS: u32 = 1 << (31 - INDEX_BITS);
+
+/// The most tasks that a session can tell apart.
+pub(super) const TASKS_MAX: u32 = 1 << INDEX_BITS;
+
+/// All tasks of a session by their Initiator Task Tag, which is their [`TaskId`] too. A tag is not used again while
+/// its task is known, and for a long time after (RFC 7143 §11.2.1.8).
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    slots: Slab<Task>,
+    created: u32,
+}
+
+impl Tasks {
+    pub(super) fn len(&self) -> u32 {
+        u32::try_from(self.slots.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// A task that waits in the queue. The caller keeps the number of tasks below [`TASKS_MAX`].
+    pub(super) fn insert(&mut self, command: Command) -> TaskId {
+        let entry = self.slots.vacant_entry();
+        let index = u32::try_from(entry.key()).unwrap_or(u32::MAX);
+        self.created = (self.created + 1) % GENERATIONS;
+        let itt = Itt(self.created << INDEX_BITS | index);
+        let unmoved_bytes = command.data.out_bytes() + command.data.in_bytes();
+        entry.insert(Task {
+            itt,
+            command,
+            allegiance: None,
+            sequences: VecDeque::new(),
+            input_pdus: 0,
+            data_in_bytes: 0,
+            unmoved_bytes,
+        });
+        TaskId(itt.0)
+    }
+
+    fn index(itt: Itt) -> usize {
+        (itt.0 & (TASKS_MAX - 1)) as usize
+    }
+
+    pub(super) fn get(&self, itt: Itt) -> Option<&Task> {
+        self.slots.get(Self::index(itt)).filter(|task| task.itt == itt)
+    }
+
+    pub(super) fn get_mut(&mut self, itt: Itt) -> Option<&mut Task> {
+        self.slots.get_mut(Self::index(itt)).filter(|task| task.itt == itt)
+    }
+
+    pub(super) fn remove(&mut self, itt: Itt) -> Option<Task> {
+        self.get(itt)?;
+        self.slots.try_remove(Self::index(itt))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Task> {
+        self.slots.iter().map(|(_, task)| task)
+    }
+}
+
+/// Tags of requests that are not SCSI tasks: distinct from those of tasks, and in use again only after 2³¹ others.
+#[derive(Debug, Default)]
+pub(super) struct RequestTags {
+    next: u32,
+}
+
+const REQUEST_TAG_BIT: u32 = 1 << 31;
+
+impl RequestTags {
+    pub(super) fn take(&mut self) -> Itt {
+        let itt = Itt(REQUEST_TAG_BIT | self.next);
+        self.next = (self.next + 1) % (Itt::NONE.0 & !REQUEST_TAG_BIT);
+        itt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pdu::{Cdb, Lun, TaskAttribute};
+
+    fn command() -> Command {
+        let cdb = Cdb::from([0; Cdb::INLINE_BYTES]);
+        Command { lun: Lun(0), attribute: TaskAttribute::Simple, cdb, data: Data::None }
+    }
+
+    #[test]
+    fn the_tag_of_a_task_that_is_no_more_names_nothing() {
+        let mut tasks = Tasks::default();
+        let first = Itt(tasks.insert(command()).0);
+        assert!(tasks.remove(first).is_some());
+        let second = Itt(tasks.insert(command()).0);
+        assert_ne!(first, second);
+        assert!(tasks.get(first).is_none());
+        assert!(tasks.get(second).is_some());
+    }
+
+    #[test]
+    fn no_request_has_the_tag_of_a_task_or_the_reserved_one() {
+        let mut tags = RequestTags { next: Itt::NONE.0 & !REQUEST_TAG_BIT };
+        tags.next -= 1;
+        for _ in 0..3 {
+            let itt = tags.take();
+            assert!(itt.is_some());
+            assert_eq!(Tasks::default().get(itt).map(|task| task.itt), None);
+            assert_ne!(itt.0 & REQUEST_TAG_BIT, 0);
+        }
+    }
+}

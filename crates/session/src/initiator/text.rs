@@ -1,0 +1,141 @@
+//! Text Requests: SendTargets, in discovery and normal sessions (RFC 7143 §11.10, §11.11, appendix C).
+
+use super::event::{Event, SendTargets, SendTargetsError};
+use super::lane::Phase;
+use super::outgoing::Request;
+use super::session::Session;
+use crate::seam::Fault;
+use pdu::{
+    Assembler, CmdSn, Instant, Itt, LaneId, Lun, RejectReason, StatSn, TextRequest, TextResponse, TextWriter,
+    Ttt,
+};
+
+/// The longest answer that is taken. A target with its addresses takes some 300 bytes: this is thousands of targets.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// The most responses that make up one answer: at the default segment length of 8192 bytes, several times what
+/// [`TEXT_BYTES_MAX`] needs. Ends an exchange of empty responses.
+const RESPONSES_MAX: u32 = 1024;
+
+/// The longest iSCSI name (§4.2.7.1).
+const NAME_BYTES_MAX: usize = 223;
+
+/// What an exchange is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    SendTargets,
+    /// The target wanted to negotiate, and must be given the opportunity (§11.9.1). This side has nothing to ask for.
+    Opportunity,
+}
+
+/// An exchange that has begun and not ended.
+#[derive(Debug)]
+pub(super) struct TextExchange {
+    itt: Itt,
+    purpose: Purpose,
+    answer: Assembler,
+    responses: u32,
+}
+
+impl Session {
+    /// Asks the target for names and addresses of targets; [`Event::SendTargets`] or [`Event::SendTargetsRefused`]
+    /// follows.
+    ///
+    /// # Errors
+    /// Why it was not asked.
+    pub fn send_targets(
+        &mut self,
+        _now: Instant,
+        lane: LaneId,
+        which: &SendTargets,
+    ) -> Result<(), SendTargetsError> {
+        let place = self.lanes.get(&lane).filter(|place| place.phase == Phase::Open);
+        let place = place.ok_or(SendTargetsError::Closed)?;
+        if place.text.is_some() {
+            return Err(SendTargetsError::Busy);
+        }
+        let value = match which {
+            SendTargets::All => "All",
+            SendTargets::Own => "",
+            SendTargets::Named(name) if name.len() > NAME_BYTES_MAX => {
+                return Err(SendTargetsError::NameTooLong);
+            }
+            SendTargets::Named(name) => name,
+        };
+        let mut text = TextWriter::new();
+        text.push("SendTargets", value);
+        self.begin_text(lane, Purpose::SendTargets, text.into_bytes());
+        Ok(())
+    }
+
+    /// Gives the target the opportunity to negotiate that it asked for, unless an exchange is in progress.
+    pub(super) fn offer_negotiation(&mut self, lane: LaneId) {
+        if self.lanes.get(&lane).is_some_and(|lane| lane.text.is_none() && lane.phase == Phase::Open) {
+            self.begin_text(lane, Purpose::Opportunity, Vec::new());
+        }
+    }
+
+    fn begin_text(&mut self, lane: LaneId, purpose: Purpose, text: Vec<u8>) {
+        let itt = self.request_tags.take();
+        let cmd_sn = self.window.current();
+        let Some(lane) = self.lanes.get_mut(&lane) else { return };
+        let answer = Assembler::new(TEXT_BYTES_MAX);
+        lane.text = Some(TextExchange { itt, purpose, answer, responses: 0 });
+        lane.push(request(itt, cmd_sn, Lun::default(), Ttt::NONE, text));
+    }
+
+    pub(super) fn receive_text(
+        &mut self,
+        lane: LaneId,
+        pdu: &TextResponse,
+        data: &[u8],
+    ) -> Result<(), Fault> {
+        self.receive_status(lane, pdu.stat_sn)?;
+        let cmd_sn = self.window.current();
+        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        let Some(exchange) = place.text.as_mut().filter(|exchange| exchange.itt == pdu.itt) else {
+            return Err(Fault::Protocol("an answer to a text that was not sent"));
+        };
+        exchange.responses += 1;
+        let answer =
+            exchange.answer.push(data, !pdu.final_).map_err(|_| Fault::Limit("the text of an answer"))?;
+        if exchange.responses > RESPONSES_MAX {
+            return Err(Fault::Limit("the responses that make up an answer"));
+        }
+        let Some(text) = answer else {
+            place.push(request(pdu.itt, cmd_sn, pdu.lun, pdu.ttt, Vec::new()));
+            return Ok(());
+        };
+        if exchange.purpose == Purpose::SendTargets {
+            self.events.push_back(Event::SendTargets { lane, text });
+        }
+        place.text = None;
+        Ok(())
+    }
+
+    pub(super) fn text_rejected(&mut self, lane: LaneId, itt: Itt, reason: RejectReason) {
+        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let Some(exchange) = place.text.take_if(|exchange| exchange.itt == itt) else { return };
+        if exchange.purpose == Purpose::SendTargets {
+            self.events.push_back(Event::SendTargetsRefused { lane, reason });
+        }
+    }
+}
+
+/// A request that wants to be the last of its exchange; immediate, so that a closed window does not hold it up.
+fn request(itt: Itt, cmd_sn: CmdSn, lun: Lun, ttt: Ttt, text: Vec<u8>) -> Request {
+    let pdu = TextRequest {
+        immediate: true,
+        final_: true,
+        continued: false,
+        lun,
+        itt,
+        ttt,
+        cmd_sn,
+        // Filled in when it is pulled.
+        exp_stat_sn: StatSn::default(),
+        // A name and its key fit the shortest MaxRecvDataSegmentLength, 512 bytes (§13.12).
+        data_segment_bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
+    };
+    Request::Text(pdu, text)
+}
