@@ -14,7 +14,7 @@ use crate::negotiation::{Declared, Key, Negotiation, Role};
 use crate::parameters::{ConnectionParameters, Established, Identity, Offer, SessionParameters, SessionType};
 use crate::seam::{Payload, Transmit};
 use crate::target::Applicant;
-use pdu::{Header, LoginRequest, LoginResponse, LoginStatus, Opcode, PROTOCOL_VERSION, Stage, StatSn, Tsih};
+use pdu::{CmdSn, Header, LoginRequest, LoginResponse, LoginStatus, Opcode, PROTOCOL_VERSION, Stage, StatSn, Tsih};
 use pdu::{TextWriter, Window, text_keys};
 use security::Security;
 
@@ -300,6 +300,13 @@ impl Login {
             State::Complete(done) => Some(&done.session),
             State::Open | State::Over => None,
         }
+    }
+
+    /// The CmdSN of a new session's first command, once a request has been read: for the driver to make the session
+    /// from, before it calls [`Self::admit`].
+    #[must_use]
+    pub fn first_cmd_sn(&self) -> Option<CmdSn> {
+        self.first.map(|first| first.cmd_sn)
     }
 
     fn respond(&mut self, request: &LoginRequest, next_stage: Option<Stage>) -> Transmit {

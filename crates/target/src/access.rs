@@ -1,0 +1,74 @@
+//! Who may use what: by initiator name and by address.
+
+use ipnet::IpNet;
+use serde::Deserialize;
+use std::net::IpAddr;
+
+/// A restriction to some initiators. A list that is empty restricts nothing; of both lists one entry must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Mask {
+    /// Names of initiators, each whole or, with a `*` at its end, a beginning. A name is no secret: this keeps
+    /// friends apart, not strangers out.
+    pub initiators: Vec<String>,
+    /// Networks or single addresses, as `10.0.0.0/8` or `2001:db8::1/128`.
+    pub addresses: Vec<IpNet>,
+}
+
+impl Mask {
+    /// Whether an initiator of this name, connecting from this address, passes.
+    #[must_use]
+    pub fn admits(&self, initiator_name: &str, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let name_matches = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(beginning) => starts_with_ignoring_case(initiator_name, beginning),
+            None => initiator_name.eq_ignore_ascii_case(pattern),
+        };
+        (self.initiators.is_empty() || self.initiators.iter().any(name_matches))
+            && (self.addresses.is_empty() || self.addresses.iter().any(|network| network.contains(&address)))
+    }
+}
+
+fn starts_with_ignoring_case(name: &str, beginning: &str) -> bool {
+    name.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: &str = "iqn.2026-01.com.example:host-1";
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_empty_mask_admits_everybody() {
+        assert!(Mask::default().admits(NAME, address("192.0.2.1")));
+    }
+
+    #[test]
+    fn a_name_is_matched_whole_or_by_its_beginning() {
+        let mask = |pattern: &str| Mask { initiators: vec![pattern.into()], addresses: vec![] };
+        assert!(mask("IQN.2026-01.com.example:host-1").admits(NAME, address("::1")));
+        assert!(mask("iqn.2026-01.com.example:*").admits(NAME, address("::1")));
+        assert!(!mask("iqn.2026-01.com.example:host").admits(NAME, address("::1")));
+        assert!(!mask("iqn.2026-01.com.example:host-1*").admits("iqn", address("::1")));
+    }
+
+    #[test]
+    fn an_address_is_matched_by_its_network_also_when_it_is_mapped_into_version_6() {
+        let mask = Mask { initiators: vec![], addresses: vec!["192.0.2.0/24".parse().unwrap()] };
+        assert!(mask.admits(NAME, address("192.0.2.77")));
+        assert!(mask.admits(NAME, address("::ffff:192.0.2.77")));
+        assert!(!mask.admits(NAME, address("198.51.100.1")));
+    }
+
+    #[test]
+    fn a_name_alone_does_not_open_an_address_mask() {
+        let mask = Mask { initiators: vec![NAME.into()], addresses: vec!["192.0.2.0/24".parse().unwrap()] };
+        assert!(!mask.admits(NAME, address("198.51.100.1")));
+        assert!(!mask.admits("iqn.2026-01.com.example:other", address("192.0.2.1")));
+    }
+}

@@ -1,0 +1,219 @@
+//! The path of one command: from its session, through the unit's task set, to the backend, and back as a response.
+//!
+//! [`begin`] → ([`data_arrived`]) → [`ready`] → [`start`] → [`finish`]. READ and WRITE, in [`crate::read`] and
+//! [`crate::write`], come to their end without leaving the poll in which they began if the backend is that fast;
+//! everything rarer is an `async fn` of its [`LogicalUnit`].
+
+use crate::logical_unit::LogicalUnit;
+use crate::session_driver::{SessionDriver, SessionState};
+use crate::target_node::TargetNode;
+use crate::{read, write};
+use block::Payload;
+use nexus::target::{Admission, NexusTask};
+use scsi::{Outcome, Pattern, Step, begin_absent};
+use session::seam;
+use session::target::{Command, DataOut, Response, TaskId};
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use tokio::sync::oneshot;
+
+/// A command that was handed out and is not answered.
+pub(crate) struct Task {
+    pub command: Command,
+    pub unit: Rc<LogicalUnit>,
+    /// What carries it out.
+    step: Step,
+    /// Its Data-Out, once that is there.
+    data: Option<Payload>,
+    /// What it would transfer by itself, for the residual count.
+    wanted_bytes: u32,
+    /// Block data handed to the session.
+    pub delivered_bytes: u32,
+    /// Its answer is suppressed: it may stop early.
+    pub aborted: bool,
+    /// Who waits for its end; dropped with it.
+    pub ends: Vec<oneshot::Sender<()>>,
+}
+
+/// A command has come out of its session, in order.
+pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, command: Command) {
+    driver.shard.own.commands.fetch_add(1, Ordering::Relaxed);
+    let id = command.task;
+    let Some(unit) = driver.unit(command.lun).cloned() else {
+        return begin_without_unit(driver, state, &command);
+    };
+    let nexus_task = NexusTask { nexus: driver.nexus, task: id };
+    let arrived = unit.shared.borrow_mut().arrive(nexus_task, command.attribute, command.cdb.bytes());
+    if let Err(outcome) = arrived {
+        return respond(driver, state, id, command.data_in_bytes, outcome, 0);
+    }
+    let asked = unit.disk.begin(command.cdb.bytes());
+    let wanted_bytes = asked.data_out_bytes(unit.disk.block) + asked.data_in_bytes(unit.disk.block);
+    let wanted_bytes = u32::try_from(wanted_bytes).unwrap_or(u32::MAX);
+    let step = asked.with_data_out(command.data_out_bytes.into(), unit.disk.block);
+    let needed_bytes = step.data_out_bytes(unit.disk.block).min(command.data_out_bytes.into());
+    let task = Task {
+        command,
+        unit,
+        step,
+        data: None,
+        wanted_bytes,
+        delivered_bytes: 0,
+        aborted: false,
+        ends: Vec::new(),
+    };
+    state.tasks.insert(id, task);
+    match u32::try_from(needed_bytes) {
+        Ok(0) => ready(driver, state, id),
+        Ok(bytes) => state.session.solicit(driver.now(), id, bytes, &mut state.buffers),
+        Err(_) => finish(driver, state, id, Outcome::internal_failure()),
+    }
+}
+
+/// A LUN behind which this initiator has nothing.
+fn begin_without_unit(driver: &Rc<SessionDriver>, state: &mut SessionState, command: &Command) {
+    let outcome = match begin_absent(command.cdb.bytes()) {
+        Step::Done(outcome) => outcome,
+        Step::ReportLuns(request) => request.respond(driver.units.iter().map(|unit| unit.lun().0)),
+        _ => Outcome::internal_failure(),
+    };
+    respond(driver, state, command.task, command.data_in_bytes, outcome, 0);
+}
+
+/// The Data-Out that was asked for is there.
+pub(crate) fn data_arrived(driver: &Rc<SessionDriver>, state: &mut SessionState, arrived: DataOut) {
+    let Some(task) = state.tasks.get_mut(&arrived.task) else { return };
+    let buffer = arrived.buffer.and_then(|buffer| state.buffers.get(buffer));
+    task.data = buffer.and_then(|buffer| buffer.slice(0..arrived.bytes as usize));
+    if let Step::Parameter { .. } = task.step {
+        let list = task.data.as_deref().unwrap_or_default();
+        task.step = task.unit.disk.parameter(task.command.cdb.bytes(), list);
+    }
+    ready(driver, state, arrived.task);
+}
+
+/// The command has all it needs: it starts, or waits for its turn.
+fn ready(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
+    let Some(task) = state.tasks.get(&id) else { return };
+    let admission =
+        task.unit.shared.borrow_mut().ready(NexusTask { nexus: driver.nexus, task: id }, &task.step);
+    match admission {
+        Admission::Start => start(driver, state, id),
+        Admission::Wait => {}
+        Admission::Aborted => drop_task(driver, state, id),
+    }
+}
+
+/// Its turn has come.
+pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
+    let Some(task) = state.tasks.get_mut(&id) else { return };
+    let unit = Rc::clone(&task.unit);
+    let data = task.data.take();
+    match std::mem::replace(&mut task.step, Step::Done(Outcome::good())) {
+        Step::Done(outcome) => finish(driver, state, id, outcome),
+        Step::Read { extent, fua } => read::start(driver, state, id, extent, fua),
+        Step::Write { extent, fua } => write::start(driver, state, id, extent, fua, data),
+        Step::Verify { extent, compare } => {
+            work(driver, id, async move { unit.verify(extent, compare, data).await });
+        }
+        Step::CompareAndWrite { extent, fua } => {
+            work(driver, id, async move { unit.compare_and_write(extent, fua, data).await });
+        }
+        Step::WriteSame { extent, pattern, unmap } => {
+            let block = data.filter(|_| pattern == Pattern::DataOut);
+            work(driver, id, async move { unit.write_same(extent, block, unmap).await });
+        }
+        Step::Flush { immediate: false, .. } => work(driver, id, async move { unit.flush().await }),
+        Step::Flush { immediate: true, .. } => {
+            tokio::task::spawn_local(async move { unit.flush().await });
+            finish(driver, state, id, Outcome::good());
+        }
+        Step::Unmap(extents) => work(driver, id, async move { unit.unmap(extents).await }),
+        Step::GetLbaStatus(request) => work(driver, id, async move { unit.get_lba_status(request).await }),
+        Step::ReportLuns(request) => {
+            let outcome = request.respond(driver.units.iter().map(|unit| unit.lun().0));
+            finish(driver, state, id, outcome);
+        }
+        Step::RequestSense(request) => {
+            let pending = unit.shared.borrow_mut().request_sense(driver.nexus);
+            finish(driver, state, id, request.respond(pending));
+        }
+        // The parameter list became another step when it arrived.
+        Step::Parameter { .. } => finish(driver, state, id, Outcome::internal_failure()),
+    }
+}
+
+/// Lets a command work on its own and answers it when it is done.
+fn work(driver: &Rc<SessionDriver>, id: TaskId, work: impl Future<Output = Outcome> + 'static) {
+    let driver = Rc::clone(driver);
+    tokio::task::spawn_local(async move {
+        let outcome = work.await;
+        driver.resume(|state| finish(&driver, state, id, outcome));
+    });
+}
+
+/// The command has ended: answers it, and lets those start that waited for it.
+pub(crate) fn finish(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId, outcome: Outcome) {
+    let Some(task) = state.tasks.remove(&id) else { return };
+    let failed_read = task.command.data_in_bytes > 0 && outcome.status() != scsi::Status::Good;
+    let wanted_bytes = if failed_read { task.delivered_bytes } else { task.wanted_bytes };
+    respond(driver, state, id, task.command.data_in_bytes, outcome, wanted_bytes);
+    let startable = task.unit.shared.borrow_mut().finish(NexusTask { nexus: driver.nexus, task: id });
+    start_others(&driver.node, startable);
+}
+
+/// Nobody wants the command's answer any more. If it has not started, this is its end.
+pub(crate) fn abort(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
+    let Some(task) = state.tasks.get_mut(&id) else { return };
+    task.aborted = true;
+    let cleared = task.unit.shared.borrow_mut().abort_task(NexusTask { nexus: driver.nexus, task: id });
+    cleared.dropped.iter().for_each(|dropped| drop_task(driver, state, dropped.task));
+    start_others(&driver.node, cleared.startable);
+}
+
+/// The command was aborted before it started.
+pub(crate) fn drop_task(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
+    if state.tasks.remove(&id).is_some() {
+        respond(driver, state, id, 0, Outcome::Refused(scsi::Status::TaskAborted), 0);
+    }
+}
+
+/// Sends parameter data, as far as the initiator wants it, and the status.
+fn respond(
+    driver: &SessionDriver,
+    state: &mut SessionState,
+    id: TaskId,
+    data_in_bytes_max: u32,
+    outcome: Outcome,
+    wanted_bytes: u32,
+) {
+    let now = driver.now();
+    let status = outcome.status().code();
+    let sense = outcome.sense().map(|sense| sense.to_fixed().to_vec()).unwrap_or_default();
+    let mut wanted_bytes = wanted_bytes;
+    if let Outcome::Good(mut data) = outcome
+        && !data.is_empty()
+    {
+        wanted_bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        data.truncate(data_in_bytes_max as usize);
+        state.session.data_in(now, id, seam::Payload::Inline(data));
+    }
+    state.session.respond(now, id, Response { status, sense, wanted_bytes });
+}
+
+/// Starts commands that waited for another one to end, whichever session they belong to. Later, because that
+/// session's state may be in use now.
+pub(crate) fn start_others(node: &Rc<TargetNode>, startable: Vec<NexusTask>) {
+    if startable.is_empty() {
+        return;
+    }
+    let node = Rc::clone(node);
+    tokio::task::spawn_local(async move {
+        for task in startable {
+            if let Some(driver) = node.session_of(task.nexus) {
+                driver.resume(|state| start(&driver, state, task.task));
+            }
+        }
+    });
+}

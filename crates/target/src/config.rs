@@ -1,0 +1,379 @@
+//! What a server is told: targets, LUNs, who may use them, and limits.
+
+use crate::access::Mask;
+use crate::chap::Chap;
+use crate::lun_spec::LunSpec;
+use crate::name::IscsiName;
+use crate::size::ByteSize;
+use serde::Deserialize;
+use session::parameters::{DigestPreference, Offer};
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use transport::SocketOptions;
+
+/// Everything that [`Server::start`](crate::Server::start) needs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where to accept connections. Port 0 lets the system choose.
+    pub listen: Vec<SocketAddr>,
+    /// All addresses together are one portal group; this is its tag.
+    pub portal_group_tag: u16,
+    /// What is served.
+    #[serde(rename = "target")]
+    pub targets: Vec<TargetConfig>,
+    /// Who may ask for the list of targets; open to all by default, who see only what they may use.
+    pub discovery: DiscoveryConfig,
+    /// Listen beyond loopback although somebody without name or password could reach a target.
+    pub allow_insecure: bool,
+    /// Event loops, each a thread of its own. Every target belongs to one of them.
+    pub shards: usize,
+    /// Bounds.
+    pub limits: Limits,
+    /// What is offered and accepted when a session is negotiated.
+    pub negotiation: Negotiation,
+    /// Socket options.
+    pub socket: SocketConfig,
+}
+
+/// The port that IANA gives to iSCSI.
+pub const ISCSI_PORT: u16 = 3260;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: vec![(Ipv4Addr::LOCALHOST, ISCSI_PORT).into()],
+            portal_group_tag: 1,
+            targets: Vec::new(),
+            discovery: DiscoveryConfig::default(),
+            allow_insecure: false,
+            shards: 1,
+            limits: Limits::default(),
+            negotiation: Negotiation::default(),
+            socket: SocketConfig::default(),
+        }
+    }
+}
+
+/// One target.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetConfig {
+    /// Its iSCSI name.
+    pub name: IscsiName,
+    /// A name for people.
+    #[serde(default)]
+    pub alias: Option<String>,
+    /// The user and secret that an initiator must prove to have.
+    #[serde(default)]
+    pub chap: Option<Chap>,
+    /// Who may log in; everybody by default.
+    #[serde(flatten)]
+    pub mask: Mask,
+    /// Its logical units.
+    #[serde(rename = "lun", default)]
+    pub luns: Vec<LunConfig>,
+}
+
+impl TargetConfig {
+    /// A target of this name, with every option at its default and no LUN.
+    #[must_use]
+    pub fn new(name: IscsiName) -> Self {
+        Self { name, alias: None, chap: None, mask: Mask::default(), luns: Vec::new() }
+    }
+
+    /// Whether a stranger could use it: neither a password nor an address is asked for. (A name is no secret.)
+    fn is_open(&self) -> bool {
+        self.chap.is_none() && self.mask.addresses.is_empty()
+    }
+}
+
+/// One logical unit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LunConfig {
+    /// Its number.
+    pub number: u16,
+    /// What is behind it.
+    pub backend: LunSpec,
+    /// Who sees it, among those who may log in; all of them by default.
+    #[serde(flatten)]
+    pub mask: Mask,
+}
+
+/// Who may ask for the list of targets.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DiscoveryConfig {
+    /// The user and secret that an initiator must prove to have.
+    pub chap: Option<Chap>,
+}
+
+/// Bounds on what the server takes on.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// TCP connections at a time.
+    pub connections: usize,
+    /// Connections whose login is not done. When one more comes, the oldest of them is closed: an honest login
+    /// takes milliseconds.
+    pub unauthenticated_connections: usize,
+    /// Seconds that a login may take.
+    pub login_seconds: u64,
+    /// Sessions of one target at a time.
+    pub sessions_per_target: u16,
+    /// Memory for data on its way, in all shards together.
+    pub buffer_bytes: ByteSize,
+    /// Commands that one session may have outstanding. Fewer are granted when their unsolicited data could
+    /// exceed the memory set aside for it.
+    pub window_commands: u32,
+    /// Seconds of silence after which a connection is probed.
+    pub ping_after_seconds: u64,
+    /// Seconds that the answer to a probe may take.
+    pub ping_timeout_seconds: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // Below the usual 1024 descriptors of a process, with some left for files.
+            connections: 900,
+            // More than log in at once after a power failure of a rack.
+            unauthenticated_connections: 64,
+            // The time for a person's initiator with a slow name service in between.
+            login_seconds: 15,
+            sessions_per_target: 256,
+            // Sixteen bursts of the longest kind; a 10 Gbit/s path of 100 ms holds half of it.
+            buffer_bytes: ByteSize(256 << 20),
+            // With 256 KiB each, 32 MiB in flight without a single R2T.
+            window_commands: 128,
+            ping_after_seconds: 30,
+            ping_timeout_seconds: 30,
+        }
+    }
+}
+
+/// What is offered and accepted when a session is negotiated (RFC 7143 §13).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Negotiation {
+    /// MaxConnections.
+    pub max_connections: u16,
+    /// InitialR2T: ask for every write's data first.
+    pub initial_r2t: bool,
+    /// ImmediateData.
+    pub immediate_data: bool,
+    /// FirstBurstLength.
+    pub first_burst: ByteSize,
+    /// MaxBurstLength.
+    pub max_burst: ByteSize,
+    /// MaxOutstandingR2T.
+    pub max_outstanding_r2t: u16,
+    /// MaxRecvDataSegmentLength.
+    pub receive_segment: ByteSize,
+    /// HeaderDigest.
+    pub header_digest: DigestUse,
+    /// DataDigest.
+    pub data_digest: DigestUse,
+}
+
+/// How much a digest is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DigestUse {
+    /// No connection without it.
+    Required,
+    /// If the initiator can.
+    Preferred,
+    /// If the initiator wants it.
+    Accepted,
+    /// Never.
+    Never,
+}
+
+impl From<DigestUse> for DigestPreference {
+    fn from(wanted: DigestUse) -> Self {
+        match wanted {
+            DigestUse::Required => Self::Required,
+            DigestUse::Preferred => Self::Preferred,
+            DigestUse::Accepted => Self::Accepted,
+            DigestUse::Never => Self::Never,
+        }
+    }
+}
+
+impl Default for Negotiation {
+    fn default() -> Self {
+        let offer = Offer::default();
+        Self {
+            max_connections: offer.max_connections,
+            initial_r2t: offer.initial_r2t,
+            immediate_data: offer.immediate_data,
+            first_burst: ByteSize(offer.first_burst_bytes.into()),
+            max_burst: ByteSize(offer.max_burst_bytes.into()),
+            max_outstanding_r2t: offer.max_outstanding_r2t,
+            receive_segment: ByteSize(offer.receive_segment_bytes_max.into()),
+            header_digest: DigestUse::Accepted,
+            data_digest: DigestUse::Accepted,
+        }
+    }
+}
+
+/// What the standard allows for burst and segment lengths (RFC 7143 §13.12–13.14).
+const LENGTH_BYTES: std::ops::RangeInclusive<u64> = 512..=(1 << 24) - 1;
+
+impl Negotiation {
+    fn offer(&self) -> Result<Offer, InvalidConfig> {
+        let length = |key, size: ByteSize| match u32::try_from(size.0) {
+            Ok(bytes) if LENGTH_BYTES.contains(&size.0) => Ok(bytes),
+            _ => Err(InvalidConfig::Length { key, size }),
+        };
+        Ok(Offer {
+            max_connections: self.max_connections.clamp(1, session::parameters::MAX_CONNECTIONS),
+            initial_r2t: self.initial_r2t,
+            immediate_data: self.immediate_data,
+            first_burst_bytes: length("first_burst", self.first_burst.min(self.max_burst))?,
+            max_burst_bytes: length("max_burst", self.max_burst)?,
+            max_outstanding_r2t: self.max_outstanding_r2t.max(1),
+            receive_segment_bytes_max: length("receive_segment", self.receive_segment)?,
+            header_digest: self.header_digest.into(),
+            data_digest: self.data_digest.into(),
+            ..Offer::default()
+        })
+    }
+}
+
+/// Options of every connection's socket.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SocketConfig {
+    /// Congestion control by the kernel's name for it; the system's default otherwise.
+    pub congestion: Option<String>,
+    /// SO_SNDBUF, for experiments: switches the kernel's own tuning off.
+    pub send_buffer: Option<u32>,
+    /// SO_RCVBUF, for experiments: switches the kernel's own tuning off.
+    pub receive_buffer: Option<u32>,
+}
+
+impl SocketConfig {
+    pub(crate) fn options(&self) -> SocketOptions {
+        SocketOptions {
+            congestion: self.congestion.clone(),
+            send_buffer_bytes: self.send_buffer,
+            receive_buffer_bytes: self.receive_buffer,
+        }
+    }
+}
+
+/// A configuration that makes no sense, or no safe one.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidConfig {
+    /// Nothing to serve.
+    #[error("there is no target: name one, with at least one LUN")]
+    NoTarget,
+    /// Nowhere to listen.
+    #[error("there is no address to listen on")]
+    NoAddress,
+    /// Two targets of one name.
+    #[error("there are two targets named {0}: give each its own name")]
+    TwoTargets(IscsiName),
+    /// A target without LUNs.
+    #[error("target {0} has no LUN")]
+    NoLun(IscsiName),
+    /// Two LUNs of one number.
+    #[error("target {target} has two LUNs {number}: give each its own number")]
+    TwoLuns {
+        /// Whose.
+        target: IscsiName,
+        /// Which.
+        number: u16,
+    },
+    /// Anybody could read and destroy the data.
+    #[error(
+        "refusing to listen on {address}: anybody who can reach it could use target {target}. Ask for a password \
+         (CHAP), restrict it to addresses, listen on loopback only, or say explicitly that insecure access is allowed"
+    )]
+    Insecure {
+        /// The address beyond loopback.
+        address: SocketAddr,
+        /// The target without protection.
+        target: IscsiName,
+    },
+    /// A length that the standard does not allow.
+    #[error("{key} = {size}: must be from 512 bytes to 1 byte less than 16MiB")]
+    Length {
+        /// Which.
+        key: &'static str,
+        /// What was written.
+        size: ByteSize,
+    },
+    /// Too little memory to serve a single session.
+    #[error("buffer_bytes = {0}: at least {BUFFER_BYTES_MIN} per shard are needed")]
+    Memory(ByteSize),
+}
+
+/// With less, one command of the longest kind would not fit beside the unsolicited data of a small window.
+pub(crate) const BUFFER_BYTES_MIN: ByteSize = ByteSize(64 << 20);
+
+impl Config {
+    /// Whether it can be served, and safely.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and what to do about it.
+    pub fn validate(&self) -> Result<(), InvalidConfig> {
+        if self.targets.is_empty() {
+            return Err(InvalidConfig::NoTarget);
+        }
+        if self.listen.is_empty() {
+            return Err(InvalidConfig::NoAddress);
+        }
+        let mut names = HashSet::new();
+        for target in &self.targets {
+            if !names.insert(&target.name) {
+                return Err(InvalidConfig::TwoTargets(target.name.clone()));
+            }
+            target.validate()?;
+        }
+        if self.limits.buffer_bytes.0 / (self.shards().max(1) as u64) < BUFFER_BYTES_MIN.0 {
+            return Err(InvalidConfig::Memory(self.limits.buffer_bytes));
+        }
+        self.offer()?;
+        self.refuse_insecure()
+    }
+
+    /// What is offered and accepted when a session is negotiated.
+    pub(crate) fn offer(&self) -> Result<Offer, InvalidConfig> {
+        self.negotiation.offer()
+    }
+
+    /// Event loops that are worth their thread: no more than targets, as a target belongs to one.
+    pub(crate) fn shards(&self) -> usize {
+        self.shards.clamp(1, self.targets.len().max(1))
+    }
+
+    fn refuse_insecure(&self) -> Result<(), InvalidConfig> {
+        let exposed = self.listen.iter().find(|address| !address.ip().is_loopback());
+        let open = self.targets.iter().find(|target| target.is_open());
+        match (exposed, open) {
+            (Some(address), Some(target)) if !self.allow_insecure => {
+                Err(InvalidConfig::Insecure { address: *address, target: target.name.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl TargetConfig {
+    fn validate(&self) -> Result<(), InvalidConfig> {
+        if self.luns.is_empty() {
+            return Err(InvalidConfig::NoLun(self.name.clone()));
+        }
+        let mut numbers = HashSet::new();
+        for lun in &self.luns {
+            if !numbers.insert(lun.number) {
+                return Err(InvalidConfig::TwoLuns { target: self.name.clone(), number: lun.number });
+            }
+        }
+        Ok(())
+    }
+}

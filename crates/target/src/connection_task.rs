@@ -1,0 +1,151 @@
+//! One connection in full feature phase, from its first PDU to its end.
+
+use crate::session_driver::{Closing, SessionDriver, SessionState};
+use pdu::Cid;
+use session::parameters::Established;
+use session::seam::{Endpoint, LaneLoss};
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use transport::{Connection, ConnectionError};
+
+/// Reads of one poll: then others get their turn, as a fast peer could keep this one busy for ever.
+const READS_PER_POLL: u32 = 16;
+
+/// How long the last PDUs of a closing connection may take to leave.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How a connection came to its end.
+enum End {
+    /// The session wanted it closed.
+    Closed(Closing),
+    /// It cannot go on.
+    Failed(ConnectionError),
+}
+
+/// Carries a connection until it ends, then tells session and registry.
+pub(crate) async fn run(
+    driver: Rc<SessionDriver>,
+    stream: TcpStream,
+    established: Established,
+    peer: SocketAddr,
+) {
+    let Ok(portal) = stream.local_addr() else {
+        return driver.node.lane_closed(driver.tsih, established.cid);
+    };
+    let lane = driver.add_lane(&established, portal);
+    let mut connection = Connection::new(lane, stream, &established.connection);
+    let end = poll_fn(|cx| poll(&driver, &mut connection, cx)).await;
+    if matches!(end, End::Closed(_) | End::Failed(ConnectionError::Fault(_))) {
+        // What the peer does with it is its own affair.
+        let _ =
+            tokio::time::timeout(FAREWELL, poll_fn(|cx| poll_farewell(&driver, &mut connection, cx))).await;
+    }
+    let loss = match &end {
+        End::Closed(closing) => closing.loss,
+        End::Failed(_) => LaneLoss::Broken,
+    };
+    log(&driver, established.cid, peer, &end);
+    drop(connection);
+    driver.remove_lane(lane, loss);
+    driver.node.lane_closed(driver.tsih, established.cid);
+}
+
+fn log(driver: &SessionDriver, cid: Cid, peer: SocketAddr, end: &End) {
+    let initiator = &driver.identity.initiator_name;
+    match end {
+        End::Closed(Closing { loss: LaneLoss::LoggedOut, .. }) => {
+            tracing::info!(%peer, initiator, %cid, "connection logged out");
+        }
+        End::Closed(Closing { fault: Some(fault), .. }) => {
+            tracing::warn!(%peer, initiator, %cid, reason = %fault, "connection closed");
+        }
+        End::Closed(Closing { fault: None, .. }) => {
+            tracing::info!(%peer, initiator, %cid, reason = "its session ends", "connection closed");
+        }
+        End::Failed(error) => tracing::warn!(%peer, initiator, %cid, reason = %error, "connection lost"),
+    }
+}
+
+fn poll(driver: &Rc<SessionDriver>, connection: &mut Connection, cx: &mut Context<'_>) -> Poll<End> {
+    let mut state = driver.state();
+    let more = match poll_receive(driver, &mut state, connection, cx) {
+        Ok(more) => more,
+        Err(error) => return Poll::Ready(End::Failed(error)),
+    };
+    if let Err(error) = poll_send(driver, &mut state, connection, cx) {
+        return Poll::Ready(End::Failed(error));
+    }
+    let lane = connection.lane();
+    let SessionState { session, wakers, .. } = &mut *state;
+    wakers.register(lane, cx.waker());
+    wakers.wake_senders(session, Some(lane));
+    if let Some(closing) = state.closing(lane) {
+        return Poll::Ready(End::Closed(closing));
+    }
+    if more {
+        cx.waker().wake_by_ref();
+    }
+    Poll::Pending
+}
+
+/// Reads and executes. `true` if there may be more to read.
+fn poll_receive(
+    driver: &Rc<SessionDriver>,
+    state: &mut SessionState,
+    connection: &mut Connection,
+    cx: &mut Context<'_>,
+) -> Result<bool, ConnectionError> {
+    let clock = &driver.shard.clock;
+    let mut scratch = driver.shard.scratch.borrow_mut();
+    for _ in 0..READS_PER_POLL {
+        if state.closing(connection.lane()).is_some() {
+            return Ok(false);
+        }
+        let SessionState { session, buffers, .. } = state;
+        let received = connection.poll_receive(cx, clock, session, buffers, &mut scratch);
+        driver.drain(state);
+        match received {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(result) => result?,
+        }
+    }
+    Ok(true)
+}
+
+/// Sends until nothing is left or the socket takes no more. What leaves makes room, which may make more to send.
+fn poll_send(
+    driver: &Rc<SessionDriver>,
+    state: &mut SessionState,
+    connection: &mut Connection,
+    cx: &mut Context<'_>,
+) -> Result<(), ConnectionError> {
+    loop {
+        let SessionState { session, buffers, .. } = state;
+        let sent = connection.poll_send(cx, &driver.shard.clock, session, buffers);
+        driver.drain(state);
+        match sent {
+            Poll::Pending => return Ok(()),
+            Poll::Ready(result) => result?,
+        }
+        if !state.session.wants_transmit(connection.lane()) {
+            return Ok(());
+        }
+    }
+}
+
+/// Sends what is left and says goodbye.
+fn poll_farewell(driver: &Rc<SessionDriver>, connection: &mut Connection, cx: &mut Context<'_>) -> Poll<()> {
+    let mut state = driver.state();
+    let SessionState { session, buffers, .. } = &mut *state;
+    let sent = connection.poll_send(cx, &driver.shard.clock, session, buffers);
+    driver.drain(&mut state);
+    match sent {
+        Poll::Pending => Poll::Pending,
+        Poll::Ready(Ok(())) => connection.poll_close(cx).map(drop),
+        Poll::Ready(Err(_)) => Poll::Ready(()),
+    }
+}

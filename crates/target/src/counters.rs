@@ -1,0 +1,84 @@
+//! What the server holds and has done: for tests of its bounds, and later for metrics.
+
+use block::Slab;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Observable numbers of a server at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Connections whose login is not done.
+    pub unauthenticated_connections: usize,
+    /// Connections in full feature phase.
+    pub connections: usize,
+    /// Sessions.
+    pub sessions: usize,
+    /// Connections accepted, total.
+    pub accepted_connections: u64,
+    /// Connections that ended before they belonged to a session, total.
+    pub refused_connections: u64,
+    /// SCSI commands begun, total.
+    pub commands: u64,
+    /// Memory in use for data on its way.
+    pub buffer_bytes: usize,
+    /// Memory kept for the next transfers.
+    pub idle_buffer_bytes: usize,
+}
+
+/// The live numbers, shared by all shards.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    pub unauthenticated_connections: AtomicUsize,
+    pub connections: AtomicUsize,
+    pub sessions: AtomicUsize,
+    pub accepted_connections: AtomicU64,
+    pub refused_connections: AtomicU64,
+}
+
+/// One more of something, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    gauges: Arc<Gauges>,
+    which: fn(&Gauges) -> &AtomicUsize,
+}
+
+impl Counted {
+    pub(crate) fn new(gauges: &Arc<Gauges>, which: fn(&Gauges) -> &AtomicUsize) -> Self {
+        which(gauges).fetch_add(1, Ordering::Relaxed);
+        Self { gauges: Arc::clone(gauges), which }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        (self.which)(&self.gauges).fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What one shard counts on its own, so that shards do not slow each other down.
+#[derive(Debug, Default)]
+pub(crate) struct ShardGauges {
+    pub commands: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn read<'a>(
+        gauges: &Gauges,
+        shards: impl Iterator<Item = (&'a ShardGauges, &'a Slab)>,
+    ) -> Self {
+        let mut counters = Self {
+            unauthenticated_connections: gauges.unauthenticated_connections.load(Ordering::Relaxed),
+            connections: gauges.connections.load(Ordering::Relaxed),
+            sessions: gauges.sessions.load(Ordering::Relaxed),
+            accepted_connections: gauges.accepted_connections.load(Ordering::Relaxed),
+            refused_connections: gauges.refused_connections.load(Ordering::Relaxed),
+            ..Self::default()
+        };
+        for (shard, slab) in shards {
+            counters.commands += shard.commands.load(Ordering::Relaxed);
+            counters.buffer_bytes += slab.in_use_bytes();
+            counters.idle_buffer_bytes += slab.idle_bytes();
+        }
+        counters
+    }
+}

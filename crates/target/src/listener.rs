@@ -1,0 +1,112 @@
+//! Accepting connections, and bounding those that have not said who they are.
+
+use crate::counters::{Counted, Gauges};
+use crate::login_task::{self, LoginFailure};
+use crate::shard::Shard;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+
+/// How long accepting rests when the process has no descriptor left: closing connections takes a moment.
+const EXHAUSTED_REST: Duration = Duration::from_millis(100);
+
+/// The connections in login, the oldest first.
+#[derive(Default)]
+pub(crate) struct WaitingRoom {
+    guests: RefCell<VecDeque<Guest>>,
+    next: Cell<u64>,
+}
+
+struct Guest {
+    number: u64,
+    peer: SocketAddr,
+    login: AbortHandle,
+}
+
+/// Accepts until the shard stops.
+pub(crate) async fn accept(shard: Rc<Shard>, listener: TcpListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => welcome(&shard, stream, peer),
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                tracing::error!(%error, "cannot accept connections");
+                tokio::time::sleep(EXHAUSTED_REST).await;
+            }
+        }
+    }
+}
+
+/// Errors of a connection that was gone before it was accepted; the listener is fine (accept(2)).
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}
+
+fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr) {
+    let gauges = &shard.gauges;
+    gauges.accepted_connections.fetch_add(1, Ordering::Relaxed);
+    let established = gauges.connections.load(Ordering::Relaxed);
+    let waiting = shard.waiting_room.guests.borrow().len();
+    if established + waiting >= shard.limits.connections {
+        shard.count_refusal();
+        tracing::warn!(%peer, reason = "there are too many connections", "connection refused");
+        return;
+    }
+    if let Err(error) = shard.socket.apply(&stream) {
+        tracing::warn!(%peer, %error, "a socket option was refused");
+    }
+    if waiting >= shard.limits.unauthenticated_connections {
+        shard.waiting_room.dismiss_oldest(shard);
+    }
+    let counted = Counted::new(gauges, |gauges: &Gauges| &gauges.unauthenticated_connections);
+    let number = shard.waiting_room.next.get();
+    shard.waiting_room.next.set(number + 1);
+    let login = {
+        let shard = Rc::clone(shard);
+        tokio::task::spawn_local(async move {
+            login(&shard, stream, peer, counted).await;
+            shard.waiting_room.guests.borrow_mut().retain(|guest| guest.number != number);
+        })
+    };
+    shard.waiting_room.guests.borrow_mut().push_back(Guest { number, peer, login: login.abort_handle() });
+}
+
+async fn login(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, waiting: Counted) {
+    let seconds = shard.limits.login_seconds;
+    let negotiation = login_task::negotiate(shard, stream, peer);
+    let result = match tokio::time::timeout(Duration::from_secs(seconds), negotiation).await {
+        Ok(Ok(arrival)) => shard.hand_over(arrival).map_err(|()| LoginFailure::Stopping),
+        Ok(Err(failure)) => Err(failure),
+        Err(_) => Err(LoginFailure::Late(seconds)),
+    };
+    drop(waiting);
+    if let Err(reason) = result {
+        shard.count_refusal();
+        tracing::warn!(%peer, %reason, "connection refused");
+    }
+}
+
+impl WaitingRoom {
+    /// Closes the connection that has been in login longest.
+    fn dismiss_oldest(&self, shard: &Shard) {
+        let Some(guest) = self.guests.borrow_mut().pop_front() else { return };
+        guest.login.abort();
+        shard.count_refusal();
+        let reason = "it had not logged in when others wanted to";
+        tracing::warn!(peer = %guest.peer, reason, "connection refused");
+    }
+
+    /// Closes all of them: the server stops.
+    pub(crate) fn dismiss_all(&self) {
+        self.guests.borrow_mut().drain(..).for_each(|guest| guest.login.abort());
+    }
+}

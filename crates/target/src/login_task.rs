@@ -1,0 +1,68 @@
+//! A connection in login, on the shard that accepted it.
+
+use crate::admission::Arrival;
+use crate::catalog::Visitor;
+use crate::counters::{Counted, Gauges};
+use crate::shard::Shard;
+use session::login::DATA_SEGMENT_BYTES_MAX;
+use session::login::target::{Login, Progress, Refusal};
+use std::io;
+use std::net::SocketAddr;
+use tokio::net::TcpStream;
+
+/// Why a connection never belonged to a session.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoginFailure {
+    #[error("it did not log in within {0} seconds")]
+    Late(u64),
+    #[error("it closed before it had logged in")]
+    Closed,
+    #[error("{0}")]
+    Socket(io::Error),
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    #[error("no random numbers: {0}")]
+    Entropy(String),
+    #[error("the server is stopping")]
+    Stopping,
+}
+
+impl From<io::Error> for LoginFailure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Closed,
+            _ => Self::Socket(error),
+        }
+    }
+}
+
+/// Reads and answers login PDUs until the login lacks only its place.
+pub(crate) async fn negotiate(
+    shard: &Shard,
+    mut stream: TcpStream,
+    peer: SocketAddr,
+) -> Result<Arrival, LoginFailure> {
+    let visitor = Visitor { catalog: &shard.catalog, peer: peer.ip() };
+    let mut entropy = [0; session::chap::ENTROPY_BYTES];
+    getrandom::fill(&mut entropy).map_err(|error| LoginFailure::Entropy(error.to_string()))?;
+    let mut login = Login::new(shard.catalog.portal_group_tag(), shard.offer, &entropy);
+    loop {
+        let (header, data) = transport::read_pdu(&mut stream, DATA_SEGMENT_BYTES_MAX).await?;
+        match login.receive(&header, &data, &visitor) {
+            Progress::Reply(reply) => transport::write_pdu(&mut stream, &reply).await?,
+            Progress::Refused { reply, reason } => {
+                if let Some(reply) = reply {
+                    transport::write_pdu(&mut stream, &reply).await?;
+                }
+                return Err(reason.into());
+            }
+            Progress::Admit(applicant) => {
+                let parameters = login.session_parameters().copied();
+                let (parameters, first) = parameters.zip(login.first_cmd_sn()).ok_or(Refusal::Stage)?;
+                let stream = stream.into_std()?;
+                let counted = Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.connections);
+                return Ok(Arrival { stream, login, applicant, parameters, first, peer, counted });
+            }
+        }
+    }
+}

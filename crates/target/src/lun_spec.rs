@@ -1,0 +1,250 @@
+//! What is behind a LUN, as one line of text: `ram:1GiB`, `file:/srv/a.img,size=1GiB,thin`.
+
+use crate::size::ByteSize;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What is behind a LUN and how it is opened. Parsed from `KIND:SPEC[,option]...`; see [`OPTIONS`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct LunSpec {
+    /// Where the blocks are.
+    pub medium: Medium,
+    /// Bytes of a logical block: 512 or 4096.
+    pub block_bytes: u32,
+    /// Refuse every write.
+    pub read_only: bool,
+    /// Blocks can be deallocated. Always so in memory.
+    pub thin: bool,
+    /// Put a write-back cache into this process's memory: what was not flushed is lost when it is killed.
+    pub volatile: bool,
+    /// Slow the device down.
+    pub pace: Option<Pace>,
+    /// The name that the unit's identity is made from, instead of target, LUN and path.
+    pub id: Option<String>,
+}
+
+/// Where the blocks of a LUN are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// In memory, zeroes at first.
+    Ram {
+        /// Capacity.
+        bytes: u64,
+    },
+    /// In a regular file or block device.
+    File {
+        /// Where.
+        path: PathBuf,
+        /// Create the file or extend it to this length.
+        size_bytes: Option<u64>,
+        /// Bypass the page cache.
+        direct: bool,
+    },
+}
+
+/// How slow a device is made, for experiments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// No faster than this.
+    pub bytes_per_second: Option<u64>,
+    /// Every operation takes at least this long.
+    pub latency: Duration,
+}
+
+/// A LUN and its number: `N=KIND:SPEC[,option]...`, as on a command line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NumberedLunSpec {
+    /// The logical unit number.
+    pub number: u16,
+    /// What is behind it.
+    pub spec: LunSpec,
+}
+
+/// The options of a LUN, for help texts.
+pub const OPTIONS: &str = "size=SIZE (create or extend the file), bs=512|4096, ro, thin, direct, volatile, \
+     rate=SIZE (bytes per second), latency=MILLISECONDS, id=NAME (identity)";
+
+/// A text that does not describe a LUN.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidLunSpec {
+    /// No `N=` before it.
+    #[error("\"{0}\" does not start with a LUN from 0 to 16383 and '=', as in 0=ram:1GiB")]
+    Number(String),
+    /// Unknown kind.
+    #[error("\"{0}\" is neither ram:SIZE nor file:PATH")]
+    Kind(String),
+    /// Unknown option, or one without the value it needs.
+    #[error("\"{option}\" is not an option of {kind}: LUNs. There are: {OPTIONS}")]
+    Option {
+        /// What was written.
+        option: String,
+        /// `ram` or `file`.
+        kind: &'static str,
+    },
+    /// A value that the option cannot have.
+    #[error("{option}: {reason}")]
+    Value {
+        /// What was written.
+        option: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// LUNs above this need a form of the LUN field that not every initiator knows (SAM-5 §4.7.7).
+const LUN_MAX: u16 = 0x3fff;
+
+impl FromStr for NumberedLunSpec {
+    type Err = InvalidLunSpec;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidLunSpec::Number(text.to_owned());
+        let (number, spec) = text.split_once('=').ok_or_else(invalid)?;
+        let number = number.parse().ok().filter(|number| *number <= LUN_MAX).ok_or_else(invalid)?;
+        Ok(Self { number, spec: spec.parse()? })
+    }
+}
+
+impl TryFrom<String> for LunSpec {
+    type Error = InvalidLunSpec;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl FromStr for LunSpec {
+    type Err = InvalidLunSpec;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = text.split(',');
+        let mut spec = Self::from_medium(medium(parts.next().unwrap_or_default())?);
+        parts.try_for_each(|option| spec.set(option))?;
+        Ok(spec)
+    }
+}
+
+fn medium(text: &str) -> Result<Medium, InvalidLunSpec> {
+    match text.split_once(':') {
+        Some(("ram", size)) => Ok(Medium::Ram { bytes: byte_size(text, size)? }),
+        Some(("file", path)) if !path.is_empty() => {
+            Ok(Medium::File { path: path.into(), size_bytes: None, direct: false })
+        }
+        _ => Err(InvalidLunSpec::Kind(text.to_owned())),
+    }
+}
+
+impl LunSpec {
+    /// The medium with every option at its default.
+    #[must_use]
+    pub fn from_medium(medium: Medium) -> Self {
+        let thin = matches!(medium, Medium::Ram { .. });
+        Self { medium, block_bytes: 512, read_only: false, thin, volatile: false, pace: None, id: None }
+    }
+
+    fn set(&mut self, option: &str) -> Result<(), InvalidLunSpec> {
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (option, None),
+        };
+        match (name, value, &mut self.medium) {
+            ("ro", None, _) => self.read_only = true,
+            ("volatile", None, _) => self.volatile = true,
+            ("thin", None, _) => self.thin = true,
+            ("bs", Some(value), _) => self.block_bytes = block_bytes(option, value)?,
+            ("rate", Some(value), _) => self.pace_mut().bytes_per_second = Some(rate(option, value)?),
+            ("latency", Some(value), _) => self.pace_mut().latency = latency(option, value)?,
+            ("id", Some(value), _) if !value.is_empty() => self.id = Some(value.to_owned()),
+            ("direct", None, Medium::File { direct, .. }) => *direct = true,
+            ("size", Some(value), Medium::File { size_bytes, .. }) => {
+                *size_bytes = Some(byte_size(option, value)?)
+            }
+            (_, _, Medium::Ram { .. }) => return Err(unknown(option, "ram")),
+            (_, _, Medium::File { .. }) => return Err(unknown(option, "file")),
+        }
+        Ok(())
+    }
+
+    fn pace_mut(&mut self) -> &mut Pace {
+        self.pace.get_or_insert(Pace { bytes_per_second: None, latency: Duration::ZERO })
+    }
+}
+
+fn unknown(option: &str, kind: &'static str) -> InvalidLunSpec {
+    InvalidLunSpec::Option { option: option.to_owned(), kind }
+}
+
+fn invalid(option: &str, reason: impl ToString) -> InvalidLunSpec {
+    InvalidLunSpec::Value { option: option.to_owned(), reason: reason.to_string() }
+}
+
+fn byte_size(option: &str, value: &str) -> Result<u64, InvalidLunSpec> {
+    match value.parse::<ByteSize>() {
+        Ok(size) if size.0 > 0 => Ok(size.0),
+        Ok(_) => Err(invalid(option, "a size of zero")),
+        Err(error) => Err(invalid(option, error)),
+    }
+}
+
+fn block_bytes(option: &str, value: &str) -> Result<u32, InvalidLunSpec> {
+    match value.parse::<ByteSize>() {
+        Ok(ByteSize(512)) => Ok(512),
+        Ok(ByteSize(4096)) => Ok(4096),
+        _ => Err(invalid(option, "logical blocks have 512 or 4096 bytes")),
+    }
+}
+
+fn rate(option: &str, value: &str) -> Result<u64, InvalidLunSpec> {
+    byte_size(option, value)
+}
+
+fn latency(option: &str, value: &str) -> Result<Duration, InvalidLunSpec> {
+    let milliseconds = value.trim_end_matches("ms").parse();
+    milliseconds
+        .map(Duration::from_millis)
+        .map_err(|_| invalid(option, "write whole milliseconds, as in latency=5ms"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<NumberedLunSpec, InvalidLunSpec> {
+        text.parse()
+    }
+
+    #[test]
+    fn a_ram_lun_needs_only_its_size() {
+        let lun = parse("0=ram:1GiB").unwrap();
+        assert_eq!(lun.number, 0);
+        assert_eq!(lun.spec, LunSpec::from_medium(Medium::Ram { bytes: 1 << 30 }));
+    }
+
+    #[test]
+    fn a_file_lun_takes_every_option() {
+        let text = "7=file:/srv/a.img,size=1GiB,thin,direct,ro,bs=4096,volatile,rate=200M,latency=5ms,id=a";
+        let spec = parse(text).unwrap().spec;
+        let medium = Medium::File { path: "/srv/a.img".into(), size_bytes: Some(1 << 30), direct: true };
+        assert_eq!(spec.medium, medium);
+        assert!(spec.thin && spec.read_only && spec.volatile);
+        assert_eq!(spec.block_bytes, 4096);
+        let pace = Pace { bytes_per_second: Some(200 << 20), latency: Duration::from_millis(5) };
+        assert_eq!(spec.pace, Some(pace));
+        assert_eq!(spec.id.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(matches!(parse("ram:1G"), Err(InvalidLunSpec::Number(_))));
+        assert!(matches!(parse("16384=ram:1G"), Err(InvalidLunSpec::Number(_))));
+        assert!(matches!(parse("0=tape:x"), Err(InvalidLunSpec::Kind(_))));
+        assert!(matches!(parse("0=file:"), Err(InvalidLunSpec::Kind(_))));
+        assert!(matches!(parse("0=ram:0"), Err(InvalidLunSpec::Value { .. })));
+        assert!(matches!(parse("0=ram:1G,bs=1024"), Err(InvalidLunSpec::Value { .. })));
+        assert!(matches!(parse("0=ram:1G,direct"), Err(InvalidLunSpec::Option { .. })));
+        assert!(matches!(parse("0=file:/a,sise=1G"), Err(InvalidLunSpec::Option { .. })));
+    }
+}

@@ -1,0 +1,183 @@
+//! The server as its owner sees it: started, observed, stopped.
+
+use crate::catalog::{Catalog, DISCOVERY_SHARD};
+use crate::chap::SecretError;
+use crate::config::{Config, InvalidConfig};
+use crate::counters::{Counters, Gauges, ShardGauges};
+use crate::logical_unit::OpenError;
+use crate::memory::Memory;
+use crate::shard::{self, Message, ShardPlan};
+use crate::shutdown::ShutdownReport;
+use block::Slab;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use transport::SocketOptionsError;
+
+/// A running target server. Dropping it ends it at once, as a power failure would; see [`Server::shutdown`].
+#[derive(Debug)]
+pub struct Server {
+    local_addrs: Vec<SocketAddr>,
+    shards: Vec<ShardHandle>,
+    gauges: Arc<Gauges>,
+}
+
+#[derive(Debug)]
+struct ShardHandle {
+    door: mpsc::UnboundedSender<Message>,
+    thread: JoinHandle<()>,
+    own: Arc<ShardGauges>,
+    transfers: Slab,
+}
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It was told something that makes no sense, or is not safe.
+    #[error(transparent)]
+    Config(#[from] InvalidConfig),
+    /// A secret cannot be had.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// A LUN cannot be opened.
+    #[error(transparent)]
+    Lun(#[from] OpenError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel refuses an option.
+    #[error(transparent)]
+    Socket(#[from] SocketOptionsError),
+    /// No thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// A shard ended before it began; the log says why.
+    #[error("an event loop ended at its start")]
+    Shard,
+}
+
+impl Server {
+    /// Opens every LUN, listens, and serves from then on, on threads of its own. Needs a tokio runtime only to
+    /// wait.
+    ///
+    /// # Errors
+    /// What is wrong, and what to do about it. Nothing is left running.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        config.validate()?;
+        let catalog = Arc::new(Catalog::new(&config)?);
+        let offer = config.offer()?;
+        let listeners = listen(&config)?;
+        let local_addrs = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+        let gauges = Arc::new(Gauges::default());
+        let count = config.shards();
+        let (doors, mut inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mpsc::unbounded_channel()).unzip();
+        let memory_bytes = usize::try_from(config.limits.buffer_bytes.0).unwrap_or(usize::MAX) / count;
+        let config = Arc::new(config);
+        let mut server = Self { local_addrs, shards: Vec::new(), gauges: Arc::clone(&gauges) };
+        let mut listeners = Some(listeners);
+        for (index, messages) in inboxes.drain(..).enumerate() {
+            let (opened, result) = oneshot::channel();
+            let plan = ShardPlan {
+                index,
+                config: Arc::clone(&config),
+                offer,
+                catalog: Arc::clone(&catalog),
+                gauges: Arc::clone(&gauges),
+                own: Arc::default(),
+                memory: Memory::new(memory_bytes),
+                listeners: Vec::new(),
+                doors: doors.clone(),
+                messages,
+                opened,
+            };
+            server.start_shard(plan, &doors, &mut listeners)?;
+            result.await.map_err(|_| StartError::Shard)??;
+        }
+        Ok(server)
+    }
+
+    fn start_shard(
+        &mut self,
+        mut plan: ShardPlan,
+        doors: &[mpsc::UnboundedSender<Message>],
+        listeners: &mut Option<Vec<TcpListener>>,
+    ) -> Result<(), StartError> {
+        let index = plan.index;
+        if index == DISCOVERY_SHARD {
+            plan.listeners = listeners.take().unwrap_or_default();
+        }
+        let (own, transfers) = (Arc::clone(&plan.own), plan.memory.transfers.clone());
+        let thread = std::thread::Builder::new().name(format!("shard-{index}"));
+        let thread = thread.spawn(move || shard::run(plan)).map_err(StartError::Thread)?;
+        self.shards.push(ShardHandle { door: doors[index].clone(), thread, own, transfers });
+        Ok(())
+    }
+
+    /// Where connections are accepted, ports that the system chose included.
+    #[must_use]
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.local_addrs
+    }
+
+    /// What it holds and has done.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters::read(&self.gauges, self.shards.iter().map(|shard| (&*shard.own, &shard.transfers)))
+    }
+
+    /// Stops in order: accepts no more, asks initiators to log out, cuts off those that have not by `grace`, waits
+    /// for writes to come to rest, and flushes every LUN.
+    pub async fn shutdown(mut self, grace: Duration) -> ShutdownReport {
+        let deadline = Instant::now() + grace;
+        let mut report = ShutdownReport::default();
+        let ask = |shard: &ShardHandle| {
+            let (done, reported) = oneshot::channel();
+            // A shard that is no more has nothing to report.
+            let _ = shard.door.send(Message::Shutdown { deadline, done });
+            reported
+        };
+        let waiting: Vec<_> = self.shards.iter().map(ask).collect();
+        for reported in waiting {
+            if let Ok(part) = reported.await {
+                report.merge(part);
+            }
+        }
+        for shard in std::mem::take(&mut self.shards) {
+            if shard.thread.join().is_err() {
+                tracing::error!("an event loop ended by a panic");
+            }
+        }
+        report
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for shard in &self.shards {
+            // A shard that is no more needs no telling.
+            let _ = shard.door.send(Message::Abandon);
+        }
+    }
+}
+
+fn listen(config: &Config) -> Result<Vec<TcpListener>, StartError> {
+    let options = config.socket.options();
+    let listen = |address: &SocketAddr| {
+        let failed = |source| StartError::Listen { address: *address, source };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        // Before the first connection: its window is announced with the options of its listener.
+        options.apply(&listener)?;
+        Ok(listener)
+    };
+    config.listen.iter().map(listen).collect()
+}

@@ -1,0 +1,319 @@
+//! One session on its shard: the protocol's state, its buffers, and the commands in the hands of the backends.
+//!
+//! Each connection is a local task that reads, lets the session say what that means ([`SessionDriver::drain`]),
+//! executes, and sends, all in one poll. One more task per session keeps its time and waits for memory.
+
+use crate::command::{self, Task};
+use crate::counters::{Counted, Gauges};
+use crate::logical_unit::LogicalUnit;
+use crate::shard::Shard;
+use crate::target_node::TargetNode;
+use crate::task_management;
+use block::Reservation;
+use nexus::target::NexusId;
+use pdu::{BufferId, Instant, LaneId, Lun, Tsih, Window};
+use session::parameters::{Identity, SessionParameters};
+use session::seam::{Endpoint, Fault, LaneLoss};
+use session::target::{Event, SendTargets, Session, TaskId};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use tokio::sync::OwnedSemaphorePermit;
+use transport::{BufferTable, LaneWakers};
+
+/// A session and all that its connections share.
+pub(crate) struct SessionDriver {
+    pub shard: Rc<Shard>,
+    pub node: Rc<TargetNode>,
+    pub nexus: NexusId,
+    pub identity: Identity,
+    pub tsih: Tsih,
+    pub parameters: SessionParameters,
+    /// Where its leading connection comes from.
+    pub peer: IpAddr,
+    /// The units that this initiator may use.
+    pub units: Vec<Rc<LogicalUnit>>,
+    state: RefCell<SessionState>,
+    /// Wakes the session's own task.
+    attention: Cell<Option<Waker>>,
+    _counted: Counted,
+    _reserved: Option<Reservation>,
+}
+
+/// What changes. Borrowed only within one poll of one task.
+pub(crate) struct SessionState {
+    pub session: Session,
+    pub buffers: BufferTable,
+    pub wakers: LaneWakers,
+    /// Commands that were handed out and not answered.
+    pub tasks: HashMap<TaskId, Task>,
+    /// Pieces of long reads that are on their way, each with its permission to be so.
+    pub pieces: HashMap<BufferId, OwnedSemaphorePermit>,
+    lanes: Vec<Lane>,
+    next_lane: u32,
+    /// The session waits for room in the buffer budget.
+    starved: bool,
+    /// When the session's own task will wake by itself.
+    armed: Option<Instant>,
+    /// The tasks were given up: the nexus is no more.
+    abandoned: bool,
+    ended: Option<bool>,
+}
+
+struct Lane {
+    id: LaneId,
+    portal: SocketAddr,
+    closing: Option<Closing>,
+}
+
+/// The session's order to close a lane.
+#[derive(Clone, Debug)]
+pub(crate) struct Closing {
+    pub loss: LaneLoss,
+    pub fault: Option<Fault>,
+}
+
+/// What a new session is made of.
+pub(crate) struct SessionParts {
+    pub tsih: Tsih,
+    pub identity: Identity,
+    pub parameters: SessionParameters,
+    pub session: Session,
+    pub reserved: Option<Reservation>,
+    /// Where the leading connection comes from.
+    pub peer: IpAddr,
+}
+
+impl SessionDriver {
+    pub(crate) fn new(shard: &Rc<Shard>, node: &Rc<TargetNode>, parts: SessionParts) -> Rc<Self> {
+        let visible = |unit: &&Rc<LogicalUnit>| unit.mask.admits(&parts.identity.initiator_name, parts.peer);
+        let state = SessionState {
+            session: parts.session,
+            buffers: BufferTable::new(shard.memory.transfers.clone()),
+            wakers: LaneWakers::default(),
+            tasks: HashMap::new(),
+            pieces: HashMap::new(),
+            lanes: Vec::new(),
+            next_lane: 0,
+            starved: false,
+            armed: None,
+            abandoned: false,
+            ended: None,
+        };
+        Rc::new(Self {
+            units: node.units.iter().filter(visible).cloned().collect(),
+            shard: Rc::clone(shard),
+            node: Rc::clone(node),
+            nexus: shard.next_nexus(),
+            peer: parts.peer,
+            identity: parts.identity,
+            tsih: parts.tsih,
+            parameters: parts.parameters,
+            state: RefCell::new(state),
+            attention: Cell::new(None),
+            _counted: Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.sessions),
+            _reserved: parts.reserved,
+        })
+    }
+
+    /// The unit behind a LUN, if this initiator may use it.
+    pub(crate) fn unit(&self, lun: Lun) -> Option<&Rc<LogicalUnit>> {
+        let number = lun.index()?;
+        self.units.iter().find(|unit| unit.number == number)
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.shard.clock.now()
+    }
+
+    /// The command window, for the last login response.
+    pub(crate) fn window(&self) -> Window {
+        let counters = self.state.borrow().session.counters();
+        Window { exp_cmd_sn: counters.exp_cmd_sn, max_cmd_sn: counters.max_cmd_sn }
+    }
+
+    /// Whether a connection is or was part of it.
+    pub(crate) fn has_lanes(&self) -> bool {
+        self.state.borrow().next_lane > 0
+    }
+
+    /// Makes a lane for a connection whose login is done.
+    pub(crate) fn add_lane(
+        self: &Rc<Self>,
+        established: &session::parameters::Established,
+        portal: SocketAddr,
+    ) -> LaneId {
+        self.resume(|state| {
+            let id = LaneId(state.next_lane);
+            state.next_lane += 1;
+            state.lanes.push(Lane { id, portal, closing: None });
+            state.session.add_lane(self.now(), id, established);
+            id
+        })
+    }
+
+    /// Forgets a lane. Where one is lost, this error recovery level gives up the session.
+    pub(crate) fn remove_lane(self: &Rc<Self>, lane: LaneId, loss: LaneLoss) {
+        self.resume(|state| {
+            state.lanes.retain(|known| known.id != lane);
+            state.wakers.remove(lane);
+            if loss == LaneLoss::Broken {
+                self.abandon(state);
+            }
+            state.session.lane_lost(self.now(), lane, loss);
+        });
+    }
+
+    /// Ends the session: reinstatement, reset or shutdown.
+    pub(crate) fn close(self: &Rc<Self>) {
+        self.resume(|state| {
+            self.abandon(state);
+            state.session.close(self.now());
+        });
+    }
+
+    /// Asks the initiator to end the session.
+    pub(crate) fn request_logout(self: &Rc<Self>, seconds: u16) {
+        self.resume(|state| state.session.request_logout(self.now(), seconds));
+    }
+
+    /// Changes the state from outside a connection's poll, and sees to what follows from it.
+    pub(crate) fn resume<R>(self: &Rc<Self>, change: impl FnOnce(&mut SessionState) -> R) -> R {
+        let mut state = self.state.borrow_mut();
+        let result = change(&mut state);
+        self.drain(&mut state);
+        let SessionState { session, wakers, .. } = &mut *state;
+        wakers.wake_senders(session, None);
+        result
+    }
+
+    /// The state, for a connection's poll, which must call [`Self::drain`] after every change.
+    pub(crate) fn state(&self) -> std::cell::RefMut<'_, SessionState> {
+        self.state.borrow_mut()
+    }
+
+    /// Carries out what the session asks for, until it asks for nothing more.
+    pub(crate) fn drain(self: &Rc<Self>, state: &mut SessionState) {
+        while let Some(event) = state.session.poll_event() {
+            self.handle(state, event);
+        }
+        state.starved |= state.buffers.take_refused();
+        let timeout = state.session.poll_timeout();
+        let sooner = timeout.is_some_and(|timeout| state.armed.is_none_or(|armed| timeout < armed));
+        if sooner || state.starved || state.ended.is_some() {
+            self.attend();
+        }
+    }
+
+    fn handle(self: &Rc<Self>, state: &mut SessionState, event: Event) {
+        match event {
+            Event::Command(command) => command::begin(self, state, command),
+            Event::DataOut(data) => command::data_arrived(self, state, data),
+            Event::Aborted { task } => command::abort(self, state, task),
+            Event::Release(buffer) => {
+                state.buffers.remove(buffer);
+                state.pieces.remove(&buffer);
+            }
+            Event::TaskManagement(function) => task_management::begin(self, function),
+            Event::CommandsCleared { lun } => {
+                if let Some(unit) = self.unit(lun) {
+                    unit.shared.borrow_mut().commands_cleared_by_protocol_event(self.nexus);
+                }
+            }
+            Event::SendTargets(request) => self.send_targets(state, &request),
+            Event::CloseLane { lane, loss, fault } => {
+                if let Some(known) = state.lanes.iter_mut().find(|known| known.id == lane) {
+                    known.closing.get_or_insert(Closing { loss, fault });
+                    state.wakers.wake(lane);
+                }
+                if loss == LaneLoss::Broken {
+                    self.abandon(state);
+                }
+            }
+            Event::Ended { orderly } => state.ended = Some(orderly),
+        }
+    }
+
+    fn send_targets(&self, state: &mut SessionState, request: &SendTargets) {
+        let Some(lane) = state.lanes.iter().find(|lane| lane.id == request.lane) else { return };
+        let portal = lane.portal;
+        let name = request.target_name.as_deref().map(|name| match name {
+            "" => self.identity.target_name.as_str(),
+            name => name,
+        });
+        let records = self.node.visible_targets(&self.shard, self, portal, name);
+        state.session.send_targets(self.now(), request, &records);
+    }
+
+    /// The nexus is lost, and every task with it: those that have not started are answered at once (nobody will hear
+    /// it), the others when their writes have come to rest. Then the session can end.
+    fn abandon(self: &Rc<Self>, state: &mut SessionState) {
+        if std::mem::replace(&mut state.abandoned, true) {
+            return;
+        }
+        let mut lost = Vec::new();
+        for unit in &self.units {
+            let cleared = unit.shared.borrow_mut().lose(self.nexus);
+            if !cleared.dropped.is_empty() || !cleared.started.is_empty() {
+                lost.push(unit.number);
+            }
+            cleared.dropped.iter().for_each(|task| command::drop_task(self, state, task.task));
+            command::start_others(&self.node, cleared.startable);
+        }
+        self.node.remember_lost(&self.identity, lost);
+    }
+
+    fn attend(&self) {
+        if let Some(waker) = self.attention.take() {
+            waker.wake();
+        }
+    }
+
+    /// The session's own task: keeps its time, waits for memory on its behalf, and sees its end. Returns whether
+    /// it ended by logout.
+    pub(crate) async fn run(self: Rc<Self>) -> bool {
+        let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
+        poll_fn(|cx| {
+            self.attention.set(Some(cx.waker().clone()));
+            if let Some(orderly) = self.state.borrow().ended {
+                return Poll::Ready(orderly);
+            }
+            self.feed(cx);
+            loop {
+                let timeout = self.state.borrow().session.poll_timeout();
+                self.state.borrow_mut().armed = timeout;
+                let Some(timeout) = timeout else { return Poll::Pending };
+                sleep.as_mut().reset(self.shard.clock.to_std(timeout).into());
+                if sleep.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                self.resume(|state| state.session.handle_timeout(self.now()));
+            }
+        })
+        .await
+    }
+
+    /// Offers the session what room there is in the buffer budget, if it waits for some.
+    fn feed(self: &Rc<Self>, cx: &Context<'_>) {
+        if !self.state.borrow().starved {
+            return;
+        }
+        self.shard.memory.transfers.wake_on_release(cx.waker());
+        self.resume(|state| {
+            let SessionState { session, buffers, .. } = state;
+            session.buffers_available(self.now(), buffers);
+            state.starved = false;
+        });
+    }
+}
+
+impl SessionState {
+    /// The order to close a lane, if there is one.
+    pub(crate) fn closing(&self, lane: LaneId) -> Option<Closing> {
+        self.lanes.iter().find(|known| known.id == lane)?.closing.clone()
+    }
+}

@@ -1,0 +1,229 @@
+//! One event loop: a thread with its targets, their sessions, and its means of file I/O.
+
+use crate::admission::{self, Arrival};
+use crate::catalog::{Catalog, DISCOVERY_SHARD};
+use crate::config::{Config, Limits, TargetConfig};
+use crate::counters::{Gauges, ShardGauges};
+use crate::listener::{self, WaitingRoom};
+use crate::logical_unit::{LogicalUnit, OpenError};
+use crate::memory::Memory;
+use crate::shutdown::{self, ShutdownReport};
+use crate::target_node::TargetNode;
+use block::Engine;
+use nexus::target::NexusId;
+use session::parameters::Offer;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::time::Instant;
+use transport::{Clock, ReadableFd, Scratch, SocketOptions};
+
+/// What all sessions of a shard share.
+pub(crate) struct Shard {
+    pub clock: Clock,
+    pub scratch: RefCell<Scratch>,
+    pub memory: Memory,
+    pub catalog: Arc<Catalog>,
+    pub gauges: Arc<Gauges>,
+    pub own: Arc<ShardGauges>,
+    pub limits: Limits,
+    pub offer: Offer,
+    pub socket: SocketOptions,
+    pub waiting_room: WaitingRoom,
+    nodes: Vec<Rc<TargetNode>>,
+    /// All shards' doors, this one's too.
+    doors: Vec<mpsc::UnboundedSender<Message>>,
+    stopping: Cell<bool>,
+    next_nexus: Cell<u64>,
+}
+
+/// What one shard asks of another, or the server of all. There are never more messages than connections.
+pub(crate) enum Message {
+    /// A login that found its target here.
+    Arrival(Box<Arrival>),
+    /// End everything in order.
+    Shutdown {
+        /// When sessions that still live are cut off.
+        deadline: Instant,
+        /// Where to say that it is done.
+        done: oneshot::Sender<ShutdownReport>,
+    },
+    /// End everything now.
+    Abandon,
+}
+
+/// What a shard is made from. It travels to the shard's thread.
+pub(crate) struct ShardPlan {
+    pub index: usize,
+    pub config: Arc<Config>,
+    pub offer: Offer,
+    pub catalog: Arc<Catalog>,
+    pub gauges: Arc<Gauges>,
+    pub own: Arc<ShardGauges>,
+    pub memory: Memory,
+    pub listeners: Vec<std::net::TcpListener>,
+    pub doors: Vec<mpsc::UnboundedSender<Message>>,
+    pub messages: mpsc::UnboundedReceiver<Message>,
+    pub opened: oneshot::Sender<Result<(), OpenError>>,
+}
+
+/// How often a shard looks whether it is idle and can give memory back.
+const HOUSEKEEPING: Duration = Duration::from_secs(5);
+
+/// The life of a shard's thread.
+pub(crate) fn run(plan: ShardPlan) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return tracing::error!(%error, "cannot set up an event loop"),
+    };
+    LocalSet::new().block_on(&runtime, serve(plan));
+}
+
+async fn serve(plan: ShardPlan) {
+    let mut engine = None;
+    let nodes = match open_targets(&plan, &mut engine) {
+        Ok(nodes) => nodes,
+        Err(error) => {
+            // Who asked has gone if this fails.
+            let _ = plan.opened.send(Err(error));
+            return;
+        }
+    };
+    let ShardPlan {
+        config, offer, catalog, gauges, own, memory, listeners, doors, mut messages, opened, ..
+    } = plan;
+    let shard = Rc::new(Shard {
+        clock: Clock::start(),
+        scratch: RefCell::default(),
+        memory,
+        catalog,
+        gauges,
+        own,
+        limits: config.limits.clone(),
+        offer,
+        socket: config.socket.options(),
+        waiting_room: WaitingRoom::default(),
+        nodes,
+        doors,
+        stopping: Cell::new(false),
+        next_nexus: Cell::new(0),
+    });
+    let _reaping = engine.map(|engine| Helper(spawn_local(reap(engine))));
+    let _housekeeping = Helper(spawn_local(keep_house(Rc::clone(&shard))));
+    let accepting: Vec<_> = listeners
+        .into_iter()
+        .filter_map(|listener| TcpListener::from_std(listener).ok())
+        .map(|listener| Helper(spawn_local(listener::accept(Rc::clone(&shard), listener))))
+        .collect();
+    let _ = opened.send(Ok(()));
+    let done = loop {
+        match messages.recv().await {
+            Some(Message::Arrival(arrival)) => {
+                spawn_local(admission::serve(Rc::clone(&shard), *arrival));
+            }
+            Some(Message::Shutdown { deadline, done }) => break Some((deadline, done)),
+            Some(Message::Abandon) | None => break None,
+        }
+    };
+    shard.stopping.set(true);
+    drop(accepting);
+    shard.waiting_room.dismiss_all();
+    if let Some((deadline, done)) = done {
+        let report = shutdown::shut_down(&shard, deadline).await;
+        let _ = done.send(report);
+    }
+}
+
+/// A task that lives as long as this.
+struct Helper(JoinHandle<()>);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn open_targets(plan: &ShardPlan, engine: &mut Option<Engine>) -> Result<Vec<Rc<TargetNode>>, OpenError> {
+    let sessions_max = plan.config.limits.sessions_per_target;
+    let here = |target: &&TargetConfig| plan.catalog.shard_of(target.name.as_str()) == plan.index;
+    let mut nodes = Vec::new();
+    if plan.index == DISCOVERY_SHARD {
+        nodes.push(TargetNode::new(String::new(), Vec::new(), sessions_max));
+    }
+    for target in plan.config.targets.iter().filter(here) {
+        let mut units = Vec::new();
+        for lun in &target.luns {
+            let tag = plan.config.portal_group_tag;
+            let unit = LogicalUnit::open(&target.name, tag, lun, engine, plan.memory.working.clone())?;
+            units.push(Rc::new(unit));
+        }
+        nodes.push(TargetNode::new(target.name.to_string(), units, sessions_max));
+    }
+    Ok(nodes)
+}
+
+/// Lets the engine deliver what the kernel has finished.
+async fn reap(engine: Engine) {
+    let Some(descriptor) = engine.reap_fd() else { return };
+    let finished = match ReadableFd::new(descriptor) {
+        Ok(finished) => finished,
+        Err(error) => return tracing::error!(%error, "cannot watch for the end of file operations"),
+    };
+    while finished.readable().await.is_ok() {
+        engine.reap();
+    }
+}
+
+/// Gives idle memory back to the system when nothing was asked of the shard for a while.
+async fn keep_house(shard: Rc<Shard>) {
+    let mut interval = tokio::time::interval(HOUSEKEEPING);
+    let mut commands = None;
+    loop {
+        interval.tick().await;
+        let now = Some(shard.own.commands.load(Ordering::Relaxed));
+        if std::mem::replace(&mut commands, now) == now {
+            shard.memory.trim();
+        }
+    }
+}
+
+impl Shard {
+    /// The target of this name, if it is here.
+    pub(crate) fn node(&self, target_name: &str) -> Option<Rc<TargetNode>> {
+        self.nodes.iter().find(|node| node.name.eq_ignore_ascii_case(target_name)).cloned()
+    }
+
+    pub(crate) fn nodes(&self) -> &[Rc<TargetNode>] {
+        &self.nodes
+    }
+
+    pub(crate) fn next_nexus(&self) -> NexusId {
+        let id = self.next_nexus.get();
+        self.next_nexus.set(id + 1);
+        NexusId(id)
+    }
+
+    /// Whether no new session is taken.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    pub(crate) fn count_refusal(&self) {
+        self.gauges.refused_connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives a login to the shard of its target.
+    ///
+    /// # Errors
+    /// That shard is no more.
+    pub(crate) fn hand_over(&self, arrival: Arrival) -> Result<(), ()> {
+        let shard = self.catalog.shard_of(&arrival.applicant.identity.target_name);
+        let door = self.doors.get(shard).ok_or(())?;
+        door.send(Message::Arrival(Box::new(arrival))).map_err(drop)
+    }
+}

@@ -1,0 +1,71 @@
+//! Stopping in order: initiators are asked to leave, writes come to rest, caches are flushed.
+
+use crate::session_driver::SessionDriver;
+use crate::shard::Shard;
+use scsi::Outcome;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// How a server stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShutdownReport {
+    /// Sessions that had not ended by the deadline and were cut off.
+    pub sessions_cut: usize,
+    /// LUNs, as `TARGET LUN n`, whose last flush failed: what was written to them may be lost.
+    pub unflushed: Vec<String>,
+}
+
+impl ShutdownReport {
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.sessions_cut += other.sessions_cut;
+        self.unflushed.extend(other.unflushed);
+    }
+}
+
+/// How long the writes of sessions that were cut off may take to come to rest.
+const REST_TIME: Duration = Duration::from_secs(10);
+
+/// Ends every session of a shard, and flushes every unit.
+pub(crate) async fn shut_down(shard: &Shard, deadline: Instant) -> ShutdownReport {
+    let mut report = ShutdownReport::default();
+    let seconds = deadline.saturating_duration_since(Instant::now()).as_secs();
+    let seconds = u16::try_from(seconds).unwrap_or(u16::MAX);
+    sessions(shard).iter().for_each(|session| session.request_logout(seconds));
+    if !all_ended(shard, deadline).await {
+        let left = sessions(shard);
+        report.sessions_cut = left.len();
+        left.iter().for_each(SessionDriver::close);
+        if !all_ended(shard, Instant::now() + REST_TIME).await {
+            tracing::error!("a backend did not finish its operations: stopping without them");
+        }
+    }
+    for node in shard.nodes() {
+        for unit in &node.units {
+            if unit.flush().await != Outcome::good() {
+                report.unflushed.push(format!("{} LUN {}", node.name, unit.number));
+            }
+        }
+    }
+    report
+}
+
+fn sessions(shard: &Shard) -> Vec<Rc<SessionDriver>> {
+    shard.nodes().iter().flat_map(|node| node.sessions()).collect()
+}
+
+/// Waits until no session is left; `false` if some are when time is up.
+async fn all_ended(shard: &Shard, deadline: Instant) -> bool {
+    for node in shard.nodes() {
+        loop {
+            let ended = node.session_ended.notified();
+            if node.sessions().is_empty() {
+                break;
+            }
+            if timeout_at(deadline, ended).await.is_err() {
+                return false;
+            }
+        }
+    }
+    true
+}

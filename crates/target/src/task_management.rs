@@ -1,0 +1,106 @@
+//! Task management functions that concern a logical unit (RFC 7143 §11.5, SAM-5 §7).
+//!
+//! A function is complete when the tasks that it aborted have come to rest: those that had not started at once,
+//! the others when the backend is done with them.
+
+use crate::command;
+use crate::session_driver::SessionDriver;
+use crate::target_node::TargetNode;
+use nexus::target::{Cleared, NexusTask, Reset};
+use pdu::{Lun, TaskManagementOutcome};
+use session::target::{LogicalUnitFunction, TaskManagement};
+use std::rc::Rc;
+use tokio::sync::oneshot;
+
+/// Carries out a function for a session. Later, because it may concern other sessions while this one is in use.
+pub(crate) fn begin(driver: &Rc<SessionDriver>, function: TaskManagement) {
+    let driver = Rc::clone(driver);
+    tokio::task::spawn_local(async move {
+        let outcome = execute(&driver, function.function).await;
+        driver.resume(|state| state.session.task_management_done(driver.now(), function.id, outcome));
+        if function.function == LogicalUnitFunction::TargetColdReset {
+            driver.node.sessions().iter().for_each(SessionDriver::close);
+        }
+    });
+}
+
+async fn execute(driver: &Rc<SessionDriver>, function: LogicalUnitFunction) -> TaskManagementOutcome {
+    match function {
+        LogicalUnitFunction::AbortTask { task } => {
+            let unit = driver.resume(|state| state.tasks.get(&task).map(|task| Rc::clone(&task.unit)));
+            // A task that the driver does not know any more has just been answered: the fence of its response and
+            // this function's is the session's.
+            let Some(unit) = unit else { return TaskManagementOutcome::FunctionComplete };
+            let cleared = unit.shared.borrow_mut().abort_task(NexusTask { nexus: driver.nexus, task: task });
+            quiesce(driver, cleared).await;
+            TaskManagementOutcome::FunctionComplete
+        }
+        LogicalUnitFunction::AbortTaskSet { lun } => {
+            on_unit(driver, lun, |unit| unit.abort_task_set(driver.nexus)).await
+        }
+        LogicalUnitFunction::ClearTaskSet { lun } => {
+            on_unit(driver, lun, |unit| unit.clear_task_set(driver.nexus)).await
+        }
+        LogicalUnitFunction::LogicalUnitReset { lun } => {
+            on_unit(driver, lun, |unit| unit.reset(Reset::LogicalUnit)).await
+        }
+        LogicalUnitFunction::TargetWarmReset | LogicalUnitFunction::TargetColdReset => {
+            for unit in &driver.node.units {
+                let cleared = unit.shared.borrow_mut().reset(Reset::Target);
+                quiesce(driver, cleared).await;
+            }
+            TaskManagementOutcome::FunctionComplete
+        }
+    }
+}
+
+async fn on_unit(
+    driver: &Rc<SessionDriver>,
+    lun: Lun,
+    clear: impl FnOnce(&mut nexus::target::LogicalUnit) -> Cleared,
+) -> TaskManagementOutcome {
+    let Some(unit) = driver.unit(lun) else { return TaskManagementOutcome::LunDoesNotExist };
+    let cleared = clear(&mut unit.shared.borrow_mut());
+    quiesce(driver, cleared).await;
+    TaskManagementOutcome::FunctionComplete
+}
+
+/// Ends what had not started, and waits for what had.
+async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
+    for task in cleared.dropped {
+        with_task(driver, task, |session, state| command::drop_task(session, state, task.task));
+    }
+    let mut ends = Vec::new();
+    for task in cleared.started {
+        let (sender, end) = oneshot::channel();
+        with_task(driver, task, |_, state| {
+            if let Some(task) = state.tasks.get_mut(&task.task) {
+                task.aborted = true;
+                task.ends.push(sender);
+            }
+        });
+        ends.push(end);
+    }
+    command::start_others(&driver.node, cleared.startable);
+    for end in ends {
+        // The sender is dropped with its task.
+        let _ = end.await;
+    }
+}
+
+/// Does something to an aborted task in its session. The session that asked for the abort has suppressed the
+/// responses of its own tasks itself; the others must.
+fn with_task(
+    asking: &Rc<SessionDriver>,
+    task: NexusTask,
+    change: impl FnOnce(&Rc<SessionDriver>, &mut crate::session_driver::SessionState),
+) {
+    let node: &TargetNode = &asking.node;
+    let Some(session) = node.session_of(task.nexus) else { return };
+    session.resume(|state| {
+        if session.nexus != asking.nexus {
+            state.session.abort(session.now(), task.task);
+        }
+        change(&session, state);
+    });
+}

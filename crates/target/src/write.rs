@@ -1,0 +1,42 @@
+//! WRITE: the buffer that the socket was read into goes to the backend.
+
+use crate::command::finish;
+use crate::session_driver::{SessionDriver, SessionState};
+use block::{Completion, Payload};
+use scsi::{Extent, Outcome};
+use session::target::TaskId;
+use std::rc::Rc;
+
+/// Writes `data` to `extent`, which is as long.
+pub(crate) fn start(
+    driver: &Rc<SessionDriver>,
+    state: &mut SessionState,
+    id: TaskId,
+    extent: Extent,
+    fua: bool,
+    data: Option<Payload>,
+) {
+    let Some(unit) = state.tasks.get(&id).map(|task| Rc::clone(&task.unit)) else { return };
+    let Some(data) = data.filter(|_| !extent.is_empty()) else {
+        return finish(driver, state, id, Outcome::good());
+    };
+    let offset = unit.offset_of(extent.lba);
+    let outcome = move |completion: Completion| match completion.result {
+        Ok(_) => Outcome::good(),
+        Err(error) => unit.write_failure(offset, &error),
+    };
+    let submitted = match state.tasks.get(&id) {
+        Some(task) => task.unit.write(offset, data, fua),
+        None => return,
+    };
+    match submitted.try_take() {
+        Ok(completion) => finish(driver, state, id, outcome(completion)),
+        Err(pending) => {
+            let driver = Rc::clone(driver);
+            tokio::task::spawn_local(async move {
+                let completion = pending.await;
+                driver.resume(|state| finish(&driver, state, id, outcome(completion)));
+            });
+        }
+    }
+}

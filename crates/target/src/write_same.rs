@@ -1,0 +1,79 @@
+//! WRITE SAME: one block, written to all blocks of an extent (SBC-3 §5.43).
+
+use crate::logical_unit::LogicalUnit;
+use crate::memory::{PIECE_BYTES, allocated};
+use block::{BlockError, Done, Operation, Payload};
+use scsi::{Extent, Outcome, Provisioning};
+
+/// What one zeroing operation covers at most: between two of them the command can see that it was aborted.
+const ZEROES_BYTES_MAX: u64 = 1 << 30;
+
+impl LogicalUnit {
+    /// Writes `block` (zeroes, where there is none) to every block of `extent`. With `unmap` they may be
+    /// deallocated instead, if they then read the same.
+    pub(crate) async fn write_same(&self, extent: Extent, block: Option<Payload>, unmap: bool) -> Outcome {
+        let zeroes = block.as_ref().is_none_or(|block| block.iter().all(|byte| *byte == 0));
+        let result = match block {
+            Some(block) if !zeroes => self.write_pattern(extent, &block).await,
+            _ => self.write_zeroes(extent, unmap).await,
+        };
+        match result {
+            Ok(()) => Outcome::good(),
+            Err((offset, error)) => self.write_failure(offset, &error),
+        }
+    }
+
+    async fn write_zeroes(&self, extent: Extent, unmap: bool) -> Result<(), (u64, BlockError)> {
+        let reads_zero = matches!(self.disk.provisioning, Provisioning::Thin { zeroes: true, .. });
+        let (mut offset, mut left) = (self.offset_of(extent.lba), self.bytes_of(extent));
+        while left > 0 {
+            let bytes = left.min(ZEROES_BYTES_MAX);
+            let operation = Operation::WriteZeroes { offset, bytes, may_unmap: unmap && reads_zero };
+            self.backend.submit(operation).await.result.map_err(|error| (offset, error))?;
+            offset += bytes;
+            left -= bytes;
+        }
+        Ok(())
+    }
+
+    async fn write_pattern(&self, extent: Extent, block: &[u8]) -> Result<(), (u64, BlockError)> {
+        let (mut offset, mut left) = (self.offset_of(extent.lba), self.bytes_of(extent));
+        let piece_bytes = left.min(PIECE_BYTES.into());
+        // A piece is no longer than `PIECE_BYTES`.
+        #[expect(clippy::cast_possible_truncation)]
+        let mut piece = allocated(&self.working, piece_bytes as usize).await;
+        piece.chunks_mut(block.len().max(1)).for_each(|chunk| chunk.copy_from_slice(&block[..chunk.len()]));
+        let piece = piece.share();
+        while left > 0 {
+            let bytes = left.min(piece_bytes);
+            let part = usize::try_from(bytes).ok().and_then(|bytes| piece.slice(0..bytes));
+            let payload = part.unwrap_or_else(|| piece.clone());
+            self.write(offset, payload, false).await.result.map_err(|error| (offset, error))?;
+            offset += bytes;
+            left -= bytes;
+        }
+        Ok(())
+    }
+
+    /// Writes a payload that may start anywhere in its buffer: a device that bypasses the page cache needs aligned
+    /// memory, so for it the payload is copied, piece by piece.
+    pub(crate) async fn write_anywhere(
+        &self,
+        offset: u64,
+        payload: Payload,
+        fua: bool,
+    ) -> Result<Done, BlockError> {
+        if payload.as_ptr().addr().is_multiple_of(block::BUFFER_ALIGNMENT_BYTES) {
+            return self.write(offset, payload, fua).await.result;
+        }
+        let mut written = 0;
+        while written < payload.len() {
+            let bytes = (payload.len() - written).min(PIECE_BYTES as usize);
+            let mut piece = allocated(&self.working, bytes).await;
+            piece.copy_from_slice(&payload[written..written + bytes]);
+            self.write(offset + written as u64, piece.share(), fua).await.result?;
+            written += bytes;
+        }
+        Ok(Done::Complete)
+    }
+}
