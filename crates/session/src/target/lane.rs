@@ -74,5 +74,11 @@ impl Lane {
         !self.unnumbered.is_empty()
             || !self.data_in.is_empty()
             || (!self.replies.is_empty() && !self.status.is_full())
+            || (self.is_blocked() && !self.liveness.is_pinging())
+    }
+
+    /// Whether replies wait because too many responses are not acknowledged.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.replies.is_empty() && self.status.is_full()
     }
 }

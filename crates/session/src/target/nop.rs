@@ -39,6 +39,11 @@ impl Liveness {
         }
     }
 
+    /// Whether a ping is queued or unanswered.
+    pub(super) fn is_pinging(&self) -> bool {
+        self.is_pinging
+    }
+
     /// When something must be done about the silence.
     pub(super) fn deadline(&self, limits: &TargetLimits) -> Instant {
         match self.waiting_since {

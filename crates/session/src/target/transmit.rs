@@ -4,6 +4,7 @@
 use super::async_message::Message;
 use super::event::TaskId;
 use super::immediate::Ticket;
+use super::lane::Lane;
 use super::logout::Closing;
 use super::session::Session;
 use super::text::TextPiece;
@@ -55,6 +56,7 @@ pub(super) enum Reply {
 
 impl Session {
     pub(super) fn next_pdu(&mut self, now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
+        self.unblock_replies(now, lane);
         while let Some(unnumbered) = self.lanes.get_mut(&lane)?.unnumbered.pop_front() {
             let pdu = match unnumbered {
                 Unnumbered::R2t { task, ttt } => self.emit_r2t(lane, task, ttt),
@@ -65,7 +67,7 @@ impl Session {
                 return pdu;
             }
         }
-        while let Some(reply) = self.next_reply(now, lane) {
+        while let Some(reply) = self.next_reply(lane) {
             let pdu = self.emit_reply(lane, reply);
             if pdu.is_some() {
                 return pdu;
@@ -74,16 +76,17 @@ impl Session {
         self.emit_data_in(lane, budget_bytes)
     }
 
-    /// The next reply, if one more response may be outstanding. Else the initiator is asked to acknowledge some.
-    fn next_reply(&mut self, now: Instant, lane: LaneId) -> Option<Reply> {
-        let state = self.lanes.get_mut(&lane)?;
-        if !state.status.is_full() {
-            return state.replies.pop_front();
-        }
-        if !state.replies.is_empty() {
+    /// If replies wait because too many responses are outstanding, asks the initiator to acknowledge some.
+    fn unblock_replies(&mut self, now: Instant, lane: LaneId) {
+        if self.lanes.get(&lane).is_some_and(Lane::is_blocked) {
             self.solicit_acknowledgement(now, lane);
         }
-        None
+    }
+
+    /// The next reply, if one more response may be outstanding.
+    fn next_reply(&mut self, lane: LaneId) -> Option<Reply> {
+        let lane = self.lanes.get_mut(&lane)?;
+        if lane.status.is_full() { None } else { lane.replies.pop_front() }
     }
 
     fn emit_reply(&mut self, lane: LaneId, reply: Reply) -> Option<Transmit> {
@@ -128,7 +131,7 @@ impl Session {
         let window = self.window.advertised();
         let is_news = self.told_max_cmd_sn.precedes(window.exp_cmd_sn)
             && !window.max_cmd_sn.precedes(window.exp_cmd_sn);
-        if !is_news || self.is_discovery() || self.lanes.values().any(super::lane::Lane::wants_transmit) {
+        if !is_news || self.is_discovery() || self.lanes.values().any(Lane::wants_transmit) {
             return;
         }
         let first = self.open_lanes().next();

@@ -1,0 +1,586 @@
+//! A target's session with an initiator played by the test: PDUs go in one by one, what comes out is looked at.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use pdu::{
+    BufferId, Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Instant, Isid, Itt, LaneId,
+    LogoutReason, LogoutRequest, Lun, NopOut, Opcode, ScsiCommand, StatSn, TargetPdu, TaskAttribute,
+    TaskManagementFunction, TaskManagementRequest, TextRequest, Tsih, Ttt, Window,
+};
+use ropewalk_session::parameters::{
+    ConnectionParameters, Established, Identity, SessionParameters, SessionType, TargetLimits,
+};
+use ropewalk_session::seam::{
+    Allocation, Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef,
+};
+use ropewalk_session::target::{Command, Event, Response, Session, TaskId};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub const GOOD: u8 = 0x00;
+pub const CHECK_CONDITION: u8 = 0x02;
+pub const TASK_SET_FULL: u8 = 0x28;
+pub const FIRST_CMD_SN: CmdSn = CmdSn(7);
+pub const FIRST_STAT_SN: StatSn = StatSn(100);
+pub const UNIT: Lun = Lun(1 << 48);
+pub const TARGET: &str = "iqn.2026-11.example:disk";
+pub const PING_AFTER: Duration = Duration::from_secs(10);
+pub const PING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a session may be built with.
+pub struct Settings {
+    pub session: SessionParameters,
+    pub connection: ConnectionParameters,
+    pub limits: TargetLimits,
+    /// Bytes of buffers that there are.
+    pub budget_bytes: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            session: SessionParameters {
+                session_type: SessionType::Normal,
+                max_connections: 8,
+                initial_r2t: false,
+                immediate_data: true,
+                first_burst_bytes: 4096,
+                max_burst_bytes: 8192,
+                max_outstanding_r2t: 1,
+                default_time2wait_s: 2,
+                default_time2retain_s: 0,
+                data_pdu_in_order: true,
+                data_sequence_in_order: true,
+                error_recovery_level: 0,
+            },
+            connection: ConnectionParameters {
+                header_digest: false,
+                data_digest: false,
+                send_segment_bytes_max: 1024,
+                receive_segment_bytes_max: 2048,
+            },
+            limits: TargetLimits {
+                window_commands: 8,
+                immediate_commands_max: 2,
+                transfer_bytes_max: 1 << 20,
+                ping_after: PING_AFTER,
+                ping_timeout: PING_TIMEOUT,
+            },
+            budget_bytes: u32::MAX,
+        }
+    }
+}
+
+/// Memory that counts who has it.
+#[derive(Default)]
+pub struct Memory {
+    pub buffers: BTreeMap<BufferId, Vec<u8>>,
+    pub budget_bytes: u32,
+    pub used_bytes: u32,
+    pub asked: Vec<(u32, u32)>,
+    last: u32,
+}
+
+impl Memory {
+    pub fn add(&mut self, bytes: Vec<u8>) -> BufferId {
+        self.last += 1;
+        self.used_bytes += u32::try_from(bytes.len()).unwrap();
+        self.buffers.insert(BufferId(self.last), bytes);
+        BufferId(self.last)
+    }
+
+    /// A buffer is given back: panics if it was already.
+    fn release(&mut self, buffer: BufferId) {
+        let bytes = self.buffers.remove(&buffer).expect("a buffer is released once");
+        self.used_bytes -= u32::try_from(bytes.len()).unwrap();
+    }
+}
+
+impl Buffers for Memory {
+    fn allocate(&mut self, least_bytes: u32, preferred_bytes: u32) -> Option<Allocation> {
+        self.asked.push((least_bytes, preferred_bytes));
+        let room = self.budget_bytes - self.used_bytes;
+        let bytes = [preferred_bytes, least_bytes].into_iter().find(|bytes| *bytes <= room)?;
+        let buffer = self.add(vec![0; bytes as usize]);
+        Some(Allocation { buffer, bytes })
+    }
+
+    fn grow(&mut self, buffer: BufferId, bytes: u32) -> bool {
+        let old = self.buffers.get_mut(&buffer).expect("a live buffer is grown");
+        let more = bytes.saturating_sub(u32::try_from(old.len()).unwrap());
+        if more > self.budget_bytes - self.used_bytes {
+            return false;
+        }
+        old.resize(bytes as usize, 0);
+        self.used_bytes += more;
+        true
+    }
+}
+
+pub struct World {
+    pub session: Session,
+    pub memory: Memory,
+    pub now: Instant,
+    /// What the initiator expects next on each lane.
+    pub exp_stat_sn: Vec<StatSn>,
+    /// Whether PDUs acknowledge what was received. Off: they repeat what they acknowledged before.
+    pub acknowledges: bool,
+    acknowledged: Vec<StatSn>,
+    /// Events that no test has looked at yet.
+    events: Vec<Event>,
+    settings: Settings,
+}
+
+/// A PDU of the target with its data.
+pub type Received = (TargetPdu, Vec<u8>);
+
+pub fn established(settings: &Settings, cid: u16) -> Established {
+    Established {
+        identity: Identity {
+            initiator_name: "iqn.2026-11.example:host".into(),
+            isid: Isid::random([1, 2, 3], 4),
+            target_name: TARGET.into(),
+            portal_group_tag: 1,
+        },
+        tsih: Tsih(1),
+        cid: Cid(cid),
+        session: settings.session,
+        connection: settings.connection,
+        cmd_sn: FIRST_CMD_SN,
+        stat_sn: FIRST_STAT_SN,
+        window: Window { exp_cmd_sn: FIRST_CMD_SN, max_cmd_sn: FIRST_CMD_SN },
+    }
+}
+
+impl World {
+    pub fn with_connections(lanes: u32) -> Self {
+        Self::with_settings(lanes, Settings::default())
+    }
+
+    pub fn with_settings(lanes: u32, settings: Settings) -> Self {
+        let mut session = Session::new(settings.session, settings.limits, FIRST_CMD_SN);
+        for lane in 0..lanes {
+            let cid = u16::try_from(lane).unwrap();
+            session.add_lane(Instant::ZERO, LaneId(lane), &established(&settings, cid));
+        }
+        Self {
+            session,
+            memory: Memory { budget_bytes: settings.budget_bytes, ..Memory::default() },
+            now: Instant::ZERO,
+            exp_stat_sn: vec![FIRST_STAT_SN; lanes as usize],
+            acknowledges: true,
+            acknowledged: vec![FIRST_STAT_SN; lanes as usize],
+            events: Vec::new(),
+            settings,
+        }
+    }
+
+    pub fn ack(&mut self, lane: usize) -> StatSn {
+        if self.acknowledges {
+            self.acknowledged[lane] = self.exp_stat_sn[lane];
+        }
+        self.acknowledged[lane]
+    }
+
+    /// Sends a PDU with its data, as the driver would receive it.
+    pub fn try_send(&mut self, lane: usize, header: &Header, data: &[u8]) -> Result<Destination, Fault> {
+        let id = LaneId(u32::try_from(lane).unwrap());
+        let destination =
+            self.session.receive_header(self.now, id, header, Digest::Good, &mut self.memory)?;
+        match destination {
+            Destination::None => assert!(data.is_empty(), "the data of {header:?} has no destination"),
+            Destination::Buffer(PayloadRef { buffer, offset_bytes, bytes }) => {
+                assert_eq!(bytes as usize, data.len());
+                let place = self.memory.buffers.get_mut(&buffer).expect("data goes to a live buffer");
+                place[offset_bytes as usize..][..data.len()].copy_from_slice(data);
+                self.session.receive_data(self.now, id, &[], Digest::Good)?;
+            }
+            Destination::Inline { bytes } => {
+                assert_eq!(bytes as usize, data.len());
+                self.session.receive_data(self.now, id, data, Digest::Good)?;
+            }
+            Destination::Discard { bytes } => {
+                assert_eq!(bytes as usize, data.len());
+                self.session.receive_data(self.now, id, &[], Digest::Good)?;
+            }
+        }
+        self.collect();
+        Ok(destination)
+    }
+
+    pub fn send(&mut self, lane: usize, pdu: &InitiatorPdu, data: &[u8]) -> Destination {
+        self.try_send(lane, &pdu.emit(), data).expect("a PDU that is in order")
+    }
+
+    fn collect(&mut self) {
+        while let Some(event) = self.session.poll_event() {
+            if let Event::Release(buffer) = event {
+                self.memory.release(buffer);
+            } else {
+                self.events.push(event);
+            }
+        }
+    }
+
+    pub fn command(&mut self, lane: usize, cmd_sn: u32) -> ScsiCommand {
+        ScsiCommand {
+            lun: UNIT,
+            itt: Itt(cmd_sn),
+            immediate: false,
+            final_: true,
+            read: false,
+            write: false,
+            attribute: TaskAttribute::Simple,
+            expected_data_bytes: 0,
+            bidirectional_read_bytes: None,
+            cmd_sn: CmdSn(cmd_sn),
+            exp_stat_sn: self.ack(lane),
+            cdb: Cdb::from([0; 16]),
+            data_segment_bytes: 0,
+        }
+    }
+
+    /// A command without data.
+    pub fn plain(&mut self, lane: usize, cmd_sn: u32) {
+        let pdu = self.command(lane, cmd_sn);
+        self.send(lane, &InitiatorPdu::ScsiCommand(pdu), &[]);
+    }
+
+    /// An immediate command without data, of this tag.
+    pub fn immediate(&mut self, lane: usize, cmd_sn: u32, itt: u32) {
+        let pdu = ScsiCommand { immediate: true, itt: Itt(itt), ..self.command(lane, cmd_sn) };
+        self.send(lane, &InitiatorPdu::ScsiCommand(pdu), &[]);
+    }
+
+    pub fn read(&mut self, lane: usize, cmd_sn: u32, bytes: u32) {
+        let pdu = ScsiCommand { read: true, expected_data_bytes: bytes, ..self.command(lane, cmd_sn) };
+        self.send(lane, &InitiatorPdu::ScsiCommand(pdu), &[]);
+    }
+
+    /// A write with some immediate data; `more` says whether unsolicited Data-Out follows.
+    pub fn write(
+        &mut self,
+        lane: usize,
+        cmd_sn: u32,
+        bytes: u32,
+        immediate: &[u8],
+        more: bool,
+    ) -> Destination {
+        let pdu = self.write_command(lane, cmd_sn, bytes, immediate.len(), more);
+        self.send(lane, &InitiatorPdu::ScsiCommand(pdu), immediate)
+    }
+
+    pub fn write_command(
+        &mut self,
+        lane: usize,
+        cmd_sn: u32,
+        bytes: u32,
+        immediate_bytes: usize,
+        more: bool,
+    ) -> ScsiCommand {
+        ScsiCommand {
+            write: true,
+            final_: !more,
+            expected_data_bytes: bytes,
+            data_segment_bytes: u32::try_from(immediate_bytes).unwrap(),
+            ..self.command(lane, cmd_sn)
+        }
+    }
+
+    pub fn data_out(&mut self, lane: usize, itt: u32, ttt: Ttt, sn: u32, offset: u32, bytes: u32) -> DataOut {
+        DataOut {
+            lun: UNIT,
+            itt: Itt(itt),
+            ttt,
+            final_: false,
+            exp_stat_sn: self.ack(lane),
+            data_sn: DataSn(sn),
+            buffer_offset: offset,
+            data_segment_bytes: bytes,
+        }
+    }
+
+    /// Sends a whole sequence of Data-Out: `data` from `offset` on, with F at its end.
+    pub fn sequence(&mut self, lane: usize, itt: u32, ttt: Ttt, offset: u32, data: &[u8]) {
+        let segment = self.settings.connection.receive_segment_bytes_max as usize;
+        let mut at = 0;
+        let mut sn = 0;
+        while at < data.len() {
+            let piece = &data[at..data.len().min(at + segment)];
+            let start = offset + u32::try_from(at).unwrap();
+            let bytes = u32::try_from(piece.len()).unwrap();
+            at += piece.len();
+            let pdu = DataOut { final_: at == data.len(), ..self.data_out(lane, itt, ttt, sn, start, bytes) };
+            self.send(lane, &InitiatorPdu::DataOut(pdu), piece);
+            sn += 1;
+        }
+    }
+
+    pub fn nop(&mut self, lane: usize, itt: Itt, ttt: Ttt, cmd_sn: u32, immediate: bool, data: &[u8]) {
+        let pdu = NopOut {
+            immediate,
+            lun: Lun(0),
+            itt,
+            ttt,
+            cmd_sn: CmdSn(cmd_sn),
+            exp_stat_sn: self.ack(lane),
+            data_segment_bytes: u32::try_from(data.len()).unwrap(),
+        };
+        self.send(lane, &InitiatorPdu::NopOut(pdu), data);
+    }
+
+    /// Tells what was received, and nothing else.
+    pub fn acknowledge(&mut self, lane: usize) {
+        self.nop(lane, Itt::NONE, Ttt::NONE, 0, true, &[]);
+    }
+
+    pub fn manage(&mut self, lane: usize, function: TaskManagementFunction, cmd_sn: u32, itt: u32) {
+        self.manage_task(lane, function, cmd_sn, itt, Itt::NONE, CmdSn(0));
+    }
+
+    pub fn manage_task(
+        &mut self,
+        lane: usize,
+        function: TaskManagementFunction,
+        cmd_sn: u32,
+        itt: u32,
+        referenced_task: Itt,
+        ref_cmd_sn: CmdSn,
+    ) {
+        let pdu = TaskManagementRequest {
+            function,
+            immediate: true,
+            lun: UNIT,
+            itt: Itt(itt),
+            referenced_task,
+            cmd_sn: CmdSn(cmd_sn),
+            exp_stat_sn: self.ack(lane),
+            ref_cmd_sn,
+            exp_data_sn: DataSn(0),
+        };
+        self.send(lane, &InitiatorPdu::TaskManagementRequest(pdu), &[]);
+    }
+
+    pub fn text(&mut self, lane: usize, cmd_sn: u32, itt: u32, ttt: Ttt, text: &str) {
+        self.text_part(lane, cmd_sn, itt, ttt, text, false);
+    }
+
+    pub fn text_part(&mut self, lane: usize, cmd_sn: u32, itt: u32, ttt: Ttt, text: &str, continued: bool) {
+        let pdu = TextRequest {
+            immediate: false,
+            final_: !continued,
+            continued,
+            lun: Lun(0),
+            itt: Itt(itt),
+            ttt,
+            cmd_sn: CmdSn(cmd_sn),
+            exp_stat_sn: self.ack(lane),
+            data_segment_bytes: u32::try_from(text.len()).unwrap(),
+        };
+        self.send(lane, &InitiatorPdu::TextRequest(pdu), text.as_bytes());
+    }
+
+    pub fn logout(&mut self, lane: usize, cmd_sn: u32, reason: LogoutReason, cid: u16) {
+        let pdu = LogoutRequest {
+            reason,
+            immediate: false,
+            itt: Itt(cmd_sn),
+            cid: Cid(cid),
+            cmd_sn: CmdSn(cmd_sn),
+            exp_stat_sn: self.ack(lane),
+        };
+        self.send(lane, &InitiatorPdu::LogoutRequest(pdu), &[]);
+    }
+
+    /// Pulls one PDU.
+    pub fn pull_one(&mut self, lane: usize, budget_bytes: u32) -> Option<Received> {
+        let id = LaneId(u32::try_from(lane).unwrap());
+        let wanted = self.session.wants_transmit(id);
+        let transmit = self.session.poll_transmit(self.now, id, budget_bytes)?;
+        assert!(wanted, "what is pulled was announced");
+        assert_eq!(transmit.header.data_segment_bytes() as usize, transmit.payload.bytes());
+        let data = match transmit.payload {
+            Payload::None => Vec::new(),
+            Payload::Inline(data) => data,
+            Payload::Buffer(PayloadRef { buffer, offset_bytes, bytes }) => {
+                self.memory.buffers[&buffer][offset_bytes as usize..][..bytes as usize].to_vec()
+            }
+        };
+        self.session.transmitted(self.now, id, 1);
+        let pdu = TargetPdu::parse(&transmit.header).expect("the target sends what parses");
+        if let Some(stat_sn) = status_number(&pdu) {
+            assert_eq!(stat_sn, self.exp_stat_sn[lane], "responses are numbered without a gap");
+            self.exp_stat_sn[lane] = stat_sn.next();
+        }
+        self.collect();
+        Some((pdu, data))
+    }
+
+    /// Pulls all there is.
+    pub fn pull(&mut self, lane: usize) -> Vec<Received> {
+        core::iter::from_fn(|| self.pull_one(lane, u32::MAX)).collect()
+    }
+
+    pub fn pull_only(&mut self, lane: usize) -> Received {
+        let mut pulled = self.pull(lane);
+        assert_eq!(pulled.len(), 1, "{pulled:?}");
+        pulled.remove(0)
+    }
+
+    pub fn expect_nothing_sent(&mut self) {
+        for lane in 0..self.exp_stat_sn.len() {
+            assert_eq!(self.pull(lane), [], "on lane {lane}");
+        }
+    }
+
+    pub fn events(&mut self) -> Vec<Event> {
+        self.collect();
+        core::mem::take(&mut self.events)
+    }
+
+    /// The commands that were handed out since the last look; nothing else may have happened.
+    pub fn executed(&mut self) -> Vec<Command> {
+        let command = |event| match event {
+            Event::Command(command) => command,
+            other => panic!("{other:?} instead of a command"),
+        };
+        self.events().into_iter().map(command).collect()
+    }
+
+    /// The one command that was handed out.
+    pub fn task(&mut self) -> TaskId {
+        let mut executed = self.executed();
+        assert_eq!(executed.len(), 1, "{executed:?}");
+        executed.remove(0).task
+    }
+
+    pub fn expect_nothing_executed(&mut self) {
+        assert_eq!(self.events(), []);
+    }
+
+    pub fn solicit(&mut self, task: TaskId, bytes: u32) {
+        self.session.solicit(self.now, task, bytes, &mut self.memory);
+        self.collect();
+    }
+
+    pub fn respond(&mut self, task: TaskId, status: u8, wanted_bytes: u32) {
+        let sense = if status == CHECK_CONDITION { vec![0x70, 0, 5] } else { Vec::new() };
+        self.session.respond(self.now, task, Response { status, sense, wanted_bytes });
+        self.collect();
+    }
+
+    /// Hands over Data-In that lies in a buffer.
+    pub fn data_in(&mut self, task: TaskId, data: &[u8]) {
+        let buffer = self.memory.add(data.to_vec());
+        let bytes = u32::try_from(data.len()).unwrap();
+        let payload = Payload::Buffer(PayloadRef { buffer, offset_bytes: 0, bytes });
+        self.session.data_in(self.now, task, payload);
+        self.collect();
+    }
+
+    /// What the driver finds in a complete Data-Out.
+    pub fn complete_data_out(&mut self) -> Vec<u8> {
+        let events = self.events();
+        match events.as_slice() {
+            [Event::DataOut(done)] => {
+                let buffer = done.buffer.expect("data was wanted");
+                self.memory.buffers[&buffer][..done.bytes as usize].to_vec()
+            }
+            other => panic!("{other:?} instead of complete Data-Out"),
+        }
+    }
+
+    pub fn lose(&mut self, lane: usize, loss: LaneLoss) {
+        self.session.lane_lost(self.now, LaneId(u32::try_from(lane).unwrap()), loss);
+        self.collect();
+    }
+
+    /// Lets time pass until the session wants to be called, and calls it.
+    pub fn wait(&mut self) {
+        self.now = self.now.max(self.session.poll_timeout().expect("something is waited for"));
+        self.session.handle_timeout(self.now);
+        self.collect();
+    }
+
+    pub fn expect_all_buffers_released(&self) {
+        assert_eq!(self.memory.used_bytes, 0);
+    }
+}
+
+/// The StatSN that a PDU takes, if it takes one.
+pub fn status_number(pdu: &TargetPdu) -> Option<StatSn> {
+    match pdu {
+        TargetPdu::NopIn(pdu) => Some(pdu.stat_sn).filter(|_| pdu.itt.is_some()),
+        TargetPdu::ScsiResponse(pdu) => Some(pdu.stat_sn),
+        TargetPdu::TaskManagementResponse(pdu) => Some(pdu.stat_sn),
+        TargetPdu::LoginResponse(pdu) => Some(pdu.stat_sn),
+        TargetPdu::TextResponse(pdu) => Some(pdu.stat_sn),
+        TargetPdu::DataIn(pdu) => pdu.status.map(|status| status.stat_sn),
+        TargetPdu::LogoutResponse(pdu) => Some(pdu.stat_sn),
+        TargetPdu::R2t(_) => None,
+        TargetPdu::AsyncMessage(pdu) => Some(pdu.stat_sn),
+        TargetPdu::Reject(pdu) => Some(pdu.stat_sn),
+    }
+}
+
+pub fn response(received: &Received) -> pdu::ScsiResponse {
+    match received.0 {
+        TargetPdu::ScsiResponse(pdu) => pdu,
+        other => panic!("{other:?} instead of a SCSI Response"),
+    }
+}
+
+pub fn r2t(received: &Received) -> pdu::R2t {
+    match received.0 {
+        TargetPdu::R2t(pdu) => pdu,
+        other => panic!("{other:?} instead of an R2T"),
+    }
+}
+
+pub fn data_in(received: &Received) -> pdu::DataIn {
+    match received.0 {
+        TargetPdu::DataIn(pdu) => pdu,
+        other => panic!("{other:?} instead of Data-In"),
+    }
+}
+
+pub fn reject_reason(received: &Received) -> pdu::RejectReason {
+    match received.0 {
+        TargetPdu::Reject(pdu) => pdu.reason,
+        other => panic!("{other:?} instead of a Reject"),
+    }
+}
+
+pub fn nop_in(received: &Received) -> pdu::NopIn {
+    match received.0 {
+        TargetPdu::NopIn(pdu) => pdu,
+        other => panic!("{other:?} instead of a NOP-In"),
+    }
+}
+
+pub fn function_outcome(received: &Received) -> pdu::TaskManagementOutcome {
+    match received.0 {
+        TargetPdu::TaskManagementResponse(pdu) => pdu.outcome,
+        other => panic!("{other:?} instead of a task management response"),
+    }
+}
+
+/// Bytes that tell their place.
+pub fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| u8::try_from(at % 251).unwrap()).collect()
+}
+
+/// A header of these first bytes, the rest zero.
+pub fn raw(opcode: Opcode) -> [u8; Header::BHS_BYTES] {
+    let mut bhs = [0; Header::BHS_BYTES];
+    bhs[0] = opcode.wire();
+    bhs
+}
+
+impl World {
+    /// Lets the session look at the time.
+    pub fn session_timeout(&mut self) {
+        self.session.handle_timeout(self.now);
+        self.collect();
+    }
+}
