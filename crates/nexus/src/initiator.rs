@@ -11,7 +11,7 @@ mod write_fence;
 pub use durability::{Durability, FlushMark, Generation};
 pub use path_acceptance::{PathRefusal, UnitView, accept_path};
 pub use retry::{CommandKind, Ending, Retry};
-pub use write_fence::{Entry, WriteFence, WriteId};
+pub use write_fence::{Entry, Sealing, WriteFence, WriteId};
 
 /// One session to the target, as its initiator numbers them. A path keeps its number when its session is
 /// reinstated.

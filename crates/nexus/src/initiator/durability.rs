@@ -53,6 +53,13 @@ impl Durability {
         writes.flushed = writes.flushed.max(mark.0);
     }
 
+    /// `path` was logged out in good order: what it wrote is still in the unit's cache, which `to` reaches too.
+    pub fn hand_over(&mut self, path: PathId, to: PathId) {
+        if self.paths.remove(&path).is_some_and(|writes| writes.acknowledged > writes.flushed) {
+            self.acknowledged(to);
+        }
+    }
+
     /// The nexus of `path` is lost, and with it, perhaps, what it had acknowledged.
     pub fn nexus_lost(&mut self, path: PathId) {
         if self.paths.remove(&path).is_some_and(|writes| writes.acknowledged > writes.flushed) {
@@ -118,6 +125,15 @@ mod tests {
         durability.acknowledged(PATH);
         flush(&mut durability);
         durability.nexus_lost(PATH);
+        assert_eq!(durability.generation(), Generation(0));
+    }
+
+    #[test]
+    fn what_a_path_wrote_before_its_logout_is_flushed_over_another() {
+        let mut durability = Durability::default();
+        durability.acknowledged(OTHER);
+        durability.hand_over(OTHER, PATH);
+        assert_eq!(dirty_paths(&durability), [PATH]);
         assert_eq!(durability.generation(), Generation(0));
     }
 

@@ -21,6 +21,15 @@ pub enum Entry {
     Sealed,
 }
 
+/// What follows when a write is given up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sealing {
+    /// Waiting writes that overlap it: they must not be sent, and are forgotten.
+    pub refused: Vec<WriteId>,
+    /// Writes that waited only for one of those, and may be sent now.
+    pub admitted: Vec<WriteId>,
+}
+
 /// The writes to one logical unit that have begun and not ended. Ranges count blocks.
 #[derive(Debug, Default)]
 pub struct WriteFence {
@@ -56,6 +65,34 @@ impl WriteFence {
     /// A write's outcome is known; says which waiting writes may be sent now, in their order.
     pub fn leave(&mut self, id: WriteId) -> Vec<WriteId> {
         self.remove(id);
+        self.admit_waiting()
+    }
+
+    /// A write's outcome will never be known: its blocks stay closed.
+    pub fn seal(&mut self, id: WriteId) -> Sealing {
+        let Some(range) = self.remove(id) else { return Sealing::default() };
+        let refused: Vec<WriteId> =
+            self.waiting.iter().copied().filter(|other| self.overlaps(*other, &range)).collect();
+        for other in &refused {
+            self.remove(*other);
+        }
+        self.sealed.push(range);
+        Sealing { refused, admitted: self.admit_waiting() }
+    }
+
+    /// A point in the order of writes: [`Self::is_clear_before`] tells when all writes before it have ended.
+    pub fn mark(&mut self) -> WriteId {
+        self.next += 1;
+        WriteId(self.next)
+    }
+
+    /// Whether the outcome of every write before `mark` is known, or was given up.
+    #[must_use]
+    pub fn is_clear_before(&self, mark: WriteId) -> bool {
+        self.inside.first_key_value().is_none_or(|(oldest, _)| *oldest > mark)
+    }
+
+    fn admit_waiting(&mut self) -> Vec<WriteId> {
         let mut admitted = Vec::new();
         let mut still_waiting: VecDeque<WriteId> = VecDeque::new();
         for id in std::mem::take(&mut self.waiting) {
@@ -69,32 +106,6 @@ impl WriteFence {
         }
         self.waiting = still_waiting;
         admitted
-    }
-
-    /// A write's outcome will never be known: its blocks stay closed. Says which waiting writes must be given
-    /// up, because they overlap it.
-    pub fn seal(&mut self, id: WriteId) -> Vec<WriteId> {
-        let Some(range) = self.remove(id) else { return Vec::new() };
-        let refused: Vec<WriteId> =
-            self.waiting.iter().copied().filter(|other| self.overlaps(*other, &range)).collect();
-        for other in &refused {
-            self.remove(*other);
-        }
-        self.waiting.retain(|other| !refused.contains(other));
-        self.sealed.push(range);
-        refused
-    }
-
-    /// A point in the order of writes: [`Self::is_clear_before`] tells when all writes before it have ended.
-    pub fn mark(&mut self) -> WriteId {
-        self.next += 1;
-        WriteId(self.next)
-    }
-
-    /// Whether the outcome of every write before `mark` is known, or was given up.
-    #[must_use]
-    pub fn is_clear_before(&self, mark: WriteId) -> bool {
-        self.inside.first_key_value().is_none_or(|(oldest, _)| *oldest > mark)
     }
 
     fn admit(&mut self, id: WriteId, range: &Range<u64>) {
@@ -170,9 +181,18 @@ mod tests {
         let mut fence = WriteFence::default();
         let (lost, _) = fence.enter(0..8);
         let (waiting, _) = fence.enter(0..1);
-        assert_eq!(fence.seal(lost), [waiting]);
+        assert_eq!(fence.seal(lost).refused, [waiting]);
         assert_eq!(fence.enter(7..9).1, Entry::Sealed);
         assert_eq!(fence.enter(8..9).1, Entry::Admitted);
+    }
+
+    #[test]
+    fn a_write_that_waited_for_a_refused_one_goes() {
+        let mut fence = WriteFence::default();
+        let (lost, _) = fence.enter(0..8);
+        let (refused, _) = fence.enter(4..12);
+        let (waiting, _) = fence.enter(10..14);
+        assert_eq!(fence.seal(lost), Sealing { refused: vec![refused], admitted: vec![waiting] });
     }
 
     #[test]

@@ -1,0 +1,108 @@
+//! How an initiator behaves.
+
+use crate::Portal;
+use session::chap::Credentials;
+use session::parameters::{InitiatorLimits, Offer};
+use std::time::Duration;
+use transport::SocketOptions;
+
+/// Everything that can be chosen about a [`crate::Session`]. The defaults suit a long fat network.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This initiator's iSCSI name. Targets know initiators by it (masks, CHAP, reservations).
+    pub initiator_name: String,
+    /// TCP connections, over all iSCSI sessions together. At least 1.
+    pub connections: u16,
+    /// iSCSI sessions to spread the connections over. `None`: one, as far as the target's MaxConnections
+    /// reaches, then more. `Some(1)` forbids more.
+    pub sessions: Option<u16>,
+    /// Where to connect instead of the URL's portal; sessions take them in turn. With several, there are at
+    /// least as many sessions as portals, if connections and [`Self::sessions`] allow.
+    pub portals: Vec<Portal>,
+    /// What to prove by CHAP. `None`: nothing.
+    pub credentials: Option<Credentials>,
+    /// What to propose in negotiation.
+    pub offer: Offer,
+    /// Bounds on what each iSCSI session holds.
+    pub limits: InitiatorLimits,
+    /// Options of the TCP sockets.
+    pub socket: SocketOptions,
+    /// Memory that [`crate::Lun::allocate`] hands out, in bytes. Buffers of the caller's own do not count.
+    pub buffer_budget_bytes: usize,
+    /// How long one TCP connect and login may take.
+    pub login_timeout: Duration,
+    /// What to do when an iSCSI session is lost.
+    pub reconnect: Reconnect,
+    /// For how long a command that the target declines (BUSY, TASK SET FULL, becoming ready) or gives up is
+    /// sent again.
+    pub decline_patience: Duration,
+}
+
+/// How to come back after a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reconnect {
+    /// The pause before the second attempt (the first has none beyond the negotiated `DefaultTime2Wait`);
+    /// it doubles with every further one. Longer by up to a half, at random, so that many initiators do not
+    /// come back together.
+    pub pause_min: Duration,
+    /// The longest pause.
+    pub pause_max: Duration,
+    /// After how long to give the path up. Zero: at once.
+    pub give_up_after: Duration,
+}
+
+/// Commands queued and outstanding per session: 64 connections with 64 commands each.
+const COMMANDS_MAX: u32 = 4096;
+
+/// A path that carries nothing for this long is asked whether it lives.
+const PING_AFTER: Duration = Duration::from_secs(10);
+
+/// Ten times the longest round trip on Earth, buffers of a bad router included. Shorter values kill connections
+/// that are merely busy.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Sixteen of the longest transfers per connection, on four connections.
+const BUFFER_BUDGET_BYTES: usize = 1 << 30;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            initiator_name: default_initiator_name(),
+            connections: 4,
+            sessions: None,
+            portals: Vec::new(),
+            credentials: None,
+            offer: Offer::default(),
+            limits: InitiatorLimits {
+                commands_max: COMMANDS_MAX,
+                ping_after: PING_AFTER,
+                ping_timeout: PING_TIMEOUT,
+            },
+            socket: SocketOptions::default(),
+            buffer_budget_bytes: BUFFER_BUDGET_BYTES,
+            login_timeout: Duration::from_secs(15),
+            reconnect: Reconnect::default(),
+            decline_patience: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Default for Reconnect {
+    fn default() -> Self {
+        Self {
+            pause_min: Duration::from_millis(100),
+            pause_max: Duration::from_secs(5),
+            give_up_after: Duration::from_secs(120),
+        }
+    }
+}
+
+/// A name that stays the same on one machine and differs between machines, so that a target can tell them apart.
+/// Letters that no iSCSI name may have are left out (RFC 7143 §4.2.7).
+fn default_initiator_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let allowed = |letter: &char| letter.is_ascii_alphanumeric() || "-.".contains(*letter);
+    let host: String = host.to_lowercase().chars().filter(allowed).take(64).collect();
+    let host = if host.is_empty() { "initiator" } else { &host };
+    format!("iqn.2026-11.io.github.ropewalk:{host}")
+}

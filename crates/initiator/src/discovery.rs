@@ -1,0 +1,109 @@
+//! Which targets a portal leads to (RFC 7143 §4.3, appendix C).
+
+use crate::connect::{Applicant, Opened, open};
+use crate::{Config, Error, LoginError, NetworkError, Portal};
+use pdu::{
+    Assembler, Cid, CmdSn, Header, Itt, Lun, Opcode, StatSn, TextRequest, TextResponse, TextWriter, Ttt,
+};
+use session::discovery;
+use session::parameters::{DigestPreference, Offer};
+use session::seam::{Payload, Transmit};
+pub use session::target::TargetRecord;
+use std::io;
+use transport::{read_pdu, write_pdu};
+
+/// The longest list that is read: 4096 targets with a few portals each.
+const LIST_BYTES_MAX: usize = 1 << 20;
+
+/// PDUs that are not part of the answer, and are passed over, before the portal is given up.
+const STRAY_PDUS_MAX: usize = 64;
+
+/// Asks a portal for the targets that this initiator may use, and where they are.
+///
+/// # Errors
+/// If the portal cannot be reached, refuses the login, or does not answer as it should.
+pub async fn discover(portal: &Portal, config: &Config) -> Result<Vec<TargetRecord>, Error> {
+    let applicant = Applicant {
+        target_name: None,
+        isid: crate::isid::random(0)?,
+        cid: Cid(0),
+        joining: None,
+        cmd_sn: CmdSn(1),
+        // Whole PDUs are read and written here, which is for connections without digests.
+        offer: Offer {
+            header_digest: DigestPreference::Never,
+            data_digest: DigestPreference::Never,
+            ..config.offer
+        },
+    };
+    let opened = open(config, portal, &applicant).await?;
+    let exchange = tokio::time::timeout(config.login_timeout, send_targets(opened));
+    let text = exchange
+        .await
+        .map_err(|_| NetworkError::Timeout { portal: portal.clone(), during: "discovery" })?
+        .map_err(|source| NetworkError::Broken { portal: portal.clone(), during: "discovery", source })?;
+    let invalid = |reason| LoginError::TargetList { portal: portal.clone(), reason };
+    Ok(discovery::parse(&text).map_err(invalid)?)
+}
+
+/// Asks, and collects the pieces of the answer. The connection is closed without a logout: nothing is left
+/// behind that it would save.
+async fn send_targets(mut opened: Opened) -> io::Result<Vec<u8>> {
+    const TASK: Itt = Itt(0);
+    let mut request = TextWriter::new();
+    request.push("SendTargets", "All");
+    let mut request = request.into_bytes();
+    let mut assembler = Assembler::new(LIST_BYTES_MAX);
+    let mut text = Vec::new();
+    let (mut cmd_sn, mut ttt) = (opened.established.cmd_sn, Ttt::NONE);
+    let mut exp_stat_sn = opened.established.stat_sn;
+    loop {
+        let header = TextRequest {
+            immediate: false,
+            final_: true,
+            continued: false,
+            lun: Lun(0),
+            itt: TASK,
+            ttt,
+            cmd_sn,
+            exp_stat_sn,
+            data_segment_bytes: u32::try_from(request.len()).map_err(io::Error::other)?,
+        }
+        .emit();
+        let payload =
+            if request.is_empty() { Payload::None } else { Payload::Inline(std::mem::take(&mut request)) };
+        write_pdu(&mut opened.stream, &Transmit { header, payload }).await?;
+        let (response, data) = next_response(&mut opened).await?;
+        if let Some(piece) = assembler.push(&data, response.continued).map_err(io::Error::other)? {
+            text.extend(piece);
+        }
+        if response.final_ {
+            return Ok(text);
+        }
+        if text.len() > LIST_BYTES_MAX {
+            return Err(io::Error::other("the list of targets is too long"));
+        }
+        (cmd_sn, ttt, exp_stat_sn) = (cmd_sn.next(), response.ttt, next_stat_sn(&response));
+    }
+}
+
+fn next_stat_sn(response: &TextResponse) -> StatSn {
+    response.stat_sn.next()
+}
+
+/// The next Text Response; pings and messages need no answer from somebody who is about to leave.
+async fn next_response(opened: &mut Opened) -> io::Result<(TextResponse, Vec<u8>)> {
+    let segment_bytes_max = opened.established.connection.receive_segment_bytes_max;
+    for _ in 0..STRAY_PDUS_MAX {
+        let (header, data): (Header, Vec<u8>) = read_pdu(&mut opened.stream, segment_bytes_max).await?;
+        match header.opcode() {
+            Ok(Opcode::TextResponse) => {
+                let response = TextResponse::parse(&header).map_err(io::Error::other)?;
+                return Ok((response, data));
+            }
+            Ok(Opcode::Reject) => return Err(io::Error::other("the target rejects SendTargets")),
+            _ => {}
+        }
+    }
+    Err(io::Error::other("no answer among many PDUs"))
+}

@@ -1,0 +1,271 @@
+//! What all connections of a [`crate::Session`] share: the protocol's sessions, the buffers, and the commands.
+//!
+//! The path of a command, top to bottom: [`plan`] cuts an operation into commands; [`operation`] holds what its
+//! caller waits for; the fence of its [`unit_state`] says when writes may go; [`dispatch`] gives each command a
+//! lane as late as possible; [`lane`] moves its bytes; [`completion`] ends it or sends it again; [`flush`] waits
+//! for the writes before it. [`path`] holds one iSCSI session, [`timer`] what waits for a time.
+//!
+//! Everything is behind one lock, which a lane's task holds while it moves bytes: one thread drives a session
+//! (its runtime's), and others only submit. Wake-ups and completions leave the lock before they are delivered.
+
+mod completion;
+mod dispatch;
+mod flush;
+pub(crate) mod lane;
+mod operation;
+mod path;
+mod plan;
+pub(crate) mod timer;
+mod unit_state;
+
+pub(crate) use completion::zeroes;
+pub(crate) use operation::{Outcome, Sink};
+pub(crate) use path::Path;
+pub(crate) use plan::{Data, Piece, Plan};
+pub(crate) use unit_state::UnitState;
+
+use crate::report::{PathReport, PathState, Report};
+use crate::{Config, Error, NetworkError, TargetError, UsageError};
+use block::Slab;
+use nexus::initiator::PathId;
+use operation::{Finished, Operation};
+use path::Request;
+use pdu::{BufferId, Instant, LaneId, Lun};
+use policy::{LaneState, LeastLoaded, Placement};
+use session::seam::Endpoint;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use timer::Pauses;
+use tokio::sync::Notify;
+use transport::{BufferTable, Clock, Scratch};
+
+/// Operations that have not ended, over all units. Each costs a few hundred bytes beside its buffer; what really
+/// bounds them is the memory for the buffers.
+pub const OPERATIONS_MAX: usize = 1 << 16;
+
+/// What the handles, the connections' tasks and the supervisors of one [`crate::Session`] share.
+pub(crate) struct Shared {
+    pub config: Config,
+    pub target_name: String,
+    pub slab: Slab,
+    pub clock: Clock,
+    /// An earlier deadline than the timer's task knows of.
+    pub deadline_moved: Notify,
+    /// A path has ended for good, or come up.
+    pub paths_changed: Notify,
+    driver: Mutex<Driver>,
+}
+
+/// The state behind the lock.
+pub(crate) struct Driver {
+    pub buffers: BufferTable,
+    pub paths: Vec<Path>,
+    pub units: BTreeMap<Lun, UnitState>,
+    operations: slab::Slab<Operation>,
+    requests: slab::Slab<Request>,
+    pauses: Pauses,
+    placement: Box<dyn Placement>,
+    candidates: Vec<LaneState>,
+    /// Which unit's turn it is.
+    turn: usize,
+    scratch: Scratch,
+    /// Which operation the memory of each name belongs to.
+    borrowers: HashMap<BufferId, usize>,
+    /// Commands to be ended because no path is left: later, since one that ends may admit many others.
+    doomed: Vec<usize>,
+    finished: Vec<Finished>,
+    next_lane: u32,
+    closing: bool,
+    paths_changed: bool,
+    decline_patience: pdu::Duration,
+    retries: u64,
+    pub reinstatements: u64,
+    /// What every operation is told once no path is left.
+    everything_lost: Option<Arc<NetworkError>>,
+}
+
+impl Shared {
+    pub fn new(config: Config, target_name: String) -> Arc<Self> {
+        let slab = Slab::new(config.buffer_budget_bytes);
+        let driver = Driver {
+            buffers: BufferTable::new(slab.clone()),
+            paths: Vec::new(),
+            units: BTreeMap::new(),
+            operations: slab::Slab::new(),
+            requests: slab::Slab::new(),
+            pauses: Pauses::default(),
+            placement: Box::new(LeastLoaded::default()),
+            candidates: Vec::new(),
+            turn: 0,
+            scratch: Scratch::default(),
+            borrowers: HashMap::new(),
+            doomed: Vec::new(),
+            finished: Vec::new(),
+            next_lane: 0,
+            closing: false,
+            paths_changed: false,
+            decline_patience: config.decline_patience,
+            retries: 0,
+            reinstatements: 0,
+            everything_lost: None,
+        };
+        Arc::new(Self {
+            slab,
+            config,
+            target_name,
+            clock: Clock::start(),
+            deadline_moved: Notify::new(),
+            paths_changed: Notify::new(),
+            driver: Mutex::new(driver),
+        })
+    }
+
+    /// Does something with the state, then whatever follows from it, and delivers the news outside the lock.
+    pub fn with<R>(&self, act: impl FnOnce(&mut Driver, Instant) -> R) -> R {
+        let now = self.clock.now();
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = act(&mut driver, now);
+        driver.settle(now);
+        let finished = std::mem::take(&mut driver.finished);
+        let deadline_moved = driver.arm_timer();
+        let paths_changed = std::mem::take(&mut driver.paths_changed);
+        drop(driver);
+        if deadline_moved {
+            self.deadline_moved.notify_one();
+        }
+        if paths_changed {
+            self.paths_changed.notify_waiters();
+        }
+        finished.into_iter().for_each(Finished::deliver);
+        result
+    }
+
+    /// Looks at the state.
+    pub fn read<R>(&self, look: impl FnOnce(&Driver) -> R) -> R {
+        look(&self.driver.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Starts an operation and waits for its end. Once it has been polled, it runs to its end even if this
+    /// future is dropped.
+    pub async fn execute(&self, plan: Plan) -> Outcome {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.with(|driver, _| driver.submit(plan, Sink::Caller(sender)));
+        receiver.await.unwrap_or_else(|_| Outcome::failed(UsageError::SessionClosed.into()))
+    }
+}
+
+impl Driver {
+    /// Takes in what the protocol has to tell, hands out commands, wakes who has something to do.
+    fn settle(&mut self, now: Instant) {
+        for at in 0..self.paths.len() {
+            self.drain_events(at, now);
+        }
+        self.dispatch(now);
+        self.end_doomed();
+        if self.closing && self.operations.is_empty() {
+            self.log_out(now);
+        }
+        for path in &mut self.paths {
+            path.wake_senders();
+        }
+    }
+
+    /// Refuses new operations, and logs out when the last has ended.
+    pub fn close(&mut self) {
+        self.closing = true;
+        self.paths.iter().for_each(|path| path.lost.notify_one());
+    }
+
+    fn log_out(&mut self, now: Instant) {
+        for path in &mut self.paths {
+            path.log_out(now);
+            if path.core.is_none() && path.state != PathState::Gone {
+                path.state = PathState::Gone;
+                path.lost.notify_one();
+                self.paths_changed = true;
+            }
+        }
+    }
+
+    /// Whether there is nothing left to do, ever.
+    pub fn is_over(&self) -> bool {
+        self.closing && self.paths.iter().all(|path| path.state == PathState::Gone)
+    }
+
+    /// The unit behind this LUN turned out to be another on the way to `path`. Where no other path is left that
+    /// could lead to the right one, everything that waits for it ends.
+    pub fn refuse_unit(&mut self, lun: Lun, path: PathId, error: TargetError) {
+        let others = self.paths.iter().any(|other| other.id != path && other.state != PathState::Gone);
+        if others {
+            return;
+        }
+        let Some(unit) = self.units.get_mut(&lun) else { return };
+        let waiting = std::mem::take(&mut unit.queue);
+        unit.refused = Some(error.clone());
+        waiting.into_iter().for_each(|key| self.end_request(key, Err(error.clone().into())));
+    }
+
+    pub fn path(&self, id: PathId) -> Option<&Path> {
+        self.paths.get(id.0 as usize)
+    }
+
+    pub fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.paths.get_mut(id.0 as usize)
+    }
+
+    /// A lane number that was never used.
+    fn new_lane(&mut self) -> LaneId {
+        self.next_lane += 1;
+        LaneId(self.next_lane)
+    }
+
+    /// A path will not come back: what only it could have cleared up is given up, and if it was the last,
+    /// everything is.
+    pub fn path_gone(&mut self, id: PathId, last: &str, target: &str) {
+        let Some(path) = self.path_mut(id) else { return };
+        path.state = PathState::Gone;
+        let stranded = std::mem::take(&mut path.stranded);
+        let own = std::mem::take(&mut path.own);
+        self.paths_changed = true;
+        for key in stranded {
+            self.give_up_unknown(key);
+        }
+        let reason = NetworkError::PathsLost { target: target.to_owned(), last: last.to_owned() };
+        let reason = Arc::new(reason);
+        for key in own {
+            self.end_request(key, Err(Error::Network(Arc::clone(&reason))));
+        }
+        if self.paths.iter().all(|path| path.state == PathState::Gone) {
+            self.lose_everything(reason);
+        }
+    }
+
+    fn lose_everything(&mut self, reason: Arc<NetworkError>) {
+        let waiting = self.units.values_mut().flat_map(|unit| std::mem::take(&mut unit.queue));
+        self.doomed.extend(waiting);
+        self.doomed.extend(self.pauses.take_all());
+        self.everything_lost = Some(reason);
+    }
+
+    fn end_doomed(&mut self) {
+        while let Some(key) = self.doomed.pop() {
+            let Some(reason) = self.everything_lost.clone() else { return };
+            self.end_request(key, Err(Error::Network(reason)));
+        }
+    }
+
+    /// A sample of everything.
+    pub fn report(&self, target_name: &str) -> Report {
+        Report {
+            target_name: target_name.to_owned(),
+            paths: self.paths.iter().map(Path::report).collect::<Vec<PathReport>>(),
+            retries: self.retries,
+            reinstatements: self.reinstatements,
+            operations: self.operations.len(),
+        }
+    }
+
+    fn core_deadline(&self) -> Option<Instant> {
+        self.paths.iter().filter_map(|path| path.core.as_ref()?.poll_timeout()).min()
+    }
+}

@@ -1,0 +1,283 @@
+//! How a command ends: with success, again, or for good.
+
+use super::flush::SYNCHRONIZE_CACHE;
+use super::path::Request;
+use super::{Driver, Plan};
+use crate::report::PathState;
+use crate::{Error, TargetError};
+use block::Payload;
+use nexus::initiator::{CommandKind, Ending, PathId, Retry};
+use pdu::{Duration, Instant, Lun};
+use scsi::client::SenseData;
+use session::initiator::{Completion, Data, Event, TaskId};
+use session::seam::PayloadRef;
+
+pub(super) const WRITE_SAME: &str = "WRITE SAME";
+
+/// How often one command may be told a unit attention, or be given up, one right after the other. A target may
+/// have several to tell (reset, changed LUNs, changed capacity), but not without end.
+const ATTEMPTS_MAX: u32 = 32;
+
+/// The pause before a declined command is sent again: the first one, doubled up to the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Memory for zeroes that are written out, per operation.
+const ZEROES_BYTES_MAX: u64 = 1 << 20;
+
+impl Driver {
+    /// Takes in what a path's session has to tell.
+    pub(super) fn drain_events(&mut self, at: usize, now: Instant) {
+        while let Some(event) = self.paths[at].core.as_mut().and_then(session::seam::Endpoint::poll_event) {
+            match event {
+                Event::Completed(completion) => self.completed(at, &completion, now),
+                Event::Lost { task, started } => self.lost(at, task, started, now),
+                Event::Release(buffer) => self.released(buffer),
+                Event::CloseLane { lane, loss, fault } => {
+                    let path = &mut self.paths[at];
+                    if let Some(fault) = fault {
+                        tracing::warn!(path = %path.id, %lane, %fault, "a connection is given up");
+                    }
+                    path.lanes
+                        .iter_mut()
+                        .filter(|state| state.id == lane)
+                        .for_each(|state| state.closing = Some(loss));
+                    path.wakers.wake(lane);
+                }
+                Event::Async(message) => {
+                    tracing::info!(path = %self.paths[at].id, code = ?message.code, "the target sent a message");
+                    if let Some(sense) = SenseData::parse(&message.sense) {
+                        self.unit_attention(message.lun, &sense);
+                    }
+                }
+                Event::Ended { orderly } => self.path_ended(at, orderly),
+                // Neither is asked for here.
+                Event::FunctionDone { .. } | Event::SendTargets { .. } | Event::SendTargetsRefused { .. } => {
+                }
+            }
+        }
+    }
+
+    fn completed(&mut self, at: usize, completion: &Completion, now: Instant) {
+        let Some(key) = self.paths[at].tasks.remove(&completion.task) else { return };
+        let sense = SenseData::parse(&completion.sense);
+        let lun = self.requests[key].lun;
+        match Ending::of(completion.delivered, completion.status, sense.as_ref()) {
+            None => self.succeeded(self.paths[at].id, key, completion),
+            Some(ending) => {
+                if let Some(sense) = sense.as_ref().filter(|sense| sense.is_unit_attention()) {
+                    tracing::info!(%lun, %sense, "unit attention");
+                    self.unit_attention(lun, sense);
+                }
+                let command = self.command_name(key);
+                let error = match sense {
+                    Some(sense) => TargetError::CheckCondition { command, lun, sense },
+                    None => TargetError::Status {
+                        command,
+                        lun,
+                        status: completion.delivered.then_some(completion.status),
+                    },
+                };
+                self.failed(at, key, ending, error.into(), now);
+            }
+        }
+    }
+
+    fn command_name(&self, key: usize) -> &'static str {
+        self.operations[self.requests[key].operation].command
+    }
+
+    /// A power on or a reset may have emptied a volatile cache. An I_T nexus loss (29h/07h) is accounted for where
+    /// the nexus was lost.
+    fn unit_attention(&mut self, lun: Lun, sense: &SenseData) {
+        const RESET: u8 = 0x29;
+        const LAST_KIND_OF_RESET: u8 = 0x04;
+        let additional = sense.additional;
+        if additional.code == RESET
+            && additional.qualifier <= LAST_KIND_OF_RESET
+            && let Some(unit) = self.units.get_mut(&lun)
+        {
+            unit.durability.unit_reset();
+        }
+    }
+
+    fn succeeded(&mut self, path: PathId, key: usize, completion: &Completion) {
+        let request = &self.requests[key];
+        let lun = request.lun;
+        if let Some(unit) = self.units.get_mut(&lun) {
+            if request.dirties {
+                unit.durability.acknowledged(path);
+            }
+            if let Some(mark) = request.flush {
+                unit.durability.flushed(path, mark);
+            }
+        }
+        let expected = match request.data {
+            Data::In(payload) if request.exact => payload.bytes,
+            _ => 0,
+        };
+        let found = completion.data_in_bytes;
+        let result = if found < expected {
+            Err(TargetError::Short { command: self.command_name(key), lun, found, expected }.into())
+        } else {
+            Ok(found)
+        };
+        self.end_request(key, result);
+    }
+
+    fn failed(&mut self, at: usize, key: usize, ending: Ending, error: Error, now: Instant) {
+        if self.substitute(key, &error) {
+            return;
+        }
+        let patience = self.decline_patience;
+        let request = &mut self.requests[key];
+        match ending.retry(request.kind) {
+            Retry::AtOnce if ending == Ending::Told => {
+                request.attempts += 1;
+                if request.attempts > ATTEMPTS_MAX {
+                    return self.end_request(key, Err(error));
+                }
+                self.retries += 1;
+                self.enqueue(key);
+            }
+            Retry::AtOnce => {
+                self.retries += 1;
+                self.enqueue(key);
+            }
+            Retry::AfterPause => {
+                let since = *request.declined_since.get_or_insert(now);
+                if now.saturating_duration_since(since) >= patience {
+                    return self.end_request(key, Err(error));
+                }
+                let pause = PAUSE_MIN.saturating_mul(1 << request.attempts.min(10)).min(PAUSE_MAX);
+                request.attempts += 1;
+                self.retries += 1;
+                self.pauses.push(now + pause, key);
+            }
+            Retry::AfterReinstatement if self.paths[at].state != PathState::Gone => {
+                self.paths[at].stranded.push(key)
+            }
+            Retry::AfterReinstatement => self.give_up_unknown(key),
+            Retry::Never if ending == Ending::Unknown => self.give_up_unknown(key),
+            Retry::Never => self.end_request(key, Err(error)),
+        }
+    }
+
+    /// The nexus was lost with this command on it.
+    fn lost(&mut self, at: usize, task: TaskId, started: bool, now: Instant) {
+        let Some(key) = self.paths[at].tasks.remove(&task) else { return };
+        let (command, lun) = (self.command_name(key), self.requests[key].lun);
+        if self.requests[key].path.is_some() {
+            // What was asked of this nexus cannot be answered by another.
+            return self.give_up_unknown(key);
+        }
+        let ending = if started { Ending::Unknown } else { Ending::NotStarted };
+        self.failed(at, key, ending, Error::OutcomeUnknown { command, lun }, now);
+    }
+
+    /// Nobody will ever know; if it writes, its blocks stay closed.
+    pub(super) fn give_up_unknown(&mut self, key: usize) {
+        let (command, lun) = (self.command_name(key), self.requests[key].lun);
+        let request = &self.requests[key];
+        let operation = &mut self.operations[request.operation];
+        operation.sealed |= operation.write.is_some();
+        self.end_request(key, Err(Error::OutcomeUnknown { command, lun }));
+    }
+
+    fn path_ended(&mut self, at: usize, orderly: bool) {
+        let path = &mut self.paths[at];
+        let (id, asked) = (path.id, path.is_logging_out());
+        path.end();
+        let own = std::mem::take(&mut path.own);
+        path.state = if asked { PathState::Gone } else { PathState::Connecting };
+        path.lost.notify_one();
+        self.paths_changed = true;
+        let heir = self.paths.iter().find(|path| path.is_connected()).map(|path| path.id);
+        for unit in self.units.values_mut() {
+            match heir {
+                // The target asked for the logout, perhaps in order to restart, if this end did not.
+                Some(heir) if orderly && asked => unit.durability.hand_over(id, heir),
+                _ => unit.durability.nexus_lost(id),
+            }
+        }
+        if asked {
+            tracing::debug!(path = %id, orderly, "session logged out");
+        } else {
+            tracing::warn!(path = %id, orderly, "session lost");
+        }
+        own.into_iter().for_each(|key| self.give_up_unknown(key));
+    }
+
+    /// A command is over; its operation, too, if it was the last.
+    pub(super) fn end_request(&mut self, key: usize, result: Result<u32, Error>) {
+        let Some(Request { operation: owner, .. }) = self.requests.try_remove(key) else { return };
+        let Some(operation) = self.operations.get_mut(owner) else { return };
+        operation.pieces -= 1;
+        match result {
+            Ok(bytes) => operation.data_in_bytes += bytes,
+            Err(error) => drop(operation.error.get_or_insert(error)),
+        }
+        self.finish_if_done(owner);
+    }
+
+    /// Does by other means what the device turns out not to know. `false` if there are none.
+    fn substitute(&mut self, key: usize, error: &Error) -> bool {
+        if !error.sense().is_some_and(SenseData::is_unsupported) {
+            return false;
+        }
+        let request = &self.requests[key];
+        let Some(unit) = self.units.get_mut(&request.lun) else { return false };
+        match self.operations[request.operation].command {
+            // Without a cache there is nothing to empty.
+            SYNCHRONIZE_CACHE if !unit.unit.mode.write_cache => {
+                if let (Some(path), Some(mark)) = (request.path, request.flush) {
+                    unit.durability.flushed(path, mark);
+                }
+                self.end_request(key, Ok(0));
+                true
+            }
+            WRITE_SAME => {
+                unit.write_same_refused = true;
+                self.write_zeroes_out(key)
+            }
+            _ => false,
+        }
+    }
+
+    /// Replaces a WRITE SAME by as many WRITEs of zeroes as it takes.
+    fn write_zeroes_out(&mut self, key: usize) -> bool {
+        let request = &self.requests[key];
+        let (owner, lun, extent) = (request.operation, request.lun, request.extent);
+        let Some(unit) = self.units.get(&lun).map(|unit| unit.unit.clone()) else { return false };
+        let Some(zeroes) = zeroes(self.buffers.budget(), extent.blocks.0 * u64::from(unit.block_bytes()))
+        else {
+            return false;
+        };
+        let zeroes_bytes = zeroes.len();
+        let buffer = self.lend(owner, zeroes);
+        let pieces = Plan::zero_writes(&unit, extent, zeroes_bytes);
+        self.operations[owner].pieces += pieces.len();
+        for piece in pieces {
+            let payload = PayloadRef { buffer, offset_bytes: 0, bytes: piece.bytes };
+            let request = self.requests.insert(Request {
+                kind: CommandKind::Write,
+                cdb: piece.cdb,
+                data: Data::Out(payload),
+                extent: piece.extent,
+                dirties: true,
+                ..Request::new(owner, lun)
+            });
+            self.enqueue(request);
+        }
+        self.end_request(key, Ok(0));
+        true
+    }
+}
+
+/// Zeroes to write from, as many as are needed or allowed.
+pub(crate) fn zeroes(slab: &block::Slab, bytes: u64) -> Option<Payload> {
+    let bytes = usize::try_from(bytes.min(ZEROES_BYTES_MAX)).ok()?;
+    let mut buffer = slab.allocate(bytes)?;
+    buffer.fill(0);
+    Some(buffer.share())
+}

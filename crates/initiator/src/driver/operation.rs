@@ -1,0 +1,293 @@
+//! What a caller asked for: one or more commands, and one answer.
+
+use super::path::Request;
+use super::plan::Data;
+use super::{Driver, Plan};
+use crate::backend::block_error;
+use crate::{Error, UsageError};
+use block::{Completer, Completion, Extent, Payload};
+use nexus::initiator::{Entry, Generation, Sealing, WriteId};
+use pdu::{BufferId, Lun};
+use scsi::client::Capacity;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::oneshot;
+
+/// Who waits for the end of an operation.
+pub(crate) enum Sink {
+    /// A caller of this library.
+    Caller(oneshot::Sender<Outcome>),
+    /// A caller of the [`block::Backend`] interface.
+    Block(Completer),
+    /// The same, for the blocks that hold something; what was asked, to be clipped to.
+    Extents {
+        /// Who waits.
+        completer: Completer,
+        /// Offset and length in bytes.
+        asked: (u64, u64),
+        /// Of the unit.
+        capacity: Capacity,
+        /// Unmapped blocks read as zeroes.
+        reads_zero: bool,
+    },
+}
+
+/// The end of an operation.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Data-In bytes that arrived, or why it failed.
+    pub result: Result<u32, Error>,
+    /// The buffer, given back in any case.
+    pub buffer: Option<Payload>,
+}
+
+impl Outcome {
+    pub fn failed(error: Error) -> Self {
+        Self { result: Err(error), buffer: None }
+    }
+}
+
+/// A sink and what to tell it, to be delivered outside the lock.
+pub(super) struct Finished {
+    sink: Sink,
+    outcome: Outcome,
+}
+
+impl Finished {
+    pub fn new(sink: Sink, outcome: Outcome) -> Self {
+        Self { sink, outcome }
+    }
+
+    /// A caller that is gone does not want to know.
+    pub fn deliver(self) {
+        match self.sink {
+            Sink::Caller(sender) => drop(sender.send(self.outcome)),
+            Sink::Block(completer) => completer.complete(self.outcome.into_completion()),
+            Sink::Extents { completer, asked, capacity, reads_zero } => {
+                let extents = crate::extents::parse(&self.outcome, asked, &capacity, reads_zero);
+                completer.complete(extents_completion(extents));
+            }
+        }
+    }
+}
+
+fn extents_completion(extents: Result<Vec<Extent>, Error>) -> Completion {
+    match extents {
+        Ok(extents) => Completion::extents(extents),
+        Err(error) => Completion::failed(block_error(error)),
+    }
+}
+
+impl Outcome {
+    fn into_completion(self) -> Completion {
+        let buffer = self.buffer.and_then(|payload| payload.try_into_buffer().ok());
+        let mut completion = match self.result {
+            Ok(_) => Completion::complete(),
+            Err(error) => Completion::failed(block_error(error)),
+        };
+        completion.buffer = buffer;
+        completion
+    }
+}
+
+/// One operation under way.
+pub(super) struct Operation {
+    pub lun: Lun,
+    pub command: &'static str,
+    /// Commands that have not ended, waiting ones included.
+    pub pieces: usize,
+    /// The first thing that went wrong.
+    pub error: Option<Error>,
+    /// Commands whose buffer the protocol may still touch.
+    pub lent: usize,
+    /// Data-In bytes that arrived.
+    pub data_in_bytes: u32,
+    /// The caller's buffer first; then any that this library added.
+    pub buffers: Vec<BufferId>,
+    /// Its place in the fence, if it writes.
+    pub write: Option<WriteId>,
+    /// Its blocks must stay closed: a command of it was lost for good.
+    pub sealed: bool,
+    /// A flush follows a success: force unit access where the device has none.
+    pub then_flush: Option<Arc<AtomicU64>>,
+    /// For a flush: the last generation that whoever flushes knows.
+    pub seen: Option<Arc<AtomicU64>>,
+    pub sink: Sink,
+    /// Commands that wait for the fence.
+    pub held: Vec<usize>,
+}
+
+impl Operation {
+    /// An operation of `pieces` commands.
+    pub fn new(lun: Lun, command: &'static str, pieces: usize, sink: Sink) -> Self {
+        Self {
+            lun,
+            command,
+            pieces,
+            error: None,
+            lent: 0,
+            data_in_bytes: 0,
+            buffers: Vec::new(),
+            write: None,
+            sealed: false,
+            then_flush: None,
+            seen: None,
+            sink,
+            held: Vec::new(),
+        }
+    }
+}
+
+impl Driver {
+    /// Starts an operation. Its end, even an immediate one, goes to `sink`.
+    pub fn submit(&mut self, plan: Plan, sink: Sink) {
+        if let Some(error) = self.refusal(plan.lun) {
+            let buffer = plan.data.into_payload();
+            self.finished.push(Finished::new(sink, Outcome { result: Err(error), buffer }));
+            return;
+        }
+        let Plan { lun, command, kind, writes, dirties, data, pieces, path, then_flush } = plan;
+        let direction = data.direction();
+        let operation = Operation { then_flush, ..Operation::new(lun, command, pieces.len(), sink) };
+        let key = self.operations.insert(operation);
+        let buffer = data.into_payload().map(|payload| self.lend(key, payload));
+        let requests: Vec<usize> = pieces
+            .into_iter()
+            .map(|piece| {
+                let data = direction.of(buffer, &piece);
+                self.requests.insert(Request {
+                    kind,
+                    cdb: piece.cdb,
+                    data,
+                    extent: piece.extent,
+                    exact: piece.exact,
+                    path,
+                    dirties,
+                    ..Request::new(key, lun)
+                })
+            })
+            .collect();
+        match writes {
+            Some(range) => self.enter_fence(key, lun, range, requests),
+            None => self.enqueue_all(requests),
+        }
+        self.finish_if_done(key);
+    }
+
+    pub(super) fn refusal(&self, lun: Lun) -> Option<Error> {
+        if self.closing {
+            return Some(UsageError::SessionClosed.into());
+        }
+        if let Some(reason) = &self.everything_lost {
+            return Some(Error::Network(Arc::clone(reason)));
+        }
+        if let Some(error) = self.units.get(&lun).and_then(|unit| unit.refused.clone()) {
+            return Some(error.into());
+        }
+        (self.operations.len() >= super::OPERATIONS_MAX).then(|| UsageError::TooManyOperations.into())
+    }
+
+    fn enter_fence(&mut self, key: usize, lun: Lun, range: std::ops::Range<u64>, requests: Vec<usize>) {
+        let Some(unit) = self.units.get_mut(&lun) else { return self.enqueue_all(requests) };
+        let (write, entry) = unit.fence.enter(range);
+        match entry {
+            Entry::Admitted => {
+                unit.writes.insert(write, key);
+                self.operations[key].write = Some(write);
+                self.enqueue_all(requests);
+            }
+            Entry::Waits => {
+                unit.writes.insert(write, key);
+                self.operations[key].write = Some(write);
+                self.operations[key].held = requests;
+            }
+            Entry::Sealed => {
+                for request in requests {
+                    self.end_request(request, Err(UsageError::Closed.into()));
+                }
+            }
+        }
+    }
+
+    /// The protocol lets go of a buffer.
+    pub(super) fn released(&mut self, buffer: BufferId) {
+        let Some(&key) = self.borrowers.get(&buffer) else { return };
+        self.operations[key].lent -= 1;
+        self.finish_if_done(key);
+    }
+
+    /// Names memory that belongs to an operation until it ends.
+    pub(super) fn lend(&mut self, key: usize, payload: Payload) -> BufferId {
+        let buffer = self.buffers.insert(payload);
+        self.operations[key].buffers.push(buffer);
+        self.borrowers.insert(buffer, key);
+        buffer
+    }
+
+    /// Ends the operation when none of its commands is left, and nobody touches its memory.
+    pub(super) fn finish_if_done(&mut self, key: usize) {
+        if self.operations.get(key).is_none_or(|operation| operation.pieces > 0 || operation.lent > 0) {
+            return;
+        }
+        let mut operation = self.operations.remove(key);
+        let mut buffer = None;
+        for id in operation.buffers.drain(..).rev() {
+            self.borrowers.remove(&id);
+            buffer = self.buffers.remove(id);
+        }
+        if let Some(write) = operation.write {
+            self.leave_fence(operation.lun, write, operation.sealed);
+        }
+        if let Some(seen) = &operation.seen
+            && let Some(generation) = self.news(operation.lun, seen)
+        {
+            operation.error = Some(Error::NexusLostSinceLastFlush { generation });
+        }
+        if let (None, Some(seen)) = (&operation.error, operation.then_flush) {
+            return self.begin_flush(operation.lun, seen, operation.sink, buffer);
+        }
+        let result = operation.error.map_or(Ok(operation.data_in_bytes), Err);
+        self.finished.push(Finished::new(operation.sink, Outcome { result, buffer }));
+    }
+
+    /// The unit's generation, if whoever flushes has not heard of it; now they have.
+    fn news(&self, lun: Lun, seen: &AtomicU64) -> Option<Generation> {
+        let generation = self.units.get(&lun)?.durability.generation();
+        let before = seen.swap(generation.0, Ordering::AcqRel);
+        (before != generation.0).then_some(generation)
+    }
+
+    fn leave_fence(&mut self, lun: Lun, write: WriteId, sealed: bool) {
+        let Some(unit) = self.units.get_mut(&lun) else { return };
+        unit.writes.remove(&write);
+        let Sealing { admitted, refused } = if sealed {
+            unit.fence.seal(write)
+        } else {
+            Sealing { admitted: unit.fence.leave(write), refused: Vec::new() }
+        };
+        let admitted: Vec<usize> =
+            admitted.into_iter().filter_map(|id| unit.writes.get(&id).copied()).collect();
+        let refused: Vec<usize> = refused.into_iter().filter_map(|id| unit.writes.remove(&id)).collect();
+        for key in admitted {
+            let held = std::mem::take(&mut self.operations[key].held);
+            self.enqueue_all(held);
+        }
+        for key in refused {
+            self.operations[key].write = None;
+            for request in std::mem::take(&mut self.operations[key].held) {
+                self.end_request(request, Err(UsageError::Closed.into()));
+            }
+        }
+        self.begin_ready_flushes(lun);
+    }
+}
+
+impl Data {
+    fn into_payload(self) -> Option<Payload> {
+        match self {
+            Self::None => None,
+            Self::In(buffer) => Some(Payload::from(buffer)),
+            Self::Out(payload) => Some(payload),
+        }
+    }
+}

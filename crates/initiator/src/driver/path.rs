@@ -1,0 +1,322 @@
+//! One iSCSI session, its connections, and the commands that are on it.
+
+use crate::connect::{Applicant, Opened};
+use crate::report::{ConnectionReport, PathReport, PathState};
+use crate::{Config, Portal, isid};
+use nexus::initiator::{CommandKind, FlushMark, PathId};
+use pdu::{Cdb, Cid, CmdSn, Instant, Isid, LaneId, Lun, Tsih};
+use scsi::Extent;
+use session::initiator::{self, Data, LaneState, TaskId};
+use session::login::initiator::Joining;
+use session::parameters::{ConnectionParameters, SessionParameters};
+use session::seam::{Endpoint, LaneLoss};
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use transport::{Connection, LaneWakers};
+
+/// Something that several tasks wait for.
+pub(crate) type SharedNotify = Arc<Notify>;
+
+/// One command of an operation, from its submission until its outcome is known.
+pub(super) struct Request {
+    pub operation: usize,
+    pub lun: Lun,
+    pub kind: CommandKind,
+    pub cdb: Cdb,
+    pub data: Data,
+    pub extent: Extent,
+    /// Less data than asked for is a failure.
+    pub exact: bool,
+    /// The only path that will do.
+    pub path: Option<PathId>,
+    /// What it writes needs a flush to be durable.
+    pub dirties: bool,
+    /// For a SYNCHRONIZE CACHE: what it covers.
+    pub flush: Option<FlushMark>,
+    /// Since when the target declines it.
+    pub declined_since: Option<Instant>,
+    /// How often it was declined or told a unit attention.
+    pub attempts: u32,
+}
+
+impl Request {
+    /// A command that does nothing yet.
+    pub fn new(operation: usize, lun: Lun) -> Self {
+        Self {
+            operation,
+            lun,
+            kind: CommandKind::Read,
+            cdb: [0; Cdb::INLINE_BYTES].into(),
+            data: Data::None,
+            extent: Extent::default(),
+            exact: false,
+            path: None,
+            dirties: false,
+            flush: None,
+            declined_since: None,
+            attempts: 0,
+        }
+    }
+}
+
+/// One connection.
+pub(super) struct Lane {
+    pub id: LaneId,
+    pub connection: Connection,
+    cid: Cid,
+    peer: SocketAddr,
+    congestion: Option<String>,
+    parameters: ConnectionParameters,
+    /// To be closed once what is left has been offered to the socket.
+    pub closing: Option<LaneLoss>,
+    /// The socket takes no more for now, and will wake the lane's task itself.
+    pub blocked: bool,
+}
+
+/// One iSCSI session. It keeps its number and its ISID when it is lost and comes back.
+pub(crate) struct Path {
+    pub id: PathId,
+    pub isid: Isid,
+    pub portal: Portal,
+    pub state: PathState,
+    pub core: Option<initiator::Session>,
+    pub parameters: Option<SessionParameters>,
+    /// Units to which it was proven to lead.
+    pub accepted: Vec<Lun>,
+    /// Why there will be no further connections.
+    pub ceiling: Option<String>,
+    /// Connections that it should have, after a loss as before.
+    pub connections_wanted: usize,
+    /// Its supervisor has something to look at.
+    pub lost: SharedNotify,
+    pub(super) lanes: Vec<Lane>,
+    /// Commands that must go over this path.
+    pub(super) own: VecDeque<usize>,
+    /// Writes that wait for the proof that the old nexus is dead.
+    pub(super) stranded: Vec<usize>,
+    pub(super) tasks: HashMap<TaskId, usize>,
+    pub(super) wakers: LaneWakers,
+    tsih: Option<Tsih>,
+    next_cid: u16,
+    logging_out: bool,
+}
+
+impl Path {
+    pub fn new(id: PathId, isid: Isid, portal: Portal) -> Self {
+        Self {
+            id,
+            isid,
+            portal,
+            state: PathState::Connecting,
+            core: None,
+            parameters: None,
+            accepted: Vec::new(),
+            ceiling: None,
+            connections_wanted: 1,
+            lost: SharedNotify::default(),
+            lanes: Vec::new(),
+            own: VecDeque::new(),
+            stranded: Vec::new(),
+            tasks: HashMap::new(),
+            wakers: LaneWakers::default(),
+            tsih: None,
+            next_cid: 0,
+            logging_out: false,
+        }
+    }
+
+    /// Whether a session is there.
+    pub fn is_connected(&self) -> bool {
+        self.core.is_some() && !self.logging_out
+    }
+
+    /// Whether it was told to log out.
+    pub fn is_logging_out(&self) -> bool {
+        self.logging_out
+    }
+
+    pub fn connections(&self) -> usize {
+        self.lanes.iter().filter(|lane| lane.closing.is_none()).count()
+    }
+
+    /// Whether the session may have one more connection.
+    pub fn has_room(&self) -> bool {
+        let most = self.parameters.map_or(0, |parameters| usize::from(parameters.max_connections));
+        self.is_connected() && self.ceiling.is_none() && self.lanes.len() < most
+    }
+
+    /// A login that makes this path's session, or a further connection of it.
+    pub fn applicant(&mut self, config: &Config, target_name: &str) -> Applicant {
+        let cid = Cid(self.next_cid);
+        self.next_cid = self.next_cid.wrapping_add(1);
+        let joining = self.tsih.zip(self.parameters).filter(|_| self.core.is_some());
+        Applicant {
+            target_name: Some(target_name.to_owned()),
+            isid: self.isid,
+            cid,
+            joining: joining.map(|(tsih, session)| Joining { tsih, session }),
+            cmd_sn: self.core.as_ref().map_or(CmdSn(1), initiator::Session::cmd_sn),
+            offer: config.offer,
+        }
+    }
+
+    /// The session begins, or begins again, with its leading connection.
+    pub fn begin(&mut self, now: Instant, config: &Config, lane: LaneId, opened: Opened) {
+        let established = &opened.established;
+        self.core = Some(initiator::Session::new(established.session, config.limits, established.cmd_sn));
+        self.parameters = Some(established.session);
+        self.tsih = Some(established.tsih);
+        self.logging_out = false;
+        self.join(now, lane, opened);
+    }
+
+    /// The session has one more connection.
+    pub fn join(&mut self, now: Instant, lane: LaneId, opened: Opened) {
+        let Opened { stream, established, peer, congestion } = opened;
+        let Some(core) = &mut self.core else { return };
+        core.add_lane(now, lane, &established);
+        self.lanes.push(Lane {
+            id: lane,
+            connection: Connection::new(lane, stream, &established.connection),
+            cid: established.cid,
+            peer,
+            congestion,
+            parameters: established.connection,
+            closing: None,
+            blocked: false,
+        });
+    }
+
+    /// Sets the session's end in motion, once.
+    pub fn log_out(&mut self, now: Instant) {
+        if let Some(core) = &mut self.core
+            && !std::mem::replace(&mut self.logging_out, true)
+        {
+            core.logout(now);
+        }
+    }
+
+    /// Logs the newest connection out. The last one stays.
+    pub fn remove_connection(&mut self, now: Instant) -> bool {
+        let Some(lane) = self.lanes.iter().rev().find(|lane| lane.closing.is_none()).map(|lane| lane.id)
+        else {
+            return false;
+        };
+        let Some(core) = self.core.as_mut().filter(|_| self.lanes.len() > 1) else { return false };
+        self.connections_wanted = self.connections_wanted.saturating_sub(1).max(1);
+        core.logout_lane(now, lane);
+        true
+    }
+
+    pub(super) fn lane_state(&self, lane: LaneId) -> Option<LaneState> {
+        let known = self.lanes.iter().any(|known| known.id == lane);
+        self.core.as_ref().filter(|_| known).map(|core| core.lane_state(lane))
+    }
+
+    /// Wakes the tasks of lanes that have something to send and whose socket is not what they wait for.
+    pub(super) fn wake_senders(&mut self) {
+        let Some(core) = &self.core else { return };
+        for lane in &self.lanes {
+            if lane.closing.is_some() || !lane.blocked && core.wants_transmit(lane.id) {
+                self.wakers.wake(lane.id);
+            }
+        }
+    }
+
+    /// The session is over: its connections are closed, and their tasks end.
+    pub(super) fn end(&mut self) {
+        self.core = None;
+        self.lanes.clear();
+        self.wakers.wake_all();
+        self.accepted.clear();
+    }
+
+    pub(super) fn report(&self) -> PathReport {
+        PathReport {
+            path: self.id,
+            isid: self.isid,
+            tsih: self.tsih.filter(|_| self.core.is_some()),
+            portal: self.portal.clone(),
+            state: self.state,
+            parameters: self.parameters,
+            ceiling: self.ceiling.clone(),
+            connections: self.lanes.iter().map(|lane| self.report_lane(lane)).collect(),
+        }
+    }
+
+    fn report_lane(&self, lane: &Lane) -> ConnectionReport {
+        let state = self.lane_state(lane.id);
+        ConnectionReport {
+            lane: lane.id,
+            cid: lane.cid,
+            peer: lane.peer,
+            parameters: lane.parameters,
+            counters: lane.connection.counters(),
+            outstanding_commands: state.map_or(0, |state| state.outstanding_commands),
+            outstanding_bytes: state.map_or(0, |state| state.outstanding_bytes),
+            congestion: lane.congestion.clone(),
+            tcp: lane.connection.tcp_info().ok(),
+        }
+    }
+}
+
+impl super::Driver {
+    /// One more path, which has nothing yet. All paths of a session share the random part of their ISIDs.
+    pub fn add_path(&mut self, portal: Portal, first: Isid) -> PathId {
+        let qualifier = u16::try_from(self.paths.len()).unwrap_or(u16::MAX);
+        let id = PathId(qualifier.into());
+        self.paths.push(Path::new(id, isid::with_qualifier(first, qualifier), portal));
+        id
+    }
+
+    /// The leading connection of a path has logged in. The old nexus, if there was one, is dead (RFC 7143 §6.3.5).
+    pub fn begin_path(
+        &mut self,
+        id: PathId,
+        opened: Opened,
+        config: &Config,
+        now: Instant,
+    ) -> Option<LaneId> {
+        let lane = self.new_lane();
+        let path = self.path_mut(id).filter(|path| path.state != PathState::Gone)?;
+        path.begin(now, config, lane, opened);
+        let stranded = std::mem::take(&mut path.stranded);
+        self.retries += stranded.len() as u64;
+        self.enqueue_all(stranded);
+        Some(lane)
+    }
+
+    /// One more connection of a path has logged in. `None` if the session it joined has ended meanwhile.
+    pub fn join_path(&mut self, id: PathId, opened: Opened, now: Instant) -> Option<LaneId> {
+        let lane = self.new_lane();
+        let path = self.path_mut(id)?;
+        if path.core.is_none() || path.tsih != Some(opened.established.tsih) {
+            return None;
+        }
+        path.join(now, lane, opened);
+        Some(lane)
+    }
+
+    /// A path's units are proven.
+    pub fn path_up(&mut self, id: PathId) {
+        if let Some(path) = self.path_mut(id).filter(|path| path.core.is_some()) {
+            path.state = PathState::Up;
+        }
+        self.paths_changed = true;
+    }
+
+    /// A path was proven to lead to a unit.
+    pub fn accept_unit(&mut self, id: PathId, lun: Lun) {
+        if let Some(path) = self.path_mut(id).filter(|path| !path.accepted.contains(&lun)) {
+            path.accepted.push(lun);
+        }
+    }
+
+    /// How long the target wants to be left alone after a loss (RFC 7143 §13.15).
+    pub fn time2wait(&self, id: PathId) -> pdu::Duration {
+        let parameters = self.path(id).and_then(|path| path.parameters);
+        pdu::Duration::from_secs(parameters.map_or(0, |parameters| parameters.default_time2wait_s.into()))
+    }
+}

@@ -1,0 +1,319 @@
+//! An operation cut into commands that the unit takes.
+
+use crate::Unit;
+use block::{Buffer, Payload};
+use nexus::initiator::{CommandKind, PathId};
+use pdu::{BufferId, Cdb, Lun};
+use scsi::client::{self, CdbBytes};
+use scsi::{Extent, Lba};
+use session::initiator;
+use session::seam::PayloadRef;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// One command transfers at most this much, even where the unit takes more: about one burst (RFC 7143 §13.13), so
+/// that a retry repeats little, and lanes stay balanced.
+const TRANSFER_BYTES_MAX: u64 = 16 << 20;
+
+/// One WRITE SAME works on at most this much where the unit tells no limit, so that it ends within any timeout.
+const WRITE_SAME_BYTES_MAX: u64 = 1 << 30;
+
+/// What is to be done, and by which commands.
+pub(crate) struct Plan {
+    pub lun: Lun,
+    /// The command's name, for messages.
+    pub command: &'static str,
+    pub kind: CommandKind,
+    /// Blocks that it writes: no other write to them is outstanding meanwhile.
+    pub writes: Option<Range<u64>>,
+    /// What it writes needs a flush to be durable.
+    pub dirties: bool,
+    pub data: Data,
+    pub pieces: Vec<Piece>,
+    /// The only path that will do.
+    pub path: Option<PathId>,
+    /// Flush after success, telling this holder of a generation.
+    pub then_flush: Option<Arc<AtomicU64>>,
+}
+
+/// Memory of an operation.
+pub(crate) enum Data {
+    None,
+    In(Buffer),
+    Out(Payload),
+}
+
+/// One command of an operation.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub cdb: Cdb,
+    /// Its part of the operation's memory.
+    pub offset_bytes: u32,
+    pub bytes: u32,
+    /// The blocks that it is about.
+    pub extent: Extent,
+    /// Less data than asked for is a failure.
+    pub exact: bool,
+}
+
+/// Which way an operation's data goes.
+#[derive(Clone, Copy)]
+pub(super) enum Direction {
+    None,
+    In,
+    Out,
+}
+
+impl Data {
+    pub(super) fn direction(&self) -> Direction {
+        match self {
+            Self::None => Direction::None,
+            Self::In(_) => Direction::In,
+            Self::Out(_) => Direction::Out,
+        }
+    }
+}
+
+impl Direction {
+    pub(super) fn of(self, buffer: Option<BufferId>, piece: &Piece) -> initiator::Data {
+        let Some(buffer) = buffer.filter(|_| piece.bytes > 0) else { return initiator::Data::None };
+        let payload = PayloadRef { buffer, offset_bytes: piece.offset_bytes, bytes: piece.bytes };
+        match self {
+            Self::None => initiator::Data::None,
+            Self::In => initiator::Data::In(payload),
+            Self::Out => initiator::Data::Out(payload),
+        }
+    }
+}
+
+impl Piece {
+    /// A command about no blocks in particular.
+    pub fn plain(cdb: impl Into<Cdb>, bytes: u32) -> Self {
+        Self { cdb: cdb.into(), offset_bytes: 0, bytes, extent: Extent::default(), exact: false }
+    }
+}
+
+impl Plan {
+    /// A command that changes nothing and asks for parameter data.
+    pub fn inquire(lun: Lun, command: &'static str, cdb: CdbBytes, data: Data, path: Option<PathId>) -> Self {
+        let bytes = match &data {
+            Data::In(buffer) => u32::try_from(buffer.len()).unwrap_or(u32::MAX),
+            Data::None | Data::Out(_) => 0,
+        };
+        Self {
+            lun,
+            command,
+            kind: CommandKind::Read,
+            writes: None,
+            dirties: false,
+            data,
+            pieces: vec![Piece::plain(cdb, bytes)],
+            path,
+            then_flush: None,
+        }
+    }
+
+    pub fn read(unit: &Unit, extent: Extent, buffer: Buffer) -> Self {
+        let pieces = unit.transfers(extent, |unit, part| match (unit.long_addresses, short(part)) {
+            (false, Some((lba, blocks))) => client::read_10(lba, blocks),
+            _ => client::read_16(part.lba, count(part)),
+        });
+        Self {
+            lun: unit.lun,
+            command: "READ",
+            kind: CommandKind::Read,
+            writes: None,
+            dirties: false,
+            data: Data::In(buffer),
+            pieces,
+            path: None,
+            then_flush: None,
+        }
+    }
+
+    /// `fua` is honoured by the device where it can, else by a flush for the holder of `seen`.
+    pub fn write(unit: &Unit, extent: Extent, payload: Payload, fua: bool, seen: &Arc<AtomicU64>) -> Self {
+        let by_device = fua && unit.mode.fua;
+        let pieces = unit.transfers(extent, |unit, part| unit.write_cdb(part, by_device));
+        Self {
+            lun: unit.lun,
+            command: "WRITE",
+            kind: CommandKind::Write,
+            writes: Some(blocks(extent)),
+            dirties: !by_device,
+            data: Data::Out(payload),
+            pieces,
+            path: None,
+            then_flush: (fua && !by_device).then(|| Arc::clone(seen)),
+        }
+    }
+
+    /// `pattern` is one block of zeroes.
+    pub fn write_zeroes(unit: &Unit, extent: Extent, pattern: Payload, may_unmap: bool) -> Self {
+        let unmap = may_unmap && unit.provisioning.write_same_unmaps && unit.unmapped_reads_zero();
+        let own_limit = WRITE_SAME_BYTES_MAX / u64::from(unit.block_bytes());
+        let most = unit.limits.write_same_blocks_max.unwrap_or(own_limit).min(u64::from(u32::MAX));
+        let pieces = split(extent, most).map(|extent| Piece {
+            cdb: client::write_same_16(extent.lba, count(extent), unmap).into(),
+            offset_bytes: 0,
+            bytes: unit.block_bytes(),
+            extent,
+            exact: false,
+        });
+        Self {
+            lun: unit.lun,
+            command: super::completion::WRITE_SAME,
+            kind: CommandKind::Write,
+            writes: Some(blocks(extent)),
+            dirties: true,
+            data: Data::Out(pattern),
+            pieces: pieces.collect(),
+            path: None,
+            then_flush: None,
+        }
+    }
+
+    /// The same without WRITE SAME: `zeroes` are written over and over.
+    pub fn write_zeroes_out(unit: &Unit, extent: Extent, zeroes: Payload) -> Self {
+        let pieces = Self::zero_writes(unit, extent, zeroes.len());
+        Self {
+            lun: unit.lun,
+            command: "WRITE",
+            kind: CommandKind::Write,
+            writes: Some(blocks(extent)),
+            dirties: true,
+            data: Data::Out(zeroes),
+            pieces,
+            path: None,
+            then_flush: None,
+        }
+    }
+
+    /// WRITEs of one piece of zeroes, over and over, to all of `extent`.
+    pub(super) fn zero_writes(unit: &Unit, extent: Extent, zeroes_bytes: usize) -> Vec<Piece> {
+        let most = (zeroes_bytes as u64 / u64::from(unit.block_bytes())).max(1);
+        let parts = split(extent, most)
+            .flat_map(|part| unit.transfers(part, |unit, part| unit.write_cdb(part, false)));
+        parts.map(|piece| Piece { offset_bytes: 0, ..piece }).collect()
+    }
+
+    /// `list` is memory for as many parameter lists as there are commands.
+    pub fn unmap(unit: &Unit, extents: &[Extent], list: Payload) -> Self {
+        const LIST_BYTES: u32 = 24;
+        let whole =
+            extents.first().zip(extents.last()).map_or(0..0, |(first, last)| first.lba.0..last.end().0);
+        let pieces = (0u32..).zip(extents).map(|(at, extent)| Piece {
+            cdb: client::unmap(24).into(),
+            offset_bytes: at * LIST_BYTES,
+            bytes: LIST_BYTES,
+            extent: *extent,
+            exact: false,
+        });
+        Self {
+            lun: unit.lun,
+            command: "UNMAP",
+            kind: CommandKind::Write,
+            writes: Some(whole),
+            dirties: true,
+            data: Data::Out(list),
+            pieces: pieces.collect(),
+            path: None,
+            then_flush: None,
+        }
+    }
+
+    /// `payload` is the blocks to compare, then those to write; at most 255 each.
+    pub fn compare_and_write(unit: &Unit, extent: Extent, payload: Payload) -> Self {
+        let blocks_count = u8::try_from(extent.blocks.0).unwrap_or(u8::MAX);
+        let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        let cdb = client::compare_and_write(extent.lba, blocks_count).into();
+        Self {
+            lun: unit.lun,
+            command: "COMPARE AND WRITE",
+            kind: CommandKind::Once,
+            writes: Some(blocks(extent)),
+            dirties: true,
+            data: Data::Out(payload),
+            pieces: vec![Piece { cdb, offset_bytes: 0, bytes, extent, exact: false }],
+            path: None,
+            then_flush: None,
+        }
+    }
+}
+
+impl Unit {
+    /// The extents by which UNMAP may take a longer one.
+    pub(crate) fn unmap_extents(&self, extent: Extent) -> Vec<Extent> {
+        let most = self.limits.unmap_blocks_max.unwrap_or(u32::MAX);
+        split(extent, most.into()).collect()
+    }
+
+    /// Commands that transfer `extent` to or from consecutive memory.
+    pub(super) fn transfers(&self, extent: Extent, cdb: impl Fn(&Self, Extent) -> CdbBytes) -> Vec<Piece> {
+        let block_bytes = u64::from(self.block_bytes());
+        let own_limit = (TRANSFER_BYTES_MAX / block_bytes).max(1);
+        let form_limit = if self.long_addresses { u32::MAX } else { u16::MAX.into() };
+        let most =
+            u64::from(self.limits.transfer_blocks_max.unwrap_or(u32::MAX).min(form_limit)).min(own_limit);
+        let piece = |part: Extent| Piece {
+            cdb: cdb(self, part).into(),
+            offset_bytes: bytes_u32((part.lba.0 - extent.lba.0) * block_bytes),
+            bytes: bytes_u32(part.blocks.0 * block_bytes),
+            extent: part,
+            exact: true,
+        };
+        split(extent, most).map(piece).collect()
+    }
+
+    pub(super) fn write_cdb(&self, part: Extent, fua: bool) -> CdbBytes {
+        match (self.long_addresses, short(part)) {
+            (false, Some((lba, blocks))) => client::write_10(lba, blocks, fua),
+            _ => client::write_16(part.lba, count(part), fua),
+        }
+    }
+}
+
+fn blocks(extent: Extent) -> Range<u64> {
+    extent.lba.0..extent.end().0
+}
+
+/// Parts of at most `blocks_max` blocks, in order.
+fn split(extent: Extent, blocks_max: u64) -> impl Iterator<Item = Extent> {
+    let end = extent.end().0;
+    let mut next = extent.lba.0;
+    std::iter::from_fn(move || {
+        let blocks = (end - next).min(blocks_max.max(1));
+        let part = Extent::new(next, blocks);
+        next += blocks;
+        (blocks > 0).then_some(part)
+    })
+}
+
+/// The 32-bit count of a long CDB; a part is never longer.
+fn count(part: Extent) -> u32 {
+    u32::try_from(part.blocks.0).unwrap_or(u32::MAX)
+}
+
+/// Address and count of a short CDB, if they fit.
+fn short(part: Extent) -> Option<(u32, u16)> {
+    let Lba(lba) = part.lba;
+    u32::try_from(lba).ok().zip(u16::try_from(part.blocks.0).ok())
+}
+
+/// Buffers are at most 16 MiB long ([`block::BUFFER_BYTES_MAX`]).
+fn bytes_u32(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extent_is_cut_without_gaps() {
+        let parts: Vec<Extent> = split(Extent::new(5, 10), 4).collect();
+        assert_eq!(parts, [Extent::new(5, 4), Extent::new(9, 4), Extent::new(13, 2)]);
+        assert_eq!(split(Extent::new(5, 0), 4).count(), 0);
+    }
+}

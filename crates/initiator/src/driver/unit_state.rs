@@ -1,0 +1,42 @@
+//! One logical unit, over all paths.
+
+use super::flush::Flush;
+use crate::{TargetError, Unit};
+use nexus::initiator::{Durability, PathId, WriteFence, WriteId};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// What is known and what waits at one unit.
+pub(crate) struct UnitState {
+    pub unit: Arc<Unit>,
+    /// Commands for any path that carries this unit.
+    pub(super) queue: VecDeque<usize>,
+    pub(super) fence: WriteFence,
+    /// Which operation each write in the fence belongs to.
+    pub(super) writes: HashMap<WriteId, usize>,
+    pub durability: Durability,
+    /// Flushes that wait for the writes before them, in order.
+    pub(super) flushes: VecDeque<Flush>,
+    /// WRITE SAME was refused: zeroes are written out.
+    pub write_same_refused: bool,
+    /// The path over which it was opened: the only one that needs no designator.
+    pub opened_over: PathId,
+    /// It turned out to be another: nothing is done to it any more.
+    pub refused: Option<TargetError>,
+}
+
+impl UnitState {
+    pub fn new(unit: Arc<Unit>, opened_over: PathId) -> Self {
+        Self {
+            unit,
+            queue: VecDeque::new(),
+            fence: WriteFence::default(),
+            writes: HashMap::new(),
+            durability: Durability::default(),
+            flushes: VecDeque::new(),
+            write_same_refused: false,
+            opened_over,
+            refused: None,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! This initiator's part of its sessions' identities.
+
+use crate::NetworkError;
+use pdu::Isid;
+use std::io;
+
+/// An ISID that no other initiator with this name is likely to have; sessions of one [`crate::Session`] share the
+/// random part and differ in `qualifier`.
+pub(crate) fn random(qualifier: u16) -> Result<Isid, NetworkError> {
+    let mut bytes = [0; 3];
+    getrandom::fill(&mut bytes).map_err(|error| NetworkError::Entropy { source: io::Error::other(error) })?;
+    Ok(Isid::random(bytes, qualifier))
+}
+
+/// The same initiator's ISID for another of its sessions.
+pub(crate) fn with_qualifier(Isid([kind, a, b, c, ..]): Isid, qualifier: u16) -> Isid {
+    let [high, low] = qualifier.to_be_bytes();
+    Isid([kind, a, b, c, high, low])
+}

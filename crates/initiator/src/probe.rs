@@ -1,0 +1,164 @@
+//! What a logical unit says of itself over one path, before it is trusted.
+
+use crate::driver::{Data, Plan, Shared};
+use crate::{Error, TargetError, Unit, UsageError};
+use nexus::initiator::{PathId, UnitView};
+use pdu::Lun;
+use scsi::client::{
+    self, AsymmetricAccessState, BlockLimits, BlockProvisioning, Capacity, CdbBytes, DeviceIdentification,
+    ModeParameters, SenseData, StandardInquiry, page,
+};
+
+/// Room for any page that is asked for here.
+const PAGE_BYTES: u16 = 4096;
+/// MODE SENSE (6) has one byte for it.
+const MODE_BYTES: u8 = 192;
+/// READ CAPACITY (16)'s whole answer.
+const CAPACITY_BYTES: u16 = 32;
+/// Room for 8191 units.
+const LUN_LIST_BYTES: u16 = u16::MAX & !7;
+
+/// Where questions are asked.
+pub(crate) struct Probe<'a> {
+    pub shared: &'a Shared,
+    pub path: PathId,
+    pub lun: Lun,
+}
+
+impl Probe<'_> {
+    /// A whole description. Unit attentions are taken in on the way, and a unit that is becoming ready is waited
+    /// for; what a device does not know how to tell has its default.
+    pub async fn unit(&self) -> Result<Unit, Error> {
+        self.execute("TEST UNIT READY", client::test_unit_ready(), 0).await?;
+        let inquiry = self.inquiry().await?;
+        let (capacity, long_addresses) = self.capacity().await?;
+        let identification = self.identification().await?;
+        let limits =
+            self.optional("INQUIRY of block limits", client::inquiry_page(page::BLOCK_LIMITS, PAGE_BYTES));
+        let limits = limits.await?.and_then(|bytes| BlockLimits::parse(&bytes)).unwrap_or_default();
+        let provisioning = client::inquiry_page(page::LOGICAL_BLOCK_PROVISIONING, PAGE_BYTES);
+        let provisioning = self.optional("INQUIRY of block provisioning", provisioning).await?;
+        let mode =
+            self.execute("MODE SENSE", client::mode_sense_caching(MODE_BYTES), MODE_BYTES.into()).await;
+        let mode = unless_refused(mode)?.and_then(|bytes| ModeParameters::parse(&bytes));
+        Ok(Unit {
+            lun: self.lun,
+            inquiry,
+            designator: identification.logical_unit().cloned(),
+            capacity,
+            long_addresses,
+            limits,
+            provisioning: provisioning.and_then(|bytes| BlockProvisioning::parse(&bytes)).unwrap_or_default(),
+            mode: mode.unwrap_or_default(),
+        })
+    }
+
+    /// Only what a path must show.
+    pub async fn view(&self) -> Result<UnitView, Error> {
+        self.execute("TEST UNIT READY", client::test_unit_ready(), 0).await?;
+        let inquiry = self.inquiry().await?;
+        let (capacity, _) = self.capacity().await?;
+        let identification = self.identification().await?;
+        let access = if inquiry.asymmetric_access { self.access(&identification).await? } else { None };
+        Ok(UnitView {
+            designator: identification.logical_unit().cloned(),
+            blocks: capacity.blocks,
+            block_bytes: capacity.block_bytes,
+            access,
+        })
+    }
+
+    /// The units that the target shows to this initiator.
+    pub async fn luns(&self) -> Result<Vec<Lun>, Error> {
+        let cdb = client::report_luns(LUN_LIST_BYTES.into());
+        let bytes = self.execute("REPORT LUNS", cdb, LUN_LIST_BYTES).await?;
+        let list =
+            client::lun_list(&bytes).ok_or_else(|| self.nonsense("REPORT LUNS", "no list of units"))?;
+        Ok(list.into_iter().map(Lun).collect())
+    }
+
+    async fn inquiry(&self) -> Result<StandardInquiry, Error> {
+        let bytes = self.execute("INQUIRY", client::inquiry(PAGE_BYTES), PAGE_BYTES).await?;
+        let inquiry =
+            StandardInquiry::parse(&bytes).ok_or_else(|| self.nonsense("INQUIRY", "less than 36 bytes"))?;
+        if inquiry.is_disk() {
+            return Ok(inquiry);
+        }
+        let StandardInquiry { qualifier, device_type, .. } = inquiry;
+        Err(TargetError::NotADisk { lun: self.lun, qualifier, device_type }.into())
+    }
+
+    /// The long form, else the short one; whether it was the long one.
+    async fn capacity(&self) -> Result<(Capacity, bool), Error> {
+        let cdb = client::read_capacity_16(CAPACITY_BYTES.into());
+        let long = unless_refused(self.execute("READ CAPACITY (16)", cdb, CAPACITY_BYTES).await)?;
+        let (capacity, is_long) = match long {
+            Some(bytes) => (Capacity::parse_16(&bytes), true),
+            None => {
+                let bytes = self.execute("READ CAPACITY (10)", client::read_capacity_10(), 8).await?;
+                (Capacity::parse_10(&bytes), false)
+            }
+        };
+        let sound = |capacity: &Capacity| {
+            let block_bytes = u64::from(capacity.block_bytes);
+            (512..=65536).contains(&block_bytes)
+                && block_bytes.is_power_of_two()
+                && capacity.blocks.checked_mul(block_bytes).is_some()
+        };
+        let capacity = capacity.filter(sound).ok_or_else(|| {
+            self.nonsense("READ CAPACITY", "a capacity or block length that no disk here can have")
+        })?;
+        Ok((capacity, is_long))
+    }
+
+    async fn identification(&self) -> Result<DeviceIdentification, Error> {
+        let cdb = client::inquiry_page(page::DEVICE_IDENTIFICATION, PAGE_BYTES);
+        let bytes = self.optional("INQUIRY of device identification", cdb).await?;
+        Ok(bytes.and_then(|bytes| DeviceIdentification::parse(&bytes)).unwrap_or_default())
+    }
+
+    /// How well this path reaches the unit, if the target says so of the group that the path goes through.
+    async fn access(
+        &self,
+        identification: &DeviceIdentification,
+    ) -> Result<Option<AsymmetricAccessState>, Error> {
+        let Some(group) = identification.target_port_group() else { return Ok(None) };
+        let cdb = client::report_target_port_groups(PAGE_BYTES.into());
+        let bytes = self.optional("REPORT TARGET PORT GROUPS", cdb).await?;
+        let groups = bytes.and_then(|bytes| client::target_port_groups(&bytes)).unwrap_or_default();
+        Ok(groups.into_iter().find(|report| report.group == group).map(|report| report.state))
+    }
+
+    async fn optional(&self, command: &'static str, cdb: CdbBytes) -> Result<Option<Vec<u8>>, Error> {
+        unless_refused(self.execute(command, cdb, PAGE_BYTES).await)
+    }
+
+    async fn execute(&self, command: &'static str, cdb: CdbBytes, bytes: u16) -> Result<Vec<u8>, Error> {
+        let data = match bytes {
+            0 => Data::None,
+            _ => {
+                let bytes = usize::from(bytes);
+                let budget_bytes = self.shared.slab.budget_bytes();
+                let buffer = self.shared.slab.allocate(bytes);
+                Data::In(buffer.ok_or(UsageError::NoBuffer { bytes, budget_bytes })?)
+            }
+        };
+        let plan = Plan::inquire(self.lun, command, cdb, data, Some(self.path));
+        let outcome = self.shared.execute(plan).await;
+        let arrived = outcome.result? as usize;
+        Ok(outcome.buffer.and_then(|buffer| buffer.get(..arrived).map(<[u8]>::to_vec)).unwrap_or_default())
+    }
+
+    fn nonsense(&self, command: &'static str, problem: &'static str) -> Error {
+        TargetError::Nonsense { command, lun: self.lun, problem }.into()
+    }
+}
+
+/// `None` where the device does not know what was asked for, as it need not.
+fn unless_refused<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.sense().is_some_and(SenseData::is_unsupported) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

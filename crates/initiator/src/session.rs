@@ -1,0 +1,339 @@
+//! A target, over as many connections as it takes.
+
+use crate::driver::{Shared, UnitState, timer};
+use crate::probe::Probe;
+use crate::report::{PathState, Report};
+use crate::{Config, Error, Lun, NetworkError, Portal, Url, UsageError, isid, supervisor};
+use block::Slab;
+use nexus::initiator::PathId;
+use pdu::Isid;
+use session::parameters::MAX_CONNECTIONS;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// One target, reached over one or more iSCSI sessions ("paths") of one or more TCP connections each.
+///
+/// Clones are the same session. It lives on the tokio runtime on which [`Session::connect`] was called; its
+/// methods and its [`Lun`]s can be used from any thread. When the last of them is dropped, what is under way runs
+/// to its end, and the target is told goodbye, as long as the runtime lives; [`Session::close`] waits for that.
+#[derive(Clone)]
+pub struct Session {
+    handle: Arc<Handle>,
+}
+
+/// What keeps a session open.
+pub(crate) struct Handle {
+    pub shared: Arc<Shared>,
+    isid: Isid,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.with(|driver, _| driver.close());
+    }
+}
+
+impl Session {
+    /// Logs in to the URL's target with as many connections as configured: in one iSCSI session as far as the
+    /// target lets a session have connections, then in further sessions. Fewer than configured is no error:
+    /// [`Self::report`] says what came of it, and why.
+    ///
+    /// # Errors
+    /// If the first connection cannot be made. Nothing is retried here: whoever waits for a target that is not
+    /// there yet knows better for how long.
+    pub async fn connect(url: &Url, config: Config) -> Result<Self, Error> {
+        if config.connections == 0 || config.sessions == Some(0) {
+            return Err(UsageError::Config("at least one connection and one session are needed").into());
+        }
+        if usize::from(config.connections) > usize::from(MAX_CONNECTIONS) * PATHS_MAX {
+            return Err(UsageError::Config("more connections than 64 sessions of 64 connections").into());
+        }
+        let shared = Shared::new(config, url.target_name.clone());
+        let session =
+            Self { handle: Arc::new(Handle { isid: isid::random(0)?, shared: Arc::clone(&shared) }) };
+        let layout = Layout::new(&shared.config, &url.portal);
+        let first = session.add_path(&layout.portals[0], layout.connections_per_session);
+        supervisor::open(&shared, first).await?;
+        tokio::spawn(timer::run(Arc::clone(&shared)));
+        tokio::spawn(supervisor::run(Arc::clone(&shared), first));
+        supervisor::join_all(&shared, first).await;
+        session.open_further_sessions(&layout).await;
+        Ok(session)
+    }
+
+    /// A logical unit of the target, ready for use: every path was asked whether it leads there.
+    ///
+    /// # Errors
+    /// If there is no such unit, it is not a disk, or does not become ready.
+    pub async fn lun(&self, index: u16) -> Result<Lun, Error> {
+        let shared = &self.handle.shared;
+        let lun = pdu::Lun::from_index(index);
+        if let Some(known) = self.known_unit(lun) {
+            return Ok(known);
+        }
+        let path = self.any_path()?;
+        let unit = Arc::new(Probe { shared, path, lun }.unit().await?);
+        shared.with(|driver, _| {
+            driver.units.entry(lun).or_insert_with(|| UnitState::new(Arc::clone(&unit), path));
+        });
+        let paths: Vec<PathId> = shared.read(|driver| {
+            driver.paths.iter().filter(|path| path.is_connected()).map(|path| path.id).collect()
+        });
+        let mut proofs = JoinSet::new();
+        for path in paths {
+            let shared = Arc::clone(shared);
+            proofs.spawn(async move { supervisor::prove_unit(&shared, path, lun).await });
+        }
+        while let Some(proof) = proofs.join_next().await {
+            if let Ok(Err(error)) = proof {
+                tracing::warn!(%lun, %error, "a path could not be asked for the unit");
+            }
+        }
+        self.known_unit(lun).ok_or_else(|| UsageError::SessionClosed.into())
+    }
+
+    /// The units that the target shows to this initiator.
+    ///
+    /// # Errors
+    /// If it does not answer REPORT LUNS.
+    pub async fn report_luns(&self) -> Result<Vec<pdu::Lun>, Error> {
+        let path = self.any_path()?;
+        Probe { shared: &self.handle.shared, path, lun: pdu::Lun(0) }.luns().await
+    }
+
+    /// Sessions, connections, what was negotiated, what moved: as it is now.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let shared = &self.handle.shared;
+        shared.read(|driver| driver.report(&shared.target_name))
+    }
+
+    /// Where buffers for reads and writes come from.
+    #[must_use]
+    pub fn slab(&self) -> &Slab {
+        &self.handle.shared.slab
+    }
+
+    /// Adds a connection: to a session that may have one more, else as a session of its own.
+    ///
+    /// # Errors
+    /// If neither is possible.
+    pub async fn add_connection(&self) -> Result<(), Error> {
+        let shared = &self.handle.shared;
+        let roomy = shared.with(|driver, _| {
+            let path = driver
+                .paths
+                .iter_mut()
+                .filter(|path| path.has_room())
+                .min_by_key(|path| path.connections())?;
+            path.connections_wanted = path.connections() + 1;
+            Some(path.id)
+        });
+        match roomy {
+            Some(path) => supervisor::join(shared, path).await,
+            None if self.may_add_session() => self.add_session(&self.next_portal()?, 1).await,
+            None => Err(UsageError::Config(
+                "no session may have more connections, and no more sessions are allowed",
+            )
+            .into()),
+        }
+    }
+
+    /// Logs out the newest connection of the session that has most; a session with one connection altogether, if
+    /// there is another. What is outstanding on it is finished first.
+    ///
+    /// # Errors
+    /// If there is only one connection.
+    pub fn remove_connection(&self) -> Result<(), Error> {
+        let removed = self.handle.shared.with(|driver, now| {
+            let connected = driver.paths.iter().filter(|path| path.is_connected()).count();
+            let widest = driver
+                .paths
+                .iter_mut()
+                .filter(|path| path.is_connected())
+                .max_by_key(|path| (path.connections(), path.id));
+            match widest {
+                Some(path) if path.connections() > 1 => path.remove_connection(now),
+                Some(path) if connected > 1 => {
+                    path.log_out(now);
+                    true
+                }
+                _ => false,
+            }
+        });
+        if removed { Ok(()) } else { Err(UsageError::Config("the last connection stays").into()) }
+    }
+
+    /// Waits for what is under way, logs out, and waits for that. New operations are refused from now on. Does
+    /// not flush: what was written and not flushed stays in the target's cache.
+    ///
+    /// # Errors
+    /// If the target does not answer in time; the connections are closed all the same.
+    pub async fn close(self) -> Result<(), Error> {
+        let shared = &self.handle.shared;
+        shared.with(|driver, _| driver.close());
+        let patience = shared.config.reconnect.give_up_after + shared.config.login_timeout;
+        let over = async {
+            loop {
+                let changed = shared.paths_changed.notified();
+                if shared.read(crate::driver::Driver::is_over) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let portal = || shared.read(|driver| driver.paths[0].portal.clone());
+        match tokio::time::timeout(patience, over).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(NetworkError::Timeout { portal: portal(), during: "logout" }.into()),
+        }
+    }
+
+    fn known_unit(&self, lun: pdu::Lun) -> Option<Lun> {
+        let shared = &self.handle.shared;
+        let (unit, generation) = shared.read(|driver| {
+            let state = driver.units.get(&lun)?;
+            Some((Arc::clone(&state.unit), state.durability.generation()))
+        })?;
+        Some(Lun::new(Arc::clone(&self.handle), unit, generation))
+    }
+
+    fn any_path(&self) -> Result<PathId, Error> {
+        let path = self
+            .handle
+            .shared
+            .read(|driver| driver.paths.iter().find(|path| path.is_connected()).map(|path| path.id));
+        path.ok_or_else(|| UsageError::SessionClosed.into())
+    }
+
+    fn add_path(&self, portal: &Portal, connections: usize) -> PathId {
+        self.handle.shared.with(|driver, _| {
+            let id = driver.add_path(portal.clone(), self.handle.isid);
+            if let Some(path) = driver.path_mut(id) {
+                path.connections_wanted = connections;
+            }
+            id
+        })
+    }
+
+    async fn add_session(&self, portal: &Portal, connections: usize) -> Result<(), Error> {
+        let shared = &self.handle.shared;
+        let path = self.add_path(portal, connections);
+        if let Err(error) = supervisor::open(shared, path).await {
+            shared.with(|driver, _| driver.path_gone(path, &error.to_string(), &shared.target_name));
+            return Err(error);
+        }
+        tokio::spawn(supervisor::run(Arc::clone(shared), path));
+        supervisor::join_all(shared, path).await;
+        Ok(())
+    }
+
+    /// As many sessions as it takes to have the configured connections, all at once. A refused session is the
+    /// ceiling: fewer connections then.
+    async fn open_further_sessions(&self, layout: &Layout) {
+        let mut opened = self.report().connections();
+        let each = opened.max(1);
+        let mut additions = JoinSet::new();
+        let mut sessions = 1;
+        while opened < layout.connections && sessions < layout.sessions_max {
+            let connections = each.min(layout.connections - opened);
+            let portal = layout.portals[sessions % layout.portals.len()].clone();
+            let session = self.clone();
+            additions.spawn(async move { session.add_session(&portal, connections).await });
+            opened += connections;
+            sessions += 1;
+        }
+        while let Some(added) = additions.join_next().await {
+            if let Ok(Err(error)) = added {
+                tracing::warn!(%error, "a further session could not be opened: using fewer");
+            }
+        }
+        let report = self.report();
+        if report.connections() < layout.connections {
+            let (connections, wanted) = (report.connections(), layout.connections);
+            tracing::warn!(
+                connections,
+                wanted,
+                sessions = report.sessions(),
+                "the target allows fewer connections"
+            );
+        }
+    }
+
+    fn may_add_session(&self) -> bool {
+        let shared = &self.handle.shared;
+        let most = shared.config.sessions.map_or(PATHS_MAX, usize::from);
+        shared.read(|driver| driver.paths.iter().filter(|path| path.state != PathState::Gone).count()) < most
+    }
+
+    fn next_portal(&self) -> Result<Portal, Error> {
+        let shared = &self.handle.shared;
+        let (count, first) =
+            shared.read(|driver| (driver.paths.len(), driver.paths.first().map(|path| path.portal.clone())));
+        let portals = &shared.config.portals;
+        let next = if portals.is_empty() { first } else { portals.get(count % portals.len()).cloned() };
+        next.ok_or_else(|| UsageError::SessionClosed.into())
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Session").field("report", &self.report()).finish()
+    }
+}
+
+/// iSCSI sessions of one [`Session`]. Targets count sessions, and more than this many help nobody.
+const PATHS_MAX: usize = 64;
+
+/// How connections are to be spread over sessions, before the target has had its say.
+struct Layout {
+    portals: Vec<Portal>,
+    connections: usize,
+    connections_per_session: usize,
+    sessions_max: usize,
+}
+
+impl Layout {
+    fn new(config: &Config, portal: &Portal) -> Self {
+        let portals = if config.portals.is_empty() { vec![portal.clone()] } else { config.portals.clone() };
+        let connections = usize::from(config.connections);
+        let sessions = config.sessions.map_or(portals.len(), usize::from).min(connections);
+        let sessions_max = config.sessions.map_or(PATHS_MAX, usize::from).min(PATHS_MAX);
+        Self {
+            connections_per_session: connections.div_ceil(sessions.max(1)),
+            portals,
+            connections,
+            sessions_max,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(connections: u16, sessions: Option<u16>, portals: usize) -> (usize, usize) {
+        let portal: Portal = "host".parse().unwrap();
+        let config =
+            Config { connections, sessions, portals: vec![portal.clone(); portals], ..Config::default() };
+        let layout = Layout::new(&config, &portal);
+        (layout.connections_per_session, layout.sessions_max)
+    }
+
+    #[test]
+    fn one_session_takes_all_connections_unless_told_otherwise() {
+        assert_eq!(layout(8, None, 0), (8, PATHS_MAX));
+        assert_eq!(layout(8, Some(1), 0), (8, 1));
+    }
+
+    #[test]
+    fn forced_sessions_share_the_connections() {
+        assert_eq!(layout(8, Some(3), 0), (3, 3));
+        assert_eq!(layout(2, Some(4), 0), (1, 4));
+    }
+
+    #[test]
+    fn every_portal_has_a_session() {
+        assert_eq!(layout(8, None, 2), (4, PATHS_MAX));
+    }
+}

@@ -1,0 +1,193 @@
+//! One path's life: log in, prove where it leads, add connections; when it is lost, do so again.
+
+use crate::connect::{self, Opened};
+use crate::driver::{Shared, lane};
+use crate::probe::Probe;
+use crate::report::PathState;
+use crate::{Error, LoginError, TargetError, UsageError};
+use nexus::initiator::{PathId, PathRefusal, accept_path};
+use pdu::Lun;
+use session::login::initiator::{Failure, Remedy};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// Opens a path's session and proves it for every unit in use.
+pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
+    let opened = log_in(shared, id).await?;
+    let lane = shared.with(|driver, now| driver.begin_path(id, opened, &shared.config, now));
+    spawn_lane(shared, id, lane);
+    prove(shared, id).await?;
+    shared.with(|driver, _| driver.path_up(id));
+    Ok(())
+}
+
+/// Gives a path the connections that it should have, all at once, as far as the target lets it.
+pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
+    let missing = shared.read(|driver| {
+        let path = driver.path(id)?;
+        let most = usize::from(path.parameters?.max_connections);
+        path.has_room().then(|| path.connections_wanted.min(most).saturating_sub(path.connections()))
+    });
+    let mut joins = JoinSet::new();
+    for _ in 0..missing.unwrap_or(0) {
+        let shared = Arc::clone(shared);
+        joins.spawn(async move { join(&shared, id).await });
+    }
+    while let Some(joined) = joins.join_next().await {
+        if let Ok(Err(error)) = joined {
+            tracing::warn!(path = %id, %error, "a connection could not be added");
+        }
+    }
+}
+
+/// Adds one connection to a path's session.
+pub(crate) async fn join(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
+    match log_in(shared, id).await {
+        Ok(opened) => {
+            let lane = shared.with(|driver, now| driver.join_path(id, opened, now));
+            spawn_lane(shared, id, lane);
+            Ok(())
+        }
+        Err(error) => {
+            if let Error::Login(LoginError::Failed { failure, .. }) = &error
+                && failure.remedy() == Remedy::NoMoreConnections
+            {
+                let reason = failure.to_string();
+                if matches!(failure, Failure::NotJoined { .. }) {
+                    tracing::warn!(path = %id, reason, "the target does not join connections to sessions: using more sessions");
+                }
+                shared.with(|driver, _| {
+                    driver.path_mut(id).map(|path| path.ceiling.get_or_insert(reason).len())
+                });
+            }
+            Err(error)
+        }
+    }
+}
+
+async fn log_in(shared: &Arc<Shared>, id: PathId) -> Result<Opened, Error> {
+    let (portal, applicant) = shared
+        .with(|driver, _| {
+            let path = driver.path_mut(id)?;
+            Some((path.portal.clone(), path.applicant(&shared.config, &shared.target_name)))
+        })
+        .ok_or(UsageError::SessionClosed)?;
+    connect::open(&shared.config, &portal, &applicant).await
+}
+
+fn spawn_lane(shared: &Arc<Shared>, id: PathId, lane: Option<pdu::LaneId>) {
+    if let Some(lane) = lane {
+        tokio::spawn(lane::run(Arc::clone(shared), id, lane));
+    }
+}
+
+/// Proves a path for every unit in use.
+async fn prove(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
+    let luns: Vec<Lun> = shared.read(|driver| driver.units.keys().copied().collect());
+    for lun in luns {
+        prove_unit(shared, id, lun).await?;
+    }
+    Ok(())
+}
+
+/// Lets a path carry a unit's I/O if it shows the same unit as the first path did. That it does not is no error of
+/// the path, which may lead to other units rightly.
+pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<(), Error> {
+    let probe = Probe { shared, path: id, lun };
+    let offered = match probe.view().await {
+        Ok(view) => view,
+        Err(Error::Target(error)) => {
+            tracing::warn!(path = %id, %lun, %error, "the path does not lead to the unit");
+            shared.with(|driver, _| driver.refuse_unit(lun, id, error));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    shared.with(|driver, _| {
+        let Some(unit) = driver.units.get(&lun) else { return };
+        let first = unit.unit.view();
+        match accept_path(&first, &offered) {
+            // There is no other way to the unit than the one over which it was found.
+            Err(PathRefusal::NoDesignator | PathRefusal::NotOptimized(_)) if unit.opened_over == id => {
+                driver.accept_unit(id, lun);
+            }
+            Ok(()) => driver.accept_unit(id, lun),
+            Err(refusal) => {
+                tracing::warn!(path = %id, %lun, %refusal, "the path is not used for this unit");
+                driver.refuse_unit(
+                    lun,
+                    id,
+                    TargetError::Changed { lun, designator: first.designator, refusal },
+                );
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Brings a path back whenever it is lost, until it is gone for good.
+pub(crate) async fn run(shared: Arc<Shared>, id: PathId) {
+    let Some(lost) = shared.read(|driver| driver.path(id).map(|path| Arc::clone(&path.lost))) else { return };
+    loop {
+        let (state, connected) = shared.read(|driver| {
+            driver.path(id).map_or((PathState::Gone, false), |path| (path.state, path.core.is_some()))
+        });
+        match state {
+            PathState::Gone => return,
+            PathState::Connecting if !connected => reinstate(&shared, id, &lost).await,
+            PathState::Connecting | PathState::Up => lost.notified().await,
+        }
+    }
+}
+
+/// Logs in again and again until it works or patience ends.
+async fn reinstate(shared: &Arc<Shared>, id: PathId, lost: &tokio::sync::Notify) {
+    let policy = shared.config.reconnect;
+    let give_up_at = Instant::now() + policy.give_up_after;
+    let mut pause = shared.read(|driver| driver.time2wait(id));
+    let mut next_pause = policy.pause_min;
+    loop {
+        // A notification means that somebody closes the session: look whether that is done.
+        let _ = tokio::time::timeout(pause, lost.notified()).await;
+        if shared.read(|driver| driver.path(id).is_none_or(|path| path.state == PathState::Gone)) {
+            return;
+        }
+        let error = match open(shared, id).await {
+            Ok(()) => {
+                shared.with(|driver, _| driver.reinstatements += 1);
+                tracing::info!(path = %id, "the session is back");
+                return join_all(shared, id).await;
+            }
+            Err(error) => error,
+        };
+        if is_hopeless(&error) || Instant::now() + next_pause >= give_up_at {
+            tracing::error!(path = %id, %error, "the session is given up");
+            return shared.with(|driver, _| driver.path_gone(id, &error.to_string(), &shared.target_name));
+        }
+        tracing::info!(path = %id, %error, "the session is not back yet");
+        pause = jittered(next_pause);
+        next_pause = next_pause.saturating_mul(2).min(policy.pause_max);
+    }
+}
+
+/// Longer by up to a half.
+fn jittered(pause: Duration) -> Duration {
+    let mut random = [0; 1];
+    // Without random numbers there is no jitter.
+    let _ = getrandom::fill(&mut random);
+    pause + pause / 2 * u32::from(random[0]) / u32::from(u8::MAX)
+}
+
+/// Whether time will not help: the target was told who comes, and does not want them.
+fn is_hopeless(error: &Error) -> bool {
+    use pdu::LoginStatus::{AuthenticationFailure, AuthorizationFailure};
+    let Error::Login(LoginError::Failed { failure, .. }) = error else { return false };
+    matches!(
+        failure,
+        Failure::Refused(AuthenticationFailure | AuthorizationFailure)
+            | Failure::TargetUnproven(_)
+            | Failure::AuthMethod
+    )
+}

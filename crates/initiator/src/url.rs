@@ -1,0 +1,181 @@
+//! `iscsi://[user@]host[:port]/TARGET-IQN/LUN`, the form that libiscsi and QEMU use too.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The port that IANA assigned to iSCSI (RFC 7143 §13.8).
+pub const DEFAULT_PORT: u16 = 3260;
+
+/// Where a logical unit is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Url {
+    /// CHAP name. Secrets are never part of a URL: it would show in process lists and logs.
+    pub user: Option<String>,
+    /// Host and port.
+    pub portal: Portal,
+    /// The target's iSCSI name.
+    pub target_name: String,
+    /// The logical unit's plain number.
+    pub lun: u16,
+}
+
+/// A TCP address at which a target is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Portal {
+    /// A host name, an IPv4 or an IPv6 address; an IPv6 address without its brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+/// What is wrong with a URL or a portal. The person who wrote it is at fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidUrl {
+    /// It does not begin with `iscsi://`.
+    #[error("an iSCSI URL looks like iscsi://host[:port]/TARGET-IQN/LUN")]
+    Scheme,
+    /// There is a `:` in the user's part.
+    #[error(
+        "a URL must not hold a secret: put it in a file or in LIBISCSI_CHAP_PASSWORD, and change it, for others have seen it"
+    )]
+    Secret,
+    /// No host, or brackets that do not match.
+    #[error("{0:?} is not a host, host:port, [IPv6] or [IPv6]:port")]
+    Portal(String),
+    /// The target's name is absent or cannot be one.
+    #[error("{0:?} is not an iSCSI name, which begins with iqn., eui. or naa.")]
+    TargetName(String),
+    /// The LUN is absent or no number.
+    #[error("{0:?} is not a LUN, a number from 0 to 65535")]
+    Lun(String),
+}
+
+impl FromStr for Portal {
+    type Err = InvalidUrl;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        let invalid = || InvalidUrl::Portal(text.to_owned());
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, after) = rest.split_once(']').ok_or_else(invalid)?;
+            let port =
+                if after.is_empty() { None } else { Some(after.strip_prefix(':').ok_or_else(invalid)?) };
+            host.parse::<std::net::Ipv6Addr>().map_err(|_| invalid())?;
+            (host, port)
+        } else {
+            match text.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            }
+        };
+        let strange = |letter: char| letter.is_whitespace() || letter.is_control() || "/@[]".contains(letter);
+        if host.is_empty() || host.contains(strange) {
+            return Err(invalid());
+        }
+        let port = port.map_or(Ok(DEFAULT_PORT), str::parse).map_err(|_| invalid())?;
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+impl From<std::net::SocketAddr> for Portal {
+    fn from(address: std::net::SocketAddr) -> Self {
+        Self { host: address.ip().to_string(), port: address.port() }
+    }
+}
+
+impl fmt::Display for Portal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(formatter, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(formatter, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl FromStr for Url {
+    type Err = InvalidUrl;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        const SCHEME: &str = "iscsi://";
+        let (scheme, rest) = text.split_at_checked(SCHEME.len()).ok_or(InvalidUrl::Scheme)?;
+        if !scheme.eq_ignore_ascii_case(SCHEME) {
+            return Err(InvalidUrl::Scheme);
+        }
+        let (authority, path) = rest.split_once('/').ok_or_else(|| InvalidUrl::TargetName(String::new()))?;
+        let (user, portal) = match authority.rsplit_once('@') {
+            Some((user, portal)) => (Some(user), portal),
+            None => (None, authority),
+        };
+        if user.is_some_and(|user| user.contains([':', '%'])) {
+            return Err(InvalidUrl::Secret);
+        }
+        let (target_name, lun) = path.split_once('/').unwrap_or((path, ""));
+        Ok(Self {
+            user: user.filter(|user| !user.is_empty()).map(str::to_owned),
+            portal: portal.parse()?,
+            target_name: target_name_of(target_name)?,
+            lun: lun.parse().map_err(|_| InvalidUrl::Lun(lun.to_owned()))?,
+        })
+    }
+}
+
+/// Names are compared in lower case (RFC 7143 §4.2.7.2).
+fn target_name_of(text: &str) -> Result<String, InvalidUrl> {
+    let name = text.to_lowercase();
+    let known = ["iqn.", "eui.", "naa."].iter().any(|prefix| name.starts_with(prefix));
+    if known { Ok(name) } else { Err(InvalidUrl::TargetName(text.to_owned())) }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("iscsi://")?;
+        if let Some(user) = &self.user {
+            write!(formatter, "{user}@")?;
+        }
+        write!(formatter, "{}/{}/{}", self.portal, self.target_name, self.lun)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_url_without_port_means_3260() {
+        let url = url("iscsi://host/iqn.2026-11.test:disk/7");
+        assert_eq!((url.portal.host.as_str(), url.portal.port, url.lun), ("host", 3260, 7));
+        assert_eq!(url.user, None);
+    }
+
+    #[test]
+    fn an_ipv6_host_stands_in_brackets() {
+        let text = "iscsi://alice@[2001:db8::1]:860/iqn.2026-11.test:disk/0";
+        let url = url(text);
+        assert_eq!(url.portal, Portal { host: "2001:db8::1".into(), port: 860 });
+        assert_eq!(url.to_string(), text);
+    }
+
+    #[test]
+    fn a_secret_in_a_url_is_refused() {
+        for text in ["iscsi://alice:secret@h/iqn.a/0", "iscsi://alice%secret@h/iqn.a/0"] {
+            assert_eq!(text.parse::<Url>(), Err(InvalidUrl::Secret));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |text: &str| text.parse::<Url>().unwrap_err();
+        assert_eq!(error("/dev/sda"), InvalidUrl::Scheme);
+        assert_eq!(error("iscsi://h"), InvalidUrl::TargetName(String::new()));
+        assert_eq!(error("iscsi://h/disk/0"), InvalidUrl::TargetName("disk".into()));
+        assert_eq!(error("iscsi://h/iqn.a"), InvalidUrl::Lun(String::new()));
+        assert_eq!(error("iscsi://h/iqn.a/x"), InvalidUrl::Lun("x".into()));
+        assert_eq!(error("iscsi://h:x/iqn.a/0"), InvalidUrl::Portal("h:x".into()));
+        assert_eq!(error("iscsi://[::1/iqn.a/0"), InvalidUrl::Portal("[::1".into()));
+        assert_eq!(error("iscsi:///iqn.a/0"), InvalidUrl::Portal(String::new()));
+    }
+}
