@@ -13,8 +13,9 @@ use crate::payload::Payload;
 /// The start of every buffer is aligned to this many bytes: enough for `O_DIRECT` everywhere.
 pub const BUFFER_ALIGNMENT_BYTES: usize = PAGE_BYTES;
 
-/// The longest buffer. One iSCSI burst or data segment is shorter (at most 16 MiB − 1, RFC 7143 §13.12–13.14).
-pub const BUFFER_BYTES_MAX: usize = 16 << 20;
+/// The longest buffer: two iSCSI bursts of the longest kind (16 MiB − 1, RFC 7143 §13.13), so that a WRITE of 65536 blocks
+/// of 512 bytes, which testers like, is one command.
+pub const BUFFER_BYTES_MAX: usize = 32 << 20;
 
 /// Sizes are powers of two, from one page to [`BUFFER_BYTES_MAX`].
 const CLASSES: usize = (BUFFER_BYTES_MAX / PAGE_BYTES).ilog2() as usize + 1;

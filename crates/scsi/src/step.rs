@@ -1,7 +1,8 @@
 //! What carries a command out.
 
 use crate::{
-    AdditionalSense, BlockLength, Blocks, Extent, GetLbaStatus, Outcome, ReportLuns, RequestSense, Sense,
+    AdditionalSense, BlockLength, Blocks, Extent, FieldPointer, GetLbaStatus, Outcome, ReportLuns,
+    RequestSense, Sense,
 };
 
 /// What to do for a command. Every extent lies within the disk and within its limits.
@@ -126,6 +127,10 @@ impl Step {
             Self::Write { extent, fua } if short && expected_bytes.is_multiple_of(block.bytes().into()) => {
                 let blocks = Blocks(expected_bytes / u64::from(block.bytes()));
                 Self::Write { extent: Extent { blocks, ..extent }, fua }
+            }
+            // 256 blocks, cut to the one byte of their field, look like this.
+            Self::CompareAndWrite { extent, .. } if extent.is_empty() && expected_bytes > 0 => {
+                Self::Done(Outcome::CheckCondition(Sense::invalid_field_in_cdb(FieldPointer::cdb(13))))
             }
             Self::Write { .. } | Self::Verify { .. } if short => Self::mismatched(),
             Self::WriteSame { .. } | Self::CompareAndWrite { .. } if !exact => Self::mismatched(),

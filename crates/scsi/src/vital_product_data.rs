@@ -146,9 +146,11 @@ fn push_designator(
 fn block_limits(disk: &Disk) -> [u8; 60] {
     /// UGAVALID: the UNMAP GRANULARITY ALIGNMENT is valid; it is zero.
     const UNMAP_GRANULARITY_ALIGNMENT_VALID: u32 = 1 << 31;
+    /// WSNZ: a WRITE SAME of no blocks is refused.
+    const WRITE_SAME_NON_ZERO: u8 = 1;
     let limits = &disk.limits;
     let mut page = [0; 60];
-    // Byte 0: WSNZ is zero, WRITE SAME of no blocks means all to the end.
+    page[0] = WRITE_SAME_NON_ZERO;
     page[1] = limits.compare_and_write_blocks_max;
     page[4..8].copy_from_slice(&disk.transfer_blocks_max().to_be_bytes());
     if let Provisioning::Thin { granularity, .. } = disk.provisioning {

@@ -17,7 +17,8 @@ pub fn begin_16(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     write_same(disk, cdb, cdb.u64::<2>(), blocks, pattern)
 }
 
-/// No blocks means all to the end of the disk (WSNZ is zero), still within MAXIMUM WRITE SAME LENGTH.
+/// No blocks would mean all to the end of the disk; it is refused (WSNZ is one), because a count that was forgotten
+/// or cut to its field must not cost a disk.
 fn write_same(
     disk: &Disk,
     cdb: &Cdb,
@@ -30,8 +31,7 @@ fn write_same(
         return Err(Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(1, UNMAP_BIT)));
     }
     let extent = disk.extent_at(Lba(lba), Blocks(blocks), FieldPointer::cdb(2))?;
-    let extent = if extent.is_empty() { disk.extent_from(extent.lba) } else { extent };
-    if extent.blocks > disk.limits.write_same_blocks_max {
+    if extent.is_empty() || extent.blocks > disk.limits.write_same_blocks_max {
         return Err(Sense::invalid_field_in_cdb(blocks_field));
     }
     disk.check_writable()?;

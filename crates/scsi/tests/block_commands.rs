@@ -245,9 +245,12 @@ fn compare_and_write_and_write_same_want_exactly_their_data() {
 }
 
 #[test]
-fn compare_and_write_of_no_blocks_ignores_its_data() {
+fn compare_and_write_of_no_blocks_but_with_data_is_refused() {
     let step = full().begin(&compare_and_write(0, 0, 0));
-    assert_eq!(step.clone().with_data_out(512, BlockLength::B512), step);
+    let field = FieldPointer::cdb(13);
+    let refused = refusal(step.clone().with_data_out(512, BlockLength::B512));
+    assert_eq!(refused, Sense::invalid_field_in_cdb(field));
+    assert_eq!(step.clone().with_data_out(0, BlockLength::B512), step);
 }
 
 #[test]

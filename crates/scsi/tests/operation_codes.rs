@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use ropewalk_scsi::{AdditionalSense, Disk, FieldPointer, Outcome, Sense, Step};
 use world::{cdb, data, full, illegal, refusal, thin};
 
+const WRITE_SAME_10: u8 = 0x41;
+const WRITE_SAME_16: u8 = 0x93;
 const MODE_SENSE_6: u8 = 0x1a;
 const MODE_SENSE_10: u8 = 0x5a;
 const ALL_MODE_PAGES: u8 = 0x3f;
@@ -71,6 +73,11 @@ fn every_listed_command_is_taken() {
             let mut bytes = bare(code, action, usage.len());
             if [MODE_SENSE_6, MODE_SENSE_10].contains(&code) {
                 bytes[2] = ALL_MODE_PAGES;
+            }
+            // Of no blocks they would be refused.
+            if let Some(at) = [(WRITE_SAME_10, 8), (WRITE_SAME_16, 13)].iter().find(|(same, _)| *same == code)
+            {
+                bytes[at.1] = 1;
             }
             let step = disk.begin(&bytes);
             assert!(!matches!(step, Step::Done(Outcome::CheckCondition(_))), "{code:02x}: {step:?}");

@@ -143,22 +143,20 @@ fn nothing_is_anchored() {
 }
 
 #[test]
-fn write_same_of_no_blocks_means_all_to_the_end() {
-    for bytes in [write_same_10(0, 99_000, 0), write_same_16(0, 99_000, 0)] {
-        let extent = Extent::new(99_000, 1000);
-        assert_eq!(full().begin(&bytes), Step::WriteSame { extent, pattern: Pattern::DataOut, unmap: false });
+fn write_same_of_no_blocks_is_refused_and_not_taken_for_all_to_the_end() {
+    for (bytes, byte) in [(write_same_10(0, 99_000, 0), 7), (write_same_16(0, 99_000, 0), 10)] {
+        let field = FieldPointer::cdb(byte);
+        assert_eq!(refusal(full().begin(&bytes)), Sense::invalid_field_in_cdb(field));
     }
 }
 
 #[test]
-fn write_same_is_bounded_also_when_it_means_all_to_the_end() {
+fn write_same_is_bounded() {
     let limits = Limits { write_same_blocks_max: Blocks(100), ..Limits::default() };
     let disk = Disk { limits, ..full() };
-    for (blocks, lba) in [(101, 0), (0, 99_899)] {
-        let field = FieldPointer::cdb(10);
-        assert_eq!(refusal(disk.begin(&write_same_16(0, lba, blocks))), Sense::invalid_field_in_cdb(field));
-    }
-    assert!(matches!(disk.begin(&write_same_16(0, 99_900, 0)), Step::WriteSame { .. }));
+    let field = FieldPointer::cdb(10);
+    assert_eq!(refusal(disk.begin(&write_same_16(0, 0, 101))), Sense::invalid_field_in_cdb(field));
+    assert!(matches!(disk.begin(&write_same_16(0, 0, 100)), Step::WriteSame { .. }));
 }
 
 #[test]
