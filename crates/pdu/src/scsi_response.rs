@@ -65,8 +65,6 @@ pub struct ScsiResponse {
     pub data_segment_bytes: u32,
 }
 
-/// The SCSI status that always comes with sense data (SAM-5 §5.3.1).
-const CHECK_CONDITION: u8 = 0x02;
 const READ_OVERFLOW_BIT: u8 = 0x10;
 const READ_UNDERFLOW_BIT: u8 = 0x08;
 const OVERFLOW_BIT: u8 = 0x04;
@@ -80,11 +78,11 @@ const RESIDUAL_COUNT: usize = 44;
 
 impl ScsiResponse {
     /// Status and residuals of a command that did not complete at the target are undefined, and not read
-    /// (§11.4.3).
+    /// (§11.4.3). CHECK CONDITION should come with sense data (§7.7); targets exist that send none with some of
+    /// their refusals, and ending the session over it would make them unusable.
     ///
     /// # Errors
-    /// If this is another PDU, has an AHS, names no task, claims overflow and underflow at once, or reports
-    /// CHECK CONDITION without sense data (§7.7).
+    /// If this is another PDU, has an AHS, names no task, or claims overflow and underflow at once.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::ScsiResponse)?;
         let response = ServiceResponse::from_wire(header.u8_at(RESPONSE));
@@ -95,9 +93,6 @@ impl ScsiResponse {
                 .ok_or_else(|| header.invalid(Field::Flags, flags.into()))
         };
         let status = if completed { header.u8_at(STATUS) } else { 0 };
-        if status == CHECK_CONDITION && header.data_segment_bytes() == 0 {
-            return Err(header.invalid(Field::DataSegmentLength, 0));
-        }
         Ok(Self {
             itt: header.expect_task_tag()?,
             response,
