@@ -184,7 +184,7 @@ fn nothing_is_asked_for_before_there_is_room_for_it() {
 
 #[test]
 fn data_pdus_out_of_order_end_the_connection() {
-    for (sn, offset, bytes) in [(1, 512, 100), (0, 600, 100), (0, 512, 2048)] {
+    for (sn, offset, bytes) in [(0, 600, 100), (0, 512, 2048)] {
         let mut world = World::with_connections(1);
         world.write(0, 7, 2000, &pattern(512), true);
         let pdu = world.data_out(0, 7, Ttt::NONE, sn, offset, bytes);
@@ -192,6 +192,24 @@ fn data_pdus_out_of_order_end_the_connection() {
         assert!(matches!(fault, Fault::Protocol(_)), "{fault:?}");
         assert_eq!(reject_reason(&world.pull_only(0)), RejectReason::ProtocolError);
     }
+}
+
+#[test]
+fn a_write_whose_data_was_lost_on_the_way_fails_once_the_rest_has_passed() {
+    let mut world = World::with_connections(1);
+    world.write(0, 7, 2000, &pattern(512), true);
+    let task = world.task();
+    world.solicit(task, 2000);
+    let late = world.data_out(0, 7, Ttt::NONE, 1, 512, 100);
+    world.send(0, &InitiatorPdu::DataOut(late), &pattern(100));
+    assert_eq!(world.events(), [Event::Aborted { task }]);
+    world.respond(task, GOOD, 2000);
+    world.expect_nothing_sent();
+    let end = pdu::DataOut { final_: true, ..world.data_out(0, 7, Ttt::NONE, 2, 612, 100) };
+    world.send(0, &InitiatorPdu::DataOut(end), &pattern(100));
+    let received = world.pull_only(0);
+    assert_eq!(response(&received).status, 0x02);
+    assert_eq!(received.1[2..][12..14], [0x47, 0x05]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Data-Out: what a write brings, unsolicited or asked for, straight into its buffer (RFC 7143 §11.7).
 
-use super::event::{DataOut as Complete, Event, TaskId};
+use super::event::{DataOut as Complete, Event, Response, TaskId};
 use super::request::Content;
 use super::session::Session;
 use super::task::{Stage, Task};
@@ -36,9 +36,7 @@ impl Sequence {
     /// That a PDU is the next of its sequence. DataPDUInOrder is always Yes, because this target says so (§13.18).
     fn check(&self, pdu: &pdu::DataOut) -> Result<(), &'static str> {
         let left = self.bytes - self.received;
-        if pdu.data_sn != self.next_data_sn {
-            Err("DataSN out of order")
-        } else if pdu.buffer_offset != self.offset + self.received {
+        if pdu.buffer_offset != self.offset + self.received {
             Err("Data-Out at another offset than its turn")
         } else if pdu.data_segment_bytes > left {
             Err("more Data-Out than asked for")
@@ -64,6 +62,8 @@ pub(super) struct DataOut {
     pub(super) asked_bytes: u32,
     /// How many data segments are being written into the buffer right now.
     pub(super) arriving: u32,
+    /// A PDU of it was lost, as the next one's DataSN tells: the task cannot be completed.
+    pub(super) is_damaged: bool,
 }
 
 /// A Data-Out PDU whose data is on its way.
@@ -86,6 +86,7 @@ impl DataOut {
             wanted: None,
             asked_bytes: unsolicited_end,
             arriving: 0,
+            is_damaged: false,
         }
     }
 
@@ -133,10 +134,16 @@ impl Session {
             let fault = Fault::Protocol("Data-Out on another connection than its command");
             return Err(self.fail(lane, header, RejectReason::ProtocolError, fault));
         }
+        let is_damaged = task.data_out.is_damaged;
         let is_other_lun = pdu.ttt.is_some() && pdu.lun != task.lun;
         let Some(sequence) = task.data_out.find(pdu.ttt).filter(|_| !is_other_lun) else {
             return self.refuse(lane, header, RejectReason::InvalidPduField);
         };
+        let is_lost = pdu.data_sn != sequence.next_data_sn;
+        if is_lost || is_damaged {
+            self.lose_data_out(now, id, pdu);
+            return Ok(self.discard_data(lane, header));
+        }
         if let Err(violation) = sequence.check(pdu) {
             return Err(self.fail(lane, header, RejectReason::ProtocolError, Fault::Protocol(violation)));
         }
@@ -155,6 +162,23 @@ impl Session {
             }
             _ => Destination::Discard { bytes },
         })
+    }
+
+    /// Data before this PDU was lost, or is as good as lost. Asking for it again is error recovery beyond level 0: the
+    /// task ends with PROTOCOL SERVICE CRC ERROR once the initiator has sent all it owes (RFC 7143 §7.8, §7.9).
+    fn lose_data_out(&mut self, now: Instant, id: TaskId, pdu: &pdu::DataOut) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        if pdu.final_ {
+            task.data_out.sequences.retain(|sequence| sequence.ttt != pdu.ttt);
+        }
+        if !core::mem::replace(&mut task.data_out.is_damaged, true) && !task.silent {
+            match task.stage {
+                Stage::Waiting => task.response = Some(Response::data_lost()),
+                Stage::Executing => self.events.push_back(Event::Aborted { task: id }),
+                Stage::Ended => {}
+            }
+        }
+        self.settle(now, id);
     }
 
     /// The data of a PDU is where it belongs.
@@ -191,7 +215,8 @@ impl Session {
     pub(super) fn go_on_with_data_out(&mut self, now: Instant, id: TaskId) {
         self.ask_for_data(id);
         let Some(task) = self.tasks.get_mut(id) else { return };
-        if task.stage == Stage::Executing && !task.silent && task.data_out.has_all_wanted() {
+        let is_sound = !task.silent && !task.data_out.is_damaged;
+        if task.stage == Stage::Executing && is_sound && task.data_out.has_all_wanted() {
             let bytes = task.data_out.wanted.take().unwrap_or_default();
             let buffer = task.data_out.buffer.map(|allocation| allocation.buffer).filter(|_| bytes > 0);
             self.events.push_back(Event::DataOut(Complete { task: id, buffer, bytes }));

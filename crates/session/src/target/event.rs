@@ -47,8 +47,8 @@ pub enum Event {
     Command(Command),
     /// The Data-Out that was solicited is complete.
     DataOut(DataOut),
-    /// A task that was handed out was aborted, by whatever cause: nothing more of it reaches the initiator, and no
-    /// [`Event::DataOut`] comes for it. What it does at the device may be cut short; in the end
+    /// A task that was handed out was aborted, by whatever cause: nothing more that the driver says of it reaches the
+    /// initiator, and no [`Event::DataOut`] comes for it. What it does at the device may be cut short; in the end
     /// [`super::Session::respond`] must still be called.
     Aborted {
         /// Which.

@@ -1,10 +1,11 @@
 //! Logout: the orderly end of a lane, or of the session (RFC 7143 §11.14, §11.15).
 
-use super::event::{Event, TaskId};
+use super::event::Event;
 use super::immediate::{ImmediateKind, Ticket};
 use super::lane::Phase;
 use super::request::Request;
 use super::session::{Session, Standing};
+use super::task::Task;
 use super::transmit::Reply;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
 use pdu::{
@@ -91,11 +92,15 @@ impl Session {
         for waiting in self.window.forget(|numbered| lanes.contains(&numbered.lane)) {
             self.drop_request(waiting.request);
         }
-        let terminated: Vec<TaskId> =
-            self.tasks.select(|task| !task.silent && lanes.contains(&task.request_lane));
-        let units: BTreeSet<Lun> =
-            terminated.iter().filter_map(|id| self.tasks.get(*id)).map(|task| task.lun).collect();
-        for id in terminated {
+        let terminated = |task: &Task| lanes.contains(&task.request_lane);
+        let units: BTreeSet<Lun> = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| terminated(task) && !task.silent)
+            .map(|(_, task)| task.lun)
+            .collect();
+        // Also those that were aborted before: the data that they are still owed will not come.
+        for id in self.tasks.select(terminated) {
             self.silence(now, id);
         }
         if closing != Closing::Session {

@@ -70,7 +70,8 @@ impl Session {
         let data_out = &mut task.data_out;
         let Some(wanted) = data_out.wanted else { return };
         // Nothing is asked for that has no place to go.
-        if task.silent || task.stage != Stage::Executing || data_out.buffer.is_none_or(|b| b.bytes < wanted) {
+        let is_wanted = !task.silent && !data_out.is_damaged && task.stage == Stage::Executing;
+        if !is_wanted || data_out.buffer.is_none_or(|b| b.bytes < wanted) {
             return;
         }
         let mut outstanding = data_out.r2ts_outstanding();

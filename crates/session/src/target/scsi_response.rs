@@ -33,6 +33,15 @@ pub(super) fn residuals(task: &Task) -> (Residual, Residual) {
     }
 }
 
+impl Response {
+    /// CHECK CONDITION, ABORTED COMMAND, PROTOCOL SERVICE CRC ERROR (RFC 7143 §11.4.7.2) in fixed format.
+    pub(super) fn data_lost() -> Self {
+        const CHECK_CONDITION: u8 = 0x02;
+        let sense = vec![0x70, 0, 0x0b, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x47, 0x05, 0, 0, 0, 0];
+        Self { status: CHECK_CONDITION, sense, wanted_bytes: 0 }
+    }
+}
+
 impl Session {
     /// Ends a task. One that was aborted stays silent.
     ///
@@ -44,7 +53,7 @@ impl Session {
         task.stage = Stage::Ended;
         task.data_out.withdraw_unsent();
         if !task.silent {
-            task.response = Some(response);
+            task.response = Some(if task.data_out.is_damaged { Response::data_lost() } else { response });
         }
         self.settle(now, id);
         self.conclude(now);

@@ -315,14 +315,15 @@ impl Endpoint for Session {
     }
 
     /// At error recovery level 0 a lane that is lost without a logout takes the session with it (RFC 7143 §7.1.5).
-    fn lane_lost(&mut self, now: Instant, lane: LaneId, loss: LaneLoss) {
+    /// Whether it was logged out the session knows best.
+    fn lane_lost(&mut self, now: Instant, lane: LaneId, _loss: LaneLoss) {
         self.drop_incoming(lane);
         self.drop_exchange(lane);
         let Some(mut state) = self.lanes.remove(&lane) else { return };
         for reply in core::mem::take(&mut state.replies) {
             self.drop_reply(reply);
         }
-        let is_orderly = state.phase == Phase::LoggedOut || loss == LaneLoss::LoggedOut;
+        let is_orderly = state.phase == Phase::LoggedOut;
         if !is_orderly || self.lanes.is_empty() {
             self.end(now, is_orderly);
         }

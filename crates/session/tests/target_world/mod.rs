@@ -99,7 +99,7 @@ impl Memory {
 impl Buffers for Memory {
     fn allocate(&mut self, least_bytes: u32, preferred_bytes: u32) -> Option<Allocation> {
         self.asked.push((least_bytes, preferred_bytes));
-        let room = self.budget_bytes - self.used_bytes;
+        let room = self.budget_bytes.saturating_sub(self.used_bytes);
         let bytes = [preferred_bytes, least_bytes].into_iter().find(|bytes| *bytes <= room)?;
         let buffer = self.add(vec![0; bytes as usize]);
         Some(Allocation { buffer, bytes })
@@ -108,7 +108,7 @@ impl Buffers for Memory {
     fn grow(&mut self, buffer: BufferId, bytes: u32) -> bool {
         let old = self.buffers.get_mut(&buffer).expect("a live buffer is grown");
         let more = bytes.saturating_sub(u32::try_from(old.len()).unwrap());
-        if more > self.budget_bytes - self.used_bytes {
+        if more > self.budget_bytes.saturating_sub(self.used_bytes) {
             return false;
         }
         old.resize(bytes as usize, 0);
