@@ -117,7 +117,7 @@ fn long_names_are_cut_and_still_framed() {
 fn block_limits_are_those_that_are_enforced() {
     let page = page(&thin(), 0xb0);
     assert_eq!(page.len(), 0x3c);
-    assert_eq!(page[..2], [0, 255]);
+    assert_eq!(page[..2], [1, 255]);
     assert_eq!(page[4..8], (32u32 << 20 >> 9).to_be_bytes());
     assert_eq!(page[16..20], u32::MAX.to_be_bytes());
     assert_eq!(page[20..24], 256u32.to_be_bytes());
