@@ -26,7 +26,7 @@ impl Session {
             }
             // No answer comes any more for what this connection carries: at error recovery level 0 that is the end.
             Code::ConnectionDrop { cid, .. } if self.lanes.values().any(|lane| lane.cid == cid) => {
-                self.fail()
+                self.fail();
             }
             Code::SessionDrop { .. } => self.fail(),
             Code::NegotiationRequest { .. } => self.offer_negotiation(lane),
