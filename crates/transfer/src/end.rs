@@ -1,0 +1,175 @@
+//! The two ends of a copy, as the user names them.
+
+use crate::disk::Disk;
+use crate::local::{self, Kind};
+use crate::stream::{Reader, Writer};
+use crate::{Error, Identity, Refusal, mount};
+use block::{Backend, BlockErrorKind, Engine};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where a copy comes from.
+pub struct Source {
+    pub(crate) identity: Identity,
+    pub(crate) kind: SourceKind,
+    /// What the path led to, if it was one.
+    local: Option<Kind>,
+}
+
+pub(crate) enum SourceKind {
+    Disk(Disk),
+    Stream(Reader),
+}
+
+impl Source {
+    /// A device, such as a remote logical unit.
+    pub fn device(identity: Identity, backend: Arc<dyn Backend>) -> Self {
+        let disk = Disk::new(identity.name.clone(), backend);
+        Self { identity, kind: SourceKind::Disk(disk), local: None }
+    }
+
+    /// A stream of unknown length.
+    pub fn stream(name: &str, reader: Reader) -> Self {
+        Self { identity: Identity::named(name), kind: SourceKind::Stream(reader), local: None }
+    }
+
+    /// A file, a block device, or a pipe.
+    ///
+    /// # Errors
+    /// [`Refusal::SourceInUse`] for a device that is mounted for writing; [`Error::Open`].
+    pub fn path(path: &Path, engine: &Engine) -> Result<Self, Error> {
+        let local = local::kind_of(path)?;
+        let identity = local::identity(path, local);
+        if let Kind::Device(number) = local
+            && let Some(used) = mount::use_of(number)
+        {
+            return Err(Refusal::SourceInUse { name: identity.name, used }.into());
+        }
+        let kind = match local {
+            Kind::Stream => {
+                let file = std::fs::File::open(path);
+                let file = file.map_err(|error| local::cannot_open(path, local::from_io(error)))?;
+                SourceKind::Stream(Reader::new(file))
+            }
+            Kind::Device(_) | Kind::File { .. } | Kind::Absent => {
+                SourceKind::Disk(local::open_to_read(path, engine)?)
+            }
+        };
+        Ok(Self { identity, kind, local: Some(local) })
+    }
+
+    /// Its length, if that is known.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        match &self.kind {
+            SourceKind::Disk(disk) => Some(disk.bytes()),
+            SourceKind::Stream(_) => None,
+        }
+    }
+}
+
+/// Where a copy goes.
+pub struct Destination {
+    pub(crate) identity: Identity,
+    pub(crate) kind: DestinationKind,
+    local: Option<Kind>,
+}
+
+pub(crate) enum DestinationKind {
+    /// Of fixed size, open already.
+    Device(Disk),
+    /// A block device, to be opened for writing once all is checked.
+    BlockDevice {
+        path: PathBuf,
+        present: Disk,
+    },
+    /// A regular file, which grows as needed; `None` if there is none yet.
+    File {
+        path: PathBuf,
+        present: Option<Disk>,
+    },
+    Stream(Writer),
+}
+
+impl Destination {
+    /// A device, such as a remote logical unit.
+    pub fn device(identity: Identity, backend: Arc<dyn Backend>) -> Self {
+        let disk = Disk::new(identity.name.clone(), backend);
+        Self { identity, kind: DestinationKind::Device(disk), local: None }
+    }
+
+    /// A stream.
+    pub fn stream(name: &str, writer: Writer) -> Self {
+        Self { identity: Identity::named(name), kind: DestinationKind::Stream(writer), local: None }
+    }
+
+    /// A file, which need not exist, a block device, or a pipe. Nothing is created or changed yet.
+    ///
+    /// # Errors
+    /// [`Refusal::DestinationInUse`] for a device that is mounted for writing or part of something;
+    /// [`Error::Open`].
+    pub fn path(path: &Path, engine: &Engine) -> Result<Self, Error> {
+        let local = local::kind_of(path)?;
+        let identity = local::identity(path, local);
+        let kind = match local {
+            Kind::Device(number) => {
+                let holder = || mount::holder_of(number).map(|holder| format!("in use by {holder}"));
+                if let Some(used) = mount::use_of(number).or_else(holder) {
+                    return Err(Refusal::DestinationInUse { name: identity.name, used }.into());
+                }
+                DestinationKind::BlockDevice { path: path.to_owned(), present: present(path, engine)? }
+            }
+            Kind::File { .. } => {
+                DestinationKind::File { path: path.to_owned(), present: Some(present(path, engine)?) }
+            }
+            Kind::Absent => DestinationKind::File { path: path.to_owned(), present: None },
+            Kind::Stream => {
+                let file = std::fs::OpenOptions::new().write(true).open(path);
+                let file = file.map_err(|error| local::cannot_open(path, local::from_io(error)))?;
+                DestinationKind::Stream(Writer::new(file))
+            }
+        };
+        Ok(Self { identity, kind, local: Some(local) })
+    }
+
+    /// What is there now, to be looked at.
+    pub(crate) fn present(&self) -> Option<&Disk> {
+        match &self.kind {
+            DestinationKind::Device(disk) | DestinationKind::BlockDevice { present: disk, .. } => Some(disk),
+            DestinationKind::File { present, .. } => present.as_ref(),
+            DestinationKind::Stream(_) => None,
+        }
+    }
+
+    /// Its size, unless it grows as needed.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> Option<u64> {
+        match &self.kind {
+            DestinationKind::Device(disk) | DestinationKind::BlockDevice { present: disk, .. } => {
+                Some(disk.bytes())
+            }
+            DestinationKind::File { .. } | DestinationKind::Stream(_) => None,
+        }
+    }
+
+    /// Whether it is the same file or device as the source.
+    pub(crate) fn is(&self, source: &Source) -> bool {
+        let same_path = match (self.local, source.local) {
+            (Some(Kind::Device(one)), Some(Kind::Device(other))) => one == other,
+            (Some(Kind::File { inode: one, .. }), Some(Kind::File { inode: other, .. })) => one == other,
+            _ => false,
+        };
+        same_path
+            || source.identity.designator.as_deref().is_some_and(|designator| self.identity.is(designator))
+    }
+}
+
+/// Somebody who writes to the destination holds its lock: it is in use.
+fn present(path: &Path, engine: &Engine) -> Result<Disk, Error> {
+    local::open_to_read(path, engine).map_err(|error| match error {
+        Error::Open { name, source } if source.kind() == BlockErrorKind::InUse => {
+            Refusal::DestinationInUse { name, used: "in use by another process".to_owned() }.into()
+        }
+        other => other,
+    })
+}

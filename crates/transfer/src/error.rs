@@ -1,0 +1,144 @@
+//! Why a copy did not happen, or not to its end.
+
+use crate::Identity;
+use block::BlockError;
+
+/// A copy that did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It would be wrong or dangerous. Nothing was written.
+    #[error("refused: {0}")]
+    Refused(#[from] Refusal),
+    /// The source, or the destination when it was read back, could not be read.
+    #[error("cannot read {bytes} bytes at {offset} of {name}")]
+    Read {
+        /// Which.
+        name: String,
+        /// First byte.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+        /// Why.
+        source: BlockError,
+    },
+    /// The input stream could not be read.
+    #[error("cannot read the input after {offset} bytes")]
+    Input {
+        /// Bytes read before.
+        offset: u64,
+        /// Why.
+        source: BlockError,
+    },
+    /// The destination could not be written or flushed.
+    #[error("cannot {what} {name}")]
+    Write {
+        /// Which.
+        name: String,
+        /// What was tried, and where.
+        what: String,
+        /// Why.
+        source: BlockError,
+    },
+    /// A file or device could not be opened.
+    #[error("cannot open {name}")]
+    Open {
+        /// Which.
+        name: String,
+        /// Why.
+        source: BlockError,
+    },
+    /// A stream turned out to be longer than the destination.
+    #[error("the input has more than the {capacity_bytes} bytes that {name} can hold")]
+    TooLong {
+        /// The destination.
+        name: String,
+        /// Its capacity.
+        capacity_bytes: u64,
+    },
+    /// Flush after flush reported lost writes.
+    #[error(
+        "{name} lost acknowledged writes {times} times in a row: its connection or the target itself keeps failing; \
+         see the target's log"
+    )]
+    NeverDurable {
+        /// The destination.
+        name: String,
+        /// Flushes that failed one after another.
+        times: u32,
+    },
+    /// Source and destination differ.
+    #[error(
+        "the copy differs from its source in the {bytes} bytes at {offset}: either the source changed during the \
+         copy, or something between here and the destination's medium is broken"
+    )]
+    Mismatch {
+        /// First byte of the range that was compared.
+        offset: u64,
+        /// Its length.
+        bytes: u64,
+    },
+    /// No memory for buffers.
+    #[error("no memory for buffers of {bytes} bytes: ask for fewer or smaller requests")]
+    Memory {
+        /// How much was wanted.
+        bytes: usize,
+    },
+    /// The person at the keyboard has had enough.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Why a copy was refused before anything was written.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It holds something.
+    #[error(
+        "{destination} holds {found}: copying would destroy it; if that is what you want, say --overwrite"
+    )]
+    Occupied {
+        /// The destination.
+        destination: Identity,
+        /// What is there.
+        found: &'static str,
+    },
+    /// In use by this machine.
+    #[error("{name} is {used}: its contents change while they are copied; unmount it, or copy a snapshot")]
+    SourceInUse {
+        /// The source.
+        name: String,
+        /// How.
+        used: String,
+    },
+    /// In use by this machine.
+    #[error("{name} is {used}: writing to it would destroy data in use; unmount it first, or check the name")]
+    DestinationInUse {
+        /// The destination.
+        name: String,
+        /// How.
+        used: String,
+    },
+    /// It does not fit.
+    #[error("{destination} holds {capacity_bytes} bytes, but {needed_bytes} are needed: choose a larger one")]
+    TooSmall {
+        /// The destination.
+        destination: Identity,
+        /// What it holds.
+        capacity_bytes: u64,
+        /// What the source has, in whole blocks.
+        needed_bytes: u64,
+    },
+    /// The destination takes no writes.
+    #[error("{0} is read-only: choose another, or ask its owner for write access")]
+    ReadOnly(Identity),
+    /// A copy onto itself.
+    #[error("source and destination are the same, {0}")]
+    Same(Identity),
+    /// Not the device the script was written for.
+    #[error("{found} is not {expected}: check that name and LUN still mean the same device")]
+    OtherIdentity {
+        /// What `--expect-id` said.
+        expected: String,
+        /// Who answered.
+        found: Identity,
+    },
+}

@@ -1,0 +1,160 @@
+//! Source to a destination that only goes forward: reads in any order, writes in the order of the source.
+
+use crate::disk::{Disk, allocate};
+use crate::outstanding::{Control, Outstanding, Turn};
+use crate::pipeline::Origin;
+use crate::stream::Writer;
+use crate::{Error, Progress, progress, verify};
+use block::{BlockError, ByteRange, Payload, Slab};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A copy into a stream.
+pub(crate) struct Forward<'a> {
+    pub(crate) origin: Origin<'a>,
+    pub(crate) writer: &'a Writer,
+    /// The destination's.
+    pub(crate) name: &'a str,
+    pub(crate) request_bytes: u64,
+    /// Reads ahead, and writes waiting, together.
+    pub(crate) requests: usize,
+    pub(crate) slab: &'a Slab,
+    pub(crate) progress: &'a Progress,
+    pub(crate) touched: &'a AtomicBool,
+}
+
+/// Where it stands, in bytes of the source.
+#[derive(Default)]
+struct Position {
+    asked: u64,
+    /// Handed to the writer.
+    handed: u64,
+    /// Read, but not yet their turn.
+    early: BTreeMap<u64, Payload>,
+    ended: bool,
+    /// Requests that were read or are being read, and not yet written.
+    alive: usize,
+    checksums: Vec<u64>,
+}
+
+enum Event {
+    Read(u64, Result<Payload, Error>),
+    Written(u64, Result<(), BlockError>),
+}
+
+impl<'a> Forward<'a> {
+    /// Copies everything. Returns the length and the checksums of the requests.
+    pub(crate) async fn run(self, control: &mut Control) -> Result<(u64, Vec<u64>), Error> {
+        let mut outstanding = Outstanding::new();
+        let mut position = Position::default();
+        let outcome = self.work(&mut position, &mut outstanding, control).await;
+        outstanding.drain().await;
+        outcome?;
+        self.writer.flush().await.result.map_err(|source| self.cannot_write("flush", source))?;
+        Ok((position.handed, position.checksums))
+    }
+
+    async fn work(
+        &self,
+        position: &mut Position,
+        outstanding: &mut Outstanding<'a, Event>,
+        control: &mut Control,
+    ) -> Result<(), Error> {
+        loop {
+            while position.alive < self.requests
+                && let Some(range) = self.next_range(position)
+                && control.admit(range.bytes)
+            {
+                position.asked = range.end();
+                position.alive += 1;
+                self.start_read(range, outstanding);
+            }
+            match outstanding.next(control).await {
+                Turn::Done(Event::Read(offset, payload)) => {
+                    self.arrived(offset, payload?, position, outstanding);
+                }
+                Turn::Done(Event::Written(bytes, outcome)) => {
+                    outcome.map_err(|source| self.cannot_write("write to", source))?;
+                    position.alive -= 1;
+                    progress::add(&self.progress.counts.done, bytes);
+                    progress::add(&self.progress.counts.data, bytes);
+                }
+                Turn::Look => {}
+                Turn::Idle => return Ok(()),
+            }
+            if control.is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+
+    /// What to read next; a stream is read piece by piece.
+    fn next_range(&self, position: &Position) -> Option<ByteRange> {
+        let offset = position.asked;
+        match self.origin {
+            Origin::Disk(disk) if offset < disk.bytes() => {
+                Some(ByteRange { offset, bytes: self.request_bytes.min(disk.bytes() - offset) })
+            }
+            Origin::Stream(_) if !position.ended && offset == position.handed => {
+                Some(ByteRange { offset, bytes: self.request_bytes })
+            }
+            _ => None,
+        }
+    }
+
+    fn start_read(&self, range: ByteRange, outstanding: &mut Outstanding<'a, Event>) {
+        let slab = self.slab;
+        match self.origin {
+            Origin::Disk(disk) => outstanding
+                .start(async move { Event::Read(range.offset, read_part(disk, slab, range).await) }),
+            Origin::Stream(reader) => outstanding.start(async move {
+                let part = async {
+                    let completion = reader.read(allocate(slab, range.bytes)?).await;
+                    let offset = range.offset;
+                    let buffer =
+                        completion.into_buffer().map_err(|source| Error::Input { offset, source })?;
+                    Ok(buffer.share())
+                };
+                Event::Read(range.offset, part.await)
+            }),
+        }
+    }
+
+    fn arrived(
+        &self,
+        offset: u64,
+        payload: Payload,
+        position: &mut Position,
+        outstanding: &mut Outstanding<'a, Event>,
+    ) {
+        if matches!(self.origin, Origin::Stream(_)) {
+            position.asked = offset + payload.len() as u64;
+            position.ended = (payload.len() as u64) < self.request_bytes;
+        }
+        if payload.is_empty() {
+            position.alive -= 1;
+            return;
+        }
+        position.early.insert(offset, payload);
+        while let Some(payload) = position.early.remove(&position.handed) {
+            let bytes = payload.len() as u64;
+            position.handed += bytes;
+            position.checksums.push(verify::checksum(&payload));
+            self.touched.store(true, Ordering::Relaxed);
+            let pending = self.writer.write(payload);
+            outstanding.start(async move { Event::Written(bytes, pending.await.result.map(|_| ())) });
+        }
+    }
+
+    fn cannot_write(&self, what: &str, source: BlockError) -> Error {
+        Error::Write { name: self.name.to_owned(), what: what.to_owned(), source }
+    }
+}
+
+/// A part of a disk, to the byte.
+async fn read_part(disk: &Disk, slab: &Slab, range: ByteRange) -> Result<Payload, Error> {
+    let whole = ByteRange { bytes: range.bytes.next_multiple_of(disk.block_bytes()), ..range };
+    let mut buffer = disk.read(slab, whole).await?;
+    buffer.truncate(usize::try_from(range.bytes).unwrap_or(usize::MAX));
+    Ok(buffer.share())
+}

@@ -1,0 +1,35 @@
+//! Who a source or destination is.
+
+use std::fmt;
+
+/// The name by which a person knows a device, and the one it has itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// A path, a URL, or `-`.
+    pub name: String,
+    /// The device's own designator, `naa.…` or `eui.…` in lower case, where it has one (SPC-4 §7.8.6, VPD page 83h).
+    pub designator: Option<String>,
+}
+
+impl Identity {
+    /// Something that has only a name.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), designator: None }
+    }
+
+    /// Whether the device is the one that `expected` names; letter case does not matter.
+    #[must_use]
+    pub fn is(&self, expected: &str) -> bool {
+        self.designator.as_ref().is_some_and(|designator| designator.eq_ignore_ascii_case(expected.trim()))
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name)?;
+        match &self.designator {
+            Some(designator) => write!(formatter, " ({designator})"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Files and devices of this machine.
+
+use crate::disk::Disk;
+use crate::mount::{self, DeviceNumber};
+use crate::{Error, Identity};
+use block::{BlockError, BlockErrorKind, Engine, File, FileOptions};
+use std::fs;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A block device.
+    Device(DeviceNumber),
+    /// A regular file.
+    File { bytes: u64, inode: (u64, u64) },
+    /// Something that is read or written from beginning to end: a pipe, a character device.
+    Stream,
+    /// Nothing yet, in a folder that exists.
+    Absent,
+}
+
+/// Block lengths to try, the most usual first.
+pub(crate) const BLOCK_BYTES: [u32; 2] = [512, 4096];
+
+pub(crate) fn kind_of(path: &Path) -> Result<Kind, Error> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && has_folder(path) => {
+            return Ok(Kind::Absent);
+        }
+        Err(error) => return Err(cannot_open(path, from_io(error))),
+    };
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        return Err(cannot_open(path, BlockError::new(BlockErrorKind::Unsupported, "copying a folder")));
+    }
+    if kind.is_file() {
+        return Ok(Kind::File { bytes: metadata.len(), inode: (metadata.dev(), metadata.ino()) });
+    }
+    match mount::device_number(path).filter(|_| kind.is_block_device()) {
+        Some(device) => Ok(Kind::Device(device)),
+        None => Ok(Kind::Stream),
+    }
+}
+
+fn has_folder(path: &Path) -> bool {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    path.file_name().is_some() && folder.is_dir()
+}
+
+/// Opens a file or device for reading. What a file has beyond its last whole block becomes the disk's tail.
+pub(crate) fn open_to_read(path: &Path, engine: &Engine) -> Result<Disk, Error> {
+    let options = FileOptions { read_only: true, ..FileOptions::default() };
+    let file = open(path, &options, engine)?;
+    let tail = tail(path).map_err(|error| cannot_open(path, from_io(error)))?;
+    Ok(Disk { name: path.display().to_string(), backend: Arc::new(file), tail: tail.into() })
+}
+
+/// Opens a file or device for writing; a file is made at least `file_bytes` long.
+pub(crate) fn open_to_write(path: &Path, file_bytes: Option<u64>, engine: &Engine) -> Result<Disk, Error> {
+    let options = FileOptions { thin: true, size_bytes: file_bytes, ..FileOptions::default() };
+    Ok(Disk::new(path.display().to_string(), Arc::new(open(path, &options, engine)?)))
+}
+
+fn open(path: &Path, options: &FileOptions, engine: &Engine) -> Result<File, Error> {
+    let mut outcome = Err(BlockError::new(BlockErrorKind::Misaligned, "opening"));
+    for block_bytes in BLOCK_BYTES {
+        outcome = File::open(path, &FileOptions { block_bytes, ..options.clone() }, engine);
+        if !matches!(&outcome, Err(error) if error.kind() == BlockErrorKind::Misaligned) {
+            break;
+        }
+    }
+    outcome.map_err(|source| cannot_open(path, source))
+}
+
+fn tail(path: &Path) -> std::io::Result<Vec<u8>> {
+    let file = fs::File::open(path)?;
+    let metadata = file.metadata()?;
+    let bytes = if metadata.is_file() { metadata.len() % u64::from(BLOCK_BYTES[0]) } else { 0 };
+    let mut tail = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    file.read_exact_at(&mut tail, metadata.len() - bytes)?;
+    Ok(tail)
+}
+
+pub(crate) fn identity(path: &Path, kind: Kind) -> Identity {
+    let designator = match kind {
+        Kind::Device(number) => designator(number),
+        _ => None,
+    };
+    Identity { name: path.display().to_string(), designator }
+}
+
+/// What the kernel read from the device's VPD page 83h, or the identifier of an `NVMe` namespace.
+fn designator(number: DeviceNumber) -> Option<String> {
+    let folder = PathBuf::from(format!("/sys/dev/block/{}:{}", number.major, number.minor));
+    let text = ["device/wwid", "wwid"].iter().find_map(|file| fs::read_to_string(folder.join(file)).ok())?;
+    let text = text.trim().to_lowercase();
+    (text.starts_with("naa.") || text.starts_with("eui.")).then_some(text)
+}
+
+pub(crate) fn cannot_open(path: &Path, source: BlockError) -> Error {
+    Error::Open { name: path.display().to_string(), source }
+}
+
+pub(crate) fn from_io(error: std::io::Error) -> BlockError {
+    let kind = match error.kind() {
+        std::io::ErrorKind::NotFound => BlockErrorKind::NotFound,
+        std::io::ErrorKind::PermissionDenied => BlockErrorKind::PermissionDenied,
+        _ => BlockErrorKind::Medium,
+    };
+    BlockError::new(kind, "looking at it").with_source(error)
+}

@@ -1,0 +1,306 @@
+//! Source to a destination of random access: requests in any order, a flush now and then, and everything since the
+//! last one again if the destination lost it.
+
+use crate::cutter::{Cutter, Piece};
+use crate::outstanding::{Control, Outstanding, Turn};
+use crate::stream::Reader;
+use crate::unflushed::{Epoch, Unflushed};
+use crate::worker::{Effect, Worker};
+use crate::{Error, Phase, disk::Disk, progress};
+use block::{BlockError, BlockErrorKind, ByteRange, Extent, Operation, Payload};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+/// A flush begins when so much was acknowledged, while writing goes on.
+const FLUSH_BYTES: u64 = UNFLUSHED_BYTES_MAX / 2;
+
+/// No more is written until a flush ends: bounds what is written twice after a loss, and the memory that keeps the
+/// data of a stream.
+const UNFLUSHED_BYTES_MAX: u64 = RETAINED_BYTES_MAX as u64;
+
+/// The same, for whoever sets memory aside.
+pub(crate) const RETAINED_BYTES_MAX: usize = 256 << 20;
+
+/// As [`FLUSH_BYTES`], for writes without data: bounds the list of what to do again.
+const FLUSH_WRITES: usize = 4096;
+
+/// Losses without a successful flush in between. A target that restarts is lost once; more is a target, or a path to
+/// it, that never lives long enough.
+const LOSSES_MAX: u32 = 16;
+
+/// Where the data comes from.
+#[derive(Clone, Copy)]
+pub(crate) enum Origin<'a> {
+    Disk(&'a Disk),
+    Stream(&'a Reader),
+}
+
+/// One thing to do, until it is durable.
+pub(crate) enum Work<'a> {
+    /// Read from the source and write.
+    Copy(&'a Disk, ByteRange),
+    /// Make zero.
+    Zero(ByteRange),
+    /// Write what was read from a stream.
+    Put(u64, Payload),
+}
+
+/// The end of a request.
+enum Event<'a> {
+    Worked(Epoch, Work<'a>, Result<Effect, Error>),
+    Mapped(Result<Vec<Extent>, BlockError>),
+    Streamed(Result<Payload, Error>),
+    Flushed(Result<(), BlockError>),
+}
+
+/// What remains of the source.
+enum Remainder<'a> {
+    Disk { disk: &'a Disk, cutter: Cutter, mapping: bool },
+    Stream { reader: &'a Reader, at: u64, reading: bool, ended: bool },
+}
+
+/// A copy under way.
+pub(crate) struct Pipeline<'a> {
+    worker: Worker<'a>,
+    remainder: Remainder<'a>,
+    /// To be done before anything new: what was lost, or came from the stream.
+    ready: VecDeque<Work<'a>>,
+    unflushed: Unflushed<Work<'a>>,
+    losses_in_a_row: u32,
+    /// Of the parts of a stream, in order.
+    checksums: Vec<u64>,
+}
+
+impl<'a> Pipeline<'a> {
+    pub(crate) fn new(worker: Worker<'a>, origin: Origin<'a>) -> Self {
+        let remainder = match origin {
+            Origin::Disk(disk) => {
+                let cutter = Cutter::new(disk.bytes(), worker.request_bytes, worker.unit_bytes);
+                Remainder::Disk { disk, cutter, mapping: false }
+            }
+            Origin::Stream(reader) => Remainder::Stream { reader, at: 0, reading: false, ended: false },
+        };
+        Self {
+            worker,
+            remainder,
+            ready: VecDeque::new(),
+            unflushed: Unflushed::default(),
+            losses_in_a_row: 0,
+            checksums: Vec::new(),
+        }
+    }
+
+    /// Copies everything and makes it durable. Returns the length of the source and, of a stream, the checksums of
+    /// its requests.
+    pub(crate) async fn run(mut self, control: &mut Control) -> Result<(u64, Vec<u64>), Error> {
+        let mut outstanding = Outstanding::new();
+        let outcome = self.work(&mut outstanding, control).await;
+        outstanding.drain().await;
+        outcome?;
+        let bytes = match self.remainder {
+            Remainder::Disk { disk, .. } => disk.bytes(),
+            Remainder::Stream { at, .. } => at,
+        };
+        Ok((bytes, self.checksums))
+    }
+
+    async fn work(
+        &mut self,
+        outstanding: &mut Outstanding<'a, Event<'a>>,
+        control: &mut Control,
+    ) -> Result<(), Error> {
+        loop {
+            self.learn(outstanding);
+            self.begin(outstanding, control);
+            self.flush_if_due(outstanding);
+            match outstanding.next(control).await {
+                Turn::Done(event) => self.take(event)?,
+                Turn::Look => {}
+                Turn::Idle => return Ok(()),
+            }
+            if control.is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+
+    /// Asks for the source's next extents, or the next part of a stream.
+    fn learn(&mut self, outstanding: &mut Outstanding<'a, Event<'a>>) {
+        match &mut self.remainder {
+            Remainder::Disk { disk, cutter, mapping } => {
+                let end = disk.backend.properties().bytes();
+                match cutter.unmapped() {
+                    Some(offset) if offset >= end => cutter.map_rest_as_data(),
+                    Some(offset) if !*mapping => {
+                        *mapping = true;
+                        let pending = disk.backend.submit(Operation::Extents { offset, bytes: end - offset });
+                        outstanding.start(async move { Event::Mapped(pending.await.into_extents()) });
+                    }
+                    _ => {}
+                }
+            }
+            Remainder::Stream { reader, at, reading, ended } => {
+                let room = self.ready.is_empty() && self.unflushed.bytes() < UNFLUSHED_BYTES_MAX;
+                if room && !*reading && !*ended && outstanding.len() < self.worker.requests {
+                    *reading = true;
+                    let (worker, reader, offset) = (self.worker, *reader, *at);
+                    outstanding
+                        .start(async move { Event::Streamed(worker.next_of_stream(reader, offset).await) });
+                }
+            }
+        }
+    }
+
+    /// Begins as many requests as may be under way.
+    fn begin(&mut self, outstanding: &mut Outstanding<'a, Event<'a>>, control: &mut Control) {
+        let mut admitted = true;
+        while admitted
+            && outstanding.len() < self.worker.requests
+            && self.unflushed.bytes() < UNFLUSHED_BYTES_MAX
+            && let Some(work) = self.next_work()
+        {
+            admitted = control.admit(work.data_bytes());
+            if admitted {
+                let (worker, epoch) = (self.worker, self.unflushed.epoch());
+                outstanding.start(async move {
+                    let outcome = worker.work(&work).await;
+                    Event::Worked(epoch, work, outcome)
+                });
+            } else {
+                self.ready.push_front(work);
+            }
+        }
+    }
+
+    fn next_work(&mut self) -> Option<Work<'a>> {
+        if let Some(work) = self.ready.pop_front() {
+            return Some(work);
+        }
+        match &mut self.remainder {
+            Remainder::Disk { disk, cutter, .. } => cutter.next_piece().map(|piece| match piece {
+                Piece::Data(range) => Work::Copy(disk, range),
+                Piece::Zero(range) => Work::Zero(range),
+            }),
+            Remainder::Stream { .. } => None,
+        }
+    }
+
+    fn flush_if_due(&mut self, outstanding: &mut Outstanding<'a, Event<'a>>) {
+        let due = self.unflushed.bytes() >= FLUSH_BYTES
+            || self.unflushed.writes() >= FLUSH_WRITES
+            || self.is_last_flush(outstanding);
+        if due && !self.unflushed.is_flushing() {
+            self.unflushed.flush_begins();
+            let pending = self.worker.destination.submit(Operation::Flush);
+            outstanding.start(async move { Event::Flushed(pending.await.result.map(|_| ())) });
+        }
+    }
+
+    fn is_last_flush(&self, outstanding: &Outstanding<'a, Event<'a>>) -> bool {
+        let over = match &self.remainder {
+            Remainder::Disk { cutter, .. } => cutter.is_done(),
+            Remainder::Stream { ended, .. } => *ended,
+        };
+        let last = over && self.ready.is_empty() && outstanding.len() == 0 && self.unflushed.writes() > 0;
+        if last {
+            self.worker.progress.enter(Phase::Flushing);
+        }
+        last
+    }
+
+    fn take(&mut self, event: Event<'a>) -> Result<(), Error> {
+        match event {
+            Event::Worked(epoch, work, outcome) => {
+                let effect = outcome?;
+                self.worked(epoch, work, effect);
+            }
+            Event::Mapped(answer) => self.mapped(answer),
+            Event::Streamed(part) => self.streamed(part?),
+            Event::Flushed(Ok(())) => {
+                self.losses_in_a_row = 0;
+                self.unflushed.flush_succeeded();
+            }
+            Event::Flushed(Err(error)) if error.kind() == BlockErrorKind::WritesLost => self.lost()?,
+            Event::Flushed(Err(source)) => return Err(self.worker.cannot_write("flush".to_owned(), source)),
+        }
+        Ok(())
+    }
+
+    fn worked(&mut self, epoch: Epoch, work: Work<'a>, effect: Effect) {
+        let bytes = work.range().bytes;
+        progress::add(&self.worker.progress.counts.done, bytes);
+        if effect != Effect::Skipped {
+            let data_bytes = if effect == Effect::Written { bytes } else { 0 };
+            let again = self.unflushed.acknowledged(epoch, data_bytes, work);
+            again.into_iter().for_each(|work| self.do_again(work));
+        }
+    }
+
+    /// A source that cannot say what is allocated is read.
+    fn mapped(&mut self, answer: Result<Vec<Extent>, BlockError>) {
+        if let Remainder::Disk { cutter, mapping, .. } = &mut self.remainder {
+            *mapping = false;
+            let before = cutter.unmapped();
+            if let Ok(extents) = answer {
+                cutter.map(&extents);
+            }
+            if cutter.unmapped() == before {
+                cutter.map_rest_as_data();
+            }
+        }
+    }
+
+    fn streamed(&mut self, part: Payload) {
+        if let Remainder::Stream { at, reading, ended, .. } = &mut self.remainder {
+            *reading = false;
+            let offset = *at;
+            *at += part.len() as u64;
+            *ended = (part.len() as u64) < self.worker.request_bytes;
+            if !part.is_empty() {
+                self.checksums.push(crate::verify::checksum(&part));
+                self.ready.push_back(Work::Put(offset, part));
+            }
+        }
+    }
+
+    fn lost(&mut self) -> Result<(), Error> {
+        self.losses_in_a_row += 1;
+        if self.losses_in_a_row > LOSSES_MAX {
+            return Err(Error::NeverDurable {
+                name: self.worker.name.to_owned(),
+                times: self.losses_in_a_row,
+            });
+        }
+        progress::add(&self.worker.progress.counts.losses, 1);
+        self.worker.progress.enter(Phase::Copying);
+        let lost: Vec<_> = self.unflushed.lost().collect();
+        lost.into_iter().for_each(|work| self.do_again(work));
+        Ok(())
+    }
+
+    fn do_again(&mut self, work: Work<'a>) {
+        let bytes = work.range().bytes;
+        let counts = &self.worker.progress.counts;
+        counts.done.fetch_sub(bytes, Ordering::Relaxed);
+        progress::add(&counts.rewritten, bytes);
+        self.ready.push_back(work);
+    }
+}
+
+impl Work<'_> {
+    /// The part of the source that it brings to the destination.
+    pub(crate) fn range(&self) -> ByteRange {
+        match self {
+            Self::Copy(_, range) | Self::Zero(range) => *range,
+            Self::Put(offset, payload) => ByteRange { offset: *offset, bytes: payload.len() as u64 },
+        }
+    }
+
+    /// What it moves through the limit on bandwidth.
+    fn data_bytes(&self) -> u64 {
+        match self {
+            Self::Zero(_) => 0,
+            _ => self.range().bytes,
+        }
+    }
+}

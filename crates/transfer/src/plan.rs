@@ -1,0 +1,208 @@
+//! What a copy will do, decided before it does anything. Pure.
+
+use crate::{Identity, Refusal, Verify, worker::Zeroing};
+use block::BUFFER_BYTES_MAX;
+
+/// What the user can choose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Requests under way at the same time.
+    pub requests: usize,
+    /// Bytes of a request; rounded up to whole blocks of both ends.
+    pub request_bytes: u64,
+    /// Limit on bandwidth.
+    pub limit: Option<crate::Schedule>,
+    /// How much is read back.
+    pub verify: Verify,
+    /// Chooses what a sample consists of.
+    pub verify_seed: u64,
+    /// Destroy what the destination holds.
+    pub overwrite: bool,
+    /// The destination reads as zeroes everywhere; the user answers for it.
+    pub destination_is_zero: bool,
+    /// Designator that the destination must have; the source, if the destination is a file or a stream.
+    pub expect_id: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            // With 1 MiB each: the bandwidth-delay product of 10 Gbit/s over 50 ms.
+            requests: 64,
+            request_bytes: 1 << 20,
+            limit: None,
+            verify: Verify::Sample,
+            verify_seed: 0,
+            overwrite: false,
+            destination_is_zero: false,
+            expect_id: None,
+        }
+    }
+}
+
+/// What is known of both ends when a plan is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) source: Identity,
+    pub(crate) destination: Identity,
+    /// `None` for a stream.
+    pub(crate) source_bytes: Option<u64>,
+    pub(crate) source_block_bytes: u64,
+    /// `None` for what grows as needed.
+    pub(crate) capacity_bytes: Option<u64>,
+    pub(crate) destination_block_bytes: u64,
+    pub(crate) read_only: bool,
+    /// It can deallocate, and reads zeroes there.
+    pub(crate) deallocates_to_zero: bool,
+    /// A file that does not exist yet, or is empty.
+    pub(crate) is_new: bool,
+    /// The destination only goes forward.
+    pub(crate) is_stream: bool,
+    /// The copy can be read back.
+    pub(crate) can_verify: bool,
+}
+
+/// What a copy will do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where from.
+    pub source: Identity,
+    /// Where to.
+    pub destination: Identity,
+    /// Length of the source, if it is known.
+    pub bytes: Option<u64>,
+    /// Size of the destination, unless it grows as needed.
+    pub capacity_bytes: Option<u64>,
+    /// Length of a request.
+    pub request_bytes: u64,
+    /// Requests under way at the same time.
+    pub requests: usize,
+    /// How ranges of zeroes are brought about; `None` for a stream, to which they are written.
+    pub zeroing: Option<Zeroing>,
+    /// How much is read back: [`Verify::Off`] where nothing can be.
+    pub verify: Verify,
+    /// The destination's unit of writing, in bytes.
+    pub(crate) unit_bytes: u64,
+}
+
+impl Plan {
+    pub(crate) fn make(facts: &Facts, options: &Options) -> Result<Self, Refusal> {
+        if facts.read_only {
+            return Err(Refusal::ReadOnly(facts.destination.clone()));
+        }
+        let unit_bytes = facts.source_block_bytes.max(facts.destination_block_bytes);
+        check_room(facts)?;
+        // Both are powers of two, so the longest buffer is whole units.
+        let request_bytes =
+            options.request_bytes.clamp(1, BUFFER_BYTES_MAX as u64).next_multiple_of(unit_bytes);
+        let zeroing = match facts {
+            Facts { is_stream: true, .. } => None,
+            Facts { is_new, .. } if *is_new || options.destination_is_zero => Some(Zeroing::Skip),
+            Facts { deallocates_to_zero: true, .. } => Some(Zeroing::Deallocate),
+            _ => Some(Zeroing::Write),
+        };
+        Ok(Self {
+            source: facts.source.clone(),
+            destination: facts.destination.clone(),
+            bytes: facts.source_bytes,
+            capacity_bytes: facts.capacity_bytes,
+            request_bytes,
+            requests: options.requests.max(1),
+            zeroing,
+            verify: if facts.can_verify { options.verify } else { Verify::Off },
+            unit_bytes,
+        })
+    }
+
+    /// Bytes at the end of the destination that keep what they hold.
+    #[must_use]
+    pub fn untouched_bytes(&self) -> u64 {
+        match (self.bytes, self.capacity_bytes) {
+            (Some(bytes), Some(capacity_bytes)) => capacity_bytes.saturating_sub(bytes),
+            _ => 0,
+        }
+    }
+}
+
+fn check_room(facts: &Facts) -> Result<(), Refusal> {
+    let needed_bytes = facts.source_bytes.unwrap_or(0).next_multiple_of(facts.destination_block_bytes);
+    match facts.capacity_bytes {
+        Some(capacity_bytes) if needed_bytes > capacity_bytes => {
+            Err(Refusal::TooSmall { destination: facts.destination.clone(), capacity_bytes, needed_bytes })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        Facts {
+            source: Identity::named("a.img"),
+            destination: Identity::named("b.img"),
+            source_bytes: Some(1 << 20),
+            source_block_bytes: 512,
+            capacity_bytes: Some(1 << 20),
+            destination_block_bytes: 512,
+            read_only: false,
+            deallocates_to_zero: false,
+            is_new: false,
+            is_stream: false,
+            can_verify: true,
+        }
+    }
+
+    fn zeroing(facts: &Facts, options: &Options) -> Option<Zeroing> {
+        Plan::make(facts, options).unwrap().zeroing
+    }
+
+    #[test]
+    fn a_destination_one_byte_too_small_is_refused() {
+        let facts = Facts { source_bytes: Some((1 << 20) + 1), ..facts() };
+        let refusal = Plan::make(&facts, &Options::default()).unwrap_err();
+        assert!(matches!(
+            refusal,
+            Refusal::TooSmall { needed_bytes: 1_049_088, capacity_bytes: 1_048_576, .. }
+        ));
+    }
+
+    #[test]
+    fn a_read_only_destination_is_refused() {
+        let refusal = Plan::make(&Facts { read_only: true, ..facts() }, &Options::default()).unwrap_err();
+        assert!(matches!(refusal, Refusal::ReadOnly(_)));
+    }
+
+    #[test]
+    fn zeroes_are_deallocated_only_where_that_reads_as_zero() {
+        let options = Options::default();
+        assert_eq!(zeroing(&facts(), &options), Some(Zeroing::Write));
+        assert_eq!(
+            zeroing(&Facts { deallocates_to_zero: true, ..facts() }, &options),
+            Some(Zeroing::Deallocate)
+        );
+    }
+
+    #[test]
+    fn zeroes_are_skipped_only_where_the_user_or_the_filesystem_says_so() {
+        let trusting = Options { destination_is_zero: true, ..Options::default() };
+        assert_eq!(zeroing(&facts(), &trusting), Some(Zeroing::Skip));
+        assert_eq!(zeroing(&Facts { is_new: true, ..facts() }, &Options::default()), Some(Zeroing::Skip));
+        assert_eq!(zeroing(&Facts { is_stream: true, ..facts() }, &trusting), None);
+    }
+
+    #[test]
+    fn requests_are_whole_blocks_of_both_ends() {
+        let facts = Facts { destination_block_bytes: 4096, ..facts() };
+        let options = Options { request_bytes: 5000, ..Options::default() };
+        let plan = Plan::make(&facts, &options).unwrap();
+        assert_eq!((plan.request_bytes, plan.unit_bytes), (8192, 4096));
+    }
+
+    #[test]
+    fn what_cannot_be_read_back_is_not_verified() {
+        let plan = Plan::make(&Facts { can_verify: false, ..facts() }, &Options::default()).unwrap();
+        assert_eq!(plan.verify, Verify::Off);
+    }
+}

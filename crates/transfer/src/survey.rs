@@ -1,0 +1,66 @@
+//! Looking at a device without changing it.
+
+use crate::disk::Disk;
+use crate::{Error, signature};
+use block::{Backend, ByteRange, ExtentState, Operation, Slab};
+
+/// So many questions about extents are asked at most, each of which may take a round trip.
+const QUESTIONS_MAX: usize = 256;
+
+/// What is known of a source's contents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Bytes that may hold something.
+    pub data_bytes: u64,
+    /// Bytes known to be zero.
+    pub zero_bytes: u64,
+    /// Bytes that were not asked about, as the source is too fragmented, or cannot say.
+    pub unknown_bytes: u64,
+}
+
+/// How much of a disk is allocated.
+pub(crate) async fn extents(disk: &Disk) -> Survey {
+    let end = disk.backend.properties().bytes();
+    let mut survey = Survey { data_bytes: disk.tail.len() as u64, ..Survey::default() };
+    let mut offset = 0;
+    for _ in 0..QUESTIONS_MAX {
+        let answer = disk.backend.submit(Operation::Extents { offset, bytes: end - offset }).await;
+        let Ok(extents) = answer.into_extents() else { break };
+        for extent in &extents {
+            match extent.state {
+                ExtentState::Zero => survey.zero_bytes += extent.range.bytes,
+                ExtentState::Data | ExtentState::Unspecified => survey.data_bytes += extent.range.bytes,
+            }
+        }
+        match extents.last() {
+            Some(last) if last.range.end() > offset && last.range.end() < end => offset = last.range.end(),
+            Some(last) => {
+                offset = last.range.end().min(end);
+                break;
+            }
+            None => break,
+        }
+    }
+    survey.unknown_bytes = end - offset;
+    survey
+}
+
+/// What the device holds, by its marks.
+pub(crate) async fn occupant(disk: &Disk) -> Result<Option<&'static str>, Error> {
+    let bytes = disk.backend.properties().bytes();
+    let windows = signature::windows(bytes);
+    let slab =
+        Slab::new(usize::try_from(windows.iter().map(|window| window.bytes * 2).sum::<u64>()).unwrap_or(0));
+    let mut contents = Vec::new();
+    for window in windows {
+        contents.push((window, disk.read(&slab, window).await?));
+    }
+    let contents: Vec<(ByteRange, &[u8])> =
+        contents.iter().map(|(window, buffer)| (*window, &buffer[..])).collect();
+    Ok(signature::find(bytes, &contents).map(|mark| mark.name))
+}
+
+/// Whether it can deallocate and then reads zeroes there.
+pub(crate) fn deallocates_to_zero(backend: &dyn Backend) -> bool {
+    backend.properties().thin.is_some_and(|thin| thin.reads_zero)
+}

@@ -1,0 +1,135 @@
+//! What was written and is not yet known to be durable: what must be written again when a device comes back
+//! without it. Pure.
+
+use std::collections::VecDeque;
+
+/// Acknowledged writes since the last successful flush, each with what is needed to do it again (`T`).
+#[derive(Debug)]
+pub struct Unflushed<T> {
+    writes: VecDeque<(u64, T)>,
+    bytes: u64,
+    /// How many of `writes`, from the front, the flush under way covers.
+    covered: Option<usize>,
+    epoch: Epoch,
+}
+
+/// The time between two losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Epoch(u64);
+
+impl<T> Default for Unflushed<T> {
+    fn default() -> Self {
+        Self { writes: VecDeque::new(), bytes: 0, covered: None, epoch: Epoch::default() }
+    }
+}
+
+impl<T> Unflushed<T> {
+    /// Remember this with a write that begins now.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// A write that began in `begun`, with so many bytes of data, was acknowledged. Gives it back to be done again
+    /// if there was a loss meanwhile: the acknowledgement may be older than the loss.
+    #[must_use]
+    pub fn acknowledged(&mut self, begun: Epoch, bytes: u64, write: T) -> Option<T> {
+        if begun != self.epoch {
+            return Some(write);
+        }
+        self.bytes += bytes;
+        self.writes.push_back((bytes, write));
+        None
+    }
+
+    /// A flush is about to be submitted: it covers what was acknowledged until now (SBC-3 §5.20), and no more.
+    pub fn flush_begins(&mut self) {
+        self.covered = Some(self.writes.len());
+    }
+
+    /// The flush succeeded: what it covered is durable.
+    pub fn flush_succeeded(&mut self) {
+        for _ in 0..self.covered.take().unwrap_or(0) {
+            self.bytes -= self.writes.pop_front().map_or(0, |(bytes, _)| bytes);
+        }
+    }
+
+    /// Writes may be lost: all of them must be done again, not only those that the flush covered, as nobody knows
+    /// when it happened.
+    pub fn lost(&mut self) -> impl Iterator<Item = T> + use<T> {
+        self.covered = None;
+        self.bytes = 0;
+        self.epoch.0 += 1;
+        std::mem::take(&mut self.writes).into_iter().map(|(_, write)| write)
+    }
+
+    /// A flush is under way.
+    #[must_use]
+    pub fn is_flushing(&self) -> bool {
+        self.covered.is_some()
+    }
+
+    /// Bytes of data acknowledged and not known to be durable.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Number of such writes, those without data included.
+    #[must_use]
+    pub fn writes(&self) -> usize {
+        self.writes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(writes: &[char]) -> Unflushed<char> {
+        let mut unflushed = Unflushed::default();
+        for write in writes {
+            assert_eq!(unflushed.acknowledged(unflushed.epoch(), 10, *write), None);
+        }
+        unflushed
+    }
+
+    #[test]
+    fn a_flush_covers_what_was_acknowledged_before_it() {
+        let mut unflushed = with(&['a', 'b']);
+        unflushed.flush_begins();
+        assert_eq!(unflushed.acknowledged(unflushed.epoch(), 10, 'c'), None);
+        unflushed.flush_succeeded();
+        assert_eq!((unflushed.bytes(), unflushed.writes()), (10, 1));
+        assert!(unflushed.lost().eq(['c']));
+    }
+
+    #[test]
+    fn a_loss_concerns_everything_since_the_last_successful_flush() {
+        let mut unflushed = with(&['a', 'b']);
+        unflushed.flush_begins();
+        assert_eq!(unflushed.acknowledged(unflushed.epoch(), 10, 'c'), None);
+        assert!(unflushed.lost().eq(['a', 'b', 'c']));
+        assert!(!unflushed.is_flushing());
+        assert_eq!((unflushed.bytes(), unflushed.writes()), (0, 0));
+    }
+
+    #[test]
+    fn a_write_that_began_before_a_loss_is_done_again_even_if_acknowledged_after_it() {
+        let mut unflushed = with(&[]);
+        let begun = unflushed.epoch();
+        let _ = unflushed.lost();
+        assert_eq!(unflushed.acknowledged(begun, 10, 'a'), Some('a'));
+        assert_eq!(unflushed.acknowledged(unflushed.epoch(), 10, 'a'), None);
+    }
+
+    #[test]
+    fn a_flush_that_was_overtaken_by_a_loss_makes_nothing_durable() {
+        let mut unflushed = with(&['a']);
+        unflushed.flush_begins();
+        let _ = unflushed.lost();
+        assert_eq!(unflushed.acknowledged(unflushed.epoch(), 10, 'a'), None);
+        unflushed.flush_succeeded();
+        assert_eq!(unflushed.bytes(), 10);
+    }
+}

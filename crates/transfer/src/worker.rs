@@ -1,0 +1,147 @@
+//! One piece of work at the destination: read, look whether it is zero, write it in the cheapest way that is safe.
+
+use crate::disk::allocate;
+use crate::pipeline::Work;
+use crate::stream::Reader;
+use crate::zeroes::is_zero;
+use crate::{Error, Progress, progress};
+use block::{Backend, BlockError, BlockErrorKind, ByteRange, Operation, Payload, Slab};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How ranges of zeroes are brought about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zeroing {
+    /// Not at all: the destination is zero already.
+    Skip,
+    /// By a command that may deallocate, because what is deallocated reads as zero (LBPRZ).
+    Deallocate,
+    /// By a command that writes zeroes.
+    Write,
+}
+
+/// What a piece of work did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Data was sent.
+    Written,
+    /// A command zeroed it.
+    Zeroed,
+    /// Nothing had to be done.
+    Skipped,
+}
+
+/// What every request needs to know.
+#[derive(Clone, Copy)]
+pub(crate) struct Worker<'a> {
+    pub(crate) destination: &'a dyn Backend,
+    /// The destination's.
+    pub(crate) name: &'a str,
+    pub(crate) slab: &'a Slab,
+    pub(crate) progress: &'a Progress,
+    pub(crate) zeroing: Zeroing,
+    pub(crate) request_bytes: u64,
+    pub(crate) unit_bytes: u64,
+    pub(crate) requests: usize,
+    /// Whether anything was sent to the destination that changes it.
+    pub(crate) touched: &'a AtomicBool,
+    /// Learnt at the first refusal.
+    pub(crate) no_zeroing_command: &'a AtomicBool,
+}
+
+impl Worker<'_> {
+    pub(crate) async fn work(self, work: &Work<'_>) -> Result<Effect, Error> {
+        match work {
+            Work::Copy(source, range) => {
+                let payload = source.read(self.slab, *range).await?.share();
+                self.put(range.offset, payload).await
+            }
+            Work::Put(offset, payload) => self.put(*offset, self.padded(payload)?).await,
+            Work::Zero(range) => self.zero(*range).await,
+        }
+    }
+
+    /// The next request's worth of a stream; shorter or empty at its end.
+    pub(crate) async fn next_of_stream(self, reader: &Reader, offset: u64) -> Result<Payload, Error> {
+        let completion = reader.read(allocate(self.slab, self.request_bytes)?).await;
+        let buffer = completion.into_buffer().map_err(|source| Error::Input { offset, source })?;
+        let capacity_bytes = self.destination.properties().bytes();
+        if offset + buffer.len() as u64 > capacity_bytes {
+            return Err(Error::TooLong { name: self.name.to_owned(), capacity_bytes });
+        }
+        Ok(buffer.share())
+    }
+
+    /// In whole blocks of the destination, with zeroes at the end.
+    fn padded(self, payload: &Payload) -> Result<Payload, Error> {
+        let bytes = payload.len() as u64;
+        let padded_bytes = bytes.next_multiple_of(self.unit_bytes);
+        if bytes == padded_bytes {
+            return Ok(payload.clone());
+        }
+        let mut buffer = allocate(self.slab, padded_bytes)?;
+        buffer.fill(0);
+        buffer[..payload.len()].copy_from_slice(payload);
+        Ok(buffer.share())
+    }
+
+    async fn put(self, offset: u64, payload: Payload) -> Result<Effect, Error> {
+        if is_zero(&payload) {
+            return self.zero(ByteRange { offset, bytes: payload.len() as u64 }).await;
+        }
+        self.write(offset, payload).await
+    }
+
+    async fn write(self, offset: u64, payload: Payload) -> Result<Effect, Error> {
+        let bytes = payload.len();
+        self.touched.store(true, Ordering::Relaxed);
+        let write = self.destination.submit(Operation::Write { offset, payload, fua: false });
+        let done = write.await.result;
+        done.map_err(|source| self.cannot_write(format!("write {bytes} bytes at {offset} of"), source))?;
+        progress::add(&self.progress.counts.data, bytes as u64);
+        Ok(Effect::Written)
+    }
+
+    async fn zero(self, range: ByteRange) -> Result<Effect, Error> {
+        if self.zeroing == Zeroing::Skip {
+            progress::add(&self.progress.counts.skipped, range.bytes);
+            return Ok(Effect::Skipped);
+        }
+        if self.no_zeroing_command.load(Ordering::Relaxed) {
+            return self.write_zeroes(range).await;
+        }
+        self.touched.store(true, Ordering::Relaxed);
+        let ByteRange { offset, bytes } = range;
+        let may_unmap = self.zeroing == Zeroing::Deallocate;
+        match self.destination.submit(Operation::WriteZeroes { offset, bytes, may_unmap }).await.result {
+            Ok(_) => {
+                progress::add(&self.progress.counts.zeroed, bytes);
+                Ok(Effect::Zeroed)
+            }
+            Err(error) if error.kind() == BlockErrorKind::Unsupported => {
+                self.no_zeroing_command.store(true, Ordering::Relaxed);
+                self.write_zeroes(range).await
+            }
+            Err(source) => Err(self.cannot_write(format!("zero {bytes} bytes at {offset} of"), source)),
+        }
+    }
+
+    /// For destinations without a command for it.
+    async fn write_zeroes(self, range: ByteRange) -> Result<Effect, Error> {
+        let mut zeroes = allocate(self.slab, self.request_bytes.min(range.bytes))?;
+        zeroes.fill(0);
+        let zeroes = zeroes.share();
+        let mut offset = range.offset;
+        while offset < range.end() {
+            let bytes =
+                usize::try_from(range.end() - offset).map_or(zeroes.len(), |rest| rest.min(zeroes.len()));
+            let Some(payload) = zeroes.slice(0..bytes) else { break };
+            self.write(offset, payload).await?;
+            offset += bytes as u64;
+        }
+        Ok(Effect::Written)
+    }
+
+    pub(crate) fn cannot_write(self, what: String, source: BlockError) -> Error {
+        Error::Write { name: self.name.to_owned(), what, source }
+    }
+}
