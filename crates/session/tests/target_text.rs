@@ -15,7 +15,7 @@ fn discovery() -> World {
 
 fn answer(received: &Received) -> (TextResponse, String) {
     match received.0 {
-        TargetPdu::TextResponse(pdu) => (pdu, String::from_utf8(received.1.clone()).unwrap()),
+        TargetPdu::TextResponse(pdu) => (pdu, String::from_utf8_lossy(&received.1).into_owned()),
         other => panic!("{other:?} instead of a Text Response"),
     }
 }

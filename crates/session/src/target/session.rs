@@ -254,6 +254,7 @@ impl Endpoint for Session {
             return Ok(discard(header));
         };
         if digest == Digest::Bad {
+            state.phase = Phase::Failed;
             return Err(Fault::HeaderDigest);
         }
         state.liveness.hear(now);
@@ -294,6 +295,11 @@ impl Endpoint for Session {
                 Ok(())
             }
         };
+        if result.is_err()
+            && let Some(lane) = self.lanes.get_mut(&lane)
+        {
+            lane.phase = Phase::Failed;
+        }
         self.conclude(now);
         result
     }

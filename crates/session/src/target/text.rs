@@ -7,7 +7,7 @@ use super::request::{Content, Request};
 use super::session::Session;
 use super::transmit::Reply;
 use crate::negotiation::rule::Key;
-use crate::seam::{Destination, Fault, Payload, Transmit};
+use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
 use pdu::{
     Assembler, DATA_SEGMENT_BYTES_MAX, Header, Instant, InvalidText, Itt, LaneId, Lun, RejectReason,
     TextRequest, TextResponse, TextWriter, Ttt, text_keys, text_value,
@@ -237,10 +237,11 @@ impl Session {
     fn refuse_text(&mut self, lane: LaneId, ticket: Ticket, pdu: &TextRequest, reason: RejectReason) {
         self.drop_exchange(lane);
         self.redeem(ticket);
-        // Its data segment has been taken already; only the header goes back. A lane that has too many Rejects
-        // waiting is marked as failed by this, and the next header from it ends it.
+        // Its data segment has been taken already: only the header goes back.
         let header = TextRequest { data_segment_bytes: 0, ..*pdu }.emit();
-        let _ = self.refuse(lane, &header, reason);
+        if let Err(fault) = self.refuse(lane, &header, reason) {
+            self.events.push_back(Event::CloseLane { lane, loss: LaneLoss::Broken, fault: Some(fault) });
+        }
     }
 
     /// Gives up a lane's exchange.

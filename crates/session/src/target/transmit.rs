@@ -4,7 +4,7 @@
 use super::async_message::Message;
 use super::event::TaskId;
 use super::immediate::Ticket;
-use super::lane::Lane;
+use super::lane::{Lane, Phase};
 use super::logout::Closing;
 use super::session::Session;
 use super::text::TextPiece;
@@ -140,9 +140,9 @@ impl Session {
         }
     }
 
-    /// Queues a reply; on a lane that is gone, drops it.
+    /// Queues a reply; on a lane that is gone, or sends nothing more, drops it.
     pub(super) fn push_reply(&mut self, lane: LaneId, reply: Reply) {
-        match self.lanes.get_mut(&lane) {
+        match self.lanes.get_mut(&lane).filter(|lane| lane.phase != Phase::LoggedOut) {
             Some(lane) => lane.replies.push_back(reply),
             None => self.drop_reply(reply),
         }

@@ -1,6 +1,7 @@
 //! A target's session with an initiator played by the test: PDUs go in one by one, what comes out is looked at.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use pdu::{
     BufferId, Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Instant, Isid, Itt, LaneId,
