@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example read_disk -- iscsi://127.0.0.1/iqn.2026-11.test:disk/0 4`
 
-use initiator::{Config, Session, Url, credentials_from_environment};
+use ropewalk_initiator::{Config, Session, Url, credentials_from_environment};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Instant;
@@ -13,6 +13,7 @@ const READS: usize = 32;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).init();
     let mut arguments = std::env::args().skip(1);
     let url: Url = arguments.next().ok_or("usage: read_disk URL [CONNECTIONS]")?.parse()?;
     let connections = arguments.next().map_or(Ok(4), |text| text.parse())?;

@@ -5,8 +5,8 @@
 //! owned buffers, and is a [`block::Backend`] too. [`discover`] asks a portal for targets.
 //!
 //! ```no_run
-//! # async fn example() -> Result<(), initiator::Error> {
-//! use initiator::{Config, Session, Url};
+//! # async fn example() -> Result<(), ropewalk_initiator::Error> {
+//! use ropewalk_initiator::{Config, Session, Url};
 //!
 //! let url: Url = "iscsi://192.0.2.1/iqn.2026-11.com.example:disk/0".parse()?;
 //! let session = Session::connect(&url, Config::default()).await?;

@@ -154,11 +154,15 @@ impl Probe<'_> {
     }
 }
 
-/// `None` where the device does not know what was asked for, as it need not.
+/// `None` where the device does not know what was asked for, as it need not. Some refuse without sense data.
 fn unless_refused<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.sense().is_some_and(SenseData::is_unsupported) => Ok(None),
+        Err(Error::Target(TargetError::Status { status: Some(CHECK_CONDITION), .. })) => Ok(None),
         Err(error) => Err(error),
     }
 }
+
+/// The status that should come with sense data.
+const CHECK_CONDITION: u8 = scsi::Status::CheckCondition.code();

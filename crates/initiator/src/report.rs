@@ -14,7 +14,8 @@ pub struct Report {
     pub target_name: String,
     /// Its iSCSI sessions.
     pub paths: Vec<PathReport>,
-    /// Commands that were sent more than once, for whatever reason.
+    /// Commands that were sent again: after a loss, or because the target declined them. Unit attentions, which
+    /// every first command to a unit meets, are not counted.
     pub retries: u64,
     /// Sessions that were lost and came back.
     pub reinstatements: u64,

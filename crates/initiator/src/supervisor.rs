@@ -35,10 +35,12 @@ pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
         let shared = Arc::clone(shared);
         joins.spawn(async move { join(&shared, id).await });
     }
+    let mut failures = Vec::new();
     while let Some(joined) = joins.join_next().await {
-        if let Ok(Err(error)) = joined {
-            tracing::warn!(path = %id, %error, "a connection could not be added");
-        }
+        failures.extend(joined.ok().and_then(Result::err));
+    }
+    if let Some(error) = failures.first() {
+        tracing::warn!(path = %id, connections = failures.len(), %error, "connections could not be added");
     }
 }
 
@@ -52,19 +54,25 @@ pub(crate) async fn join(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> 
         }
         Err(error) => {
             if let Error::Login(LoginError::Failed { failure, .. }) = &error
-                && failure.remedy() == Remedy::NoMoreConnections
+                && is_ceiling(failure)
             {
                 let reason = failure.to_string();
-                if matches!(failure, Failure::NotJoined { .. }) {
-                    tracing::warn!(path = %id, reason, "the target does not join connections to sessions: using more sessions");
-                }
                 shared.with(|driver, _| {
-                    driver.path_mut(id).map(|path| path.ceiling.get_or_insert(reason).len())
+                    if let Some(path) = driver.path_mut(id) {
+                        path.ceiling.get_or_insert(reason);
+                    }
                 });
             }
             Err(error)
         }
     }
+}
+
+/// Whether a session whose leading login was accepted will have no more connections than it has: the target says
+/// so, makes another session of it, or blames the initiator for trying.
+fn is_ceiling(failure: &Failure) -> bool {
+    use pdu::LoginStatus::InitiatorError;
+    failure.remedy() == Remedy::NoMoreConnections || matches!(failure, Failure::Refused(InitiatorError))
 }
 
 async fn log_in(shared: &Arc<Shared>, id: PathId) -> Result<Opened, Error> {

@@ -144,7 +144,8 @@ impl Default for Offer {
             first_burst_bytes: 256 << 10,
             max_burst_bytes: (16 << 20) - 1024,
             max_outstanding_r2t: 16,
-            default_time2wait_s: 2,
+            // A login that reinstates a session waits by itself until the old nexus is at rest.
+            default_time2wait_s: 0,
             default_time2retain_s: 0,
             error_recovery_level: 0,
             receive_segment_bytes_max: 256 << 10,

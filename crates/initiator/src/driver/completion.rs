@@ -66,7 +66,7 @@ impl Driver {
             None => self.succeeded(self.paths[at].id, key, completion),
             Some(ending) => {
                 if let Some(sense) = sense.as_ref().filter(|sense| sense.is_unit_attention()) {
-                    tracing::info!(%lun, %sense, "unit attention");
+                    tracing::debug!(%lun, %sense, "unit attention");
                     self.unit_attention(lun, sense);
                 }
                 let command = self.command_name(key);
@@ -137,7 +137,6 @@ impl Driver {
                 if request.attempts > ATTEMPTS_MAX {
                     return self.end_request(key, Err(error));
                 }
-                self.retries += 1;
                 self.enqueue(key);
             }
             Retry::AtOnce => {
@@ -168,6 +167,11 @@ impl Driver {
         let Some(key) = self.paths[at].tasks.remove(&task) else { return };
         let (command, lun) = (self.command_name(key), self.requests[key].lun);
         if self.requests[key].path.is_some() {
+            let id = self.paths[at].id;
+            if let Some(unit) = self.units.get_mut(&lun).filter(|_| self.requests[key].flush.is_some()) {
+                // The end of the session is about to be told, too; the flush must already know of it.
+                unit.durability.nexus_lost(id);
+            }
             // What was asked of this nexus cannot be answered by another.
             return self.give_up_unknown(key);
         }

@@ -104,7 +104,11 @@ impl Driver {
         now: Instant,
     ) {
         let path = &self.paths[at];
-        tracing::warn!(path = %path.id, %lane, portal = %path.portal, %error, "a connection is lost");
+        if path.is_logging_out() {
+            tracing::debug!(path = %path.id, %lane, %error, "closed after logout");
+        } else {
+            tracing::warn!(path = %path.id, %lane, portal = %path.portal, %error, "a connection is lost");
+        }
         if matches!(error, ConnectionError::Fault(_)) {
             // The connection is given up in any case.
             let _ = self.send(cx, at, lane, clock);

@@ -1,0 +1,188 @@
+//! A target in this process, and a way to it that can be cut.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use ropewalk_initiator::{Config, Lun, Reconnect, Session, Url};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+use target::{LunConfig, Server, TargetConfig};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+pub const TARGET: &str = "iqn.2026-11.org.example:disk";
+
+pub struct World {
+    pub server: Server,
+}
+
+impl World {
+    /// A target with one disk of 64 MiB in memory.
+    pub async fn new() -> Self {
+        Self::serving("ram:64MiB", |_| {}).await
+    }
+
+    /// A target with this LUN 0.
+    pub async fn serving(lun: &str, change: impl FnOnce(&mut target::Config)) -> Self {
+        let mut node = TargetConfig::new(TARGET.parse().unwrap());
+        node.luns.push(LunConfig { number: 0, backend: lun.parse().unwrap(), mask: target::Mask::default() });
+        let mut config = target::Config {
+            listen: vec!["127.0.0.1:0".parse().unwrap()],
+            targets: vec![node],
+            ..target::Config::default()
+        };
+        change(&mut config);
+        Self { server: Server::start(config).await.unwrap() }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.local_addrs()[0]
+    }
+
+    pub fn url(&self) -> Url {
+        url(self.address())
+    }
+
+    pub async fn connect(&self, connections: u16) -> (Session, Lun) {
+        connect(&self.url(), config(connections)).await
+    }
+}
+
+pub fn url(address: SocketAddr) -> Url {
+    Url { user: None, portal: address.into(), target_name: TARGET.into(), lun: 0 }
+}
+
+/// Impatient, so that tests are quick.
+pub fn config(connections: u16) -> Config {
+    let pause = Duration::from_millis(5);
+    let mut config = Config {
+        connections,
+        login_timeout: Duration::from_secs(5),
+        reconnect: Reconnect { pause_min: pause, pause_max: pause * 4, give_up_after: Duration::from_secs(20) },
+        ..Config::default()
+    };
+    config.offer.default_time2wait_s = 0;
+    config
+}
+
+pub async fn connect(url: &Url, config: Config) -> (Session, Lun) {
+    let session = Session::connect(url, config).await.unwrap();
+    let lun = session.lun(url.lun).await.unwrap();
+    (session, lun)
+}
+
+/// A buffer whose every block says where it belongs.
+pub fn pattern(lun: &Lun, offset: u64, bytes: usize, seed: u8) -> block::Buffer {
+    let mut buffer = lun.allocate(bytes).unwrap();
+    for (at, block) in buffer.chunks_mut(512).enumerate() {
+        block.fill(seed);
+        block[..8].copy_from_slice(&(offset + at as u64 * 512).to_be_bytes());
+    }
+    buffer
+}
+
+/// That the range holds the pattern.
+pub async fn expect_pattern(lun: &Lun, offset: u64, bytes: usize, seed: u8) {
+    let found = lun.read(offset, bytes).await.unwrap();
+    let expected = pattern(lun, offset, bytes, seed);
+    let same = found[..] == expected[..];
+    assert!(same, "wrong data at offset {offset}");
+}
+
+/// A relay to the target. It cuts every connection, both ways, when the budget of bytes towards the target is used up;
+/// then it goes on with the next budget.
+pub struct Relay {
+    pub address: SocketAddr,
+    state: Arc<RelayState>,
+}
+
+struct RelayState {
+    target: SocketAddr,
+    /// Bytes towards the target until the next cut.
+    budget: AtomicU64,
+    cuts: AtomicU64,
+    closed: AtomicBool,
+    cut: Notify,
+}
+
+impl Relay {
+    /// Relays without limit until [`Self::cut_after`].
+    pub async fn to(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(RelayState {
+            target,
+            budget: AtomicU64::new(u64::MAX),
+            cuts: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            cut: Notify::new(),
+        });
+        tokio::spawn(accept(listener, Arc::clone(&state)));
+        Self { address, state }
+    }
+
+    /// Cuts everything when this many more bytes have gone to the target, once.
+    pub fn cut_after(&self, bytes: u64) {
+        self.state.budget.store(bytes, Ordering::SeqCst);
+    }
+
+    /// How often it has cut.
+    pub fn cuts(&self) -> u64 {
+        self.state.cuts.load(Ordering::SeqCst)
+    }
+
+    /// Cuts everything now, and lets nobody in any more.
+    pub fn close(&self) {
+        self.state.closed.store(true, Ordering::SeqCst);
+        self.state.cut.notify_waiters();
+    }
+}
+
+async fn accept(listener: TcpListener, state: Arc<RelayState>) {
+    while let Ok((near, _)) = listener.accept().await {
+        if state.closed.load(Ordering::SeqCst) {
+            continue;
+        }
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            let far = TcpStream::connect(state.target).await.unwrap();
+            near.set_nodelay(true).unwrap();
+            far.set_nodelay(true).unwrap();
+            let (near_read, near_write) = near.into_split();
+            let (far_read, far_write) = far.into_split();
+            let cut = state.cut.notified();
+            tokio::select! {
+                () = cut => {}
+                () = pump(near_read, far_write, Some(&state)) => {}
+                () = pump(far_read, near_write, None) => {}
+            }
+        });
+    }
+}
+
+async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, metered: Option<&RelayState>) {
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(bytes @ 1..) = from.read(&mut buffer).await {
+        if let Some(state) = metered {
+            let left = state.budget.load(Ordering::SeqCst);
+            if left != u64::MAX {
+                let allowed = left.min(bytes as u64);
+                // The peer sees part of a PDU, then the end.
+                let _ = to.write_all(&buffer[..usize::try_from(allowed).unwrap()]).await;
+                state.budget.store(left - allowed, Ordering::SeqCst);
+                if allowed == left {
+                    state.budget.store(u64::MAX, Ordering::SeqCst);
+                    state.cuts.fetch_add(1, Ordering::SeqCst);
+                    state.cut.notify_waiters();
+                    return;
+                }
+                continue;
+            }
+        }
+        if to.write_all(&buffer[..bytes]).await.is_err() {
+            return;
+        }
+    }
+}
