@@ -1,4 +1,5 @@
 //! Connections come and go while data moves.
+#![allow(clippy::cast_possible_truncation, reason = "a test's numbers are small")]
 
 mod world;
 

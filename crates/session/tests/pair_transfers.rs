@@ -1,4 +1,5 @@
 //! Data moves whole and right between both roles, however it was negotiated to move.
+#![allow(clippy::cast_possible_truncation, reason = "a test's numbers are small")]
 
 mod world;
 
@@ -90,7 +91,7 @@ fn one_segment_can_be_as_long_as_a_segment_can_be() {
     };
     let settings =
         Settings { initiator: offer, target: offer, budget_bytes: u32::MAX, ..Settings::default() };
-    move_data(settings, &[1], &[(0, world::DEVICE_BYTES)]);
+    move_data(settings, &[1], &[(0, world::DEVICE_BYTES as usize)]);
 }
 
 #[test]

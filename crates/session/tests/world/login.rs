@@ -97,7 +97,7 @@ impl World {
             settings,
             initiator: End::new(initiator),
             target: End::new(target),
-            device: Device::new(DEVICE_BYTES),
+            device: Device::new(DEVICE_BYTES as usize),
             registry,
             random: Random::new(settings.seed),
             parameters: ours.session,

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 use wire::{Path, Piece, Random, Stream};
 
 pub const UNIT: Lun = Lun(0);
-pub const DEVICE_BYTES: usize = 1 << 20;
+pub const DEVICE_BYTES: u32 = 1 << 20;
 pub const PING_AFTER: Duration = Duration::from_secs(10);
 pub const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -101,7 +101,7 @@ impl World {
         TargetLimits {
             window_commands: settings.window_commands,
             immediate_commands_max: 16,
-            transfer_bytes_max: DEVICE_BYTES as u32,
+            transfer_bytes_max: DEVICE_BYTES,
             ping_after: PING_AFTER * 2,
             ping_timeout: PING_TIMEOUT,
         }
