@@ -26,6 +26,7 @@ fn write_same(
     (blocks, blocks_field): (u64, FieldPointer),
     pattern: Pattern,
 ) -> Result<Step, Sense> {
+    disk.check_writable()?;
     let unmap = cdb.bit::<1>(UNMAP_BIT);
     if unmap && !disk.is_thin() {
         return Err(Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(1, UNMAP_BIT)));
@@ -34,6 +35,5 @@ fn write_same(
     if extent.is_empty() || extent.blocks > disk.limits.write_same_blocks_max {
         return Err(Sense::invalid_field_in_cdb(blocks_field));
     }
-    disk.check_writable()?;
     Ok(Step::WriteSame { extent, pattern, unmap })
 }

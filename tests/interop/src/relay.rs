@@ -1,0 +1,188 @@
+//! A TCP relay that cuts connections: the network at its worst, at an exact byte.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// A relay to one address. Dropping it cuts every connection.
+#[derive(Debug)]
+pub struct Relay {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+/// Where bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Writes and their data.
+    ToTarget,
+    /// Statuses and what was read.
+    ToInitiator,
+}
+
+/// One connection to cut, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Which, in the order in which they were opened, from 0.
+    pub connection: usize,
+    /// What is counted.
+    pub way: Way,
+    /// So many bytes pass; what comes after is lost.
+    pub after_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    upstream: SocketAddr,
+    cuts: Vec<Cut>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    closed: bool,
+    passed_bytes: u64,
+    cuts_done: usize,
+    /// Both ends of every connection, to cut them by.
+    streams: Vec<(TcpStream, TcpStream)>,
+}
+
+/// What one read takes at most.
+const PIECE_BYTES: usize = 64 << 10;
+
+impl Relay {
+    /// Listens on a port of loopback that the system chooses, and relays to `upstream`.
+    ///
+    /// # Errors
+    /// If it cannot listen.
+    pub fn to(upstream: SocketAddr, cuts: &[Cut]) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let cuts = cuts.to_vec();
+        let shared = Arc::new(Shared { upstream, cuts, state: Mutex::default(), changed: Condvar::new() });
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || accepting.accept(&listener));
+        Ok(Self { address, shared })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Connections so far.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.state().streams.len()
+    }
+
+    /// Cuts done so far.
+    #[must_use]
+    pub fn cuts_done(&self) -> usize {
+        self.shared.state().cuts_done
+    }
+
+    /// Waits until so many bytes have passed, both ways together; returns whether they did within `limit`.
+    #[must_use]
+    pub fn wait_for_bytes(&self, bytes: u64, limit: Duration) -> bool {
+        self.wait_while(limit, |state| state.passed_bytes < bytes)
+    }
+
+    /// Waits until so many cuts are done; returns whether they were within `limit`.
+    #[must_use]
+    pub fn wait_for_cuts(&self, cuts: usize, limit: Duration) -> bool {
+        self.wait_while(limit, |state| state.cuts_done < cuts)
+    }
+
+    fn wait_while(&self, limit: Duration, lacking: impl Fn(&State) -> bool) -> bool {
+        let state = self.shared.state();
+        let waited = self.shared.changed.wait_timeout_while(state, limit, |state| lacking(state));
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.closed = true;
+        for (initiator, target) in &state.streams {
+            cut(initiator, target);
+        }
+        drop(state);
+        // Wakes the thread that accepts, so that it sees the end.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(self: &Arc<Self>, listener: &TcpListener) {
+        for initiator in listener.incoming() {
+            if self.state().closed {
+                return;
+            }
+            // A target that is away refuses; so does the relay then, by closing.
+            let Ok(initiator) = initiator else { continue };
+            let Ok(target) = TcpStream::connect(self.upstream) else { continue };
+            // Without one of them, this connection closes and its client tries again.
+            let _ = self.relay(&initiator, &target);
+        }
+    }
+
+    fn relay(self: &Arc<Self>, initiator: &TcpStream, target: &TcpStream) -> io::Result<()> {
+        initiator.set_nodelay(true)?;
+        target.set_nodelay(true)?;
+        let connection = {
+            let mut state = self.state();
+            state.streams.push((initiator.try_clone()?, target.try_clone()?));
+            state.streams.len() - 1
+        };
+        for way in [Way::ToTarget, Way::ToInitiator] {
+            let shared = Arc::clone(self);
+            let (initiator, target) = (initiator.try_clone()?, target.try_clone()?);
+            thread::spawn(move || {
+                let (from, to) = match way {
+                    Way::ToTarget => (&initiator, &target),
+                    Way::ToInitiator => (&target, &initiator),
+                };
+                // However it ends, the connection is over.
+                let _ = shared.pass(connection, way, from, to);
+                cut(&initiator, &target);
+            });
+        }
+        Ok(())
+    }
+
+    fn pass(&self, connection: usize, way: Way, mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
+        let planned = self.cuts.iter().find(|cut| cut.connection == connection && cut.way == way);
+        let mut left = planned.map(|cut| cut.after_bytes);
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            let read = from.read(&mut piece)?;
+            let passed = left.map_or(read, |left| usize::try_from(left).map_or(read, |left| left.min(read)));
+            to.write_all(&piece[..passed])?;
+            let mut state = self.state();
+            state.passed_bytes += passed as u64;
+            left = left.map(|left| left - passed as u64);
+            let cut = left == Some(0);
+            state.cuts_done += usize::from(cut);
+            self.changed.notify_all();
+            if read == 0 || cut {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn cut(initiator: &TcpStream, target: &TcpStream) {
+    // The other direction may have been first.
+    let _ = initiator.shutdown(Shutdown::Both);
+    let _ = target.shutdown(Shutdown::Both);
+}

@@ -1,0 +1,112 @@
+//! The Linux SCSI target framework's `tgtd`, which answers MaxConnections=1 in effect: it accepts a higher number,
+//! and then makes a session of its own of every connection.
+
+use crate::PATIENCE;
+use crate::port::{free_port, wait_until_open};
+use crate::program::Program;
+use crate::requirement::find;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A running `tgtd` with one target.
+#[derive(Debug)]
+pub struct Tgt {
+    address: SocketAddr,
+    target_number: String,
+    /// Names its control socket; the port serves as a number that nobody else has.
+    control: String,
+    /// The process.
+    pub program: Program,
+}
+
+/// The name of its target.
+const IQN: &str = "iqn.2026-11.org.example:tgt";
+
+/// Negotiation for bulk transfers; its defaults are those of the standard.
+const TUNED: [(&str, &str); 8] = [
+    ("MaxRecvDataSegmentLength", "1048576"),
+    ("MaxXmitDataSegmentLength", "1048576"),
+    ("MaxBurstLength", "4194304"),
+    ("FirstBurstLength", "1048576"),
+    ("InitialR2T", "No"),
+    ("ImmediateData", "Yes"),
+    ("MaxOutstandingR2T", "8"),
+    ("MaxConnections", "8"),
+];
+
+/// Its tools answer at once or never.
+const TOOL_PATIENCE: Duration = Duration::from_secs(10);
+
+impl Tgt {
+    /// Serves these files as LUN 1, 2… (LUN 0 is a controller), with its own defaults. It makes the identity of its
+    /// LUNs from nothing but the number of the target and theirs.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub fn serve(target_number: u8, files: &[&Path]) -> io::Result<Self> {
+        let port = free_port()?;
+        let control = port.to_string();
+        let mut command = Command::new(find("tgtd").unwrap_or_else(|| "tgtd".into()));
+        command.args(["-f", "-C", &control, "--iscsi", &format!("portal=127.0.0.1:{port}")]);
+        let program = Program::start(&mut command)?;
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        let tid = &target_number.to_string();
+        let tgt = Self { address, target_number: tid.clone(), control, program };
+        wait_until_open(address, PATIENCE)?;
+        tgt.admin(&["--op", "new", "--mode", "target", "--tid", tid, "-T", IQN])?;
+        for (lun, file) in (1..).zip(files) {
+            let (lun, file) = (lun.to_string(), file.to_string_lossy());
+            tgt.admin(&["--op", "new", "--mode", "logicalunit", "--tid", tid, "--lun", &lun, "-b", &file])?;
+        }
+        tgt.admin(&["--op", "bind", "--mode", "target", "--tid", tid, "-I", "ALL"])?;
+        Ok(tgt)
+    }
+
+    /// Negotiates what suits bulk transfers from the next session on.
+    ///
+    /// # Errors
+    /// If it refuses.
+    pub fn tune(&self) -> io::Result<()> {
+        let tid = &self.target_number;
+        for (key, value) in TUNED {
+            self.admin(&[
+                "--op", "update", "--mode", "target", "--tid", tid, "--name", key, "--value", value,
+            ])?;
+        }
+        Ok(())
+    }
+
+    fn admin(&self, arguments: &[&str]) -> io::Result<()> {
+        let mut command = Command::new(find("tgtadm").unwrap_or_else(|| "tgtadm".into()));
+        command.args(["-C", &self.control, "--lld", "iscsi"]).args(arguments);
+        match Program::run(&mut command, TOOL_PATIENCE)? {
+            (status, _) if status.success() => Ok(()),
+            (_, lines) => Err(io::Error::other(format!("tgtadm {arguments:?}: {lines:?}"))),
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of one of its LUNs, from 1.
+    #[must_use]
+    pub fn url(&self, lun: u16) -> String {
+        format!("iscsi://{}/{IQN}/{lun}", self.address)
+    }
+}
+
+impl Drop for Tgt {
+    fn drop(&mut self) {
+        // It leaves its control socket behind when it is killed, and it ignores SIGTERM while it has targets.
+        let _ = self.program.kill();
+        for suffix in ["", ".lock"] {
+            let _ = std::fs::remove_file(format!("/var/run/tgtd/socket.{}{suffix}", self.control));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Our initiator against other people's targets.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use ropewalk_interop::{
+    Image, Istgt, Line, Requirement, Tgt, Tuning, assert_same, require, ropewalk, summary,
+};
+use serde_json::Value;
+
+const ISTGT: Requirement = Requirement::Peers(&["istgt"]);
+const TGT: [Requirement; 2] = [Requirement::Root, Requirement::Peers(&["tgtd", "tgtadm"])];
+
+/// Copies, verifying every byte; the copy must succeed. Returns its summary.
+fn copy(source: &str, destination: &str, options: &[&str]) -> (Value, Vec<Line>) {
+    let arguments = [&["copy", source, destination, "--json", "--verify=full"], options].concat();
+    let (status, lines) = ropewalk(arguments).unwrap();
+    assert!(status.success(), "{status}: {lines:#?}");
+    (summary(&lines).unwrap(), lines)
+}
+
+#[test]
+fn istgt_takes_four_connections_into_one_session() {
+    if !require(&[ISTGT]) {
+        return;
+    }
+    let source = Image::random(96).unwrap();
+    let there = Image::empty(96).unwrap();
+    let target = Istgt::serve(there.path(), Tuning::Defaults).unwrap();
+    let (sent, _) = copy(source.name(), &target.url(), &["--connections=4", "--sessions=1"]);
+    assert_eq!((&sent["connections"], &sent["sessions"]), (&4.into(), &1.into()), "{sent}");
+    let back = source.beside("back.raw");
+    let (fetched, _) = copy(&target.url(), &back, &["--connections=4", "--sessions=1"]);
+    assert_eq!((&fetched["connections"], &fetched["sessions"]), (&4.into(), &1.into()), "{fetched}");
+    assert_same(source.path(), back).unwrap();
+}
+
+#[test]
+fn a_target_that_does_not_join_connections_gets_as_many_sessions() {
+    if !require(&TGT) {
+        return;
+    }
+    let source = Image::random(96).unwrap();
+    let there = Image::empty(96).unwrap();
+    let target = Tgt::serve(1, &[there.path()]).unwrap();
+    target.tune().unwrap();
+    let (sent, lines) = copy(source.name(), &target.url(1), &["--connections=8"]);
+    assert_eq!((&sent["connections"], &sent["sessions"]), (&8.into(), &8.into()), "{sent}");
+    let warned = lines.iter().any(|line| line.text.contains("join"));
+    assert!(warned, "nothing said of the connections that did not join: {lines:#?}");
+    assert_same(source.path(), there.path()).unwrap();
+    let back = source.beside("back.raw");
+    copy(&target.url(1), &back, &["--connections=8"]);
+    assert_same(source.path(), back).unwrap();
+}
+
+#[test]
+fn a_path_that_leads_to_another_disk_is_refused() {
+    if !require(&TGT) {
+        return;
+    }
+    let source = Image::random(16).unwrap();
+    let (here, elsewhere) = (Image::empty(16).unwrap(), Image::random(16).unwrap());
+    // Two servers with targets and LUNs of the same name, but different disks behind them.
+    let (target, other) =
+        (Tgt::serve(1, &[here.path()]).unwrap(), Tgt::serve(2, &[elsewhere.path()]).unwrap());
+    let portals = [format!("--portal={}", target.address()), format!("--portal={}", other.address())];
+    let url = target.url(1);
+    let arguments = ["copy", source.name(), &url, "--connections=2", &portals[0], &portals[1], "--json"];
+    let (status, lines) = ropewalk(arguments).unwrap();
+    let refused = lines.iter().any(|line| line.text.contains(&other.address().to_string()));
+    assert!(refused, "{status}: nothing said of the path that was refused: {lines:#?}");
+    let untouched = Image::random(16).unwrap();
+    assert_same(elsewhere.path(), untouched.path()).unwrap();
+    if status.success() {
+        assert_same(source.path(), here.path()).unwrap();
+    }
+}
