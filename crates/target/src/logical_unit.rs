@@ -42,8 +42,8 @@ pub struct OpenError {
 /// Unflushed writes that a `volatile` LUN holds in memory.
 const VOLATILE_CACHE_BYTES: usize = 64 << 20;
 
-/// The longest transfer of one command: as long as one buffer may be, and longer than any burst.
-pub(crate) const TRANSFER_BYTES_MAX: u32 = 16 << 20;
+/// The longest transfer of one command: as long as one buffer may be.
+pub(crate) const TRANSFER_BYTES_MAX: u32 = block::BUFFER_BYTES_MAX as u32;
 
 impl LogicalUnit {
     /// Opens what the configuration names. `engine` is the shard's, made when the first file needs it.

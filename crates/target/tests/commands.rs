@@ -1,0 +1,90 @@
+//! Commands reach the disk and come back, whatever is behind the LUN.
+
+mod world;
+
+use world::*;
+
+/// Longer than one piece of a read, and than one burst.
+const LONG: usize = 5 << 20;
+
+fn what_is_written_is_read_back(lun: &str) {
+    let world = World::with_lun(lun);
+    let mut peer = world.initiator(1);
+    for (lba, bytes) in [(0, BLOCK), (7, 9 * BLOCK), (4096, LONG)] {
+        let data = pattern(bytes);
+        assert_eq!(peer.write(lba, &data).status, 0);
+        let answer = peer.read(lba, bytes / BLOCK);
+        assert_eq!(answer.status, 0);
+        assert!(answer.data == data, "{bytes} bytes at {lba}");
+    }
+    assert_eq!(peer.command(&[0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[], 0).status, 0);
+    drop(peer);
+    world.wait_for(|counters| counters.buffer_bytes == 0);
+}
+
+#[test]
+fn what_is_written_to_memory_is_read_back() {
+    what_is_written_is_read_back("0=ram:64M");
+}
+
+#[test]
+fn what_is_written_to_a_file_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    what_is_written_is_read_back(&format!("0=file:{}/disk,size=64M,thin", folder.path().display()));
+}
+
+#[test]
+fn what_is_written_to_a_slow_and_forgetful_disk_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    what_is_written_is_read_back(&format!("0=file:{path}/disk,size=64M,volatile,rate=512M,latency=1ms"));
+}
+
+#[test]
+fn a_long_read_that_nobody_takes_holds_a_few_pieces_only() {
+    let world = World::with_lun("0=ram:64M");
+    let mut peer = world.initiator(1);
+    let blocks = (32 << 20) / BLOCK;
+    let mut cdb = [0; 16];
+    cdb[0] = 0x88;
+    cdb[10..14].copy_from_slice(&u32::try_from(blocks).unwrap().to_be_bytes());
+    let command = peer.next_command(0, &cdb, 0, blocks * BLOCK);
+    peer.send(&pdu::InitiatorPdu::ScsiCommand(command), &[]);
+    // The first byte of the answer: the target is at it.
+    let mut first = [0];
+    peer.stream.peek(&mut first).unwrap();
+    assert!(world.counters().buffer_bytes <= 8 << 20, "{:?}", world.counters());
+    assert_eq!(peer.answer(&[]).data.len(), blocks * BLOCK);
+}
+
+#[test]
+fn a_restarted_server_serves_the_same_disk_under_the_same_identity() {
+    let folder = tempfile::tempdir().unwrap();
+    let lun = format!("0=file:{}/disk,size=64M", folder.path().display());
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let world = World::with_lun(&lun);
+        let mut peer = world.initiator(1);
+        let identity = peer.command(&[0x12, 1, 0x83, 0, 255, 0], &[], 255).data;
+        let content = peer.read(3, 1).data;
+        assert_eq!(peer.write(3, &pattern(BLOCK)).status, 0);
+        seen.push((identity, content));
+        drop(peer);
+        world.shut_down(std::time::Duration::ZERO);
+    }
+    assert_eq!(seen[0].0, seen[1].0);
+    assert_eq!(seen[1].1, pattern(BLOCK));
+}
+
+#[test]
+fn compare_and_write_writes_only_over_what_it_expects() {
+    let world = World::with_lun("0=ram:64M");
+    let mut peer = world.initiator(1);
+    let mut cdb = [0; 16];
+    (cdb[0], cdb[9], cdb[13]) = (0x89, 5, 1);
+    let halves = |old: u8, new: u8| [[old; BLOCK], [new; BLOCK]].concat();
+    assert_eq!(peer.command(&cdb, &halves(0, 1), 0).status, 0);
+    let miscompare = peer.command(&cdb, &halves(0, 2), 0);
+    assert_eq!((miscompare.status, miscompare.additional()), (2, (0x1d, 0)));
+    assert_eq!(peer.read(5, 1).data, [1; BLOCK]);
+}

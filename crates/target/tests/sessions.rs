@@ -1,0 +1,161 @@
+//! Sessions meet: reinstatement, resets, added connections, the end.
+
+mod world;
+
+use pdu::TaskManagementOutcome;
+use pdu::{
+    AsyncEvent, Cid, InitiatorPdu, LoginRequest, LoginStatus, TargetPdu, TaskManagementFunction, Tsih,
+};
+use std::time::Duration;
+use world::*;
+
+const NEXUS_LOST: (u8, u8) = (0x29, 0x07);
+const COMMANDS_CLEARED_BY_PROTOCOL_EVENT: (u8, u8) = (0x47, 0x7f);
+const COMMANDS_CLEARED_BY_ANOTHER: (u8, u8) = (0x2f, 0x00);
+const UNIT_RESET: (u8, u8) = (0x29, 0x03);
+
+/// A write that has begun and whose data is not sent.
+fn begin_write(peer: &mut Peer) {
+    let command = peer.next_command(0, &read_write_10(0x2a, 0, 8), 8 * BLOCK, 0);
+    peer.send(&InitiatorPdu::ScsiCommand(command), &[]);
+    assert!(matches!(peer.receive().unwrap().0, TargetPdu::R2t(_)));
+}
+
+#[test]
+fn a_second_login_of_the_same_identity_takes_the_place_of_the_first() {
+    let world = World::with_lun("0=ram:1M");
+    let mut old = world.initiator(1);
+    let mut new = world.connect();
+    new.login(TARGET, 1).unwrap();
+    old.expect_closed();
+    let told = new.command(&[0], &[], 0);
+    assert_eq!((told.status, told.additional()), (2, NEXUS_LOST));
+    assert_eq!(new.command(&[0], &[], 0).status, 0);
+    world.wait_for(|counters| counters.sessions == 1);
+}
+
+#[test]
+fn a_reinstated_initiator_learns_that_its_commands_were_lost() {
+    let world = World::with_lun("0=ram:1M");
+    let mut old = world.initiator(1);
+    begin_write(&mut old);
+    let mut new = world.connect();
+    new.login(TARGET, 1).unwrap();
+    assert_eq!(new.command(&[0], &[], 0).additional(), NEXUS_LOST);
+    assert_eq!(new.command(&[0], &[], 0).additional(), COMMANDS_CLEARED_BY_PROTOCOL_EVENT);
+    assert_eq!(new.command(&[0], &[], 0).status, 0);
+}
+
+#[test]
+fn a_reinstating_login_waits_for_the_writes_of_the_old_session() {
+    let world = World::with_lun("0=ram:1M,latency=300ms");
+    let mut old = world.initiator(1);
+    let command = old.next_command(0, &read_write_10(0x2a, 0, 1), BLOCK, 0);
+    let command = pdu::ScsiCommand { data_segment_bytes: 512, ..command };
+    old.send(&InitiatorPdu::ScsiCommand(command), &[7; BLOCK]);
+    let mut new = world.connect();
+    new.login(TARGET, 1).unwrap();
+    new.learn_attentions();
+    // Whether the old write began or not, it cannot come now.
+    assert_eq!(new.write(0, &[8; BLOCK]).status, 0);
+    assert_eq!(new.read(0, 1).data, [8; BLOCK]);
+}
+
+#[test]
+fn initiators_with_different_isids_do_not_disturb_each_other() {
+    let world = World::with_lun("0=ram:1M");
+    let mut first = world.initiator(1);
+    let mut second = world.initiator(2);
+    assert_eq!(first.read(0, 1).status, 0);
+    assert_eq!(second.read(0, 1).status, 0);
+    assert_eq!(world.counters().sessions, 2);
+}
+
+#[test]
+fn a_connection_joins_its_session() {
+    let world = World::with_lun("0=ram:1M");
+    let mut leading = world.connect();
+    let tsih = leading.login(TARGET, 1).unwrap();
+    leading.learn_attentions();
+    let mut added = world.connect();
+    added.cmd_sn = leading.cmd_sn;
+    let text = format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0SessionType=Normal\0");
+    let join = |request| LoginRequest { tsih, cid: Cid(1), ..request };
+    assert_eq!(added.login_with(&text, join, 1), Ok(tsih));
+    assert_eq!(added.read(0, 1).status, 0);
+    leading.cmd_sn = added.cmd_sn;
+    assert_eq!(leading.read(0, 1).status, 0);
+    let counters = world.counters();
+    assert_eq!((counters.sessions, counters.connections), (1, 2));
+}
+
+#[test]
+fn a_connection_cannot_join_a_session_that_is_not_there() {
+    let world = World::with_lun("0=ram:1M");
+    let text = format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0SessionType=Normal\0");
+    let join = |request| LoginRequest { tsih: Tsih(77), cid: Cid(1), ..request };
+    assert_eq!(world.connect().login_with(&text, join, 1), Err(LoginStatus::SessionDoesNotExist));
+}
+
+#[test]
+fn clearing_the_task_set_tells_the_others_that_lost_commands() {
+    let world = World::with_lun("0=ram:1M");
+    let mut loser = world.initiator(1);
+    let mut idle = world.initiator(2);
+    let mut asking = world.initiator(3);
+    begin_write(&mut loser);
+    let outcome = asking.manage(TaskManagementFunction::ClearTaskSet);
+    assert_eq!(outcome, TaskManagementOutcome::FunctionComplete);
+    assert_eq!(loser.command(&[0], &[], 0).additional(), COMMANDS_CLEARED_BY_ANOTHER);
+    assert_eq!(idle.command(&[0], &[], 0).status, 0);
+    assert_eq!(asking.command(&[0], &[], 0).status, 0);
+}
+
+#[test]
+fn a_reset_of_the_unit_is_told_to_all() {
+    let world = World::with_lun("0=ram:1M");
+    let mut asking = world.initiator(1);
+    let mut other = world.initiator(2);
+    let outcome = asking.manage(TaskManagementFunction::LogicalUnitReset);
+    assert_eq!(outcome, TaskManagementOutcome::FunctionComplete);
+    for peer in [&mut asking, &mut other] {
+        assert_eq!(peer.command(&[0], &[], 0).additional(), UNIT_RESET);
+        assert_eq!(peer.command(&[0], &[], 0).status, 0);
+    }
+}
+
+#[test]
+fn a_cold_reset_ends_every_session() {
+    let world = World::with_lun("0=ram:1M");
+    let mut asking = world.initiator(1);
+    let mut other = world.initiator(2);
+    asking.manage(TaskManagementFunction::TargetColdReset);
+    asking.expect_closed();
+    other.expect_closed();
+    assert_eq!(world.initiator(1).read(0, 1).status, 0);
+}
+
+#[test]
+fn a_server_that_stops_asks_its_initiators_to_log_out_and_then_closes() {
+    let world = World::with_lun("0=ram:1M");
+    let mut peer = world.initiator(1);
+    let watcher = std::thread::spawn(move || {
+        let (message, _) = peer.receive().unwrap();
+        peer.expect_closed();
+        message
+    });
+    let report = world.shut_down(Duration::from_secs(1));
+    assert_eq!(report.unflushed, Vec::<String>::new());
+    match watcher.join().unwrap() {
+        TargetPdu::AsyncMessage(message) => {
+            assert!(matches!(message.event, AsyncEvent::LogoutRequest { .. }))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_server_without_sessions_stops_at_once() {
+    let report = World::with_lun("0=ram:1M").shut_down(Duration::from_secs(60));
+    assert_eq!(report, ropewalk_target::ShutdownReport::default());
+}
