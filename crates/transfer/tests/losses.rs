@@ -4,7 +4,7 @@ mod world;
 
 use ropewalk_transfer::{Error, Options, Reader, Source, Verify};
 use std::io::Cursor;
-use world::{Disk, Faults, MIB, copy, destination, filled, length, noise, options, source};
+use world::{Disk, Faults, MIB, copy, destination, filled, noise, options, source};
 
 fn forgetful(loses_after_writes: &[u64]) -> Faults {
     Faults { loses_after_writes: loses_after_writes.to_vec(), ..Faults::default() }
