@@ -19,7 +19,7 @@ pub struct Chap {
 /// A user name and where its secret is.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Credential {
-    /// CHAP_N.
+    /// `CHAP_N`.
     pub user: String,
     /// A file that holds the secret, without or with a final line feed.
     #[serde(default)]

@@ -249,9 +249,9 @@ impl Negotiation {
 pub struct SocketConfig {
     /// Congestion control by the kernel's name for it; the system's default otherwise.
     pub congestion: Option<String>,
-    /// SO_SNDBUF, for experiments: switches the kernel's own tuning off.
+    /// `SO_SNDBUF`, for experiments: switches the kernel's own tuning off.
     pub send_buffer: Option<u32>,
-    /// SO_RCVBUF, for experiments: switches the kernel's own tuning off.
+    /// `SO_RCVBUF`, for experiments: switches the kernel's own tuning off.
     pub receive_buffer: Option<u32>,
 }
 

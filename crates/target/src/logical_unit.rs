@@ -43,7 +43,8 @@ pub struct OpenError {
 const VOLATILE_CACHE_BYTES: usize = 64 << 20;
 
 /// The longest transfer of one command: as long as one buffer may be.
-pub(crate) const TRANSFER_BYTES_MAX: u32 = block::BUFFER_BYTES_MAX as u32;
+pub(crate) const TRANSFER_BYTES_MAX: u32 = 32 << 20;
+const _: () = assert!(TRANSFER_BYTES_MAX as usize == block::BUFFER_BYTES_MAX);
 
 impl LogicalUnit {
     /// Opens what the configuration names. `engine` is the shard's, made when the first file needs it.

@@ -160,7 +160,7 @@ impl LunSpec {
             ("id", Some(value), _) if !value.is_empty() => self.id = Some(value.to_owned()),
             ("direct", None, Medium::File { direct, .. }) => *direct = true,
             ("size", Some(value), Medium::File { size_bytes, .. }) => {
-                *size_bytes = Some(byte_size(option, value)?)
+                *size_bytes = Some(byte_size(option, value)?);
             }
             (_, _, Medium::Ram { .. }) => return Err(unknown(option, "ram")),
             (_, _, Medium::File { .. }) => return Err(unknown(option, "file")),
@@ -177,7 +177,7 @@ fn unknown(option: &str, kind: &'static str) -> InvalidLunSpec {
     InvalidLunSpec::Option { option: option.to_owned(), kind }
 }
 
-fn invalid(option: &str, reason: impl ToString) -> InvalidLunSpec {
+fn invalid(option: &str, reason: &(impl ToString + ?Sized)) -> InvalidLunSpec {
     InvalidLunSpec::Value { option: option.to_owned(), reason: reason.to_string() }
 }
 
@@ -185,7 +185,7 @@ fn byte_size(option: &str, value: &str) -> Result<u64, InvalidLunSpec> {
     match value.parse::<ByteSize>() {
         Ok(size) if size.0 > 0 => Ok(size.0),
         Ok(_) => Err(invalid(option, "a size of zero")),
-        Err(error) => Err(invalid(option, error)),
+        Err(error) => Err(invalid(option, &error)),
     }
 }
 

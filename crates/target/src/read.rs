@@ -46,10 +46,11 @@ pub(crate) fn start(
         return finish(driver, state, id, Outcome::good());
     }
     let flush_first = fua && unit.disk.write_cache;
-    if range.bytes <= PIECE_BYTES && !flush_first {
-        if let Some(buffer) = driver.shard.memory.transfers.allocate(unit.whole_blocks(range.bytes)) {
-            return read_at_once(driver, state, id, range, buffer);
-        }
+    if range.bytes <= PIECE_BYTES
+        && !flush_first
+        && let Some(buffer) = driver.shard.memory.transfers.allocate(unit.whole_blocks(range.bytes))
+    {
+        return read_at_once(driver, state, id, range, buffer);
     }
     let driver = Rc::clone(driver);
     tokio::task::spawn_local(async move {

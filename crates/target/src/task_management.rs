@@ -31,7 +31,7 @@ async fn execute(driver: &Rc<SessionDriver>, function: LogicalUnitFunction) -> T
             // A task that the driver does not know any more has just been answered: the fence of its response and
             // this function's is the session's.
             let Some(unit) = unit else { return TaskManagementOutcome::FunctionComplete };
-            let cleared = unit.shared.borrow_mut().abort_task(NexusTask { nexus: driver.nexus, task: task });
+            let cleared = unit.shared.borrow_mut().abort_task(NexusTask { nexus: driver.nexus, task });
             quiesce(driver, cleared).await;
             TaskManagementOutcome::FunctionComplete
         }

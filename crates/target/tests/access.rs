@@ -1,4 +1,5 @@
 //! Who may use what.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod world;
 

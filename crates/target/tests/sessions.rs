@@ -1,4 +1,5 @@
 //! Sessions meet: reinstatement, resets, added connections, the end.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod world;
 
@@ -148,7 +149,7 @@ fn a_server_that_stops_asks_its_initiators_to_log_out_and_then_closes() {
     assert_eq!(report.unflushed, Vec::<String>::new());
     match watcher.join().unwrap() {
         TargetPdu::AsyncMessage(message) => {
-            assert!(matches!(message.event, AsyncEvent::LogoutRequest { .. }))
+            assert!(matches!(message.event, AsyncEvent::LogoutRequest { .. }));
         }
         other => panic!("{other:?}"),
     }

@@ -1,5 +1,9 @@
 //! A server in this process, and initiators that are nothing but a socket: they can misbehave.
-#![allow(dead_code, reason = "no test needs all of it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "no test needs all of it, and what fails here fails the test"
+)]
 
 use pdu::{
     Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Isid, Itt, LoginRequest, LoginStatus, Lun,
