@@ -43,11 +43,17 @@ use transport::{BufferTable, Clock, Scratch};
 /// bounds them is the memory for the buffers.
 pub const OPERATIONS_MAX: usize = 1 << 16;
 
+/// Memory for questions: the longest answer, 64 KiB, for each of 64 paths.
+const PAGES_BYTES: usize = 4 << 20;
+
 /// What the handles, the connections' tasks and the supervisors of one [`crate::Session`] share.
 pub(crate) struct Shared {
     pub config: Config,
     pub target_name: String,
     pub slab: Slab,
+    /// Memory for what paths are asked before they are trusted. Apart, because a lost path must come back even
+    /// when writes that wait for it hold all of the budget.
+    pub pages: Slab,
     pub clock: Clock,
     /// An earlier deadline than the timer's task knows of.
     pub deadline_moved: Notify,
@@ -111,6 +117,7 @@ impl Shared {
         };
         Arc::new(Self {
             slab,
+            pages: Slab::new(PAGES_BYTES),
             config,
             target_name,
             clock: Clock::start(),
@@ -194,7 +201,7 @@ impl Driver {
 
     /// The unit behind this LUN turned out to be another on the way to `path`. Where no other path is left that
     /// could lead to the right one, everything that waits for it ends.
-    pub fn refuse_unit(&mut self, lun: Lun, path: PathId, error: TargetError) {
+    pub fn refuse_unit(&mut self, lun: Lun, path: PathId, error: &TargetError) {
         let others = self.paths.iter().any(|other| other.id != path && other.state != PathState::Gone);
         if others {
             return;
@@ -221,9 +228,10 @@ impl Driver {
 
     /// A path will not come back: what only it could have cleared up is given up, and if it was the last,
     /// everything is.
-    pub fn path_gone(&mut self, id: PathId, last: &str, target: &str) {
+    pub fn path_gone(&mut self, id: PathId, last: &str, target: &str, now: Instant) {
         let Some(path) = self.path_mut(id) else { return };
         path.state = PathState::Gone;
+        path.log_out(now);
         let stranded = std::mem::take(&mut path.stranded);
         let own = std::mem::take(&mut path.own);
         self.paths_changed = true;

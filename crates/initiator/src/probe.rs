@@ -16,7 +16,7 @@ const MODE_BYTES: u8 = 192;
 /// READ CAPACITY (16)'s whole answer.
 const CAPACITY_BYTES: u16 = 32;
 /// Room for 8191 units.
-const LUN_LIST_BYTES: u16 = u16::MAX & !7;
+const LUN_LIST_BYTES: u16 = 0xfff8;
 
 /// Where questions are asked.
 pub(crate) struct Probe<'a> {
@@ -138,8 +138,8 @@ impl Probe<'_> {
             0 => Data::None,
             _ => {
                 let bytes = usize::from(bytes);
-                let budget_bytes = self.shared.slab.budget_bytes();
-                let buffer = self.shared.slab.allocate(bytes);
+                let budget_bytes = self.shared.pages.budget_bytes();
+                let buffer = self.shared.pages.allocate(bytes);
                 Data::In(buffer.ok_or(UsageError::NoBuffer { bytes, budget_bytes })?)
             }
         };

@@ -75,9 +75,15 @@ impl Session {
         let unit = Arc::new(Probe { shared, path, lun }.unit().await?);
         shared.with(|driver, _| {
             driver.units.entry(lun).or_insert_with(|| UnitState::new(Arc::clone(&unit), path));
+            driver.accept_unit(path, lun);
         });
         let paths: Vec<PathId> = shared.read(|driver| {
-            driver.paths.iter().filter(|path| path.is_connected()).map(|path| path.id).collect()
+            driver
+                .paths
+                .iter()
+                .filter(|other| other.is_connected() && other.id != path)
+                .map(|other| other.id)
+                .collect()
         });
         let mut proofs = JoinSet::new();
         for path in paths {
@@ -220,7 +226,7 @@ impl Session {
         let shared = &self.handle.shared;
         let path = self.add_path(portal, connections);
         if let Err(error) = supervisor::open(shared, path).await {
-            shared.with(|driver, _| driver.path_gone(path, &error.to_string(), &shared.target_name));
+            shared.with(|driver, now| driver.path_gone(path, &error.to_string(), &shared.target_name, now));
             return Err(error);
         }
         tokio::spawn(supervisor::run(Arc::clone(shared), path));

@@ -17,8 +17,12 @@ use tokio::time::Instant;
 pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
     let opened = log_in(shared, id).await?;
     let lane = shared.with(|driver, now| driver.begin_path(id, opened, &shared.config, now));
-    spawn_lane(shared, id, lane);
-    prove(shared, id).await?;
+    // The end of the session before it has not been taken note of yet: the next attempt will find it over.
+    spawn_lane(shared, id, Some(lane.ok_or(UsageError::SessionClosed)?));
+    if let Err(error) = prove(shared, id).await {
+        shared.with(|driver, now| driver.abandon_path(id, now));
+        return Err(error);
+    }
     shared.with(|driver, _| driver.path_up(id));
     Ok(())
 }
@@ -108,7 +112,7 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
         Ok(view) => view,
         Err(Error::Target(error)) => {
             tracing::warn!(path = %id, %lun, %error, "the path does not lead to the unit");
-            shared.with(|driver, _| driver.refuse_unit(lun, id, error));
+            shared.with(|driver, _| driver.refuse_unit(lun, id, &error));
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -127,7 +131,7 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
                 driver.refuse_unit(
                     lun,
                     id,
-                    TargetError::Changed { lun, designator: first.designator, refusal },
+                    &TargetError::Changed { lun, designator: first.designator, refusal },
                 );
             }
         }
@@ -172,7 +176,8 @@ async fn reinstate(shared: &Arc<Shared>, id: PathId, lost: &tokio::sync::Notify)
         };
         if is_hopeless(&error) || Instant::now() + next_pause >= give_up_at {
             tracing::error!(path = %id, %error, "the session is given up");
-            return shared.with(|driver, _| driver.path_gone(id, &error.to_string(), &shared.target_name));
+            return shared
+                .with(|driver, now| driver.path_gone(id, &error.to_string(), &shared.target_name, now));
         }
         tracing::info!(path = %id, %error, "the session is not back yet");
         pause = jittered(next_pause);

@@ -1,8 +1,9 @@
 //! Connections break, and what may be repeated safely is.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod world;
 
-use ropewalk_initiator::{Compared, Error, Lun, NetworkError};
+use ropewalk_initiator::{Compared, Error, Lun, NetworkError, TargetError};
 use std::time::Duration;
 use world::{Relay, World, config, connect, expect_pattern, pattern, url};
 
@@ -56,15 +57,15 @@ async fn all_connections_come_back() {
     let relay = Relay::to(world.address()).await;
     let (session, lun) = connect(&url(relay.address), config(4)).await;
     relay.cut_after(1);
-    expect_pattern_of_zeroes(&lun).await;
+    expect_zeroes(&lun).await;
     // They are added one by one after the first; each read gives the runtime a turn.
     while session.report().connections() < 4 {
-        expect_pattern_of_zeroes(&lun).await;
+        expect_zeroes(&lun).await;
     }
     session.close().await.unwrap();
 }
 
-async fn expect_pattern_of_zeroes(lun: &Lun) {
+async fn expect_zeroes(lun: &Lun) {
     let found = lun.read(0, 4096).await.unwrap();
     assert!(found.iter().all(|byte| *byte == 0));
 }
@@ -127,5 +128,59 @@ async fn a_target_that_stays_away_is_given_up() {
     let Error::Network(cause) = &error else { panic!("{error}") };
     assert!(matches!(**cause, NetworkError::PathsLost { .. }), "{error}");
     assert!(lun.flush().await.is_err());
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_target_that_lost_its_cache_gets_everything_again() {
+    let mut world = World::serving("ram:64MiB,id=same", |_| {}).await;
+    let address = world.address();
+    let (session, lun) = connect(&url(address), config(2)).await;
+    lun.write(0, pattern(&lun, 0, PIECE, 9), false).await.unwrap();
+    world.server.shutdown(Duration::ZERO).await;
+    world = World::serving("ram:64MiB,id=same", |config| config.listen = vec![address]).await;
+    assert!(write_carefully(&lun, 16).await > 0, "the flush tells");
+    for at in 0..16 {
+        expect_pattern(&lun, at * PIECE as u64, PIECE, 9).await;
+    }
+    session.close().await.unwrap();
+    drop(world);
+}
+
+#[tokio::test]
+async fn another_disk_behind_the_same_name_is_not_touched() {
+    let world = World::serving("ram:64MiB,id=right", |_| {}).await;
+    let address = world.address();
+    let (session, lun) = connect(&url(address), config(1)).await;
+    world.server.shutdown(Duration::ZERO).await;
+    let world = World::serving("ram:64MiB,id=wrong", |config| config.listen = vec![address]).await;
+    let error = lun.write(0, pattern(&lun, 0, 512, 1), false).await.unwrap_err();
+    assert!(matches!(error, Error::Target(TargetError::Changed { .. })), "{error}");
+    session.close().await.unwrap();
+    let (session, lun) = world.connect(1).await;
+    expect_zeroes(&lun).await;
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lost_path_comes_back_though_all_memory_is_in_use() {
+    let world = World::new().await;
+    let relay = Relay::to(world.address()).await;
+    let mut config = config(2);
+    config.buffer_budget_bytes = 8 * PIECE;
+    let (session, lun) = connect(&url(relay.address), config).await;
+    let buffers: Vec<_> = (0..8).map(|at| pattern(&lun, at * PIECE as u64, PIECE, 2)).collect();
+    relay.cut_after(100_000);
+    let writes: Vec<_> = (0..8u64)
+        .zip(buffers)
+        .map(|(at, buffer)| {
+            let lun = lun.clone();
+            tokio::spawn(async move { lun.write(at * PIECE as u64, buffer, false).await })
+        })
+        .collect();
+    for write in writes {
+        write.await.unwrap().unwrap();
+    }
+    assert_eq!(relay.cuts(), 1);
     session.close().await.unwrap();
 }

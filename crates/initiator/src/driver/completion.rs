@@ -154,7 +154,7 @@ impl Driver {
                 self.pauses.push(now + pause, key);
             }
             Retry::AfterReinstatement if self.paths[at].state != PathState::Gone => {
-                self.paths[at].stranded.push(key)
+                self.paths[at].stranded.push(key);
             }
             Retry::AfterReinstatement => self.give_up_unknown(key),
             Retry::Never if ending == Ending::Unknown => self.give_up_unknown(key),
@@ -193,7 +193,9 @@ impl Driver {
         let (id, asked) = (path.id, path.is_logging_out());
         path.end();
         let own = std::mem::take(&mut path.own);
-        path.state = if asked { PathState::Gone } else { PathState::Connecting };
+        // A session that broke while it was logged out may have left writes behind: only its return proves them dead.
+        let is_over = path.state == PathState::Gone || asked && path.stranded.is_empty();
+        path.state = if is_over { PathState::Gone } else { PathState::Connecting };
         path.lost.notify_one();
         self.paths_changed = true;
         let heir = self.paths.iter().find(|path| path.is_connected()).map(|path| path.id);

@@ -4,7 +4,7 @@ use super::Driver;
 use super::path::Path;
 use pdu::{Instant, LaneId, Lun, TaskAttribute};
 use policy::LaneState;
-use session::initiator::{Command, Data, TaskId};
+use session::initiator::{Command, Data, Session, TaskId};
 
 /// A lane with this much still to leave is not offered another command: better late than behind a stalled
 /// connection. It keeps a fast socket fed between two wake-ups.
@@ -100,7 +100,7 @@ impl Driver {
     /// The window has opened, perhaps, for a command that this path holds already.
     fn start_parked(&mut self, at: usize, now: Instant) {
         let path = &mut self.paths[at];
-        while let Some(demand) = path.core.as_ref().and_then(|core| core.demand()) {
+        while let Some(demand) = path.core.as_ref().and_then(Session::demand) {
             self.candidates.clear();
             path.offer_open_lanes(&mut self.candidates);
             let wish =

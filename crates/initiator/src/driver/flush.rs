@@ -43,7 +43,8 @@ impl Driver {
 
     pub(super) fn begin_ready_flushes(&mut self, lun: Lun) {
         while let Some(unit) = self.units.get_mut(&lun)
-            && let Some(flush) = unit.flushes.pop_front_if(|flush| unit.fence.is_clear_before(flush.mark))
+            && unit.flushes.front().is_some_and(|flush| unit.fence.is_clear_before(flush.mark))
+            && let Some(flush) = unit.flushes.pop_front()
         {
             self.synchronize_caches(lun, flush);
         }

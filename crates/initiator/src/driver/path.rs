@@ -280,7 +280,7 @@ impl super::Driver {
         now: Instant,
     ) -> Option<LaneId> {
         let lane = self.new_lane();
-        let path = self.path_mut(id).filter(|path| path.state != PathState::Gone)?;
+        let path = self.path_mut(id).filter(|path| path.state != PathState::Gone && path.core.is_none())?;
         path.begin(now, config, lane, opened);
         let stranded = std::mem::take(&mut path.stranded);
         self.retries += stranded.len() as u64;
@@ -297,6 +297,13 @@ impl super::Driver {
         }
         path.join(now, lane, opened);
         Some(lane)
+    }
+
+    /// A path could not be proven: its session ends without a word.
+    pub fn abandon_path(&mut self, id: PathId, now: Instant) {
+        if let Some(core) = self.path_mut(id).and_then(|path| path.core.as_mut()) {
+            core.close(now);
+        }
     }
 
     /// A path's units are proven.

@@ -1,10 +1,11 @@
 //! A target in this process, and a way to it that can be cut.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "a world that cannot be built ends the test")]
 
 use ropewalk_initiator::{Config, Lun, Reconnect, Session, Url};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use target::{LunConfig, Server, TargetConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -60,7 +61,11 @@ pub fn config(connections: u16) -> Config {
     let mut config = Config {
         connections,
         login_timeout: Duration::from_secs(5),
-        reconnect: Reconnect { pause_min: pause, pause_max: pause * 4, give_up_after: Duration::from_secs(20) },
+        reconnect: Reconnect {
+            pause_min: pause,
+            pause_max: pause * 4,
+            give_up_after: Duration::from_secs(20),
+        },
         ..Config::default()
     };
     config.offer.default_time2wait_s = 0;

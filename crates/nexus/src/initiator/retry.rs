@@ -84,12 +84,11 @@ impl Ending {
     #[must_use]
     pub const fn retry(self, kind: CommandKind) -> Retry {
         match (self, kind) {
-            (Self::NotStarted | Self::Told, _) => Retry::AtOnce,
+            (Self::NotStarted | Self::Told, _) | (Self::Unknown, CommandKind::Read) => Retry::AtOnce,
             (Self::Declined, _)
             | (Self::GivenUp, CommandKind::Read | CommandKind::Write | CommandKind::Flush) => {
                 Retry::AfterPause
             }
-            (Self::Unknown, CommandKind::Read) => Retry::AtOnce,
             (Self::Unknown, CommandKind::Write) => Retry::AfterReinstatement,
             (Self::GivenUp | Self::Unknown, CommandKind::Once)
             | (Self::Unknown, CommandKind::Flush)
