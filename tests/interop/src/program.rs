@@ -1,6 +1,7 @@
 //! A program beside the test: its output is collected, every wait has a deadline, and it ends with the test.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -16,6 +17,8 @@ pub struct Program {
     child: Child,
     output: Arc<Output>,
     readers: Vec<JoinHandle<()>>,
+    /// Known once it has ended.
+    cpu_seconds: Option<f64>,
 }
 
 /// One line that a program wrote.
@@ -75,7 +78,7 @@ impl Program {
             let output = Arc::clone(&output);
             readers.push(thread::spawn(move || output.collect(Stream::Err, err)));
         }
-        Ok(Self { name, child, output, readers })
+        Ok(Self { name, child, output, readers, cpu_seconds: None })
     }
 
     /// Runs it to its end, and returns how it ended and what it wrote.
@@ -96,6 +99,8 @@ impl Program {
         if !self.ends_within(limit)? {
             return Err(self.stuck("end", limit));
         }
+        // The system forgets it with the process.
+        self.cpu_seconds = Some(self.cpu_seconds()?);
         let status = self.child.wait()?;
         for reader in self.readers.drain(..) {
             // A reader that panicked has lost lines; the test that wants them will say so.
@@ -171,6 +176,22 @@ impl Program {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
         kib.map(|kib| kib << 10).ok_or_else(|| io::Error::other(format!("{} has ended", self.name)))
+    }
+
+    /// Processor time that it has used, all its threads together.
+    ///
+    /// # Errors
+    /// If it has been killed.
+    pub fn cpu_seconds(&self) -> io::Result<f64> {
+        if let Some(seconds) = self.cpu_seconds {
+            return Ok(seconds);
+        }
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid()))?;
+        // Its name, in brackets, may hold anything. After it: state is the 3rd field, utime and stime the 14th and 15th.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_ascii_whitespace();
+        let ticks: u32 = fields.skip(11).take(2).filter_map(|field| field.parse::<u32>().ok()).sum();
+        // Fewer ticks per second than any number that a float could round.
+        Ok(f64::from(ticks) / clock_ticks_per_second() as f64)
     }
 
     fn rustix_pid(&self) -> io::Result<Pid> {

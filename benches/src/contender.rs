@@ -1,0 +1,75 @@
+//! The targets that are compared.
+
+use crate::measure::pin;
+use crate::{TARGET_CORE, WORKING_SET_MIB};
+use anyhow::ensure;
+use ropewalk_interop::{Istgt, PATIENCE, Program, Ropewalk, Tgt, Tuning};
+use std::path::Path;
+use std::process::Command;
+
+/// A running target with one disk of [`WORKING_SET_MIB`], pinned to its core.
+pub struct Contender {
+    /// What the report calls it.
+    pub name: &'static str,
+    /// Its disk.
+    pub url: String,
+    server: Server,
+}
+
+enum Server {
+    Ropewalk(Ropewalk),
+    Tgt(Tgt),
+    Istgt(Istgt),
+}
+
+impl Contender {
+    /// Ours, with its defaults: there is nothing to tune.
+    pub fn ropewalk() -> anyhow::Result<Self> {
+        let server = Ropewalk::serve(&[&format!("0=ram:{WORKING_SET_MIB}M")])?;
+        Self::ready("ropewalk", server.url(0), Server::Ropewalk(server))
+    }
+
+    /// All of them. The others share one file in memory.
+    pub fn all(file: &Path) -> anyhow::Result<Vec<Self>> {
+        let tgt = Tgt::serve(1, &[file])?;
+        let tuned = Tgt::serve(1, &[file])?;
+        tuned.tune()?;
+        let istgt = Istgt::serve(file, Tuning::Defaults)?;
+        let bulk = Istgt::serve(file, Tuning::Bulk)?;
+        Ok(vec![
+            Self::ropewalk()?,
+            Self::ready("tgt", tgt.url(1), Server::Tgt(tgt))?,
+            Self::ready("tgt, tuned", tuned.url(1), Server::Tgt(tuned))?,
+            Self::ready("istgt", istgt.url(), Server::Istgt(istgt))?,
+            Self::ready("istgt, tuned", bulk.url(), Server::Istgt(bulk))?,
+        ])
+    }
+
+    fn ready(name: &'static str, url: String, server: Server) -> anyhow::Result<Self> {
+        let contender = Self { name, url, server };
+        pin(contender.program(), TARGET_CORE)?;
+        contender.fill()?;
+        Ok(contender)
+    }
+
+    /// Its process.
+    pub fn program(&self) -> &Program {
+        match &self.server {
+            Server::Ropewalk(server) => &server.program,
+            Server::Tgt(server) => &server.program,
+            Server::Istgt(server) => &server.program,
+        }
+    }
+
+    /// Writes every byte once: memory that was never written is not there, and fast to read.
+    fn fill(&self) -> anyhow::Result<()> {
+        let mut client = Command::new("qemu-io");
+        client.args(["-f", "raw"]);
+        for offset in (0..WORKING_SET_MIB).step_by(8) {
+            client.arg("-c").arg(format!("write -q -P 0xa5 {offset}M 8M"));
+        }
+        let (status, lines) = Program::run(client.arg(&self.url), PATIENCE)?;
+        ensure!(status.success(), "filling the disk of {}: {lines:#?}", self.name);
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Our initiator with our target, beside plain streams over as many connections.
+
+use crate::contender::Contender;
+use crate::measure::{Sample, run};
+use crate::plain_stream;
+use crate::statistics::{median, spread};
+use crate::{CLIENT_CORE, Effort};
+use ropewalk_interop::{binary, summary};
+use std::fmt::Write;
+use std::process::Command;
+use std::time::Duration;
+
+const CONNECTIONS: [usize; 3] = [1, 4, 8];
+
+/// Enough to keep every connection busy.
+const REQUESTS: usize = 32;
+
+pub fn measure(effort: Effort) -> anyhow::Result<String> {
+    let contender = Contender::ropewalk()?;
+    let mut text = String::from(
+        "## Our initiator and target beside plain streams\n\n\
+         `ropewalk bench` with requests of 1 MiB, 32 outstanding, beside sockets that carry nothing but the same memory \
+         over as many connections. MB/s (10^6 bytes).\n\n\
+         | way | connections | ropewalk | plain streams | ratio |\n|---|---:|---:|---:|---:|\n",
+    );
+    for (way, from_target) in [("read", true), ("write", false)] {
+        for connections in CONNECTIONS {
+            eprintln!("{way} over {connections} connections");
+            let (mut ours, mut plain) = (Vec::new(), Vec::new());
+            for _ in 0..effort.rounds {
+                ours.push(ropewalk(&contender, way, connections, effort.duration)?.bytes_per_second);
+                plain.push(plain_stream::bytes_per_second(
+                    connections,
+                    REQUESTS,
+                    from_target,
+                    effort.duration,
+                )?);
+            }
+            let ratios: Vec<f64> = ours.iter().zip(&plain).map(|(ours, plain)| ours / plain).collect();
+            let (least, most) = spread(&ratios);
+            let (ours, plain) = (median(ours) / 1e6, median(plain) / 1e6);
+            let ratio = median(ratios);
+            writeln!(
+                text,
+                "| {way} | {connections} | {ours:.0} | {plain:.0} | {ratio:.2} ({least:.2}–{most:.2}) |"
+            )?;
+        }
+    }
+    Ok(text)
+}
+
+/// One run of `ropewalk bench`.
+pub fn ropewalk(
+    contender: &Contender,
+    way: &str,
+    connections: usize,
+    duration: Duration,
+) -> anyhow::Result<Sample> {
+    let mut client = Command::new(binary()?);
+    client.args(["bench", &contender.url, "--rw", way, "--request-size", "1M", "--json"]);
+    client.args(["--requests", &REQUESTS.to_string(), "--connections", &connections.to_string()]);
+    client.args(["--runtime", &format!("{}s", duration.as_secs())]);
+    if way == "write" {
+        client.arg("--destroy-data");
+    }
+    run(contender.program(), CLIENT_CORE, &client, |lines| {
+        let summary = summary(lines).ok()?;
+        Some((summary["bytes"].as_f64()?, summary["seconds"].as_f64()?))
+    })
+}

@@ -1,0 +1,75 @@
+//! Speed and memory, measured and never judged: our target beside `tgt` and `istgt`, our initiator beside plain
+//! sockets, memory of idle connections, and what many connections cost.
+//!
+//! Started by `benches/run`, which sets the congestion control. Target on core 0, client on core 1.
+
+#![forbid(unsafe_code)]
+
+mod contender;
+mod cost;
+mod initiator_speed;
+mod machine;
+mod measure;
+mod memory;
+mod plain_stream;
+mod statistics;
+mod target_speed;
+mod workload;
+
+use anyhow::Context;
+use clap::Parser;
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Measure speed and memory; write a report.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Try every part once, briefly.
+    #[arg(long)]
+    quick: bool,
+    /// How often everything is measured; the report has medians.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How long one measurement takes.
+    #[arg(long, default_value_t = 2)]
+    seconds: u64,
+    /// The report.
+    #[arg(long, default_value = "benches/RESULTS.md")]
+    report: PathBuf,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    rounds: usize,
+    duration: Duration,
+}
+
+/// Where the target runs.
+const TARGET_CORE: usize = 0;
+
+/// Where the client runs.
+const CLIENT_CORE: usize = 1;
+
+/// More than any cache of today's processors, so that both ends work on memory.
+const WORKING_SET_MIB: u64 = 512;
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    let effort = match options.quick {
+        true => Effort { rounds: 1, duration: Duration::from_secs(1) },
+        false => {
+            Effort { rounds: options.rounds.max(1), duration: Duration::from_secs(options.seconds.max(1)) }
+        }
+    };
+    let mut report = machine::describe(effort)?;
+    print!("{report}");
+    for part in [target_speed::measure, initiator_speed::measure, memory::measure, cost::measure] {
+        let text = part(effort)?;
+        println!("\n{text}");
+        write!(report, "\n{text}")?;
+    }
+    fs::write(&options.report, report).with_context(|| format!("writing {}", options.report.display()))
+}

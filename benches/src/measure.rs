@@ -1,0 +1,64 @@
+//! One client run against one target, and what both needed for it.
+
+use anyhow::{Context, ensure};
+use ropewalk_interop::{Line, PATIENCE, Program};
+use rustix::thread::CpuSet;
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
+
+/// What one run showed.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Payload moved per second, in bytes.
+    pub bytes_per_second: f64,
+    /// Processor seconds of the target for each GiB moved.
+    pub target_seconds_per_gib: f64,
+    /// How much of its core the client used, from 0 to 1.
+    pub client_load: f64,
+}
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// Runs a pinned client to its end. `bytes` reads from its output how much it moved, and in how many seconds.
+pub fn run(
+    target: &Program,
+    core: usize,
+    client: &Command,
+    bytes: impl Fn(&[Line]) -> Option<(f64, f64)>,
+) -> anyhow::Result<Sample> {
+    let mut pinned = Command::new("taskset");
+    pinned.arg("-c").arg(core.to_string()).arg(client.get_program()).args(client.get_args());
+    let (before, started) = (target.cpu_seconds()?, Instant::now());
+    let mut client = Program::start(&mut pinned)?;
+    let status = client.finish(PATIENCE)?;
+    let (after, elapsed) = (target.cpu_seconds()?, started.elapsed().as_secs_f64());
+    let lines = client.lines();
+    ensure!(status.success(), "{pinned:?}: {status}: {lines:#?}");
+    let (bytes, seconds) = bytes(&lines).with_context(|| format!("no result in {lines:#?}"))?;
+    Ok(Sample {
+        bytes_per_second: bytes / seconds,
+        target_seconds_per_gib: (after - before) / (bytes / GIB),
+        client_load: client.cpu_seconds()? / elapsed,
+    })
+}
+
+/// Confines every thread of a process, and those that it starts later, to one core.
+pub fn pin(program: &Program, core: usize) -> anyhow::Result<()> {
+    for thread in fs::read_dir(format!("/proc/{}/task", program.pid()))? {
+        let id = thread?.file_name().to_string_lossy().parse()?;
+        rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(id), &only(core))?;
+    }
+    Ok(())
+}
+
+/// Confines the calling thread to one core.
+pub fn pin_this_thread(core: usize) -> anyhow::Result<()> {
+    Ok(rustix::thread::sched_setaffinity(None, &only(core))?)
+}
+
+fn only(core: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(core);
+    set
+}

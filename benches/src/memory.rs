@@ -1,0 +1,39 @@
+//! Memory of a target that does nothing, and of connections that do nothing.
+
+use crate::Effort;
+use initiator::{Config, Session, Url};
+use ropewalk_interop::Ropewalk;
+
+const SESSIONS: usize = 10;
+const CONNECTIONS_PER_SESSION: u16 = 64;
+
+pub fn measure(_: Effort) -> anyhow::Result<String> {
+    let target = Ropewalk::serve(&["0=ram:1GiB"])?;
+    let idle_bytes = target.program.resident_bytes()?;
+    let url: Url = target.url(0).parse()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let connected_bytes = runtime.block_on(async {
+        let mut sessions = Vec::new();
+        for number in 0..SESSIONS {
+            let initiator_name = format!("iqn.2026-11.org.example:idle-{number}");
+            let config = Config { initiator_name, connections: CONNECTIONS_PER_SESSION, ..Config::default() };
+            sessions.push(Session::connect(&url, config).await?);
+        }
+        let resident = target.program.resident_bytes()?;
+        for session in sessions {
+            session.close().await?;
+        }
+        anyhow::Ok(resident)
+    })?;
+    let connections = SESSIONS * usize::from(CONNECTIONS_PER_SESSION);
+    let each_kib = connected_bytes.saturating_sub(idle_bytes) as f64 / connections as f64 / 1024.0;
+    Ok(format!(
+        "## Memory\n\n\
+         | what | resident |\n|---|---:|\n\
+         | idle target with one RAM LUN | {:.1} MiB |\n\
+         | with {connections} logged-in, idle connections in {SESSIONS} sessions | {:.1} MiB |\n\
+         | each of them | {each_kib:.1} KiB |\n",
+        idle_bytes as f64 / 1048576.0,
+        connected_bytes as f64 / 1048576.0,
+    ))
+}
