@@ -1,8 +1,8 @@
 //! The initiator's side of a session in full feature phase (RFC 7143 §4.2.5).
 //!
-//! The path of a write, top to bottom: [`scsi_command`] queues it, lets it start when the [`command_window`] is open,
-//! and sends it on a [`lane`] with immediate data; [`data_out`] cuts the unsolicited data, and what an [`r2t`] asks
-//! for, into PDUs, which take turns in [`outgoing`]; [`scsi_response`] completes it. A read's data comes by [`data_in`].
+//! The path of a write, top to bottom: `scsi_command` queues it, lets it start when the `command_window` is open,
+//! and sends it on a `lane` with immediate data; `data_out` cuts the unsolicited data, and what an `r2t` asks
+//! for, into PDUs, which take turns in `outgoing`; `scsi_response` completes it. A read's data comes by `data_in`.
 
 mod async_message;
 mod command_window;

@@ -103,6 +103,14 @@ fn a_session_is_logged_out_when_what_was_started_is_answered() {
 }
 
 #[test]
+fn a_logout_is_orderly_even_if_its_answer_comes_after_the_end_of_the_other_connections() {
+    let mut world = World::with_delays(Settings::default(), &[50, 1, 1]);
+    world.initiator.session.logout(world.now);
+    world.run();
+    assert_eq!((ended(&world), world.target_ended), (Some(true), Some(true)));
+}
+
+#[test]
 fn commands_that_were_not_started_are_lost_in_a_logout() {
     let mut world = World::with_delays(Settings { window_commands: 2, ..Settings::default() }, &[5]);
     let tasks: Vec<_> = (0..5).map(|index| world.write(index * 512, &[1; 512])).collect();

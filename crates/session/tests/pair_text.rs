@@ -9,9 +9,8 @@ use ropewalk_session::parameters::Offer;
 use world::{Settings, World};
 
 fn answers(world: &World) -> Vec<&[u8]> {
-    let text = |event: &'_ Event| matches!(event, Event::SendTargets { .. });
     let mut texts = Vec::new();
-    for event in world.events.iter().filter(|event| text(event)) {
+    for event in &world.events {
         if let Event::SendTargets { text, .. } = event {
             texts.push(text.as_slice());
         }
@@ -48,4 +47,16 @@ fn exchanges_can_follow_each_other_and_run_on_several_connections_at_once() {
         world.run();
     }
     assert_eq!(answers(&world).len(), 6);
+}
+
+#[test]
+fn a_discovery_session_finds_the_targets_and_logs_out() {
+    let settings = Settings { is_discovery: true, ..Settings::default() };
+    let mut world = World::with_delays(settings, &[5]);
+    world.initiator.session.send_targets(world.now, LaneId(0), &SendTargets::All).unwrap();
+    world.run();
+    assert_eq!(discovery::parse(answers(&world)[0]).unwrap().len(), 30);
+    world.initiator.session.logout(world.now);
+    world.run();
+    assert_eq!((world.target_ended, world.faults.as_slice()), (Some(true), [].as_slice()));
 }

@@ -124,12 +124,12 @@ proptest! {
         initiator in any_offer(),
         target in any_offer(),
         window_commands in 1_u32..20,
-        budget_bytes in 4_u32..30_000,
+        budget_bytes in 512_u32..30_000,
         seed in any::<u64>(),
         delays_ms in proptest::collection::vec(0_u64..30, 1..6),
         lengths in proptest::collection::vec(1_usize..60_000, 1..12),
     ) {
-        let settings = Settings { initiator, target, window_commands, budget_bytes: budget_bytes.max(512), seed };
+        let settings = Settings { initiator, target, window_commands, budget_bytes, seed, ..Settings::default() };
         let pieces: Vec<_> = lengths.iter().enumerate().map(|(index, bytes)| (index as u32 * 60_000, *bytes)).collect();
         move_data(settings, &delays_ms, &pieces);
     }

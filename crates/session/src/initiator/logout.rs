@@ -82,10 +82,16 @@ impl Session {
         }
     }
 
-    fn request_session_logout(&mut self, now: Instant) {
-        let closes_session =
+    /// Whether the session's logout is being answered. The target then closes the other connections, and that may be
+    /// noticed before the answer.
+    pub(super) fn is_leaving(&self) -> bool {
+        let leaves =
             |lane: &Lane| lane.logout.is_some_and(|logout| logout.reason == LogoutReason::CloseSession);
-        if self.lanes.values().any(closes_session) {
+        self.lanes.values().any(leaves)
+    }
+
+    fn request_session_logout(&mut self, now: Instant) {
+        if self.is_leaving() {
             return;
         }
         let mut draining = self.lanes.iter().filter(|(_, lane)| lane.phase == Phase::Draining);
@@ -137,30 +143,7 @@ impl Session {
             self.close_lane(lane, LaneLoss::LoggedOut, None);
         }
     }
-}
 
-impl Lane {
-    /// Whether nothing is lost with this lane: the owner was told to close it, or it was empty and only the answer to
-    /// its logout is missing.
-    pub(super) fn is_done(&self) -> bool {
-        let leaves = self.logout.is_some_and(|logout| logout.reason == LogoutReason::CloseConnection);
-        self.phase == Phase::Closing || leaves
-    }
-
-    /// When something must be done about this lane, if nothing happens before.
-    pub(super) fn deadline(&self, limits: &InitiatorLimits) -> Option<Instant> {
-        match (self.phase, self.logout) {
-            (Phase::Closing, _) => None,
-            (Phase::LoggingOut, Some(logout)) => Some(self.liveness.deadline_from(logout.asked_at, limits)),
-            _ => Some(
-                self.logout_by
-                    .map_or(self.liveness.deadline(limits), |by| by.min(self.liveness.deadline(limits))),
-            ),
-        }
-    }
-}
-
-impl Session {
     /// The deadline of `lane` has come.
     pub(super) fn lane_is_due(&mut self, now: Instant, lane: LaneId) {
         let Some(place) = self.lanes.get_mut(&lane) else { return };
@@ -177,6 +160,24 @@ impl Session {
             self.fail();
         } else {
             self.ping(now, lane);
+        }
+    }
+}
+
+impl Lane {
+    /// Whether nothing is lost with this lane: the owner was told to close it, or it was empty and only the answer to
+    /// its logout is missing.
+    pub(super) fn is_done(&self) -> bool {
+        let leaves = self.logout.is_some_and(|logout| logout.reason == LogoutReason::CloseConnection);
+        self.phase == Phase::Closing || leaves
+    }
+
+    /// When something must be done about this lane, if nothing happens before.
+    pub(super) fn deadline(&self, limits: &InitiatorLimits) -> Option<Instant> {
+        match (self.phase, self.logout) {
+            (Phase::Closing, _) => None,
+            (Phase::LoggingOut, Some(logout)) => Some(self.liveness.deadline_from(logout.asked_at, limits)),
+            _ => [Some(self.liveness.deadline(limits)), self.logout_by].into_iter().flatten().min(),
         }
     }
 }

@@ -328,7 +328,7 @@ impl Endpoint for Session {
     fn lane_lost(&mut self, _now: Instant, lane: LaneId, _loss: LaneLoss) {
         let Some(place) = self.lanes.remove(&lane) else { return };
         self.events.extend(place.held.map(Event::Release));
-        if !place.is_done() {
+        if !place.is_done() && !self.is_leaving() {
             self.fail();
         }
         if self.lanes.is_empty() {

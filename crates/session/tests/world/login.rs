@@ -28,7 +28,7 @@ fn config(settings: &Settings, cid: u16, cmd_sn: CmdSn) -> initiator::Config {
     initiator::Config {
         initiator_name: "iqn.2026-11.org.example:host".into(),
         initiator_alias: None,
-        target_name: Some(TARGET.into()),
+        target_name: (!settings.is_discovery).then(|| TARGET.into()),
         isid: Isid([0x80, 1, 2, 3, 0, 4]),
         cid: Cid(cid),
         joining: None,

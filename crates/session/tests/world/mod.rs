@@ -32,6 +32,8 @@ pub struct Settings {
     pub window_commands: u32,
     /// What one pull may take.
     pub budget_bytes: u32,
+    /// A discovery session.
+    pub is_discovery: bool,
     pub seed: u64,
 }
 
@@ -42,6 +44,7 @@ impl Default for Settings {
             target: Offer::default(),
             window_commands: 32,
             budget_bytes: 64 << 10,
+            is_discovery: false,
             seed: 1,
         }
     }
