@@ -9,15 +9,15 @@ use std::path::PathBuf;
 #[serde(deny_unknown_fields)]
 pub struct Chap {
     /// The initiator's user name and secret.
-    #[serde(flatten)]
     pub initiator: Credential,
     /// The target's own, for an initiator that asks who the target is.
     #[serde(default)]
-    pub mutual: Option<Credential>,
+    pub target: Option<Credential>,
 }
 
 /// A user name and where its secret is.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Credential {
     /// `CHAP_N`.
     pub user: String,
@@ -73,9 +73,8 @@ impl Chap {
     /// One of them cannot be had or used.
     pub(crate) fn credentials(&self) -> Result<Credentials, SecretError> {
         let initiator = self.initiator.account()?;
-        let Some(mutual) = &self.mutual else { return Ok(Credentials::one_way(initiator)) };
-        let target = mutual.account()?;
-        Credentials::mutual(initiator, target).map_err(|source| mutual.unusable(source))
+        let Some(own) = &self.target else { return Ok(Credentials::one_way(initiator)) };
+        Credentials::mutual(initiator, own.account()?).map_err(|source| own.unusable(source))
     }
 }
 

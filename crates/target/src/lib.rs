@@ -47,7 +47,7 @@ pub use config::{
 };
 pub use counters::Counters;
 pub use logical_unit::OpenError;
-pub use lun_spec::{InvalidLunSpec, LunSpec, Medium, NumberedLunSpec, OPTIONS, Pace};
+pub use lun_spec::{InvalidLunSpec, LUN_OPTIONS, LunSpec, Medium, NumberedLunSpec, Pace};
 pub use name::{InvalidIscsiName, IscsiName};
 pub use server::{Server, StartError};
 pub use shutdown::ShutdownReport;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What is behind a LUN and how it is opened. Parsed from `KIND:SPEC[,option]...`; see [`OPTIONS`].
+/// What is behind a LUN and how it is opened. Parsed from `KIND:SPEC[,option]...`; see [`LUN_OPTIONS`].
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct LunSpec {
@@ -64,7 +64,7 @@ pub struct NumberedLunSpec {
 }
 
 /// The options of a LUN, for help texts.
-pub const OPTIONS: &str = "size=SIZE (create or extend the file), bs=512|4096, ro, thin, direct, volatile, \
+pub const LUN_OPTIONS: &str = "size=SIZE (create or extend the file), bs=512|4096, ro, thin, direct, volatile, \
      rate=SIZE (bytes per second), latency=MILLISECONDS, id=NAME (identity)";
 
 /// A text that does not describe a LUN.
@@ -77,7 +77,7 @@ pub enum InvalidLunSpec {
     #[error("\"{0}\" is neither ram:SIZE nor file:PATH")]
     Kind(String),
     /// Unknown option, or one without the value it needs.
-    #[error("\"{option}\" is not an option of {kind}: LUNs. There are: {OPTIONS}")]
+    #[error("\"{option}\" is not an option of {kind}: LUNs. There are: {LUN_OPTIONS}")]
     Option {
         /// What was written.
         option: String,

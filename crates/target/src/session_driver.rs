@@ -201,10 +201,10 @@ impl SessionDriver {
         while let Some(event) = state.session.poll_event() {
             self.handle(state, event);
         }
-        state.starved |= state.buffers.take_refused();
+        let starves = state.buffers.take_refused() && !std::mem::replace(&mut state.starved, true);
         let timeout = state.session.poll_timeout();
         let sooner = timeout.is_some_and(|timeout| state.armed.is_none_or(|armed| timeout < armed));
-        if sooner || state.starved || state.ended.is_some() {
+        if sooner || starves || state.ended.is_some() {
             self.attend();
         }
     }
@@ -306,7 +306,7 @@ impl SessionDriver {
         self.resume(|state| {
             let SessionState { session, buffers, .. } = state;
             session.buffers_available(self.now(), buffers);
-            state.starved = false;
+            state.starved = buffers.take_refused();
         });
     }
 }

@@ -3,8 +3,9 @@
 
 mod world;
 
-use pdu::{InitiatorPdu, Itt, LoginStatus, Lun, TargetPdu, TextRequest, Ttt};
+use pdu::{InitiatorPdu, Itt, LoginRequest, LoginStatus, Lun, Stage, TargetPdu, TextRequest, Ttt};
 use ropewalk_target::{Chap, Config, Credential, InvalidConfig, Mask, TargetConfig};
+use session::chap::{Account, Algorithm, Challenge, Secret};
 use world::*;
 
 fn only(initiator: &str) -> Mask {
@@ -56,14 +57,52 @@ fn a_lun_shows_to_whom_its_mask_admits() {
     while peer.command_to(5, &[0], &[], 0).status != 0 {}
 }
 
-#[test]
-fn whoever_does_not_authenticate_is_refused_where_chap_is_asked_for() {
+const SECRET: &str = "correct horse battery";
+
+/// A target that asks for a user and secret.
+fn world_with_chap() -> (World, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let secret_file = folder.path().join("secret");
-    std::fs::write(&secret_file, "correct horse battery\n").unwrap();
+    std::fs::write(&secret_file, format!("{SECRET}\n")).unwrap();
     let initiator = Credential { user: "host".into(), secret_file: Some(secret_file), secret_env: None };
-    let chap = Some(Chap { initiator, mutual: None });
-    let world = World::with_config(config(vec![TargetConfig { chap, ..two_luns() }]));
+    let chap = Some(Chap { initiator, target: None });
+    (World::with_config(config(vec![TargetConfig { chap, ..two_luns() }])), folder)
+}
+
+/// Answers the target's challenge with `secret`; the status of the last response.
+fn authenticate(peer: &mut Peer, secret: &str) -> LoginStatus {
+    let request = LoginRequest { current_stage: Stage::SecurityNegotiation, ..peer.login_request(1, 0) };
+    let mut step = |text: String, next_stage| {
+        let data_segment_bytes = u32::try_from(text.len()).unwrap();
+        let request = LoginRequest { next_stage, data_segment_bytes, ..request };
+        peer.send(&InitiatorPdu::LoginRequest(request), text.as_bytes());
+        match peer.receive().unwrap() {
+            (TargetPdu::LoginResponse(response), text) => (response.status, String::from_utf8(text).unwrap()),
+            (other, _) => panic!("{other:?}"),
+        }
+    };
+    step(
+        format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0SessionType=Normal\0AuthMethod=CHAP\0"),
+        None,
+    );
+    let (_, asked) = step("CHAP_A=5\0".into(), None);
+    let value = |key: &str| asked.split('\0').find_map(|pair| pair.strip_prefix(key)).unwrap();
+    let account = Account::new("host", Secret::new(secret.as_bytes()).unwrap()).unwrap();
+    let challenge = Challenge::parse(value("CHAP_I="), value("CHAP_C="), None).unwrap();
+    let response = pdu::text_value::hexadecimal_text(&challenge.answer(Algorithm::Md5, &account));
+    step(format!("CHAP_N=host\0CHAP_R={response}\0"), Some(Stage::OperationalNegotiation)).0
+}
+
+#[test]
+fn the_right_secret_opens_a_target() {
+    let (world, _folder) = world_with_chap();
+    assert_eq!(authenticate(&mut world.connect(), SECRET), LoginStatus::Success);
+}
+
+#[test]
+fn a_wrong_secret_or_none_at_all_is_refused() {
+    let (world, _folder) = world_with_chap();
+    assert_eq!(authenticate(&mut world.connect(), "incorrect horse"), LoginStatus::AuthenticationFailure);
     assert_eq!(world.connect().login(TARGET, 1), Err(LoginStatus::AuthenticationFailure));
 }
 

@@ -24,11 +24,11 @@ alias = "the archive"
 addresses = ["10.0.0.0/8", "192.0.2.7/32"]
 initiators = ["iqn.2026-01.net.example:*"]
 
-[target.chap]
+[target.chap.initiator]
 user = "host"
 secret_file = "/etc/ropewalk/secret"
 
-[target.chap.mutual]
+[target.chap.target]
 user = "archive"
 secret_env = "ARCHIVE_SECRET"
 
@@ -53,7 +53,7 @@ fn a_file_with_everything_in_it_is_understood() {
     assert_eq!(target.mask.addresses.len(), 2);
     let chap = target.chap.as_ref().unwrap();
     assert_eq!(
-        (chap.initiator.user.as_str(), chap.mutual.as_ref().unwrap().user.as_str()),
+        (chap.initiator.user.as_str(), chap.target.as_ref().unwrap().user.as_str()),
         ("host", "archive")
     );
     assert!(matches!(target.luns[0].backend.medium, Medium::File { size_bytes: Some(0x4000_0000), .. }));
@@ -63,8 +63,16 @@ fn a_file_with_everything_in_it_is_understood() {
 
 #[test]
 fn a_misspelt_key_is_refused() {
-    for (right, wrong) in [("shards", "shard"), ("window_commands", "windows"), ("first_burst", "firstburst")]
-    {
+    for (right, wrong) in [
+        ("shards", "shard"),
+        ("window_commands", "windows"),
+        ("first_burst", "firstburst"),
+        ("addresses", "adresses"),
+        ("initiators = [\"iqn.2026-01.net.example:lab", "initiator = [\"iqn.2026-01.net.example:lab"),
+        ("secret_file", "secretfile"),
+        ("secret_env", "secret"),
+        ("alias", "nickname"),
+    ] {
         assert!(toml::from_str::<Config>(&FILE.replace(right, wrong)).is_err(), "{wrong}");
     }
 }

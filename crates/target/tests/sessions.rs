@@ -160,3 +160,17 @@ fn a_server_without_sessions_stops_at_once() {
     let report = World::with_lun("0=ram:1M").shut_down(Duration::from_secs(60));
     assert_eq!(report, ropewalk_target::ShutdownReport::default());
 }
+
+#[test]
+fn targets_on_several_shards_are_served_through_one_port() {
+    let names = ["iqn.2026-01.net.example:a", "iqn.2026-01.net.example:b", "iqn.2026-01.net.example:c"];
+    let targets = names.map(|name| target(name, &["0=ram:1M"])).to_vec();
+    let world = World::with_config(ropewalk_target::Config { shards: 3, ..config(targets) });
+    for (number, name) in (1..).zip(names) {
+        let mut peer = world.connect();
+        peer.login(name, 1).unwrap();
+        peer.learn_attentions();
+        assert_eq!(peer.write(0, &[number; BLOCK]).status, 0);
+        assert_eq!(peer.read(0, 1).data, [number; BLOCK]);
+    }
+}

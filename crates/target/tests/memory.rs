@@ -1,0 +1,59 @@
+//! The buffer budget is a bound, and never a dead end.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod world;
+
+use pdu::{InitiatorPdu, ScsiCommand};
+use ropewalk_target::{ByteSize, Config, Limits};
+use world::*;
+
+const BUDGET_BYTES: u64 = 64 << 20;
+const LONG_BYTES: usize = 32 << 20;
+
+fn small_world() -> World {
+    let limits = Limits { buffer_bytes: ByteSize(BUDGET_BYTES), ..Limits::default() };
+    World::with_config(Config { limits, ..config(vec![target(TARGET, &["0=ram:256M"])]) })
+}
+
+/// READ (16) or WRITE (16) of 32 MiB.
+fn long(peer: &mut Peer, code: u8) -> ScsiCommand {
+    let mut cdb = [0; 16];
+    cdb[0] = code;
+    cdb[10..14].copy_from_slice(&u32::try_from(LONG_BYTES / BLOCK).unwrap().to_be_bytes());
+    let (out_bytes, in_bytes) = if code == 0x8a { (LONG_BYTES, 0) } else { (0, LONG_BYTES) };
+    peer.next_command(0, &cdb, out_bytes, in_bytes)
+}
+
+#[test]
+fn writes_that_do_not_fit_together_take_turns() {
+    let world = small_world();
+    let mut peers: Vec<_> = (1..=4).map(|isid| world.initiator(isid)).collect();
+    for peer in &mut peers {
+        let command = long(peer, 0x8a);
+        peer.send(&InitiatorPdu::ScsiCommand(command), &[]);
+    }
+    let workers = peers
+        .into_iter()
+        .map(|mut peer| std::thread::spawn(move || assert_eq!(peer.answer(&pattern(LONG_BYTES)).status, 0)));
+    let workers: Vec<_> = workers.collect();
+    while workers.iter().any(|worker| !worker.is_finished()) {
+        assert!(world.counters().buffer_bytes as u64 <= BUDGET_BYTES);
+        std::thread::yield_now();
+    }
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+}
+
+#[test]
+fn a_session_that_takes_nothing_leaves_room_for_others() {
+    let world = small_world();
+    let mut lazy = world.initiator(1);
+    for _ in 0..20 {
+        let command = long(&mut lazy, 0x88);
+        lazy.send(&InitiatorPdu::ScsiCommand(command), &[]);
+    }
+    let mut busy = world.initiator(2);
+    assert_eq!(busy.write(0, &pattern(64 << 10)).status, 0);
+    assert_eq!(busy.read(0, 128).status, 0);
+    assert!(world.counters().buffer_bytes as u64 <= BUDGET_BYTES);
+}
