@@ -1,0 +1,189 @@
+//! `ropewalk bench`: what a remote disk delivers.
+
+mod load;
+mod measurement;
+
+use crate::exit::{Failed, Status};
+use crate::remote::{Connecting, Portals, Usage, ceilings};
+use crate::signals::Interrupts;
+use crate::{info, output, sizes};
+use clap::ValueEnum;
+use initiator::{Session, Url};
+use load::Load;
+use measurement::Measurement;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Reads or writes a remote disk for a while and says how fast that was. Writing destroys its contents.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  ropewalk bench iscsi://storage.example.com/iqn.2026-11.com.example:disk/0 --rw randread --request-size 4K \
+--requests 32")]
+pub(crate) struct Arguments {
+    /// The remote disk
+    #[arg(value_name = "URL")]
+    url: Url,
+
+    /// What to do
+    #[arg(long, value_name = "WHAT", default_value = "read")]
+    rw: Pattern,
+
+    /// Length of a request
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = sizes::request_size)]
+    request_size: u64,
+
+    /// Requests under way at the same time, over all connections
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    requests: u16,
+
+    /// For how long
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = sizes::duration)]
+    runtime: Duration,
+
+    #[command(flatten)]
+    connecting: Connecting,
+
+    /// Yes, writing may destroy what the disk holds
+    #[arg(long)]
+    destroy_data: bool,
+
+    /// Print JSON lines: message_type status once a second, then summary
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the requests do, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pattern {
+    /// Read from beginning to end
+    Read,
+    /// Write from beginning to end
+    Write,
+    /// Read anywhere
+    Randread,
+    /// Write anywhere
+    Randwrite,
+}
+
+impl Pattern {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Randread => "randread",
+            Self::Randwrite => "randwrite",
+        }
+    }
+
+    fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Randwrite)
+    }
+
+    fn is_random(self) -> bool {
+        matches!(self, Self::Randread | Self::Randwrite)
+    }
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
+    if arguments.rw.writes() && !arguments.destroy_data {
+        return Err(Failed {
+            status: Status::Refused,
+            error: anyhow::anyhow!(
+                "refused: --rw {} would destroy what {} holds: if that is what you want, say --destroy-data",
+                arguments.rw.name(),
+                arguments.url
+            ),
+            consequence: None,
+        });
+    }
+    let mut interrupts = Interrupts::listen()?;
+    let remote = arguments.connecting.open(&arguments.url, Portals::Given).await?;
+    let load = Load::new(remote.lun, arguments.rw, arguments.request_size, arguments.requests.into())?;
+    let mut measurement = Measurement::begin()?;
+    let until = Instant::now() + arguments.runtime;
+    let status = |measurement: &mut Measurement| {
+        let interval = measurement.interval();
+        if arguments.json {
+            output::json(&status(&interval, &remote.session));
+        }
+    };
+    tokio::select! {
+        outcome = load.run(until, &mut measurement, status) => outcome?,
+        // What was measured until now counts.
+        () = interrupts.next() => {}
+    }
+    let report = remote.session.report();
+    if arguments.json {
+        output::json(&summary(&arguments, &measurement, &remote.session));
+    } else {
+        print(&arguments, &measurement, &report);
+    }
+    drop(load);
+    // Nothing is left to be said to the target.
+    let _ = remote.session.close().await;
+    Ok(())
+}
+
+fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::Report) {
+    let time = measurement.time();
+    println!(
+        "{} of {}, {} at a time, {} connections in {} sessions, for {:.1} s",
+        arguments.rw.name(),
+        sizes::bytes(arguments.request_size),
+        arguments.requests,
+        report.connections(),
+        report.sessions(),
+        time.as_secs_f64()
+    );
+    ceilings(report).for_each(|why| println!("No more connections: {why}"));
+    println!(
+        "\n{:.1} MB/s ({}/s), {:.0} requests per second\n",
+        sizes::rate(measurement.bytes(), time) as f64 / 1e6,
+        sizes::bytes(sizes::rate(measurement.bytes(), time)),
+        measurement.requests() as f64 / time.as_secs_f64().max(f64::EPSILON),
+    );
+    let mut latency = output::table(&["LATENCY", "MIN", "50 %", "90 %", "99 %", "99.9 %", "MAX"]);
+    let row = measurement.latencies_us().map(|(_, micros)| format!("{:.1?}", Duration::from_micros(micros)));
+    latency.add_row(std::iter::once(String::new()).chain(row));
+    output::align_right(&mut latency, 1..=6);
+    output::print(&latency);
+    println!();
+    output::print(&info::connections(report));
+}
+
+fn status(interval: &measurement::Interval, session: &Session) -> Value {
+    let usage = Usage::of([session]);
+    json!({
+        "message_type": "status",
+        "seconds": interval.at.as_secs_f64(),
+        "bytes": interval.bytes,
+        "bytes_per_second": sizes::rate(interval.new_bytes, interval.length),
+        "connections": usage.connections,
+        "sessions": usage.sessions,
+        "retries": usage.retries,
+    })
+}
+
+fn summary(arguments: &Arguments, measurement: &Measurement, session: &Session) -> Value {
+    let report = session.report();
+    let time = measurement.time();
+    let latencies = measurement.latencies_us().map(|(name, micros)| (name.to_owned(), Value::from(micros)));
+    json!({
+        "message_type": "summary",
+        "rw": arguments.rw.name(),
+        "request_bytes": arguments.request_size,
+        "requests_outstanding": arguments.requests,
+        "requests": measurement.requests(),
+        "bytes": measurement.bytes(),
+        "seconds": time.as_secs_f64(),
+        "bytes_per_second": sizes::rate(measurement.bytes(), time),
+        "requests_per_second": measurement.requests() as f64 / time.as_secs_f64().max(f64::EPSILON),
+        "latency_us": latencies.collect::<serde_json::Map<_, _>>(),
+        "connections": report.connections(),
+        "sessions": report.sessions(),
+        "retries": report.retries,
+        "per_connection": info::connection_objects(&report),
+    })
+}

@@ -1,0 +1,178 @@
+//! `ropewalk copy`.
+
+mod end;
+mod monitor;
+mod plan;
+
+use crate::clock::LocalClock;
+use crate::exit::{Failed, Status};
+use crate::remote::{Connecting, Portals};
+use crate::signals::Interrupts;
+use crate::{local, reservation, sizes};
+use clap::ValueEnum;
+use end::{End, Opened};
+use monitor::Monitor;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use transfer::{Error, Failure, Job, Options, Progress, Schedule, Verify};
+
+/// Copies SRC to DST, each of them a remote disk (iscsi://…), a file, a block device, a pipe, or - for standard
+/// input or output.
+///
+/// Refuses a destination that holds a filesystem, a partition table, LVM or the like, or that is in use. Until it
+/// ends with exit status 0, the destination is garbage.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ropewalk copy disk.img iscsi://storage.example.com/iqn.2026-11.com.example:disk/0
+  ropewalk copy --connections 8 --bwlimit '08:00,100M 19:00,off' iscsi://a/iqn.2026-11.com.example:a/0 /dev/sdx
+  zstd -dc disk.img.zst | ropewalk copy - iscsi://storage.example.com/iqn.2026-11.com.example:disk/0")]
+pub(crate) struct Arguments {
+    /// Where to copy from
+    #[arg(value_name = "SRC")]
+    source: End,
+
+    /// Where to copy to. A file is created if there is none
+    #[arg(value_name = "DST")]
+    destination: End,
+
+    #[command(flatten)]
+    connecting: Connecting,
+
+    /// Requests under way at the same time
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    requests: u16,
+
+    /// Length of a request
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = sizes::request_size)]
+    request_size: u64,
+
+    /// Limit in bytes per second: 200M, or by the time of day, "08:00,100M 19:00,off"
+    #[arg(long, value_name = "SPEC")]
+    bwlimit: Option<Schedule>,
+
+    /// How much is read back and compared with the source; a sample is the first and last request and one of every
+    /// 64, chosen at random [default: sample]
+    #[arg(long, value_name = "HOW MUCH")]
+    verify: Option<HowMuch>,
+
+    /// Destroy what the destination holds
+    #[arg(long)]
+    overwrite: bool,
+
+    /// Leave zeroes out, as the destination reads as zeroes everywhere already
+    #[arg(long)]
+    destination_is_zero: bool,
+
+    /// Refuse unless the destination (the source, if the destination is a file or a stream) has this identity, as
+    /// `ropewalk info` shows it
+    #[arg(long, value_name = "naa.…|eui.…")]
+    expect_id: Option<String>,
+
+    /// Check everything and say what would be done
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Print JSON lines: message_type status once a second, then summary
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum HowMuch {
+    /// Every byte
+    Full,
+    /// Under two percent
+    Sample,
+    /// Nothing
+    Off,
+}
+
+impl From<HowMuch> for Verify {
+    fn from(how_much: HowMuch) -> Self {
+        match how_much {
+            HowMuch::Full => Self::Full,
+            HowMuch::Sample => Self::Sample,
+            HowMuch::Off => Self::Off,
+        }
+    }
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
+    check_usage(&arguments)?;
+    let interrupts = Interrupts::listen()?;
+    let engine = local::engine()?;
+    let connecting = &arguments.connecting;
+    let portals = match arguments.destination {
+        End::Url(_) => Portals::OfUrl,
+        _ => Portals::Given,
+    };
+    let source = arguments.source.open_source(connecting, portals, &engine).await?;
+    let destination = arguments.destination.open_destination(connecting, &engine).await?;
+    if let Some(remote) = destination.remote.as_ref().filter(|_| !arguments.overwrite) {
+        reservation::check(remote).await?;
+    }
+    let sessions = [&source.remote, &destination.remote].into_iter().flatten();
+    let sessions: Vec<_> = sessions.map(|remote| remote.session.clone()).collect();
+    let progress = Arc::new(Progress::default());
+    let Opened { end: destination, remote: _remote } = destination;
+    let clock = Arc::new(LocalClock::start());
+    let options = options(&arguments);
+    let job = Job::prepare(source.end, destination, options, engine, clock, Arc::clone(&progress)).await;
+    let job = job.map_err(not_begun)?;
+    if arguments.dry_run {
+        return plan::show(&job, &sessions, arguments.json).await;
+    }
+    let to_stdout = arguments.destination == End::Stream;
+    let monitor = Monitor::new(progress, sessions, arguments.json, to_stdout, &job);
+    let interrupt =
+        interrupts.into_first("interrupted twice: the destination is garbage until a copy succeeds");
+    let outcome = monitor.watch(job.run(interrupt)).await;
+    monitor.sum_up(&outcome);
+    for session in monitor.into_sessions() {
+        // All was flushed; a goodbye that is not heard changes nothing.
+        let _ = session.close().await;
+    }
+    outcome.map(drop).map_err(failed)
+}
+
+fn check_usage(arguments: &Arguments) -> Result<(), Failed> {
+    let to_stdout = arguments.destination == End::Stream;
+    if to_stdout && arguments.json {
+        return Err(Failed::usage("--json writes to standard output, and so does DST: name a file as DST"));
+    }
+    if to_stdout && arguments.verify.is_some_and(|verify| verify != HowMuch::Off) {
+        return Err(Failed::usage(
+            "standard output cannot be read back: leave --verify out, or name a file as DST",
+        ));
+    }
+    Ok(())
+}
+
+fn options(arguments: &Arguments) -> Options {
+    Options {
+        requests: arguments.requests.into(),
+        request_bytes: arguments.request_size,
+        limit: arguments.bwlimit.clone(),
+        verify: arguments.verify.unwrap_or(HowMuch::Sample).into(),
+        // Another sample every time.
+        verify_seed: RandomState::new().hash_one(()),
+        overwrite: arguments.overwrite,
+        destination_is_zero: arguments.destination_is_zero,
+        expect_id: arguments.expect_id.clone(),
+    }
+}
+
+/// A failure before anything was written.
+fn not_begun(error: Error) -> Failed {
+    failed(Failure { error, destination: transfer::DestinationState::Untouched })
+}
+
+fn failed(failure: Failure) -> Failed {
+    let status = match &failure.error {
+        Error::Refused(_) => Status::Refused,
+        Error::Mismatch { .. } => Status::Mismatch,
+        _ => Status::Failed,
+    };
+    Failed { status, error: failure.error.into(), consequence: Some(failure.destination.to_string()) }
+}

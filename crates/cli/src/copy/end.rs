@@ -1,0 +1,84 @@
+//! SRC and DST as they are written, and as they are opened.
+
+use super::not_begun;
+use crate::exit::Failed;
+use crate::remote::{Connecting, Portals, Remote};
+use block::Engine;
+use initiator::{InvalidUrl, Url};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use transfer::{Destination, Identity, Reader, Source, Writer};
+
+/// One end of a copy on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Url(Url),
+    /// Standard input or output.
+    Stream,
+    Path(PathBuf),
+}
+
+impl FromStr for End {
+    type Err = InvalidUrl;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        match text {
+            "-" => Ok(Self::Stream),
+            _ if text.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("iscsi://")) => {
+                text.parse().map(Self::Url)
+            }
+            _ => Ok(Self::Path(text.into())),
+        }
+    }
+}
+
+/// An end, and the remote disk behind it.
+pub(super) struct Opened<E> {
+    pub(super) end: E,
+    pub(super) remote: Option<Remote>,
+}
+
+impl End {
+    pub(super) async fn open_source(
+        &self,
+        connecting: &Connecting,
+        portals: Portals,
+        engine: &Engine,
+    ) -> Result<Opened<Source>, Failed> {
+        Ok(match self {
+            Self::Url(url) => {
+                let remote = connecting.open(url, portals).await?;
+                let end = Source::device(identity(&remote), Arc::new(remote.lun.clone()));
+                Opened { end, remote: Some(remote) }
+            }
+            Self::Stream => Opened { end: Source::stream("-", Reader::new(std::io::stdin())), remote: None },
+            Self::Path(path) => Opened { end: Source::path(path, engine).map_err(not_begun)?, remote: None },
+        })
+    }
+
+    pub(super) async fn open_destination(
+        &self,
+        connecting: &Connecting,
+        engine: &Engine,
+    ) -> Result<Opened<Destination>, Failed> {
+        Ok(match self {
+            Self::Url(url) => {
+                let remote = connecting.open(url, Portals::Given).await?;
+                let end = Destination::device(identity(&remote), Arc::new(remote.lun.clone()));
+                Opened { end, remote: Some(remote) }
+            }
+            Self::Stream => {
+                Opened { end: Destination::stream("-", Writer::new(std::io::stdout())), remote: None }
+            }
+            Self::Path(path) => {
+                Opened { end: Destination::path(path, engine).map_err(not_begun)?, remote: None }
+            }
+        })
+    }
+}
+
+fn identity(remote: &Remote) -> Identity {
+    let designator = remote.lun.unit().designator.as_ref().map(ToString::to_string);
+    Identity { name: remote.url.to_string(), designator }
+}

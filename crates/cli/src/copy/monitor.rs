@@ -1,0 +1,191 @@
+//! Watching a copy: the bar, the status lines, the summary.
+
+use super::plan::{plural, verify_name};
+use crate::exit::chain;
+use crate::progress_bar::{Bar, REDRAW};
+use crate::remote::{Usage, ceilings};
+use crate::{output, sizes};
+use initiator::Session;
+use serde_json::{Map, Value, json};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use transfer::{Failure, Job, Phase, Progress, Report, Snapshot};
+
+/// How often a status line is printed.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+pub(super) struct Monitor {
+    progress: Arc<Progress>,
+    sessions: Vec<Session>,
+    json: bool,
+    /// Standard output belongs to the data.
+    to_stdout: bool,
+    untouched_bytes: u64,
+    begun: Instant,
+}
+
+impl Monitor {
+    pub(super) fn new(
+        progress: Arc<Progress>,
+        sessions: Vec<Session>,
+        json: bool,
+        to_stdout: bool,
+        job: &Job,
+    ) -> Self {
+        let untouched_bytes = job.plan().untouched_bytes();
+        Self { progress, sessions, json, to_stdout, untouched_bytes, begun: Instant::now() }
+    }
+
+    pub(super) fn into_sessions(self) -> Vec<Session> {
+        self.sessions
+    }
+
+    /// Shows how the copy goes, until it ends.
+    pub(super) async fn watch<T>(&self, copy: impl Future<Output = T>) -> T {
+        let mut bar = (!self.json).then(Bar::new);
+        let mut ticks = tokio::time::interval(if self.json { STATUS_INTERVAL } else { REDRAW });
+        let mut copy = std::pin::pin!(copy);
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut copy => break outcome,
+                _ = ticks.tick() => match &mut bar {
+                    Some(bar) => bar.show(&self.progress.snapshot(), &self.note()),
+                    None => output::json(&Value::Object(self.numbers("status"))),
+                },
+            }
+        };
+        if let Some(bar) = bar {
+            bar.clear();
+        }
+        outcome
+    }
+
+    /// What is worth knowing beside the rate, with a space after it.
+    fn note(&self) -> String {
+        let usage = Usage::of(&self.sessions);
+        let losses = self.progress.snapshot().losses;
+        let mut note = String::new();
+        if !self.sessions.is_empty() {
+            note = format!("{} connection{}  ", usage.connections, plural(usage.connections));
+        }
+        if losses > 0 {
+            note += &format!("{losses} loss{}  ", if losses == 1 { "" } else { "es" });
+        }
+        note
+    }
+
+    fn numbers(&self, message_type: &str) -> Map<String, Value> {
+        let snapshot = self.progress.snapshot();
+        let usage = Usage::of(&self.sessions);
+        let time = self.begun.elapsed();
+        let numbers = json!({
+            "message_type": message_type,
+            "phase": phase_name(snapshot.phase),
+            "bytes": snapshot.done_bytes,
+            "bytes_total": snapshot.total_bytes,
+            "seconds": time.as_secs_f64(),
+            "bytes_per_second": sizes::rate(snapshot.done_bytes, time),
+            "data_bytes": snapshot.data_bytes,
+            "zeroed_bytes": snapshot.zeroed_bytes,
+            "skipped_bytes": snapshot.skipped_bytes,
+            "rewritten_bytes": snapshot.rewritten_bytes,
+            "verified_bytes": snapshot.verified_bytes,
+            "losses": snapshot.losses,
+            "connections": usage.connections,
+            "sessions": usage.sessions,
+            "retries": usage.retries,
+        });
+        match numbers {
+            Value::Object(numbers) => numbers,
+            _ => Map::new(),
+        }
+    }
+
+    /// The last words, on success; failures are told by whoever ends the process, and in JSON here.
+    pub(super) fn sum_up(&self, outcome: &Result<Report, Failure>) {
+        if self.json {
+            output::json(&Value::Object(self.summary(outcome)));
+        } else if let Ok(report) = outcome {
+            let text = self.sentences(report);
+            if self.to_stdout { eprintln!("{text}") } else { println!("{text}") }
+        }
+    }
+
+    fn summary(&self, outcome: &Result<Report, Failure>) -> Map<String, Value> {
+        let mut numbers = self.numbers("summary");
+        let (verified, error, consequence) = match outcome {
+            Ok(report) => (verify_name(report.verified), None, None),
+            Err(failure) => {
+                let error = chain(&anyhow::anyhow!(failure.error.to_string()));
+                (None, Some(error), Some(failure.destination.to_string()))
+            }
+        };
+        numbers.insert("verified".into(), verified.into());
+        numbers.insert("done".into(), outcome.is_ok().into());
+        numbers.insert("error".into(), error.into());
+        numbers.insert("destination_state".into(), consequence.into());
+        numbers
+    }
+
+    fn sentences(&self, report: &Report) -> String {
+        let snapshot = self.progress.snapshot();
+        let time = self.begun.elapsed();
+        let mut lines = vec![format!(
+            "Copied {} in {} ({}/s): {}. {}.",
+            sizes::bytes(report.bytes),
+            indicatif::HumanDuration(time),
+            sizes::bytes(sizes::rate(report.bytes, time)),
+            parts(&snapshot),
+            match verify_name(report.verified) {
+                Some(_) => format!("Read back and compared {}", sizes::bytes(snapshot.verified_bytes)),
+                None => "Not verified".to_owned(),
+            }
+        )];
+        let usage = Usage::of(&self.sessions);
+        if usage.connections > 0 {
+            lines.push(format!(
+                "{} connection{} in {} session{}, {} retries.",
+                usage.connections,
+                plural(usage.connections),
+                usage.sessions,
+                plural(usage.sessions),
+                usage.retries
+            ));
+        }
+        let reports: Vec<_> = self.sessions.iter().map(Session::report).collect();
+        lines.extend(reports.iter().flat_map(ceilings).map(|why| format!("No more connections: {why}")));
+        if snapshot.losses > 0 {
+            let bytes = sizes::bytes(snapshot.rewritten_bytes);
+            lines.push(format!("The destination was lost on the way; wrote {bytes} again."));
+        }
+        if self.untouched_bytes > 0 {
+            lines.push(format!(
+                "The last {} of the destination keep what they held.",
+                sizes::bytes(self.untouched_bytes)
+            ));
+        }
+        lines.join("\n")
+    }
+}
+
+fn parts(snapshot: &Snapshot) -> String {
+    let parts = [
+        (snapshot.data_bytes, "data"),
+        (snapshot.zeroed_bytes, "zeroed"),
+        (snapshot.skipped_bytes, "zero already"),
+    ];
+    let parts = parts.into_iter().filter(|(bytes, _)| *bytes > 0);
+    let parts: Vec<_> = parts.map(|(bytes, name)| format!("{} {name}", sizes::bytes(bytes))).collect();
+    if parts.is_empty() { "nothing to do".to_owned() } else { parts.join(", ") }
+}
+
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Preparing => "preparing",
+        Phase::Copying => "copying",
+        Phase::Flushing => "flushing",
+        Phase::Verifying => "verifying",
+    }
+}

@@ -1,0 +1,117 @@
+//! `--dry-run`: both ends and what would be done.
+
+use crate::exit::Failed;
+use crate::remote::Usage;
+use crate::{output, sizes};
+use initiator::Session;
+use serde_json::json;
+use transfer::{Job, Plan, Survey, Verify, Zeroing};
+
+pub(super) async fn show(job: &Job, sessions: &[Session], json: bool) -> Result<(), Failed> {
+    let survey = job.survey().await;
+    let usage = Usage::of(sessions);
+    if json {
+        output::json(&object(job.plan(), survey, usage));
+    } else {
+        print(job.plan(), survey, usage);
+    }
+    Ok(())
+}
+
+fn print(plan: &Plan, survey: Option<Survey>, usage: Usage) {
+    let size = |bytes: Option<u64>, otherwise: &str| match bytes {
+        Some(bytes) => format!("{} ({bytes} bytes)", sizes::bytes(bytes)),
+        None => otherwise.to_owned(),
+    };
+    let mut rows = vec![
+        ("Source", plan.source.to_string()),
+        ("", size(plan.bytes, "length known when it ends")),
+        ("Destination", plan.destination.to_string()),
+        ("", size(plan.capacity_bytes, "grows as needed")),
+    ];
+    if let Some(survey) = survey {
+        rows.push(("Contents", contents(survey)));
+    }
+    rows.push(("Zeroes", zeroing(plan.zeroing).to_owned()));
+    rows.push(("Requests", format!("{} of {}", plan.requests, sizes::bytes(plan.request_bytes))));
+    if usage.connections > 0 {
+        let (connections, sessions) = (usage.connections, usage.sessions);
+        rows.push(("Connections", format!("{connections} in {sessions} session{}", plural(sessions))));
+    }
+    rows.push(("Verification", verification(plan.verify).to_owned()));
+    if plan.untouched_bytes() > 0 {
+        let end = format!(
+            "the last {} of the destination keep what they hold",
+            sizes::bytes(plan.untouched_bytes())
+        );
+        rows.push(("Note", end));
+    }
+    output::print(&output::pairs(rows));
+    println!("\nDry run: nothing was written.");
+}
+
+pub(super) fn plural(number: usize) -> &'static str {
+    if number == 1 { "" } else { "s" }
+}
+
+fn contents(survey: Survey) -> String {
+    let unknown = match survey.unknown_bytes {
+        0 => String::new(),
+        bytes => format!(", {} not asked about", sizes::bytes(bytes)),
+    };
+    format!("{} data, {} holes{unknown}", sizes::bytes(survey.data_bytes), sizes::bytes(survey.zero_bytes))
+}
+
+fn zeroing(zeroing: Option<Zeroing>) -> &'static str {
+    match zeroing {
+        Some(Zeroing::Skip) => "left out, as the destination is zero already",
+        Some(Zeroing::Deallocate) => "deallocated, which reads as zeroes here",
+        Some(Zeroing::Write) => "written by a command, without being sent",
+        None => "written",
+    }
+}
+
+fn verification(verify: Verify) -> &'static str {
+    match verify {
+        Verify::Full => "every byte",
+        Verify::Sample => "a sample: first, last, and one of every 64 requests",
+        Verify::Off => "none",
+    }
+}
+
+/// The stable name of how much is compared; `None` for nothing.
+pub(super) fn verify_name(verify: Verify) -> Option<&'static str> {
+    match verify {
+        Verify::Full => Some("full"),
+        Verify::Sample => Some("sample"),
+        Verify::Off => None,
+    }
+}
+
+fn object(plan: &Plan, survey: Option<Survey>, usage: Usage) -> serde_json::Value {
+    let zeroing = match plan.zeroing {
+        Some(Zeroing::Skip) => "skip",
+        Some(Zeroing::Deallocate) => "deallocate",
+        Some(Zeroing::Write) => "write",
+        None => "send",
+    };
+    json!({
+        "message_type": "summary",
+        "dry_run": true,
+        "source": plan.source.name,
+        "source_id": plan.source.designator,
+        "destination": plan.destination.name,
+        "destination_id": plan.destination.designator,
+        "bytes": plan.bytes,
+        "capacity_bytes": plan.capacity_bytes,
+        "data_bytes": survey.map(|survey| survey.data_bytes),
+        "hole_bytes": survey.map(|survey| survey.zero_bytes),
+        "unknown_bytes": survey.map(|survey| survey.unknown_bytes),
+        "zeroing": zeroing,
+        "requests": plan.requests,
+        "request_bytes": plan.request_bytes,
+        "connections": usage.connections,
+        "sessions": usage.sessions,
+        "verify": verify_name(plan.verify),
+    })
+}

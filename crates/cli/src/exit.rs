@@ -1,0 +1,75 @@
+//! How the command ends when it did not do what was asked.
+
+use std::process::ExitCode;
+
+/// Exit statuses, for scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Status {
+    /// It was tried and did not work.
+    Failed = 1,
+    /// It was asked for in a way that makes no sense.
+    Usage = 2,
+    /// Source and copy differ.
+    Mismatch = 4,
+    /// It would be wrong or dangerous; nothing was written.
+    Refused = 5,
+}
+
+/// A failure with what a person needs to know.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) status: Status,
+    pub(crate) error: anyhow::Error,
+    /// What follows from it: the state something was left in.
+    pub(crate) consequence: Option<String>,
+}
+
+impl Failed {
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self { status: Status::Usage, error: anyhow::anyhow!(text.into()), consequence: None }
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn report(&self) -> ExitCode {
+        eprintln!("error: {}", chain(&self.error));
+        if let Some(consequence) = &self.consequence {
+            eprintln!("       {consequence}");
+        }
+        ExitCode::from(self.status as u8)
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self { status: Status::Failed, error: error.into(), consequence: None }
+    }
+}
+
+/// The error and its causes in one line. A cause that the line above already tells is left out.
+pub(crate) fn chain(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if line.is_empty() {
+            line = text;
+        } else if !line.contains(&text) {
+            line = format!("{line}: {text}");
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = || anyhow::anyhow!("connection refused");
+        let telling = cause().context("cannot connect: connection refused");
+        assert_eq!(chain(&telling), "cannot connect: connection refused");
+        let silent = cause().context("cannot connect");
+        assert_eq!(chain(&silent), "cannot connect: connection refused");
+    }
+}

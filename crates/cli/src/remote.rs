@@ -1,0 +1,143 @@
+//! Connecting to remote disks: the options that several commands share.
+
+use anyhow::Context;
+use clap::Args;
+use initiator::{Config, Lun, Portal, Report, Session, Url};
+use std::path::PathBuf;
+use std::str::FromStr;
+use transport::SocketOptions;
+
+/// How to connect.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Connecting {
+    /// TCP connections per remote disk, over all its sessions. `auto` will find the number, but does not exist yet
+    #[arg(long, value_name = "N|auto", default_value = "4")]
+    connections: Connections,
+
+    /// iSCSI sessions to spread the connections over [default: as few as the target allows; 1 forbids more]
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..))]
+    sessions: Option<u16>,
+
+    /// Where to connect instead of the URL's host; repeat it to use several addresses of the target. With two
+    /// URLs, these are the destination's
+    #[arg(long = "portal", value_name = "ADDR:PORT")]
+    portals: Vec<Portal>,
+
+    #[command(flatten)]
+    pub(crate) identity: Identity,
+}
+
+/// Who connects, and by which sockets.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Identity {
+    /// Congestion control of the connections, as in /proc/sys/net/ipv4/tcp_available_congestion_control
+    /// [default: the system's]
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+
+    /// The iSCSI name of this machine [default: made from its host name]
+    #[arg(long, value_name = "IQN")]
+    initiator_name: Option<String>,
+
+    /// CHAP names and secrets: lines `username = …`, `password = …`, and for mutual CHAP `target_username = …`,
+    /// `target_password = …`; readable by its owner only
+    #[arg(long, value_name = "FILE")]
+    chap_file: Option<PathBuf>,
+}
+
+/// A number of connections.
+#[derive(Clone, Copy, Debug)]
+struct Connections(u16);
+
+/// As many sessions of as many connections as the initiator can have.
+const CONNECTIONS_MAX: u16 = 4096;
+
+impl FromStr for Connections {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Err(
+                "finding the number of connections automatically does not exist yet: give a number".into()
+            );
+        }
+        let number = text.parse().ok().filter(|number| (1..=CONNECTIONS_MAX).contains(number));
+        number.map(Self).ok_or_else(|| format!("a number from 1 to {CONNECTIONS_MAX} is needed"))
+    }
+}
+
+/// Which portals a URL gets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Portals {
+    /// Those of `--portal`.
+    Given,
+    /// Only its own.
+    OfUrl,
+}
+
+impl Identity {
+    pub(crate) fn config(&self, user: Option<&str>) -> anyhow::Result<Config> {
+        let credentials = match &self.chap_file {
+            Some(path) => Some(initiator::credentials_from_file(path, user)?),
+            None => initiator::credentials_from_environment(user)?,
+        };
+        let mut config = Config {
+            credentials,
+            socket: SocketOptions { congestion: self.congestion.clone(), ..SocketOptions::default() },
+            ..Config::default()
+        };
+        if let Some(name) = &self.initiator_name {
+            config.initiator_name.clone_from(name);
+        }
+        Ok(config)
+    }
+}
+
+impl Connecting {
+    /// Logs in and opens the URL's disk.
+    pub(crate) async fn open(&self, url: &Url, portals: Portals) -> anyhow::Result<Remote> {
+        let mut config = self.identity.config(url.user.as_deref())?;
+        config.connections = self.connections.0;
+        config.sessions = self.sessions;
+        if portals == Portals::Given {
+            config.portals.clone_from(&self.portals);
+        }
+        let session = Session::connect(url, config).await.with_context(|| format!("cannot open {url}"))?;
+        let lun = session.lun(url.lun).await.with_context(|| format!("cannot open {url}"))?;
+        Ok(Remote { url: url.clone(), session, lun })
+    }
+}
+
+/// A remote disk that is open.
+pub(crate) struct Remote {
+    pub(crate) url: Url,
+    pub(crate) session: Session,
+    pub(crate) lun: Lun,
+}
+
+/// What several remote disks together use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) connections: usize,
+    pub(crate) sessions: usize,
+    pub(crate) retries: u64,
+}
+
+impl Usage {
+    pub(crate) fn of<'a>(remotes: impl IntoIterator<Item = &'a Session>) -> Self {
+        remotes.into_iter().map(Session::report).fold(Self::default(), |usage, report| usage.and(&report))
+    }
+
+    fn and(self, report: &Report) -> Self {
+        Self {
+            connections: self.connections + report.connections(),
+            sessions: self.sessions + report.sessions(),
+            retries: self.retries + report.retries,
+        }
+    }
+}
+
+/// Why there are fewer connections or sessions than asked for, if that is so.
+pub(crate) fn ceilings(report: &Report) -> impl Iterator<Item = &str> {
+    report.paths.iter().filter_map(|path| path.ceiling.as_deref())
+}

@@ -1,0 +1,212 @@
+//! `ropewalk serve`.
+
+use crate::exit::{Failed, Status};
+use crate::output;
+use crate::signals::Interrupts;
+use anyhow::Context;
+use clap::ValueEnum;
+use serde_json::json;
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use target::{Chap, Config, Credential, IscsiName, LunConfig, NumberedLunSpec, Server, TargetConfig};
+
+/// Serves RAM, files and block devices as iSCSI targets, until SIGINT or SIGTERM.
+///
+/// One target is described by --target and --lun; several, and all that has no option here, by a TOML file.
+#[derive(clap::Args)]
+#[command(after_help = "\
+A LUN is N=ram:SIZE or N=file:PATH (a regular file or block device), followed by options:
+  size=SIZE (create or extend the file), bs=512|4096, ro, thin, direct, id=NAME (identity),
+  volatile (lose what was not flushed when killed), rate=SIZE (bytes per second), latency=MILLISECONDS
+
+Examples:
+  ropewalk serve --target iqn.2026-11.com.example:disk --lun 0=file:/srv/disk.img,size=16GiB,thin
+  ropewalk serve --listen 0.0.0.0:3260 --target iqn.2026-11.com.example:disk --lun 0=ram:1GiB \\
+      --initiator-mask 192.0.2.0/24
+  ropewalk serve --config /etc/ropewalk.toml
+
+A configuration file:
+  listen = [\"192.0.2.1:3260\"]
+
+  [[target]]
+  name = \"iqn.2026-11.com.example:disk\"
+  chap = { user = \"backup\", secret_file = \"/etc/ropewalk.secret\" }
+  addresses = [\"192.0.2.0/24\"]
+  lun = [{ number = 0, backend = \"file:/srv/disk.img,size=16GiB,thin\" }]")]
+pub(crate) struct Arguments {
+    /// TOML file that describes targets and limits; --listen, --shards, --congestion and --allow-insecure go
+    /// before it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "luns"], required_unless_present = "target")]
+    config: Option<PathBuf>,
+
+    /// Where to accept connections; repeatable; port 0 lets the system choose [default: 127.0.0.1:3260]
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Vec<SocketAddr>,
+
+    /// The target's iSCSI name
+    #[arg(long, value_name = "IQN", requires = "luns")]
+    target: Option<IscsiName>,
+
+    /// A logical unit of the target, as below; repeatable
+    #[arg(long = "lun", value_name = "N=KIND:SPEC[,OPTION]...", requires = "target")]
+    luns: Vec<NumberedLunSpec>,
+
+    /// Who may use the target: a network, an address, an initiator's name or its beginning with *; repeatable
+    #[arg(long = "initiator-mask", value_name = "CIDR|NAME", requires = "target")]
+    initiator_masks: Vec<String>,
+
+    /// CHAP user that initiators must prove to be
+    #[arg(long, value_name = "USER", requires = "target", requires = "chap_secret")]
+    chap_user: Option<String>,
+
+    /// File that holds the CHAP user's secret
+    #[arg(long, value_name = "FILE", group = "chap_secret", requires = "chap_user")]
+    chap_secret_file: Option<PathBuf>,
+
+    /// Environment variable that holds the CHAP user's secret
+    #[arg(long, value_name = "NAME", group = "chap_secret", requires = "chap_user")]
+    chap_secret_env: Option<String>,
+
+    /// Listen beyond loopback although anybody who can reach it could use a target
+    #[arg(long)]
+    allow_insecure: bool,
+
+    /// Congestion control of the connections, as in /proc/sys/net/ipv4/tcp_available_congestion_control
+    /// [default: the system's]
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+
+    /// Event loops, each on a thread; every target belongs to one of them [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    shards: Option<u16>,
+
+    /// How the log, on standard error, is written
+    #[arg(long, value_name = "FORM", default_value = "human")]
+    log: LogForm,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogForm {
+    /// For people
+    Human,
+    /// An object per line
+    Json,
+}
+
+/// How long initiators may take to leave.
+const GRACE: Duration = Duration::from_secs(5);
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
+    log(arguments.log);
+    let log_form = arguments.log;
+    let mut interrupts = Interrupts::listen()?;
+    let config = config(arguments)?;
+    let targets = config.targets.clone();
+    let server = Server::start(config).await.context("cannot serve")?;
+    announce(&server, &targets, log_form);
+    interrupts.next().await;
+    tracing::info!("stopping: initiators have {} seconds to leave", GRACE.as_secs());
+    let report = tokio::select! {
+        report = server.shutdown(GRACE) => report,
+        () = interrupts.next() => {
+            return Err(anyhow::anyhow!("interrupted twice: stopped at once, and did not flush").into());
+        }
+    };
+    if report.sessions_cut > 0 {
+        tracing::warn!("{} sessions did not leave in time and were cut off", report.sessions_cut);
+    }
+    if report.unflushed.is_empty() {
+        return Ok(());
+    }
+    let lost = report.unflushed.join(", ");
+    Err(anyhow::anyhow!("cannot flush {lost}: what was written there may be lost; see the log above").into())
+}
+
+fn log(form: LogForm) {
+    let subscriber =
+        tracing_subscriber::fmt().with_env_filter(output::filter("info")).with_writer(std::io::stderr);
+    match form {
+        LogForm::Human => {
+            subscriber.with_ansi(std::io::stderr().is_terminal()).with_target(false).compact().init();
+        }
+        LogForm::Json => subscriber.json().flatten_event(true).init(),
+    }
+}
+
+fn config(arguments: Arguments) -> Result<Config, Failed> {
+    let mut config = match &arguments.config {
+        Some(path) => {
+            let text =
+                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let parsed =
+                toml::from_str(&text).with_context(|| format!("{} is no configuration", path.display()));
+            parsed.map_err(|error| Failed { status: Status::Usage, error, consequence: None })?
+        }
+        None => Config::default(),
+    };
+    if !arguments.listen.is_empty() {
+        config.listen = arguments.listen;
+    }
+    config.allow_insecure |= arguments.allow_insecure;
+    config.socket.congestion = arguments.congestion.or(config.socket.congestion);
+    config.shards = arguments.shards.map_or(config.shards, usize::from);
+    if let Some(name) = arguments.target {
+        let mut target = TargetConfig::new(name);
+        target.luns = arguments.luns.into_iter().map(lun).collect();
+        target.chap = arguments.chap_user.map(|user| Chap {
+            initiator: Credential {
+                user,
+                secret_file: arguments.chap_secret_file,
+                secret_env: arguments.chap_secret_env,
+            },
+            target: None,
+        });
+        for mask in arguments.initiator_masks {
+            add_mask(&mut target, mask);
+        }
+        config.targets.push(target);
+    }
+    config.validate().map_err(|error| Failed {
+        status: Status::Usage,
+        error: error.into(),
+        consequence: None,
+    })?;
+    Ok(config)
+}
+
+fn lun(numbered: NumberedLunSpec) -> LunConfig {
+    LunConfig { number: numbered.number, backend: numbered.spec, mask: target::Mask::default() }
+}
+
+/// What reads as a network or an address is one; everything else is a name.
+fn add_mask(target: &mut TargetConfig, mask: String) {
+    let address = || mask.parse().ok().map(|address: std::net::IpAddr| address.into());
+    match mask.parse().ok().or_else(address) {
+        Some(network) => target.mask.addresses.push(network),
+        None => target.mask.initiators.push(mask),
+    }
+}
+
+/// One line that says that connections are accepted now, and where.
+fn announce(server: &Server, targets: &[TargetConfig], form: LogForm) {
+    let addresses: Vec<_> = server.local_addrs().iter().map(ToString::to_string).collect();
+    let luns: usize = targets.iter().map(|target| target.luns.len()).sum();
+    if form == LogForm::Json {
+        let names: Vec<_> = targets.iter().map(|target| target.name.as_str()).collect();
+        output::json(
+            &json!({ "message_type": "ready", "listen": addresses, "targets": names, "luns": luns }),
+        );
+        return;
+    }
+    println!("Ready at {}: {}", addresses.join(", "), described(targets, luns));
+}
+
+fn described(targets: &[TargetConfig], luns: usize) -> String {
+    let plural = |number: usize| if number == 1 { "" } else { "s" };
+    match targets {
+        [one] => format!("{} with {luns} LUN{}", one.name, plural(luns)),
+        many => format!("{} targets with {luns} LUN{}", many.len(), plural(luns)),
+    }
+}

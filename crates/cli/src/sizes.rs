@@ -1,0 +1,68 @@
+//! Sizes, rates and durations as people read and write them.
+
+use std::time::Duration;
+pub(crate) use target::ByteSize;
+
+/// The length of a request on the command line, checked against what a command can carry.
+pub(crate) fn request_size(text: &str) -> Result<u64, String> {
+    let size: ByteSize = text.parse().map_err(|error: target::InvalidByteSize| error.to_string())?;
+    let longest = block::BUFFER_BYTES_MAX as u64;
+    match size.0 {
+        512.. if size.0 <= longest && size.0.is_multiple_of(512) => Ok(size.0),
+        _ => Err(format!("a request is a multiple of 512 bytes, from 512 to {}", ByteSize(longest))),
+    }
+}
+
+/// `30s`, `5m`, `1h`; a plain number means seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let invalid = || format!("{text:?} is not a duration, as in 30s, 5m or 1h");
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let seconds = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        _ => return Err(invalid()),
+    };
+    let number: u64 = digits.parse().map_err(|_| invalid())?;
+    let duration = number.checked_mul(seconds).filter(|seconds| *seconds > 0);
+    duration.map(Duration::from_secs).ok_or_else(invalid)
+}
+
+/// With three digits or so: `1.46 GiB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    indicatif::HumanBytes(bytes).to_string()
+}
+
+/// Bytes per second, zero for no time.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rate fits, and is never negative"
+)]
+pub(crate) fn rate(bytes: u64, time: Duration) -> u64 {
+    if time.is_zero() { 0 } else { (bytes as f64 / time.as_secs_f64()) as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
+        for wrong in ["", "s", "0s", "1d", "-1s", "1.5s", "99999999999999999999h"] {
+            assert!(duration(wrong).is_err(), "{wrong:?} was taken");
+        }
+    }
+
+    #[test]
+    fn a_request_is_whole_sectors_that_fit_a_buffer() {
+        assert_eq!(request_size("1M"), Ok(1 << 20));
+        for wrong in ["0", "100", "513", "1G", "x"] {
+            assert!(request_size(wrong).is_err(), "{wrong:?} was taken");
+        }
+    }
+}
