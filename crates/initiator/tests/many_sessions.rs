@@ -68,6 +68,23 @@ async fn a_refused_session_lowers_the_ceiling() {
 }
 
 #[tokio::test]
+async fn a_target_that_lies_about_joining_is_found_out() {
+    let (world, other) = (World::new().await, World::new().await);
+    // So that the other target's next handle is not by chance the one that is expected.
+    let (occupant, _lun) = other.connect(1).await;
+    let relay = world::lying_relay(world.address(), other.address()).await;
+    let (session, lun) = connect(&url(relay), config(4)).await;
+    let report = session.report();
+    assert_eq!((report.connections(), report.sessions()), (4, 4));
+    let reason = report.paths[0].ceiling.as_ref().unwrap();
+    assert!(reason.starts_with("the connection did not join session"), "{reason}");
+    lun.write(0, pattern(&lun, 0, PIECE, 1), false).await.unwrap();
+    expect_pattern(&lun, 0, PIECE, 1).await;
+    session.close().await.unwrap();
+    occupant.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_path_that_leads_to_another_disk_carries_nothing() {
     let right = one_connection_each("ram:64MiB,id=right").await;
     let wrong = one_connection_each("ram:64MiB,id=wrong").await;

@@ -145,6 +145,29 @@ impl Relay {
     }
 }
 
+/// A relay that makes one target look as if it answered success to connections that want to join a session, and
+/// then made sessions of their own of them: those go to another target, as leading ones.
+pub async fn lying_relay(honest: SocketAddr, other: SocketAddr) -> SocketAddr {
+    const TSIH: std::ops::Range<usize> = 14..16;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut header = [0; 48];
+                near.read_exact(&mut header).await.unwrap();
+                let joins = header[TSIH] != [0, 0];
+                header[TSIH].fill(0);
+                let mut far = TcpStream::connect(if joins { other } else { honest }).await.unwrap();
+                far.write_all(&header).await.unwrap();
+                // Either end may close it.
+                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+            });
+        }
+    });
+    address
+}
+
 async fn accept(listener: TcpListener, state: Arc<RelayState>) {
     while let Ok((near, _)) = listener.accept().await {
         if state.closed.load(Ordering::SeqCst) {
