@@ -6,6 +6,7 @@
 use crate::command::{self, Task};
 use crate::counters::{Counted, Gauges};
 use crate::logical_unit::LogicalUnit;
+use crate::read::pieces_per_session;
 use crate::shard::Shard;
 use crate::target_node::TargetNode;
 use crate::task_management;
@@ -21,8 +22,9 @@ use std::future::{Future, poll_fn};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use transport::{BufferTable, LaneWakers};
 
 /// A session and all that its connections share.
@@ -37,6 +39,8 @@ pub(crate) struct SessionDriver {
     pub peer: IpAddr,
     /// The units that this initiator may use.
     pub units: Vec<Rc<LogicalUnit>>,
+    /// Permissions for pieces of reads that are on their way; see [`crate::read`].
+    pub read_pieces: Arc<Semaphore>,
     state: RefCell<SessionState>,
     /// Wakes the session's own task.
     attention: Cell<Option<Waker>>,
@@ -51,7 +55,7 @@ pub(crate) struct SessionState {
     pub wakers: LaneWakers,
     /// Commands that were handed out and not answered.
     pub tasks: HashMap<TaskId, Task>,
-    /// Pieces of long reads that are on their way, each with its permission to be so.
+    /// Pieces of reads that are on their way, each with its permission to be so.
     pub pieces: HashMap<BufferId, OwnedSemaphorePermit>,
     lanes: Vec<Lane>,
     next_lane: u32,
@@ -113,6 +117,7 @@ impl SessionDriver {
             identity: parts.identity,
             tsih: parts.tsih,
             parameters: parts.parameters,
+            read_pieces: Arc::new(Semaphore::new(pieces_per_session(shard.memory.transfers.budget_bytes()))),
             state: RefCell::new(state),
             attention: Cell::new(None),
             _counted: Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.sessions),

@@ -45,6 +45,22 @@ fn writes_that_do_not_fit_together_take_turns() {
 }
 
 #[test]
+fn long_reads_that_nobody_takes_hold_no_more_than_their_share() {
+    let world = small_world();
+    let mut peer = world.initiator(1);
+    for _ in 0..4 {
+        let command = long(&mut peer, 0x88);
+        peer.send(&InitiatorPdu::ScsiCommand(command), &[]);
+    }
+    // The first byte of the answer: the target is at it.
+    peer.stream.peek(&mut [0]).unwrap();
+    assert!(world.counters().buffer_bytes as u64 <= BUDGET_BYTES / 8, "{:?}", world.counters());
+    for _ in 0..4 {
+        assert_eq!(peer.answer(&[]).data.len(), LONG_BYTES);
+    }
+}
+
+#[test]
 fn a_session_that_takes_nothing_leaves_room_for_others() {
     let world = small_world();
     let mut lazy = world.initiator(1);
@@ -54,6 +70,6 @@ fn a_session_that_takes_nothing_leaves_room_for_others() {
     }
     let mut busy = world.initiator(2);
     assert_eq!(busy.write(0, &pattern(64 << 10)).status, 0);
-    assert_eq!(busy.read(0, 128).status, 0);
+    assert_eq!(busy.read(0, 2048).status, 0);
     assert!(world.counters().buffer_bytes as u64 <= BUDGET_BYTES);
 }
