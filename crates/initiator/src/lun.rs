@@ -257,7 +257,7 @@ impl Lun {
             command: "a command",
             kind: CommandKind::Once,
             writes: None,
-            dirties: true,
+            dirties: !matches!(data, Data::In(_)),
             data,
             pieces: vec![Piece::plain(cdb, u32::try_from(bytes).unwrap_or(u32::MAX))],
             path: None,

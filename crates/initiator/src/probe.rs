@@ -65,6 +65,7 @@ impl Probe<'_> {
             blocks: capacity.blocks,
             block_bytes: capacity.block_bytes,
             access,
+            reserved: self.reserved().await?,
         })
     }
 
@@ -127,6 +128,12 @@ impl Probe<'_> {
         let bytes = self.optional("REPORT TARGET PORT GROUPS", cdb).await?;
         let groups = bytes.and_then(|bytes| client::target_port_groups(&bytes)).unwrap_or_default();
         Ok(groups.into_iter().find(|report| report.group == group).map(|report| report.state))
+    }
+
+    /// A device without persistent reservations has none.
+    async fn reserved(&self) -> Result<bool, Error> {
+        let bytes = self.optional("PERSISTENT RESERVE IN", client::read_reservation(PAGE_BYTES)).await?;
+        Ok(bytes.and_then(|bytes| client::is_reserved(&bytes)).unwrap_or(false))
     }
 
     async fn optional(&self, command: &'static str, cdb: CdbBytes) -> Result<Option<Vec<u8>>, Error> {

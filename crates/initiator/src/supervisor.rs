@@ -122,7 +122,9 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
         let first = unit.unit.view();
         match accept_path(&first, &offered) {
             // There is no other way to the unit than the one over which it was found.
-            Err(PathRefusal::NoDesignator | PathRefusal::NotOptimized(_)) if unit.opened_over == id => {
+            Err(PathRefusal::NoDesignator | PathRefusal::NotOptimized(_) | PathRefusal::Reserved)
+                if unit.opened_over == id =>
+            {
                 driver.accept_unit(id, lun);
             }
             Ok(()) => driver.accept_unit(id, lun),

@@ -67,8 +67,8 @@ async fn both_ends_prove_themselves() {
     let secrets = tempfile::tempdir().unwrap();
     let world = World::serving("ram:1MiB", |config| {
         let ours = credential("alice", &secrets.path().join("alice"), "alice's secret");
-        let mutual = Some(credential("target", &secrets.path().join("target"), "the target's secret"));
-        config.targets[0].chap = Some(target::Chap { initiator: ours, mutual });
+        let theirs = Some(credential("target", &secrets.path().join("target"), "the target's secret"));
+        config.targets[0].chap = Some(target::Chap { initiator: ours, target: theirs });
     })
     .await;
     let (alice, target) = (account("alice", "alice's secret"), account("target", "the target's secret"));

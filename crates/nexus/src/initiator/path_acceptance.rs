@@ -14,6 +14,8 @@ pub struct UnitView {
     pub block_bytes: u32,
     /// How well this path reaches it; `None` where access is symmetric.
     pub access: Option<AsymmetricAccessState>,
+    /// Somebody, perhaps this initiator, holds a persistent reservation: it belongs to one nexus.
+    pub reserved: bool,
 }
 
 /// Why a path carries no I/O.
@@ -42,6 +44,9 @@ pub enum PathRefusal {
         /// Their length.
         expected_bytes: u32,
     },
+    /// The unit is reserved for one nexus, so that another path would be shut out, or shut the first one out.
+    #[error("the logical unit has a persistent reservation, which holds for one path")]
+    Reserved,
     /// It leads to the right unit, but badly (SPC-4 §5.15).
     #[error("the path is not active/optimized but {0:?}")]
     NotOptimized(AsymmetricAccessState),
@@ -78,6 +83,9 @@ pub fn accept_path(first: &UnitView, offered: &UnitView) -> Result<(), PathRefus
             expected_bytes: first.block_bytes,
         });
     }
+    if offered.reserved {
+        return Err(PathRefusal::Reserved);
+    }
     match offered.access {
         None | Some(AsymmetricAccessState::ActiveOptimized) => Ok(()),
         Some(state) => Err(PathRefusal::NotOptimized(state)),
@@ -95,7 +103,13 @@ mod tests {
             kind: DesignatorKind::Naa,
             bytes: vec![0x60, 1],
         };
-        UnitView { designator: Some(designator), blocks: 100, block_bytes: 512, access: None }
+        UnitView {
+            designator: Some(designator),
+            blocks: 100,
+            block_bytes: 512,
+            access: None,
+            reserved: false,
+        }
     }
 
     #[test]
@@ -127,6 +141,12 @@ mod tests {
         assert!(matches!(accept_path(&view(), &grown), Err(PathRefusal::OtherCapacity { .. })));
         let longer = UnitView { block_bytes: 4096, ..view() };
         assert!(matches!(accept_path(&view(), &longer), Err(PathRefusal::OtherCapacity { .. })));
+    }
+
+    #[test]
+    fn a_reserved_unit_has_one_path() {
+        let reserved = UnitView { reserved: true, ..view() };
+        assert_eq!(accept_path(&view(), &reserved), Err(PathRefusal::Reserved));
     }
 
     #[test]

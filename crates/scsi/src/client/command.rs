@@ -82,6 +82,14 @@ pub fn report_target_port_groups(allocation_bytes: u32) -> CdbBytes {
     cdb([&[code::MAINTENANCE_IN, ACTION, 0, 0, 0, 0], &allocation_bytes.to_be_bytes()])
 }
 
+/// PERSISTENT RESERVE IN, READ RESERVATION (SPC-4 §6.15.3).
+#[must_use]
+pub fn read_reservation(allocation_bytes: u16) -> CdbBytes {
+    const PERSISTENT_RESERVE_IN: u8 = 0x5e;
+    const ACTION: u8 = 0x01;
+    cdb([&[PERSISTENT_RESERVE_IN, ACTION, 0, 0, 0, 0, 0], &allocation_bytes.to_be_bytes()])
+}
+
 /// READ (10), for devices without the longer form.
 #[must_use]
 pub fn read_10(lba: u32, blocks: u16) -> CdbBytes {
