@@ -52,7 +52,7 @@ const IMMEDIATE_COMMANDS_MAX: u32 = 4;
 const WINDOW_COMMANDS_MIN: u32 = 4;
 
 /// A session takes no more than this part of the memory that is not yet set aside, so that later ones get theirs.
-const SHARE_DIVISOR: usize = 4;
+const SHARE_DIVISOR: usize = 8;
 
 /// Finds a login's place, answers it, and serves the connection until its end.
 pub(crate) async fn serve(shard: Rc<Shard>, arrival: Arrival) {

@@ -143,8 +143,9 @@ impl Default for Limits {
             // The time for a person's initiator with a slow name service in between.
             login_seconds: 15,
             sessions_per_target: 256,
-            // A 10 Gbit/s path of 100 ms holds a quarter of it. Memory is taken only when it is needed.
-            buffer_bytes: ByteSize(512 << 20),
+            // Half of it is for unsolicited data: seven sessions with windows of 128 × 256 KiB, dozens with smaller
+            // ones. Memory is taken only when it is needed, and given back when it is not.
+            buffer_bytes: ByteSize(1 << 30),
             // With 256 KiB each, 32 MiB in flight without a single R2T.
             window_commands: 128,
             ping_after_seconds: 30,

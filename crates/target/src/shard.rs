@@ -137,6 +137,8 @@ async fn serve(plan: ShardPlan) {
         let report = shutdown::shut_down(&shard, deadline).await;
         let _ = done.send(report);
     }
+    // Sessions and targets know each other: without this neither would go, nor the files that they hold.
+    shard.nodes().iter().for_each(|node| node.forget_sessions());
 }
 
 /// A task that lives as long as this.

@@ -94,6 +94,11 @@ impl TargetNode {
         tracing::info!(initiator, target, %tsih, by_logout = orderly, "session ended");
     }
 
+    /// Lets go of all sessions, whatever they are doing: the event loop ends.
+    pub(crate) fn forget_sessions(&self) {
+        self.sessions.borrow_mut().clear();
+    }
+
     /// Takes note of a nexus that was lost, for the unit attentions of the session that replaces it.
     pub(crate) fn remember_lost(&self, identity: &Identity, units: Vec<u16>) {
         let mut lost = self.lost.borrow_mut();

@@ -174,3 +174,19 @@ fn targets_on_several_shards_are_served_through_one_port() {
         assert_eq!(peer.read(0, 1).data, [number; BLOCK]);
     }
 }
+
+#[test]
+fn a_server_that_is_dropped_in_the_middle_of_its_work_lets_go_of_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let lun = format!("0=file:{}/disk,size=1M", folder.path().display());
+    let world = World::with_lun(&lun);
+    let mut peer = world.initiator(1);
+    begin_write(&mut peer);
+    drop(world);
+    peer.expect_closed();
+    // Its thread may still be on its way out.
+    let restart = || World::start(config(vec![target(TARGET, &[&lun])]));
+    while restart().is_err() {
+        std::thread::yield_now();
+    }
+}

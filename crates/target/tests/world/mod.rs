@@ -11,7 +11,7 @@ use pdu::{
     TaskManagementRequest, Tsih, Ttt,
 };
 use ropewalk_target::{
-    Config, Counters, LunConfig, Mask, NumberedLunSpec, Server, ShutdownReport, TargetConfig,
+    Config, Counters, LunConfig, Mask, NumberedLunSpec, Server, ShutdownReport, StartError, TargetConfig,
 };
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -49,9 +49,13 @@ impl World {
     }
 
     pub fn with_config(config: Config) -> Self {
+        Self::start(config).unwrap()
+    }
+
+    pub fn start(config: Config) -> Result<Self, StartError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let server = runtime.block_on(Server::start(config)).unwrap();
-        Self { runtime, server: Some(server) }
+        let server = runtime.block_on(Server::start(config))?;
+        Ok(Self { runtime, server: Some(server) })
     }
 
     pub fn address(&self) -> SocketAddr {
