@@ -6,8 +6,9 @@ mod initiator_world;
 
 use initiator_world::{FIRST_STAT_SN, UNIT, World, parameters};
 use pdu::{
-    AsyncEvent, AsyncMessage, BufferId, CmdSn, CollapsedStatus, DataIn, InitiatorPdu, Itt, LaneId, Reject,
-    RejectReason, Residual, SenseSegment, StatSn, TaskManagementOutcome, TaskManagementResponse, Ttt, Window,
+    AsyncEvent, AsyncMessage, BufferId, Cid, CmdSn, CollapsedStatus, DataIn, InitiatorPdu, Itt, LaneId,
+    LogoutReason, Reject, RejectReason, Residual, SenseSegment, StatSn, TaskManagementOutcome,
+    TaskManagementResponse, TextResponse, Ttt, Window,
 };
 use ropewalk_session::initiator::{Event, SendTargets, SubmitError, TaskFunction};
 use ropewalk_session::parameters::{SessionParameters, SessionType};
@@ -219,6 +220,29 @@ fn a_target_that_wants_to_negotiate_gets_an_opportunity() {
     world.receive(0, &message.emit(), &[]).unwrap();
     let Some((InitiatorPdu::TextRequest(request), Payload::None)) = world.pull(0) else { panic!() };
     assert!(request.final_);
+}
+
+#[test]
+fn a_lane_is_logged_out_when_its_text_exchange_is_over() {
+    let mut world = World::with_connections(2);
+    world.session.send_targets(world.now, LaneId(0), &SendTargets::Own).unwrap();
+    let Some((InitiatorPdu::TextRequest(request), _)) = world.pull(0) else { panic!() };
+    world.session.logout_lane(world.now, LaneId(0));
+    assert_eq!(world.pull(0), None);
+    let response = TextResponse {
+        final_: true,
+        continued: false,
+        lun: UNIT,
+        itt: request.itt,
+        ttt: Ttt::NONE,
+        stat_sn: world.take_stat_sn(0),
+        window: world.window,
+        data_segment_bytes: 0,
+    };
+    world.receive(0, &response.emit(), &[]).unwrap();
+    assert_eq!(world.events(), [Event::SendTargets { lane: LaneId(0), text: Vec::new() }]);
+    let Some((InitiatorPdu::LogoutRequest(logout), _)) = world.pull(0) else { panic!() };
+    assert_eq!((logout.reason, logout.cid), (LogoutReason::CloseConnection, Cid(0)));
 }
 
 #[test]

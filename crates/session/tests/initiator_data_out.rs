@@ -101,6 +101,20 @@ fn r2ts_are_answered_one_after_the_other_in_the_order_in_which_they_came() {
 }
 
 #[test]
+fn a_write_with_several_r2ts_has_no_more_turns_than_others() {
+    let parameters = SessionParameters { initial_r2t: true, immediate_data: false, ..parameters() };
+    let mut world = World::with_parameters(1, parameters);
+    let (first, second) = (world.write(0, 4000), world.write(0, 4000));
+    for (task, number) in [(first, 0), (first, 1), (second, 0)] {
+        let r2t = world.r2t(task, number, number * 2000, 2000);
+        world.receive(0, &r2t.emit(), &[]).unwrap();
+    }
+    let turns: Vec<u32> =
+        std::iter::from_fn(|| world.pull(0)).map(|pdu| data_out(Some(pdu)).0.itt.0).collect();
+    assert_eq!(turns, [first, second, first, second, first, first].map(|task| task.0));
+}
+
+#[test]
 fn solicited_data_names_the_logical_unit_and_unsolicited_data_does_not() {
     let mut world = World::with_connections(1);
     let task = world.write(0, 6000);

@@ -6,7 +6,6 @@ use pdu::{Duration, LaneId};
 use ropewalk_session::initiator::Event;
 use ropewalk_session::seam::Fault;
 use world::device::GOOD;
-use world::wire::Path;
 use world::{PING_AFTER, PING_TIMEOUT, Settings, World};
 
 fn is_over(world: &World) -> bool {
@@ -45,27 +44,4 @@ fn a_connection_that_does_not_answer_is_given_up() {
     assert!(world.faults.contains(&Fault::Timeout("a ping")));
     assert!(is_over(&world));
     assert_eq!(world.lost.get(&task), Some(&true));
-}
-
-#[test]
-fn a_connection_too_slow_to_answer_in_time_is_alive_while_data_arrives() {
-    let mut world = World::with_connections(1);
-    // 100 kB/s: the answer to a ping stands behind ten seconds of data.
-    let slow = world.add_lane(Path { delay: Duration::ZERO, nanoseconds_per_byte: 10_000 });
-    world.preferred = vec![slow];
-    let read = world.read(0, world::DEVICE_BYTES);
-    world.run_for(Duration::from_secs(3));
-    world.initiator.session.ping(world.now, slow);
-    world.run_until(|world| world.completed.contains_key(&read));
-    assert_eq!(world.faults, []);
-}
-
-#[test]
-fn a_write_too_slow_to_leave_in_time_is_alive_while_it_leaves() {
-    let mut world = World::with_connections(1);
-    let slow = world.add_lane(Path { delay: Duration::ZERO, nanoseconds_per_byte: 30_000 });
-    world.preferred = vec![slow];
-    let write = world.write(0, &vec![3; world::DEVICE_BYTES as usize]);
-    world.run_until(|world| world.completed.contains_key(&write));
-    assert_eq!(world.faults, []);
 }

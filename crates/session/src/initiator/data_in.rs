@@ -1,11 +1,11 @@
 //! Data-In: a read's data, straight into the command's buffer (RFC 7143 §11.7).
 
-use super::event::{Completion, Data, Event, TaskId};
+use super::event::{Completion, Data, Event};
 use super::lane::Lane;
 use super::session::Session;
 use super::task::Task;
 use crate::seam::{Destination, Fault, PayloadRef};
-use pdu::{CollapsedStatus, DataIn, Itt, LaneId, Residual, TargetPdu};
+use pdu::{CollapsedStatus, DataIn, Itt, LaneId, TargetPdu};
 
 impl Session {
     /// Where the data belongs. That of a task that is no more is forgotten: it crossed the end of its task on
@@ -61,29 +61,6 @@ impl Task {
 
     fn collapsed(&self, status: &CollapsedStatus) -> Completion {
         self.completion(true, status.status, status.residual, Vec::new())
-    }
-
-    pub(super) fn completion(
-        &self,
-        delivered: bool,
-        status: u8,
-        residual: Residual,
-        sense: Vec<u8>,
-    ) -> Completion {
-        let (underflow_bytes, overflow_bytes) = match residual {
-            Residual::None => (0, 0),
-            Residual::Underflow(bytes) => (bytes, 0),
-            Residual::Overflow(bytes) => (0, bytes),
-        };
-        Completion {
-            task: TaskId(self.itt.0),
-            delivered,
-            status,
-            sense,
-            underflow_bytes,
-            overflow_bytes,
-            data_in_bytes: self.data_in_bytes,
-        }
     }
 }
 

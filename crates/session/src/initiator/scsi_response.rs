@@ -1,9 +1,10 @@
 //! SCSI Response: the end of a command (RFC 7143 §11.4).
 
-use super::event::Event;
+use super::event::{Completion, Event, TaskId};
 use super::session::Session;
+use super::task::Task;
 use crate::seam::{Destination, Fault};
-use pdu::{LaneId, Opcode, ScsiResponse, SenseSegment, ServiceResponse};
+use pdu::{LaneId, Opcode, Residual, ScsiResponse, SenseSegment, ServiceResponse};
 
 impl Session {
     /// Where the sense data belongs, if it belongs to a task that is still known.
@@ -35,5 +36,31 @@ impl Session {
             Event::Completed(task.completion(delivered, pdu.status, pdu.residual, segment.sense.to_vec()))
         });
         Ok(())
+    }
+}
+
+impl Task {
+    /// How it ended, with the data that came until then.
+    pub(super) fn completion(
+        &self,
+        delivered: bool,
+        status: u8,
+        residual: Residual,
+        sense: Vec<u8>,
+    ) -> Completion {
+        let (underflow_bytes, overflow_bytes) = match residual {
+            Residual::None => (0, 0),
+            Residual::Underflow(bytes) => (bytes, 0),
+            Residual::Overflow(bytes) => (0, bytes),
+        };
+        Completion {
+            task: TaskId(self.itt.0),
+            delivered,
+            status,
+            sense,
+            underflow_bytes,
+            overflow_bytes,
+            data_in_bytes: self.data_in_bytes,
+        }
     }
 }
