@@ -199,17 +199,32 @@ impl Driver {
         self.closing && self.paths.iter().all(|path| path.state == PathState::Gone)
     }
 
-    /// The unit behind this LUN turned out to be another on the way to `path`. Where no other path is left that
-    /// could lead to the right one, everything that waits for it ends.
-    pub fn refuse_unit(&mut self, lun: Lun, path: PathId, error: &TargetError) {
-        let others = self.paths.iter().any(|other| other.id != path && other.state != PathState::Gone);
-        if others {
-            return;
+    /// The unit behind this LUN turned out to be another, or none, on the way over `path`.
+    pub fn refuse_unit(&mut self, lun: Lun, path: PathId, error: TargetError) {
+        if let Some(path) = self.path_mut(path) {
+            path.refused.push((lun, error));
         }
-        let Some(unit) = self.units.get_mut(&lun) else { return };
+        self.end_if_unreachable(lun);
+    }
+
+    /// Where no path is left that could lead to a unit, everything that waits for it ends.
+    fn end_if_unreachable(&mut self, lun: Lun) {
+        let mut refusal = None;
+        for path in self.paths.iter().filter(|path| path.state != PathState::Gone) {
+            let Some((_, error)) = path.refused.iter().find(|(refused, _)| *refused == lun) else { return };
+            refusal = Some(error.clone());
+        }
+        // With all paths gone, everything ends for that reason.
+        let Some((unit, error)) = self.units.get_mut(&lun).zip(refusal) else { return };
         let waiting = std::mem::take(&mut unit.queue);
         unit.refused = Some(error.clone());
         waiting.into_iter().for_each(|key| self.end_request(key, Err(error.clone().into())));
+    }
+
+    /// A path is gone that was perhaps the last to lead to some unit.
+    fn end_unreachable(&mut self) {
+        let luns: Vec<Lun> = self.units.keys().copied().collect();
+        luns.into_iter().for_each(|lun| self.end_if_unreachable(lun));
     }
 
     pub fn path(&self, id: PathId) -> Option<&Path> {
@@ -246,6 +261,7 @@ impl Driver {
         if self.paths.iter().all(|path| path.state == PathState::Gone) {
             self.lose_everything(reason);
         }
+        self.end_unreachable();
     }
 
     fn lose_everything(&mut self, reason: Arc<NetworkError>) {

@@ -7,9 +7,11 @@ use crate::report::PathState;
 use crate::{Error, LoginError, TargetError, UsageError};
 use nexus::initiator::{PathId, PathRefusal, accept_path};
 use pdu::Lun;
+use scsi::client::SenseData;
 use session::login::initiator::{Failure, Remedy};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -110,9 +112,11 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
     let probe = Probe { shared, path: id, lun };
     let offered = match probe.view().await {
         Ok(view) => view,
+        // It may be ready when the path has been tried again.
+        Err(error) if error.sense().is_some_and(SenseData::is_not_ready) => return Err(error),
         Err(Error::Target(error)) => {
             tracing::warn!(path = %id, %lun, %error, "the path does not lead to the unit");
-            shared.with(|driver, _| driver.refuse_unit(lun, id, &error));
+            shared.with(|driver, _| driver.refuse_unit(lun, id, error));
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -130,11 +134,8 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
             Ok(()) => driver.accept_unit(id, lun),
             Err(refusal) => {
                 tracing::warn!(path = %id, %lun, %refusal, "the path is not used for this unit");
-                driver.refuse_unit(
-                    lun,
-                    id,
-                    &TargetError::Changed { lun, designator: first.designator, refusal },
-                );
+                let designator = first.designator;
+                driver.refuse_unit(lun, id, TargetError::Changed { lun, designator, refusal });
             }
         }
     });
@@ -157,15 +158,13 @@ pub(crate) async fn run(shared: Arc<Shared>, id: PathId) {
 }
 
 /// Logs in again and again until it works or patience ends.
-async fn reinstate(shared: &Arc<Shared>, id: PathId, lost: &tokio::sync::Notify) {
+async fn reinstate(shared: &Arc<Shared>, id: PathId, lost: &Notify) {
     let policy = shared.config.reconnect;
     let give_up_at = Instant::now() + policy.give_up_after;
     let mut pause = shared.read(|driver| driver.time2wait(id));
     let mut next_pause = policy.pause_min;
     loop {
-        // A notification means that somebody closes the session: look whether that is done.
-        let _ = tokio::time::timeout(pause, lost.notified()).await;
-        if shared.read(|driver| driver.path(id).is_none_or(|path| path.state == PathState::Gone)) {
+        if is_gone_within(shared, id, pause, lost).await {
             return;
         }
         let error = match open(shared, id).await {
@@ -184,6 +183,19 @@ async fn reinstate(shared: &Arc<Shared>, id: PathId, lost: &tokio::sync::Notify)
         tracing::info!(path = %id, %error, "the session is not back yet");
         pause = jittered(next_pause);
         next_pause = next_pause.saturating_mul(2).min(policy.pause_max);
+    }
+}
+
+/// Waits, unless the path is gone before: closed by its user, with nothing left to do.
+async fn is_gone_within(shared: &Shared, id: PathId, pause: Duration, lost: &Notify) -> bool {
+    let until = Instant::now() + pause;
+    loop {
+        if shared.read(|driver| driver.path(id).is_none_or(|path| path.state == PathState::Gone)) {
+            return true;
+        }
+        if tokio::time::timeout_at(until, lost.notified()).await.is_err() {
+            return false;
+        }
     }
 }
 

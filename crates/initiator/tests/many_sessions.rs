@@ -2,7 +2,7 @@
 
 mod world;
 
-use ropewalk_initiator::{Error, PathState, Session};
+use ropewalk_initiator::{Error, PathState, Session, TargetError};
 use world::{Relay, World, config, connect, expect_pattern, pattern, url};
 
 const PIECE: usize = 128 << 10;
@@ -112,6 +112,22 @@ async fn a_path_that_shows_another_size_carries_nothing() {
     let (session, lun) = connect(&right.url(), config).await;
     lun.write(48 << 20, pattern(&lun, 48 << 20, 4 << 20, 1), false).await.unwrap();
     expect_pattern(&lun, 48 << 20, 4 << 20, 1).await;
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn when_no_path_leads_to_the_disk_any_more_its_users_are_told() {
+    let right = one_connection_each("ram:64MiB,id=right").await;
+    let address = right.address();
+    let (session, lun) = connect(&url(address), config(3)).await;
+    right.server.shutdown(std::time::Duration::ZERO).await;
+    let _wrong = World::serving("ram:64MiB,id=wrong", |config| {
+        config.listen = vec![address];
+        config.negotiation.max_connections = 1;
+    })
+    .await;
+    let error = lun.read(0, 4096).await.unwrap_err();
+    assert!(matches!(error, Error::Target(TargetError::Changed { .. })), "{error}");
     session.close().await.unwrap();
 }
 

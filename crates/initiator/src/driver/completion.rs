@@ -212,6 +212,9 @@ impl Driver {
             tracing::warn!(path = %id, orderly, "session lost");
         }
         own.into_iter().for_each(|key| self.give_up_unknown(key));
+        if is_over {
+            self.end_unreachable();
+        }
     }
 
     /// A command is over; its operation, too, if it was the last.

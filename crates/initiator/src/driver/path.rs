@@ -2,7 +2,7 @@
 
 use crate::connect::{Applicant, Opened};
 use crate::report::{ConnectionReport, PathReport, PathState};
-use crate::{Config, Portal, isid};
+use crate::{Config, Portal, TargetError, isid};
 use nexus::initiator::{CommandKind, FlushMark, PathId};
 use pdu::{Cdb, Cid, CmdSn, Instant, Isid, LaneId, Lun, Tsih};
 use scsi::Extent;
@@ -85,6 +85,8 @@ pub(crate) struct Path {
     pub parameters: Option<SessionParameters>,
     /// Units to which it was proven to lead.
     pub accepted: Vec<Lun>,
+    /// Units to which it was proven not to lead.
+    pub refused: Vec<(Lun, TargetError)>,
     /// Why there will be no further connections.
     pub ceiling: Option<String>,
     /// Connections that it should have, after a loss as before.
@@ -113,6 +115,7 @@ impl Path {
             core: None,
             parameters: None,
             accepted: Vec::new(),
+            refused: Vec::new(),
             ceiling: None,
             connections_wanted: 1,
             lost: SharedNotify::default(),
@@ -231,6 +234,7 @@ impl Path {
         self.lanes.clear();
         self.wakers.wake_all();
         self.accepted.clear();
+        self.refused.clear();
     }
 
     pub(super) fn report(&self) -> PathReport {
