@@ -6,7 +6,7 @@ mod measurement;
 use crate::exit::{Failed, Status};
 use crate::remote::{Connecting, Portals, Usage, ceilings};
 use crate::signals::Interrupts;
-use crate::{info, output, sizes};
+use crate::{info, output, remote, sizes};
 use clap::ValueEnum;
 use initiator::{Session, Url};
 use load::Load;
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     destroy_data: bool,
 
-    /// Print JSON lines: message_type status once a second, then summary
+    /// Print JSON lines: `message_type` `status` once a second, then `summary`
     #[arg(long)]
     json: bool,
 }
@@ -99,7 +99,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
         });
     }
     let mut interrupts = Interrupts::listen()?;
-    let remote = arguments.connecting.open(&arguments.url, Portals::Given).await?;
+    let remote = tokio::select! {
+        remote = arguments.connecting.open(&arguments.url, Portals::Given) => remote?,
+        () = interrupts.next() => return Err(anyhow::anyhow!("interrupted").into()),
+    };
     let load = Load::new(remote.lun, arguments.rw, arguments.request_size, arguments.requests.into())?;
     let mut measurement = Measurement::begin()?;
     let until = Instant::now() + arguments.runtime;
@@ -121,8 +124,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
         print(&arguments, &measurement, &report);
     }
     drop(load);
-    // Nothing is left to be said to the target.
-    let _ = remote.session.close().await;
+    remote::close([remote.session]).await;
     Ok(())
 }
 

@@ -8,13 +8,15 @@ use crate::clock::LocalClock;
 use crate::exit::{Failed, Status};
 use crate::remote::{Connecting, Portals};
 use crate::signals::Interrupts;
-use crate::{local, reservation, sizes};
+use crate::{local, remote, sizes};
+use block::Engine;
 use clap::ValueEnum;
 use end::{End, Opened};
+use initiator::Session;
 use monitor::Monitor;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use transfer::{Error, Failure, Job, Options, Progress, Schedule, Verify};
+use transfer::{Destination, Error, Failure, Job, Options, Progress, Schedule, Source, Verify};
 
 /// Copies SRC to DST, each of them a remote disk (iscsi://…), a file, a block device, a pipe, or - for standard
 /// input or output.
@@ -73,7 +75,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Print JSON lines: message_type status once a second, then summary
+    /// Print JSON lines: `message_type` `status` once a second, then `summary`
     #[arg(long)]
     json: bool,
 }
@@ -100,39 +102,60 @@ impl From<HowMuch> for Verify {
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     check_usage(&arguments)?;
-    let interrupts = Interrupts::listen()?;
+    let mut interrupts = Interrupts::listen()?;
     let engine = local::engine()?;
+    let (source, destination) = tokio::select! {
+        ends = open(&arguments, &engine) => ends?,
+        () = interrupts.next() => return Err(not_begun(Error::Interrupted)),
+    };
+    let sessions: Vec<_> = [source.session, destination.session].into_iter().flatten().collect();
+    let outcome = copy(&arguments, source.end, destination.end, engine, interrupts, &sessions).await;
+    remote::close(sessions).await;
+    outcome
+}
+
+async fn open(
+    arguments: &Arguments,
+    engine: &Engine,
+) -> Result<(Opened<Source>, Opened<Destination>), Failed> {
     let connecting = &arguments.connecting;
     let portals = match arguments.destination {
         End::Url(_) => Portals::OfUrl,
         _ => Portals::Given,
     };
-    let source = arguments.source.open_source(connecting, portals, &engine).await?;
-    let destination = arguments.destination.open_destination(connecting, &engine).await?;
-    if let Some(remote) = destination.remote.as_ref().filter(|_| !arguments.overwrite) {
-        reservation::check(remote).await?;
-    }
-    let sessions = [&source.remote, &destination.remote].into_iter().flatten();
-    let sessions: Vec<_> = sessions.map(|remote| remote.session.clone()).collect();
+    let source = arguments.source.open_source(connecting, portals, engine).await?;
+    let destination = arguments.destination.open_destination(connecting, engine, arguments.overwrite).await?;
+    Ok((source, destination))
+}
+
+async fn copy(
+    arguments: &Arguments,
+    source: Source,
+    destination: Destination,
+    engine: Engine,
+    mut interrupts: Interrupts,
+    sessions: &[Session],
+) -> Result<(), Failed> {
     let progress = Arc::new(Progress::default());
-    let Opened { end: destination, remote: _remote } = destination;
     let clock = Arc::new(LocalClock::start());
-    let options = options(&arguments);
-    let job = Job::prepare(source.end, destination, options, engine, clock, Arc::clone(&progress)).await;
-    let job = job.map_err(not_begun)?;
+    let prepared =
+        Job::prepare(source, destination, options(arguments), engine, clock, Arc::clone(&progress));
+    let job = tokio::select! {
+        job = prepared => job.map_err(not_begun)?,
+        () = interrupts.next() => return Err(not_begun(Error::Interrupted)),
+    };
     if arguments.dry_run {
-        return plan::show(&job, &sessions, arguments.json).await;
+        plan::show(&job, sessions, arguments.json).await;
+        return Ok(());
     }
     let to_stdout = arguments.destination == End::Stream;
     let monitor = Monitor::new(progress, sessions, arguments.json, to_stdout, &job);
-    let interrupt =
-        interrupts.into_first("interrupted twice: the destination is garbage until a copy succeeds");
+    let interrupt = interrupts.into_first(
+        "waiting for requests under way; interrupt again to stop at once",
+        "interrupted twice: the destination is garbage until a copy succeeds",
+    );
     let outcome = monitor.watch(job.run(interrupt)).await;
     monitor.sum_up(&outcome);
-    for session in monitor.into_sessions() {
-        // All was flushed; a goodbye that is not heard changes nothing.
-        let _ = session.close().await;
-    }
     outcome.map(drop).map_err(failed)
 }
 

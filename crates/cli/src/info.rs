@@ -2,7 +2,7 @@
 
 use crate::exit::Failed;
 use crate::remote::{Connecting, Portals, ceilings};
-use crate::{output, sizes};
+use crate::{output, remote, sizes};
 use initiator::{ConnectionReport, PathReport, Report, Unit, Url};
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
         print(&arguments.url, remote.lun.unit(), &report);
     }
     drop(remote.lun);
-    remote.session.close().await?;
+    remote::close([remote.session]).await;
     Ok(())
 }
 

@@ -26,19 +26,23 @@ pub(crate) fn json(value: &Value) {
 
 /// An empty table with these columns, without lines.
 pub(crate) fn table(columns: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let mut table = plain();
     table.set_header(columns.to_vec());
     table
 }
 
 /// Names and values, one pair per line.
 pub(crate) fn pairs(rows: Vec<(&str, String)>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let mut table = plain();
     for (name, value) in rows {
         table.add_row(vec![name.to_owned(), value]);
     }
+    table
+}
+
+fn plain() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table
 }
 
@@ -51,9 +55,9 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
     }
 }
 
-/// Without the spaces that pad the last column.
+/// Without the spaces that pad the first and the last column.
 pub(crate) fn print(table: &Table) {
     for line in table.to_string().lines() {
-        println!("{}", line.trim_end());
+        println!("{}", line.strip_prefix(' ').unwrap_or(line).trim_end());
     }
 }

@@ -5,6 +5,7 @@ use clap::Args;
 use initiator::{Config, Lun, Portal, Report, Session, Url};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 use transport::SocketOptions;
 
 /// How to connect.
@@ -30,7 +31,7 @@ pub(crate) struct Connecting {
 /// Who connects, and by which sockets.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Identity {
-    /// Congestion control of the connections, as in /proc/sys/net/ipv4/tcp_available_congestion_control
+    /// Congestion control of the connections, one of `sysctl net.ipv4.tcp_available_congestion_control`
     /// [default: the system's]
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
@@ -113,6 +114,15 @@ pub(crate) struct Remote {
     pub(crate) url: Url,
     pub(crate) session: Session,
     pub(crate) lun: Lun,
+}
+
+/// How long goodbyes may take.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// Logs out. What had to be durable is; a goodbye that is not heard changes nothing.
+pub(crate) async fn close(sessions: impl IntoIterator<Item = Session>) {
+    let goodbyes = futures_util::future::join_all(sessions.into_iter().map(Session::close));
+    let _ = tokio::time::timeout(GOODBYE, goodbyes).await;
 }
 
 /// What several remote disks together use.

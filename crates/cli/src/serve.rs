@@ -32,13 +32,13 @@ A configuration file:
 
   [[target]]
   name = \"iqn.2026-11.com.example:disk\"
-  chap = { user = \"backup\", secret_file = \"/etc/ropewalk.secret\" }
+  chap.initiator = { user = \"backup\", secret_file = \"/etc/ropewalk.secret\" }
   addresses = [\"192.0.2.0/24\"]
   lun = [{ number = 0, backend = \"file:/srv/disk.img,size=16GiB,thin\" }]")]
 pub(crate) struct Arguments {
     /// TOML file that describes targets and limits; --listen, --shards, --congestion and --allow-insecure go
     /// before it
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "luns"], required_unless_present = "target")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "luns"])]
     config: Option<PathBuf>,
 
     /// Where to accept connections; repeatable; port 0 lets the system choose [default: 127.0.0.1:3260]
@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     allow_insecure: bool,
 
-    /// Congestion control of the connections, as in /proc/sys/net/ipv4/tcp_available_congestion_control
+    /// Congestion control of the connections, one of `sysctl net.ipv4.tcp_available_congestion_control`
     /// [default: the system's]
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
@@ -136,6 +136,10 @@ fn log(form: LogForm) {
 }
 
 fn config(arguments: Arguments) -> Result<Config, Failed> {
+    if arguments.config.is_none() && arguments.target.is_none() {
+        let text = "nothing to serve: describe one target with --target and --lun, or several in a file with --config";
+        return Err(Failed::usage(text));
+    }
     let mut config = match &arguments.config {
         Some(path) => {
             let text =

@@ -1,7 +1,6 @@
 //! Ctrl-C and its relatives.
 
 use anyhow::Context;
-use std::future::Future;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGINT or SIGTERM, whichever comes.
@@ -23,18 +22,14 @@ impl Interrupts {
         }
     }
 
-    /// Resolves at the first signal. At the second, the process ends at once, saying `last_words`.
-    pub(crate) fn into_first(
-        mut self,
-        last_words: &'static str,
-    ) -> impl Future<Output = ()> + Send + 'static {
-        async move {
+    /// Resolves at the first signal, saying `first_words`. At the second, the process ends at once.
+    pub(crate) async fn into_first(mut self, first_words: &'static str, last_words: &'static str) {
+        self.next().await;
+        eprintln!("\n{first_words}");
+        tokio::spawn(async move {
             self.next().await;
-            tokio::spawn(async move {
-                self.next().await;
-                eprintln!("error: {last_words}");
-                std::process::exit(crate::exit::Status::Failed as i32);
-            });
-        }
+            eprintln!("error: {last_words}");
+            std::process::exit(crate::exit::Status::Failed as i32);
+        });
     }
 }

@@ -34,6 +34,17 @@ pub(crate) fn bytes(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()
 }
 
+/// `0.07 s`, `12.3 s`, `3 min 20 s`, `2 h 5 min`.
+pub(crate) fn time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..10 => format!("{:.2} s", time.as_secs_f64()),
+        10..60 => format!("{:.1} s", time.as_secs_f64()),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
 /// Bytes per second, zero for no time.
 #[allow(
     clippy::cast_possible_truncation,
@@ -55,6 +66,14 @@ mod tests {
         assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
         for wrong in ["", "s", "0s", "1d", "-1s", "1.5s", "99999999999999999999h"] {
             assert!(duration(wrong).is_err(), "{wrong:?} was taken");
+        }
+    }
+
+    #[test]
+    fn times_have_three_digits_or_so() {
+        let shown = [(0.0712, "0.07 s"), (12.34, "12.3 s"), (200.0, "3 min 20 s"), (7500.0, "2 h 5 min")];
+        for (seconds, text) in shown {
+            assert_eq!(time(Duration::from_secs_f64(seconds)), text);
         }
     }
 

@@ -68,8 +68,8 @@ pub enum Error {
     },
     /// Source and destination differ.
     #[error(
-        "the copy differs from its source in the {bytes} bytes at {offset}: either the source changed during the \
-         copy, or something between here and the destination's medium is broken"
+        "the copy differs from its source in the {bytes} bytes from {offset} on: either the source changed during \
+         the copy, or something between here and the destination's medium is broken"
     )]
     Mismatch {
         /// First byte of the range that was compared.

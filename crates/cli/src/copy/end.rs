@@ -3,8 +3,9 @@
 use super::not_begun;
 use crate::exit::Failed;
 use crate::remote::{Connecting, Portals, Remote};
+use crate::reservation;
 use block::Engine;
-use initiator::{InvalidUrl, Url};
+use initiator::{InvalidUrl, Session, Url};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -33,10 +34,10 @@ impl FromStr for End {
     }
 }
 
-/// An end, and the remote disk behind it.
+/// An end, and the session with the target behind it.
 pub(super) struct Opened<E> {
     pub(super) end: E,
-    pub(super) remote: Option<Remote>,
+    pub(super) session: Option<Session>,
 }
 
 impl End {
@@ -50,10 +51,10 @@ impl End {
             Self::Url(url) => {
                 let remote = connecting.open(url, portals).await?;
                 let end = Source::device(identity(&remote), Arc::new(remote.lun.clone()));
-                Opened { end, remote: Some(remote) }
+                Opened { end, session: Some(remote.session) }
             }
-            Self::Stream => Opened { end: Source::stream("-", Reader::new(std::io::stdin())), remote: None },
-            Self::Path(path) => Opened { end: Source::path(path, engine).map_err(not_begun)?, remote: None },
+            Self::Stream => Opened { end: Source::stream("-", Reader::new(std::io::stdin())), session: None },
+            Self::Path(path) => Opened { end: Source::path(path, engine).map_err(not_begun)?, session: None },
         })
     }
 
@@ -61,18 +62,22 @@ impl End {
         &self,
         connecting: &Connecting,
         engine: &Engine,
+        overwrite: bool,
     ) -> Result<Opened<Destination>, Failed> {
         Ok(match self {
             Self::Url(url) => {
                 let remote = connecting.open(url, Portals::Given).await?;
+                if !overwrite {
+                    reservation::check(&remote).await?;
+                }
                 let end = Destination::device(identity(&remote), Arc::new(remote.lun.clone()));
-                Opened { end, remote: Some(remote) }
+                Opened { end, session: Some(remote.session) }
             }
             Self::Stream => {
-                Opened { end: Destination::stream("-", Writer::new(std::io::stdout())), remote: None }
+                Opened { end: Destination::stream("-", Writer::new(std::io::stdout())), session: None }
             }
             Self::Path(path) => {
-                Opened { end: Destination::path(path, engine).map_err(not_begun)?, remote: None }
+                Opened { end: Destination::path(path, engine).map_err(not_begun)?, session: None }
             }
         })
     }

@@ -16,9 +16,9 @@ use transfer::{Failure, Job, Phase, Progress, Report, Snapshot};
 /// How often a status line is printed.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(super) struct Monitor {
+pub(super) struct Monitor<'a> {
     progress: Arc<Progress>,
-    sessions: Vec<Session>,
+    sessions: &'a [Session],
     json: bool,
     /// Standard output belongs to the data.
     to_stdout: bool,
@@ -26,20 +26,16 @@ pub(super) struct Monitor {
     begun: Instant,
 }
 
-impl Monitor {
+impl<'a> Monitor<'a> {
     pub(super) fn new(
         progress: Arc<Progress>,
-        sessions: Vec<Session>,
+        sessions: &'a [Session],
         json: bool,
         to_stdout: bool,
         job: &Job,
     ) -> Self {
         let untouched_bytes = job.plan().untouched_bytes();
         Self { progress, sessions, json, to_stdout, untouched_bytes, begun: Instant::now() }
-    }
-
-    pub(super) fn into_sessions(self) -> Vec<Session> {
-        self.sessions
     }
 
     /// Shows how the copy goes, until it ends.
@@ -64,7 +60,7 @@ impl Monitor {
 
     /// What is worth knowing beside the rate, with a space after it.
     fn note(&self) -> String {
-        let usage = Usage::of(&self.sessions);
+        let usage = Usage::of(self.sessions);
         let losses = self.progress.snapshot().losses;
         let mut note = String::new();
         if !self.sessions.is_empty() {
@@ -78,7 +74,7 @@ impl Monitor {
 
     fn numbers(&self, message_type: &str) -> Map<String, Value> {
         let snapshot = self.progress.snapshot();
-        let usage = Usage::of(&self.sessions);
+        let usage = Usage::of(self.sessions);
         let time = self.begun.elapsed();
         let numbers = json!({
             "message_type": message_type,
@@ -135,7 +131,7 @@ impl Monitor {
         let mut lines = vec![format!(
             "Copied {} in {} ({}/s): {}. {}.",
             sizes::bytes(report.bytes),
-            indicatif::HumanDuration(time),
+            sizes::time(time),
             sizes::bytes(sizes::rate(report.bytes, time)),
             parts(&snapshot),
             match verify_name(report.verified) {
@@ -143,15 +139,17 @@ impl Monitor {
                 None => "Not verified".to_owned(),
             }
         )];
-        let usage = Usage::of(&self.sessions);
+        let usage = Usage::of(self.sessions);
         if usage.connections > 0 {
+            let (connections, sessions) = (usage.connections, usage.sessions);
+            let retries = match usage.retries {
+                0 => String::new(),
+                retries => format!(", {retries} command{} sent again", if retries == 1 { "" } else { "s" }),
+            };
             lines.push(format!(
-                "{} connection{} in {} session{}, {} retries.",
-                usage.connections,
-                plural(usage.connections),
-                usage.sessions,
-                plural(usage.sessions),
-                usage.retries
+                "{connections} connection{} in {sessions} session{}{retries}.",
+                plural(connections),
+                plural(sessions)
             ));
         }
         let reports: Vec<_> = self.sessions.iter().map(Session::report).collect();

@@ -1,13 +1,12 @@
 //! `--dry-run`: both ends and what would be done.
 
-use crate::exit::Failed;
 use crate::remote::Usage;
 use crate::{output, sizes};
 use initiator::Session;
 use serde_json::json;
 use transfer::{Job, Plan, Survey, Verify, Zeroing};
 
-pub(super) async fn show(job: &Job, sessions: &[Session], json: bool) -> Result<(), Failed> {
+pub(super) async fn show(job: &Job, sessions: &[Session], json: bool) {
     let survey = job.survey().await;
     let usage = Usage::of(sessions);
     if json {
@@ -15,7 +14,6 @@ pub(super) async fn show(job: &Job, sessions: &[Session], json: bool) -> Result<
     } else {
         print(job.plan(), survey, usage);
     }
-    Ok(())
 }
 
 fn print(plan: &Plan, survey: Option<Survey>, usage: Usage) {

@@ -1,0 +1,70 @@
+//! `ropewalk serve`: how it is configured, who gets in, how it stops.
+
+mod world;
+
+use std::os::unix::fs::PermissionsExt;
+use world::{Folder, MIB, Server, TARGET, noise, ropewalk, run};
+
+#[test]
+fn a_configuration_file_describes_several_targets() {
+    let folder = Folder::new();
+    let config = r#"
+        [[target]]
+        name = "iqn.2026-11.com.example:one"
+        lun = [{ number = 0, backend = "ram:1MiB" }, { number = 3, backend = "ram:2MiB,bs=4096" }]
+
+        [[target]]
+        name = "iqn.2026-11.com.example:two"
+        lun = [{ number = 0, backend = "ram:1MiB" }]
+    "#;
+    let server = Server::with(&["--config", &folder.write("config.toml", config.as_bytes())]);
+    let list = run(&["ls", &server.address]).expect(0).stdout();
+    assert!(list.contains("example:one") && list.contains("example:two"), "{list}");
+    let url = format!("iscsi://{}/iqn.2026-11.com.example:one/3", server.address);
+    assert!(run(&["info", &url]).expect(0).stdout().contains("4096 bytes"));
+}
+
+#[test]
+fn a_configuration_with_a_mistake_is_refused_by_its_place() {
+    let folder = Folder::new();
+    let config =
+        folder.write("config.toml", b"[[target]]\nname = \"iqn.2026-11.com.example:one\"\nluns = []\n");
+    let refused = run(&["serve", "--config", &config]).expect(2).stderr();
+    assert!(refused.contains("config.toml") && refused.contains("luns"), "{refused}");
+}
+
+#[test]
+fn whoever_does_not_know_the_secret_stays_outside() {
+    let folder = Folder::new();
+    let secret = folder.write("secret", b"correct horse battery\n");
+    let luns = ["--target", TARGET, "--lun", "0=ram:1MiB"];
+    let server =
+        Server::with(&[&luns[..], &["--chap-user", "backup", "--chap-secret-file", &secret]].concat());
+    run(&["info", &server.url(0)]).expect(1);
+    let credentials = folder.write("credentials", b"username = backup\npassword = correct horse battery\n");
+    std::fs::set_permissions(&credentials, std::fs::Permissions::from_mode(0o600)).unwrap();
+    run(&["info", "--chap-file", &credentials, &server.url(0)]).expect(0);
+    let mut wrong = ropewalk(&["info", &server.url(0)]);
+    wrong.env("LIBISCSI_CHAP_USERNAME", "backup").env("LIBISCSI_CHAP_PASSWORD", "incorrect horse battery");
+    assert_eq!(wrong.output().unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn a_mask_of_names_keeps_other_initiators_out() {
+    let luns = ["--target", TARGET, "--lun", "0=ram:1MiB"];
+    let server =
+        Server::with(&[&luns[..], &["--initiator-mask", "iqn.2026-11.com.example:friend*"]].concat());
+    run(&["info", &server.url(0)]).expect(1);
+    run(&["info", "--initiator-name", "iqn.2026-11.com.example:friend-1", &server.url(0)]).expect(0);
+}
+
+#[test]
+fn what_was_written_is_in_the_file_after_a_stop() {
+    let folder = Folder::new();
+    let lun = format!("0=file:{},size=4MiB,volatile", folder.text("disk"));
+    let server = Server::with_luns(&[&lun]);
+    let image = folder.write("image", &noise(4 * MIB));
+    run(&["copy", &image, &server.url(0)]).expect(0);
+    assert_eq!(server.terminate(), 0);
+    assert!(folder.read("disk") == noise(4 * MIB));
+}

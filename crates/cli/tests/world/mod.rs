@@ -1,0 +1,148 @@
+//! The real binary: a server on a port that the system chooses, and commands against it.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+pub const MIB: usize = 1 << 20;
+pub const TARGET: &str = "iqn.2026-11.com.example:disk";
+
+/// No test needs longer; a command that hangs must not hang the test.
+const PATIENCE_SECONDS: &str = "120";
+
+/// The binary, under a time limit.
+pub fn ropewalk(arguments: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--signal=KILL", PATIENCE_SECONDS, env!("CARGO_BIN_EXE_ropewalk")]).args(arguments);
+    for variable in ["LIBISCSI_CHAP_USERNAME", "LIBISCSI_CHAP_PASSWORD", "RUST_LOG"] {
+        command.env_remove(variable);
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end.
+pub fn run(arguments: &[&str]) -> Outcome {
+    Outcome(ropewalk(arguments).output().unwrap())
+}
+
+pub struct Outcome(pub Output);
+
+impl Outcome {
+    pub fn status(&self) -> i32 {
+        self.0.status.code().unwrap_or(-1)
+    }
+
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+
+    /// Every line of standard output as JSON.
+    pub fn json_lines(&self) -> Vec<Value> {
+        self.stdout().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[track_caller]
+    pub fn expect(self, status: i32) -> Self {
+        assert_eq!(self.status(), status, "{}{}", self.stdout(), self.stderr());
+        self
+    }
+}
+
+/// A server that ends with its test.
+pub struct Server {
+    child: Child,
+    pub address: String,
+}
+
+impl Server {
+    /// Serves these LUNs of one target.
+    pub fn with_luns(luns: &[&str]) -> Self {
+        let mut arguments = vec!["--target", TARGET];
+        luns.iter().for_each(|lun| arguments.extend(["--lun", lun]));
+        Self::with(&arguments)
+    }
+
+    pub fn with(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let address = ready.strip_prefix("Ready at ").and_then(|rest| rest.split_once(": ")).unwrap();
+        Self { address: address.0.to_owned(), child }
+    }
+
+    pub fn url(&self, lun: u16) -> String {
+        format!("iscsi://{}/{TARGET}/{lun}", self.address)
+    }
+
+    /// Asks it to stop, and returns its exit status.
+    pub fn terminate(mut self) -> i32 {
+        signal(self.child.id(), "TERM");
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a signal to a process of this test.
+pub fn signal(process: u32, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+/// Waits until a line of a process's output satisfies the condition.
+pub fn wait_for_line(output: impl Read, mut condition: impl FnMut(&str) -> bool) {
+    let mut lines = BufReader::new(output).lines();
+    assert!(lines.any(|line| condition(&line.unwrap())), "the output ended without it");
+}
+
+/// Never zero, never periodic.
+pub fn noise(bytes: usize) -> Vec<u8> {
+    let word = |index: u64| (index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes();
+    (0..bytes.div_ceil(8) as u64).flat_map(word).take(bytes).collect()
+}
+
+/// A folder for a test, with a file in it.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    pub fn write(&self, name: &str, data: &[u8]) -> String {
+        std::fs::write(self.path(name), data).unwrap();
+        self.text(name)
+    }
+
+    pub fn read(&self, name: impl AsRef<Path>) -> Vec<u8> {
+        std::fs::read(self.0.path().join(name)).unwrap()
+    }
+}
