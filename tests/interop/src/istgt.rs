@@ -1,7 +1,7 @@
 //! `istgt`, the one common userspace target that joins several connections into one session.
 
 use crate::PATIENCE;
-use crate::port::{free_port, wait_until_open};
+use crate::port::free_port;
 use crate::program::Program;
 use crate::requirement::find;
 use std::fs;
@@ -49,7 +49,7 @@ impl Istgt {
         let program = Program::start(command.arg("-D").arg("-c").arg(&config))?;
         let address = (Ipv4Addr::LOCALHOST, port).into();
         let istgt = Self { address, program, _folder: folder };
-        wait_until_open(address, PATIENCE)?;
+        istgt.program.wait_until_listening(address, PATIENCE)?;
         Ok(istgt)
     }
 

@@ -19,7 +19,7 @@ mod tgt;
 
 pub use image::{Image, assert_same};
 pub use istgt::{Istgt, Tuning};
-pub use port::{free_port, wait_until_open};
+pub use port::free_port;
 pub use program::{Line, Program, Stream};
 pub use relay::{Cut, Relay, Way};
 pub use requirement::{Requirement, require};

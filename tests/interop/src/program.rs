@@ -5,6 +5,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -136,6 +137,21 @@ impl Program {
             let turn = left.min(Duration::from_millis(100));
             lines = self.output.grown.wait_timeout(lines, turn).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Waits until it, or another, listens there.
+    ///
+    /// # Errors
+    /// If nobody does within `limit`, or it has ended before.
+    pub fn wait_until_listening(&self, address: SocketAddr, limit: Duration) -> io::Result<()> {
+        let deadline = Instant::now() + limit;
+        while TcpStream::connect(address).is_err() {
+            // A refusal comes at once: this pause keeps a core from being busy with asking.
+            if Instant::now() > deadline || self.ends_within(Duration::from_millis(5))? {
+                return Err(self.stuck(&format!("listen on {address}"), limit));
+            }
+        }
+        Ok(())
     }
 
     /// Everything it has written so far.

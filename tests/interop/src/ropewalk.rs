@@ -1,7 +1,7 @@
 //! The built `ropewalk` command.
 
+use crate::PATIENCE;
 use crate::program::{Line, Program, Stream};
-use crate::{PATIENCE, port};
 use serde_json::Value;
 use std::io;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ impl Ropewalk {
     pub fn kill_and_restart(&mut self) -> io::Result<()> {
         self.program.kill()?;
         self.program = Program::start(&mut command(&self.address.to_string(), &self.luns)?)?;
-        port::wait_until_open(self.address, PATIENCE)
+        self.program.wait_until_listening(self.address, PATIENCE)
     }
 
     /// Asks it to stop, and waits until it has written everything.

@@ -2,7 +2,7 @@
 //! and then makes a session of its own of every connection.
 
 use crate::PATIENCE;
-use crate::port::{free_port, wait_until_open};
+use crate::port::free_port;
 use crate::program::Program;
 use crate::requirement::find;
 use std::io;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Tgt {
     address: SocketAddr,
     target_number: String,
-    /// Names its control socket; the port serves as a number that nobody else has.
+    /// Names its control socket; made of the port, which nobody else has.
     control: String,
     /// The process.
     pub program: Program,
@@ -37,6 +37,9 @@ const TUNED: [(&str, &str); 8] = [
     ("MaxConnections", "8"),
 ];
 
+/// The largest number of a control socket.
+const CONTROL_MAX: u16 = 0x7fff;
+
 /// Its tools answer at once or never.
 const TOOL_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -48,14 +51,14 @@ impl Tgt {
     /// If it cannot.
     pub fn serve(target_number: u8, files: &[&Path]) -> io::Result<Self> {
         let port = free_port()?;
-        let control = port.to_string();
+        let control = (port & CONTROL_MAX).to_string();
         let mut command = Command::new(find("tgtd").unwrap_or_else(|| "tgtd".into()));
         command.args(["-f", "-C", &control, "--iscsi", &format!("portal=127.0.0.1:{port}")]);
         let program = Program::start(&mut command)?;
         let address = (Ipv4Addr::LOCALHOST, port).into();
         let tid = &target_number.to_string();
         let tgt = Self { address, target_number: tid.clone(), control, program };
-        wait_until_open(address, PATIENCE)?;
+        tgt.program.wait_until_listening(address, PATIENCE)?;
         tgt.admin(&["--op", "new", "--mode", "target", "--tid", tid, "-T", IQN])?;
         for (lun, file) in (1..).zip(files) {
             let (lun, file) = (lun.to_string(), file.to_string_lossy());
