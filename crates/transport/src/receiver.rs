@@ -41,7 +41,6 @@ struct Segment {
     bytes: u32,
     /// Padding and digest that follow the data.
     tail_bytes: usize,
-    crc: Crc32c,
 }
 
 /// Cuts the stream of one connection into PDUs. Holds no more than one header, one inline segment, and counts.
@@ -52,6 +51,8 @@ pub(crate) struct Receiver {
     data_digest: bool,
     segment_bytes_max: u32,
     stage: Stage,
+    /// Over the data segment being received.
+    crc: Crc32c,
     head: Vec<u8>,
     inline: Vec<u8>,
     tail: Vec<u8>,
@@ -66,6 +67,7 @@ impl Receiver {
             data_digest: parameters.data_digest,
             segment_bytes_max: parameters.receive_segment_bytes_max,
             stage: Stage::Header,
+            crc: Crc32c::new(),
             head: Vec::with_capacity(Header::BHS_BYTES + DIGEST_BYTES),
             inline: Vec::new(),
             tail: Vec::with_capacity(8),
@@ -91,7 +93,7 @@ impl Receiver {
         let Some(mut rest) = segment.rest() else { return Ok(()) };
         rest.bytes = rest.bytes.min(u32::try_from(bytes).unwrap_or(u32::MAX));
         if self.data_digest {
-            segment.crc.update(buffers.bytes_mut(rest).ok_or(LOST_BUFFER)?);
+            self.crc.update(buffers.bytes_mut(rest).ok_or(LOST_BUFFER)?);
         }
         segment.filled_bytes += rest.bytes;
         Ok(())
@@ -164,8 +166,10 @@ impl Receiver {
         }
         let digest_bytes = if self.data_digest { DIGEST_BYTES } else { 0 };
         let tail_bytes = pdu::padding(bytes) as usize + digest_bytes;
-        let crc = Crc32c::default();
-        self.stage = Stage::Segment(Segment { destination, filled_bytes: 0, bytes, tail_bytes, crc });
+        if self.data_digest {
+            self.crc = Crc32c::new();
+        }
+        self.stage = Stage::Segment(Segment { destination, filled_bytes: 0, bytes, tail_bytes });
         Ok(())
     }
 
@@ -192,20 +196,30 @@ impl Receiver {
                 Destination::Discard { .. } | Destination::None => {}
             }
             if self.data_digest {
-                segment.crc.update(data);
+                self.crc.update(data);
             }
             segment.filled_bytes += u32::try_from(take).unwrap_or(u32::MAX);
         }
         if segment.filled_bytes < segment.bytes || !collect(&mut self.tail, segment.tail_bytes, input) {
             return Ok(false);
         }
-        let digest = if self.data_digest { segment.verdict(&self.tail) } else { Digest::Good };
+        let digest = self.verdict();
         self.stage = Stage::Header;
         self.tail.clear();
         self.pdus += 1;
         let inline = std::mem::take(&mut self.inline);
         endpoint.receive_data(now, self.lane, &inline, digest)?;
         Ok(true)
+    }
+
+    /// Compares the digest at the end of [`Self::tail`] with the one computed over data and padding.
+    fn verdict(&mut self) -> Digest {
+        if !self.data_digest {
+            return Digest::Good;
+        }
+        let (padding, digest) = self.tail.split_at(self.tail.len() - DIGEST_BYTES);
+        self.crc.update(padding);
+        if digest == self.crc.finish() { Digest::Good } else { Digest::Bad }
     }
 }
 
@@ -219,13 +233,6 @@ impl Segment {
             offset_bytes: whole.offset_bytes + self.filled_bytes,
             bytes,
         })
-    }
-
-    /// Compares the digest at the end of `tail` with the one computed over data and padding.
-    fn verdict(&mut self, tail: &[u8]) -> Digest {
-        let (padding, digest) = tail.split_at(tail.len() - DIGEST_BYTES);
-        self.crc.update(padding);
-        if digest == self.crc.finish() { Digest::Good } else { Digest::Bad }
     }
 }
 

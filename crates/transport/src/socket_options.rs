@@ -1,6 +1,7 @@
 //! What is set on every socket, and what is deliberately left alone.
 
 use socket2::{SockRef, TcpKeepalive};
+use std::fmt::Display;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -75,7 +76,7 @@ impl SocketOptions {
     }
 }
 
-fn set(option: &'static str, value: impl ToString, result: io::Result<()>) -> Result<(), SocketOptionsError> {
+fn set(option: &'static str, value: impl Display, result: io::Result<()>) -> Result<(), SocketOptionsError> {
     result.map_err(|source| SocketOptionsError { option, value: value.to_string(), source })
 }
 

@@ -1,5 +1,7 @@
 //! What a connection does with the bytes of its socket.
 
+#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
+
 use pdu::{BufferId, Header, Instant, LaneId};
 use proptest::prelude::*;
 use ropewalk_transport::{BufferTable, Clock, Connection, ConnectionError, Scratch};
