@@ -1,5 +1,6 @@
 //! Accepting connections, and bounding those that have not said who they are.
 
+use crate::catalog::Visitor;
 use crate::counters::{Counted, Gauges};
 use crate::login_task::{self, LoginFailure};
 use crate::shard::Shard;
@@ -80,19 +81,33 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr) {
     shard.waiting_room.guests.borrow_mut().push_back(Guest { number, peer, login: login.abort_handle() });
 }
 
-async fn login(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, waiting: Counted) {
+/// Lets a connection log in, and hands it over; `waiting` counts it until then.
+async fn login(shard: &Shard, mut stream: TcpStream, peer: SocketAddr, waiting: Counted) {
+    let mut login = match login_task::begin(shard) {
+        Ok(login) => login,
+        Err(reason) => return refuse(shard, peer, None, &reason),
+    };
     let seconds = shard.limits.login_seconds;
-    let negotiation = login_task::negotiate(shard, stream, peer);
-    let result = match tokio::time::timeout(Duration::from_secs(seconds), negotiation).await {
-        Ok(Ok(arrival)) => shard.hand_over(arrival).map_err(|()| LoginFailure::Stopping),
-        Ok(Err(failure)) => Err(failure),
-        Err(_) => Err(LoginFailure::Late(seconds)),
+    let directory = Visitor { catalog: &shard.catalog, peer: peer.ip() };
+    let negotiation = login_task::negotiate(&mut login, &mut stream, &directory);
+    let result = tokio::time::timeout(Duration::from_secs(seconds), negotiation).await;
+    let applicant = match result.unwrap_or(Err(LoginFailure::Late(seconds))) {
+        Ok(applicant) => applicant,
+        Err(reason) => return refuse(shard, peer, login.initiator_name(), &reason),
     };
     drop(waiting);
-    if let Err(reason) = result {
-        shard.count_refusal();
-        tracing::warn!(%peer, %reason, "connection refused");
+    let arrival = login_task::pack(shard, login, stream, applicant, peer);
+    let handed_over =
+        arrival.and_then(|arrival| shard.hand_over(arrival).map_err(|()| LoginFailure::Stopping));
+    if let Err(reason) = handed_over {
+        refuse(shard, peer, None, &reason);
     }
+}
+
+/// One line for each connection that comes to nothing. The name is only claimed.
+fn refuse(shard: &Shard, peer: SocketAddr, initiator: Option<&str>, reason: &LoginFailure) {
+    shard.count_refusal();
+    tracing::warn!(%peer, initiator, %reason, "connection refused");
 }
 
 impl WaitingRoom {

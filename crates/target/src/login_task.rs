@@ -6,6 +6,7 @@ use crate::counters::{Counted, Gauges};
 use crate::shard::Shard;
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Login, Progress, Refusal};
+use session::target::Applicant;
 use std::io;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
@@ -36,33 +37,44 @@ impl From<io::Error> for LoginFailure {
     }
 }
 
-/// Reads and answers login PDUs until the login lacks only its place.
-pub(crate) async fn negotiate(
-    shard: &Shard,
-    mut stream: TcpStream,
-    peer: SocketAddr,
-) -> Result<Arrival, LoginFailure> {
-    let visitor = Visitor { catalog: &shard.catalog, peer: peer.ip() };
+/// A new connection's login.
+pub(crate) fn begin(shard: &Shard) -> Result<Login, LoginFailure> {
     let mut entropy = [0; session::chap::ENTROPY_BYTES];
     getrandom::fill(&mut entropy).map_err(|error| LoginFailure::Entropy(error.to_string()))?;
-    let mut login = Login::new(shard.catalog.portal_group_tag(), shard.offer, &entropy);
+    Ok(Login::new(shard.catalog.portal_group_tag(), shard.offer, &entropy))
+}
+
+/// Reads and answers login PDUs until the login lacks only its place.
+pub(crate) async fn negotiate(
+    login: &mut Login,
+    stream: &mut TcpStream,
+    directory: &Visitor<'_>,
+) -> Result<Applicant, LoginFailure> {
     loop {
-        let (header, data) = transport::read_pdu(&mut stream, DATA_SEGMENT_BYTES_MAX).await?;
-        match login.receive(&header, &data, &visitor) {
-            Progress::Reply(reply) => transport::write_pdu(&mut stream, &reply).await?,
+        let (header, data) = transport::read_pdu(stream, DATA_SEGMENT_BYTES_MAX).await?;
+        match login.receive(&header, &data, directory) {
+            Progress::Reply(reply) => transport::write_pdu(stream, &reply).await?,
+            Progress::Admit(applicant) => return Ok(applicant),
             Progress::Refused { reply, reason } => {
                 if let Some(reply) = reply {
-                    transport::write_pdu(&mut stream, &reply).await?;
+                    transport::write_pdu(stream, &reply).await?;
                 }
                 return Err(reason.into());
             }
-            Progress::Admit(applicant) => {
-                let parameters = login.session_parameters().copied();
-                let (parameters, first) = parameters.zip(login.first_cmd_sn()).ok_or(Refusal::Stage)?;
-                let stream = stream.into_std()?;
-                let counted = Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.connections);
-                return Ok(Arrival { stream, login, applicant, parameters, first, peer, counted });
-            }
         }
     }
+}
+
+/// Packs a login that lacks only its place for the way to its target's shard.
+pub(crate) fn pack(
+    shard: &Shard,
+    login: Login,
+    stream: TcpStream,
+    applicant: Applicant,
+    peer: SocketAddr,
+) -> Result<Arrival, LoginFailure> {
+    let parameters = login.session_parameters().copied();
+    let (parameters, first) = parameters.zip(login.first_cmd_sn()).ok_or(Refusal::Stage)?;
+    let counted = Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.connections);
+    Ok(Arrival { stream: stream.into_std()?, login, applicant, parameters, first, peer, counted })
 }
