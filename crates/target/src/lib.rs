@@ -1,8 +1,8 @@
 //! An iSCSI target.
 //!
-//! A [`Server`] serves the targets of a [`Config`]. It accepts ([`listener`]), lets the connection log in
-//! ([`login_task`]), hands it to the shard of its target, where it finds its session ([`admission`]), and carries
-//! it ([`connection_task`]). What a session asks for is done in [`session_driver`] and [`command`]: a command goes
+//! A [`Server`] serves the targets of a [`Config`]. It accepts (`listener`), lets the connection log in
+//! (`login_task`), hands it to the shard of its target, where it finds its session (`admission`), and carries
+//! it (`connection_task`). What a session asks for is done in `session_driver` and `command`: a command goes
 //! through its unit's task set to a [`block::Backend`], and its answer back the same way.
 //!
 //! A target belongs to one shard, with all its logical units and sessions: nothing of a command's path needs a
