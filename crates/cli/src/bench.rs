@@ -8,6 +8,7 @@ use crate::remote::{Connecting, Portals, Usage, ceilings};
 use crate::signals::Interrupts;
 use crate::{info, output, remote, sizes};
 use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
 use initiator::{Session, Url};
 use load::Load;
 use measurement::Measurement;
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Reads or writes a remote disk for a while and says how fast that was. Writing destroys its contents.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
@@ -106,10 +106,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     let load = Load::new(remote.lun, arguments.rw, arguments.request_size, arguments.requests.into())?;
     let mut measurement = Measurement::begin()?;
     let until = Instant::now() + arguments.runtime;
+    let bar = if arguments.json { ProgressBar::hidden() } else { bar(arguments.runtime) };
     let status = |measurement: &mut Measurement| {
         let interval = measurement.interval();
         if arguments.json {
             output::json(&status(&interval, &remote.session));
+        } else {
+            bar.set_position(interval.at.as_secs());
+            bar.set_message(sizes::bytes(sizes::rate(interval.new_bytes, interval.length)));
         }
     };
     tokio::select! {
@@ -117,6 +121,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
         // What was measured until now counts.
         () = interrupts.next() => {}
     }
+    bar.finish_and_clear();
     let report = remote.session.report();
     if arguments.json {
         output::json(&summary(&arguments, &measurement, &remote.session));
@@ -128,16 +133,26 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Seconds that went by, and the rate of the last one, on standard error if that is a terminal.
+fn bar(runtime: Duration) -> ProgressBar {
+    let bar = ProgressBar::new(runtime.as_secs());
+    if let Ok(style) = ProgressStyle::with_template("[{bar:28}] {pos} of {len} s  {msg}/s") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_message(sizes::bytes(0));
+    bar
+}
+
 fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::Report) {
     let time = measurement.time();
     println!(
-        "{} of {}, {} at a time, {} connections in {} sessions, for {:.1} s",
+        "{} of {}, {} at a time, for {}; {} in {}",
         arguments.rw.name(),
         sizes::bytes(arguments.request_size),
         arguments.requests,
-        report.connections(),
-        report.sessions(),
-        time.as_secs_f64()
+        sizes::time(time),
+        sizes::count(report.connections(), "connection"),
+        sizes::count(report.sessions(), "session"),
     );
     ceilings(report).for_each(|why| println!("No more connections: {why}"));
     println!(

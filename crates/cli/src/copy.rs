@@ -18,11 +18,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use transfer::{Destination, Error, Failure, Job, Options, Progress, Schedule, Source, Verify};
 
-/// Copies SRC to DST, each of them a remote disk (iscsi://…), a file, a block device, a pipe, or - for standard
-/// input or output.
-///
-/// Refuses a destination that holds a filesystem, a partition table, LVM or the like, or that is in use. Until it
-/// ends with exit status 0, the destination is garbage.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -32,14 +32,23 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Serve RAM, files and block devices as iSCSI targets
+    ///
+    /// Serves until SIGINT or SIGTERM. One target is described by --target and --lun; several, and all that has no
+    /// option here, by a TOML file.
     Serve(serve::Arguments),
     /// List the targets of a portal
     Ls(ls::Arguments),
     /// Show what a remote disk is, what it can do, and what was negotiated
     Info(info::Arguments),
     /// Copy a disk between files, block devices, streams and remote disks
+    ///
+    /// SRC and DST are each a remote disk (iscsi://…), a file, a block device, a pipe, or - for standard input or
+    /// output. A destination that holds a filesystem, a partition table, LVM or the like, or that is in use, is
+    /// refused. Until the command ends with exit status 0, the destination is garbage.
     Copy(copy::Arguments),
     /// Measure the throughput and latency of a remote disk
+    ///
+    /// Writing destroys what the disk holds, and needs --destroy-data.
     Bench(bench::Arguments),
 }
 

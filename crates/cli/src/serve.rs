@@ -1,8 +1,8 @@
 //! `ropewalk serve`.
 
 use crate::exit::{Failed, Status};
-use crate::output;
 use crate::signals::Interrupts;
+use crate::{output, sizes};
 use anyhow::Context;
 use clap::ValueEnum;
 use serde_json::json;
@@ -12,9 +12,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use target::{Chap, Config, Credential, IscsiName, LunConfig, NumberedLunSpec, Server, TargetConfig};
 
-/// Serves RAM, files and block devices as iSCSI targets, until SIGINT or SIGTERM.
-///
-/// One target is described by --target and --lun; several, and all that has no option here, by a TOML file.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A LUN is N=ram:SIZE or N=file:PATH (a regular file or block device), followed by options:
@@ -208,9 +205,9 @@ fn announce(server: &Server, targets: &[TargetConfig], form: LogForm) {
 }
 
 fn described(targets: &[TargetConfig], luns: usize) -> String {
-    let plural = |number: usize| if number == 1 { "" } else { "s" };
+    let luns = sizes::count(luns, "LUN");
     match targets {
-        [one] => format!("{} with {luns} LUN{}", one.name, plural(luns)),
-        many => format!("{} targets with {luns} LUN{}", many.len(), plural(luns)),
+        [one] => format!("{} with {luns}", one.name),
+        many => format!("{} with {luns}", sizes::count(many.len(), "target")),
     }
 }

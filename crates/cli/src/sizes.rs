@@ -45,6 +45,11 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
+/// `1 session`, `2 sessions`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Bytes per second, zero for no time.
 #[allow(
     clippy::cast_possible_truncation,

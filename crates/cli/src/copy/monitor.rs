@@ -1,6 +1,6 @@
 //! Watching a copy: the bar, the status lines, the summary.
 
-use super::plan::{plural, verify_name};
+use super::plan::verify_name;
 use crate::exit::chain;
 use crate::progress_bar::{Bar, REDRAW};
 use crate::remote::{Usage, ceilings};
@@ -22,7 +22,8 @@ pub(super) struct Monitor<'a> {
     json: bool,
     /// Standard output belongs to the data.
     to_stdout: bool,
-    untouched_bytes: u64,
+    /// Of the destination, unless it grows as needed.
+    capacity_bytes: Option<u64>,
     begun: Instant,
 }
 
@@ -34,8 +35,8 @@ impl<'a> Monitor<'a> {
         to_stdout: bool,
         job: &Job,
     ) -> Self {
-        let untouched_bytes = job.plan().untouched_bytes();
-        Self { progress, sessions, json, to_stdout, untouched_bytes, begun: Instant::now() }
+        let capacity_bytes = job.plan().capacity_bytes;
+        Self { progress, sessions, json, to_stdout, capacity_bytes, begun: Instant::now() }
     }
 
     /// Shows how the copy goes, until it ends.
@@ -64,7 +65,7 @@ impl<'a> Monitor<'a> {
         let losses = self.progress.snapshot().losses;
         let mut note = String::new();
         if !self.sessions.is_empty() {
-            note = format!("{} connection{}  ", usage.connections, plural(usage.connections));
+            note = format!("{}  ", sizes::count(usage.connections, "connection"));
         }
         if losses > 0 {
             note += &format!("{losses} loss{}  ", if losses == 1 { "" } else { "es" });
@@ -141,16 +142,12 @@ impl<'a> Monitor<'a> {
         )];
         let usage = Usage::of(self.sessions);
         if usage.connections > 0 {
-            let (connections, sessions) = (usage.connections, usage.sessions);
             let retries = match usage.retries {
                 0 => String::new(),
-                retries => format!(", {retries} command{} sent again", if retries == 1 { "" } else { "s" }),
+                retries => format!(", {retries} commands sent again"),
             };
-            lines.push(format!(
-                "{connections} connection{} in {sessions} session{}{retries}.",
-                plural(connections),
-                plural(sessions)
-            ));
+            let connections = sizes::count(usage.connections, "connection");
+            lines.push(format!("{connections} in {}{retries}.", sizes::count(usage.sessions, "session")));
         }
         let reports: Vec<_> = self.sessions.iter().map(Session::report).collect();
         lines.extend(reports.iter().flat_map(ceilings).map(|why| format!("No more connections: {why}")));
@@ -158,11 +155,10 @@ impl<'a> Monitor<'a> {
             let bytes = sizes::bytes(snapshot.rewritten_bytes);
             lines.push(format!("The destination was lost on the way; wrote {bytes} again."));
         }
-        if self.untouched_bytes > 0 {
-            lines.push(format!(
-                "The last {} of the destination keep what they held.",
-                sizes::bytes(self.untouched_bytes)
-            ));
+        let untouched_bytes = self.capacity_bytes.unwrap_or(0).saturating_sub(report.bytes);
+        if untouched_bytes > 0 {
+            let untouched = sizes::bytes(untouched_bytes);
+            lines.push(format!("The last {untouched} of the destination keep what they held."));
         }
         lines.join("\n")
     }

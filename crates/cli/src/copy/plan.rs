@@ -33,8 +33,8 @@ fn print(plan: &Plan, survey: Option<Survey>, usage: Usage) {
     rows.push(("Zeroes", zeroing(plan.zeroing).to_owned()));
     rows.push(("Requests", format!("{} of {}", plan.requests, sizes::bytes(plan.request_bytes))));
     if usage.connections > 0 {
-        let (connections, sessions) = (usage.connections, usage.sessions);
-        rows.push(("Connections", format!("{connections} in {sessions} session{}", plural(sessions))));
+        let sessions = sizes::count(usage.sessions, "session");
+        rows.push(("Connections", format!("{} in {sessions}", usage.connections)));
     }
     rows.push(("Verification", verification(plan.verify).to_owned()));
     if plan.untouched_bytes() > 0 {
@@ -46,10 +46,6 @@ fn print(plan: &Plan, survey: Option<Survey>, usage: Usage) {
     }
     output::print(&output::pairs(rows));
     println!("\nDry run: nothing was written.");
-}
-
-pub(super) fn plural(number: usize) -> &'static str {
-    if number == 1 { "" } else { "s" }
 }
 
 fn contents(survey: Survey) -> String {

@@ -72,8 +72,12 @@ impl Server {
     }
 
     pub fn with(arguments: &[&str]) -> Self {
+        Self::at("127.0.0.1:0", arguments)
+    }
+
+    pub fn at(address: &str, arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--listen", address])
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
