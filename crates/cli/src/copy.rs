@@ -16,7 +16,9 @@ use initiator::Session;
 use monitor::Monitor;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use transfer::{Destination, Error, Failure, Job, Options, Progress, Schedule, Source, Verify};
+use transfer::{
+    Destination, DestinationState, Error, Failure, Job, Options, Progress, Schedule, Source, Verify,
+};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -132,25 +134,30 @@ async fn copy(
     sessions: &[Session],
 ) -> Result<(), Failed> {
     let progress = Arc::new(Progress::default());
-    let clock = Arc::new(LocalClock::start());
-    let prepared =
-        Job::prepare(source, destination, options(arguments), engine, clock, Arc::clone(&progress));
-    let job = tokio::select! {
-        job = prepared => job.map_err(not_begun)?,
-        () = interrupts.next() => return Err(not_begun(Error::Interrupted)),
-    };
-    if arguments.dry_run {
-        plan::show(&job, sessions, arguments.json).await;
-        return Ok(());
-    }
     let to_stdout = arguments.destination == End::Stream;
-    let monitor = Monitor::new(progress, sessions, arguments.json, to_stdout, &job);
-    let interrupt = interrupts.into_first(
-        "waiting for requests under way; interrupt again to stop at once",
-        "interrupted twice: the destination is garbage until a copy succeeds",
-    );
-    let outcome = monitor.watch(job.run(interrupt)).await;
-    monitor.sum_up(&outcome);
+    let monitor = Monitor::new(Arc::clone(&progress), sessions, arguments.json, to_stdout);
+    let clock = Arc::new(LocalClock::start());
+    let prepared = Job::prepare(source, destination, options(arguments), engine, clock, progress);
+    let prepared = tokio::select! {
+        job = prepared => job,
+        () = interrupts.next() => Err(Error::Interrupted),
+    };
+    let (outcome, capacity_bytes) = match prepared {
+        Err(error) => (Err(Failure { error, destination: DestinationState::Untouched }), None),
+        Ok(job) if arguments.dry_run => {
+            plan::show(&job, sessions, arguments.json).await;
+            return Ok(());
+        }
+        Ok(job) => {
+            let interrupt = interrupts.into_first(
+                "waiting for requests under way; interrupt again to stop at once",
+                "interrupted twice: the destination is garbage until a copy succeeds",
+            );
+            let capacity_bytes = job.plan().capacity_bytes;
+            (monitor.watch(job.run(interrupt)).await, capacity_bytes)
+        }
+    };
+    monitor.sum_up(&outcome, capacity_bytes);
     outcome.map(drop).map_err(failed)
 }
 
@@ -183,7 +190,7 @@ fn options(arguments: &Arguments) -> Options {
 
 /// A failure before anything was written.
 fn not_begun(error: Error) -> Failed {
-    failed(Failure { error, destination: transfer::DestinationState::Untouched })
+    failed(Failure { error, destination: DestinationState::Untouched })
 }
 
 fn failed(failure: Failure) -> Failed {

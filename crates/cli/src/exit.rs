@@ -1,5 +1,6 @@
 //! How the command ends when it did not do what was asked.
 
+use std::error::Error;
 use std::process::ExitCode;
 
 /// Exit statuses, for scripts.
@@ -32,7 +33,7 @@ impl Failed {
 
     /// Says it on standard error.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("error: {}", chain(&self.error));
+        eprintln!("error: {}", chain(self.error.as_ref()));
         if let Some(consequence) = &self.consequence {
             eprintln!("       {consequence}");
         }
@@ -47,15 +48,15 @@ impl<E: Into<anyhow::Error>> From<E> for Failed {
 }
 
 /// The error and its causes in one line. A cause that the line above already tells is left out.
-pub(crate) fn chain(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain() {
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
         let text = cause.to_string();
-        if line.is_empty() {
-            line = text;
-        } else if !line.contains(&text) {
+        if !line.contains(&text) {
             line = format!("{line}: {text}");
         }
+        next = cause.source();
     }
     line
 }
@@ -68,8 +69,8 @@ mod tests {
     fn a_cause_is_told_once() {
         let cause = || anyhow::anyhow!("connection refused");
         let telling = cause().context("cannot connect: connection refused");
-        assert_eq!(chain(&telling), "cannot connect: connection refused");
+        assert_eq!(chain(telling.as_ref()), "cannot connect: connection refused");
         let silent = cause().context("cannot connect");
-        assert_eq!(chain(&silent), "cannot connect: connection refused");
+        assert_eq!(chain(silent.as_ref()), "cannot connect: connection refused");
     }
 }

@@ -65,3 +65,12 @@ fn info_prints_one_object() {
     assert!(lines[0]["id"].as_str().unwrap().starts_with("naa."));
     assert_has(&lines[0]["negotiated"], &["MaxConnections", "InitialR2T", "FirstBurstLength"]);
 }
+
+#[test]
+fn a_refused_copy_prints_a_summary_too() {
+    let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:1MiB"]));
+    let image = folder.write("image", &noise(2 * MIB));
+    let lines = run(&["copy", "--json", &image, &server.url(0)]).expect(5).json_lines();
+    assert_eq!((&lines[0]["message_type"], &lines[0]["done"]), (&"summary".into(), &false.into()));
+    assert!(lines[0]["error"].as_str().unwrap().contains("refused"));
+}

@@ -4,7 +4,7 @@ use crate::disk::Disk;
 use crate::local::{self, Kind};
 use crate::stream::{Reader, Writer};
 use crate::{Error, Identity, Refusal, mount};
-use block::{Backend, BlockErrorKind, Engine};
+use block::{Backend, Engine};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Source {
         let kind = match local {
             Kind::Stream => {
                 let file = std::fs::File::open(path);
-                let file = file.map_err(|error| local::cannot_open(path, local::from_io(error)))?;
+                let file = file.map_err(|error| local::cannot_open(path, error))?;
                 SourceKind::Stream(Reader::new(file))
             }
             Kind::Device(_) | Kind::File { .. } | Kind::Absent => {
@@ -125,7 +125,7 @@ impl Destination {
             Kind::Absent => DestinationKind::File { path: path.to_owned(), present: None },
             Kind::Stream => {
                 let file = std::fs::OpenOptions::new().write(true).open(path);
-                let file = file.map_err(|error| local::cannot_open(path, local::from_io(error)))?;
+                let file = file.map_err(|error| local::cannot_open(path, error))?;
                 DestinationKind::Stream(Writer::new(file))
             }
         };
@@ -164,12 +164,7 @@ impl Destination {
     }
 }
 
-/// Somebody who writes to the destination holds its lock: it is in use.
+/// What is in the way of writing to it. Somebody else who writes holds its lock.
 fn present(path: &Path, engine: &Engine) -> Result<Disk, Error> {
-    local::open_to_read(path, engine).map_err(|error| match error {
-        Error::Open { name, source } if source.kind() == BlockErrorKind::InUse => {
-            Refusal::DestinationInUse { name, used: "in use by another process".to_owned() }.into()
-        }
-        other => other,
-    })
+    local::open_to_read(path, engine).map_err(local::in_use)
 }

@@ -39,13 +39,21 @@ pub enum Error {
         /// Why.
         source: BlockError,
     },
-    /// A file or device could not be opened.
+    /// A file or device could not be opened as a disk.
     #[error("cannot open {name}")]
     Open {
         /// Which.
         name: String,
         /// Why.
         source: BlockError,
+    },
+    /// There is no such file, or the system does not let this user have it.
+    #[error("cannot open {name}")]
+    File {
+        /// Which.
+        name: String,
+        /// What the system said.
+        source: std::io::Error,
     },
     /// A stream turned out to be longer than the destination.
     #[error("the input has more than the {capacity_bytes} bytes that {name} can hold")]
@@ -110,7 +118,7 @@ pub enum Refusal {
         used: String,
     },
     /// In use by this machine.
-    #[error("{name} is {used}: writing to it would destroy data in use; unmount it first, or check the name")]
+    #[error("{name} is {used}: writing to it would destroy data in use; release it first, or check the name")]
     DestinationInUse {
         /// The destination.
         name: String,

@@ -188,7 +188,7 @@ impl Run<'_> {
                 drop(present);
                 self.touched.store(true, Ordering::Relaxed);
                 let file = std::fs::File::create(&path);
-                let file = file.map_err(|error| local::cannot_open(&path, local::from_io(error)))?;
+                let file = file.map_err(|error| local::cannot_open(&path, error))?;
                 let (bytes, checksums) = self.forward(&Writer::new(SyncedFile(file)), control).await?;
                 let copy = Some(local::open_to_read(&path, self.engine)?);
                 Ok(Copied { bytes, checksums, copy, cut: None })
@@ -289,7 +289,7 @@ impl Run<'_> {
 /// A new and empty file; somebody else's that appeared meanwhile is not taken for it.
 fn create_new(path: &Path) -> Result<u64, Error> {
     let created = std::fs::File::create_new(path);
-    created.map(|_| 0).map_err(|error| local::cannot_open(path, local::from_io(error)))
+    created.map(|_| 0).map_err(|error| local::cannot_open(path, error))
 }
 
 /// Takes the padding off the end of a file.
@@ -305,7 +305,7 @@ fn cut(copied: Copied) -> Result<(), Error> {
         }
         Ok(())
     };
-    cut().map_err(|error| local::cannot_open(&path, local::from_io(error)))
+    cut().map_err(|error| local::cannot_open(&path, error))
 }
 
 /// A file whose flush reaches the medium.

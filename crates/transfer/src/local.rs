@@ -2,9 +2,10 @@
 
 use crate::disk::Disk;
 use crate::mount::{self, DeviceNumber};
-use crate::{Error, Identity};
+use crate::{Error, Identity, Refusal};
 use block::{BlockError, BlockErrorKind, Engine, File, FileOptions};
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,14 +29,14 @@ pub(crate) const BLOCK_BYTES: [u32; 2] = [512, 4096];
 pub(crate) fn kind_of(path: &Path) -> Result<Kind, Error> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && has_folder(path) => {
+        Err(error) if error.kind() == ErrorKind::NotFound && has_folder(path) => {
             return Ok(Kind::Absent);
         }
-        Err(error) => return Err(cannot_open(path, from_io(error))),
+        Err(error) => return Err(cannot_open(path, error)),
     };
     let kind = metadata.file_type();
     if kind.is_dir() {
-        return Err(cannot_open(path, BlockError::new(BlockErrorKind::Unsupported, "copying a folder")));
+        return Err(cannot_open(path, ErrorKind::IsADirectory.into()));
     }
     if kind.is_file() {
         return Ok(Kind::File { bytes: metadata.len(), inode: (metadata.dev(), metadata.ino()) });
@@ -55,14 +56,26 @@ fn has_folder(path: &Path) -> bool {
 pub(crate) fn open_to_read(path: &Path, engine: &Engine) -> Result<Disk, Error> {
     let options = FileOptions { read_only: true, ..FileOptions::default() };
     let file = open(path, &options, engine)?;
-    let tail = tail(path).map_err(|error| cannot_open(path, from_io(error)))?;
+    let tail = tail(path).map_err(|error| cannot_open(path, error))?;
     Ok(Disk { name: path.display().to_string(), backend: Arc::new(file), tail: tail.into() })
 }
 
 /// Opens a file or device for writing; a file is made at least `file_bytes` long.
 pub(crate) fn open_to_write(path: &Path, file_bytes: Option<u64>, engine: &Engine) -> Result<Disk, Error> {
     let options = FileOptions { thin: true, size_bytes: file_bytes, ..FileOptions::default() };
-    Ok(Disk::new(path.display().to_string(), Arc::new(open(path, &options, engine)?)))
+    let file = open(path, &options, engine).map_err(in_use)?;
+    Ok(Disk::new(path.display().to_string(), Arc::new(file)))
+}
+
+/// A destination that somebody uses is refused.
+pub(crate) fn in_use(error: Error) -> Error {
+    match error {
+        Error::Open { name, source } if source.kind() == BlockErrorKind::InUse => {
+            Refusal::DestinationInUse { name, used: "in use by another process, or mounted".to_owned() }
+                .into()
+        }
+        other => other,
+    }
 }
 
 fn open(path: &Path, options: &FileOptions, engine: &Engine) -> Result<File, Error> {
@@ -73,7 +86,7 @@ fn open(path: &Path, options: &FileOptions, engine: &Engine) -> Result<File, Err
             break;
         }
     }
-    outcome.map_err(|source| cannot_open(path, source))
+    outcome.map_err(|source| Error::Open { name: path.display().to_string(), source })
 }
 
 fn tail(path: &Path) -> std::io::Result<Vec<u8>> {
@@ -101,15 +114,6 @@ fn designator(number: DeviceNumber) -> Option<String> {
     (text.starts_with("naa.") || text.starts_with("eui.")).then_some(text)
 }
 
-pub(crate) fn cannot_open(path: &Path, source: BlockError) -> Error {
-    Error::Open { name: path.display().to_string(), source }
-}
-
-pub(crate) fn from_io(error: std::io::Error) -> BlockError {
-    let kind = match error.kind() {
-        std::io::ErrorKind::NotFound => BlockErrorKind::NotFound,
-        std::io::ErrorKind::PermissionDenied => BlockErrorKind::PermissionDenied,
-        _ => BlockErrorKind::Medium,
-    };
-    BlockError::new(kind, "looking at it").with_source(error)
+pub(crate) fn cannot_open(path: &Path, source: std::io::Error) -> Error {
+    Error::File { name: path.display().to_string(), source }
 }

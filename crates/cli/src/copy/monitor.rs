@@ -11,7 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use transfer::{Failure, Job, Phase, Progress, Report, Snapshot};
+use transfer::{Failure, Phase, Progress, Report, Snapshot};
 
 /// How often a status line is printed.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -22,21 +22,12 @@ pub(super) struct Monitor<'a> {
     json: bool,
     /// Standard output belongs to the data.
     to_stdout: bool,
-    /// Of the destination, unless it grows as needed.
-    capacity_bytes: Option<u64>,
     begun: Instant,
 }
 
 impl<'a> Monitor<'a> {
-    pub(super) fn new(
-        progress: Arc<Progress>,
-        sessions: &'a [Session],
-        json: bool,
-        to_stdout: bool,
-        job: &Job,
-    ) -> Self {
-        let capacity_bytes = job.plan().capacity_bytes;
-        Self { progress, sessions, json, to_stdout, capacity_bytes, begun: Instant::now() }
+    pub(super) fn new(progress: Arc<Progress>, sessions: &'a [Session], json: bool, to_stdout: bool) -> Self {
+        Self { progress, sessions, json, to_stdout, begun: Instant::now() }
     }
 
     /// Shows how the copy goes, until it ends.
@@ -101,11 +92,13 @@ impl<'a> Monitor<'a> {
     }
 
     /// The last words, on success; failures are told by whoever ends the process, and in JSON here.
-    pub(super) fn sum_up(&self, outcome: &Result<Report, Failure>) {
+    ///
+    /// `capacity_bytes` is that of the destination, unless it grows as needed.
+    pub(super) fn sum_up(&self, outcome: &Result<Report, Failure>, capacity_bytes: Option<u64>) {
         if self.json {
             output::json(&Value::Object(self.summary(outcome)));
         } else if let Ok(report) = outcome {
-            let text = self.sentences(report);
+            let text = self.sentences(report, capacity_bytes);
             if self.to_stdout { eprintln!("{text}") } else { println!("{text}") }
         }
     }
@@ -114,10 +107,7 @@ impl<'a> Monitor<'a> {
         let mut numbers = self.numbers("summary");
         let (verified, error, consequence) = match outcome {
             Ok(report) => (verify_name(report.verified), None, None),
-            Err(failure) => {
-                let error = chain(&anyhow::anyhow!(failure.error.to_string()));
-                (None, Some(error), Some(failure.destination.to_string()))
-            }
+            Err(failure) => (None, Some(chain(&failure.error)), Some(failure.destination.to_string())),
         };
         numbers.insert("verified".into(), verified.into());
         numbers.insert("done".into(), outcome.is_ok().into());
@@ -126,7 +116,7 @@ impl<'a> Monitor<'a> {
         numbers
     }
 
-    fn sentences(&self, report: &Report) -> String {
+    fn sentences(&self, report: &Report, capacity_bytes: Option<u64>) -> String {
         let snapshot = self.progress.snapshot();
         let time = self.begun.elapsed();
         let mut lines = vec![format!(
@@ -155,7 +145,7 @@ impl<'a> Monitor<'a> {
             let bytes = sizes::bytes(snapshot.rewritten_bytes);
             lines.push(format!("The destination was lost on the way; wrote {bytes} again."));
         }
-        let untouched_bytes = self.capacity_bytes.unwrap_or(0).saturating_sub(report.bytes);
+        let untouched_bytes = capacity_bytes.unwrap_or(0).saturating_sub(report.bytes);
         if untouched_bytes > 0 {
             let untouched = sizes::bytes(untouched_bytes);
             lines.push(format!("The last {untouched} of the destination keep what they held."));
