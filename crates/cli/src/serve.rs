@@ -128,7 +128,8 @@ fn log(form: LogForm) {
         LogForm::Human => {
             subscriber.with_ansi(std::io::stderr().is_terminal()).with_target(false).compact().init();
         }
-        LogForm::Json => subscriber.json().flatten_event(true).init(),
+        // Our events have a field of that name.
+        LogForm::Json => subscriber.json().flatten_event(true).with_target(false).init(),
     }
 }
 

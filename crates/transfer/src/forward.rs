@@ -107,7 +107,7 @@ impl<'a> Forward<'a> {
         match self.origin {
             Origin::Disk(disk) => outstanding
                 .start(async move { Event::Read(range.offset, read_part(disk, slab, range).await) }),
-            Origin::Stream(reader) => outstanding.start(async move {
+            Origin::Stream(reader) => outstanding.start_streaming(async move {
                 let part = async {
                     let completion = reader.read(allocate(slab, range.bytes)?).await;
                     let offset = range.offset;
@@ -142,7 +142,8 @@ impl<'a> Forward<'a> {
             position.checksums.push(verify::checksum(&payload));
             self.touched.store(true, Ordering::Relaxed);
             let pending = self.writer.write(payload);
-            outstanding.start(async move { Event::Written(bytes, pending.await.result.map(|_| ())) });
+            outstanding
+                .start_streaming(async move { Event::Written(bytes, pending.await.result.map(|_| ())) });
         }
     }
 

@@ -52,6 +52,8 @@ impl Control {
 /// A set of requests under way.
 pub(crate) struct Outstanding<'a, T> {
     requests: FuturesUnordered<BoxFuture<'a, T>>,
+    /// What may never end, such as reading from a terminal.
+    streams: FuturesUnordered<BoxFuture<'a, T>>,
 }
 
 /// What happened.
@@ -66,15 +68,20 @@ pub(crate) enum Turn<T> {
 
 impl<'a, T> Outstanding<'a, T> {
     pub(crate) fn new() -> Self {
-        Self { requests: FuturesUnordered::new() }
+        Self { requests: FuturesUnordered::new(), streams: FuturesUnordered::new() }
     }
 
     pub(crate) fn start(&mut self, request: impl Future<Output = T> + Send + 'a) {
         self.requests.push(Box::pin(request));
     }
 
+    /// A request to a stream, which is not waited for when a copy ends early.
+    pub(crate) fn start_streaming(&mut self, request: impl Future<Output = T> + Send + 'a) {
+        self.streams.push(Box::pin(request));
+    }
+
     pub(crate) fn len(&self) -> usize {
-        self.requests.len()
+        self.requests.len() + self.streams.len()
     }
 
     pub(crate) async fn next(&mut self, control: &mut Control) -> Turn<T> {
@@ -90,17 +97,18 @@ impl<'a, T> Outstanding<'a, T> {
                 control.pause = None;
                 return Poll::Ready(Turn::Look);
             }
-            match self.requests.poll_next_unpin(context) {
-                Poll::Ready(Some(done)) => Poll::Ready(Turn::Done(done)),
-                Poll::Ready(None) if control.pause.is_none() => Poll::Ready(Turn::Idle),
-                _ => Poll::Pending,
+            for requests in [&mut self.requests, &mut self.streams] {
+                if let Poll::Ready(Some(done)) = requests.poll_next_unpin(context) {
+                    return Poll::Ready(Turn::Done(done));
+                }
             }
+            if self.len() == 0 && control.pause.is_none() { Poll::Ready(Turn::Idle) } else { Poll::Pending }
         })
         .await
     }
 
-    /// Waits for all that is under way and drops the outcomes: buffers come back, and no write is left that could
-    /// still change the destination.
+    /// Waits for all that is under way, but for streams, and drops the outcomes: no write is left that could still
+    /// change the destination.
     pub(crate) async fn drain(mut self) {
         while self.requests.next().await.is_some() {}
     }

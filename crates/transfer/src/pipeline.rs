@@ -144,8 +144,8 @@ impl<'a> Pipeline<'a> {
                 if room && !*reading && !*ended && outstanding.len() < self.worker.requests {
                     *reading = true;
                     let (worker, reader, offset) = (self.worker, *reader, *at);
-                    outstanding
-                        .start(async move { Event::Streamed(worker.next_of_stream(reader, offset).await) });
+                    let part = async move { Event::Streamed(worker.next_of_stream(reader, offset).await) };
+                    outstanding.start_streaming(part);
                 }
             }
         }

@@ -114,11 +114,14 @@ impl Plan {
         })
     }
 
-    /// Bytes at the end of the destination that keep what they hold.
+    /// Bytes at the end of the destination that keep what they hold: the last block of the copy is filled up with
+    /// zeroes.
     #[must_use]
     pub fn untouched_bytes(&self) -> u64 {
         match (self.bytes, self.capacity_bytes) {
-            (Some(bytes), Some(capacity_bytes)) => capacity_bytes.saturating_sub(bytes),
+            (Some(bytes), Some(capacity_bytes)) => {
+                capacity_bytes.saturating_sub(bytes.next_multiple_of(self.unit_bytes))
+            }
             _ => 0,
         }
     }

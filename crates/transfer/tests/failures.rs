@@ -90,3 +90,22 @@ fn an_interruption_waits_for_what_is_under_way_and_says_what_is_left() {
     assert_eq!(failure.destination, DestinationState::Incomplete);
     assert!(to.asked().written_bytes < 2 * MIB);
 }
+
+/// Input that never comes and never ends.
+struct Silence(std::sync::mpsc::Receiver<()>);
+
+impl std::io::Read for Silence {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        let _ = self.0.recv();
+        Ok(0)
+    }
+}
+
+#[test]
+fn an_interruption_does_not_wait_for_input_that_never_comes() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let silence = || Source::stream("-", Reader::new(Silence(receiver)));
+    let copy = copy_until(silence(), destination(&Disk::new(MIB)), options(), std::future::ready(()));
+    assert!(matches!(copy.error(), Error::Interrupted));
+    drop(sender);
+}
