@@ -110,12 +110,13 @@ async fn prove(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
 /// the path, which may lead to other units rightly.
 pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<(), Error> {
     let probe = Probe { shared, path: id, lun };
+    let portal = shared.read(|driver| driver.path(id).map(|path| path.portal.to_string())).unwrap_or_default();
     let offered = match probe.view().await {
         Ok(view) => view,
         // It may be ready when the path has been tried again.
         Err(error) if error.sense().is_some_and(SenseData::is_not_ready) => return Err(error),
         Err(Error::Target(error)) => {
-            tracing::warn!(path = %id, %lun, %error, "the path does not lead to the unit");
+            tracing::warn!(path = %id, portal, %lun, %error, "the path does not lead to the unit");
             shared.with(|driver, _| driver.refuse_unit(lun, id, error));
             return Ok(());
         }
@@ -133,7 +134,7 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
             }
             Ok(()) => driver.accept_unit(id, lun),
             Err(refusal) => {
-                tracing::warn!(path = %id, %lun, %refusal, "the path is not used for this unit");
+                tracing::warn!(path = %id, portal, %lun, %refusal, "the path is not used for this unit");
                 let designator = first.designator;
                 driver.refuse_unit(lun, id, TargetError::Changed { lun, designator, refusal });
             }

@@ -2,7 +2,8 @@
 
 use ropewalk_interop::{Cut, Image, Relay, Ropewalk, Way, assert_same, ropewalk, summary};
 
-/// Where in the stream a connection is cut: in its login, just after it, inside data, on and near round numbers
+/// Where in the stream a connection is cut: in its login (not the first one's: without that, there is nothing to go
+/// on with), just after it, inside data, on and near round numbers
 /// (where buffers and bursts end), and late.
 const OFFSETS_BYTES: [u64; 8] = [20, 2_000, 65_536, 65_537, 300_000, 1_048_576, 5_000_011, 12_345_678];
 
@@ -14,7 +15,7 @@ fn a_write_survives_a_connection_that_breaks_anywhere() {
     for (number, after_bytes) in OFFSETS_BYTES.into_iter().enumerate() {
         let there = Image::empty(96).unwrap();
         let target = Ropewalk::serve(&[&format!("0=file:{}", there.name())]).unwrap();
-        let cut = Cut { connection: number % 4, way: Way::ToTarget, after_bytes };
+        let cut = Cut { connection: (number + 1) % 4, way: Way::ToTarget, after_bytes };
         let relay = Relay::to(target.address(), &[cut]).unwrap();
         let url = target.url_by(relay.address(), 0);
         let arguments = ["copy", source.name(), &url, CONNECTIONS, "--json", "--verify=full"];
@@ -33,7 +34,7 @@ fn a_read_survives_a_connection_that_breaks_anywhere() {
     let target = Ropewalk::serve(&[&format!("0=file:{},ro", source.name())]).unwrap();
     for (number, after_bytes) in OFFSETS_BYTES.into_iter().enumerate() {
         let back = source.beside("back.raw");
-        let cut = Cut { connection: number % 4, way: Way::ToInitiator, after_bytes };
+        let cut = Cut { connection: (number + 1) % 4, way: Way::ToInitiator, after_bytes };
         let relay = Relay::to(target.address(), &[cut]).unwrap();
         let url = target.url_by(relay.address(), 0);
         let arguments = ["copy", &url, &back, CONNECTIONS, "--json", "--verify=off", "--overwrite"];

@@ -1,12 +1,14 @@
 //! An open file or block device: opened once, locked, measured.
 
 use std::fs::{File as StdFile, FileType, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FlockOperation, OFlags, SeekFrom, StatxFlags};
-use rustix::io::Errno;
 
 use super::{FileOptions, error_of};
 use crate::backend::{Properties, Thin};
@@ -18,6 +20,13 @@ const DIRECT_ALIGNMENT_BYTES: u32 = 4096;
 
 /// The unit in which filesystems usually free space.
 const HOLE_BYTES: u32 = 4096;
+
+/// For how long a file that is in use is tried again. The system closes what the io_uring of a killed process held a
+/// moment after that process is gone, and whoever starts it again at once must not fail for it.
+const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Between two tries.
+const IN_USE_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Medium {
     pub(super) file: StdFile,
@@ -37,7 +46,7 @@ impl Medium {
             Ok(metadata) => is_block_device(path, metadata.file_type())?,
             Err(_) => false,
         };
-        let file = open_file(path, options, is_device).map_err(failed)?;
+        let file = while_in_use(|| open_file(path, options, is_device)).map_err(failed)?;
         lock(&file, path, options)?;
         if let Some(bytes) = options.size_bytes {
             extend(&file, path, bytes, is_device, options)?;
@@ -72,7 +81,7 @@ fn is_block_device(path: &Path, kind: FileType) -> Result<bool, BlockError> {
     Err(BlockError::new(BlockErrorKind::Unsupported, context))
 }
 
-fn open_file(path: &Path, options: &FileOptions, is_device: bool) -> std::io::Result<StdFile> {
+fn open_file(path: &Path, options: &FileOptions, is_device: bool) -> io::Result<StdFile> {
     let mut flags = OFlags::empty();
     flags.set(OFlags::DIRECT, options.direct);
     // On a block device, without CREATE: refused while mounted or otherwise held by the kernel.
@@ -92,13 +101,29 @@ fn lock(file: &StdFile, path: &Path, options: &FileOptions) -> Result<(), BlockE
     } else {
         FlockOperation::NonBlockingLockExclusive
     };
-    rustix::fs::flock(file, operation).map_err(|errno| match errno {
-        Errno::WOULDBLOCK => BlockError::new(
+    while_in_use(|| Ok(rustix::fs::flock(file, operation)?)).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => BlockError::new(
             BlockErrorKind::InUse,
             format!("locking {}, which another process serves", path.display()),
         ),
-        other => error_of(other.into(), format!("locking {}", path.display())),
+        _ => error_of(error, format!("locking {}", path.display())),
     })
+}
+
+/// Tries again while another process has it.
+fn while_in_use<T>(attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let deadline = Instant::now() + IN_USE_PATIENCE;
+    loop {
+        match attempt() {
+            Err(error) if is_in_use(&error) && Instant::now() < deadline => thread::sleep(IN_USE_PAUSE),
+            outcome => return outcome,
+        }
+    }
+}
+
+/// How `flock` and an exclusive `open` say it.
+fn is_in_use(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ResourceBusy)
 }
 
 /// Makes the file at least `bytes` long; it never becomes shorter.
