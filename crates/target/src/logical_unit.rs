@@ -67,7 +67,8 @@ impl LogicalUnit {
             target_port: Some(port),
             block,
             blocks: Blocks(properties.blocks),
-            read_only: properties.read_only,
+            // Memory cannot be opened for reading only as a file can.
+            read_only: properties.read_only || lun.backend.read_only,
             write_cache: properties.volatile_cache,
             provisioning: provisioning(&properties),
             limits: scsi::Limits { transfer_bytes_max: TRANSFER_BYTES_MAX, ..scsi::Limits::default() },

@@ -7,6 +7,8 @@ use world::*;
 /// Longer than one piece of a read, and than one burst.
 const LONG: usize = 5 << 20;
 
+const CHECK_CONDITION: u8 = scsi::Status::CheckCondition.code();
+
 fn what_is_written_is_read_back(lun: &str) {
     let world = World::with_lun(lun);
     let mut peer = world.initiator(1);
@@ -38,6 +40,19 @@ fn what_is_written_to_a_slow_and_forgetful_disk_is_read_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().display();
     what_is_written_is_read_back(&format!("0=file:{path}/disk,size=64M,volatile,rate=512M,latency=1ms"));
+}
+
+#[test]
+fn a_read_only_unit_takes_no_writes_whatever_is_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk");
+    std::fs::File::create(&file).unwrap().set_len(1 << 20).unwrap();
+    for lun in ["0=ram:64M,ro".to_owned(), format!("0=file:{},ro", file.display())] {
+        let world = World::with_lun(&lun);
+        let mut peer = world.initiator(1);
+        assert_eq!(peer.write(0, &pattern(BLOCK)).status, CHECK_CONDITION, "{lun}");
+        assert_eq!(peer.read(0, 1).data, vec![0; BLOCK]);
+    }
 }
 
 #[test]

@@ -23,10 +23,26 @@ pub struct Durability {
     paths: BTreeMap<PathId, Writes>,
 }
 
+/// Counted from the path's first session on, and never anew: a mark that was taken before a loss must not cover what
+/// was acknowledged after it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Writes {
     acknowledged: u64,
-    flushed: u64,
+    /// Of those, how many no flush need cover any more: durable, lost or handed over.
+    settled: u64,
+}
+
+impl Writes {
+    fn is_dirty(self) -> bool {
+        self.acknowledged > self.settled
+    }
+
+    /// Nothing is left to flush. Whether anything was.
+    fn settle_all(&mut self) -> bool {
+        let was_dirty = self.is_dirty();
+        self.settled = self.acknowledged;
+        was_dirty
+    }
 }
 
 impl Durability {
@@ -43,36 +59,39 @@ impl Durability {
 
     /// The paths that must be flushed, and what their flush will cover.
     pub fn unflushed(&self) -> impl Iterator<Item = (PathId, FlushMark)> {
-        let dirty = self.paths.iter().filter(|(_, writes)| writes.acknowledged > writes.flushed);
+        let dirty = self.paths.iter().filter(|(_, writes)| writes.is_dirty());
         dirty.map(|(path, writes)| (*path, FlushMark(writes.acknowledged)))
     }
 
     /// A flush over `path` that began at `mark` was answered with success.
     pub fn flushed(&mut self, path: PathId, mark: FlushMark) {
         let writes = self.paths.entry(path).or_default();
-        writes.flushed = writes.flushed.max(mark.0);
+        writes.settled = writes.settled.max(mark.0);
     }
 
     /// `path` was logged out in good order: what it wrote is still in the unit's cache, which `to` reaches too.
     pub fn hand_over(&mut self, path: PathId, to: PathId) {
-        if self.paths.remove(&path).is_some_and(|writes| writes.acknowledged > writes.flushed) {
+        if self.settle(path) {
             self.acknowledged(to);
         }
     }
 
     /// The nexus of `path` is lost, and with it, perhaps, what it had acknowledged.
     pub fn nexus_lost(&mut self, path: PathId) {
-        if self.paths.remove(&path).is_some_and(|writes| writes.acknowledged > writes.flushed) {
+        if self.settle(path) {
             self.generation.0 += 1;
         }
     }
 
     /// The logical unit was reset or switched on anew: whatever path acknowledged it, it may be lost.
     pub fn unit_reset(&mut self) {
-        if self.unflushed().next().is_some() {
+        if self.paths.values_mut().fold(false, |dirty, writes| writes.settle_all() || dirty) {
             self.generation.0 += 1;
         }
-        self.paths.clear();
+    }
+
+    fn settle(&mut self, path: PathId) -> bool {
+        self.paths.get_mut(&path).is_some_and(Writes::settle_all)
     }
 }
 
@@ -126,6 +145,23 @@ mod tests {
         flush(&mut durability);
         durability.nexus_lost(PATH);
         assert_eq!(durability.generation(), Generation(0));
+    }
+
+    #[test]
+    fn a_flush_that_began_before_a_loss_covers_nothing_acknowledged_after_it() {
+        let mut durability = Durability::default();
+        durability.acknowledged(PATH);
+        durability.acknowledged(PATH);
+        let (path, mark) = durability.unflushed().next().unwrap();
+        durability.nexus_lost(PATH);
+        durability.acknowledged(PATH);
+        durability.flushed(path, mark);
+        assert_eq!(dirty_paths(&durability), [PATH]);
+        let (path, mark) = durability.unflushed().next().unwrap();
+        durability.unit_reset();
+        durability.acknowledged(PATH);
+        durability.flushed(path, mark);
+        assert_eq!(dirty_paths(&durability), [PATH]);
     }
 
     #[test]
