@@ -46,11 +46,7 @@ impl Source {
             return Err(Refusal::SourceInUse { name: identity.name, used }.into());
         }
         let kind = match local {
-            Kind::Stream => {
-                let file = std::fs::File::open(path);
-                let file = file.map_err(|error| local::cannot_open(path, error))?;
-                SourceKind::Stream(Reader::new(file))
-            }
+            Kind::Stream => SourceKind::Stream(Reader::open(path)),
             Kind::Device(_) | Kind::File { .. } | Kind::Absent => {
                 SourceKind::Disk(local::open_to_read(path, engine)?)
             }
@@ -123,11 +119,7 @@ impl Destination {
                 DestinationKind::File { path: path.to_owned(), present: Some(present(path, engine)?) }
             }
             Kind::Absent => DestinationKind::File { path: path.to_owned(), present: None },
-            Kind::Stream => {
-                let file = std::fs::OpenOptions::new().write(true).open(path);
-                let file = file.map_err(|error| local::cannot_open(path, error))?;
-                DestinationKind::Stream(Writer::new(file))
-            }
+            Kind::Stream => DestinationKind::Stream(Writer::open(path)),
         };
         Ok(Self { identity, kind, local: Some(local) })
     }

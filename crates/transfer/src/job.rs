@@ -348,7 +348,7 @@ fn facts(source: &Source, destination: &Destination) -> Facts {
             SourceKind::Disk(disk) => disk.block_bytes(),
             SourceKind::Stream(_) => 1,
         },
-        capacity_bytes: destination.capacity_bytes(),
+        capacity_bytes: destination.capacity_bytes().or_else(|| length_kept(source, destination)),
         destination_block_bytes: match present {
             Some(disk) => disk.block_bytes(),
             None if is_stream => 1,
@@ -365,6 +365,13 @@ fn facts(source: &Source, destination: &Destination) -> Facts {
         is_stream: is_stream || is_file && source.bytes().is_none(),
         can_verify: !is_stream,
     }
+}
+
+/// The length of a file that is longer than what is copied to it: it does not grow, and keeps its end.
+fn length_kept(source: &Source, destination: &Destination) -> Option<u64> {
+    let present = destination.present()?;
+    let copied_bytes = source.bytes()?.next_multiple_of(present.block_bytes());
+    Some(present.bytes()).filter(|present_bytes| *present_bytes > copied_bytes)
 }
 
 /// For every request a buffer of the source and one of the destination; twice, as lengths are rounded up to powers

@@ -1,7 +1,9 @@
 //! Ends that only go forward: standard input and output, pipes. A thread each, since reading or writing them blocks.
 
 use block::{BlockError, BlockErrorKind, Buffer, Completer, Completion, Payload, Pending};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Result, Write};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A stream to be read.
@@ -27,6 +29,11 @@ impl Reader {
         Self { requests }
     }
 
+    /// The same of a pipe or a character device.
+    pub(crate) fn open(path: &Path) -> Self {
+        Self::new(Later::new(path, OpenOptions::new().read(true)))
+    }
+
     /// Fills the buffer. At the end of the input it comes back shorter, then empty.
     pub(crate) fn read(&self, buffer: Buffer) -> Pending {
         let (completer, pending) = Pending::channel();
@@ -44,6 +51,11 @@ impl Writer {
         Self { requests }
     }
 
+    /// The same of a pipe or a character device.
+    pub(crate) fn open(path: &Path) -> Self {
+        Self::new(Later::new(path, OpenOptions::new().write(true)))
+    }
+
     /// Appends.
     pub(crate) fn write(&self, payload: Payload) -> Pending {
         self.request(Job::Write(payload))
@@ -58,6 +70,43 @@ impl Writer {
         let (completer, pending) = Pending::channel();
         let _ = self.requests.send((job, completer));
         pending
+    }
+}
+
+/// A file that is opened when it is first used, on the stream's own thread: to open a named pipe waits for its other
+/// end, perhaps for ever.
+struct Later {
+    path: PathBuf,
+    options: OpenOptions,
+    file: Option<File>,
+}
+
+impl Later {
+    fn new(path: &Path, options: &OpenOptions) -> Self {
+        Self { path: path.to_owned(), options: options.clone(), file: None }
+    }
+
+    fn file(&mut self) -> Result<&mut File> {
+        match &mut self.file {
+            Some(file) => Ok(file),
+            unopened => Ok(unopened.insert(self.options.open(&self.path)?)),
+        }
+    }
+}
+
+impl Read for Later {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        self.file()?.read(buffer)
+    }
+}
+
+impl Write for Later {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.file()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file()?.flush()
     }
 }
 

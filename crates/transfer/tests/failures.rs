@@ -2,9 +2,9 @@
 
 mod world;
 
-use ropewalk_transfer::{DestinationState, Error, Failure, Options, Reader, Source, Verify};
+use ropewalk_transfer::{Destination, DestinationState, Error, Failure, Options, Reader, Source, Verify};
 use std::io::Cursor;
-use world::{Disk, Faults, KIB, MIB, copy, copy_until, destination, noise, options, source};
+use world::{Disk, Faults, KIB, MIB, copy, copy_until, destination, engine, noise, options, source};
 
 fn full(faults: Faults) -> std::sync::Arc<Disk> {
     let disk = Disk::with(2 * MIB, 512, faults);
@@ -108,4 +108,18 @@ fn an_interruption_does_not_wait_for_input_that_never_comes() {
     let copy = copy_until(silence(), destination(&Disk::new(MIB)), options(), std::future::ready(()));
     assert!(matches!(copy.error(), Error::Interrupted));
     drop(sender);
+}
+
+#[test]
+fn an_interruption_does_not_wait_for_the_other_end_of_a_pipe() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let from = Source::path(&pipe, &engine()).unwrap();
+    let copy = copy_until(from, destination(&Disk::new(MIB)), options(), std::future::ready(()));
+    assert!(matches!(copy.error(), Error::Interrupted));
+    let to = Destination::path(&pipe, &engine()).unwrap();
+    let copy = copy_until(source(&full(Faults::default())), to, options(), std::future::ready(()));
+    assert!(matches!(copy.error(), Error::Interrupted));
 }

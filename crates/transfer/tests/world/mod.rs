@@ -8,7 +8,8 @@ use block::{
     Pending, Properties, Ram, Slab, Timer,
 };
 use ropewalk_transfer::{
-    Clock, Destination, Error, Failure, Identity, Job, Options, Progress, Report, Snapshot, Source, Writer,
+    Clock, Destination, Error, Failure, Identity, Job, Options, Plan, Progress, Report, Snapshot, Source,
+    Writer,
 };
 use std::future::Future;
 use std::io::Write;
@@ -328,6 +329,14 @@ pub fn options() -> Options {
 
 pub fn copy(source: Source, destination: Destination, options: Options) -> Copy {
     copy_until(source, destination, options, std::future::pending())
+}
+
+/// What a copy would do.
+pub fn plan(source: Source, destination: Destination) -> Plan {
+    let clock = Arc::<JumpingClock>::default();
+    let job = Job::prepare(source, destination, options(), engine(), clock, Arc::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(job).unwrap().plan().clone()
 }
 
 pub fn copy_until(
