@@ -85,7 +85,11 @@ impl Durability {
 
     /// The logical unit was reset or switched on anew: whatever path acknowledged it, it may be lost.
     pub fn unit_reset(&mut self) {
-        if self.paths.values_mut().fold(false, |dirty, writes| writes.settle_all() || dirty) {
+        let mut was_dirty = false;
+        for writes in self.paths.values_mut() {
+            was_dirty |= writes.settle_all();
+        }
+        if was_dirty {
             self.generation.0 += 1;
         }
     }
