@@ -229,14 +229,14 @@ pub enum TargetError {
         /// The status byte; `None` if the target failed to deliver the command to the unit.
         status: Option<u8>,
     },
-    /// GOOD, but less data than the command must bring.
-    #[error("{command} at logical unit {lun} brought {found} bytes instead of {expected}")]
+    /// GOOD, but less data than the command must move.
+    #[error("{command} at logical unit {lun} moved {found} bytes instead of {expected}")]
     Short {
         /// What.
         command: &'static str,
         /// At which unit.
         lun: Lun,
-        /// Bytes that came.
+        /// Bytes that came, or that the target took.
         found: u32,
         /// Bytes that were due.
         expected: u32,

@@ -2,8 +2,8 @@
 
 mod world;
 
-use ropewalk_initiator::{Error, UsageError};
-use world::{World, config, connect, expect_pattern, pattern};
+use ropewalk_initiator::{Error, TargetError, UsageError};
+use world::{World, config, connect, expect_pattern, pattern, stingy_relay, url};
 
 const PIECE: usize = 256 << 10;
 
@@ -116,5 +116,16 @@ async fn a_dropped_write_is_carried_out_and_a_later_one_wins() {
         lun.write(0, pattern(&lun, 0, PIECE, 2), false).await.unwrap();
         expect_pattern(&lun, 0, PIECE, 2).await;
     }
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_write_of_which_the_target_took_less_is_no_success() {
+    let world = World::new().await;
+    let relay = stingy_relay(world.address()).await;
+    let (session, lun) = connect(&url(relay), config(1)).await;
+    let error = lun.write(0, pattern(&lun, 0, 4096, 1), false).await.unwrap_err();
+    let Error::Target(TargetError::Short { found, expected, .. }) = error else { panic!("{error}") };
+    assert_eq!((found, expected), (3584, 4096));
     session.close().await.unwrap();
 }

@@ -5,6 +5,7 @@ mod initiator_world;
 
 use initiator_world::{FIRST_CMD_SN, FIRST_STAT_SN, UNIT, World, parameters};
 use pdu::{BufferId, DataOut, InitiatorPdu, LaneId, Lun, Ttt};
+use ropewalk_session::initiator::Event;
 use ropewalk_session::parameters::SessionParameters;
 use ropewalk_session::seam::{Endpoint, Payload, PayloadRef};
 
@@ -152,6 +153,18 @@ fn data_that_was_asked_for_is_not_sent_after_the_response() {
     let response = world.response(0, task);
     world.receive(0, &response.emit(), &[]).unwrap();
     assert_eq!(world.pull_all(0), []);
+}
+
+#[test]
+fn a_completion_tells_how_much_of_a_write_the_target_took() {
+    let mut world = World::with_connections(1);
+    let task = world.write(0, 6000);
+    world.pull_all(0);
+    let response = world.response(0, task);
+    world.receive(0, &response.emit(), &[]).unwrap();
+    let events = world.events();
+    let Event::Completed(completion) = &events[0] else { panic!() };
+    assert_eq!((completion.status, completion.data_out_bytes), (0, 4096), "the rest was never asked for");
 }
 
 #[test]

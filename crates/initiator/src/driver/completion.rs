@@ -112,15 +112,19 @@ impl Driver {
                 unit.durability.flushed(path, mark);
             }
         }
-        let expected = match request.data {
-            Data::In(payload) if request.exact => payload.bytes,
-            _ => 0,
+        let (expected, found) = match request.data {
+            Data::In(payload) if request.exact => (payload.bytes, completion.data_in_bytes),
+            // A target may take less than the whole write, and say GOOD and how much it left (RFC 7143 §11.4.5.1).
+            Data::Out(payload) if request.exact => {
+                let used = payload.bytes.saturating_sub(completion.underflow_bytes);
+                (payload.bytes, used.min(completion.data_out_bytes))
+            }
+            _ => (0, 0),
         };
-        let found = completion.data_in_bytes;
         let result = if found < expected {
             Err(TargetError::Short { command: self.command_name(key), lun, found, expected }.into())
         } else {
-            Ok(found)
+            Ok(completion.data_in_bytes)
         };
         self.end_request(key, result);
     }

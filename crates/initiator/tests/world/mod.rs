@@ -168,6 +168,38 @@ pub async fn lying_relay(honest: SocketAddr, other: SocketAddr) -> SocketAddr {
     address
 }
 
+/// A relay that makes a target look as if it took a block less than it was sent, whatever it answers.
+pub async fn stingy_relay(target: SocketAddr) -> SocketAddr {
+    const SCSI_RESPONSE: u8 = 0x21;
+    const UNDERFLOW: u8 = 0x02;
+    const RESIDUAL_COUNT: std::ops::Range<usize> = 44..48;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let (mut far, far_write) = TcpStream::connect(target).await.unwrap().into_split();
+            let (near_read, mut near) = near.into_split();
+            tokio::spawn(pump(near_read, far_write, None));
+            tokio::spawn(async move {
+                let mut header = [0; 48];
+                while far.read_exact(&mut header).await.is_ok() {
+                    let bytes = u32::from_be_bytes([0, header[5], header[6], header[7]]);
+                    let mut data = vec![0; bytes.next_multiple_of(4) as usize];
+                    far.read_exact(&mut data).await.unwrap();
+                    if header[0] == SCSI_RESPONSE {
+                        header[1] |= UNDERFLOW;
+                        header[RESIDUAL_COUNT].copy_from_slice(&512u32.to_be_bytes());
+                    }
+                    if near.write_all(&[&header[..], &data].concat()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
 async fn accept(listener: TcpListener, state: Arc<RelayState>) {
     while let Ok((near, _)) = listener.accept().await {
         if state.closed.load(Ordering::SeqCst) {

@@ -81,6 +81,8 @@ pub struct Completion {
     pub overflow_bytes: u32,
     /// Data-In bytes that arrived in the buffer.
     pub data_in_bytes: u32,
+    /// Data-Out bytes that the target asked for, or got unasked. A write is complete only if they are all.
+    pub data_out_bytes: u32,
 }
 
 /// What a session tells its owner.

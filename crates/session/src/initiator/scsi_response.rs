@@ -61,6 +61,7 @@ impl Task {
             underflow_bytes,
             overflow_bytes,
             data_in_bytes: self.data_in_bytes,
+            data_out_bytes: self.command.data.out_bytes().saturating_sub(self.unmoved_bytes),
         }
     }
 }
