@@ -46,7 +46,8 @@ pub(crate) async fn run(
     }
     let loss = match &end {
         End::Closed(closing) => closing.loss,
-        End::Failed(_) => LaneLoss::Broken,
+        // The session has taken leave of a lane that it logged out, however its last bytes fared: it goes on without.
+        End::Failed(_) => driver.state().closing(lane).map_or(LaneLoss::Broken, |closing| closing.loss),
     };
     log(&driver, established.cid, peer, &end);
     drop(connection);
