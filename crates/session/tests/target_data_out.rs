@@ -41,6 +41,7 @@ fn write(settings: Settings, bytes: u32) -> Vec<u8> {
         }
     }
     let found = if bytes == 0 { Vec::new() } else { world.complete_data_out() };
+    assert_eq!(world.session.counters().data_out_bytes, bytes.into());
     world.respond(task, GOOD, bytes);
     assert_eq!(response(&world.pull_only(0)).residual, pdu::Residual::None);
     world.expect_all_buffers_released();

@@ -23,7 +23,7 @@ pub struct Counters {
     pub ignored_commands: u64,
     /// Rejects sent, total.
     pub rejects: u64,
-    /// Bytes of Data-Out placed in buffers, total.
+    /// Bytes of Data-Out placed in buffers, immediate data included, total.
     pub data_out_bytes: u64,
     /// Bytes of Data-Out read and forgotten, total.
     pub discarded_bytes: u64,

@@ -283,7 +283,14 @@ impl Endpoint for Session {
             return Err(self.fail(lane, &header, RejectReason::DataDigestError, Fault::DataDigest));
         }
         let result = match content {
-            Content::Command(task) => self.accept_command(now, lane, &header, *task),
+            Content::Command(task) => {
+                let bytes = u64::from(header.data_segment_bytes());
+                match task.data_out.buffer {
+                    Some(_) => self.counters.data_out_bytes += bytes,
+                    None => self.counters.discarded_bytes += bytes,
+                }
+                self.accept_command(now, lane, &header, *task)
+            }
             Content::DataOut(arriving) => {
                 self.take_data_out(now, &arriving);
                 Ok(())
