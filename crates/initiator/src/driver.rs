@@ -231,6 +231,12 @@ impl Driver {
         self.paths.get(id.0 as usize)
     }
 
+    /// A path that carries a unit's I/O now.
+    pub fn path_to(&self, lun: Lun) -> Option<PathId> {
+        let carries = |path: &&Path| path.is_connected() && path.accepted.contains(&lun);
+        self.paths.iter().find(carries).map(|path| path.id)
+    }
+
     pub fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
         self.paths.get_mut(id.0 as usize)
     }

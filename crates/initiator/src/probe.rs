@@ -131,7 +131,7 @@ impl Probe<'_> {
     }
 
     /// A device without persistent reservations has none.
-    async fn reserved(&self) -> Result<bool, Error> {
+    pub async fn reserved(&self) -> Result<bool, Error> {
         let bytes = self.optional("PERSISTENT RESERVE IN", client::read_reservation(PAGE_BYTES)).await?;
         Ok(bytes.and_then(|bytes| client::is_reserved(&bytes)).unwrap_or(false))
     }

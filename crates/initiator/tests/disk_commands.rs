@@ -91,6 +91,14 @@ async fn a_refused_command_brings_its_sense_data() {
 }
 
 #[tokio::test]
+async fn a_unit_that_knows_no_reservations_has_none() {
+    let world = World::new().await;
+    let (session, lun) = world.connect(1).await;
+    assert!(!lun.is_reserved().await.unwrap());
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn any_command_can_be_sent() {
     let world = World::new().await;
     let (session, lun) = world.connect(1).await;

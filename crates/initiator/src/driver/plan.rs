@@ -301,7 +301,7 @@ fn short(part: Extent) -> Option<(u32, u16)> {
     u32::try_from(lba).ok().zip(u16::try_from(part.blocks.0).ok())
 }
 
-/// Buffers are at most 16 MiB long ([`block::BUFFER_BYTES_MAX`]).
+/// Buffers are far shorter than 4 GiB ([`block::BUFFER_BYTES_MAX`]).
 fn bytes_u32(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
