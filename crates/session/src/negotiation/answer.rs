@@ -53,8 +53,9 @@ impl Negotiation {
         match rule.key {
             Key::HeaderDigest => Wish::List(offer.header_digest.digests()),
             Key::DataDigest => Wish::List(offer.data_digest.digests()),
-            // FastAbort is not implemented; the response fence always holds.
-            Key::TaskReporting => Wish::List(&["ResponseFence", "RFC3720"]),
+            // The response fence holds for task management functions, but not for the unit attentions that tell of
+            // them in other sessions, which ResponseFence would promise too (§4.2.2.3.4 a).
+            Key::TaskReporting => Wish::List(&["RFC3720"]),
             Key::InitialR2T => Wish::Boolean(offer.initial_r2t),
             Key::ImmediateData => Wish::Boolean(offer.immediate_data),
             // Data in another order would gain nothing over TCP, which keeps it.
@@ -213,10 +214,7 @@ impl Negotiation {
             return true;
         }
         match (rule.kind, self.wish(rule)) {
-            (Kind::List { values }, Wish::List(wish)) => {
-                // TaskReporting: its default promises less than what is done.
-                rule.key == Key::TaskReporting || wish.contains(&values[value as usize])
-            }
+            (Kind::List { values }, Wish::List(wish)) => wish.contains(&values[value as usize]),
             (Kind::Boolean { result, .. }, Wish::Boolean(wish)) => {
                 result.combine(value != 0, wish) == (value != 0)
             }
