@@ -189,6 +189,7 @@ impl Run<'_> {
                 self.touched.store(true, Ordering::Relaxed);
                 let file = std::fs::File::create(&path);
                 let file = file.map_err(|error| local::cannot_open(&path, error))?;
+                local::sync_folder(&path);
                 let (bytes, checksums) = self.forward(&Writer::new(SyncedFile(file)), control).await?;
                 let copy = Some(local::open_to_read(&path, self.engine)?);
                 Ok(Copied { bytes, checksums, copy, cut: None })
@@ -289,10 +290,12 @@ impl Run<'_> {
 /// A new and empty file; somebody else's that appeared meanwhile is not taken for it.
 fn create_new(path: &Path) -> Result<u64, Error> {
     let created = std::fs::File::create_new(path);
-    created.map(|_| 0).map_err(|error| local::cannot_open(path, error))
+    created.map_err(|error| local::cannot_open(path, error))?;
+    local::sync_folder(path);
+    Ok(0)
 }
 
-/// Takes the padding off the end of a file.
+/// Takes the padding off the end of a file, and makes its length durable.
 fn cut(copied: Copied) -> Result<(), Error> {
     let Copied { copy, cut, .. } = copied;
     drop(copy);
@@ -301,9 +304,8 @@ fn cut(copied: Copied) -> Result<(), Error> {
         let file = std::fs::OpenOptions::new().write(true).open(&path)?;
         if file.metadata()?.len() > bytes {
             file.set_len(bytes)?;
-            file.sync_all()?;
         }
-        Ok(())
+        file.sync_all()
     };
     cut().map_err(|error| local::cannot_open(&path, error))
 }

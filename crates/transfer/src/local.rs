@@ -48,8 +48,17 @@ pub(crate) fn kind_of(path: &Path) -> Result<Kind, Error> {
 }
 
 fn has_folder(path: &Path) -> bool {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    path.file_name().is_some() && folder.is_dir()
+    path.file_name().is_some() && folder_of(path).is_dir()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes it durable that the folder has a file that was made just now. Not every filesystem has such a call, nor may
+/// everybody who may make a file make it; they are no worse off than without.
+pub(crate) fn sync_folder(path: &Path) {
+    let _ = fs::File::open(folder_of(path)).and_then(|folder| folder.sync_all());
 }
 
 /// Opens a file or device for reading. What a file has beyond its last whole block becomes the disk's tail.
