@@ -6,7 +6,6 @@ use initiator::{Config, Lun, Portal, Report, Session, Url};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use transport::SocketOptions;
 
 /// How to connect.
 #[derive(Args, Clone, Debug)]
@@ -82,11 +81,8 @@ impl Identity {
             Some(path) => Some(initiator::credentials_from_file(path, user)?),
             None => initiator::credentials_from_environment(user)?,
         };
-        let mut config = Config {
-            credentials,
-            socket: SocketOptions { congestion: self.congestion.clone(), ..SocketOptions::default() },
-            ..Config::default()
-        };
+        let mut config = Config { credentials, ..Config::default() };
+        config.socket.congestion.clone_from(&self.congestion);
         if let Some(name) = &self.initiator_name {
             config.initiator_name.clone_from(name);
         }

@@ -78,7 +78,10 @@ impl Default for Config {
                 ping_after: PING_AFTER,
                 ping_timeout: PING_TIMEOUT,
             },
-            socket: SocketOptions::default(),
+            socket: SocketOptions {
+                unsent_bytes: Some(SocketOptions::PLACEMENT_UNSENT_BYTES),
+                ..SocketOptions::default()
+            },
             buffer_budget_bytes: BUFFER_BUDGET_BYTES,
             login_timeout: Duration::from_secs(15),
             reconnect: Reconnect::default(),

@@ -86,12 +86,13 @@ fn what_goes_beyond_the_announced_length_is_left_out_and_counted() {
 #[test]
 fn a_long_read_does_not_hold_up_a_short_one() {
     let mut world = World::with_connections(1);
-    world.read(0, 7, 8192);
+    let long = 3 << 20;
+    world.read(0, 7, long);
     world.read(0, 8, 512);
     world.plain(0, 9);
     let tasks: Vec<_> = world.executed().iter().map(|command| command.task).collect();
-    world.data_in(tasks[0], &pattern(8192));
-    world.respond(tasks[0], GOOD, 8192);
+    world.data_in(tasks[0], &pattern(long as usize));
+    world.respond(tasks[0], GOOD, long);
     world.data_in(tasks[1], &pattern(512));
     world.respond(tasks[1], GOOD, 512);
     world.respond(tasks[2], GOOD, 0);
@@ -104,7 +105,9 @@ fn a_long_read_does_not_hold_up_a_short_one() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(tags[..4], [Itt(9), Itt(7), Itt(8), Itt(7)]);
+    assert_eq!(tags[..2], [Itt(9), Itt(7)]);
+    let short = tags.iter().position(|tag| *tag == Itt(8)).unwrap();
+    assert!(short < tags.len() / 2, "the short read was sent as PDU {short} of {}", tags.len());
 }
 
 #[test]

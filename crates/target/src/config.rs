@@ -84,7 +84,9 @@ impl TargetConfig {
 
     /// Whether a stranger could use it: neither a password nor an address is asked for. (A name is no secret.)
     fn is_open(&self) -> bool {
-        self.chap.is_none() && self.mask.addresses.is_empty()
+        let addresses = &self.mask.addresses;
+        let any_address = addresses.is_empty() || addresses.iter().any(|network| network.prefix_len() == 0);
+        self.chap.is_none() && any_address
     }
 }
 
@@ -262,6 +264,8 @@ impl SocketConfig {
             congestion: self.congestion.clone(),
             send_buffer_bytes: self.send_buffer,
             receive_buffer_bytes: self.receive_buffer,
+            // A response goes where its command came from: nothing is placed here.
+            unsent_bytes: None,
         }
     }
 }

@@ -18,6 +18,10 @@ pub struct SocketOptions {
     pub send_buffer_bytes: Option<u32>,
     /// SO_RCVBUF, for experiments.
     pub receive_buffer_bytes: Option<u32>,
+    /// TCP_NOTSENT_LOWAT: unsent bytes that the kernel may hold before it asks for no more. `None` leaves that to
+    /// the kernel's tuning of the send buffer. Whoever places commands on connections wants a bound (see
+    /// [`PLACEMENT_UNSENT_BYTES`](Self::PLACEMENT_UNSENT_BYTES)): what the kernel holds can be placed no more.
+    pub unsent_bytes: Option<u32>,
 }
 
 /// An option that the kernel refused.
@@ -32,16 +36,14 @@ pub struct SocketOptionsError {
     pub source: io::Error,
 }
 
-/// Unsent bytes that the kernel may hold per socket before it stops asking for more (TCP_NOTSENT_LOWAT).
-///
-/// Small enough that the placement of commands stays above TCP, large enough that a socket never runs dry
-/// between two wake-ups of the sender.
-const NOTSENT_LOWAT_BYTES: u32 = 256 << 10;
-
 /// A dead peer whose host vanished is noticed by TCP itself, even where no ping is due.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 
 impl SocketOptions {
+    /// A bound for [`unsent_bytes`](Self::unsent_bytes): small enough that the placement of commands stays above
+    /// TCP, large enough that a socket never runs dry between two wake-ups of the sender.
+    pub const PLACEMENT_UNSENT_BYTES: u32 = 256 << 10;
+
     /// Sets the options on a connected or listening socket.
     ///
     /// # Errors
@@ -49,8 +51,9 @@ impl SocketOptions {
     pub fn apply(&self, socket: &impl AsFd) -> Result<(), SocketOptionsError> {
         let socket = SockRef::from(socket);
         set("TCP_NODELAY", "1", socket.set_tcp_nodelay(true))?;
-        let lowat = socket.set_tcp_notsent_lowat(NOTSENT_LOWAT_BYTES);
-        set("TCP_NOTSENT_LOWAT", NOTSENT_LOWAT_BYTES, lowat)?;
+        if let Some(bytes) = self.unsent_bytes {
+            set("TCP_NOTSENT_LOWAT", bytes, socket.set_tcp_notsent_lowat(bytes))?;
+        }
         let keepalive = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE));
         set("SO_KEEPALIVE", KEEPALIVE_IDLE.as_secs(), keepalive)?;
         if let Some(name) = &self.congestion {

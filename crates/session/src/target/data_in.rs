@@ -8,6 +8,10 @@ use crate::seam::{Payload, PayloadRef, Transmit};
 use pdu::{CollapsedStatus, DataSn, Instant, LaneId, Ttt};
 use std::collections::VecDeque;
 
+/// What one task sends before it is another one's turn. Reads of the usual lengths finish one after the other, each as
+/// early as it can and while its data is in the processor's cache; a longer one lets the others in.
+const TURN_BYTES: u32 = 1 << 20;
+
 /// A task's Data-In.
 #[derive(Debug)]
 pub(super) struct DataIn {
@@ -155,13 +159,14 @@ impl Session {
         }
     }
 
-    /// The next Data-In of the task at the head of the lane's queue; then it is the next one's turn.
+    /// The next Data-In of the task whose turn it is.
     pub(super) fn emit_data_in(&mut self, lane_id: LaneId, budget_bytes: u32) -> Option<Transmit> {
         loop {
             let lane = self.lanes.get_mut(&lane_id)?;
             let id = *lane.data_in.front()?;
             let Some(task) = self.tasks.get_mut(id).filter(|task| !task.data_in.is_sent()) else {
                 lane.data_in.pop_front();
+                lane.turn_bytes = 0;
                 continue;
             };
             let max_burst = self.parameters.max_burst_bytes.max(1);
@@ -171,14 +176,17 @@ impl Session {
             if bytes == 0 {
                 return None;
             }
-            lane.data_in.pop_front();
             let buffer_offset = data_in.sent_bytes;
             let (payload, given_back) = data_in.take(bytes);
             let is_last = data_in.is_sent();
+            lane.turn_bytes = lane.turn_bytes.saturating_add(bytes);
             if is_last {
                 data_in.is_queued = false;
-            } else {
-                lane.data_in.push_back(id);
+                lane.data_in.pop_front();
+                lane.turn_bytes = 0;
+            } else if lane.turn_bytes >= TURN_BYTES {
+                lane.data_in.rotate_left(1);
+                lane.turn_bytes = 0;
             }
             // Whether more will come is not known, so what is at hand ends a sequence.
             let final_ = is_last || data_in.burst_bytes >= max_burst;

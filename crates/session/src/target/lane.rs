@@ -37,8 +37,10 @@ pub(super) struct Lane {
     pub(super) unnumbered: VecDeque<Unnumbered>,
     /// Responses, in their order.
     pub(super) replies: VecDeque<Reply>,
-    /// Tasks with Data-In to send, one PDU each in turn, so that a long read does not hold up a short one.
+    /// Tasks with Data-In to send, by turns, so that a long read does not hold up a short one.
     pub(super) data_in: VecDeque<TaskId>,
+    /// How much the first of them has sent in its turn.
+    pub(super) turn_bytes: u32,
     pub(super) text: Option<Exchange>,
     pub(super) liveness: Liveness,
     pub(super) immediate: ImmediateCommands,
@@ -57,6 +59,7 @@ impl Lane {
             unnumbered: VecDeque::new(),
             replies: VecDeque::new(),
             data_in: VecDeque::new(),
+            turn_bytes: 0,
             text: None,
             liveness: Liveness::new(now),
             immediate: ImmediateCommands::default(),

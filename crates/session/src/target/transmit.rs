@@ -1,5 +1,5 @@
 //! What waits to be sent on a lane, and in which order it goes: what initiators' data waits for, then responses, then
-//! data of reads, one PDU of each in turn.
+//! data of reads by turns.
 
 use super::async_message::Message;
 use super::event::TaskId;
