@@ -105,14 +105,6 @@ impl fmt::Display for Field {
 }
 
 impl InvalidPdu {
-    /// Whether this is a format error: illegal or inconsistent contents of any field but the opcode. Whoever
-    /// finds one ends all connections of the session (RFC 7143 §7.7); a target may say why by a Reject before
-    /// that.
-    #[must_use]
-    pub const fn is_format_error(self) -> bool {
-        !matches!(self.field, Field::Opcode)
-    }
-
     /// How a target says what is wrong (RFC 7143 §11.17.1): Invalid PDU Field for what is meant to describe a
     /// task, a response or a transfer, Protocol Error for the rest.
     #[must_use]

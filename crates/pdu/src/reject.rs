@@ -73,18 +73,6 @@ impl RejectReason {
             Self::Unassigned(code) => code,
         }
     }
-
-    /// Whether the standard lets the initiator send the same PDU again.
-    #[must_use]
-    pub const fn may_be_resent(self) -> bool {
-        matches!(
-            self,
-            Self::DataDigestError
-                | Self::SnackReject
-                | Self::ImmediateCommandReject
-                | Self::LongOperationReject
-        )
-    }
 }
 
 /// A rejection. Its data segment is the complete header of the PDU that was rejected, without digest:

@@ -133,14 +133,13 @@ impl TextWriter {
 pub struct Assembler {
     text: Vec<u8>,
     bytes_max: usize,
-    partial: bool,
 }
 
 impl Assembler {
     /// An assembler that holds at most `bytes_max`. Every end must take at least 8192 (§6.1).
     #[must_use]
     pub const fn new(bytes_max: usize) -> Self {
-        Self { text: Vec::new(), bytes_max, partial: false }
+        Self { text: Vec::new(), bytes_max }
     }
 
     /// Takes the next segment; `continued` is its PDU's C bit. Returns the whole text with its last segment,
@@ -154,14 +153,7 @@ impl Assembler {
             return Err(InvalidText::TooLong { bytes_max: self.bytes_max });
         }
         self.text.extend_from_slice(segment);
-        self.partial = continued;
         Ok(if continued { None } else { Some(core::mem::take(&mut self.text)) })
-    }
-
-    /// Whether a text has begun and not ended.
-    #[must_use]
-    pub const fn is_partial(&self) -> bool {
-        self.partial
     }
 }
 

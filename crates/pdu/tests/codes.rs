@@ -44,13 +44,6 @@ fn every_code_of_one_byte_survives_the_wire() {
 }
 
 #[test]
-fn the_pdus_that_may_be_resent_are_those_of_the_table() {
-    let resendable: Vec<u8> =
-        (0..=u8::MAX).filter(|code| RejectReason::from_wire(*code).may_be_resent()).collect();
-    assert_eq!(resendable, [0x02, 0x03, 0x06, 0x0a]);
-}
-
-#[test]
 fn every_fault_has_its_reject_reason() {
     use RejectReason::{CommandNotSupported, InvalidPduField, ProtocolError};
     let reason = |field| InvalidPdu { opcode: Opcode::ScsiCommand.wire(), field, found: 0 }.reject_reason();

@@ -101,13 +101,6 @@ impl SenseData {
         const FIELD_IN_CDB: u8 = 0x24;
         self.key == ILLEGAL_REQUEST && matches!(self.additional.code, OPERATION_CODE | FIELD_IN_CDB)
     }
-
-    /// There is no such logical unit (LOGICAL UNIT NOT SUPPORTED).
-    #[must_use]
-    pub const fn is_no_such_unit(&self) -> bool {
-        self.key == ILLEGAL_REQUEST
-            && self.additional.code == AdditionalSense::LOGICAL_UNIT_NOT_SUPPORTED.code
-    }
 }
 
 impl fmt::Display for SenseData {
