@@ -37,8 +37,9 @@ const REQUESTS: [u64; 3] = [1, 8, 32];
 /// `iscsi-perf` counts requests in blocks of the disk.
 const BLOCK_BYTES: u64 = 512;
 
-/// Writes that a first run takes to learn how many fit the time; the slowest need about a second for them.
-const FIRST_WRITES: u64 = 1000;
+/// What a first run writes to learn how much fits the time, at most: a tenth of a second or so.
+const FIRST_BYTES: u64 = 128 << 20;
+const FIRST_WRITES_MAX: u64 = 2000;
 
 impl Workload {
     /// Every cell.
@@ -56,7 +57,8 @@ impl Workload {
         match self.operation {
             Operation::Read => self.read(contender, duration),
             Operation::Write => {
-                let first = self.write(contender, FIRST_WRITES)?;
+                let first_writes = (FIRST_BYTES / self.request_bytes).min(FIRST_WRITES_MAX);
+                let first = self.write(contender, first_writes)?;
                 let writes = first.bytes_per_second * duration.as_secs_f64() / self.request_bytes as f64;
                 // A whole number of at least one.
                 self.write(contender, format!("{:.0}", writes.max(1.0)).parse()?)

@@ -11,6 +11,7 @@ const KILLS_AFTER_MIB: [u64; 4] = [5, 250, 270, 390];
 #[test]
 fn a_copy_survives_the_death_of_a_target_that_forgets_what_was_not_flushed() {
     let source = Image::random(IMAGE_MIB).unwrap();
+    let mut rewritten_bytes = 0;
     for mib in KILLS_AFTER_MIB {
         // Holes are zeroed, not sent, so less than the image's size passes.
         let kill_after_bytes = (mib << 20) * 15 / 16;
@@ -28,10 +29,13 @@ fn a_copy_survives_the_death_of_a_target_that_forgets_what_was_not_flushed() {
         assert!(status.success(), "killed after {mib} MiB: {status}: {lines:#?}");
         let summary = summary(&lines).unwrap();
         assert!(summary["retries"].as_u64() > Some(0), "the death went unnoticed: {summary}");
+        rewritten_bytes += summary["rewritten_bytes"].as_u64().unwrap();
         assert!(target.stop().unwrap().success());
         assert_same(source.path(), there.path())
             .unwrap_or_else(|error| panic!("killed after {mib} MiB: {error}"));
     }
+    // After 5 MiB nothing may have been acknowledged yet; after 250 much was, and none of it flushed.
+    assert!(rewritten_bytes > 0, "no acknowledged write was ever lost");
 }
 
 #[test]
