@@ -1,5 +1,5 @@
-//! The Linux SCSI target framework's `tgtd`, which answers MaxConnections=1 in effect: it accepts a higher number,
-//! and then makes a session of its own of every connection.
+//! The Linux SCSI target framework's `tgtd`, whose sessions have one connection each, whatever MaxConnections it was
+//! told to negotiate.
 
 use crate::PATIENCE;
 use crate::port::free_port;

@@ -3,8 +3,7 @@
 use ropewalk_interop::{Cut, Image, Relay, Ropewalk, Way, assert_same, ropewalk, summary};
 
 /// Where in the stream a connection is cut: in its login (not the first one's: without that, there is nothing to go
-/// on with), just after it, inside data, on and near round numbers
-/// (where buffers and bursts end), and late.
+/// on with), just after it, inside data, on and near round numbers (where buffers and bursts end), and late.
 const OFFSETS_BYTES: [u64; 8] = [20, 2_000, 65_536, 65_537, 300_000, 1_048_576, 5_000_011, 12_345_678];
 
 const CONNECTIONS: &str = "--connections=4";
