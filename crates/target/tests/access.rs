@@ -144,5 +144,7 @@ fn listening_beyond_loopback_needs_chap_an_address_mask_or_an_explicit_word() {
     assert!(Config { targets: vec![named], ..open.clone() }.validate().is_err());
     let masked = TargetConfig { mask: from_network("10.0.0.0/8"), ..two_luns() };
     assert!(Config { targets: vec![masked], ..open.clone() }.validate().is_ok());
+    let everywhere = TargetConfig { mask: from_network("0.0.0.0/0"), ..two_luns() };
+    assert!(Config { targets: vec![everywhere], ..open.clone() }.validate().is_err());
     assert!(Config { allow_insecure: true, ..open }.validate().is_ok());
 }
