@@ -110,7 +110,8 @@ async fn prove(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
 /// the path, which may lead to other units rightly.
 pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<(), Error> {
     let probe = Probe { shared, path: id, lun };
-    let portal = shared.read(|driver| driver.path(id).map(|path| path.portal.to_string())).unwrap_or_default();
+    let portal =
+        shared.read(|driver| driver.path(id).map(|path| path.portal.to_string())).unwrap_or_default();
     let offered = match probe.view().await {
         Ok(view) => view,
         // It may be ready when the path has been tried again.
