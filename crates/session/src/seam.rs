@@ -161,7 +161,13 @@ pub trait Endpoint {
     ///
     /// # Errors
     /// As [`Self::receive_header`].
-    fn receive_data(&mut self, now: Instant, lane: LaneId, inline: &[u8], digest: Digest) -> Result<(), Fault>;
+    fn receive_data(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        inline: &[u8],
+        digest: Digest,
+    ) -> Result<(), Fault>;
 
     /// Hands out the next PDU for `lane`, its data segment no longer than `budget_bytes` where the PDU's data
     /// can be divided. `None`: nothing to send now.

@@ -17,7 +17,21 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("target", &["pdu", "scsi", "session", "nexus", "policy", "block", "transport"]),
     ("initiator", &["pdu", "scsi", "session", "nexus", "policy", "block", "transport"]),
     ("transfer", &["initiator", "policy", "block"]),
-    ("cli", &["pdu", "scsi", "session", "nexus", "policy", "block", "transport", "target", "initiator", "transfer"]),
+    (
+        "cli",
+        &[
+            "pdu",
+            "scsi",
+            "session",
+            "nexus",
+            "policy",
+            "block",
+            "transport",
+            "target",
+            "initiator",
+            "transfer",
+        ],
+    ),
 ];
 
 /// Crates without input or output, and what would bring it in.
@@ -41,7 +55,10 @@ fn pure_crates_import_nothing_that_does_input_or_output() {
     let imports = imports();
     for name in PURE {
         for dependency in &imports[*name] {
-            assert!(!IMPURE_LIBRARIES.contains(&dependency.as_str()), "{name} is pure, but imports {dependency}");
+            assert!(
+                !IMPURE_LIBRARIES.contains(&dependency.as_str()),
+                "{name} is pure, but imports {dependency}"
+            );
         }
     }
 }

@@ -14,7 +14,9 @@ use crate::negotiation::{Declared, Key, Negotiation, Role};
 use crate::parameters::{ConnectionParameters, Established, Identity, Offer, SessionParameters, SessionType};
 use crate::seam::{Payload, Transmit};
 use crate::target::Applicant;
-use pdu::{CmdSn, Header, LoginRequest, LoginResponse, LoginStatus, Opcode, PROTOCOL_VERSION, Stage, StatSn, Tsih};
+use pdu::{
+    CmdSn, Header, LoginRequest, LoginResponse, LoginStatus, Opcode, PROTOCOL_VERSION, Stage, StatSn, Tsih,
+};
 use pdu::{TextWriter, Window, text_keys};
 use security::Security;
 
