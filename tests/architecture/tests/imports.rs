@@ -1,5 +1,7 @@
 //! Which crate may import which: the borders drawn in ARCHITECTURE.md, read from `cargo metadata`.
 
+#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
+
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
