@@ -21,6 +21,15 @@ pub trait Backend: Send + Sync {
 
     /// Starts an operation. Errors come by the [`Completion`], those of the caller ([`Properties::check`]) too.
     fn submit(&self, operation: Operation) -> Pending;
+
+    /// The beginning of a range without copying it, if the device holds that in memory: at most `bytes` bytes, as
+    /// they are at this moment, whatever is written later. `None`: read it.
+    ///
+    /// A device may have to copy much when something is written while little is lent, so borrow long ranges, and
+    /// not for long.
+    fn lend(&self, _offset: u64, _bytes: u32) -> Option<Payload> {
+        None
+    }
 }
 
 /// The shortest logical block of any disk.

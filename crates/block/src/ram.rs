@@ -7,7 +7,9 @@ use crate::backend::{Backend, Completion, Operation, Properties, Thin};
 use crate::error::{BlockError, BlockErrorKind};
 use crate::extent::{self, ByteRange, EXTENTS_MAX, Extent, ExtentState};
 use crate::mapping::Mapping;
+use crate::payload::Payload;
 use crate::pending::Pending;
+use crate::slab::Buffer;
 
 /// Memory is taken and unmapped in chunks of this length (their untouched pages cost nothing). Long enough that
 /// the look-up is lost beside the copying, short enough that writers to different places seldom meet.
@@ -34,7 +36,7 @@ pub struct Ram {
 #[repr(align(64))]
 #[derive(Default)]
 struct Shard {
-    chunks: RwLock<HashMap<u64, Mapping>>,
+    chunks: RwLock<HashMap<u64, Payload>>,
 }
 
 impl Ram {
@@ -80,19 +82,18 @@ impl Ram {
             let (part, after) = rest.split_at(piece.len());
             let mut chunks = self.shard(&piece).write();
             if let Some(chunk) = chunks.get_mut(&piece.chunk) {
-                chunk[piece.start..piece.end].copy_from_slice(part);
+                writable(chunk)?[piece.start..piece.end].copy_from_slice(part);
             } else {
-                let mut chunk = Mapping::new(CHUNK_BYTES as usize)
-                    .ok_or_else(|| BlockError::new(BlockErrorKind::NoSpace, "memory for a written chunk"))?;
+                let mut chunk = new_chunk()?;
                 chunk[piece.start..piece.end].copy_from_slice(part);
-                chunks.insert(piece.chunk, chunk);
+                chunks.insert(piece.chunk, Buffer::of_device(chunk).share());
             }
             rest = after;
         }
         Ok(())
     }
 
-    fn zero(&self, offset: u64, bytes: u64) {
+    fn zero(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
         let chunk_bytes = u64::from(CHUNK_BYTES);
         let whole = offset.div_ceil(chunk_bytes)..(offset + bytes) / chunk_bytes;
         if whole.end.saturating_sub(whole.start) < SWEEP_CHUNKS_MIN {
@@ -103,11 +104,11 @@ impl Ram {
             drop(released);
         }
         let (start, end) = (whole.start * chunk_bytes, whole.end * chunk_bytes);
-        self.zero_pieces(offset, start - offset);
-        self.zero_pieces(end, offset + bytes - end);
+        self.zero_pieces(offset, start - offset)?;
+        self.zero_pieces(end, offset + bytes - end)
     }
 
-    fn zero_pieces(&self, offset: u64, bytes: u64) {
+    fn zero_pieces(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
         for piece in Piece::of(offset, bytes) {
             let shard = self.shard(&piece);
             if !shard.read().contains_key(&piece.chunk) {
@@ -119,9 +120,10 @@ impl Ram {
                 drop(chunks);
                 drop(released);
             } else if let Some(chunk) = chunks.get_mut(&piece.chunk) {
-                chunk[piece.start..piece.end].fill(0);
+                writable(chunk)?[piece.start..piece.end].fill(0);
             }
         }
+        Ok(())
     }
 
     fn extents(&self, offset: u64, bytes: u64) -> Vec<Extent> {
@@ -156,26 +158,50 @@ impl Backend for Ram {
                 self.read(offset, &mut buffer);
                 Completion::read(buffer)
             }
-            Operation::Write { offset, payload, .. } => match self.write(offset, &payload) {
-                Ok(()) => Completion::complete(),
-                Err(error) => Completion::failed(error),
-            },
+            Operation::Write { offset, payload, .. } => finished(self.write(offset, &payload)),
             Operation::WriteZeroes { offset, bytes, .. } | Operation::Unmap { offset, bytes } => {
-                self.zero(offset, bytes);
-                Completion::complete()
+                finished(self.zero(offset, bytes))
             }
             Operation::Flush => Completion::complete(),
             Operation::Extents { offset, bytes } => Completion::extents(self.extents(offset, bytes)),
         })
     }
+
+    fn lend(&self, offset: u64, bytes: u32) -> Option<Payload> {
+        let end = offset.checked_add(bytes.into()).filter(|end| *end <= self.properties.bytes())?;
+        let piece = Piece::of(offset, end - offset).next()?;
+        self.shard(&piece).read().get(&piece.chunk)?.slice(piece.start..piece.end)
+    }
+}
+
+fn finished(result: Result<(), BlockError>) -> Completion {
+    match result {
+        Ok(()) => Completion::complete(),
+        Err(error) => Completion::failed(error),
+    }
+}
+
+fn new_chunk() -> Result<Mapping, BlockError> {
+    Mapping::new(CHUNK_BYTES as usize)
+        .ok_or_else(|| BlockError::new(BlockErrorKind::NoSpace, "memory for a written chunk"))
+}
+
+/// The chunk's bytes. If some are lent, the borrowers keep the old chunk, and a copy takes its place.
+fn writable(chunk: &mut Payload) -> Result<&mut [u8], BlockError> {
+    if chunk.get_mut().is_none() {
+        let mut copy = new_chunk()?;
+        copy.copy_from_slice(chunk);
+        *chunk = Buffer::of_device(copy).share();
+    }
+    chunk.get_mut().ok_or_else(|| BlockError::new(BlockErrorKind::NoSpace, "a chunk of its own"))
 }
 
 impl Shard {
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<u64, Mapping>> {
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<u64, Payload>> {
         self.chunks.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<u64, Mapping>> {
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<u64, Payload>> {
         self.chunks.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

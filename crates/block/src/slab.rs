@@ -72,7 +72,7 @@ impl Slab {
 
     fn buffer(&self, bytes: usize, purse: Purse) -> Option<Buffer> {
         let pages = self.store.take(SizeClass::holding(bytes)?, purse)?;
-        Some(Buffer { pages, length: bytes, purse, store: Arc::clone(&self.store) })
+        Some(Buffer { pages, length: bytes, owner: Some((Arc::clone(&self.store), purse)) })
     }
 
     /// Wakes `waker` once, when the next buffer is returned. Register first, then try to allocate: a buffer that is
@@ -129,11 +129,16 @@ impl std::fmt::Debug for Slab {
 pub struct Buffer {
     pages: Mapping,
     length: usize,
-    purse: Purse,
-    store: Arc<Store>,
+    /// Where it goes back to; `None` if it is a device's own memory.
+    owner: Option<(Arc<Store>, Purse)>,
 }
 
 impl Buffer {
+    /// A device's own memory, outside any budget.
+    pub(crate) fn of_device(pages: Mapping) -> Self {
+        Self { length: pages.len(), pages, owner: None }
+    }
+
     /// Makes the buffer shorter; longer is not possible and changes nothing. The charge stays.
     pub fn truncate(&mut self, bytes: usize) {
         self.length = self.length.min(bytes);
@@ -181,7 +186,9 @@ impl std::fmt::Debug for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.store.give_back(std::mem::take(&mut self.pages), self.purse);
+        if let Some((store, purse)) = self.owner.take() {
+            store.give_back(std::mem::take(&mut self.pages), purse);
+        }
     }
 }
 

@@ -47,6 +47,31 @@ fn unmapped_and_zeroed_blocks_read_as_zeroes_and_their_neighbours_do_not() {
 }
 
 #[test]
+fn what_is_lent_stays_as_it_was_whatever_is_written_later() {
+    let ram = std::sync::Arc::new(Ram::new(512, MIB as u64 / 512).unwrap());
+    let disk = Device::with_world(ram.clone(), Vec::new());
+    let (before, after) = (pattern(3, 128 * KIB), pattern(4, 4 * KIB));
+    disk.write(0, &before);
+    let lent = ram.lend(0, 128 << 10).unwrap();
+    disk.write(0, &after);
+    disk.unmap(64 << 10, 64 << 10);
+    assert_eq!(lent[..], before);
+    assert_eq!(disk.read(0, 4 * KIB), after);
+    assert_eq!(disk.read(4 << 10, 4 * KIB), before[4 * KIB..8 * KIB]);
+    assert_eq!(disk.read(64 << 10, 4 * KIB), vec![0; 4 * KIB]);
+}
+
+#[test]
+fn no_more_is_lent_than_lies_together_and_nothing_that_was_never_written() {
+    let ram = std::sync::Arc::new(Ram::new(512, MIB as u64 / 512).unwrap());
+    let disk = Device::with_world(ram.clone(), Vec::new());
+    assert!(ram.lend(0, 4096).is_none());
+    disk.write(0, &pattern(5, MIB));
+    assert_eq!(ram.lend(CHUNK_BYTES - 512, 4096).unwrap().len(), 512);
+    assert!(ram.lend(MIB as u64 - 512, 1024).is_none(), "beyond the end");
+}
+
+#[test]
 fn extents_tell_written_chunks_from_holes() {
     let disk = ram(4 * MIB as u64);
     disk.write(2 * CHUNK_BYTES, &[1; 512]);

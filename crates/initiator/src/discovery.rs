@@ -3,13 +3,16 @@
 use crate::connect::{Applicant, Opened, open};
 use crate::{Config, Error, LoginError, NetworkError, Portal};
 use pdu::{
-    Assembler, Cid, CmdSn, Header, Itt, Lun, Opcode, StatSn, TextRequest, TextResponse, TextWriter, Ttt,
+    Assembler, Cid, CmdSn, Header, Itt, LogoutReason, LogoutRequest, Lun, Opcode, StatSn, TextRequest,
+    TextResponse, TextWriter, Ttt,
 };
 use session::discovery;
 use session::parameters::{DigestPreference, Offer};
 use session::seam::{Payload, Transmit};
 pub use session::target::TargetRecord;
 use std::io;
+use std::time::Duration;
+use tokio::time::timeout;
 use transport::{read_pdu, write_pdu};
 
 /// The longest list that is read: 4096 targets with a few portals each.
@@ -17,6 +20,12 @@ const LIST_BYTES_MAX: usize = 1 << 20;
 
 /// PDUs that are not part of the answer, and are passed over, before the portal is given up.
 const STRAY_PDUS_MAX: usize = 64;
+
+/// How long the answer to a logout is waited for.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// The tag of everything that is asked: there is one question at a time.
+const TASK: Itt = Itt(0);
 
 /// Asks a portal for the targets that this initiator may use, and where they are.
 ///
@@ -37,7 +46,7 @@ pub async fn discover(portal: &Portal, config: &Config) -> Result<Vec<TargetReco
         },
     };
     let opened = open(config, portal, &applicant).await?;
-    let exchange = tokio::time::timeout(config.login_timeout, send_targets(opened));
+    let exchange = timeout(config.login_timeout, send_targets(opened));
     let text = exchange
         .await
         .map_err(|_| NetworkError::Timeout { portal: portal.clone(), during: "discovery" })?
@@ -46,10 +55,8 @@ pub async fn discover(portal: &Portal, config: &Config) -> Result<Vec<TargetReco
     Ok(discovery::parse(&text).map_err(invalid)?)
 }
 
-/// Asks, and collects the pieces of the answer. The connection is closed without a logout: nothing is left
-/// behind that it would save.
+/// Asks, collects the pieces of the answer, and logs out.
 async fn send_targets(mut opened: Opened) -> io::Result<Vec<u8>> {
-    const TASK: Itt = Itt(0);
     let mut request = TextWriter::new();
     request.push("SendTargets", "All");
     let mut request = request.into_bytes();
@@ -73,35 +80,50 @@ async fn send_targets(mut opened: Opened) -> io::Result<Vec<u8>> {
         let payload =
             if request.is_empty() { Payload::None } else { Payload::Inline(std::mem::take(&mut request)) };
         write_pdu(&mut opened.stream, &Transmit { header, payload }).await?;
-        let (response, data) = next_response(&mut opened).await?;
+        let (header, data) = next_answer(&mut opened, Opcode::TextResponse).await?;
+        let response = TextResponse::parse(&header).map_err(io::Error::other)?;
         if let Some(piece) = assembler.push(&data, response.continued).map_err(io::Error::other)? {
             text.extend(piece);
         }
+        (cmd_sn, ttt, exp_stat_sn) = (cmd_sn.next(), response.ttt, next_stat_sn(&response));
         if response.final_ {
+            // The list is here; a portal that does not answer a goodbye is no reason to do without it.
+            let _ = timeout(GOODBYE, log_out(&mut opened, cmd_sn, exp_stat_sn)).await;
             return Ok(text);
         }
         if text.len() > LIST_BYTES_MAX {
             return Err(io::Error::other("the list of targets is too long"));
         }
-        (cmd_sn, ttt, exp_stat_sn) = (cmd_sn.next(), response.ttt, next_stat_sn(&response));
     }
+}
+
+/// Closes the session, so that the portal does not take its end for a loss.
+async fn log_out(opened: &mut Opened, cmd_sn: CmdSn, exp_stat_sn: StatSn) -> io::Result<()> {
+    let request = LogoutRequest {
+        reason: LogoutReason::CloseSession,
+        immediate: false,
+        itt: TASK,
+        cid: opened.established.cid,
+        cmd_sn,
+        exp_stat_sn,
+    };
+    write_pdu(&mut opened.stream, &Transmit { header: request.emit(), payload: Payload::None }).await?;
+    next_answer(opened, Opcode::LogoutResponse).await.map(drop)
 }
 
 fn next_stat_sn(response: &TextResponse) -> StatSn {
     response.stat_sn.next()
 }
 
-/// The next Text Response; pings and messages need no answer from somebody who is about to leave.
-async fn next_response(opened: &mut Opened) -> io::Result<(TextResponse, Vec<u8>)> {
+/// The next PDU of the kind that was asked for; pings and messages need no answer from somebody who is about to
+/// leave.
+async fn next_answer(opened: &mut Opened, kind: Opcode) -> io::Result<(Header, Vec<u8>)> {
     let segment_bytes_max = opened.established.connection.receive_segment_bytes_max;
     for _ in 0..STRAY_PDUS_MAX {
-        let (header, data): (Header, Vec<u8>) = read_pdu(&mut opened.stream, segment_bytes_max).await?;
+        let (header, data) = read_pdu(&mut opened.stream, segment_bytes_max).await?;
         match header.opcode() {
-            Ok(Opcode::TextResponse) => {
-                let response = TextResponse::parse(&header).map_err(io::Error::other)?;
-                return Ok((response, data));
-            }
-            Ok(Opcode::Reject) => return Err(io::Error::other("the target rejects SendTargets")),
+            Ok(opcode) if opcode == kind => return Ok((header, data)),
+            Ok(Opcode::Reject) => return Err(io::Error::other("the target rejects what it was asked")),
             _ => {}
         }
     }

@@ -1,16 +1,16 @@
 //! READ: the backend fills a buffer, and the socket is written from it.
 //!
-//! A read travels in pieces. One piece that the backend has at once is on its way before [`start`] returns;
-//! otherwise a task of its own reads ahead and hands over piece by piece. A session has a bounded number of pieces
-//! on their way, so that an initiator that asks for much and takes nothing holds little memory.
+//! A read travels in pieces. What the backend lends, and one piece that it has at once, are on their way before
+//! [`start`] returns; otherwise a task of its own reads ahead and hands over piece by piece. A session has a bounded
+//! number of pieces on their way, so that an initiator that asks for much and takes nothing holds little memory.
 
 use crate::command::finish;
 use crate::logical_unit::LogicalUnit;
 use crate::memory::allocated;
 use crate::session_driver::{SessionDriver, SessionState};
-use block::{BlockError, Buffer, Operation, Pending};
+use block::{BlockError, Buffer, Operation, Payload, Pending};
 use scsi::{Extent, Outcome};
-use session::seam::{Payload, PayloadRef};
+use session::seam::{self, PayloadRef};
 use session::target::TaskId;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -67,12 +67,8 @@ pub(crate) fn start(
     }
     let flush_first = fua && unit.disk.write_cache;
     let mut read = Read { id, unit, rest, pieces: VecDeque::new() };
-    if rest.bytes <= PIECE_BYTES && !flush_first && read.submit_now(driver) {
-        match read.try_deliver(driver, state) {
-            None => {}
-            Some(Ok(())) => return finish(driver, state, id, Outcome::good()),
-            Some(Err(outcome)) => return finish(driver, state, id, outcome),
-        }
+    if !flush_first && let Some(result) = read.run_now(driver, state) {
+        return finish(driver, state, id, result.err().unwrap_or_else(Outcome::good));
     }
     let driver = Rc::clone(driver);
     tokio::task::spawn_local(async move {
@@ -93,8 +89,36 @@ struct Read {
 
 struct Piece {
     range: Range,
-    pending: Pending,
+    source: Source,
     permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Where a piece comes from.
+enum Source {
+    /// Copied by the backend.
+    Read(Pending),
+    /// Lent by the backend.
+    Lent(Payload),
+}
+
+impl Source {
+    async fn payload(self) -> Result<Payload, BlockError> {
+        match self {
+            Self::Read(pending) => pending.await.into_buffer().map(Buffer::share),
+            Self::Lent(payload) => Ok(payload),
+        }
+    }
+
+    /// Its bytes, if they are there already.
+    fn try_take(self) -> Result<Result<Payload, BlockError>, Self> {
+        match self {
+            Self::Read(pending) => match pending.try_take() {
+                Ok(completion) => Ok(completion.into_buffer().map(Buffer::share)),
+                Err(pending) => Err(Self::Read(pending)),
+            },
+            Self::Lent(payload) => Ok(Ok(payload)),
+        }
+    }
 }
 
 impl Read {
@@ -110,17 +134,19 @@ impl Read {
             }
         }
         loop {
-            while self.rest.bytes > 0 && self.pieces.len() < AHEAD_PIECES && self.submit_now(driver) {}
+            while self.rest.bytes > 0 && self.pieces.len() < AHEAD_PIECES && self.submit_now(driver).is_some()
+            {
+            }
             // Only a command that holds nothing waits for room, so there is no circle of waiting.
             if self.pieces.is_empty() && self.rest.bytes > 0 {
                 self.submit(driver).await;
             }
-            let Some(Piece { range, pending, permit }) = self.pieces.pop_front() else { return Ok(()) };
-            let buffer = pending.await.into_buffer();
+            let Some(Piece { range, source, permit }) = self.pieces.pop_front() else { return Ok(()) };
+            let payload = source.payload().await;
             let is_wanted = driver.resume(|state| {
                 let is_wanted = state.tasks.get(&self.id).is_some_and(|task| !task.aborted);
                 if is_wanted {
-                    self.deliver(driver, state, range, buffer, permit).map(|()| true)
+                    self.deliver(driver, state, range, payload, permit).map(|()| true)
                 } else {
                     Ok(false)
                 }
@@ -131,35 +157,59 @@ impl Read {
         }
     }
 
-    /// Starts to read the next piece, if there is room for it now.
-    fn submit_now(&mut self, driver: &SessionDriver) -> bool {
+    /// Hands over what can be had without waiting: all that the backend lends, or one piece that it copies, so
+    /// that nobody waits long for this command. The result, if that was everything.
+    fn run_now(&mut self, driver: &SessionDriver, state: &mut SessionState) -> Option<Result<(), Outcome>> {
+        while self.rest.bytes > 0 {
+            let is_lent = self.submit_now(driver)?;
+            if let Err(outcome) = self.try_deliver(driver, state)? {
+                return Some(Err(outcome));
+            }
+            if !is_lent && self.rest.bytes > 0 {
+                return None;
+            }
+        }
+        Some(Ok(()))
+    }
+
+    /// Starts to read the next piece, if there is room for it now; `Some(true)` if the backend lends it.
+    fn submit_now(&mut self, driver: &SessionDriver) -> Option<bool> {
         let range = self.rest.first_piece();
-        let permit = if range.bytes <= SHORT_BYTES {
-            None
-        } else {
-            let Ok(permit) = Arc::clone(&driver.read_pieces).try_acquire_owned() else { return false };
-            Some(permit)
-        };
-        let Some(buffer) = driver.shard.memory.transfers.allocate(self.whole_blocks(range)) else {
-            return false;
-        };
-        self.submit_into(range, buffer, permit);
-        true
+        if range.bytes <= SHORT_BYTES {
+            self.submit_into(range, driver.shard.memory.transfers.allocate(self.whole_blocks(range))?, None);
+            return Some(false);
+        }
+        let permit = Arc::clone(&driver.read_pieces).try_acquire_owned().ok()?;
+        let Err(permit) = self.borrow(permit) else { return Some(true) };
+        let buffer = driver.shard.memory.transfers.allocate(self.whole_blocks(range))?;
+        self.submit_into(range, buffer, Some(permit));
+        Some(false)
+    }
+
+    /// Borrows the next piece, if the backend lends it.
+    fn borrow(&mut self, permit: OwnedSemaphorePermit) -> Result<(), OwnedSemaphorePermit> {
+        let Range { offset, bytes } = self.rest.first_piece();
+        let Some(payload) = self.unit.backend.lend(offset, bytes) else { return Err(permit) };
+        let range = Range { offset, bytes: u32::try_from(payload.len()).unwrap_or(bytes) };
+        self.rest = self.rest.after(range);
+        self.pieces.push_back(Piece { range, source: Source::Lent(payload), permit: Some(permit) });
+        Ok(())
     }
 
     /// Waits for room, then starts to read the next piece.
     async fn submit(&mut self, driver: &SessionDriver) {
         let range = self.rest.first_piece();
-        // The semaphore is never closed; if it were, reading on without it would do no harm.
-        let permit = Arc::clone(&driver.read_pieces).acquire_owned().await.ok();
+        // The semaphore is never closed.
+        let Ok(permit) = Arc::clone(&driver.read_pieces).acquire_owned().await else { return };
+        let Err(permit) = self.borrow(permit) else { return };
         let buffer = allocated(&driver.shard.memory.transfers, self.whole_blocks(range)).await;
-        self.submit_into(range, buffer, permit);
+        self.submit_into(range, buffer, Some(permit));
     }
 
     fn submit_into(&mut self, range: Range, buffer: Buffer, permit: Option<OwnedSemaphorePermit>) {
         let pending = self.unit.backend.submit(Operation::Read { offset: range.offset, buffer });
         self.rest = self.rest.after(range);
-        self.pieces.push_back(Piece { range, pending, permit });
+        self.pieces.push_back(Piece { range, source: Source::Read(pending), permit });
     }
 
     /// Hands the first piece over if the backend is done with it.
@@ -168,11 +218,11 @@ impl Read {
         driver: &SessionDriver,
         state: &mut SessionState,
     ) -> Option<Result<(), Outcome>> {
-        let Piece { range, pending, permit } = self.pieces.pop_front()?;
-        match pending.try_take() {
-            Ok(completion) => Some(self.deliver(driver, state, range, completion.into_buffer(), permit)),
-            Err(pending) => {
-                self.pieces.push_front(Piece { range, pending, permit });
+        let Piece { range, source, permit } = self.pieces.pop_front()?;
+        match source.try_take() {
+            Ok(payload) => Some(self.deliver(driver, state, range, payload, permit)),
+            Err(source) => {
+                self.pieces.push_front(Piece { range, source, permit });
                 None
             }
         }
@@ -185,19 +235,19 @@ impl Read {
         driver: &SessionDriver,
         state: &mut SessionState,
         range: Range,
-        buffer: Result<Buffer, BlockError>,
+        payload: Result<Payload, BlockError>,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<(), Outcome> {
-        let buffer = buffer.map_err(|error| self.unit.read_failure(range.offset, &error))?;
+        let payload = payload.map_err(|error| self.unit.read_failure(range.offset, &error))?;
         if let Some(task) = state.tasks.get_mut(&self.id) {
             task.delivered_bytes += range.bytes;
         }
-        let buffer = state.buffers.insert(buffer.share());
+        let buffer = state.buffers.insert(payload);
         if let Some(permit) = permit {
             state.pieces.insert(buffer, permit);
         }
         let payload = PayloadRef { buffer, offset_bytes: 0, bytes: range.bytes };
-        state.session.data_in(driver.now(), self.id, Payload::Buffer(payload));
+        state.session.data_in(driver.now(), self.id, seam::Payload::Buffer(payload));
         Ok(())
     }
 
