@@ -8,10 +8,7 @@ use super::session::{Session, Standing};
 use super::task::Task;
 use super::transmit::Reply;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
-use pdu::{
-    Header, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, Lun,
-    RejectReason,
-};
+use pdu::{Header, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, Lun};
 use std::collections::BTreeSet;
 
 /// What a logout closes.
@@ -38,15 +35,9 @@ impl Session {
         header: &Header,
         pdu: LogoutRequest,
     ) -> Result<Destination, Fault> {
-        let ticket = if pdu.immediate {
-            let Some(ticket) = self.admit_immediate(lane, ImmediateKind::Other) else {
-                return self.refuse(lane, header, RejectReason::ImmediateCommandReject);
-            };
-            ticket
-        } else if self.is_expected(pdu.cmd_sn) {
-            Ticket::Numbered
-        } else {
-            return Ok(Destination::None);
+        let ticket = match self.admit(lane, header, pdu.cmd_sn, ImmediateKind::Other)? {
+            Ok(ticket) => ticket,
+            Err(destination) => return Ok(destination),
         };
         self.accept(now, lane, pdu.cmd_sn, ticket, Request::Logout(pdu));
         Ok(Destination::None)

@@ -8,7 +8,7 @@ use super::session::Session;
 use super::transmit::{Reply, Unnumbered};
 use crate::parameters::TargetLimits;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
-use pdu::{Header, Instant, Itt, LaneId, Lun, NopIn, NopOut, RejectReason, Ttt};
+use pdu::{Header, Instant, Itt, LaneId, Lun, NopIn, NopOut, Ttt};
 
 /// Whether the initiator at the other end of a lane lives.
 #[derive(Debug)]
@@ -68,15 +68,9 @@ impl Session {
             }
             return Ok(self.discard_data(lane, header));
         }
-        let ticket = if pdu.immediate {
-            let Some(ticket) = self.admit_immediate(lane, ImmediateKind::Other) else {
-                return self.refuse(lane, header, RejectReason::ImmediateCommandReject);
-            };
-            ticket
-        } else if self.is_expected(pdu.cmd_sn) {
-            Ticket::Numbered
-        } else {
-            return Ok(self.discard_data(lane, header));
+        let ticket = match self.admit(lane, header, pdu.cmd_sn, ImmediateKind::Other)? {
+            Ok(ticket) => ticket,
+            Err(destination) => return Ok(destination),
         };
         if pdu.data_segment_bytes == 0 {
             self.accept(now, lane, pdu.cmd_sn, ticket, Request::Nop(pdu, Vec::new()));

@@ -3,11 +3,13 @@
 use super::command_window::{Arrival, Delivery};
 use super::data_out::Arriving;
 use super::event::TaskId;
-use super::immediate::Ticket;
+use super::immediate::{ImmediateKind, Ticket};
 use super::session::Session;
 use super::task::Task;
-use crate::seam::Destination;
-use pdu::{CmdSn, Header, Instant, LaneId, LogoutRequest, NopOut, TaskManagementRequest, TextRequest};
+use crate::seam::{Destination, Fault};
+use pdu::{
+    CmdSn, Header, Instant, LaneId, LogoutRequest, NopOut, RejectReason, TaskManagementRequest, TextRequest,
+};
 
 /// A PDU whose data segment is on its way.
 #[derive(Debug)]
@@ -72,6 +74,24 @@ impl Session {
             self.await_data(lane, header, Content::Discarded);
         }
         discard(header)
+    }
+
+    /// Takes a request, by its I bit and its CmdSN, or does not: then this is where its data goes.
+    pub(super) fn admit(
+        &mut self,
+        lane: LaneId,
+        header: &Header,
+        cmd_sn: CmdSn,
+        kind: ImmediateKind,
+    ) -> Result<Result<Ticket, Destination>, Fault> {
+        if header.is_immediate() {
+            return match self.admit_immediate(lane, kind) {
+                Some(ticket) => Ok(Ok(ticket)),
+                None => self.refuse(lane, header, RejectReason::ImmediateCommandReject).map(Err),
+            };
+        }
+        let expected = self.is_expected(cmd_sn);
+        Ok(if expected { Ok(Ticket::Numbered) } else { Err(self.discard_data(lane, header)) })
     }
 
     /// Whether a numbered request is to be taken at all; counts it if not.

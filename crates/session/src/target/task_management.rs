@@ -10,8 +10,8 @@ use super::task::{Stage, Task};
 use super::transmit::Reply;
 use crate::seam::{Destination, Fault, Payload, Transmit};
 use pdu::{
-    Header, Instant, Itt, LaneId, RejectReason, TaskManagementFunction, TaskManagementOutcome,
-    TaskManagementRequest, TaskManagementResponse,
+    Header, Instant, Itt, LaneId, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest,
+    TaskManagementResponse,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -74,15 +74,9 @@ impl Session {
         header: &Header,
         pdu: TaskManagementRequest,
     ) -> Result<Destination, Fault> {
-        let ticket = if pdu.immediate {
-            let Some(ticket) = self.admit_immediate(lane, ImmediateKind::TaskManagement) else {
-                return self.refuse(lane, header, RejectReason::ImmediateCommandReject);
-            };
-            ticket
-        } else if self.is_expected(pdu.cmd_sn) {
-            Ticket::Numbered
-        } else {
-            return Ok(Destination::None);
+        let ticket = match self.admit(lane, header, pdu.cmd_sn, ImmediateKind::TaskManagement)? {
+            Ok(ticket) => ticket,
+            Err(destination) => return Ok(destination),
         };
         self.accept(now, lane, pdu.cmd_sn, ticket, Request::TaskManagement(pdu));
         Ok(Destination::None)

@@ -63,15 +63,9 @@ impl Session {
         header: &Header,
         pdu: TextRequest,
     ) -> Result<Destination, Fault> {
-        let ticket = if pdu.immediate {
-            let Some(ticket) = self.admit_immediate(lane, ImmediateKind::Other) else {
-                return self.refuse(lane, header, RejectReason::ImmediateCommandReject);
-            };
-            ticket
-        } else if self.is_expected(pdu.cmd_sn) {
-            Ticket::Numbered
-        } else {
-            return Ok(self.discard_data(lane, header));
+        let ticket = match self.admit(lane, header, pdu.cmd_sn, ImmediateKind::Other)? {
+            Ok(ticket) => ticket,
+            Err(destination) => return Ok(destination),
         };
         if pdu.data_segment_bytes == 0 {
             self.accept(now, lane, pdu.cmd_sn, ticket, Request::Text(pdu, Vec::new()));
