@@ -46,18 +46,6 @@ impl BufferTable {
         self.entries.try_remove(id.0 as usize)
     }
 
-    /// How many buffers have names.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether no buffer has a name.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Whether the protocol was refused a buffer since this was last asked: it waits for
     /// [`session::target::Session::buffers_available`].
     pub fn take_refused(&mut self) -> bool {

@@ -106,12 +106,6 @@ impl Connection {
         TcpInfo::of(&self.stream)
     }
 
-    /// Bytes that were pulled and have not left.
-    #[must_use]
-    pub fn queued_bytes(&self) -> usize {
-        self.sender.queued_bytes()
-    }
-
     /// Reads the socket once and hands what arrived to `endpoint`. `Pending` when there is nothing to read.
     ///
     /// # Errors
