@@ -27,6 +27,7 @@ pub(crate) use unit_state::UnitState;
 use crate::report::{PathReport, PathState, Report};
 use crate::{Config, Error, NetworkError, TargetError, UsageError};
 use block::Slab;
+use framing::{BufferTable, Scratch};
 use nexus::initiator::PathId;
 use operation::{Finished, Operation};
 use path::Request;
@@ -37,7 +38,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use timer::Pauses;
 use tokio::sync::Notify;
-use transport::{BufferTable, Clock, Scratch};
+use transport::Clock;
 
 /// Operations that have not ended, over all units. Each costs a few hundred bytes beside its buffer; what really
 /// bounds them is the memory for the buffers.

@@ -11,6 +11,7 @@ use crate::shard::Shard;
 use crate::target_node::TargetNode;
 use crate::task_management;
 use block::Reservation;
+use framing::{BufferTable, LaneWakers};
 use nexus::target::NexusId;
 use pdu::{BufferId, Instant, LaneId, Lun, Tsih, Window};
 use session::parameters::{Identity, SessionParameters};
@@ -25,7 +26,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use transport::{BufferTable, LaneWakers};
 
 /// A session and all that its connections share.
 pub(crate) struct SessionDriver {

@@ -10,6 +10,7 @@ use crate::memory::Memory;
 use crate::shutdown::{self, ShutdownReport};
 use crate::target_node::TargetNode;
 use block::Engine;
+use framing::Scratch;
 use nexus::target::NexusId;
 use session::parameters::Offer;
 use std::cell::{Cell, RefCell};
@@ -21,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::Instant;
-use transport::{Clock, ReadableFd, Scratch, SocketOptions};
+use transport::{Clock, ReadableFd, SocketOptions};
 
 /// What all sessions of a shard share.
 pub(crate) struct Shard {

@@ -1,8 +1,7 @@
 //! One TCP connection in full feature phase: a lane's bytes, both ways.
 
-use crate::receiver::{Receiver, Scratch};
-use crate::sender::Sender;
-use crate::{BufferTable, Clock, TcpInfo};
+use crate::{Clock, TcpInfo};
+use framing::{BufferTable, Receiver, Scratch, Sender};
 use pdu::LaneId;
 use session::parameters::ConnectionParameters;
 use session::seam::{Endpoint, Fault};

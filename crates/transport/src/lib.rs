@@ -4,23 +4,16 @@
 //! read straight into a command's buffer and written by gather; only headers and small segments pass through
 //! a scratch area that all connections of a thread share.
 
-mod buffer_table;
 mod clock;
 mod connection;
-mod lane_wakers;
 mod login_pdu;
 mod readable_fd;
-mod receiver;
-mod sender;
 mod socket_options;
 mod tcp_info;
 
-pub use buffer_table::BufferTable;
 pub use clock::Clock;
 pub use connection::{Connection, ConnectionError, Counters};
-pub use lane_wakers::LaneWakers;
 pub use login_pdu::{read_pdu, write_pdu};
 pub use readable_fd::ReadableFd;
-pub use receiver::Scratch;
 pub use socket_options::{SocketOptions, SocketOptionsError};
 pub use tcp_info::TcpInfo;

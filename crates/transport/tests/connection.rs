@@ -2,9 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
 
+use framing::{BufferTable, Scratch};
 use pdu::{BufferId, Header, Instant, LaneId};
 use proptest::prelude::*;
-use ropewalk_transport::{BufferTable, Clock, Connection, ConnectionError, Scratch};
+use ropewalk_transport::{Clock, Connection, ConnectionError};
 use session::parameters::ConnectionParameters;
 use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef, Transmit};
 use std::collections::VecDeque;

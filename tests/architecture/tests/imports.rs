@@ -15,9 +15,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("session", &["pdu"]),
     ("nexus", &["pdu", "session", "scsi"]),
     ("policy", &["pdu"]),
-    ("transport", &["pdu", "session", "block", "policy"]),
-    ("target", &["pdu", "scsi", "session", "nexus", "policy", "block", "transport"]),
-    ("initiator", &["pdu", "scsi", "session", "nexus", "policy", "block", "transport"]),
+    ("framing", &["pdu", "session", "block"]),
+    ("transport", &["pdu", "session", "block", "framing", "policy"]),
+    ("target", &["pdu", "scsi", "session", "nexus", "policy", "block", "framing", "transport"]),
+    ("initiator", &["pdu", "scsi", "session", "nexus", "policy", "block", "framing", "transport"]),
     ("transfer", &["initiator", "policy", "block"]),
     (
         "cli",
@@ -28,6 +29,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "nexus",
             "policy",
             "block",
+            "framing",
             "transport",
             "target",
             "initiator",
@@ -37,7 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without input or output, and what would bring it in.
-const PURE: &[&str] = &["pdu", "scsi", "session", "nexus", "policy"];
+const PURE: &[&str] = &["pdu", "scsi", "session", "nexus", "policy", "framing"];
 const IMPURE_LIBRARIES: &[&str] = &["tokio", "libc", "rustix", "socket2", "io-uring", "getrandom", "rand"];
 
 #[test]

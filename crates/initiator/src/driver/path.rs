@@ -3,6 +3,7 @@
 use crate::connect::{Applicant, Opened};
 use crate::report::{ConnectionReport, PathReport, PathState};
 use crate::{Config, Portal, TargetError, isid};
+use framing::LaneWakers;
 use nexus::initiator::{CommandKind, FlushMark, PathId};
 use pdu::{Cdb, Cid, CmdSn, Instant, Isid, LaneId, Lun, Tsih};
 use scsi::Extent;
@@ -14,7 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use transport::{Connection, LaneWakers};
+use transport::Connection;
 
 /// Something that several tasks wait for.
 pub(crate) type SharedNotify = Arc<Notify>;

@@ -20,7 +20,8 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    /// The area, to be filled; what it held before is of no meaning.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
 }
@@ -45,7 +46,7 @@ struct Segment {
 
 /// Cuts the stream of one connection into PDUs. Holds no more than one header, one inline segment, and counts.
 #[derive(Debug)]
-pub(crate) struct Receiver {
+pub struct Receiver {
     lane: LaneId,
     header_digest: bool,
     data_digest: bool,
@@ -60,7 +61,9 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(lane: LaneId, parameters: &ConnectionParameters) -> Self {
+    /// At the first byte of full feature phase.
+    #[must_use]
+    pub fn new(lane: LaneId, parameters: &ConnectionParameters) -> Self {
         Self {
             lane,
             header_digest: parameters.header_digest,
@@ -76,19 +79,23 @@ impl Receiver {
     }
 
     /// PDUs that arrived whole.
-    pub(crate) fn pdus(&self) -> u64 {
+    #[must_use]
+    pub fn pdus(&self) -> u64 {
         self.pdus
     }
 
     /// The rest of the data segment being received, if it goes straight into a command's buffer: the socket may
     /// be read right into these bytes; then call [`Self::filled`].
-    pub(crate) fn direct<'b>(&self, buffers: &'b mut BufferTable) -> Option<&'b mut [u8]> {
+    pub fn direct<'b>(&self, buffers: &'b mut BufferTable) -> Option<&'b mut [u8]> {
         let Stage::Segment(segment) = &self.stage else { return None };
         buffers.bytes_mut(segment.rest()?)
     }
 
     /// Says that the first `bytes` of [`Self::direct`] were filled.
-    pub(crate) fn filled(&mut self, bytes: usize, buffers: &mut BufferTable) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// The buffer is gone: the connection cannot go on.
+    pub fn filled(&mut self, bytes: usize, buffers: &mut BufferTable) -> Result<(), Fault> {
         let Stage::Segment(segment) = &mut self.stage else { return Ok(()) };
         let Some(mut rest) = segment.rest() else { return Ok(()) };
         rest.bytes = rest.bytes.min(u32::try_from(bytes).unwrap_or(u32::MAX));
@@ -100,7 +107,10 @@ impl Receiver {
     }
 
     /// Takes bytes in the order in which they arrived.
-    pub(crate) fn feed<E: Endpoint>(
+    ///
+    /// # Errors
+    /// What makes the lane unusable: the endpoint's word, or a header that cannot be framed.
+    pub fn feed<E: Endpoint>(
         &mut self,
         mut input: &[u8],
         now: Instant,

@@ -10,7 +10,7 @@ use crate::BufferTable;
 
 /// PDUs that were pulled and have not left whole.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub struct Sender {
     header_digest: bool,
     data_digest: bool,
     queue: VecDeque<Outgoing>,
@@ -67,7 +67,9 @@ impl Outgoing {
 }
 
 impl Sender {
-    pub(crate) fn new(parameters: &ConnectionParameters) -> Self {
+    /// At the first byte of full feature phase.
+    #[must_use]
+    pub fn new(parameters: &ConnectionParameters) -> Self {
         Self {
             header_digest: parameters.header_digest,
             data_digest: parameters.data_digest,
@@ -79,21 +81,25 @@ impl Sender {
     }
 
     /// PDUs that left whole.
-    pub(crate) fn pdus(&self) -> u64 {
+    #[must_use]
+    pub fn pdus(&self) -> u64 {
         self.pdus
     }
 
     /// Bytes that were pulled and have not left.
-    pub(crate) fn queued_bytes(&self) -> usize {
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
         self.queued_bytes
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether all that was pulled has left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// Queues a PDU, with digests over what it carries now. `false` if its buffer has no such bytes.
-    pub(crate) fn push(&mut self, transmit: Transmit, buffers: &BufferTable) -> bool {
+    pub fn push(&mut self, transmit: Transmit, buffers: &BufferTable) -> bool {
         let Some(data) = data(transmit.payload, buffers) else { return false };
         let (tail, tail_bytes) = self.tail(data.bytes());
         let digest = self.header_digest.then(|| pdu::header_digest(&transmit.header));
@@ -121,7 +127,7 @@ impl Sender {
     }
 
     /// Fills `slices` with what is to leave next and returns how many were filled.
-    pub(crate) fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+    pub fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut skip = self.sent_bytes;
         let mut filled = 0;
         for part in self.queue.iter().flat_map(Outgoing::parts) {
@@ -138,7 +144,7 @@ impl Sender {
     }
 
     /// Takes note that `bytes` more have left; returns how many PDUs that completed.
-    pub(crate) fn advance(&mut self, bytes: usize) -> u32 {
+    pub fn advance(&mut self, bytes: usize) -> u32 {
         self.queued_bytes -= bytes;
         self.sent_bytes += bytes;
         let mut pdus = 0;
