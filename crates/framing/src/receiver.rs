@@ -33,6 +33,8 @@ enum Stage {
     Header,
     /// A data segment.
     Segment(Segment),
+    /// The data segment, with padding and digest, of a PDU that is lost because its header's digest failed.
+    Lost { bytes_left: usize },
 }
 
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub struct Receiver {
     head: Vec<u8>,
     inline: Vec<u8>,
     tail: Vec<u8>,
+    /// The last header's digest failed, so that it is open whether this is the place of a header.
+    is_astray: bool,
     pdus: u64,
 }
 
@@ -74,6 +78,7 @@ impl Receiver {
             head: Vec::with_capacity(Header::BHS_BYTES + DIGEST_BYTES),
             inline: Vec::new(),
             tail: Vec::with_capacity(8),
+            is_astray: false,
             pdus: 0,
         }
     }
@@ -121,6 +126,7 @@ impl Receiver {
             let done = match &mut self.stage {
                 Stage::Header => self.feed_header(&mut input, now, endpoint, buffers)?,
                 Stage::Segment(_) => self.feed_segment(&mut input, now, endpoint, buffers)?,
+                Stage::Lost { .. } => self.feed_lost(&mut input),
             };
             if !done {
                 return Ok(());
@@ -148,14 +154,50 @@ impl Receiver {
         }
         let (covered, digest) = self.head.split_at(header_bytes);
         if self.header_digest && digest != pdu::digest(covered) {
-            return Err(Fault::HeaderDigest);
+            self.head.clear();
+            self.pass_over(&header, now, endpoint, buffers)?;
+            return Ok(true);
         }
+        self.is_astray = false;
         if header_bytes > Header::BHS_BYTES {
             header.set_ahs(covered[Header::BHS_BYTES..].to_vec())?;
         }
         self.head.clear();
         self.begin_segment(&header, now, endpoint, buffers)?;
         Ok(true)
+    }
+
+    /// Passes over a PDU whose header digest failed, if the endpoint can do without it. Its length may be wrong too:
+    /// whether it is, the next header's digest tells, which must then be good (RFC 7143 §7.8).
+    fn pass_over<E: Endpoint>(
+        &mut self,
+        header: &Header,
+        now: Instant,
+        endpoint: &mut E,
+        buffers: &mut BufferTable,
+    ) -> Result<(), Fault> {
+        let bytes = header.data_segment_bytes();
+        if std::mem::replace(&mut self.is_astray, true) || bytes > self.segment_bytes_max {
+            return Err(Fault::HeaderDigest);
+        }
+        endpoint.receive_header(now, self.lane, header, Digest::Bad, buffers)?;
+        if bytes > 0 {
+            self.stage = Stage::Lost { bytes_left: bytes as usize + self.tail_bytes(bytes) };
+        }
+        Ok(())
+    }
+
+    /// Skips what is left of a lost PDU; `true` when that was all.
+    fn feed_lost(&mut self, input: &mut &[u8]) -> bool {
+        let Stage::Lost { bytes_left } = &mut self.stage else { return true };
+        let skipped = input.len().min(*bytes_left);
+        *input = &input[skipped..];
+        *bytes_left -= skipped;
+        let is_past = *bytes_left == 0;
+        if is_past {
+            self.stage = Stage::Header;
+        }
+        is_past
     }
 
     fn begin_segment<E: Endpoint>(
@@ -174,13 +216,17 @@ impl Receiver {
             self.pdus += 1;
             return Ok(());
         }
-        let digest_bytes = if self.data_digest { DIGEST_BYTES } else { 0 };
-        let tail_bytes = pdu::padding(bytes) as usize + digest_bytes;
+        let tail_bytes = self.tail_bytes(bytes);
         if self.data_digest {
             self.crc = Crc32c::new();
         }
         self.stage = Stage::Segment(Segment { destination, filled_bytes: 0, bytes, tail_bytes });
         Ok(())
+    }
+
+    /// How much follows `bytes` of data: padding, and the digest.
+    fn tail_bytes(&self, bytes: u32) -> usize {
+        pdu::padding(bytes) as usize + if self.data_digest { DIGEST_BYTES } else { 0 }
     }
 
     /// Moves data, padding and digest; `true` when the segment was complete and has been handed over.

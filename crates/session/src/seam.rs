@@ -105,8 +105,8 @@ pub struct Allocation {
 /// [`Endpoint::lane_lost`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The header cannot be framed, or its digest failed: nothing after it on this connection can be trusted
-    /// (RFC 7143 §7.8).
+    /// The header cannot be framed, or its digest failed and the place of the next PDU cannot be told, or this error
+    /// recovery level cannot do without the PDU (RFC 7143 §7.8).
     #[error("header digest error")]
     HeaderDigest,
     /// The peer sent what the standard forbids, and no answer could help (RFC 7143 §7.13).
@@ -143,7 +143,9 @@ pub trait Endpoint {
 
     /// Takes a header that arrived on `lane` and says where its data segment belongs.
     ///
-    /// If a data segment follows, exactly one [`Self::receive_data`] must come before the next header.
+    /// If a data segment follows, exactly one [`Self::receive_data`] must come before the next header. Not so where
+    /// `digest` is [`Digest::Bad`]: nothing in such a header can be trusted, so the PDU is passed over whole if the
+    /// answer is `Ok`, and nothing more is said of it.
     ///
     /// # Errors
     /// The lane is unusable: send what [`Self::poll_transmit`] still has for it, close it, report it lost.

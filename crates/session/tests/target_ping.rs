@@ -56,7 +56,7 @@ fn a_connection_that_answers_no_ping_is_given_up() {
         [Event::CloseLane { lane: LaneId(0), loss: LaneLoss::Broken, fault: Some(Fault::Timeout(_)) }]
     ));
     world.lose(0, LaneLoss::Broken);
-    assert_eq!(world.events(), [Event::Ended { orderly: false }]);
+    assert_eq!(world.events(), [Event::NexusLost, Event::Ended { orderly: false }]);
 }
 
 #[test]

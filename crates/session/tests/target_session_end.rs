@@ -123,7 +123,7 @@ fn a_connection_that_breaks_ends_the_session_once_its_writes_have_ended() {
     world.solicit(task, 2048);
     world.write(1, 9, 2048, &pattern(512), false);
     world.lose(0, LaneLoss::Broken);
-    assert_eq!(world.events(), [broken(1), Event::Aborted { task }]);
+    assert_eq!(world.events(), [Event::NexusLost, broken(1), Event::Aborted { task }]);
     world.lose(1, LaneLoss::Broken);
     assert_eq!(world.events(), []);
     world.respond(task, GOOD, 2048);
@@ -140,7 +140,7 @@ fn a_session_is_closed_by_order_and_takes_no_further_connection() {
     world.session.close(world.now);
     let late = established(&Settings::default(), 3);
     world.session.add_lane(world.now, LaneId(3), &late);
-    assert_eq!(world.events(), [broken(0), Event::Aborted { task }, broken(3)]);
+    assert_eq!(world.events(), [Event::NexusLost, broken(0), Event::Aborted { task }, broken(3)]);
     world.lose(0, LaneLoss::Broken);
     world.respond(task, GOOD, 0);
     assert_eq!(world.events(), []);
@@ -165,7 +165,7 @@ fn a_connection_lost_in_the_middle_of_a_data_segment_leaves_nothing_behind() {
     let header = world.write_command(0, 7, 2048, 512, true).emit();
     world.session.receive_header(world.now, LaneId(0), &header, Digest::Good, &mut world.memory).unwrap();
     world.lose(0, LaneLoss::Broken);
-    assert_eq!(world.events(), [Event::Ended { orderly: false }]);
+    assert_eq!(world.events(), [Event::NexusLost, Event::Ended { orderly: false }]);
     world.expect_all_buffers_released();
 }
 
@@ -182,7 +182,7 @@ fn initiators_are_asked_to_log_out_and_closed_if_they_do_not() {
     }
     assert_eq!(world.events(), []);
     world.wait();
-    assert_eq!(world.events(), [broken(0), broken(1)]);
+    assert_eq!(world.events(), [Event::NexusLost, broken(0), broken(1)]);
 }
 
 #[test]

@@ -328,7 +328,7 @@ impl Driver {
                     self.ended += 1;
                 }
                 Event::CloseLane { lane, loss, .. } => self.closing.push((lane.0, loss)),
-                Event::CommandsCleared { .. } | Event::Release(_) => {}
+                Event::CommandsCleared { .. } | Event::NexusLost | Event::Release(_) => {}
             }
         }
         while let Some((lane, loss)) = self.closing.pop() {

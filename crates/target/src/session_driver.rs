@@ -63,8 +63,6 @@ pub(crate) struct SessionState {
     starved: bool,
     /// When the session's own task will wake by itself.
     armed: Option<Instant>,
-    /// The tasks were given up: the nexus is no more.
-    abandoned: bool,
     ended: Option<bool>,
 }
 
@@ -105,7 +103,6 @@ impl SessionDriver {
             next_lane: 0,
             starved: false,
             armed: None,
-            abandoned: false,
             ended: None,
         };
         Rc::new(Self {
@@ -161,24 +158,18 @@ impl SessionDriver {
         })
     }
 
-    /// Forgets a lane. Where one is lost, this error recovery level gives up the session.
+    /// Forgets a lane. What becomes of the session without it, the session knows.
     pub(crate) fn remove_lane(self: &Rc<Self>, lane: LaneId, loss: LaneLoss) {
         self.resume(|state| {
             state.lanes.retain(|known| known.id != lane);
             state.wakers.remove(lane);
-            if loss == LaneLoss::Broken {
-                self.abandon(state);
-            }
             state.session.lane_lost(self.now(), lane, loss);
         });
     }
 
     /// Ends the session: reinstatement, reset or shutdown.
     pub(crate) fn close(self: &Rc<Self>) {
-        self.resume(|state| {
-            self.abandon(state);
-            state.session.close(self.now());
-        });
+        self.resume(|state| state.session.close(self.now()));
     }
 
     /// Asks the initiator to end the session.
@@ -235,10 +226,8 @@ impl SessionDriver {
                     known.closing.get_or_insert(Closing { loss, fault });
                     state.wakers.wake(lane);
                 }
-                if loss == LaneLoss::Broken {
-                    self.abandon(state);
-                }
             }
+            Event::NexusLost => self.abandon(state),
             Event::Ended { orderly } => state.ended = Some(orderly),
         }
     }
@@ -257,9 +246,6 @@ impl SessionDriver {
     /// The nexus is lost, and every task with it: those that have not started are answered at once (nobody will hear
     /// it), the others when their writes have come to rest. Then the session can end.
     fn abandon(self: &Rc<Self>, state: &mut SessionState) {
-        if std::mem::replace(&mut state.abandoned, true) {
-            return;
-        }
         let mut lost = Vec::new();
         for unit in &self.units {
             let cleared = unit.shared.borrow_mut().lose(self.nexus);

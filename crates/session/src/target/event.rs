@@ -75,6 +75,10 @@ pub enum Event {
         /// What the peer did, if it was at fault.
         fault: Option<Fault>,
     },
+    /// The nexus is lost, and with it every task handed out: give them up. Comes once, when a session ends without
+    /// order: a lane broke at an error recovery level below 2, no connection came back in time, or [`super::Session::close`].
+    /// A broken lane alone says nothing of the kind. [`Event::Ended`] follows when the tasks have come to rest.
+    NexusLost,
     /// The session is over: no task, no lane. All writes handed to the driver must have finished
     /// ([`super::Session::respond`]) before this appears, so that a reinstated session meets no ghost of this one.
     Ended {

@@ -123,6 +123,9 @@ impl Session {
             return;
         }
         self.standing = Standing::Ending { orderly };
+        if !orderly {
+            self.events.push_back(Event::NexusLost);
+        }
         self.functions = Functions::default();
         self.logouts.clear();
         self.logout_deadline = None;
@@ -254,6 +257,10 @@ impl Endpoint for Session {
             return Ok(discard(header));
         };
         if digest == Digest::Bad {
+            // Beyond level 0 the PDU is a hole, and found as one; whose PDU it was, its header cannot say.
+            if self.parameters.error_recovery_level > 0 {
+                return Ok(discard(header));
+            }
             state.phase = Phase::Failed;
             return Err(Fault::HeaderDigest);
         }

@@ -350,7 +350,7 @@ impl World {
                 self.registry.ended(self.tsih);
             }
             target::Event::Aborted { task } => self.device.abort(self.now, task, &mut self.target),
-            target::Event::CommandsCleared { .. } => {}
+            target::Event::CommandsCleared { .. } | target::Event::NexusLost => {}
         }
     }
 

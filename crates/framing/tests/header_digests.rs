@@ -1,0 +1,170 @@
+//! A header digest that fails: the PDU is passed over if the session can do without it and the next one can be found.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use block::Slab;
+use pdu::{DIGEST_BYTES, Header, InitiatorPdu, Instant, Itt, LaneId, Lun, NopOut, Ttt};
+use ropewalk_framing::{BufferTable, Receiver, Sender};
+use session::parameters::ConnectionParameters;
+use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, Transmit};
+use std::io::IoSlice;
+
+const PARAMETERS: ConnectionParameters = ConnectionParameters {
+    header_digest: true,
+    data_digest: true,
+    send_segment_bytes_max: 8192,
+    receive_segment_bytes_max: 8192,
+};
+
+/// Takes pings; whether it lives on without a PDU is the test's choice.
+struct Listener {
+    tolerates_holes: bool,
+    heard: Vec<u32>,
+    holes: u32,
+    segments: Vec<Vec<u8>>,
+}
+
+impl Endpoint for Listener {
+    type Event = ();
+
+    fn receive_header(
+        &mut self,
+        _: Instant,
+        _: LaneId,
+        header: &Header,
+        digest: Digest,
+        _: &mut dyn Buffers,
+    ) -> Result<Destination, Fault> {
+        let bytes = header.data_segment_bytes();
+        if digest == Digest::Bad {
+            self.holes += 1;
+            return if self.tolerates_holes {
+                Ok(Destination::Discard { bytes })
+            } else {
+                Err(Fault::HeaderDigest)
+            };
+        }
+        self.heard.push(header.task_tag().0);
+        Ok(if bytes > 0 { Destination::Inline { bytes } } else { Destination::None })
+    }
+
+    fn receive_data(&mut self, _: Instant, _: LaneId, inline: &[u8], digest: Digest) -> Result<(), Fault> {
+        assert_eq!(digest, Digest::Good);
+        self.segments.push(inline.to_vec());
+        Ok(())
+    }
+
+    fn poll_transmit(&mut self, _: Instant, _: LaneId, _: u32) -> Option<Transmit> {
+        None
+    }
+
+    fn wants_transmit(&self, _: LaneId) -> bool {
+        false
+    }
+
+    fn transmitted(&mut self, _: Instant, _: LaneId, _: u32) {}
+
+    fn lane_lost(&mut self, _: Instant, _: LaneId, _: LaneLoss) {}
+
+    fn poll_event(&mut self) -> Option<()> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+}
+
+fn listener(tolerates_holes: bool) -> Listener {
+    Listener { tolerates_holes, heard: Vec::new(), holes: 0, segments: Vec::new() }
+}
+
+/// A ping of this tag, as it stands on the wire.
+fn ping(tag: u32, data: &[u8]) -> Vec<u8> {
+    let pdu = NopOut {
+        immediate: true,
+        lun: Lun(0),
+        itt: Itt(tag),
+        ttt: Ttt::NONE,
+        cmd_sn: pdu::CmdSn(0),
+        exp_stat_sn: pdu::StatSn(0),
+        data_segment_bytes: u32::try_from(data.len()).unwrap(),
+    };
+    let mut sender = Sender::new(&PARAMETERS);
+    let header = InitiatorPdu::NopOut(pdu).emit();
+    assert!(sender.push(Transmit { header, payload: Payload::Inline(data.to_vec()) }, &buffers()));
+    let mut slices = [IoSlice::new(&[]); 16];
+    let filled = sender.gather(&mut slices);
+    slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect()
+}
+
+fn buffers() -> BufferTable {
+    BufferTable::new(Slab::new(1 << 20))
+}
+
+/// Lets the bytes arrive in pieces of this length.
+fn receive(listener: &mut Listener, stream: &[u8], piece_bytes: usize) -> Result<u64, Fault> {
+    let mut receiver = Receiver::new(LaneId(0), &PARAMETERS);
+    let mut buffers = buffers();
+    for piece in stream.chunks(piece_bytes) {
+        receiver.feed(piece, Instant::ZERO, listener, &mut buffers)?;
+    }
+    Ok(receiver.pdus())
+}
+
+/// Where the header says how long its data segment is.
+const LENGTH: usize = 5;
+/// Some field that matters to no framing.
+const LUN: usize = 9;
+
+#[test]
+fn a_pdu_whose_header_is_corrupted_is_passed_over_with_its_data() {
+    for piece_bytes in [1, 7, 4096] {
+        let mut broken = ping(2, &[5; 1001]);
+        broken[LUN] ^= 1;
+        let stream = [ping(1, &[]), broken, ping(3, b"three"), ping(4, &[])].concat();
+        let mut listener = listener(true);
+        assert_eq!(receive(&mut listener, &stream, piece_bytes), Ok(3));
+        assert_eq!(listener.heard, [1, 3, 4]);
+        assert_eq!(listener.holes, 1);
+        assert_eq!(listener.segments, [b"three"]);
+    }
+}
+
+#[test]
+fn where_the_session_cannot_do_without_the_pdu_the_connection_ends() {
+    let mut broken = ping(1, &[]);
+    broken[LUN] ^= 1;
+    assert_eq!(receive(&mut listener(false), &broken, 4096), Err(Fault::HeaderDigest));
+}
+
+#[test]
+fn a_corrupted_length_is_found_out_by_the_next_header() {
+    let mut broken = ping(1, &[7; 256]);
+    broken[LENGTH + 2] = 4;
+    let stream = [broken, ping(2, &[]), ping(3, &[]), ping(4, &[])].concat();
+    let mut listener = listener(true);
+    assert_eq!(receive(&mut listener, &stream, 4096), Err(Fault::HeaderDigest));
+    assert_eq!(listener.heard, []);
+}
+
+#[test]
+fn a_length_that_nobody_may_send_is_not_believed() {
+    let mut broken = ping(1, &[]);
+    broken[LENGTH] = 0xff;
+    assert_eq!(receive(&mut listener(true), &broken, 4096), Err(Fault::HeaderDigest));
+}
+
+#[test]
+fn holes_far_apart_are_holes_each() {
+    let mut broken = ping(9, b"lost");
+    let digest = broken.len() - DIGEST_BYTES;
+    broken[digest] ^= 1; // The data's digest does not matter in a lost PDU.
+    broken[LUN] ^= 1;
+    let stream = [&broken[..], &ping(1, &[]), &broken, &ping(2, &[])].concat();
+    let mut listener = listener(true);
+    assert_eq!(receive(&mut listener, &stream, 3), Ok(2));
+    assert_eq!((listener.heard, listener.holes), (vec![1, 2], 2));
+}
