@@ -13,8 +13,13 @@ pub struct Disk {
     pub identity: Identity,
     /// Through which port it is seen, if that is to be told.
     pub target_port: Option<TargetPort>,
+    /// The other ports through which it is seen, for REPORT TARGET PORT GROUPS.
+    pub other_ports: Vec<TargetPort>,
     /// Length of a logical block.
     pub block: BlockLength,
+    /// How many logical blocks are a physical one, as the power of two that it is (LOGICAL BLOCKS PER PHYSICAL BLOCK
+    /// EXPONENT): 3 for a disk of 512-byte blocks on 4096-byte sectors. Logical block 0 starts a physical one.
+    pub physical_exponent: PhysicalExponent,
     /// Capacity.
     pub blocks: Blocks,
     /// Every write is refused with WRITE PROTECTED.
@@ -25,6 +30,28 @@ pub struct Disk {
     pub provisioning: Provisioning,
     /// How much one command may ask for.
     pub limits: Limits,
+}
+
+/// LOGICAL BLOCKS PER PHYSICAL BLOCK EXPONENT, whose field has four bits (SBC-3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PhysicalExponent(u8);
+
+impl PhysicalExponent {
+    /// Physical blocks of `physical_bytes`, a power of two that is not below the logical block nor more than 2^15
+    /// times as much.
+    #[must_use]
+    pub fn from_bytes(physical_bytes: u32, logical: BlockLength) -> Option<Self> {
+        const EXPONENT_MAX: u32 = 15;
+        if !physical_bytes.is_power_of_two() {
+            return None;
+        }
+        let exponent = physical_bytes.trailing_zeros().checked_sub(logical.bytes().trailing_zeros())?;
+        u8::try_from(exponent).ok().filter(|_| exponent <= EXPONENT_MAX).map(Self)
+    }
+
+    pub(crate) const fn get(self) -> u8 {
+        self.0
+    }
 }
 
 /// Logical block provisioning (SBC-3).
@@ -120,6 +147,11 @@ impl Disk {
     /// The most blocks that one READ, WRITE or VERIFY may ask for.
     pub(crate) const fn transfer_blocks_max(&self) -> u32 {
         self.limits.transfer_bytes_max / self.block.bytes()
+    }
+
+    /// Its own port first.
+    pub(crate) fn all_ports(&self) -> impl Iterator<Item = &TargetPort> {
+        self.target_port.iter().chain(&self.other_ports)
     }
 
     /// Whether blocks can be deallocated.

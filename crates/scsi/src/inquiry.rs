@@ -26,7 +26,7 @@ pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
         vital_product_data::page(disk, page_code).ok_or(Sense::invalid_field_in_cdb(FieldPointer::cdb(2)))?
     } else {
         check_no_page(page_code)?;
-        standard(CONNECTED_DISK, &disk.identity)
+        standard_of(disk)
     };
     Ok(Step::Done(Outcome::parameter_data(data, allocation_bytes)))
 }
@@ -36,6 +36,24 @@ pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
 pub fn absent(cdb: &Cdb) -> Result<Outcome, Sense> {
     check_no_page(cdb.u8::<2>())?;
     Ok(Outcome::parameter_data(standard(NO_UNIT, &Identity::from_name("")), cdb.u16::<3>().into()))
+}
+
+/// What a disk says beyond who it is.
+fn standard_of(disk: &Disk) -> Vec<u8> {
+    /// TPGS 01b: implicit asymmetric logical unit access.
+    const IMPLICIT_ACCESS: u8 = 0x10;
+    /// MULTIP: the device has several ports.
+    const MULTIPLE_PORTS: u8 = 0x10;
+    let mut data = standard(CONNECTED_DISK, &disk.identity);
+    match disk.all_ports().count() {
+        0 => {}
+        1 => data[5] |= IMPLICIT_ACCESS,
+        _ => {
+            data[5] |= IMPLICIT_ACCESS;
+            data[6] |= MULTIPLE_PORTS;
+        }
+    }
+    data
 }
 
 /// PAGE CODE must be zero unless EVPD is set.

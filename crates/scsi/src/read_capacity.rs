@@ -18,6 +18,7 @@ pub fn begin_16(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     let mut data = vec![0; 32];
     data[..8].copy_from_slice(&last_lba(disk).to_be_bytes());
     data[8..12].copy_from_slice(&disk.block.bytes().to_be_bytes());
+    data[13] = disk.physical_exponent.get();
     data[14] = match disk.provisioning {
         Provisioning::Full => 0,
         Provisioning::Thin { zeroes: false, .. } => LBPME,

@@ -1,12 +1,12 @@
 //! REQUEST SENSE (SPC-4).
 
 use crate::cdb::Cdb;
-use crate::{Disk, Outcome, Sense, Step};
+use crate::{Disk, Outcome, Sense, SenseFormat, Step};
 
-/// A question for the unit attention that is pending, if one is. Descriptor format (DESC) is refused: only
-/// fixed format is made here.
+/// A question for the unit attention that is pending, if one is, in the format that DESC chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestSense {
+    format: SenseFormat,
     allocation_bytes: u32,
 }
 
@@ -17,13 +17,15 @@ pub fn begin(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
 
 impl RequestSense {
     pub(crate) fn parse(cdb: &Cdb) -> Self {
-        Self { allocation_bytes: cdb.u8::<4>().into() }
+        const DESC_BIT: u8 = 0;
+        let format = if cdb.bit::<1>(DESC_BIT) { SenseFormat::Descriptor } else { SenseFormat::Fixed };
+        Self { format, allocation_bytes: cdb.u8::<4>().into() }
     }
 
     /// Answers with what is pending, which is thereby reported; [`Sense::NONE`] if nothing is.
     #[must_use]
     pub fn respond(&self, pending: Option<Sense>) -> Outcome {
         let sense = pending.unwrap_or(Sense::NONE);
-        Outcome::parameter_data(sense.to_fixed().to_vec(), self.allocation_bytes)
+        Outcome::parameter_data(sense.to_bytes(self.format), self.allocation_bytes)
     }
 }

@@ -31,6 +31,8 @@ pub enum SenseKey {
     UnitAttention = 0x6,
     /// The block may not be written.
     DataProtect = 0x7,
+    /// EXTENDED COPY ended early; blocks may have been copied.
+    CopyAborted = 0xa,
     /// The target gave the command up; it may be tried again.
     AbortedCommand = 0xb,
     /// The data compared did not match.
@@ -77,6 +79,16 @@ impl FieldPointer {
         let [high, low] = self.byte.to_be_bytes();
         [SENSE_KEY_SPECIFIC_VALID | command | bit, high, low]
     }
+}
+
+/// How sense data is laid out (SPC-4): the control mode page's `D_SENSE`, or REQUEST SENSE's DESC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SenseFormat {
+    /// 18 bytes with a place for everything, where an LBA beyond four bytes has none.
+    #[default]
+    Fixed,
+    /// Eight bytes and a descriptor for each thing more.
+    Descriptor,
 }
 
 /// Why a command was refused or failed, or what an initiator must be told.
@@ -156,6 +168,42 @@ impl Sense {
         if let Some(field) = self.field {
             bytes[15..18].copy_from_slice(&field.to_bytes());
         }
+        bytes
+    }
+}
+
+impl Sense {
+    /// Current error in the format that the initiator reads.
+    #[must_use]
+    pub fn to_bytes(&self, format: SenseFormat) -> Vec<u8> {
+        match format {
+            SenseFormat::Fixed => self.to_fixed().to_vec(),
+            SenseFormat::Descriptor => self.to_descriptor(),
+        }
+    }
+
+    /// Descriptor format, current error: an information descriptor and a sense key specific descriptor where
+    /// there is something to tell (SPC-4).
+    #[must_use]
+    pub fn to_descriptor(&self) -> Vec<u8> {
+        const CURRENT_DESCRIPTOR: u8 = 0x72;
+        const INFORMATION: u8 = 0x00;
+        const INFORMATION_BYTES: u8 = 0x0a;
+        const SENSE_KEY_SPECIFIC: u8 = 0x02;
+        const SENSE_KEY_SPECIFIC_BYTES: u8 = 0x06;
+        let mut descriptors = Vec::new();
+        if let Some(information) = self.information {
+            descriptors.extend([INFORMATION, INFORMATION_BYTES, VALID, 0]);
+            descriptors.extend(information.to_be_bytes());
+        }
+        if let Some(field) = self.field {
+            let [a, b, c] = field.to_bytes();
+            descriptors.extend([SENSE_KEY_SPECIFIC, SENSE_KEY_SPECIFIC_BYTES, 0, 0, a, b, c, 0]);
+        }
+        let AdditionalSense { code, qualifier } = self.additional;
+        let length = u8::try_from(descriptors.len()).unwrap_or(u8::MAX);
+        let mut bytes = vec![CURRENT_DESCRIPTOR, self.key as u8, code, qualifier, 0, 0, 0, length];
+        bytes.extend(descriptors);
         bytes
     }
 }

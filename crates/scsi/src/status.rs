@@ -8,6 +8,8 @@ pub enum Status {
     Good = 0x00,
     /// Refused or failed; sense data says why.
     CheckCondition = 0x02,
+    /// Done, and what was asked is so: PRE-FETCH has all its blocks in a cache.
+    ConditionMet = 0x04,
     /// Cannot be taken now; try again.
     Busy = 0x08,
     /// Another initiator holds a reservation against this.

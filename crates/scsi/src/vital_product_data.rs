@@ -6,14 +6,18 @@ use crate::{Disk, Identity, Provisioning, TargetPort};
 const SUPPORTED_PAGES: u8 = 0x00;
 const UNIT_SERIAL_NUMBER: u8 = 0x80;
 const DEVICE_IDENTIFICATION: u8 = 0x83;
+const EXTENDED_INQUIRY_DATA: u8 = 0x86;
+const MODE_PAGE_POLICY: u8 = 0x87;
 const BLOCK_LIMITS: u8 = 0xb0;
 const BLOCK_DEVICE_CHARACTERISTICS: u8 = 0xb1;
 const LOGICAL_BLOCK_PROVISIONING: u8 = 0xb2;
 /// In ascending order, as page 00h must list them.
-const PAGES: [u8; 6] = [
+const PAGES: [u8; 8] = [
     SUPPORTED_PAGES,
     UNIT_SERIAL_NUMBER,
     DEVICE_IDENTIFICATION,
+    EXTENDED_INQUIRY_DATA,
+    MODE_PAGE_POLICY,
     BLOCK_LIMITS,
     BLOCK_DEVICE_CHARACTERISTICS,
     LOGICAL_BLOCK_PROVISIONING,
@@ -27,6 +31,8 @@ pub fn page(disk: &Disk, code: u8) -> Option<Vec<u8>> {
         SUPPORTED_PAGES => PAGES.to_vec(),
         UNIT_SERIAL_NUMBER => printable(&disk.identity.serial).take(SERIAL_BYTES_MAX).collect(),
         DEVICE_IDENTIFICATION => device_identification(&disk.identity, disk.target_port.as_ref()),
+        EXTENDED_INQUIRY_DATA => extended_inquiry_data(disk).to_vec(),
+        MODE_PAGE_POLICY => MODE_PAGES_SHARED.to_vec(),
         BLOCK_LIMITS => block_limits(disk).to_vec(),
         BLOCK_DEVICE_CHARACTERISTICS => block_device_characteristics().to_vec(),
         LOGICAL_BLOCK_PROVISIONING => logical_block_provisioning(disk).to_vec(),
@@ -61,6 +67,7 @@ enum DesignatorType {
     T10VendorId = 1,
     Naa = 3,
     RelativeTargetPort = 4,
+    TargetPortGroup = 5,
     ScsiName = 8,
 }
 
@@ -87,7 +94,7 @@ fn device_identification(identity: &Identity, port: Option<&TargetPort>) -> Vec<
     data
 }
 
-/// The port by its relative identifier and name, and the device that has it.
+/// The port by its relative identifier, its group and its name, and the device that has it.
 fn push_target_port(data: &mut Vec<u8>, port: &TargetPort) {
     let [high, low] = port.relative_identifier.to_be_bytes();
     let relative = [0, 0, high, low];
@@ -98,6 +105,9 @@ fn push_target_port(data: &mut Vec<u8>, port: &TargetPort) {
         DesignatorType::RelativeTargetPort,
         &relative,
     );
+    let [high, low] = port.portal_group_tag.to_be_bytes();
+    let group = [0, 0, high, low];
+    push_designator(data, Association::TargetPort, CodeSet::Binary, DesignatorType::TargetPortGroup, &group);
     let name = format!("{},t,0x{:04x}", port.target_name, port.portal_group_tag);
     push_designator(
         data,
@@ -140,6 +150,21 @@ fn push_designator(
     let length = u8::try_from(designator.len()).unwrap_or(u8::MAX);
     data.extend([protocol | code_set as u8, valid | association as u8 | kind as u8, 0, length]);
     data.extend(designator.iter().take(length.into()));
+}
+
+/// Page 87h (SPC-4): for all pages and subpages, one copy that all initiators share.
+const MODE_PAGES_SHARED: [u8; 4] = [0x3f, 0xff, 0, 0];
+
+/// Page 86h (SPC-4): task attributes, and whether data can be lost that was written.
+fn extended_inquiry_data(disk: &Disk) -> [u8; 60] {
+    /// `HEADSUP`, `ORDSUP`, `SIMPSUP`.
+    const TASK_ATTRIBUTES: u8 = 0x07;
+    /// `V_SUP`: there is a volatile cache.
+    const VOLATILE_CACHE: u8 = 0x01;
+    let mut page = [0; 60];
+    page[1] = TASK_ATTRIBUTES;
+    page[2] = if disk.write_cache { VOLATILE_CACHE } else { 0 };
+    page
 }
 
 /// Page B0h (SBC-3).

@@ -3,8 +3,8 @@
 mod world;
 
 use ropewalk_scsi::{
-    AdditionalSense, BlockLength, Blocks, Disk, FieldPointer, Identity, Naa, Outcome, Provisioning, Sense,
-    Step, begin_absent,
+    AdditionalSense, BlockLength, Blocks, Disk, FieldPointer, Identity, Naa, Outcome, PhysicalExponent,
+    Provisioning, Sense, SenseFormat, Step, begin_absent,
 };
 use world::{cdb, data, full, illegal, port, read_only, refusal, thin};
 
@@ -51,7 +51,7 @@ fn a_page_code_without_evpd_is_refused() {
 #[test]
 fn every_listed_page_is_there_and_no_other() {
     let listed = page(&full(), 0x00);
-    assert_eq!(listed, [0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2]);
+    assert_eq!(listed, [0x00, 0x80, 0x83, 0x86, 0x87, 0xb0, 0xb1, 0xb2]);
     for code in 0..=u8::MAX {
         if listed.contains(&code) {
             page(&full(), code);
@@ -90,10 +90,11 @@ fn a_unit_is_named_by_naa_vendor_and_scsi_name() {
 fn the_port_is_named_where_it_is_known() {
     let found = designators(&Disk { target_port: Some(port()), ..full() });
     assert_eq!(found[3], (1, 1, 4, vec![0, 0, 0, 3]));
-    assert_eq!((found[4].0, found[4].1, found[4].2), (1, 3, 8));
-    assert!(found[4].3.starts_with(b"iqn.2026-01.org.example:disk,t,0x0001\0"));
-    assert_eq!((found[5].0, found[5].1, found[5].2), (2, 3, 8));
-    assert!(found[5].3.starts_with(b"iqn.2026-01.org.example:disk\0"));
+    assert_eq!(found[4], (1, 1, 5, vec![0, 0, 0, 1]));
+    assert_eq!((found[5].0, found[5].1, found[5].2), (1, 3, 8));
+    assert!(found[5].3.starts_with(b"iqn.2026-01.org.example:disk,t,0x0001\0"));
+    assert_eq!((found[6].0, found[6].1, found[6].2), (2, 3, 8));
+    assert!(found[6].3.starts_with(b"iqn.2026-01.org.example:disk\0"));
     assert!(found.iter().filter(|designator| designator.2 == 8).all(|d| d.3.len() % 4 == 0));
 }
 
@@ -110,7 +111,7 @@ fn long_names_are_cut_and_still_framed() {
     let target_port = Some(ropewalk_scsi::TargetPort { target_name: "y".repeat(10_000), ..port() });
     let disk = Disk { identity, target_port, ..full() };
     assert_eq!(page(&disk, 0x80).len(), 251);
-    assert_eq!(designators(&disk).len(), 6);
+    assert_eq!(designators(&disk).len(), 7);
 }
 
 #[test]
@@ -298,9 +299,11 @@ fn request_sense_returns_what_is_pending() {
 }
 
 #[test]
-fn request_sense_in_descriptor_format_is_refused() {
-    let sense = refusal(full().begin(&[0x03, 1, 0, 0, 255, 0]));
-    assert_eq!(sense, Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(1, 0)));
+fn request_sense_answers_in_descriptor_format_when_asked() {
+    let Step::RequestSense(question) = full().begin(&[0x03, 1, 0, 0, 255, 0]) else { panic!() };
+    assert_eq!(data(Step::Done(question.respond(None))), [0x72, 0, 0, 0, 0, 0, 0, 0]);
+    let pending = Sense::unit_attention(AdditionalSense::CAPACITY_DATA_HAS_CHANGED);
+    assert_eq!(data(Step::Done(question.respond(Some(pending)))), [0x72, 6, 0x2a, 9, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -329,4 +332,39 @@ fn fixed_sense_tells_information_only_where_it_fits() {
     let sense = |offset| Outcome::miscompare(offset).sense().copied().expect("fits").to_fixed();
     assert_eq!(sense(0x0102_0304)[..7], [0xf0, 0, 0x0e, 1, 2, 3, 4]);
     assert_eq!(sense(1 << 32)[..7], [0x70, 0, 0x0e, 0, 0, 0, 0]);
+}
+
+#[test]
+fn descriptor_sense_has_a_descriptor_for_each_thing_told() {
+    let field = Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(1, 4)).to_descriptor();
+    assert_eq!(field, [0x72, 5, 0x24, 0, 0, 0, 0, 8, 2, 6, 0, 0, 0xcc, 0, 1, 0]);
+    let far = Outcome::miscompare(1 << 32).sense().copied().expect("sense").to_bytes(SenseFormat::Descriptor);
+    assert_eq!(far, [0x72, 0x0e, 0x1d, 0, 0, 0, 0, 12, 0, 10, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn the_extended_page_tells_of_task_attributes_and_a_volatile_cache() {
+    assert_eq!(page(&full(), 0x86)[..3], [0, 7, 1]);
+    assert_eq!(page(&Disk { write_cache: false, ..full() }, 0x86)[..3], [0, 7, 0]);
+    assert_eq!(page(&full(), 0x86).len(), 0x3c);
+}
+
+#[test]
+fn mode_pages_are_shared_by_all() {
+    assert_eq!(page(&full(), 0x87), [0x3f, 0xff, 0, 0]);
+}
+
+#[test]
+fn physical_blocks_are_told_as_an_exponent() {
+    let disk = |bytes, block| Disk {
+        block,
+        physical_exponent: PhysicalExponent::from_bytes(bytes, block).expect("a physical block"),
+        ..full()
+    };
+    let bytes = cdb(16, &[(0, &[0x9e, 0x10]), (10, &[0, 0, 0, 32])]);
+    assert_eq!(data(disk(4096, BlockLength::B512).begin(&bytes))[13], 3);
+    assert_eq!(data(disk(4096, BlockLength::B4096).begin(&bytes))[13], 0);
+    for wrong in [0, 256, 5000, 1 << 31] {
+        assert_eq!(PhysicalExponent::from_bytes(wrong, BlockLength::B512), None);
+    }
 }

@@ -65,7 +65,9 @@ impl LogicalUnit {
         let disk = Disk {
             identity: Identity::from_name(&lun.backend.identity_name(target, lun.number)),
             target_port: Some(port),
+            other_ports: Vec::new(),
             block,
+            physical_exponent: scsi::PhysicalExponent::default(),
             blocks: Blocks(properties.blocks),
             // Memory cannot be opened for reading only as a file can.
             read_only: properties.read_only || lun.backend.read_only,

@@ -31,8 +31,6 @@ const SKIPS: &[Skip] = &[
     ("WRITESAME10 does not support 0-blocks.", &["WriteSame10.ZeroBlocks"]),
     ("WRITESAME16 does not support 0-blocks.", &["WriteSame16.ZeroBlocks"]),
     // Optional commands (SBC-3 §5.1) that common initiators do not send.
-    ("READDEFECTDATA10 is not implemented.", &["ReadDefectData10.Simple"]),
-    ("READDEFECTDATA12 is not implemented.", &["ReadDefectData12.Simple"]),
     (
         "WRITEATOMIC16 is not implemented.",
         &[

@@ -2,15 +2,17 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use ropewalk_scsi::{
-    AdditionalSense, BlockLength, Blocks, Disk, FieldPointer, Identity, Limits, Outcome, Provisioning, Sense,
-    SenseKey, Step, TargetPort,
+    AdditionalSense, BlockLength, Blocks, Disk, FieldPointer, Identity, Limits, Outcome, PhysicalExponent,
+    Provisioning, Sense, SenseKey, Step, TargetPort,
 };
 
 pub fn full() -> Disk {
     Disk {
         identity: Identity::from_name("iqn.2026-01.org.example:disk/0"),
         target_port: None,
+        other_ports: vec![],
         block: BlockLength::B512,
+        physical_exponent: PhysicalExponent::default(),
         blocks: Blocks(100_000),
         read_only: false,
         write_cache: true,
@@ -21,6 +23,12 @@ pub fn full() -> Disk {
 
 pub fn thin() -> Disk {
     Disk { provisioning: Provisioning::Thin { zeroes: true, granularity: Blocks(8) }, ..full() }
+}
+
+/// Seen through ports in two portal groups.
+pub fn ported() -> Disk {
+    let other = TargetPort { portal_group_tag: 2, relative_identifier: 4, ..port() };
+    Disk { target_port: Some(port()), other_ports: vec![other], ..thin() }
 }
 
 pub fn read_only() -> Disk {
