@@ -19,15 +19,17 @@ pub use block_limits::{BlockLimits, BlockProvisioning};
 pub use capacity::Capacity;
 pub use command::{
     CDB_BYTES, CdbBytes, compare_and_write, get_lba_status, inquiry, inquiry_page, mode_sense_caching, page,
-    read_10, read_16, read_capacity_10, read_capacity_16, read_reservation, report_luns,
-    report_target_port_groups, synchronize_cache_10, synchronize_cache_16, test_unit_ready, unmap,
-    unmap_parameter_list, write_10, write_16, write_same_16,
+    read_10, read_16, read_capacity_10, read_capacity_16, report_luns, report_target_port_groups,
+    synchronize_cache_10, synchronize_cache_16, test_unit_ready, unmap, unmap_parameter_list, write_10,
+    write_16, write_same_16,
 };
 pub use device_identification::{Association, Designator, DesignatorKind, DeviceIdentification};
 pub use lba_status::LbaStatus;
 pub use lun_list::lun_list;
 pub use mode_parameters::ModeParameters;
-pub use reservation::is_reserved;
+pub use reservation::{
+    ReserveIn, is_reserved, persistent_reserve_in, persistent_reserve_out, read_reservation,
+};
 pub use sense_data::SenseData;
 pub use standard_inquiry::StandardInquiry;
 pub use target_port_groups::{AsymmetricAccessState, TargetPortGroup, target_port_groups};

@@ -3,7 +3,7 @@
 use crate::cdb::Cdb;
 use crate::{
     AdditionalSense, BlockLength, Blocks, Extent, FieldPointer, Identity, Lba, Outcome, Sense, SenseKey,
-    Step, TargetPort, operation_code, unmap,
+    Step, TargetPort, operation_code,
 };
 
 /// A disk as one target port shows it: everything that the answers to commands depend on.
@@ -114,13 +114,13 @@ impl Disk {
     /// list has arrived. A list shorter than announced is answered with PARAMETER LIST LENGTH ERROR.
     #[must_use]
     pub fn parameter(&self, cdb: &[u8], data: &[u8]) -> Step {
-        let done = match self.begin(cdb) {
-            Step::Parameter { bytes } => match data.get(..bytes as usize) {
-                Some(list) => unmap::extents(self, list).map(Step::Unmap),
-                None => Err(Sense::illegal_request(AdditionalSense::PARAMETER_LIST_LENGTH_ERROR)),
-            },
-            other => Ok(other),
-        };
+        let Step::Parameter { bytes } = self.begin(cdb) else { return self.begin(cdb) };
+        let done = operation_code::validate(self, cdb).and_then(|command| {
+            let list = data.get(..bytes as usize);
+            let list = list.ok_or(Sense::illegal_request(AdditionalSense::PARAMETER_LIST_LENGTH_ERROR))?;
+            let parameter = command.parameter.ok_or(Sense::INTERNAL_FAILURE)?;
+            parameter(self, &Cdb::new(cdb), list)
+        });
         done.unwrap_or_else(|sense| Step::Done(Outcome::CheckCondition(sense)))
     }
 

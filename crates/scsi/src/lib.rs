@@ -5,7 +5,7 @@
 //! block operation that the caller performs and then turns into an [`Outcome`]. Bulk data never passes
 //! through here; the few bytes of a parameter list do ([`Disk::parameter`]).
 //!
-//! What is shared between initiators (unit attentions, task sets, later reservations) is the business of the
+//! What is shared between initiators (unit attentions, task sets, reservations) is the business of the
 //! logical unit's owner, not of this crate.
 //!
 //! The standards are cited by name: their clauses are named after the commands, pages and fields, whose
@@ -26,6 +26,8 @@ mod logical_block;
 mod mode_sense;
 mod operation_code;
 mod outcome;
+mod persistent_reserve_in;
+mod persistent_reserve_out;
 mod read;
 mod read_capacity;
 mod read_defect_data;
@@ -33,12 +35,16 @@ mod report_luns;
 mod report_supported_operation_codes;
 mod report_target_port_groups;
 mod request_sense;
+mod reservation;
+mod reservation_restriction;
+mod reserve;
 mod sense;
 mod start_stop_unit;
 mod status;
 mod step;
 mod synchronize_cache;
 mod test_unit_ready;
+mod transport_id;
 mod unit_absent;
 mod unmap;
 mod verify;
@@ -52,9 +58,14 @@ pub use disk::{Disk, Limits, PhysicalExponent, Provisioning};
 pub use get_lba_status::{GetLbaStatus, ProvisioningStatus};
 pub use logical_block::{BlockLength, Blocks, Extent, Lba};
 pub use outcome::Outcome;
+pub use persistent_reserve_in::{HeldReservation, PersistentReserveIn, Registrant, ReservationStatus};
+pub use persistent_reserve_out::{PersistentReserveOut, Register, RegisterAndMove, ReserveAction};
 pub use report_luns::ReportLuns;
 pub use request_sense::RequestSense;
+pub use reservation::{ReservationKey, ReservationType};
+pub use reservation_restriction::Restriction;
 pub use sense::{FieldPointer, Sense, SenseFormat, SenseKey};
 pub use status::Status;
 pub use step::{Compare, Pattern, Step};
+pub use transport_id::TransportId;
 pub use unit_absent::begin_absent;

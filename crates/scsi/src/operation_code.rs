@@ -3,14 +3,14 @@
 use crate::cdb::Cdb;
 use crate::{
     AdditionalSense, Disk, FieldPointer, Sense, Step, compare_and_write, get_lba_status, inquiry, log_sense,
-    mode_sense, read, read_capacity, read_defect_data, report_luns, report_supported_operation_codes,
-    report_target_port_groups, request_sense, start_stop_unit, synchronize_cache, test_unit_ready, unmap,
-    verify, write, write_same,
+    mode_sense, persistent_reserve_in, persistent_reserve_out, read, read_capacity, read_defect_data,
+    report_luns, report_supported_operation_codes, report_target_port_groups, request_sense, reserve,
+    start_stop_unit, synchronize_cache, test_unit_ready, unmap, verify, write, write_same,
 };
 
 /// Where a service action stands: the low five bits of byte 1 (SPC-4).
 const SERVICE_ACTION_BYTE: usize = 1;
-const SERVICE_ACTION_MASK: u8 = 0x1f;
+pub const SERVICE_ACTION_MASK: u8 = 0x1f;
 const SERVICE_ACTION_FIELD: FieldPointer = FieldPointer::cdb_bit(1, 4);
 
 pub const TEST_UNIT_READY: u8 = 0x00;
@@ -18,6 +18,8 @@ pub const REQUEST_SENSE: u8 = 0x03;
 pub const READ_6: u8 = 0x08;
 pub const WRITE_6: u8 = 0x0a;
 pub const INQUIRY: u8 = 0x12;
+pub const RESERVE_6: u8 = 0x16;
+pub const RELEASE_6: u8 = 0x17;
 pub const MODE_SENSE_6: u8 = 0x1a;
 pub const START_STOP_UNIT: u8 = 0x1b;
 pub const READ_CAPACITY_10: u8 = 0x25;
@@ -30,6 +32,8 @@ pub const WRITE_SAME_10: u8 = 0x41;
 pub const UNMAP: u8 = 0x42;
 pub const LOG_SENSE: u8 = 0x4d;
 pub const MODE_SENSE_10: u8 = 0x5a;
+pub const PERSISTENT_RESERVE_IN: u8 = 0x5e;
+pub const PERSISTENT_RESERVE_OUT: u8 = 0x5f;
 pub const READ_16: u8 = 0x88;
 pub const COMPARE_AND_WRITE: u8 = 0x89;
 pub const WRITE_16: u8 = 0x8a;
@@ -57,6 +61,9 @@ pub enum Offered {
 /// How a disk begins a command whose CDB is valid as far as the table tells.
 type Begin = fn(&Disk, &Cdb) -> Result<Step, Sense>;
 
+/// How a disk goes on with a command when its parameter list is there, as long as was asked for.
+type Parameter = fn(&Disk, &Cdb, &[u8]) -> Result<Step, Sense>;
+
 /// One command.
 pub struct Command {
     pub operation_code: u8,
@@ -66,11 +73,14 @@ pub struct Command {
     pub usage: &'static [u8],
     pub offered: Offered,
     pub begin: Begin,
+    /// For those that begin with [`Step::Parameter`].
+    pub parameter: Option<Parameter>,
 }
 
 /// A command without service action, for every disk.
 const fn plain(begin: Begin, usage: &'static [u8]) -> Command {
-    Command { operation_code: usage[0], service_action: None, usage, offered: Offered::Always, begin }
+    let operation_code = usage[0];
+    Command { operation_code, service_action: None, usage, offered: Offered::Always, begin, parameter: None }
 }
 
 /// A command with a service action.
@@ -79,9 +89,20 @@ const fn action(begin: Begin, usage: &'static [u8]) -> Command {
     Command { service_action: Some(action), ..plain(begin, usage) }
 }
 
-/// A command without service action, for thin disks.
-const fn thin(begin: Begin, usage: &'static [u8]) -> Command {
-    Command { offered: Offered::Thin, ..plain(begin, usage) }
+/// A command without service action but with a parameter list, for thin disks.
+const fn thin(begin: Begin, parameter: Parameter, usage: &'static [u8]) -> Command {
+    Command { offered: Offered::Thin, parameter: Some(parameter), ..plain(begin, usage) }
+}
+
+/// A service action of PERSISTENT RESERVE IN.
+const fn reserve_in(begin: Begin, usage: &'static [u8; 10]) -> Command {
+    action(begin, usage)
+}
+
+/// A service action of PERSISTENT RESERVE OUT.
+const fn reserve_out(usage: &'static [u8; 10]) -> Command {
+    let parameter = Some(persistent_reserve_out::parameter as Parameter);
+    Command { parameter, ..action(persistent_reserve_out::begin, usage) }
 }
 
 /// In the order of operation codes, as they are reported.
@@ -96,6 +117,8 @@ pub static COMMANDS: &[Command] = &[
     plain(read::begin_6, &[READ_6, 0x1f, 0xff, 0xff, 0xff, 0x00]),
     plain(write::begin_6, &[WRITE_6, 0x1f, 0xff, 0xff, 0xff, 0x00]),
     plain(inquiry::begin, &[INQUIRY, 0x01, 0xff, 0xff, 0xff, 0x00]),
+    plain(reserve::begin_reserve, &[RESERVE_6, 0x00, 0x00, 0x00, 0x00, 0x00]),
+    plain(reserve::begin_release, &[RELEASE_6, 0x00, 0x00, 0x00, 0x00, 0x00]),
     plain(mode_sense::begin_6, &[MODE_SENSE_6, 0x08, 0xff, 0xff, 0xff, 0x00]),
     plain(start_stop_unit::begin, &[START_STOP_UNIT, 0x01, 0x00, 0x00, 0x05, 0x00]),
     plain(read_capacity::begin_10, &[READ_CAPACITY_10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00]),
@@ -105,9 +128,21 @@ pub static COMMANDS: &[Command] = &[
     plain(synchronize_cache::begin_10, &[SYNCHRONIZE_CACHE_10, 0x02, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0x00]),
     plain(read_defect_data::begin_10, &[READ_DEFECT_DATA_10, 0x00, 0x1f, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00]),
     plain(write_same::begin_10, &[WRITE_SAME_10, 0x08, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0x00]),
-    thin(unmap::begin, &[UNMAP, 0x00, 0x00, 0x00, 0x00, 0x00, 0x1f, 0xff, 0xff, 0x00]),
+    thin(unmap::begin, unmap::parameter, &[UNMAP, 0x00, 0x00, 0x00, 0x00, 0x00, 0x1f, 0xff, 0xff, 0x00]),
     plain(log_sense::begin, &[LOG_SENSE, 0x00, 0xff, 0xff, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00]),
     plain(mode_sense::begin_10, &[MODE_SENSE_10, 0x18, 0xff, 0xff, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00]),
+    reserve_in(persistent_reserve_in::begin_read_keys, &[PERSISTENT_RESERVE_IN, persistent_reserve_in::READ_KEYS, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00]),
+    reserve_in(persistent_reserve_in::begin_read_reservation, &[PERSISTENT_RESERVE_IN, persistent_reserve_in::READ_RESERVATION, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00]),
+    reserve_in(persistent_reserve_in::begin_report_capabilities, &[PERSISTENT_RESERVE_IN, persistent_reserve_in::REPORT_CAPABILITIES, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00]),
+    reserve_in(persistent_reserve_in::begin_read_full_status, &[PERSISTENT_RESERVE_IN, persistent_reserve_in::READ_FULL_STATUS, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00]),
+    reserve_out(&[PERSISTENT_RESERVE_OUT, persistent_reserve_out::REGISTER, 0xff, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00]),
+    reserve_out(&[PERSISTENT_RESERVE_OUT, persistent_reserve_out::RESERVE, 0xff, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00]),
+    reserve_out(&[PERSISTENT_RESERVE_OUT, persistent_reserve_out::RELEASE, 0xff, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00]),
+    reserve_out(&[PERSISTENT_RESERVE_OUT, persistent_reserve_out::CLEAR, 0xff, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00]),
+    reserve_out(&[PERSISTENT_RESERVE_OUT, persistent_reserve_out::PREEMPT, 0xff, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00]),
+    reserve_out(&[PERSISTENT_RESERVE_OUT, persistent_reserve_out::PREEMPT_AND_ABORT, 0xff, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00]),
+    reserve_out(&[PERSISTENT_RESERVE_OUT, persistent_reserve_out::REGISTER_AND_IGNORE_EXISTING_KEY, 0xff, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00]),
+    reserve_out(&[PERSISTENT_RESERVE_OUT, persistent_reserve_out::REGISTER_AND_MOVE, 0xff, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0x00]),
     plain(read::begin_16, &[READ_16, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f, 0x00]),
     plain(compare_and_write::begin, &[COMPARE_AND_WRITE, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0xff, 0x1f, 0x00]),
     plain(write::begin_16, &[WRITE_16, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f, 0x00]),

@@ -46,6 +46,12 @@ impl Outcome {
         }
     }
 
+    /// RESERVATION CONFLICT.
+    #[must_use]
+    pub const fn reservation_conflict() -> Self {
+        Self::Refused(Status::ReservationConflict)
+    }
+
     /// Blocks could not be read; `first` is the first one that could not (SBC-3).
     #[must_use]
     pub const fn read_failed(first: Lba) -> Self {
@@ -90,6 +96,6 @@ impl Outcome {
     /// The backend failed in a way that says nothing about the medium.
     #[must_use]
     pub const fn internal_failure() -> Self {
-        Self::CheckCondition(Sense::new(SenseKey::HardwareError, AdditionalSense::INTERNAL_TARGET_FAILURE))
+        Self::CheckCondition(Sense::INTERNAL_FAILURE)
     }
 }

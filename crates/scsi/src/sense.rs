@@ -108,6 +108,10 @@ impl Sense {
     /// Nothing to report: what REQUEST SENSE returns when no unit attention is pending.
     pub const NONE: Self = Self::new(SenseKey::NoSense, AdditionalSense::NONE);
 
+    /// The target itself failed.
+    pub const INTERNAL_FAILURE: Self =
+        Self::new(SenseKey::HardwareError, AdditionalSense::INTERNAL_TARGET_FAILURE);
+
     /// Sense data without information or field pointer.
     #[must_use]
     pub const fn new(key: SenseKey, additional: AdditionalSense) -> Self {

@@ -1,8 +1,8 @@
 //! What carries a command out.
 
 use crate::{
-    AdditionalSense, BlockLength, Blocks, Extent, FieldPointer, GetLbaStatus, Outcome, ReportLuns,
-    RequestSense, Sense,
+    AdditionalSense, BlockLength, Blocks, Extent, FieldPointer, GetLbaStatus, Outcome, PersistentReserveIn,
+    PersistentReserveOut, ReportLuns, RequestSense, Sense,
 };
 
 /// What to do for a command. Every extent lies within the disk and within its limits.
@@ -70,6 +70,14 @@ pub enum Step {
     ReportLuns(ReportLuns),
     /// Answered by [`RequestSense::respond`].
     RequestSense(RequestSense),
+    /// Answered by [`PersistentReserveIn::respond`].
+    PersistentReserveIn(PersistentReserveIn),
+    /// The unit's persistent reservations change.
+    PersistentReserveOut(PersistentReserveOut),
+    /// The unit is reserved for the initiator's session (RESERVE).
+    Reserve,
+    /// That reservation ends (RELEASE).
+    Release,
 }
 
 /// What VERIFY compares the blocks with (SBC-3, BYTCHK).

@@ -22,9 +22,14 @@ pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     }
 }
 
+/// What the parameter list asks for.
+pub fn parameter(disk: &Disk, _cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
+    extents(disk, list).map(Step::Unmap)
+}
+
 /// The extents that a parameter list names, without empty ones. An incomplete descriptor at the end is
 /// ignored, as the standard asks.
-pub fn extents(disk: &Disk, list: &[u8]) -> Result<Vec<Extent>, Sense> {
+fn extents(disk: &Disk, list: &[u8]) -> Result<Vec<Extent>, Sense> {
     let descriptors = descriptors(list)?;
     if descriptors.len() as u64 > disk.limits.unmap_descriptors_max.into() {
         return Err(Sense::invalid_field_in_parameter_list(DESCRIPTOR_LENGTH_AT));

@@ -10,6 +10,8 @@ const WRITE_SAME_10: u8 = 0x41;
 const WRITE_SAME_16: u8 = 0x93;
 const MODE_SENSE_6: u8 = 0x1a;
 const MODE_SENSE_10: u8 = 0x5a;
+const PERSISTENT_RESERVE_OUT: u8 = 0x5f;
+const WRITE_EXCLUSIVE: u8 = 1;
 const ALL_MODE_PAGES: u8 = 0x3f;
 
 fn report(disk: &Disk, options: u8, code: u8, action: u16, allocation_bytes: u32) -> Step {
@@ -47,8 +49,9 @@ fn bare(code: u8, action: Option<u16>, length: usize) -> Vec<u8> {
 fn the_list_is_complete_and_in_order() {
     let codes: Vec<u8> = listed(&ported()).into_iter().map(|(code, ..)| code).collect();
     let expected = [
-        0x00, 0x03, 0x08, 0x0a, 0x12, 0x1a, 0x1b, 0x25, 0x28, 0x2a, 0x2f, 0x35, 0x37, 0x41, 0x42, 0x4d, 0x5a,
-        0x88, 0x89, 0x8a, 0x8f, 0x91, 0x93, 0x9e, 0x9e, 0xa0, 0xa3, 0xa3, 0xa8, 0xaa, 0xaf, 0xb7,
+        0x00, 0x03, 0x08, 0x0a, 0x12, 0x16, 0x17, 0x1a, 0x1b, 0x25, 0x28, 0x2a, 0x2f, 0x35, 0x37, 0x41, 0x42,
+        0x4d, 0x5a, 0x5e, 0x5e, 0x5e, 0x5e, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x88, 0x89, 0x8a,
+        0x8f, 0x91, 0x93, 0x9e, 0x9e, 0xa0, 0xa3, 0xa3, 0xa8, 0xaa, 0xaf, 0xb7,
     ];
     assert_eq!(codes, expected);
 }
@@ -73,6 +76,9 @@ fn every_listed_command_is_taken() {
             let mut bytes = bare(code, action, usage.len());
             if [MODE_SENSE_6, MODE_SENSE_10].contains(&code) {
                 bytes[2] = ALL_MODE_PAGES;
+            }
+            if code == PERSISTENT_RESERVE_OUT {
+                (bytes[2], bytes[8]) = (WRITE_EXCLUSIVE, 24);
             }
             // Of no blocks they would be refused.
             if let Some(at) = [(WRITE_SAME_10, 8), (WRITE_SAME_16, 13)].iter().find(|(same, _)| *same == code)
@@ -102,7 +108,7 @@ fn every_other_operation_code_is_invalid() {
 fn every_other_service_action_is_an_invalid_field() {
     let disk = ported();
     let listed = listed(&disk);
-    for code in [0x9e, 0xa3] {
+    for code in [0x5e, 0x5f, 0x9e, 0xa3] {
         for action in (0..32).filter(|action| !listed.iter().any(|c| c.0 == code && c.1 == Some(*action))) {
             let step = disk.begin(&bare(code, Some(action), 16));
             assert_eq!(refusal(step), Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(1, 4)));

@@ -10,7 +10,7 @@ use crate::target_node::TargetNode;
 use crate::{read, write};
 use block::Payload;
 use nexus::target::{Admission, NexusTask};
-use scsi::{Outcome, Pattern, Step, begin_absent};
+use scsi::{Outcome, Pattern, ReservationStatus, Step, begin_absent};
 use session::seam;
 use session::target::{Command, DataOut, Response, TaskId};
 use std::future::Future;
@@ -138,6 +138,12 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
         Step::RequestSense(request) => {
             let pending = unit.shared.borrow_mut().request_sense(driver.nexus);
             finish(driver, state, id, request.respond(pending));
+        }
+        Step::PersistentReserveIn(request) => {
+            finish(driver, state, id, request.respond(&ReservationStatus::default()));
+        }
+        Step::PersistentReserveOut(_) | Step::Reserve | Step::Release => {
+            finish(driver, state, id, Outcome::internal_failure());
         }
         // The parameter list became another step when it arrived.
         Step::Parameter { .. } => finish(driver, state, id, Outcome::internal_failure()),

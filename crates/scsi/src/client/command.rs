@@ -22,7 +22,7 @@ pub mod page {
 /// FUA, in byte 1 of a write.
 const FORCE_UNIT_ACCESS: u8 = 0x08;
 
-fn cdb<const N: usize>(fields: [&[u8]; N]) -> CdbBytes {
+pub(super) fn cdb<const N: usize>(fields: [&[u8]; N]) -> CdbBytes {
     let mut cdb = [0; CDB_BYTES];
     let bytes = fields.into_iter().flatten();
     cdb.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
@@ -80,14 +80,6 @@ pub fn report_luns(allocation_bytes: u32) -> CdbBytes {
 pub fn report_target_port_groups(allocation_bytes: u32) -> CdbBytes {
     const ACTION: u8 = 0x0a;
     cdb([&[code::MAINTENANCE_IN, ACTION, 0, 0, 0, 0], &allocation_bytes.to_be_bytes()])
-}
-
-/// PERSISTENT RESERVE IN, READ RESERVATION (SPC-4 §6.15.3).
-#[must_use]
-pub fn read_reservation(allocation_bytes: u16) -> CdbBytes {
-    const PERSISTENT_RESERVE_IN: u8 = 0x5e;
-    const ACTION: u8 = 0x01;
-    cdb([&[PERSISTENT_RESERVE_IN, ACTION, 0, 0, 0, 0, 0], &allocation_bytes.to_be_bytes()])
 }
 
 /// READ (10), for devices without the longer form.
