@@ -1,9 +1,9 @@
 //! One TCP connection, from nothing to the end of its login.
 
 use crate::{Config, Error, LoginError, NetworkError, Portal};
-use pdu::{Cid, CmdSn, Isid};
-use session::chap::Entropy;
-use session::login::initiator::{Joining, Login, Progress};
+use pdu::{Cid, CmdSn, Isid, LoginStatusClass};
+use session::chap::{Algorithm, Credentials, ENTROPY_BYTES};
+use session::login::initiator::{Failure, Joining, Login, Progress};
 use session::login::{DATA_SEGMENT_BYTES_MAX, initiator};
 use session::parameters::{Established, Offer};
 use std::io;
@@ -34,33 +34,91 @@ pub(crate) struct Opened {
     pub congestion: Option<String>,
 }
 
-/// Connects and logs in, where the target redirects to if it does.
+/// Connects and logs in, where the target redirects to if it does. Every portal is a peer of its own: the login begins
+/// anew there, and nothing that was said or proven before counts.
 pub(crate) async fn open(config: &Config, portal: &Portal, applicant: &Applicant) -> Result<Opened, Error> {
+    let mut visited = Vec::new();
     let mut portal = portal.clone();
-    for _ in 0..=REDIRECTIONS_MAX {
-        let attempt = tokio::time::timeout(config.login_timeout, attempt(config, &portal, applicant));
-        let answer =
-            attempt.await.map_err(|_| NetworkError::Timeout { portal: portal.clone(), during: "login" })?;
-        match answer? {
+    loop {
+        match open_at(config, &portal, applicant).await? {
             Answer::Opened(opened) => return Ok(*opened),
             Answer::Redirected(address) => {
-                tracing::info!(from = %portal, to = address, "the target redirects the login");
-                let unknown =
-                    |_| LoginError::Redirection { portal: portal.clone(), address: address.clone() };
-                portal = address.parse().map_err(unknown)?;
+                let refuse = |problem| LoginError::Redirection {
+                    portal: portal.clone(),
+                    address: address.clone(),
+                    problem,
+                };
+                let next = portal_of(&address).ok_or_else(|| refuse("which is no address"))?;
+                if next == portal || visited.contains(&next) {
+                    return Err(refuse("where it has come from").into());
+                }
+                if visited.len() == REDIRECTIONS_MAX {
+                    return Err(refuse("after too many other places").into());
+                }
+                tracing::info!(from = %portal, to = %next, "the target redirects the login");
+                visited.push(std::mem::replace(&mut portal, next));
             }
         }
     }
-    let address = portal.to_string();
-    Err(LoginError::Redirection { portal, address }.into())
 }
 
+/// An address as a redirection tells it. The standard wants no portal group tag there (§11.13.5); some write one.
+fn portal_of(address: &str) -> Option<Portal> {
+    address.split_once(',').map_or(address, |(address, _)| address).parse().ok()
+}
+
+/// How the login at one portal ended.
 enum Answer {
     Opened(Box<Opened>),
     Redirected(String),
 }
 
-async fn attempt(config: &Config, portal: &Portal, applicant: &Applicant) -> Result<Answer, Error> {
+/// A portal that chose an algorithm, and then refused what was made with it.
+struct Misunderstanding {
+    failure: Error,
+    /// What is left to offer.
+    credentials: Credentials,
+}
+
+/// Logs in at one portal. A target that chose SHA-256 and refused the response is asked once more without that: tgt
+/// means SHA-1 by its number. Nothing is given away by that, for a target may always choose the weakest.
+async fn open_at(config: &Config, portal: &Portal, applicant: &Applicant) -> Result<Answer, Error> {
+    match attempt_in_time(config, portal, applicant, config.credentials.clone()).await? {
+        Ok(answer) => Ok(answer),
+        Err(Misunderstanding { credentials, .. }) => {
+            tracing::debug!(%portal, "CHAP with SHA-256 was refused: trying without");
+            let answer = attempt_in_time(config, portal, applicant, Some(credentials)).await?;
+            answer.map_err(|misunderstanding| misunderstanding.failure)
+        }
+    }
+}
+
+async fn attempt_in_time(
+    config: &Config,
+    portal: &Portal,
+    applicant: &Applicant,
+    credentials: Option<Credentials>,
+) -> Result<Result<Answer, Misunderstanding>, Error> {
+    let attempt = attempt(config, portal, applicant, credentials);
+    let answer = tokio::time::timeout(config.login_timeout, attempt).await;
+    answer.map_err(|_| NetworkError::Timeout { portal: portal.clone(), during: "login" })?
+}
+
+/// What else to offer a target that refused a response made with SHA-256.
+fn without_sha256(credentials: Option<&Credentials>, login: &Login, failure: Failure) -> Option<Credentials> {
+    let misunderstood = login.chap_algorithm() == Some(Algorithm::Sha256)
+        && matches!(failure, Failure::Refused(status) if status.class() == LoginStatusClass::InitiatorError);
+    let credentials = credentials.filter(|_| misunderstood)?;
+    let rest = credentials.algorithms().without(Algorithm::Sha256)?;
+    Some(credentials.clone().offering(rest))
+}
+
+async fn attempt(
+    config: &Config,
+    portal: &Portal,
+    applicant: &Applicant,
+    credentials: Option<Credentials>,
+) -> Result<Result<Answer, Misunderstanding>, Error> {
     let mut stream = TcpStream::connect((portal.host.as_str(), portal.port))
         .await
         .map_err(|source| NetworkError::Connect { portal: portal.clone(), source })?;
@@ -69,29 +127,39 @@ async fn attempt(config: &Config, portal: &Portal, applicant: &Applicant) -> Res
         .apply(&stream)
         .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
     let broken = |source| NetworkError::Broken { portal: portal.clone(), during: "login", source };
-    let mut login = Login::new(login_config(config, applicant).map_err(broken)?);
+    let mut login = Login::new(login_config(config, applicant, credentials.clone()).map_err(broken)?);
     let mut request = login.start();
     loop {
         write_pdu(&mut stream, &request).await.map_err(broken)?;
         let (header, data) = read_pdu(&mut stream, DATA_SEGMENT_BYTES_MAX).await.map_err(broken)?;
         match login.receive(&header, &data) {
             Progress::Send(next) => request = next,
-            Progress::Redirected { address, .. } => return Ok(Answer::Redirected(address)),
+            Progress::Redirected { address, .. } => return Ok(Ok(Answer::Redirected(address))),
             Progress::Refused(failure) => {
                 let target = applicant.target_name.clone().unwrap_or_else(|| "discovery".to_owned());
-                return Err(LoginError::Failed { target, portal: portal.clone(), failure }.into());
+                let credentials = without_sha256(credentials.as_ref(), &login, failure);
+                let failure = LoginError::Failed { target, portal: portal.clone(), failure }.into();
+                return match credentials {
+                    Some(credentials) => Ok(Err(Misunderstanding { failure, credentials })),
+                    None => Err(failure),
+                };
             }
             Progress::Established(established) => {
                 let peer = stream.peer_addr().map_err(broken)?;
                 let congestion = SocketOptions::congestion_of(&stream).ok();
-                return Ok(Answer::Opened(Box::new(Opened { stream, established, peer, congestion })));
+                let opened = Opened { stream, established, peer, congestion };
+                return Ok(Ok(Answer::Opened(Box::new(opened))));
             }
         }
     }
 }
 
-fn login_config(config: &Config, applicant: &Applicant) -> io::Result<initiator::Config> {
-    let mut entropy = Entropy::default();
+fn login_config(
+    config: &Config,
+    applicant: &Applicant,
+    credentials: Option<Credentials>,
+) -> io::Result<initiator::Config> {
+    let mut entropy = [0; ENTROPY_BYTES];
     getrandom::fill(&mut entropy).map_err(io::Error::other)?;
     Ok(initiator::Config {
         initiator_name: config.initiator_name.clone(),
@@ -102,7 +170,7 @@ fn login_config(config: &Config, applicant: &Applicant) -> io::Result<initiator:
         joining: applicant.joining,
         cmd_sn: applicant.cmd_sn,
         offer: applicant.offer,
-        credentials: config.credentials.clone(),
+        credentials,
         entropy,
     })
 }

@@ -181,12 +181,14 @@ pub enum LoginError {
         failure: login::initiator::Failure,
     },
     /// The target sends the initiator from address to address.
-    #[error("{portal} redirects the login too often, last to {address:?}")]
+    #[error("{portal} redirects the login to {address:?}, {problem}")]
     Redirection {
         /// The last portal tried.
         portal: Portal,
         /// Where it points.
         address: String,
+        /// Why it is not followed.
+        problem: &'static str,
     },
     /// The list of targets cannot be understood.
     #[error("the list of targets from {portal}: {reason}")]

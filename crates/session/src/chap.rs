@@ -1,158 +1,22 @@
 //! CHAP: proof of a shared secret without sending it (RFC 1994), as iSCSI uses it (RFC 7143 §12.1.3, §9.2.1).
 
-use core::fmt;
-use md5::{Digest, Md5};
-use pdu::text_value::{binary, list, numerical};
-use subtle::{Choice, ConstantTimeEq};
+mod account;
+mod algorithm;
 
-/// How a response is made from identifier, secret and challenge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    /// CHAP with MD5, the one that every implementation has.
-    Md5,
-}
+pub use account::{
+    Account, Authentication, Credentials, InvalidCredentials, SECRET_BYTES_MAX, SECRET_BYTES_MIN, Secret,
+};
+pub use algorithm::{Algorithm, Algorithms, InvalidAlgorithm};
 
-impl Algorithm {
-    /// All that are implemented, the preferred first.
-    pub const ALL: [Self; 1] = [Self::Md5];
+use pdu::text_value::{binary, numerical};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-    /// Its registered number.
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Md5 => 5,
-        }
-    }
-
-    /// The first of a `CHAP_A` list that is implemented. Others are passed over (RFC 7143 §6.2.1).
-    #[must_use]
-    pub fn choose(proposed: &str) -> Option<Self> {
-        let numbers = list(proposed).ok()?.filter_map(|value| numerical(value, 0..=u8::MAX.into()).ok());
-        numbers.into_iter().find_map(|number| {
-            Self::ALL.into_iter().find(|algorithm| u64::from(algorithm.number()) == number)
-        })
-    }
-
-    /// The `CHAP_A` list of all that are implemented.
-    #[must_use]
-    pub fn offer() -> String {
-        Self::ALL.map(|algorithm| algorithm.number().to_string()).join(",")
-    }
-
-    fn response(self, challenge: &Challenge, secret: &Secret) -> Vec<u8> {
-        match self {
-            Self::Md5 => Md5::new()
-                .chain_update([challenge.identifier])
-                .chain_update(&secret.0)
-                .chain_update(&challenge.value)
-                .finalize()
-                .to_vec(),
-        }
-    }
-}
-
-/// The shortest secret: 96 bits, below which no response should be sent (RFC 7143 §9.2.1), because whoever overhears
-/// the exchange can search for the secret at leisure.
-pub const SECRET_BYTES_MIN: usize = 12;
-/// The longest secret: nothing is gained above the 128 bits that the standard asks for; this leaves room for phrases.
-pub const SECRET_BYTES_MAX: usize = 255;
 /// The longest challenge or response (RFC 7143 §12.1.3).
 const BINARY_BYTES_MAX: usize = 1024;
-/// The length of a challenge made here: as long as an MD5 response.
-const CHALLENGE_BYTES: usize = 16;
-
 /// Random bytes for one challenge: from a cryptographic source, never used twice.
 pub type Entropy = [u8; ENTROPY_BYTES];
-/// The identifier's byte and the challenge's.
-pub const ENTROPY_BYTES: usize = 1 + CHALLENGE_BYTES;
-
-/// What only the two ends know. Never printed.
-#[derive(Clone)]
-pub struct Secret(Box<[u8]>);
-
-/// Why credentials cannot be used. The person who configured them is at fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidCredentials {
-    /// Too short to withstand a search, or absurdly long.
-    #[error("a CHAP secret has {bytes} bytes; {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} are allowed")]
-    SecretLength {
-        /// What it has.
-        bytes: usize,
-    },
-    /// A name that is empty, too long for a simple value, or has a null.
-    #[error("a CHAP name is empty, longer than 255 bytes, or has a null byte")]
-    Name,
-    /// One secret for both directions lets either end pass for the other (RFC 7143 §9.2.1).
-    #[error("the initiator and the target must have different CHAP secrets")]
-    SameSecret,
-}
-
-impl Secret {
-    /// # Errors
-    /// If it is shorter than [`SECRET_BYTES_MIN`] or longer than [`SECRET_BYTES_MAX`].
-    pub fn new(bytes: &[u8]) -> Result<Self, InvalidCredentials> {
-        if (SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&bytes.len()) {
-            Ok(Self(bytes.into()))
-        } else {
-            Err(InvalidCredentials::SecretLength { bytes: bytes.len() })
-        }
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Secret(..)")
-    }
-}
-
-/// One side's name and the secret that proves it.
-#[derive(Clone, Debug)]
-pub struct Account {
-    name: String,
-    secret: Secret,
-}
-
-impl Account {
-    /// # Errors
-    /// If the name cannot be sent.
-    pub fn new(name: impl Into<String>, secret: Secret) -> Result<Self, InvalidCredentials> {
-        let name = name.into();
-        let sendable = (1..=255).contains(&name.len()) && !name.contains('\0');
-        if sendable { Ok(Self { name, secret }) } else { Err(InvalidCredentials::Name) }
-    }
-
-    /// The name that goes with the proof.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-/// Who proves itself to whom: the same for both ends.
-#[derive(Clone, Debug)]
-pub struct Credentials {
-    pub(crate) initiator: Account,
-    pub(crate) target: Option<Account>,
-}
-
-impl Credentials {
-    /// The initiator proves itself to the target.
-    #[must_use]
-    pub fn one_way(initiator: Account) -> Self {
-        Self { initiator, target: None }
-    }
-
-    /// Each proves itself to the other: an initiator with such credentials insists, a target with such credentials can.
-    ///
-    /// # Errors
-    /// If both have the same secret.
-    pub fn mutual(initiator: Account, target: Account) -> Result<Self, InvalidCredentials> {
-        if initiator.secret.0.ct_eq(&target.secret.0).into() {
-            return Err(InvalidCredentials::SameSecret);
-        }
-        Ok(Self { initiator, target: Some(target) })
-    }
-}
+/// The identifier's byte and the longest challenge's.
+pub const ENTROPY_BYTES: usize = 1 + algorithm::RESPONSE_BYTES_MAX;
 
 /// What one end asks the other to answer with its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,10 +52,10 @@ pub enum ChapError {
 }
 
 impl Challenge {
-    /// A new challenge.
+    /// A new challenge, as long as a response of this algorithm.
     #[must_use]
-    pub fn from_entropy(entropy: &Entropy) -> Self {
-        let (identifier, value) = (entropy[0], entropy[1..].to_vec());
+    pub fn from_entropy(algorithm: Algorithm, entropy: &Entropy) -> Self {
+        let (identifier, value) = (entropy[0], entropy[1..=algorithm.response_bytes()].to_vec());
         Self { identifier, value }
     }
 
@@ -224,28 +88,36 @@ impl Challenge {
     /// The bytes of `CHAP_R` that prove `account`.
     #[must_use]
     pub fn answer(&self, algorithm: Algorithm, account: &Account) -> Vec<u8> {
-        algorithm.response(self, &account.secret)
+        algorithm.response(self, account.secret())
     }
 
-    /// That `name` and `response` (`CHAP_N`, `CHAP_R`) prove `account`, which is not `own`.
+    /// Which of `accounts` is proven by `name` and `response` (`CHAP_N`, `CHAP_R`). `own` is this side's account.
     ///
     /// # Errors
     /// If the response cannot be read, or is not the one. A response that this side would have given with its own
-    /// secret proves nothing, because it may have been had from this side (RFC 7143 §9.2.1). How long this takes
-    /// does not depend on how much is right.
-    pub fn check(
+    /// secret proves nothing, because it may have been had from this side (RFC 7143 §9.2.1). A name that nobody has
+    /// takes as long as one that somebody has, and a response as long whether more or less of it is right.
+    pub fn check<'account>(
         &self,
         algorithm: Algorithm,
-        account: &Account,
+        accounts: &'account [Account],
         own: Option<&Account>,
         name: &str,
         response: &str,
-    ) -> Result<(), ChapError> {
+    ) -> Result<&'account Account, ChapError> {
         let response = parse_binary(response)?;
-        let right_name = account.name.as_bytes().ct_eq(name.as_bytes());
-        let right_response = self.answer(algorithm, account).ct_eq(&response);
+        let (mut place, mut known) = (0_u64, Choice::from(0));
+        for (index, account) in (0..).zip(accounts) {
+            let same_name = account.name().as_bytes().ct_eq(name.as_bytes());
+            place.conditional_assign(&index, same_name);
+            known |= same_name;
+        }
+        // Where nobody has the name, the first account's secret is tried in vain.
+        let account = usize::try_from(place).ok().and_then(|place| accounts.get(place));
+        let account = account.ok_or(ChapError::NoAccount)?;
+        let right = self.answer(algorithm, account).ct_eq(&response);
         let ours = own.map_or(Choice::from(0), |own| self.answer(algorithm, own).ct_eq(&response));
-        if (right_name & right_response & !ours).into() { Ok(()) } else { Err(ChapError::WrongResponse) }
+        if (known & right & !ours).into() { Ok(account) } else { Err(ChapError::WrongResponse) }
     }
 }
 
@@ -257,6 +129,7 @@ fn parse_binary(value: &str) -> Result<Vec<u8>, ChapError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use md5::{Digest, Md5};
 
     fn account(name: &str, secret: &str) -> Account {
         Account::new(name, Secret::new(secret.as_bytes()).unwrap()).unwrap()
@@ -266,54 +139,106 @@ mod tests {
         pdu::text_value::hexadecimal_text(bytes)
     }
 
-    const CHALLENGE: Entropy = *b"\x07sixteen bytes ok";
+    const ENTROPY: Entropy = *b"\x07sixteen bytes okand sixteen more";
+
+    fn challenge(algorithm: Algorithm) -> Challenge {
+        Challenge::from_entropy(algorithm, &ENTROPY)
+    }
 
     #[test]
-    fn the_response_is_md5_of_identifier_secret_and_challenge() {
-        let challenge = Challenge::from_entropy(&CHALLENGE);
+    fn the_response_is_the_hash_of_identifier_secret_and_challenge() {
+        let challenge = challenge(Algorithm::Md5);
         let expected = Md5::digest(b"\x07correct horse battery sixteen bytes ok".as_slice()).to_vec();
         let answer = challenge.answer(Algorithm::Md5, &account("i", "correct horse battery "));
         assert_eq!(answer, expected);
     }
 
+    /// Made with another implementation: `printf '\007correct horse battery\001\002\003' | openssl dgst -sha3-256`.
     #[test]
-    fn a_right_response_is_taken_in_hexadecimal_and_in_base64() {
-        let challenge = Challenge::from_entropy(&CHALLENGE);
-        let peer = account("peer", "correct horse battery");
-        let answer = challenge.answer(Algorithm::Md5, &peer);
-        for text in [hex(&answer), pdu::text_value::base64_text(&answer)] {
-            assert_eq!(challenge.check(Algorithm::Md5, &peer, None, "peer", &text), Ok(()));
+    fn every_algorithm_answers_as_other_implementations_do() {
+        let challenge = Challenge::parse("7", "0x010203", None).unwrap();
+        let table = [
+            (Algorithm::Md5, "67ab49c846ca807e974e726fd7ff9258"),
+            (Algorithm::Sha1, "aa64f292aec7bc48ef9e79fc5b59470cd1d155d4"),
+            (Algorithm::Sha256, "200d09c3d0aa553c4227dc243727cf8281e134fcfa8913e546d2bbf9d884d576"),
+            (Algorithm::Sha3_256, "e9783855bba3e9ca451f1d1294231846d4237ee13df77c0b87067b1c892210ff"),
+        ];
+        for (algorithm, expected) in table {
+            let answer = challenge.answer(algorithm, &account("i", "correct horse battery"));
+            assert_eq!(hex(&answer), format!("0x{expected}"), "{algorithm}");
         }
     }
 
     #[test]
-    fn a_wrong_name_a_wrong_secret_and_a_cut_response_are_refused() {
-        let challenge = Challenge::from_entropy(&CHALLENGE);
-        let peer = account("peer", "correct horse battery");
-        let answer = challenge.answer(Algorithm::Md5, &peer);
+    fn challenges_and_responses_have_the_length_of_their_algorithm() {
+        for (algorithm, bytes) in Algorithm::ALL.into_iter().zip([32, 32, 20, 16]) {
+            let challenge = challenge(algorithm);
+            assert_eq!(challenge.value().len(), bytes);
+            assert_eq!(challenge.answer(algorithm, &account("i", "correct horse battery")).len(), bytes);
+        }
+    }
+
+    #[test]
+    fn a_right_response_is_taken_in_hexadecimal_and_in_base64() {
+        let peer = [account("peer", "correct horse battery")];
+        for algorithm in Algorithm::ALL {
+            let challenge = challenge(algorithm);
+            let answer = challenge.answer(algorithm, &peer[0]);
+            for text in [hex(&answer), pdu::text_value::base64_text(&answer)] {
+                assert!(challenge.check(algorithm, &peer, None, "peer", &text).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn each_of_several_users_is_known_by_its_own_secret_only() {
+        let users = [account("alice", "what alice knows"), account("bob", "what bob has heard")];
+        let challenge = challenge(Algorithm::Sha256);
+        let answer = |user: &Account| hex(&challenge.answer(Algorithm::Sha256, user));
+        let check = |name, user| challenge.check(Algorithm::Sha256, &users, None, name, &answer(user));
+        assert_eq!(check("alice", &users[0]).unwrap().name(), "alice");
+        assert_eq!(check("bob", &users[1]).unwrap().name(), "bob");
+        for (name, user) in [("alice", &users[1]), ("bob", &users[0]), ("carol", &users[0])] {
+            assert_eq!(check(name, user).unwrap_err(), ChapError::WrongResponse);
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_a_wrong_secret_and_a_response_of_another_length_are_refused_alike() {
+        let challenge = challenge(Algorithm::Md5);
+        let peer = [account("peer", "correct horse battery")];
+        let answer = challenge.answer(Algorithm::Md5, &peer[0]);
         let other = challenge.answer(Algorithm::Md5, &account("peer", "another secret"));
-        for (name, response) in [("pear", hex(&answer)), ("peer", hex(&other)), ("peer", hex(&answer[..15]))]
-        {
+        let longer = challenge.answer(Algorithm::Sha1, &peer[0]);
+        let wrong = [
+            ("pear", hex(&answer)),
+            ("peer", hex(&other)),
+            ("peer", hex(&answer[..15])),
+            ("peer", hex(&longer)),
+        ];
+        for (name, response) in wrong {
             let verdict = challenge.check(Algorithm::Md5, &peer, None, name, &response);
-            assert_eq!(verdict, Err(ChapError::WrongResponse));
+            assert_eq!(verdict.unwrap_err(), ChapError::WrongResponse);
         }
     }
 
     #[test]
     fn a_response_that_this_side_would_give_proves_nothing() {
-        let challenge = Challenge::from_entropy(&CHALLENGE);
-        let peer = account("peer", "one secret for both");
+        let challenge = challenge(Algorithm::Md5);
+        let peer = [account("peer", "one secret for both")];
         let own = account("me", "one secret for both");
-        let response = hex(&challenge.answer(Algorithm::Md5, &peer));
+        let response = hex(&challenge.answer(Algorithm::Md5, &peer[0]));
         let verdict = challenge.check(Algorithm::Md5, &peer, Some(&own), "peer", &response);
-        assert_eq!(verdict, Err(ChapError::WrongResponse));
+        assert_eq!(verdict.unwrap_err(), ChapError::WrongResponse);
     }
 
     #[test]
-    fn a_reflected_challenge_is_found_whatever_its_form() {
-        let own = Challenge::from_entropy(&CHALLENGE);
+    fn a_reflected_challenge_is_found_whatever_its_form_and_identifier() {
+        let own = challenge(Algorithm::Sha3_256);
         for text in [hex(own.value()), pdu::text_value::base64_text(own.value())] {
-            assert_eq!(Challenge::parse("9", &text, Some(&own)), Err(ChapError::Reflected));
+            for identifier in ["7", "9"] {
+                assert_eq!(Challenge::parse(identifier, &text, Some(&own)), Err(ChapError::Reflected));
+            }
         }
     }
 
@@ -324,25 +249,5 @@ mod tests {
             assert_eq!(Challenge::parse("1", &value, None), Err(ChapError::Malformed));
         }
         assert_eq!(Challenge::parse("256", "0x00", None), Err(ChapError::Malformed));
-    }
-
-    #[test]
-    fn a_secret_is_never_printed() {
-        let credentials = Credentials::one_way(account("name", "correct horse battery"));
-        assert!(!format!("{credentials:?}").contains("correct"));
-    }
-
-    #[test]
-    fn short_secrets_and_equal_secrets_are_refused() {
-        assert!(Secret::new(b"eleven byte").is_err());
-        let same = Credentials::mutual(account("i", "the same secret"), account("t", "the same secret"));
-        assert_eq!(same.unwrap_err(), InvalidCredentials::SameSecret);
-    }
-
-    #[test]
-    fn algorithms_that_are_not_implemented_are_passed_over() {
-        assert_eq!(Algorithm::choose("7,6,5"), Some(Algorithm::Md5));
-        assert_eq!(Algorithm::choose("7,8"), None);
-        assert_eq!(Algorithm::choose(",,"), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The list that answers SendTargets, read and written (RFC 7143 appendix C).
 
-use crate::login::{is_iscsi_name, is_target_address};
+use crate::login::is_target_address;
+use crate::name;
 use crate::negotiation::Key;
 use crate::target::TargetRecord;
 use pdu::{InvalidText, TextWriter, text_keys};
@@ -40,7 +41,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<TargetRecord>, InvalidTargetList> {
         let (name, value) = pair?;
         match Key::from_name(name) {
             Some(Key::TargetName) if records.len() == TARGETS_MAX => return Err(InvalidTargetList::TooMany),
-            Some(Key::TargetName) if !is_iscsi_name(value) => return Err(InvalidTargetList::Name),
+            Some(Key::TargetName) if !name::is_acceptable(value) => return Err(InvalidTargetList::Name),
             Some(Key::TargetName) => {
                 records.push(TargetRecord { target_name: value.into(), target_addresses: Vec::new() });
             }

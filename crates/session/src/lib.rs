@@ -13,6 +13,7 @@
 pub mod chap;
 pub mod discovery;
 pub mod login;
+pub mod name;
 pub mod negotiation;
 pub mod parameters;
 pub mod seam;

@@ -7,7 +7,7 @@ mod exchange;
 pub mod initiator;
 pub mod target;
 
-use crate::negotiation::rule::{NAME_BYTES_MAX, SIMPLE_VALUE_BYTES_MAX};
+use crate::negotiation::rule::SIMPLE_VALUE_BYTES_MAX;
 use crate::seam::{Payload, Transmit};
 
 /// The longest data segment of a login PDU, in either direction: nothing else has been declared yet (§6.3). A driver
@@ -20,13 +20,6 @@ pub const TEXT_BYTES_MAX: usize = 2 * 8192;
 /// The most PDUs that one login may send. Six exchanges in each stage should be allowed (§6.2); this is twice that,
 /// and some for continued texts. It ends a login that never comes to its point.
 pub const PDUS_MAX: u32 = 32;
-
-/// That `name` can be an iSCSI name (§4.2.7). Letters beyond ASCII are allowed, but nothing that could mean something in
-/// a path, a list, a log line or a terminal.
-pub(crate) fn is_iscsi_name(name: &str) -> bool {
-    let allowed = |letter: char| letter.is_alphanumeric() || "-.:_".contains(letter);
-    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(allowed) && !name.starts_with('.')
-}
 
 /// That `address` can be a TargetAddress (§13.8): one printable word. Who connects to it reads it more closely.
 pub(crate) fn is_target_address(address: &str) -> bool {

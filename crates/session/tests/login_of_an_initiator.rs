@@ -5,7 +5,7 @@ mod login_world;
 
 use login_world::{Alone, Configured, NAMES, place, read, value};
 use pdu::{Cid, CmdSn, Header, Isid, Itt, LoginStatus, Stage, Tsih};
-use ropewalk_session::login::target::{Progress, Refusal};
+use ropewalk_session::login::target::{Progress, Redirection, Refusal};
 use ropewalk_session::login::{PDUS_MAX, TEXT_BYTES_MAX};
 
 fn leaving(mut alone: Alone) -> Alone {
@@ -303,4 +303,42 @@ fn a_key_sent_twice_is_an_initiator_error() {
     let mut alone = Alone::new();
     alone.exchange(&format!("{NAMES}MaxBurstLength=1024\0"));
     assert_eq!(alone.refused("MaxBurstLength=2048\0").0, Some(LoginStatus::InitiatorError));
+}
+
+#[test]
+fn names_are_compared_in_lower_case() {
+    let mut alone = Alone::new();
+    alone.exchange(&NAMES.replace("iqn.2026-11.org.example", "IQN.2026-11.Org.EXAMPLE"));
+    assert_eq!(alone.login.initiator_name(), Some(login_world::INITIATOR));
+    assert_eq!(alone.login.target_name(), Some(login_world::TARGET));
+}
+
+#[test]
+fn a_name_may_have_223_bytes_and_no_more() {
+    let named = |bytes: usize| {
+        let name = format!("iqn.2026-11.org.example:{}", "a".repeat(bytes - 24));
+        format!("InitiatorName={name}\0TargetName={}\0", login_world::TARGET)
+    };
+    assert_eq!(Alone::new().exchange(&named(223)).0.status, LoginStatus::Success);
+    assert_eq!(refusal_of(&named(224)).0, Some(LoginStatus::InitiatorError));
+}
+
+#[test]
+fn a_target_that_is_elsewhere_says_where_before_it_asks_for_anything() {
+    for (permanent, status) in
+        [(false, LoginStatus::TargetMovedTemporarily), (true, LoginStatus::TargetMovedPermanently)]
+    {
+        let redirection = Redirection { address: "[2001:db8::1]:3260".into(), permanent };
+        let mut alone = Alone::security();
+        alone.directory.redirection = Some(redirection);
+        let Progress::Refused { reply: Some(reply), reason } =
+            alone.send(format!("{NAMES}AuthMethod=CHAP\0").as_bytes())
+        else {
+            panic!("it was let in")
+        };
+        assert_eq!(reason.status(), Some(status));
+        let (response, text) = read(&reply);
+        assert_eq!((response.status, response.next_stage), (status, None));
+        assert_eq!(text, "TargetAddress=[2001:db8::1]:3260\0");
+    }
 }

@@ -13,6 +13,7 @@ fn applicant(host: &str, tsih: u16, cid: u16) -> Applicant {
             portal_group_tag: 1,
         },
         tsih: Tsih(tsih),
+        user: None,
         cid: Cid(cid),
         max_connections: 2,
     }
@@ -68,4 +69,31 @@ fn there_are_no_more_sessions_than_allowed() {
     registry.admit(&applicant("a", 0, 0)).unwrap();
     assert_eq!(registry.admit(&applicant("b", 0, 0)), Err(LoginStatus::OutOfResources));
     assert_eq!(registry.sessions(), 1);
+}
+
+#[test]
+fn no_user_ends_or_joins_the_session_of_another_by_claiming_its_name() {
+    let user = |name: &str, applicant: Applicant| Applicant { user: Some(name.into()), ..applicant };
+    let mut registry = Registry::new(10);
+    let Ok(Admission::New(tsih)) = registry.admit(&user("alice", applicant("a", 0, 0))) else {
+        panic!("the first was refused")
+    };
+    let refused = Err(LoginStatus::AuthorizationFailure);
+    assert_eq!(registry.admit(&user("mallory", applicant("a", 0, 0))), refused);
+    assert_eq!(registry.admit(&user("mallory", applicant("a", tsih.0, 1))), refused);
+    assert_eq!(registry.admit(&user("alice", applicant("a", tsih.0, 1))), Ok(Admission::Join(tsih)));
+    assert_eq!(registry.admit(&user("alice", applicant("a", 0, 0))), Ok(Admission::Reinstate(tsih)));
+}
+
+#[test]
+fn one_initiator_has_a_session_with_each_portal_group() {
+    let through = |tag, tsih, cid| {
+        let applicant = applicant("a", tsih, cid);
+        Applicant { identity: Identity { portal_group_tag: tag, ..applicant.identity }, ..applicant }
+    };
+    let mut registry = Registry::new(10);
+    assert_eq!(registry.admit(&through(1, 0, 0)), Ok(Admission::New(Tsih(1))));
+    assert_eq!(registry.admit(&through(2, 0, 0)), Ok(Admission::New(Tsih(2))));
+    assert_eq!(registry.admit(&through(2, 1, 1)), Err(LoginStatus::SessionDoesNotExist));
+    assert_eq!(registry.admit(&through(1, 1, 1)), Ok(Admission::Join(Tsih(1))));
 }

@@ -5,16 +5,17 @@ use crate::chap::SecretError;
 use crate::config::Config;
 use crate::name::IscsiName;
 use pdu::LoginStatus;
-use session::chap::Credentials;
-use session::login::target::{Access, Directory};
+use session::chap::Authentication;
+use session::login::target::{Access, Denial, Directory};
 use session::target::TargetRecord;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// All targets. The same for every shard, and constant.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     entries: Vec<Entry>,
-    discovery: Option<Credentials>,
+    discovery: Option<Arc<Authentication>>,
     portal_group_tag: u16,
 }
 
@@ -23,7 +24,7 @@ struct Entry {
     name: IscsiName,
     alias: Option<String>,
     mask: Mask,
-    credentials: Option<Credentials>,
+    authentication: Option<Arc<Authentication>>,
     shard: usize,
 }
 
@@ -39,13 +40,13 @@ impl Catalog {
                 name: target.name.clone(),
                 alias: target.alias.clone(),
                 mask: target.mask.clone(),
-                credentials: target.chap.as_ref().map(crate::Chap::credentials).transpose()?,
+                authentication: target.chap.as_ref().map(authentication).transpose()?,
                 shard: index % shards,
             })
         };
         Ok(Self {
             entries: config.targets.iter().enumerate().map(entry).collect::<Result<_, _>>()?,
-            discovery: config.discovery.chap.as_ref().map(crate::Chap::credentials).transpose()?,
+            discovery: config.discovery.chap.as_ref().map(authentication).transpose()?,
             portal_group_tag: config.portal_group_tag,
         })
     }
@@ -84,6 +85,10 @@ impl Catalog {
     }
 }
 
+fn authentication(chap: &crate::Chap) -> Result<Arc<Authentication>, SecretError> {
+    Ok(Arc::new(chap.credentials()?.into()))
+}
+
 /// What the catalog says to a login from one address.
 pub(crate) struct Visitor<'a> {
     pub(crate) catalog: &'a Catalog,
@@ -91,14 +96,14 @@ pub(crate) struct Visitor<'a> {
 }
 
 impl Directory for Visitor<'_> {
-    fn access(&self, initiator_name: &str, target_name: Option<&str>) -> Result<Access, LoginStatus> {
+    fn access(&self, initiator_name: &str, target_name: Option<&str>) -> Result<Access, Denial> {
         let Some(target_name) = target_name else {
             return Ok(Access { authentication: self.catalog.discovery.clone(), alias: None });
         };
         let entry = self.catalog.find(target_name).ok_or(LoginStatus::NotFound)?;
         if !entry.mask.admits(initiator_name, self.peer) {
-            return Err(LoginStatus::AuthorizationFailure);
+            return Err(LoginStatus::AuthorizationFailure.into());
         }
-        Ok(Access { authentication: entry.credentials.clone(), alias: entry.alias.clone() })
+        Ok(Access { authentication: entry.authentication.clone(), alias: entry.alias.clone() })
     }
 }

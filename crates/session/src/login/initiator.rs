@@ -9,6 +9,7 @@ pub use failure::{Failure, Remedy};
 
 use super::exchange::{Exchange, Incoming};
 use super::is_target_address;
+use crate::chap::Algorithm;
 use crate::negotiation::{Key, Negotiation, Role};
 use crate::parameters::{Established, Identity, SessionType};
 use crate::seam::Transmit;
@@ -110,6 +111,12 @@ impl Login {
     #[must_use]
     pub fn target_alias(&self) -> Option<&str> {
         self.target_alias.as_deref()
+    }
+
+    /// The CHAP algorithm that the target chose, if it has: what a refusal afterwards may be about.
+    #[must_use]
+    pub fn chap_algorithm(&self) -> Option<Algorithm> {
+        self.security.algorithm()
     }
 
     /// Takes the next PDU.

@@ -4,12 +4,12 @@ mod access;
 mod refusal;
 mod security;
 
-pub use access::{Access, Directory, Place};
+pub use access::{Access, Denial, Directory, Place, Redirection};
 pub use refusal::Refusal;
 
 use super::exchange::{Exchange, Incoming};
-use super::is_iscsi_name;
 use crate::chap;
+use crate::name;
 use crate::negotiation::{Declared, Key, Negotiation, Role};
 use crate::parameters::{ConnectionParameters, Established, Identity, Offer, SessionParameters, SessionType};
 use crate::seam::{Payload, Transmit};
@@ -111,11 +111,26 @@ impl Login {
         self.initiator.as_ref().and_then(|initiator| initiator.target_name.as_deref())
     }
 
+    /// The CHAP user that the initiator has proven to be, if that was demanded.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        self.security.user()
+    }
+
+    /// Whether the next PDU brings an initiator's proof: a driver may let those wait that have failed often.
+    #[must_use]
+    pub fn awaits_proof(&self) -> bool {
+        self.security.awaits_proof()
+    }
+
     /// Takes the next PDU.
     pub fn receive(&mut self, header: &Header, data: &[u8], directory: &dyn Directory) -> Progress {
         self.step(header, data, directory).unwrap_or_else(|reason| {
             self.state = State::Over;
-            let reply = reason.status().and_then(|status| self.refusal_response(status));
+            let reply = match &reason {
+                Refusal::Access(Denial::Redirected(to)) => self.redirection_response(to),
+                _ => reason.status().and_then(|status| self.refusal_response(status)),
+            };
             Progress::Refused { reply, reason }
         })
     }
@@ -214,9 +229,9 @@ impl Login {
             SessionType::Discovery => None,
         };
         let introduced =
-            Introduced { initiator_name: initiator_name.into(), target_name: target_name.map(Into::into) };
+            Introduced { initiator_name: initiator_name.clone(), target_name: target_name.clone() };
         self.initiator = Some(introduced);
-        let access = directory.access(initiator_name, target_name).map_err(Refusal::Access)?;
+        let access = directory.access(&initiator_name, target_name.as_deref()).map_err(Refusal::Access)?;
         if access.authentication.is_some() && self.stage != Stage::SecurityNegotiation {
             return Err(Refusal::AuthenticationSkipped);
         }
@@ -262,6 +277,7 @@ impl Login {
             identity: identity.clone(),
             tsih: request.tsih,
             cid: request.cid,
+            user: self.security.user().map(Into::into),
             max_connections: session.max_connections,
         };
         self.state = State::Complete(Box::new(Complete { request, identity, session, connection }));
@@ -354,18 +370,32 @@ impl Login {
         let header = LoginResponse { status, ..self.response(&first, None) }.emit();
         Some(Transmit { header, payload: Payload::None })
     }
+
+    /// Where to go, in the place of an answer: nothing has been proven, and nothing of it would hold there.
+    fn redirection_response(&self, to: &Redirection) -> Option<Transmit> {
+        let status = match to.permanent {
+            true => LoginStatus::TargetMovedPermanently,
+            false => LoginStatus::TargetMovedTemporarily,
+        };
+        let response = LoginResponse { status, ..self.response(&self.first?, None) };
+        let mut text = TextWriter::new();
+        text.push(Key::TargetAddress.name(), &to.address);
+        let transmit = super::transmit_text(text.into_bytes(), |data_segment_bytes| {
+            LoginResponse { data_segment_bytes, ..response }.emit()
+        });
+        Some(transmit)
+    }
 }
 
 fn is_introduction(key: Key) -> bool {
     matches!(key, Key::SessionType | Key::InitiatorName | Key::TargetName)
 }
 
-fn name<'text>(declared: &[Declared<'text>], key: Key) -> Result<Option<&'text str>, Refusal> {
-    match declared.iter().find(|(declared, _)| *declared == key) {
-        Some((_, name)) if is_iscsi_name(name) => Ok(Some(name)),
-        Some(_) => Err(Refusal::InvalidName(key)),
-        None => Ok(None),
-    }
+/// A name as it is compared, whatever the case in which it came (§4.2.7.2).
+fn name(declared: &[Declared<'_>], key: Key) -> Result<Option<String>, Refusal> {
+    let declared = declared.iter().find(|(declared, _)| *declared == key);
+    let normalized = declared.map(|(_, name)| name::normalized(name).map_err(|_| Refusal::InvalidName(key)));
+    normalized.transpose()
 }
 
 /// "All Login Requests within a Login Phase MUST carry the same" (§11.12). Not so CmdSN: while a connection joins, its

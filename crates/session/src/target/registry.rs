@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct Applicant {
     /// Who, with which target, through which portal group.
     pub identity: Identity,
+    /// The CHAP user that it has proven to be, if that was demanded.
+    pub user: Option<String>,
     /// The session to join; zero for a new one.
     pub tsih: Tsih,
     /// The connection's name within its session.
@@ -34,6 +36,8 @@ pub enum Admission {
 #[derive(Debug)]
 struct Entry {
     identity: Identity,
+    /// Names of initiators are only claimed: no user may end or join another's session by claiming its name.
+    user: Option<String>,
     max_connections: usize,
     cids: BTreeSet<Cid>,
 }
@@ -66,14 +70,20 @@ impl Registry {
     /// # Errors
     /// The status with which the login must be refused: [`LoginStatus::SessionDoesNotExist`],
     /// [`LoginStatus::TooManyConnections`], [`LoginStatus::CannotIncludeInSession`] for a connection of a name that
-    /// the session has already (replacing it is error recovery beyond level 0), or [`LoginStatus::OutOfResources`].
+    /// the session has already (replacing it is error recovery beyond level 0), [`LoginStatus::AuthorizationFailure`]
+    /// for another user's session, or [`LoginStatus::OutOfResources`].
     pub fn admit(&mut self, applicant: &Applicant) -> Result<Admission, LoginStatus> {
         if applicant.tsih == Tsih::NEW_SESSION { self.admit_leading(applicant) } else { self.join(applicant) }
     }
 
     fn admit_leading(&mut self, applicant: &Applicant) -> Result<Admission, LoginStatus> {
         if let Some(old) = self.by_identity.get(&applicant.identity) {
-            return Ok(Admission::Reinstate(*old));
+            let same_user = self.sessions.get(old).is_none_or(|entry| entry.user == applicant.user);
+            return if same_user {
+                Ok(Admission::Reinstate(*old))
+            } else {
+                Err(LoginStatus::AuthorizationFailure)
+            };
         }
         if self.sessions.len() >= self.sessions_max {
             return Err(LoginStatus::OutOfResources);
@@ -81,6 +91,7 @@ impl Registry {
         let tsih = self.free_handle();
         let entry = Entry {
             identity: applicant.identity.clone(),
+            user: applicant.user.clone(),
             max_connections: applicant.max_connections.clamp(1, MAX_CONNECTIONS).into(),
             cids: BTreeSet::from([applicant.cid]),
         };
@@ -95,6 +106,9 @@ impl Registry {
             .get_mut(&applicant.tsih)
             .filter(|entry| entry.identity == applicant.identity)
             .ok_or(LoginStatus::SessionDoesNotExist)?;
+        if entry.user != applicant.user {
+            return Err(LoginStatus::AuthorizationFailure);
+        }
         if entry.cids.contains(&applicant.cid) {
             return Err(LoginStatus::CannotIncludeInSession);
         }

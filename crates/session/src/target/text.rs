@@ -175,7 +175,7 @@ impl Session {
             (true, "All") => Some(None),
             (true, "") | (false, "All") => None,
             (false, "") => Some(Some(own.clone())),
-            (false, name) if name != own => None,
+            (false, name) if !name.eq_ignore_ascii_case(own) => None,
             (_, name) => Some(Some(name.to_owned())),
         }
     }

@@ -10,6 +10,7 @@ use session::chap::{Account, Credentials, Secret};
 use session::login::{initiator, target};
 use session::parameters::{Established, Offer};
 use session::seam::{Payload, Transmit};
+use std::sync::Arc;
 
 pub const INITIATOR: &str = "iqn.2026-11.org.example:initiator";
 pub const TARGET: &str = "iqn.2026-11.org.example:disk";
@@ -20,6 +21,7 @@ pub const PORTAL_GROUP: u16 = 3;
 #[derive(Clone, Debug, Default)]
 pub struct Configured {
     pub credentials: Option<Credentials>,
+    pub redirection: Option<target::Redirection>,
     pub alias: Option<String>,
     pub closed: bool,
 }
@@ -29,11 +31,15 @@ impl target::Directory for Configured {
         &self,
         _initiator_name: &str,
         target_name: Option<&str>,
-    ) -> Result<target::Access, LoginStatus> {
-        match target_name {
-            Some(name) if name != TARGET => Err(LoginStatus::NotFound),
-            _ if self.closed => Err(LoginStatus::AuthorizationFailure),
-            _ => Ok(target::Access { authentication: self.credentials.clone(), alias: self.alias.clone() }),
+    ) -> Result<target::Access, target::Denial> {
+        match (target_name, &self.redirection) {
+            (Some(name), _) if name != TARGET => Err(LoginStatus::NotFound.into()),
+            (_, Some(redirection)) => Err(target::Denial::Redirected(redirection.clone())),
+            _ if self.closed => Err(LoginStatus::AuthorizationFailure.into()),
+            _ => {
+                let authentication = self.credentials.clone().map(|credentials| Arc::new(credentials.into()));
+                Ok(target::Access { authentication, alias: self.alias.clone() })
+            }
         }
     }
 }
@@ -61,12 +67,12 @@ pub fn config() -> initiator::Config {
         cmd_sn: CmdSn(100),
         offer: Offer::default(),
         credentials: None,
-        entropy: *b"initiator entropy",
+        entropy: *b"the initiator's entropy, 33 bytes",
     }
 }
 
 pub fn target_login(offer: Offer) -> target::Login {
-    target::Login::new(PORTAL_GROUP, offer, b"target's entropy!")
+    target::Login::new(PORTAL_GROUP, offer, b"the target's entropy of 33 bytes!")
 }
 
 pub fn place(tsih: u16) -> target::Place {
@@ -132,7 +138,7 @@ pub fn log_in(
             initiator::Progress::Refused(failure) => {
                 return Outcome { initiator: Err(failure), target: established, requests };
             }
-            initiator::Progress::Redirected { .. } => panic!("nobody redirects here"),
+            initiator::Progress::Redirected { address, .. } => panic!("redirected to {address}"),
         };
     }
     unreachable!()

@@ -4,7 +4,7 @@ use super::device::Device;
 use super::end::End;
 use super::wire::{Path, Random, Stream};
 use super::{DEVICE_BYTES, Settings, Wire, World};
-use pdu::{Cid, CmdSn, Instant, Isid, LaneId, LoginStatus, Window};
+use pdu::{Cid, CmdSn, Instant, Isid, LaneId, Window};
 use ropewalk_session::login::{initiator, target};
 use ropewalk_session::parameters::Established;
 use ropewalk_session::seam::{Payload, Transmit};
@@ -19,7 +19,7 @@ const SESSIONS_MAX: u16 = 4;
 struct Everybody;
 
 impl target::Directory for Everybody {
-    fn access(&self, _: &str, _: Option<&str>) -> Result<target::Access, LoginStatus> {
+    fn access(&self, _: &str, _: Option<&str>) -> Result<target::Access, target::Denial> {
         Ok(target::Access::default())
     }
 }
@@ -35,7 +35,7 @@ fn config(settings: &Settings, cid: u16, cmd_sn: CmdSn) -> initiator::Config {
         cmd_sn,
         offer: settings.initiator,
         credentials: None,
-        entropy: *b"initiator entropy",
+        entropy: *b"the initiator's entropy, 33 bytes",
     }
 }
 
@@ -52,7 +52,7 @@ fn log_in(
     joined: Option<&World>,
 ) -> Result<(Established, Established), Admission> {
     let mut ours = initiator::Login::new(config);
-    let mut theirs = target::Login::new(1, settings.target, b"target's entropy!");
+    let mut theirs = target::Login::new(1, settings.target, b"the target's entropy of 33 bytes!");
     let mut established = None;
     let mut request = ours.start();
     loop {

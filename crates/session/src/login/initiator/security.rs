@@ -10,7 +10,10 @@ use pdu::text_value::hexadecimal_text;
 #[derive(Clone, Debug)]
 pub(super) struct Security {
     credentials: Option<Credentials>,
-    challenge: Challenge,
+    /// For a challenge of its own.
+    entropy: Entropy,
+    /// What the target chose, and this side's challenge, made to measure.
+    chosen: Option<(Algorithm, Challenge)>,
     step: Step,
 }
 
@@ -21,14 +24,19 @@ enum Step {
     /// `CHAP_A` was sent; the challenge comes next.
     AwaitChallenge,
     /// The response was sent, and this side's challenge if it has one; the target's proof or its consent comes next.
-    AwaitVerdict(Algorithm),
+    AwaitVerdict,
     /// Nothing more is to be proven.
     Done,
 }
 
 impl Security {
     pub(super) fn new(credentials: Option<Credentials>, entropy: &Entropy) -> Self {
-        Self { credentials, challenge: Challenge::from_entropy(entropy), step: Step::AwaitMethod }
+        Self { credentials, entropy: *entropy, chosen: None, step: Step::AwaitMethod }
+    }
+
+    /// The algorithm that the target chose, if it has.
+    pub(super) fn algorithm(&self) -> Option<Algorithm> {
+        self.chosen.as_ref().map(|(algorithm, _)| *algorithm)
     }
 
     fn is_mutual(&self) -> bool {
@@ -50,9 +58,9 @@ impl Security {
     pub(super) fn check_proven(&self) -> Result<(), Failure> {
         match self.step {
             Step::Done => Ok(()),
-            Step::AwaitMethod | Step::AwaitVerdict(_) if !self.is_mutual() => Ok(()),
+            Step::AwaitMethod | Step::AwaitVerdict if !self.is_mutual() => Ok(()),
             Step::AwaitChallenge => Err(Failure::Stage),
-            Step::AwaitMethod | Step::AwaitVerdict(_) => Err(Failure::TargetUnproven(ChapError::Incomplete)),
+            Step::AwaitMethod | Step::AwaitVerdict => Err(Failure::TargetUnproven(ChapError::Incomplete)),
         }
     }
 
@@ -67,7 +75,8 @@ impl Security {
         match self.step {
             Step::AwaitMethod => match get(Key::AuthMethod) {
                 Some("CHAP") => {
-                    answers.push(Key::ChapAlgorithm.name(), &Algorithm::offer());
+                    let credentials = self.credentials.as_ref().ok_or(Failure::AuthMethod)?;
+                    answers.push(Key::ChapAlgorithm.name(), &credentials.algorithms.offer());
                     negotiation.note_sent(Key::ChapAlgorithm);
                     self.step = Step::AwaitChallenge;
                 }
@@ -83,10 +92,10 @@ impl Security {
                 };
                 self.respond(algorithm, identifier, value, answers).map_err(Failure::TargetUnproven)?;
             }
-            Step::AwaitVerdict(algorithm) => {
+            Step::AwaitVerdict => {
                 let keys = (get(Key::ChapName), get(Key::ChapResponse));
                 if let (Some(name), Some(response)) = keys {
-                    self.verify(algorithm, name, response).map_err(Failure::TargetUnproven)?;
+                    self.verify(name, response).map_err(Failure::TargetUnproven)?;
                 }
             }
             Step::Done => {}
@@ -102,24 +111,28 @@ impl Security {
         value: &str,
         answers: &mut TextWriter,
     ) -> Result<(), ChapError> {
-        let algorithm = Algorithm::choose(algorithm).ok_or(ChapError::Algorithm)?;
-        let theirs = Challenge::parse(identifier, value, Some(&self.challenge))?;
         let credentials = self.credentials.as_ref().ok_or(ChapError::NoAccount)?;
+        let algorithm = credentials.algorithms.chosen(algorithm).ok_or(ChapError::Algorithm)?;
+        let challenge = Challenge::from_entropy(algorithm, &self.entropy);
+        let theirs = Challenge::parse(identifier, value, Some(&challenge))?;
         let own = &credentials.initiator;
         answers.push(Key::ChapName.name(), own.name());
         answers.push(Key::ChapResponse.name(), &hexadecimal_text(&theirs.answer(algorithm, own)));
         if self.is_mutual() {
-            answers.push(Key::ChapIdentifier.name(), &self.challenge.identifier().to_string());
-            answers.push(Key::ChapChallenge.name(), &hexadecimal_text(self.challenge.value()));
+            answers.push(Key::ChapIdentifier.name(), &challenge.identifier().to_string());
+            answers.push(Key::ChapChallenge.name(), &hexadecimal_text(challenge.value()));
         }
-        self.step = Step::AwaitVerdict(algorithm);
+        self.chosen = Some((algorithm, challenge));
+        self.step = Step::AwaitVerdict;
         Ok(())
     }
 
-    fn verify(&mut self, algorithm: Algorithm, name: &str, response: &str) -> Result<(), ChapError> {
+    fn verify(&mut self, name: &str, response: &str) -> Result<(), ChapError> {
         let credentials = self.credentials.as_ref().ok_or(ChapError::NoAccount)?;
         let target = credentials.target.as_ref().ok_or(ChapError::OutOfTurn)?;
-        self.challenge.check(algorithm, target, Some(&credentials.initiator), name, response)?;
+        let (algorithm, challenge) = self.chosen.as_ref().ok_or(ChapError::OutOfTurn)?;
+        let (accounts, own) = (core::slice::from_ref(target), Some(&credentials.initiator));
+        challenge.check(*algorithm, accounts, own, name, response)?;
         self.step = Step::Done;
         Ok(())
     }

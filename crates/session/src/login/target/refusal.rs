@@ -1,12 +1,13 @@
 //! Why a target refuses a login, and what it says to the initiator.
 
+use super::Denial;
 use crate::chap::ChapError;
 use crate::login::exchange::ExchangeError;
 use crate::negotiation::{Key, NegotiationError};
 use pdu::{InvalidPdu, InvalidText, LoginStatus};
 
 /// Why a login was refused. The initiator is at fault, unless it says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The first PDU is not a login: no answer, because this may be no iSCSI at all (RFC 7143 §4.2.3).
     #[error("the connection did not begin with a login")]
@@ -49,7 +50,7 @@ pub enum Refusal {
     SessionType,
     /// The directory said no.
     #[error("no access: {0}")]
-    Access(LoginStatus),
+    Access(Denial),
     /// The target demands authentication, and the initiator went past it.
     #[error("the initiator did not authenticate itself")]
     AuthenticationSkipped,
@@ -67,14 +68,16 @@ impl From<InvalidText> for Refusal {
 impl Refusal {
     /// What the initiator is told (RFC 7143 §11.13.5), if anything.
     #[must_use]
-    pub const fn status(&self) -> Option<LoginStatus> {
+    pub fn status(&self) -> Option<LoginStatus> {
         Some(match self {
             Self::Stranger | Self::Over => return None,
             Self::NotALogin => LoginStatus::InvalidDuringLogin,
             Self::Version(_) => LoginStatus::UnsupportedVersion,
             Self::Missing(_) => LoginStatus::MissingParameter,
             Self::SessionType => LoginStatus::SessionTypeNotSupported,
-            Self::Access(status) => *status,
+            Self::Access(Denial::Refused(status)) => *status,
+            Self::Access(Denial::Redirected(to)) if to.permanent => LoginStatus::TargetMovedPermanently,
+            Self::Access(Denial::Redirected(_)) => LoginStatus::TargetMovedTemporarily,
             Self::AuthenticationSkipped | Self::Authentication(_) => LoginStatus::AuthenticationFailure,
             Self::InvalidPdu(_)
             | Self::Changed(_)

@@ -1,20 +1,23 @@
 //! The target's side of the security stage (RFC 7143 §6.3.2, §12.1).
 
 use super::Refusal;
-use crate::chap::{Algorithm, Challenge, ChapError, Credentials, Entropy};
+use crate::chap::{Algorithm, Authentication, Challenge, ChapError, Entropy};
 use crate::negotiation::{Declared, Key};
 use pdu::TextWriter;
 use pdu::text_value::{NONE, REJECT, hexadecimal_text};
+use std::sync::Arc;
 
 /// What has been proven, and what comes next.
 #[derive(Clone, Debug)]
 pub(super) struct Security {
-    demanded: Option<Credentials>,
-    challenge: Challenge,
+    demanded: Option<Arc<Authentication>>,
+    entropy: Entropy,
+    /// Whom the initiator has proven to be.
+    user: Option<String>,
     step: Step,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     /// No method has been chosen.
     Start,
@@ -23,7 +26,7 @@ enum Step {
     /// `AuthMethod=CHAP`; algorithms come next.
     AwaitAlgorithms,
     /// The challenge was sent; the response comes next.
-    AwaitResponse(Algorithm),
+    AwaitResponse(Algorithm, Challenge),
     /// The initiator is who it says.
     Proven,
 }
@@ -47,12 +50,22 @@ impl<'text> Keys<'text> {
 
 impl Security {
     pub(super) fn new(entropy: &Entropy) -> Self {
-        Self { demanded: None, challenge: Challenge::from_entropy(entropy), step: Step::Start }
+        Self { demanded: None, entropy: *entropy, user: None, step: Step::Start }
     }
 
     /// Sets what the initiator must prove, as soon as it is known who comes.
-    pub(super) fn demand(&mut self, credentials: Option<Credentials>) {
-        self.demanded = credentials;
+    pub(super) fn demand(&mut self, authentication: Option<Arc<Authentication>>) {
+        self.demanded = authentication;
+    }
+
+    /// Whether the next text brings the initiator's proof.
+    pub(super) fn awaits_proof(&self) -> bool {
+        matches!(self.step, Step::AwaitResponse(..))
+    }
+
+    /// The user that the initiator has proven to be.
+    pub(super) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
     }
 
     /// Whether nothing, or nothing more, is to be proven.
@@ -60,7 +73,7 @@ impl Security {
         match self.step {
             Step::Start => self.demanded.is_none(),
             Step::WithoutProof | Step::Proven => true,
-            Step::AwaitAlgorithms | Step::AwaitResponse(_) => false,
+            Step::AwaitAlgorithms | Step::AwaitResponse(..) => false,
         }
     }
 
@@ -75,13 +88,15 @@ impl Security {
         if let Some(methods) = keys.get(Key::AuthMethod) {
             self.choose_method(methods, answers)?;
         }
-        match self.step {
+        match &self.step {
             Step::Start if leaving && self.demanded.is_some() => return Err(Refusal::AuthenticationSkipped),
             Step::AwaitAlgorithms if keys.get(Key::ChapAlgorithm).is_some() => {
                 self.challenge(&keys, answers)?;
             }
-            Step::AwaitResponse(algorithm) if keys.any(&[Key::ChapName, Key::ChapResponse]) => {
-                self.verify(algorithm, &keys, answers)?;
+            Step::AwaitResponse(algorithm, challenge) if keys.any(&[Key::ChapName, Key::ChapResponse]) => {
+                let user = self.verify(*algorithm, challenge, &keys, answers)?;
+                self.user = Some(user);
+                self.step = Step::Proven;
             }
             _ if keys.any(&[Key::ChapAlgorithm, Key::ChapName, Key::ChapResponse]) => {
                 return Err(ChapError::OutOfTurn.into());
@@ -114,33 +129,36 @@ impl Security {
         if keys.any(&[Key::ChapName, Key::ChapResponse]) {
             return Err(ChapError::OutOfTurn);
         }
-        let algorithm = Algorithm::choose(keys.need(Key::ChapAlgorithm)?).ok_or(ChapError::Algorithm)?;
+        let demanded = self.demanded.as_ref().ok_or(ChapError::OutOfTurn)?;
+        let algorithm = demanded.algorithms.choose(keys.need(Key::ChapAlgorithm)?);
+        let algorithm = algorithm.ok_or(ChapError::Algorithm)?;
+        let challenge = Challenge::from_entropy(algorithm, &self.entropy);
         answers.push(Key::ChapAlgorithm.name(), &algorithm.number().to_string());
-        answers.push(Key::ChapIdentifier.name(), &self.challenge.identifier().to_string());
-        answers.push(Key::ChapChallenge.name(), &hexadecimal_text(self.challenge.value()));
-        self.step = Step::AwaitResponse(algorithm);
+        answers.push(Key::ChapIdentifier.name(), &challenge.identifier().to_string());
+        answers.push(Key::ChapChallenge.name(), &hexadecimal_text(challenge.value()));
+        self.step = Step::AwaitResponse(algorithm, challenge);
         Ok(())
     }
 
-    /// The initiator's proof; and if it sends a challenge with it, the target's own.
+    /// The initiator's proof; and if it sends a challenge with it, the target's own. Returns the user.
     fn verify(
-        &mut self,
+        &self,
         algorithm: Algorithm,
+        challenge: &Challenge,
         keys: &Keys<'_>,
         answers: &mut TextWriter,
-    ) -> Result<(), ChapError> {
-        let credentials = self.demanded.as_ref().ok_or(ChapError::OutOfTurn)?;
-        let own = credentials.target.as_ref();
+    ) -> Result<String, ChapError> {
+        let demanded = self.demanded.as_ref().ok_or(ChapError::OutOfTurn)?;
+        let own = demanded.target.as_ref();
         let (name, response) = (keys.need(Key::ChapName)?, keys.need(Key::ChapResponse)?);
-        self.challenge.check(algorithm, &credentials.initiator, own, name, response)?;
+        let user = challenge.check(algorithm, &demanded.initiators, own, name, response)?;
         if keys.any(&[Key::ChapIdentifier, Key::ChapChallenge]) {
             let (identifier, value) = (keys.need(Key::ChapIdentifier)?, keys.need(Key::ChapChallenge)?);
-            let theirs = Challenge::parse(identifier, value, Some(&self.challenge))?;
+            let theirs = Challenge::parse(identifier, value, Some(challenge))?;
             let own = own.ok_or(ChapError::NoAccount)?;
             answers.push(Key::ChapName.name(), own.name());
             answers.push(Key::ChapResponse.name(), &hexadecimal_text(&theirs.answer(algorithm, own)));
         }
-        self.step = Step::Proven;
-        Ok(())
+        Ok(user.name().to_owned())
     }
 }

@@ -1,0 +1,96 @@
+//! iSCSI names: what they may be made of, and the form in which they are compared (RFC 7143 §4.2.7, RFC 3722).
+
+use crate::negotiation::rule::NAME_BYTES_MAX;
+
+/// A text that is no iSCSI name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is not an iSCSI name: write iqn.YEAR-MONTH.REVERSED-DOMAIN[:ANYTHING], eui.… or naa.…, of letters, \
+     digits, '-', '.' and ':', in at most {NAME_BYTES_MAX} bytes"
+)]
+pub struct InvalidName(String);
+
+/// A peer's name, in the lower case in which names are compared. Peers name themselves as they like, so no form is asked
+/// for, only letters and digits of any language and `-.:_`: nothing that could mean something in a path, a list, a log
+/// line or a terminal. Letters beyond ASCII must come composed (NFC), as the standard demands; others make another name.
+///
+/// # Errors
+/// It has other characters, begins with a dot, is empty, or is longer than 223 bytes.
+pub fn normalized(name: &str) -> Result<String, InvalidName> {
+    let normalized = name.to_lowercase();
+    if is_acceptable(name) && normalized.len() <= NAME_BYTES_MAX {
+        Ok(normalized)
+    } else {
+        Err(InvalidName(name.chars().take(NAME_BYTES_MAX).collect()))
+    }
+}
+
+/// Whether [`normalized`] would take it.
+pub(crate) fn is_acceptable(name: &str) -> bool {
+    let allowed = |letter: char| letter.is_alphanumeric() || "-.:_".contains(letter);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(allowed) && !name.starts_with('.')
+}
+
+/// A name that somebody configured, in lower case. It must have one of the three forms that the standard knows.
+///
+/// # Errors
+/// It has not.
+pub fn well_formed(text: &str) -> Result<String, InvalidName> {
+    let invalid = || InvalidName(text.chars().take(NAME_BYTES_MAX).collect());
+    let name = normalized(text)?;
+    let form = if let Some(rest) = name.strip_prefix("iqn.") {
+        is_dated(rest)
+    } else if let Some(digits) = name.strip_prefix("eui.") {
+        is_hexadecimal(digits, &[16])
+    } else if let Some(digits) = name.strip_prefix("naa.") {
+        is_hexadecimal(digits, &[16, 32])
+    } else {
+        false
+    };
+    if form { Ok(name) } else { Err(invalid()) }
+}
+
+/// `2026-01.com.example`, and anything after it (§4.2.7.4).
+fn is_dated(rest: &str) -> bool {
+    let Some((date, domain)) = rest.split_once('.') else { return false };
+    let Some((year, month)) = date.split_once('-') else { return false };
+    let digits = |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits(year, 4) && digits(month, 2) && !domain.is_empty()
+}
+
+fn is_hexadecimal(digits: &str, lengths: &[usize]) -> bool {
+    lengths.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_every_form_are_taken_in_lower_case() {
+        assert_eq!(well_formed("IQN.2026-01.com.Example:disk-1").unwrap(), "iqn.2026-01.com.example:disk-1");
+        assert_eq!(well_formed("eui.0123456789ABCDEF").unwrap(), "eui.0123456789abcdef");
+        assert!(well_formed("naa.0123456789abcdef0123456789abcdef").is_ok());
+        assert_eq!(normalized("Host_1").unwrap(), "host_1");
+        assert_eq!(normalized("iqn.2026-01.com.example:MÜNCHEN").unwrap(), "iqn.2026-01.com.example:münchen");
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        let long = format!("iqn.2026-01.com.{}", "a".repeat(NAME_BYTES_MAX));
+        for text in ["", "disk", "iqn.com.example", "iqn.2026-01.", "eui.1", "naa.0123456789abcdeg"] {
+            assert!(well_formed(text).is_err(), "{text}");
+        }
+        for text in ["", "../x", ".x", "a/b", "a b", "a,b", "a\nb", "a\u{202e}b", "a\\b", &long] {
+            assert!(normalized(text).is_err(), "{text}");
+            assert!(well_formed(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_does_not_grow_beyond_its_limit_when_it_is_normalized() {
+        // İ takes two bytes, its lower case three.
+        let name = "İ".repeat(NAME_BYTES_MAX / 2);
+        assert!(is_acceptable(&name) && normalized(&name).is_err());
+    }
+}
