@@ -4,10 +4,12 @@ use crate::access::Mask;
 use crate::chap::SecretError;
 use crate::config::Config;
 use crate::name::IscsiName;
+use device::Visibility;
 use pdu::LoginStatus;
 use session::chap::Authentication;
 use session::login::target::{Access, Denial, Directory};
 use session::target::TargetRecord;
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -24,6 +26,8 @@ struct Entry {
     name: IscsiName,
     alias: Option<String>,
     mask: Mask,
+    /// Who may use which of its units.
+    unit_masks: HashMap<u16, Mask>,
     authentication: Option<Arc<Authentication>>,
     shard: usize,
 }
@@ -40,6 +44,7 @@ impl Catalog {
                 name: target.name.clone(),
                 alias: target.alias.clone(),
                 mask: target.mask.clone(),
+                unit_masks: target.luns.iter().map(|lun| (lun.number, lun.mask.clone())).collect(),
                 authentication: target.chap.as_ref().map(authentication).transpose()?,
                 shard: index % shards,
             })
@@ -63,19 +68,25 @@ impl Catalog {
     fn find(&self, target_name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.name.as_str().eq_ignore_ascii_case(target_name))
     }
+}
 
-    /// The targets that this initiator may use, at the portal that it came through.
-    pub(crate) fn records(
+impl Visibility for Catalog {
+    fn shows_unit(&self, initiator_name: &str, address: IpAddr, target_name: &str, number: u16) -> bool {
+        let masks = self.find(target_name).map(|entry| &entry.unit_masks);
+        masks.and_then(|masks| masks.get(&number)).is_some_and(|mask| mask.admits(initiator_name, address))
+    }
+
+    fn targets(
         &self,
         initiator_name: &str,
-        peer: IpAddr,
+        address: IpAddr,
         portal: SocketAddr,
         only: Option<&str>,
     ) -> Vec<TargetRecord> {
         let portal = SocketAddr::new(portal.ip().to_canonical(), portal.port());
         let wanted = |entry: &&Entry| {
             let named = only.is_none_or(|name| entry.name.as_str().eq_ignore_ascii_case(name));
-            named && entry.mask.admits(initiator_name, peer)
+            named && entry.mask.admits(initiator_name, address)
         };
         let record = |entry: &Entry| TargetRecord {
             target_name: entry.name.to_string(),

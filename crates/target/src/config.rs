@@ -5,10 +5,12 @@ use crate::chap::Chap;
 use crate::lun_spec::LunSpec;
 use crate::name::IscsiName;
 use crate::size::ByteSize;
+use device::SessionLimits;
 use serde::Deserialize;
 use session::parameters::{DigestPreference, Offer};
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 use transport::SocketOptions;
 
 /// Everything that [`Server::start`](crate::Server::start) needs.
@@ -152,6 +154,17 @@ impl Default for Limits {
             window_commands: 128,
             ping_after_seconds: 30,
             ping_timeout_seconds: 30,
+        }
+    }
+}
+
+impl Limits {
+    /// Those of every session.
+    pub(crate) fn session(&self) -> SessionLimits {
+        SessionLimits {
+            window_commands: self.window_commands,
+            ping_after: Duration::from_secs(self.ping_after_seconds),
+            ping_timeout: Duration::from_secs(self.ping_timeout_seconds),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One connection in full feature phase, from its first PDU to its end.
 
-use crate::session_driver::{Closing, SessionDriver, SessionState};
+use crate::shard::Shard;
+use device::{Closing, SessionDriver, SessionState};
 use pdu::Cid;
 use session::parameters::Established;
 use session::seam::{Endpoint, LaneLoss};
@@ -28,21 +29,23 @@ enum End {
 
 /// Carries a connection until it ends, then tells session and registry.
 pub(crate) async fn run(
+    shard: &Shard,
     driver: Rc<SessionDriver>,
     stream: TcpStream,
     established: Established,
     peer: SocketAddr,
 ) {
     let Ok(portal) = stream.local_addr() else {
-        return driver.node.lane_closed(driver.tsih, established.cid);
+        return driver.node().lane_closed(driver.tsih(), established.cid);
     };
     let lane = driver.add_lane(&established, portal);
     let mut connection = Connection::new(lane, stream, &established.connection);
-    let end = poll_fn(|cx| poll(&driver, &mut connection, cx)).await;
+    let end = poll_fn(|cx| poll(shard, &driver, &mut connection, cx)).await;
     if matches!(end, End::Closed(_) | End::Failed(ConnectionError::Fault(_))) {
         // What the peer does with it is its own affair.
         let _ =
-            tokio::time::timeout(FAREWELL, poll_fn(|cx| poll_farewell(&driver, &mut connection, cx))).await;
+            tokio::time::timeout(FAREWELL, poll_fn(|cx| poll_farewell(shard, &driver, &mut connection, cx)))
+                .await;
     }
     let loss = match &end {
         End::Closed(closing) => closing.loss,
@@ -52,11 +55,11 @@ pub(crate) async fn run(
     log(&driver, established.cid, peer, &end);
     drop(connection);
     driver.remove_lane(lane, loss);
-    driver.node.lane_closed(driver.tsih, established.cid);
+    driver.node().lane_closed(driver.tsih(), established.cid);
 }
 
 fn log(driver: &SessionDriver, cid: Cid, peer: SocketAddr, end: &End) {
-    let initiator = &driver.identity.initiator_name;
+    let initiator = &driver.identity().initiator_name;
     match end {
         End::Closed(Closing { loss: LaneLoss::LoggedOut, .. }) => {
             tracing::info!(%peer, initiator, %cid, "connection logged out");
@@ -71,13 +74,18 @@ fn log(driver: &SessionDriver, cid: Cid, peer: SocketAddr, end: &End) {
     }
 }
 
-fn poll(driver: &Rc<SessionDriver>, connection: &mut Connection, cx: &mut Context<'_>) -> Poll<End> {
+fn poll(
+    shard: &Shard,
+    driver: &Rc<SessionDriver>,
+    connection: &mut Connection,
+    cx: &mut Context<'_>,
+) -> Poll<End> {
     let mut state = driver.state();
-    let more = match poll_receive(driver, &mut state, connection, cx) {
+    let more = match poll_receive(shard, driver, &mut state, connection, cx) {
         Ok(more) => more,
         Err(error) => return Poll::Ready(End::Failed(error)),
     };
-    if let Err(error) = poll_send(driver, &mut state, connection, cx) {
+    if let Err(error) = poll_send(shard, driver, &mut state, connection, cx) {
         return Poll::Ready(End::Failed(error));
     }
     let lane = connection.lane();
@@ -95,19 +103,19 @@ fn poll(driver: &Rc<SessionDriver>, connection: &mut Connection, cx: &mut Contex
 
 /// Reads and executes. `true` if there may be more to read.
 fn poll_receive(
+    shard: &Shard,
     driver: &Rc<SessionDriver>,
     state: &mut SessionState,
     connection: &mut Connection,
     cx: &mut Context<'_>,
 ) -> Result<bool, ConnectionError> {
-    let clock = &driver.shard.clock;
-    let mut scratch = driver.shard.scratch.borrow_mut();
+    let mut scratch = shard.scratch.borrow_mut();
     for _ in 0..READS_PER_POLL {
         if state.closing(connection.lane()).is_some() {
             return Ok(false);
         }
         let SessionState { session, buffers, .. } = state;
-        let received = connection.poll_receive(cx, clock, session, buffers, &mut scratch);
+        let received = connection.poll_receive(cx, &shard.clock, session, buffers, &mut scratch);
         driver.drain(state);
         match received {
             Poll::Pending => return Ok(false),
@@ -119,6 +127,7 @@ fn poll_receive(
 
 /// Sends until nothing is left or the socket takes no more. What leaves makes room, which may make more to send.
 fn poll_send(
+    shard: &Shard,
     driver: &Rc<SessionDriver>,
     state: &mut SessionState,
     connection: &mut Connection,
@@ -126,7 +135,7 @@ fn poll_send(
 ) -> Result<(), ConnectionError> {
     loop {
         let SessionState { session, buffers, .. } = state;
-        let sent = connection.poll_send(cx, &driver.shard.clock, session, buffers);
+        let sent = connection.poll_send(cx, &shard.clock, session, buffers);
         driver.drain(state);
         match sent {
             Poll::Pending => return Ok(()),
@@ -139,10 +148,15 @@ fn poll_send(
 }
 
 /// Sends what is left and says goodbye.
-fn poll_farewell(driver: &Rc<SessionDriver>, connection: &mut Connection, cx: &mut Context<'_>) -> Poll<()> {
+fn poll_farewell(
+    shard: &Shard,
+    driver: &Rc<SessionDriver>,
+    connection: &mut Connection,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
     let mut state = driver.state();
     let SessionState { session, buffers, .. } = &mut *state;
-    let sent = connection.poll_send(cx, &driver.shard.clock, session, buffers);
+    let sent = connection.poll_send(cx, &shard.clock, session, buffers);
     driver.drain(&mut state);
     match sent {
         Poll::Pending => Poll::Pending,

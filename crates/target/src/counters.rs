@@ -25,12 +25,12 @@ pub struct Counters {
     pub idle_buffer_bytes: usize,
 }
 
-/// The live numbers, shared by all shards.
+/// The live numbers that all shards share. Each counts its sessions and commands by itself, so that shards do not slow
+/// each other down.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     pub unauthenticated_connections: AtomicUsize,
     pub connections: AtomicUsize,
-    pub sessions: AtomicUsize,
     pub accepted_connections: AtomicU64,
     pub refused_connections: AtomicU64,
 }
@@ -55,27 +55,21 @@ impl Drop for Counted {
     }
 }
 
-/// What one shard counts on its own, so that shards do not slow each other down.
-#[derive(Debug, Default)]
-pub(crate) struct ShardGauges {
-    pub commands: AtomicU64,
-}
-
 impl Counters {
     pub(crate) fn read<'a>(
         gauges: &Gauges,
-        shards: impl Iterator<Item = (&'a ShardGauges, &'a Slab)>,
+        shards: impl Iterator<Item = (&'a device::Gauges, &'a Slab)>,
     ) -> Self {
         let mut counters = Self {
             unauthenticated_connections: gauges.unauthenticated_connections.load(Ordering::Relaxed),
             connections: gauges.connections.load(Ordering::Relaxed),
-            sessions: gauges.sessions.load(Ordering::Relaxed),
             accepted_connections: gauges.accepted_connections.load(Ordering::Relaxed),
             refused_connections: gauges.refused_connections.load(Ordering::Relaxed),
             ..Self::default()
         };
         for (shard, slab) in shards {
-            counters.commands += shard.commands.load(Ordering::Relaxed);
+            counters.sessions += shard.sessions();
+            counters.commands += shard.commands();
             counters.buffer_bytes += slab.in_use_bytes();
             counters.idle_buffer_bytes += slab.idle_bytes();
         }

@@ -1,6 +1,6 @@
 //! A connection in login, on the shard that accepted it.
 
-use crate::admission::Arrival;
+use crate::arrival::Arrival;
 use crate::catalog::Visitor;
 use crate::counters::{Counted, Gauges};
 use crate::shard::Shard;

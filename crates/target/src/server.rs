@@ -3,12 +3,12 @@
 use crate::catalog::{Catalog, DISCOVERY_SHARD};
 use crate::chap::SecretError;
 use crate::config::{Config, InvalidConfig};
-use crate::counters::{Counters, Gauges, ShardGauges};
-use crate::logical_unit::OpenError;
-use crate::memory::Memory;
+use crate::counters::{Counters, Gauges};
+use crate::opening::OpenError;
 use crate::shard::{self, Message, ShardPlan};
 use crate::shutdown::ShutdownReport;
 use block::Slab;
+use device::Memory;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct Server {
 struct ShardHandle {
     door: mpsc::UnboundedSender<Message>,
     thread: JoinHandle<()>,
-    own: Arc<ShardGauges>,
+    own: Arc<device::Gauges>,
     transfers: Slab,
 }
 

@@ -1,19 +1,18 @@
 //! One event loop: a thread with its targets, their sessions, and its means of file I/O.
 
-use crate::admission::{self, Arrival};
+use crate::arrival::{self, Arrival};
 use crate::catalog::{Catalog, DISCOVERY_SHARD};
 use crate::config::{Config, Limits, TargetConfig};
-use crate::counters::{Gauges, ShardGauges};
+use crate::counters::Gauges;
 use crate::listener::{self, WaitingRoom};
-use crate::logical_unit::{LogicalUnit, OpenError};
-use crate::memory::Memory;
+use crate::opening::{self, OpenError};
 use crate::shutdown::{self, ShutdownReport};
-use crate::target_node::TargetNode;
+use crate::tokio_host::TokioHost;
 use block::Engine;
+use device::{Environment, Memory, TargetNode};
 use framing::Scratch;
-use nexus::target::NexusId;
 use session::parameters::Offer;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,10 +27,8 @@ use transport::{Clock, ReadableFd, SocketOptions};
 pub(crate) struct Shard {
     pub clock: Clock,
     pub scratch: RefCell<Scratch>,
-    pub memory: Memory,
     pub catalog: Arc<Catalog>,
     pub gauges: Arc<Gauges>,
-    pub own: Arc<ShardGauges>,
     pub limits: Limits,
     pub offer: Offer,
     pub socket: SocketOptions,
@@ -39,8 +36,6 @@ pub(crate) struct Shard {
     nodes: Vec<Rc<TargetNode>>,
     /// All shards' doors, this one's too.
     doors: Vec<mpsc::UnboundedSender<Message>>,
-    stopping: Cell<bool>,
-    next_nexus: Cell<u64>,
 }
 
 /// What one shard asks of another, or the server of all. There are never more messages than connections.
@@ -65,7 +60,7 @@ pub(crate) struct ShardPlan {
     pub offer: Offer,
     pub catalog: Arc<Catalog>,
     pub gauges: Arc<Gauges>,
-    pub own: Arc<ShardGauges>,
+    pub own: Arc<device::Gauges>,
     pub memory: Memory,
     pub listeners: Vec<std::net::TcpListener>,
     pub doors: Vec<mpsc::UnboundedSender<Message>>,
@@ -86,8 +81,16 @@ pub(crate) fn run(plan: ShardPlan) {
 }
 
 async fn serve(plan: ShardPlan) {
+    let clock = Clock::start();
+    let environment = Environment::new(
+        Rc::new(TokioHost::new(clock)),
+        Arc::<Catalog>::clone(&plan.catalog),
+        plan.memory.clone(),
+        plan.config.limits.session(),
+        Arc::clone(&plan.own),
+    );
     let mut engine = None;
-    let nodes = match open_targets(&plan, &mut engine) {
+    let nodes = match open_targets(&plan, &environment, &mut engine) {
         Ok(nodes) => nodes,
         Err(error) => {
             // Who asked has gone if this fails.
@@ -99,23 +102,19 @@ async fn serve(plan: ShardPlan) {
         config, offer, catalog, gauges, own, memory, listeners, doors, mut messages, opened, ..
     } = plan;
     let shard = Rc::new(Shard {
-        clock: Clock::start(),
+        clock,
         scratch: RefCell::default(),
-        memory,
         catalog,
         gauges,
-        own,
         limits: config.limits.clone(),
         offer,
         socket: config.socket.options(),
         waiting_room: WaitingRoom::default(),
         nodes,
         doors,
-        stopping: Cell::new(false),
-        next_nexus: Cell::new(0),
     });
     let _reaping = engine.map(|engine| Helper(spawn_local(reap(engine))));
-    let _housekeeping = Helper(spawn_local(keep_house(Rc::clone(&shard))));
+    let _housekeeping = Helper(spawn_local(keep_house(memory, own)));
     let accepting: Vec<_> = listeners
         .into_iter()
         .filter_map(|listener| TcpListener::from_std(listener).ok())
@@ -125,20 +124,19 @@ async fn serve(plan: ShardPlan) {
     let done = loop {
         match messages.recv().await {
             Some(Message::Arrival(arrival)) => {
-                spawn_local(admission::serve(Rc::clone(&shard), *arrival));
+                spawn_local(arrival::serve(Rc::clone(&shard), *arrival));
             }
             Some(Message::Shutdown { deadline, done }) => break Some((deadline, done)),
             Some(Message::Abandon) | None => break None,
         }
     };
-    shard.stopping.set(true);
+    shard.nodes().iter().for_each(|node| node.close_doors());
     drop(accepting);
     shard.waiting_room.dismiss_all();
     if let Some((deadline, done)) = done {
         let report = shutdown::shut_down(&shard, deadline).await;
         let _ = done.send(report);
     }
-    // Sessions and targets know each other: without this neither would go, nor the files that they hold.
     shard.nodes().iter().for_each(|node| node.forget_sessions());
 }
 
@@ -151,21 +149,25 @@ impl Drop for Helper {
     }
 }
 
-fn open_targets(plan: &ShardPlan, engine: &mut Option<Engine>) -> Result<Vec<Rc<TargetNode>>, OpenError> {
+fn open_targets(
+    plan: &ShardPlan,
+    environment: &Rc<Environment>,
+    engine: &mut Option<Engine>,
+) -> Result<Vec<Rc<TargetNode>>, OpenError> {
     let sessions_max = plan.config.limits.sessions_per_target;
     let here = |target: &&TargetConfig| plan.catalog.shard_of(target.name.as_str()) == plan.index;
     let mut nodes = Vec::new();
     if plan.index == DISCOVERY_SHARD {
-        nodes.push(TargetNode::new(String::new(), Vec::new(), sessions_max));
+        nodes.push(TargetNode::new(environment, String::new(), Vec::new(), sessions_max));
     }
     for target in plan.config.targets.iter().filter(here) {
         let mut units = Vec::new();
         for lun in &target.luns {
             let tag = plan.config.portal_group_tag;
-            let unit = LogicalUnit::open(&target.name, tag, lun, engine, plan.memory.working.clone())?;
+            let unit = opening::open(&target.name, tag, lun, engine, &plan.memory)?;
             units.push(Rc::new(unit));
         }
-        nodes.push(TargetNode::new(target.name.to_string(), units, sessions_max));
+        nodes.push(TargetNode::new(environment, target.name.to_string(), units, sessions_max));
     }
     Ok(nodes)
 }
@@ -183,14 +185,14 @@ async fn reap(engine: Engine) {
 }
 
 /// Gives idle memory back to the system when nothing was asked of the shard for a while.
-async fn keep_house(shard: Rc<Shard>) {
+async fn keep_house(memory: Memory, own: Arc<device::Gauges>) {
     let mut interval = tokio::time::interval(HOUSEKEEPING);
     let mut commands = None;
     loop {
         interval.tick().await;
-        let now = Some(shard.own.commands.load(Ordering::Relaxed));
+        let now = Some(own.commands());
         if std::mem::replace(&mut commands, now) == now {
-            shard.memory.trim();
+            memory.trim();
         }
     }
 }
@@ -198,22 +200,11 @@ async fn keep_house(shard: Rc<Shard>) {
 impl Shard {
     /// The target of this name, if it is here.
     pub(crate) fn node(&self, target_name: &str) -> Option<Rc<TargetNode>> {
-        self.nodes.iter().find(|node| node.name.eq_ignore_ascii_case(target_name)).cloned()
+        self.nodes.iter().find(|node| node.name().eq_ignore_ascii_case(target_name)).cloned()
     }
 
     pub(crate) fn nodes(&self) -> &[Rc<TargetNode>] {
         &self.nodes
-    }
-
-    pub(crate) fn next_nexus(&self) -> NexusId {
-        let id = self.next_nexus.get();
-        self.next_nexus.set(id + 1);
-        NexusId(id)
-    }
-
-    /// Whether no new session is taken.
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.get()
     }
 
     pub(crate) fn count_refusal(&self) {

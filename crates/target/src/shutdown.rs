@@ -1,7 +1,7 @@
 //! Stopping in order: initiators are asked to leave, writes come to rest, caches are flushed.
 
-use crate::session_driver::SessionDriver;
 use crate::shard::Shard;
+use device::SessionDriver;
 use scsi::Outcome;
 use std::rc::Rc;
 use std::time::Duration;
@@ -41,9 +41,9 @@ pub(crate) async fn shut_down(shard: &Shard, deadline: Instant) -> ShutdownRepor
         }
     }
     for node in shard.nodes() {
-        for unit in &node.units {
+        for unit in node.units() {
             if unit.flush().await != Outcome::good() {
-                report.unflushed.push(format!("{} LUN {}", node.name, unit.number));
+                report.unflushed.push(format!("{} LUN {}", node.name(), unit.number()));
             }
         }
     }
@@ -58,11 +58,10 @@ fn sessions(shard: &Shard) -> Vec<Rc<SessionDriver>> {
 async fn all_ended(shard: &Shard, deadline: Instant) -> bool {
     for node in shard.nodes() {
         loop {
-            let ended = node.session_ended.notified();
             if node.sessions().is_empty() {
                 break;
             }
-            if timeout_at(deadline, ended).await.is_err() {
+            if timeout_at(deadline, node.session_end()).await.is_err() {
                 return false;
             }
         }

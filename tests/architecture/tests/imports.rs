@@ -16,8 +16,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("nexus", &["pdu", "session", "scsi"]),
     ("policy", &["pdu"]),
     ("framing", &["pdu", "session", "block"]),
+    ("device", &["pdu", "scsi", "session", "nexus", "block", "framing"]),
     ("transport", &["pdu", "session", "block", "framing", "policy"]),
-    ("target", &["pdu", "scsi", "session", "nexus", "policy", "block", "framing", "transport"]),
+    ("target", &["pdu", "scsi", "session", "nexus", "policy", "block", "framing", "device", "transport"]),
     ("initiator", &["pdu", "scsi", "session", "nexus", "policy", "block", "framing", "transport"]),
     ("transfer", &["initiator", "policy", "block"]),
     (
@@ -30,6 +31,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "policy",
             "block",
             "framing",
+            "device",
             "transport",
             "target",
             "initiator",
@@ -39,7 +41,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without input or output, and what would bring it in.
-const PURE: &[&str] = &["pdu", "scsi", "session", "nexus", "policy", "framing"];
+const PURE: &[&str] = &["pdu", "scsi", "session", "nexus", "policy", "framing", "device"];
 const IMPURE_LIBRARIES: &[&str] = &["tokio", "libc", "rustix", "socket2", "io-uring", "getrandom", "rand"];
 
 #[test]

@@ -7,6 +7,7 @@
 use crate::command::finish;
 use crate::logical_unit::LogicalUnit;
 use crate::memory::allocated;
+use crate::piece_permit::PiecePermit;
 use crate::session_driver::{SessionDriver, SessionState};
 use block::{BlockError, Buffer, Operation, Payload, Pending};
 use scsi::{Extent, Outcome};
@@ -14,8 +15,6 @@ use session::seam::{self, PayloadRef};
 use session::target::TaskId;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// The longest piece: a command of this length, the usual maximum of initiators, is read at once.
 const PIECE_BYTES: u32 = 1 << 20;
@@ -70,8 +69,9 @@ pub(crate) fn start(
     if !flush_first && let Some(result) = read.run_now(driver, state) {
         return finish(driver, state, id, result.err().unwrap_or_else(Outcome::good));
     }
+    let environment = Rc::clone(&driver.environment);
     let driver = Rc::clone(driver);
-    tokio::task::spawn_local(async move {
+    environment.spawn(async move {
         let outcome = read.run(&driver, flush_first).await.err().unwrap_or_else(Outcome::good);
         driver.resume(|state| finish(&driver, state, id, outcome));
     });
@@ -90,7 +90,7 @@ struct Read {
 struct Piece {
     range: Range,
     source: Source,
-    permit: Option<OwnedSemaphorePermit>,
+    permit: Option<PiecePermit>,
 }
 
 /// Where a piece comes from.
@@ -176,18 +176,22 @@ impl Read {
     fn submit_now(&mut self, driver: &SessionDriver) -> Option<bool> {
         let range = self.rest.first_piece();
         if range.bytes <= SHORT_BYTES {
-            self.submit_into(range, driver.shard.memory.transfers.allocate(self.whole_blocks(range))?, None);
+            self.submit_into(
+                range,
+                driver.environment.memory.transfers.allocate(self.whole_blocks(range))?,
+                None,
+            );
             return Some(false);
         }
-        let permit = Arc::clone(&driver.read_pieces).try_acquire_owned().ok()?;
+        let permit = driver.read_pieces.try_take()?;
         let Err(permit) = self.borrow(permit) else { return Some(true) };
-        let buffer = driver.shard.memory.transfers.allocate(self.whole_blocks(range))?;
+        let buffer = driver.environment.memory.transfers.allocate(self.whole_blocks(range))?;
         self.submit_into(range, buffer, Some(permit));
         Some(false)
     }
 
     /// Borrows the next piece, if the backend lends it.
-    fn borrow(&mut self, permit: OwnedSemaphorePermit) -> Result<(), OwnedSemaphorePermit> {
+    fn borrow(&mut self, permit: PiecePermit) -> Result<(), PiecePermit> {
         let Range { offset, bytes } = self.rest.first_piece();
         let Some(payload) = self.unit.backend.lend(offset, bytes) else { return Err(permit) };
         let range = Range { offset, bytes: u32::try_from(payload.len()).unwrap_or(bytes) };
@@ -199,14 +203,12 @@ impl Read {
     /// Waits for room, then starts to read the next piece.
     async fn submit(&mut self, driver: &SessionDriver) {
         let range = self.rest.first_piece();
-        // The semaphore is never closed.
-        let Ok(permit) = Arc::clone(&driver.read_pieces).acquire_owned().await else { return };
-        let Err(permit) = self.borrow(permit) else { return };
-        let buffer = allocated(&driver.shard.memory.transfers, self.whole_blocks(range)).await;
+        let Err(permit) = self.borrow(driver.read_pieces.take().await) else { return };
+        let buffer = allocated(&driver.environment.memory.transfers, self.whole_blocks(range)).await;
         self.submit_into(range, buffer, Some(permit));
     }
 
-    fn submit_into(&mut self, range: Range, buffer: Buffer, permit: Option<OwnedSemaphorePermit>) {
+    fn submit_into(&mut self, range: Range, buffer: Buffer, permit: Option<PiecePermit>) {
         let pending = self.unit.backend.submit(Operation::Read { offset: range.offset, buffer });
         self.rest = self.rest.after(range);
         self.pieces.push_back(Piece { range, source: Source::Read(pending), permit });
@@ -236,7 +238,7 @@ impl Read {
         state: &mut SessionState,
         range: Range,
         payload: Result<Payload, BlockError>,
-        permit: Option<OwnedSemaphorePermit>,
+        permit: Option<PiecePermit>,
     ) -> Result<(), Outcome> {
         let payload = payload.map_err(|error| self.unit.read_failure(range.offset, &error))?;
         if let Some(task) = state.tasks.get_mut(&self.id) {

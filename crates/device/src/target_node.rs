@@ -1,27 +1,31 @@
-//! One target on its shard: its logical units and the sessions that use them.
+//! One target in its event loop: its logical units and the sessions that use them.
 
+use crate::environment::Environment;
 use crate::logical_unit::LogicalUnit;
 use crate::session_driver::SessionDriver;
-use crate::shard::Shard;
+use futures_channel::oneshot;
+use futures_util::FutureExt;
 use nexus::target::{Contact, NexusId};
 use pdu::{Cid, Tsih};
 use session::parameters::Identity;
-use session::target::{Registry, TargetRecord};
-use std::cell::RefCell;
+use session::target::Registry;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::future::Future;
 use std::rc::Rc;
-use tokio::sync::Notify;
 
 /// A target, or with an empty name and no units, the home of discovery sessions.
-pub(crate) struct TargetNode {
-    pub name: String,
-    pub units: Vec<Rc<LogicalUnit>>,
-    pub registry: RefCell<Registry>,
+pub struct TargetNode {
+    pub(crate) environment: Rc<Environment>,
+    name: String,
+    units: Vec<Rc<LogicalUnit>>,
+    pub(crate) registry: RefCell<Registry>,
     sessions: RefCell<Vec<Rc<SessionDriver>>>,
-    /// Told whenever a session has ended.
-    pub session_ended: Notify,
+    /// Told by their drop when a session has ended.
+    waiting: RefCell<Vec<oneshot::Sender<()>>>,
     lost: RefCell<VecDeque<LostNexus>>,
+    /// No new session is taken.
+    closed: Cell<bool>,
 }
 
 /// An initiator port whose session was lost, and the units on which commands went with it.
@@ -34,19 +38,58 @@ struct LostNexus {
 const LOST_NEXUSES_MAX: usize = 1024;
 
 impl TargetNode {
-    pub(crate) fn new(name: String, units: Vec<Rc<LogicalUnit>>, sessions_max: u16) -> Rc<Self> {
+    /// A target that takes at most `sessions_max` sessions.
+    #[must_use]
+    pub fn new(
+        environment: &Rc<Environment>,
+        name: String,
+        units: Vec<Rc<LogicalUnit>>,
+        sessions_max: u16,
+    ) -> Rc<Self> {
         Rc::new(Self {
+            environment: Rc::clone(environment),
             name,
             units,
             registry: RefCell::new(Registry::new(sessions_max)),
             sessions: RefCell::default(),
-            session_ended: Notify::new(),
+            waiting: RefCell::default(),
             lost: RefCell::default(),
+            closed: Cell::new(false),
         })
     }
 
+    /// Its iSCSI name; empty for the home of discovery sessions.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its logical units.
+    #[must_use]
+    pub fn units(&self) -> &[Rc<LogicalUnit>] {
+        &self.units
+    }
+
+    /// Takes no new session any more.
+    pub fn close_doors(&self) {
+        self.closed.set(true);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+
+    /// Resolves when the next session has ended.
+    pub fn session_end(&self) -> impl Future<Output = ()> + Unpin + use<> {
+        let (sender, end) = oneshot::channel();
+        let mut waiting = self.waiting.borrow_mut();
+        waiting.retain(|waiting| !waiting.is_canceled());
+        waiting.push(sender);
+        end.map(drop)
+    }
+
     /// All sessions.
-    pub(crate) fn sessions(&self) -> Vec<Rc<SessionDriver>> {
+    pub fn sessions(&self) -> Vec<Rc<SessionDriver>> {
         self.sessions.borrow().clone()
     }
 
@@ -62,7 +105,7 @@ impl TargetNode {
 
     /// Takes a new session in, and lets it run until it ends.
     pub(crate) fn run_session(self: &Rc<Self>, session: &Rc<SessionDriver>) {
-        let lost = self.forget_lost(&session.identity);
+        let lost = self.forget_lost(session.identity());
         for unit in &session.units {
             let contact = match &lost {
                 Some(lost) => Contact::Reinstated { commands_lost: lost.units.contains(&unit.number) },
@@ -72,7 +115,7 @@ impl TargetNode {
         }
         self.sessions.borrow_mut().push(Rc::clone(session));
         let (node, session) = (Rc::clone(self), Rc::clone(session));
-        tokio::task::spawn_local(async move {
+        self.environment.spawn(async move {
             let orderly = Rc::clone(&session).run().await;
             node.session_ended(&session, orderly);
         });
@@ -84,18 +127,19 @@ impl TargetNode {
             debug_assert!(cleared.started.is_empty(), "a session ended before its commands");
         }
         if orderly {
-            self.forget_lost(&session.identity);
+            self.forget_lost(session.identity());
         }
         self.sessions.borrow_mut().retain(|known| !Rc::ptr_eq(known, session));
         self.registry.borrow_mut().ended(session.tsih);
-        self.session_ended.notify_waiters();
-        let initiator = &session.identity.initiator_name;
+        self.waiting.borrow_mut().clear();
+        let initiator = &session.identity().initiator_name;
         let (target, tsih) = (&self.name, session.tsih);
         tracing::info!(initiator, target, %tsih, by_logout = orderly, "session ended");
     }
 
-    /// Lets go of all sessions, whatever they are doing: the event loop ends.
-    pub(crate) fn forget_sessions(&self) {
+    /// Lets go of all sessions, whatever they are doing: the event loop ends. Sessions and their target know each other:
+    /// without this neither would go, nor what they hold.
+    pub fn forget_sessions(&self) {
         self.sessions.borrow_mut().clear();
     }
 
@@ -115,25 +159,7 @@ impl TargetNode {
     }
 
     /// A connection that was admitted is gone.
-    pub(crate) fn lane_closed(&self, tsih: Tsih, cid: Cid) {
+    pub fn lane_closed(&self, tsih: Tsih, cid: Cid) {
         self.registry.borrow_mut().lane_closed(tsih, cid);
-    }
-
-    /// What SendTargets answers: in discovery what the initiator may use, otherwise this target.
-    pub(crate) fn visible_targets(
-        &self,
-        shard: &Shard,
-        session: &SessionDriver,
-        portal: SocketAddr,
-        only: Option<&str>,
-    ) -> Vec<TargetRecord> {
-        let own = (!self.name.is_empty()).then_some(self.name.as_str());
-        match (own, only) {
-            (Some(own), Some(name)) if !own.eq_ignore_ascii_case(name) => Vec::new(),
-            (own, only) => {
-                let initiator_name = &session.identity.initiator_name;
-                shard.catalog.records(initiator_name, session.peer, portal, own.or(only))
-            }
-        }
     }
 }

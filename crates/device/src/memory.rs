@@ -1,12 +1,12 @@
-//! The memory of one shard, and how to wait for a part of it.
+//! The memory of one event loop, and how to wait for a part of it.
 
 use block::{Buffer, Slab};
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// What a shard's commands share.
+/// What an event loop's commands share.
 #[derive(Clone)]
-pub(crate) struct Memory {
+pub struct Memory {
     /// Data on its way between initiators and backends.
     pub transfers: Slab,
     /// For commands that need a piece of memory beside their data, one piece at a time: since they never wait for
@@ -17,11 +17,13 @@ pub(crate) struct Memory {
 /// Bytes that such a command works on at once.
 pub(crate) const PIECE_BYTES: u32 = 256 << 10;
 
-/// Commands of a shard that can work at the same time; more take turns.
+/// Commands of an event loop that can work at the same time; more take turns.
 const WORKING_PIECES: usize = 16;
 
 impl Memory {
-    pub(crate) fn new(transfer_bytes: usize) -> Self {
+    /// Memory of which at most `transfer_bytes` are for transfers.
+    #[must_use]
+    pub fn new(transfer_bytes: usize) -> Self {
         Self {
             transfers: Slab::new(transfer_bytes),
             working: Slab::new(WORKING_PIECES * PIECE_BYTES as usize),
@@ -29,7 +31,7 @@ impl Memory {
     }
 
     /// Gives what is idle back to the system.
-    pub(crate) fn trim(&self) {
+    pub fn trim(&self) {
         self.transfers.trim();
         self.working.trim();
     }

@@ -7,7 +7,7 @@ use scsi::Outcome;
 impl LogicalUnit {
     /// Makes every write durable that has completed before this is called. The whole device, whatever extent was
     /// asked for: backends know no smaller flush, and more than was asked for is allowed.
-    pub(crate) async fn flush(&self) -> Outcome {
+    pub async fn flush(&self) -> Outcome {
         match self.backend.submit(Operation::Flush).await.result {
             Ok(_) => Outcome::good(),
             Err(error) => {

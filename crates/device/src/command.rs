@@ -9,14 +9,13 @@ use crate::session_driver::{SessionDriver, SessionState};
 use crate::target_node::TargetNode;
 use crate::{read, write};
 use block::Payload;
+use futures_channel::oneshot;
 use nexus::target::{Admission, NexusTask};
 use scsi::{Outcome, Pattern, ReservationStatus, Step, begin_absent};
 use session::seam;
 use session::target::{Command, DataOut, Response, TaskId};
 use std::future::Future;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
-use tokio::sync::oneshot;
 
 /// A command that was handed out and is not answered.
 pub(crate) struct Task {
@@ -38,7 +37,7 @@ pub(crate) struct Task {
 
 /// A command has come out of its session, in order.
 pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, command: Command) {
-    driver.shard.own.commands.fetch_add(1, Ordering::Relaxed);
+    driver.environment.gauges.count_command();
     let id = command.task;
     let Some(unit) = driver.unit(command.lun).cloned() else {
         return begin_without_unit(driver, state, &command);
@@ -126,7 +125,10 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
         }
         Step::Flush { immediate: false, .. } => work(driver, id, async move { unit.flush().await }),
         Step::Flush { immediate: true, .. } => {
-            tokio::task::spawn_local(async move { unit.flush().await });
+            driver.environment.spawn(async move {
+                // Nobody hears of it: a failure is logged where it happens.
+                unit.flush().await;
+            });
             finish(driver, state, id, Outcome::good());
         }
         Step::Unmap(extents) => work(driver, id, async move { unit.unmap(extents).await }),
@@ -152,8 +154,9 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
 
 /// Lets a command work on its own and answers it when it is done.
 fn work(driver: &Rc<SessionDriver>, id: TaskId, work: impl Future<Output = Outcome> + 'static) {
+    let environment = Rc::clone(&driver.environment);
     let driver = Rc::clone(driver);
-    tokio::task::spawn_local(async move {
+    environment.spawn(async move {
         let outcome = work.await;
         driver.resume(|state| finish(&driver, state, id, outcome));
     });
@@ -214,8 +217,9 @@ pub(crate) fn start_others(node: &Rc<TargetNode>, startable: Vec<NexusTask>) {
     if startable.is_empty() {
         return;
     }
+    let environment = Rc::clone(&node.environment);
     let node = Rc::clone(node);
-    tokio::task::spawn_local(async move {
+    environment.spawn(async move {
         for task in startable {
             if let Some(driver) = node.session_of(task.nexus) {
                 driver.resume(|state| start(&driver, state, task.task));

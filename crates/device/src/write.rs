@@ -32,8 +32,9 @@ pub(crate) fn start(
     match submitted.try_take() {
         Ok(completion) => finish(driver, state, id, outcome(completion)),
         Err(pending) => {
+            let environment = Rc::clone(&driver.environment);
             let driver = Rc::clone(driver);
-            tokio::task::spawn_local(async move {
+            environment.spawn(async move {
                 let completion = pending.await;
                 driver.resume(|state| finish(&driver, state, id, outcome(completion)));
             });

@@ -6,16 +6,17 @@
 use crate::command;
 use crate::session_driver::SessionDriver;
 use crate::target_node::TargetNode;
+use futures_channel::oneshot;
 use nexus::target::{Cleared, NexusTask, Reset};
 use pdu::{Lun, TaskManagementOutcome};
 use session::target::{LogicalUnitFunction, TaskManagement};
 use std::rc::Rc;
-use tokio::sync::oneshot;
 
 /// Carries out a function for a session. Later, because it may concern other sessions while this one is in use.
 pub(crate) fn begin(driver: &Rc<SessionDriver>, function: TaskManagement) {
+    let environment = Rc::clone(&driver.environment);
     let driver = Rc::clone(driver);
-    tokio::task::spawn_local(async move {
+    environment.spawn(async move {
         let outcome = execute(&driver, function.function).await;
         driver.resume(|state| state.session.task_management_done(driver.now(), function.id, outcome));
         if function.function == LogicalUnitFunction::TargetColdReset {
@@ -45,7 +46,7 @@ async fn execute(driver: &Rc<SessionDriver>, function: LogicalUnitFunction) -> T
             on_unit(driver, lun, |unit| unit.reset(Reset::LogicalUnit)).await
         }
         LogicalUnitFunction::TargetWarmReset | LogicalUnitFunction::TargetColdReset => {
-            for unit in &driver.node.units {
+            for unit in driver.node.units() {
                 let cleared = unit.shared.borrow_mut().reset(Reset::Target);
                 quiesce(driver, cleared).await;
             }

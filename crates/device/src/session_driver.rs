@@ -1,62 +1,63 @@
-//! One session on its shard: the protocol's state, its buffers, and the commands in the hands of the backends.
+//! One session: the protocol's state, its buffers, and the commands in the hands of the backends.
 //!
-//! Each connection is a local task that reads, lets the session say what that means ([`SessionDriver::drain`]),
-//! executes, and sends, all in one poll. One more task per session keeps its time and waits for memory.
+//! Whoever polls a connection reads, lets the session say what that means ([`SessionDriver::drain`]), executes, and
+//! sends, all in one poll. A task of the session's own keeps its time and waits for memory.
 
 use crate::command::{self, Task};
-use crate::counters::{Counted, Gauges};
+use crate::environment::{CountedSession, Environment, Host, LocalFuture};
 use crate::logical_unit::LogicalUnit;
+use crate::piece_permit::{PiecePermit, PiecePermits};
 use crate::read::pieces_per_session;
-use crate::shard::Shard;
 use crate::target_node::TargetNode;
 use crate::task_management;
 use block::Reservation;
 use framing::{BufferTable, LaneWakers};
 use nexus::target::NexusId;
 use pdu::{BufferId, Instant, LaneId, Lun, Tsih, Window};
+use session::login::target::Place;
 use session::parameters::{Identity, SessionParameters};
 use session::seam::{Endpoint, Fault, LaneLoss};
-use session::target::{Event, SendTargets, Session, TaskId};
+use session::target::{Applicant, Event, SendTargets, Session, TargetRecord, TaskId};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A session and all that its connections share.
-pub(crate) struct SessionDriver {
-    pub shard: Rc<Shard>,
-    pub node: Rc<TargetNode>,
-    pub nexus: NexusId,
-    pub identity: Identity,
-    pub tsih: Tsih,
-    pub parameters: SessionParameters,
+pub struct SessionDriver {
+    pub(crate) environment: Rc<Environment>,
+    pub(crate) node: Rc<TargetNode>,
+    pub(crate) nexus: NexusId,
+    identity: Identity,
+    pub(crate) tsih: Tsih,
+    parameters: SessionParameters,
     /// Where its leading connection comes from.
-    pub peer: IpAddr,
+    peer: IpAddr,
     /// The units that this initiator may use.
-    pub units: Vec<Rc<LogicalUnit>>,
+    pub(crate) units: Vec<Rc<LogicalUnit>>,
     /// Permissions for pieces of reads that are on their way; see [`crate::read`].
-    pub read_pieces: Arc<Semaphore>,
+    pub(crate) read_pieces: Rc<PiecePermits>,
     state: RefCell<SessionState>,
     /// Wakes the session's own task.
     attention: Cell<Option<Waker>>,
-    _counted: Counted,
+    _counted: CountedSession,
     _reserved: Option<Reservation>,
 }
 
 /// What changes. Borrowed only within one poll of one task.
-pub(crate) struct SessionState {
+pub struct SessionState {
+    /// The protocol.
     pub session: Session,
+    /// The buffers that it names.
     pub buffers: BufferTable,
+    /// Who polls its connections.
     pub wakers: LaneWakers,
     /// Commands that were handed out and not answered.
-    pub tasks: HashMap<TaskId, Task>,
+    pub(crate) tasks: HashMap<TaskId, Task>,
     /// Pieces of reads that are on their way, each with its permission to be so.
-    pub pieces: HashMap<BufferId, OwnedSemaphorePermit>,
+    pub(crate) pieces: HashMap<BufferId, PiecePermit>,
     lanes: Vec<Lane>,
     next_lane: u32,
     /// The session waits for room in the buffer budget.
@@ -74,8 +75,10 @@ struct Lane {
 
 /// The session's order to close a lane.
 #[derive(Clone, Debug)]
-pub(crate) struct Closing {
+pub struct Closing {
+    /// Whether anything is lost with it, and why.
     pub loss: LaneLoss,
+    /// What the peer did, if it was at fault.
     pub fault: Option<Fault>,
 }
 
@@ -91,11 +94,16 @@ pub(crate) struct SessionParts {
 }
 
 impl SessionDriver {
-    pub(crate) fn new(shard: &Rc<Shard>, node: &Rc<TargetNode>, parts: SessionParts) -> Rc<Self> {
-        let visible = |unit: &&Rc<LogicalUnit>| unit.mask.admits(&parts.identity.initiator_name, parts.peer);
+    pub(crate) fn new(node: &Rc<TargetNode>, parts: SessionParts) -> Rc<Self> {
+        let environment = Rc::clone(&node.environment);
+        let transfers = &environment.memory.transfers;
+        let initiator = &parts.identity.initiator_name;
+        let visible = |unit: &&Rc<LogicalUnit>| {
+            environment.visibility.shows_unit(initiator, parts.peer, node.name(), unit.number)
+        };
         let state = SessionState {
             session: parts.session,
-            buffers: BufferTable::new(shard.memory.transfers.clone()),
+            buffers: BufferTable::new(transfers.clone()),
             wakers: LaneWakers::default(),
             tasks: HashMap::new(),
             pieces: HashMap::new(),
@@ -106,19 +114,19 @@ impl SessionDriver {
             ended: None,
         };
         Rc::new(Self {
-            units: node.units.iter().filter(visible).cloned().collect(),
-            shard: Rc::clone(shard),
+            units: node.units().iter().filter(visible).cloned().collect(),
             node: Rc::clone(node),
-            nexus: shard.next_nexus(),
+            nexus: environment.next_nexus(),
             peer: parts.peer,
             identity: parts.identity,
             tsih: parts.tsih,
             parameters: parts.parameters,
-            read_pieces: Arc::new(Semaphore::new(pieces_per_session(shard.memory.transfers.budget_bytes()))),
+            read_pieces: PiecePermits::new(pieces_per_session(transfers.budget_bytes())),
             state: RefCell::new(state),
             attention: Cell::new(None),
-            _counted: Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.sessions),
+            _counted: CountedSession::new(&environment.gauges),
             _reserved: parts.reserved,
+            environment,
         })
     }
 
@@ -128,23 +136,61 @@ impl SessionDriver {
         self.units.iter().find(|unit| unit.number == number)
     }
 
-    pub(crate) fn now(&self) -> Instant {
-        self.shard.clock.now()
+    /// Who uses it.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
     }
 
-    /// The command window, for the last login response.
-    pub(crate) fn window(&self) -> Window {
+    /// Its handle.
+    #[must_use]
+    pub fn tsih(&self) -> Tsih {
+        self.tsih
+    }
+
+    /// What its leading login negotiated.
+    #[must_use]
+    pub fn parameters(&self) -> &SessionParameters {
+        &self.parameters
+    }
+
+    /// The target that it uses.
+    #[must_use]
+    pub fn node(&self) -> &Rc<TargetNode> {
+        &self.node
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.environment.now()
+    }
+
+    /// What the last login response says to `applicant`, which was admitted here.
+    #[must_use]
+    pub fn place_for(&self, applicant: &Applicant) -> Place {
         let counters = self.state.borrow().session.counters();
-        Window { exp_cmd_sn: counters.exp_cmd_sn, max_cmd_sn: counters.max_cmd_sn }
+        Place {
+            tsih: self.tsih,
+            window: Window { exp_cmd_sn: counters.exp_cmd_sn, max_cmd_sn: counters.max_cmd_sn },
+            joined: (applicant.tsih != Tsih::NEW_SESSION).then_some(self.parameters),
+        }
+    }
+
+    /// Takes back the place of `applicant`, which went away before its login was answered.
+    pub fn forget_applicant(self: &Rc<Self>, applicant: &Applicant) {
+        self.node.lane_closed(self.tsih, applicant.cid);
+        if applicant.tsih == Tsih::NEW_SESSION {
+            self.close();
+        }
     }
 
     /// Whether a connection is or was part of it.
-    pub(crate) fn has_lanes(&self) -> bool {
+    #[must_use]
+    pub fn has_lanes(&self) -> bool {
         self.state.borrow().next_lane > 0
     }
 
-    /// Makes a lane for a connection whose login is done.
-    pub(crate) fn add_lane(
+    /// Makes a lane for a connection whose login is done, and which came through `portal`.
+    pub fn add_lane(
         self: &Rc<Self>,
         established: &session::parameters::Established,
         portal: SocketAddr,
@@ -159,7 +205,7 @@ impl SessionDriver {
     }
 
     /// Forgets a lane. What becomes of the session without it, the session knows.
-    pub(crate) fn remove_lane(self: &Rc<Self>, lane: LaneId, loss: LaneLoss) {
+    pub fn remove_lane(self: &Rc<Self>, lane: LaneId, loss: LaneLoss) {
         self.resume(|state| {
             state.lanes.retain(|known| known.id != lane);
             state.wakers.remove(lane);
@@ -168,12 +214,12 @@ impl SessionDriver {
     }
 
     /// Ends the session: reinstatement, reset or shutdown.
-    pub(crate) fn close(self: &Rc<Self>) {
+    pub fn close(self: &Rc<Self>) {
         self.resume(|state| state.session.close(self.now()));
     }
 
-    /// Asks the initiator to end the session.
-    pub(crate) fn request_logout(self: &Rc<Self>, seconds: u16) {
+    /// Asks the initiator to end the session within so many seconds.
+    pub fn request_logout(self: &Rc<Self>, seconds: u16) {
         self.resume(|state| state.session.request_logout(self.now(), seconds));
     }
 
@@ -188,12 +234,12 @@ impl SessionDriver {
     }
 
     /// The state, for a connection's poll, which must call [`Self::drain`] after every change.
-    pub(crate) fn state(&self) -> std::cell::RefMut<'_, SessionState> {
+    pub fn state(&self) -> std::cell::RefMut<'_, SessionState> {
         self.state.borrow_mut()
     }
 
     /// Carries out what the session asks for, until it asks for nothing more.
-    pub(crate) fn drain(self: &Rc<Self>, state: &mut SessionState) {
+    pub fn drain(self: &Rc<Self>, state: &mut SessionState) {
         while let Some(event) = state.session.poll_event() {
             self.handle(state, event);
         }
@@ -239,8 +285,20 @@ impl SessionDriver {
             "" => self.identity.target_name.as_str(),
             name => name,
         });
-        let records = self.node.visible_targets(&self.shard, self, portal, name);
+        let records = self.visible_targets(portal, name);
         state.session.send_targets(self.now(), request, &records);
+    }
+
+    /// What SendTargets answers: in discovery what the initiator may use, otherwise its own target.
+    fn visible_targets(&self, portal: SocketAddr, only: Option<&str>) -> Vec<TargetRecord> {
+        let own = Some(self.node.name()).filter(|name| !name.is_empty());
+        match (own, only) {
+            (Some(own), Some(name)) if !own.eq_ignore_ascii_case(name) => Vec::new(),
+            (own, only) => {
+                let initiator = &self.identity.initiator_name;
+                self.environment.visibility.targets(initiator, self.peer, portal, own.or(only))
+            }
+        }
     }
 
     /// The nexus is lost, and every task with it: those that have not started are answered at once (nobody will hear
@@ -267,7 +325,7 @@ impl SessionDriver {
     /// The session's own task: keeps its time, waits for memory on its behalf, and sees its end. Returns whether
     /// it ended by logout.
     pub(crate) async fn run(self: Rc<Self>) -> bool {
-        let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
+        let mut alarm = Alarm::default();
         poll_fn(|cx| {
             self.attention.set(Some(cx.waker().clone()));
             if let Some(orderly) = self.state.borrow().ended {
@@ -278,8 +336,7 @@ impl SessionDriver {
                 let timeout = self.state.borrow().session.poll_timeout();
                 self.state.borrow_mut().armed = timeout;
                 let Some(timeout) = timeout else { return Poll::Pending };
-                sleep.as_mut().reset(self.shard.clock.to_std(timeout).into());
-                if sleep.as_mut().poll(cx).is_pending() {
+                if alarm.poll_at(timeout, &*self.environment.host, cx).is_pending() {
                     return Poll::Pending;
                 }
                 self.resume(|state| state.session.handle_timeout(self.now()));
@@ -293,7 +350,7 @@ impl SessionDriver {
         if !self.state.borrow().starved {
             return;
         }
-        self.shard.memory.transfers.wake_on_release(cx.waker());
+        self.environment.memory.transfers.wake_on_release(cx.waker());
         self.resume(|state| {
             let SessionState { session, buffers, .. } = state;
             session.buffers_available(self.now(), buffers);
@@ -304,7 +361,27 @@ impl SessionDriver {
 
 impl SessionState {
     /// The order to close a lane, if there is one.
-    pub(crate) fn closing(&self, lane: LaneId) -> Option<Closing> {
+    #[must_use]
+    pub fn closing(&self, lane: LaneId) -> Option<Closing> {
         self.lanes.iter().find(|known| known.id == lane)?.closing.clone()
+    }
+}
+
+/// A timer that is set anew when the time it waits for has changed.
+#[derive(Default)]
+struct Alarm(Option<(Instant, LocalFuture)>);
+
+impl Alarm {
+    /// Ready when `time` has come.
+    fn poll_at(&mut self, time: Instant, host: &dyn Host, cx: &mut Context<'_>) -> Poll<()> {
+        let (_, sleep) = match &mut self.0 {
+            Some(set) if set.0 == time => set,
+            other => other.insert((time, host.sleep_until(time))),
+        };
+        let rings = sleep.as_mut().poll(cx);
+        if rings.is_ready() {
+            self.0 = None;
+        }
+        rings
     }
 }

@@ -1,0 +1,143 @@
+//! What the sessions of one event loop live in: its time, its memory, and who may see what.
+
+use crate::memory::Memory;
+use nexus::target::NexusId;
+use pdu::{Duration, Instant};
+use session::target::TargetRecord;
+use std::cell::Cell;
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Something that happens on one thread.
+pub type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The event loop: whoever polls, and knows the time. One thread; nothing that is spawned leaves it.
+pub trait Host {
+    /// This instant. It never goes back.
+    fn now(&self) -> Instant;
+
+    /// Polls `task` whenever it is woken, until it is done. Never within this call: what spawns a task may be using the
+    /// state that the task will want.
+    fn spawn(&self, task: LocalFuture);
+
+    /// Resolves when [`now`](Self::now) has reached `time`.
+    fn sleep_until(&self, time: Instant) -> LocalFuture;
+}
+
+/// Who may see what.
+pub trait Visibility {
+    /// Whether an initiator of this name, connecting from this address, may use a unit of a target that it may log in to.
+    fn shows_unit(&self, initiator_name: &str, address: IpAddr, target_name: &str, number: u16) -> bool;
+
+    /// What SendTargets tells such an initiator, which came through `portal`: all that it may log in to, or of these the
+    /// one that is named.
+    fn targets(
+        &self,
+        initiator_name: &str,
+        address: IpAddr,
+        portal: SocketAddr,
+        only: Option<&str>,
+    ) -> Vec<TargetRecord>;
+}
+
+/// Bounds on every session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// Commands that one session may have outstanding. Fewer are granted when their unsolicited data could exceed the
+    /// memory set aside for it.
+    pub window_commands: u32,
+    /// Silence after which a connection is probed.
+    pub ping_after: Duration,
+    /// How long the answer to a probe may take.
+    pub ping_timeout: Duration,
+}
+
+/// What an event loop holds and has done; other threads may look.
+#[derive(Debug, Default)]
+pub struct Gauges {
+    sessions: AtomicUsize,
+    commands: AtomicU64,
+}
+
+impl Gauges {
+    /// Sessions.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// SCSI commands begun, total.
+    #[must_use]
+    pub fn commands(&self) -> u64 {
+        self.commands.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_command(&self) {
+        self.commands.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// One more session, for as long as this lives.
+pub(crate) struct CountedSession(Arc<Gauges>);
+
+impl CountedSession {
+    pub(crate) fn new(gauges: &Arc<Gauges>) -> Self {
+        gauges.sessions.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(gauges))
+    }
+}
+
+impl Drop for CountedSession {
+    fn drop(&mut self) {
+        self.0.sessions.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What all target nodes of one event loop share.
+pub struct Environment {
+    pub(crate) host: Rc<dyn Host>,
+    pub(crate) visibility: Arc<dyn Visibility>,
+    pub(crate) memory: Memory,
+    pub(crate) limits: SessionLimits,
+    pub(crate) gauges: Arc<Gauges>,
+    next_nexus: Cell<u64>,
+}
+
+impl Environment {
+    /// An environment without any node yet.
+    #[must_use]
+    pub fn new(
+        host: Rc<dyn Host>,
+        visibility: Arc<dyn Visibility>,
+        memory: Memory,
+        limits: SessionLimits,
+        gauges: Arc<Gauges>,
+    ) -> Rc<Self> {
+        Rc::new(Self { host, visibility, memory, limits, gauges, next_nexus: Cell::new(0) })
+    }
+
+    /// The memory of commands.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.host.now()
+    }
+
+    /// Lets `task` run on its own.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.host.spawn(Box::pin(task));
+    }
+
+    pub(crate) fn next_nexus(&self) -> NexusId {
+        let id = self.next_nexus.get();
+        self.next_nexus.set(id + 1);
+        NexusId(id)
+    }
+}

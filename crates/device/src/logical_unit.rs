@@ -1,0 +1,134 @@
+//! A logical unit: its backend, what it tells of itself, and the state that its sessions share.
+
+use crate::memory::Memory;
+use block::{Backend, BlockError, BlockErrorKind, Operation, Payload, Pending, Properties, Slab};
+use pdu::Lun;
+use scsi::{BlockLength, Blocks, Disk, Extent, Identity, Lba, Outcome, Provisioning, TargetPort};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// One logical unit of one target. It lives in its target's event loop, so its state needs no lock.
+pub struct LogicalUnit {
+    pub(crate) number: u16,
+    pub(crate) disk: Disk,
+    pub(crate) backend: Arc<dyn Backend>,
+    /// Unit attentions and the task set, of all sessions.
+    pub(crate) shared: RefCell<nexus::target::LogicalUnit>,
+    /// See [`Memory::working`].
+    pub(crate) working: Slab,
+}
+
+/// What a logical unit is, beside its backend.
+#[derive(Clone, Debug)]
+pub struct UnitDescription {
+    /// Its number.
+    pub number: u16,
+    /// The same after a restart and on every path to it.
+    pub identity: Identity,
+    /// Through which port it is seen.
+    pub target_port: TargetPort,
+    /// Refuse every write, even if the backend would take it.
+    pub read_only: bool,
+}
+
+/// The longest transfer of one command: as long as one buffer may be.
+pub(crate) const TRANSFER_BYTES_MAX: u32 = 32 << 20;
+const _: () = assert!(TRANSFER_BYTES_MAX as usize == block::BUFFER_BYTES_MAX);
+
+impl LogicalUnit {
+    /// A unit over `backend`, which tells the rest: capacity, block length, provisioning, cache.
+    ///
+    /// # Errors
+    /// `Unsupported`: a disk cannot have logical blocks of the backend's length.
+    pub fn new(
+        description: UnitDescription,
+        backend: Arc<dyn Backend>,
+        memory: &Memory,
+    ) -> Result<Self, BlockError> {
+        let properties = backend.properties();
+        let block = BlockLength::from_bytes(properties.block_bytes)
+            .ok_or_else(|| BlockError::new(BlockErrorKind::Unsupported, "logical blocks of this length"))?;
+        let disk = Disk {
+            identity: description.identity,
+            target_port: Some(description.target_port),
+            other_ports: Vec::new(),
+            block,
+            physical_exponent: scsi::PhysicalExponent::default(),
+            blocks: Blocks(properties.blocks),
+            // Not every backend can be opened for reading only.
+            read_only: properties.read_only || description.read_only,
+            write_cache: properties.volatile_cache,
+            provisioning: provisioning(&properties),
+            limits: scsi::Limits { transfer_bytes_max: TRANSFER_BYTES_MAX, ..scsi::Limits::default() },
+        };
+        let (number, shared) = (description.number, RefCell::default());
+        Ok(Self { number, disk, backend, shared, working: memory.working.clone() })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    pub(crate) fn lun(&self) -> Lun {
+        Lun::from_index(self.number)
+    }
+
+    /// How many bytes these blocks are.
+    pub(crate) fn bytes_of(&self, extent: Extent) -> u64 {
+        self.disk.block.times(extent.blocks)
+    }
+
+    /// Where these blocks begin on the backend.
+    pub(crate) fn offset_of(&self, lba: Lba) -> u64 {
+        self.disk.block.times(Blocks(lba.0))
+    }
+
+    /// The block in which a byte of the backend is.
+    pub(crate) fn lba_at(&self, offset: u64) -> Lba {
+        Lba(offset / u64::from(self.disk.block.bytes()))
+    }
+
+    pub(crate) fn write(&self, offset: u64, payload: Payload, fua: bool) -> Pending {
+        self.backend.submit(Operation::Write { offset, payload, fua })
+    }
+
+    /// What is answered when reading from `offset` failed.
+    pub(crate) fn read_failure(&self, offset: u64, error: &BlockError) -> Outcome {
+        tracing::warn!(lun = self.number, offset, error = %with_source(error), "read failed");
+        match error.kind() {
+            BlockErrorKind::Medium => Outcome::read_failed(self.lba_at(offset)),
+            _ => Outcome::internal_failure(),
+        }
+    }
+
+    /// What is answered when writing, zeroing or unmapping from `offset` failed.
+    pub(crate) fn write_failure(&self, offset: u64, error: &BlockError) -> Outcome {
+        tracing::warn!(lun = self.number, offset, error = %with_source(error), "write failed");
+        match error.kind() {
+            BlockErrorKind::Medium => Outcome::write_failed(self.lba_at(offset)),
+            BlockErrorKind::NoSpace => Outcome::out_of_space(),
+            BlockErrorKind::ReadOnly => Outcome::write_protected(),
+            _ => Outcome::internal_failure(),
+        }
+    }
+}
+
+/// An error and what caused it, in one line.
+pub(crate) fn with_source(error: &BlockError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+fn provisioning(properties: &Properties) -> Provisioning {
+    match properties.thin {
+        Some(thin) => Provisioning::Thin {
+            zeroes: thin.reads_zero,
+            granularity: Blocks(u64::from(thin.granularity_bytes / properties.block_bytes).max(1)),
+        },
+        None => Provisioning::Full,
+    }
+}

@@ -1,0 +1,93 @@
+//! Permissions for pieces of reads: they bound how many one session has on their way.
+
+use futures_channel::oneshot;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// The permissions of one session. Who waits longest is served first.
+pub(crate) struct PiecePermits {
+    free: Cell<usize>,
+    /// Only while none is free.
+    waiting: RefCell<VecDeque<oneshot::Sender<PiecePermit>>>,
+}
+
+/// The permission for one piece, until it is dropped.
+pub(crate) struct PiecePermit(Rc<PiecePermits>);
+
+impl PiecePermits {
+    pub(crate) fn new(pieces: usize) -> Rc<Self> {
+        Rc::new(Self { free: Cell::new(pieces), waiting: RefCell::default() })
+    }
+
+    /// A permission, if one is free.
+    pub(crate) fn try_take(self: &Rc<Self>) -> Option<PiecePermit> {
+        self.free.set(self.free.get().checked_sub(1)?);
+        Some(PiecePermit(Rc::clone(self)))
+    }
+
+    /// A permission, as soon as one is free.
+    pub(crate) async fn take(self: &Rc<Self>) -> PiecePermit {
+        loop {
+            if let Some(permit) = self.try_take() {
+                return permit;
+            }
+            let (sender, permit) = oneshot::channel();
+            self.waiting.borrow_mut().push_back(sender);
+            if let Ok(permit) = permit.await {
+                return permit;
+            }
+        }
+    }
+}
+
+impl Drop for PiecePermit {
+    fn drop(&mut self) {
+        let waiting = self.0.waiting.borrow_mut().pop_front();
+        match waiting {
+            // If it waits no more, the permission comes back by its drop, for the next in line.
+            Some(waiting) => drop(waiting.send(Self(Rc::clone(&self.0)))),
+            None => self.0.free.set(self.0.free.get() + 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[test]
+    fn no_more_permissions_are_given_than_there_are() {
+        let permits = PiecePermits::new(1);
+        let first = permits.try_take();
+        assert!(first.is_some() && permits.try_take().is_none());
+        drop(first);
+        assert!(permits.try_take().is_some());
+    }
+
+    #[test]
+    fn who_waits_longest_gets_the_next_permission() {
+        let permits = PiecePermits::new(1);
+        let held = permits.try_take();
+        let (mut first, mut second) = (Box::pin(permits.take()), Box::pin(permits.take()));
+        assert!((&mut first).now_or_never().is_none() && (&mut second).now_or_never().is_none());
+        drop(held);
+        assert!((&mut second).now_or_never().is_none());
+        let held = (&mut first).now_or_never();
+        assert!(held.is_some() && permits.try_take().is_none());
+        drop(held);
+        assert!((&mut second).now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_permission_is_not_lost_with_one_who_waited_for_it() {
+        let permits = PiecePermits::new(1);
+        let held = permits.try_take();
+        let mut gone = Box::pin(permits.take());
+        assert!((&mut gone).now_or_never().is_none());
+        drop(gone);
+        drop(held);
+        assert!(permits.try_take().is_some());
+    }
+}

@@ -1,0 +1,57 @@
+//! A disk in memory that finishes its writes when it is told to.
+
+use block::{Backend, Completer, Operation, Pending, Properties, Ram};
+use std::sync::{Arc, Mutex};
+
+#[derive(Clone)]
+pub struct HeldDisk(Arc<State>);
+
+struct State {
+    disk: Ram,
+    /// Writes that were submitted while they are held.
+    held: Mutex<Vec<(Operation, Completer)>>,
+    holds: Mutex<bool>,
+}
+
+impl HeldDisk {
+    pub fn new(block_bytes: u32, blocks: u64) -> Self {
+        let disk = Ram::new(block_bytes, blocks).unwrap();
+        Self(Arc::new(State { disk, held: Mutex::default(), holds: Mutex::new(false) }))
+    }
+
+    /// From now on writes wait.
+    pub fn hold(&self) {
+        *self.0.holds.lock().unwrap() = true;
+    }
+
+    /// Carries out the writes that wait; later ones wait no more.
+    pub fn release(&self) {
+        *self.0.holds.lock().unwrap() = false;
+        for (operation, completer) in self.0.held.lock().unwrap().drain(..) {
+            let Ok(completion) = self.0.disk.submit(operation).try_take() else {
+                unreachable!("memory is fast")
+            };
+            completer.complete(completion);
+        }
+    }
+
+    pub fn held(&self) -> usize {
+        self.0.held.lock().unwrap().len()
+    }
+}
+
+impl Backend for HeldDisk {
+    fn properties(&self) -> Properties {
+        self.0.disk.properties()
+    }
+
+    fn submit(&self, operation: Operation) -> Pending {
+        let is_write = matches!(operation, Operation::Write { .. });
+        if !is_write || !*self.0.holds.lock().unwrap() {
+            return self.0.disk.submit(operation);
+        }
+        let (completer, pending) = Pending::channel();
+        self.0.held.lock().unwrap().push((operation, completer));
+        pending
+    }
+}

@@ -1,0 +1,108 @@
+//! A target node and initiators, joined by real logins and by bytes that are handed over: no runtime, no socket, no
+//! clock.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "no test needs all of it, and what fails here fails the test"
+)]
+
+pub mod held_disk;
+pub mod initiator;
+pub mod virtual_host;
+
+use block::Backend;
+use initiator::Initiator;
+use pdu::LoginStatus;
+use ropewalk_device::{
+    Environment, Gauges, Host, LogicalUnit, Memory, SessionLimits, TargetNode, UnitDescription, Visibility,
+};
+use session::target::TargetRecord;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use virtual_host::VirtualHost;
+
+pub const TARGET: &str = "iqn.2026-01.net.example:disk";
+pub const PORTAL_GROUP: u16 = 1;
+pub const BLOCK: u32 = 512;
+pub const PING_AFTER: Duration = Duration::from_secs(10);
+pub const PING_TIMEOUT: Duration = Duration::from_secs(5);
+pub const BUFFER_BYTES: usize = 64 << 20;
+
+/// Everybody may use everything.
+struct Open;
+
+impl Visibility for Open {
+    fn shows_unit(&self, _: &str, _: IpAddr, _: &str, _: u16) -> bool {
+        true
+    }
+
+    fn targets(&self, _: &str, _: IpAddr, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
+        let target_addresses = vec![format!("{portal},{PORTAL_GROUP}")];
+        vec![TargetRecord { target_name: TARGET.into(), target_addresses }]
+    }
+}
+
+pub struct World {
+    pub host: Rc<VirtualHost>,
+    pub gauges: Arc<Gauges>,
+    pub memory: Memory,
+    pub node: Rc<TargetNode>,
+}
+
+impl World {
+    /// A target with this as its LUN 0.
+    pub fn with_disk(disk: Arc<dyn Backend>) -> Self {
+        let (host, gauges) = (Rc::new(VirtualHost::default()), Arc::new(Gauges::default()));
+        let memory = Memory::new(BUFFER_BYTES);
+        let limits =
+            SessionLimits { window_commands: 32, ping_after: PING_AFTER, ping_timeout: PING_TIMEOUT };
+        let environment = Environment::new(
+            Rc::clone(&host) as Rc<dyn Host>,
+            Arc::new(Open),
+            memory.clone(),
+            limits,
+            Arc::clone(&gauges),
+        );
+        let description = UnitDescription {
+            number: 0,
+            identity: scsi::Identity::from_name("disk"),
+            target_port: scsi::TargetPort {
+                target_name: TARGET.into(),
+                portal_group_tag: PORTAL_GROUP,
+                relative_identifier: 1,
+            },
+            read_only: false,
+        };
+        let unit = LogicalUnit::new(description, disk, &memory).unwrap();
+        let node = TargetNode::new(&environment, TARGET.into(), vec![Rc::new(unit)], 16);
+        Self { host, gauges, memory, node }
+    }
+
+    /// Logs an initiator in that asks for a new session; it may still have to wait for its place.
+    pub fn log_in(&self, isid: u8) -> Initiator {
+        Initiator::start(self, isid)
+    }
+
+    /// An initiator that is logged in.
+    pub fn initiator(&self, isid: u8) -> Initiator {
+        let mut initiator = self.log_in(isid);
+        self.run(&mut [&mut initiator]);
+        assert_eq!(initiator.login_result(), Some(Ok::<(), LoginStatus>(())));
+        initiator
+    }
+
+    /// Lets everybody do what can be done without time passing.
+    pub fn run(&self, initiators: &mut [&mut Initiator]) {
+        loop {
+            let mut busy = self.host.settle();
+            for initiator in initiators.iter_mut() {
+                busy |= initiator.exchange(self.host.now());
+            }
+            if !busy {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Opening what is behind a LUN.
+
+use crate::config::LunConfig;
+use crate::lun_spec::{LunSpec, Medium, Pace};
+use crate::name::IscsiName;
+use crate::pace_timer::PaceTimer;
+use block::{Backend, BlockError, Engine, File, FileOptions, Paced, Ram, Volatile};
+use device::{LogicalUnit, Memory, UnitDescription};
+use scsi::{Identity, TargetPort};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+/// A LUN that cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[error("LUN {number} of {target}: {source}")]
+pub struct OpenError {
+    /// Whose.
+    pub target: IscsiName,
+    /// Which.
+    pub number: u16,
+    /// Why.
+    pub source: BlockError,
+}
+
+/// Unflushed writes that a `volatile` LUN holds in memory.
+const VOLATILE_CACHE_BYTES: usize = 64 << 20;
+
+/// Opens what the configuration names. `engine` is the shard's, made when the first file needs it.
+pub(crate) fn open(
+    target: &IscsiName,
+    portal_group_tag: u16,
+    lun: &LunConfig,
+    engine: &mut Option<Engine>,
+    memory: &Memory,
+) -> Result<LogicalUnit, OpenError> {
+    let failed = |source| OpenError { target: target.clone(), number: lun.number, source };
+    let backend = open_backend(&lun.backend, engine).map_err(failed)?;
+    let description = UnitDescription {
+        number: lun.number,
+        identity: Identity::from_name(&lun.backend.identity_name(target, lun.number)),
+        target_port: TargetPort { target_name: target.to_string(), portal_group_tag, relative_identifier: 1 },
+        read_only: lun.backend.read_only,
+    };
+    LogicalUnit::new(description, backend, memory).map_err(failed)
+}
+
+impl LunSpec {
+    /// What the unit's identity is made from: the same after a restart and on every path to it.
+    fn identity_name(&self, target: &IscsiName, number: u16) -> String {
+        match (&self.id, &self.medium) {
+            (Some(id), _) => id.clone(),
+            (None, Medium::File { path, .. }) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                format!("{target}/{number}/{}", path.display())
+            }
+            (None, Medium::Ram { bytes }) => format!("{target}/{number}/ram:{bytes}"),
+        }
+    }
+}
+
+fn open_backend(spec: &LunSpec, engine: &mut Option<Engine>) -> Result<Arc<dyn Backend>, BlockError> {
+    let mut backend: Arc<dyn Backend> = match &spec.medium {
+        Medium::Ram { bytes } => Arc::new(Ram::new(spec.block_bytes, bytes / u64::from(spec.block_bytes))?),
+        Medium::File { path, size_bytes, direct } => {
+            let options = FileOptions {
+                direct: *direct,
+                read_only: spec.read_only,
+                thin: spec.thin,
+                size_bytes: *size_bytes,
+                block_bytes: spec.block_bytes,
+            };
+            let engine = match engine {
+                Some(engine) => engine,
+                none => none.insert(Engine::probe()?),
+            };
+            Arc::new(File::open(path, &options, engine)?)
+        }
+    };
+    if let Some(pace) = spec.pace {
+        backend = Arc::new(Paced::new(backend, Arc::new(PaceTimer::start()), block_pace(pace)));
+    }
+    if spec.volatile {
+        backend = Arc::new(Volatile::new(backend, VOLATILE_CACHE_BYTES));
+    }
+    Ok(backend)
+}
+
+fn block_pace(pace: Pace) -> block::Pace {
+    block::Pace {
+        bytes_per_second: pace.bytes_per_second.and_then(NonZeroU64::new),
+        latency: pace.latency,
+        jitter: std::time::Duration::ZERO,
+        seed: 0,
+    }
+}
