@@ -2,10 +2,11 @@
 
 use anyhow::Context;
 use clap::Args;
-use initiator::{Config, Lun, Portal, Report, Session, Url};
+use initiator::{Algorithms, Config, Credentials, Lun, Portal, Report, Session, Url};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+use target::IscsiName;
 
 /// How to connect.
 #[derive(Args, Clone, Debug)]
@@ -37,7 +38,11 @@ pub(crate) struct Identity {
 
     /// The iSCSI name of this machine [default: made from its host name]
     #[arg(long, value_name = "IQN")]
-    initiator_name: Option<String>,
+    initiator_name: Option<IscsiName>,
+
+    /// CHAP algorithms to offer, the preferred first [default: sha3-256,sha256,sha1,md5]
+    #[arg(long, value_name = "LIST")]
+    chap_algorithms: Option<Algorithms>,
 
     /// CHAP names and secrets: lines `username = …`, `password = …`, and for mutual CHAP `target_username = …`,
     /// `target_password = …`; readable by its owner only
@@ -81,10 +86,15 @@ impl Identity {
             Some(path) => Some(initiator::credentials_from_file(path, user)?),
             None => initiator::credentials_from_environment(user)?,
         };
+        let offering = |credentials: Credentials| match &self.chap_algorithms {
+            Some(algorithms) => credentials.offering(algorithms.clone()),
+            None => credentials,
+        };
+        let credentials = credentials.map(offering);
         let mut config = Config { credentials, ..Config::default() };
         config.socket.congestion.clone_from(&self.congestion);
         if let Some(name) = &self.initiator_name {
-            config.initiator_name.clone_from(name);
+            config.initiator_name = name.to_string();
         }
         Ok(config)
     }

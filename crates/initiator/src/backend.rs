@@ -104,9 +104,12 @@ fn kind_of(error: &Error) -> BlockErrorKind {
         Error::NexusLostSinceLastFlush { .. } => BlockErrorKind::WritesLost,
         Error::Usage(UsageError::Misaligned { .. }) => BlockErrorKind::Misaligned,
         Error::Usage(UsageError::OutOfRange { .. }) => BlockErrorKind::OutOfRange,
-        Error::Usage(UsageError::Unsupported { .. } | UsageError::Config(_) | UsageError::Url(_)) => {
-            BlockErrorKind::Unsupported
-        }
+        Error::Usage(
+            UsageError::Unsupported { .. }
+            | UsageError::Config(_)
+            | UsageError::Url(_)
+            | UsageError::InitiatorName(_),
+        ) => BlockErrorKind::Unsupported,
         Error::Usage(UsageError::NoBuffer { .. } | UsageError::TooManyOperations) => BlockErrorKind::NoSpace,
         Error::Target(TargetError::CheckCondition { sense, .. }) => {
             match (sense.additional.code, sense.additional.qualifier) {

@@ -1,6 +1,6 @@
 //! One TCP connection, from nothing to the end of its login.
 
-use crate::{Config, Error, LoginError, NetworkError, Portal};
+use crate::{Config, Error, LoginError, NetworkError, Portal, UsageError};
 use pdu::{Cid, CmdSn, Isid, LoginStatusClass};
 use session::chap::{Algorithm, Credentials, ENTROPY_BYTES};
 use session::login::initiator::{Failure, Joining, Login, Progress};
@@ -37,6 +37,7 @@ pub(crate) struct Opened {
 /// Connects and logs in, where the target redirects to if it does. Every portal is a peer of its own: the login begins
 /// anew there, and nothing that was said or proven before counts.
 pub(crate) async fn open(config: &Config, portal: &Portal, applicant: &Applicant) -> Result<Opened, Error> {
+    session::name::normalized(&config.initiator_name).map_err(UsageError::InitiatorName)?;
     let mut visited = Vec::new();
     let mut portal = portal.clone();
     loop {

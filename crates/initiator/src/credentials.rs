@@ -1,22 +1,18 @@
 //! CHAP names and secrets, from a file or the environment.
 
+use secret::SecretFileError;
 use session::chap::{Account, Credentials, InvalidCredentials, Secret};
 use std::path::{Path, PathBuf};
 
 /// Why credentials cannot be used. The person who configured them is at fault.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file cannot be read.
-    #[error("cannot read the credentials in {path}: {source}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// Others than its owner can read the file.
-    #[error("{path} is readable by others: run chmod 600 on it, and change the secrets in it")]
-    Exposed {
+    /// The file cannot be read, or others could read it.
+    #[error(transparent)]
+    File(#[from] SecretFileError),
+    /// It is not text.
+    #[error("{path} is not text")]
+    NotText {
         /// Which.
         path: PathBuf,
     },
@@ -81,14 +77,8 @@ pub fn credentials_from_environment(user: Option<&str>) -> Result<Option<Credent
 /// # Errors
 /// If the file cannot be read, is readable by others, or does not hold usable credentials.
 pub fn credentials_from_file(path: &Path, user: Option<&str>) -> Result<Credentials, CredentialsError> {
-    use std::os::unix::fs::PermissionsExt;
-    const READABLE_BY_OTHERS: u32 = 0o077;
-    let failed = |source| CredentialsError::File { path: path.to_owned(), source };
-    let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
-    if mode & READABLE_BY_OTHERS != 0 {
-        return Err(CredentialsError::Exposed { path: path.to_owned() });
-    }
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let text = String::from_utf8(secret::read(path)?)
+        .map_err(|_| CredentialsError::NotText { path: path.to_owned() })?;
     let mut parts =
         Parts::parse(&text).map_err(|line| CredentialsError::Line { path: path.to_owned(), line })?;
     parts.username = user.map(str::to_owned).or(parts.username);
@@ -159,7 +149,7 @@ mod tests {
     fn a_file_that_others_can_read_is_refused() {
         let file = file("username = a\npassword = 0123456789ab\n", 0o644);
         let error = credentials_from_file(file.path(), None).unwrap_err();
-        assert!(matches!(error, CredentialsError::Exposed { .. }));
+        assert!(matches!(error, CredentialsError::File(SecretFileError::Exposed { .. })));
     }
 
     #[test]

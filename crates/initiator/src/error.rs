@@ -106,6 +106,9 @@ pub enum UsageError {
     /// The session was closed.
     #[error("the session was closed")]
     SessionClosed,
+    /// An initiator's name that is none.
+    #[error(transparent)]
+    InitiatorName(#[from] session::name::InvalidName),
     /// A URL that cannot be understood.
     #[error(transparent)]
     Url(#[from] crate::InvalidUrl),

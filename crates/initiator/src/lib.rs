@@ -44,6 +44,7 @@ mod unit;
 mod url;
 
 pub use ::nexus::initiator::Generation;
+pub use ::session::chap::{Algorithms, Credentials};
 pub use config::{Config, Reconnect};
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
 pub use discovery::{TargetRecord, discover};

@@ -121,9 +121,9 @@ impl FromStr for Url {
 
 /// Names are compared in lower case (RFC 7143 §4.2.7.2).
 fn target_name_of(text: &str) -> Result<String, InvalidUrl> {
-    let name = text.to_lowercase();
-    let known = ["iqn.", "eui.", "naa."].iter().any(|prefix| name.starts_with(prefix));
-    if known { Ok(name) } else { Err(InvalidUrl::TargetName(text.to_owned())) }
+    let name = session::name::normalized(text).ok();
+    let known = |name: &String| ["iqn.", "eui.", "naa."].iter().any(|prefix| name.starts_with(prefix));
+    name.filter(known).ok_or_else(|| InvalidUrl::TargetName(text.to_owned()))
 }
 
 impl fmt::Display for Url {
@@ -172,6 +172,7 @@ mod tests {
         assert_eq!(error("/dev/sda"), InvalidUrl::Scheme);
         assert_eq!(error("iscsi://h"), InvalidUrl::TargetName(String::new()));
         assert_eq!(error("iscsi://h/disk/0"), InvalidUrl::TargetName("disk".into()));
+        assert_eq!(error("iscsi://h/iqn.a b/0"), InvalidUrl::TargetName("iqn.a b".into()));
         assert_eq!(error("iscsi://h/iqn.a"), InvalidUrl::Lun(String::new()));
         assert_eq!(error("iscsi://h/iqn.a/x"), InvalidUrl::Lun("x".into()));
         assert_eq!(error("iscsi://h:x/iqn.a/0"), InvalidUrl::Portal("h:x".into()));

@@ -1,0 +1,196 @@
+//! Files that hold secrets. They are read only if nobody but their owner can read or change them, and if the owner is
+//! this process's user or root: a secret that others could have read is none, and one that others could have put there
+//! is theirs.
+
+#![forbid(unsafe_code)]
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The longest file that is read: a few secrets with their names, or a configuration of hundreds of targets.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Permissions that a file with secrets must not have.
+const OF_OTHERS: u32 = 0o077;
+
+/// Why a file's secrets are not used. Says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretFileError {
+    /// The system refuses.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A folder, a pipe, a device.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Others can read or change it.
+    #[error(
+        "others than its owner have access to {} (mode {mode:04o}): run chmod 600 on it, and change the secrets in it",
+        path.display()
+    )]
+    Exposed {
+        /// Which.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It belongs to somebody else, and so did the secret.
+    #[error(
+        "{}, or the symbolic link of that name, belongs to user {owner}: only files of user {user} or of root are \
+         trusted; run chown on it",
+        path.display()
+    )]
+    Owner {
+        /// Which.
+        path: PathBuf,
+        /// Whose it is, by number.
+        owner: u32,
+        /// Who this is.
+        user: u32,
+    },
+    /// Longer than [`FILE_BYTES_MAX`].
+    #[error("{} is longer than {FILE_BYTES_MAX} bytes: that is no file of secrets", path.display())]
+    TooLong {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+/// Reads all of a file, and tells what [`check`] says to it. The file is checked after it was opened, so that it cannot
+/// be exchanged in between.
+///
+/// # Errors
+/// It cannot be read, or is too long. Whether its secrets may be used is the second part of the result.
+pub fn read_and_check(path: &Path) -> Result<(Vec<u8>, Result<(), SecretFileError>), SecretFileError> {
+    let unreadable = |source| SecretFileError::Unreadable { path: path.to_owned(), source };
+    // Without waiting for somebody to write into a pipe.
+    let nonblocking = i32::from_ne_bytes(OFlags::NONBLOCK.bits().to_ne_bytes());
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).map_err(unreadable)?;
+    let verdict = check(&file, path);
+    if matches!(verdict, Err(SecretFileError::NotAFile { .. })) {
+        return verdict.map(|()| (Vec::new(), Ok(())));
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(SecretFileError::TooLong { path: path.to_owned() });
+    }
+    Ok((bytes, verdict))
+}
+
+/// Reads a file that holds nothing but secrets.
+///
+/// # Errors
+/// It cannot be read, or its secrets may not be used.
+pub fn read(path: &Path) -> Result<Vec<u8>, SecretFileError> {
+    let (bytes, verdict) = read_and_check(path)?;
+    verdict.map(|()| bytes)
+}
+
+/// Whether an open file, opened by this path, can be trusted with secrets.
+fn check(file: &File, path: &Path) -> Result<(), SecretFileError> {
+    let unreadable = |source| SecretFileError::Unreadable { path: path.to_owned(), source };
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err(SecretFileError::NotAFile { path: path.to_owned() });
+    }
+    let link = fs::symlink_metadata(path).map_err(unreadable)?;
+    let user = geteuid().as_raw();
+    let stranger = [link.uid(), metadata.uid()].into_iter().find(|&owner| owner != user && owner != 0);
+    if let Some(owner) = stranger {
+        return Err(SecretFileError::Owner { path: path.to_owned(), owner, user });
+    }
+    if metadata.mode() & OF_OTHERS != 0 {
+        return Err(SecretFileError::Exposed { path: path.to_owned(), mode: metadata.mode() & 0o7777 });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use tempfile::TempDir;
+
+    fn file(text: &[u8], mode: u32) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn a_file_that_only_its_owner_can_read_is_read() {
+        for mode in [0o600, 0o400] {
+            let (_folder, path) = file(b"correct horse", mode);
+            assert_eq!(read(&path).unwrap(), b"correct horse");
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_or_change_is_refused_with_advice_and_without_the_secret() {
+        for mode in [0o640, 0o604, 0o620, 0o602, 0o610] {
+            let (_folder, path) = file(b"correct horse", mode);
+            let refusal = read(&path).unwrap_err();
+            assert!(matches!(refusal, SecretFileError::Exposed { .. }), "{mode:o}");
+            let text = format!("{refusal} {refusal:?}");
+            assert!(text.contains("chmod 600") && !text.contains("horse"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_symbolic_link_is_followed_and_the_file_behind_it_judged() {
+        let (folder, path) = file(b"correct horse", 0o600);
+        let link = folder.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert!(read(&link).is_ok());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(read(&link), Err(SecretFileError::Exposed { .. })));
+    }
+
+    /// Only root can give files away.
+    #[test]
+    fn what_belongs_to_somebody_else_is_refused() {
+        const NOBODY: u32 = 65534;
+        let (folder, path) = file(b"correct horse", 0o600);
+        let link = folder.path().join("link");
+        symlink(&path, &link).unwrap();
+        if std::os::unix::fs::lchown(&link, Some(NOBODY), None).is_err() {
+            return;
+        }
+        assert!(matches!(read(&link), Err(SecretFileError::Owner { owner: NOBODY, .. })));
+        assert!(read(&path).is_ok());
+        std::os::unix::fs::chown(&path, Some(NOBODY), None).unwrap();
+        assert!(matches!(read(&path), Err(SecretFileError::Owner { owner: NOBODY, .. })));
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_without_waiting_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(read(folder.path()), Err(SecretFileError::NotAFile { .. })));
+        assert!(matches!(read(Path::new("/dev/zero")), Err(SecretFileError::NotAFile { .. })));
+        let absent = folder.path().join("absent");
+        assert!(matches!(read(&absent), Err(SecretFileError::Unreadable { .. })));
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(!made.is_ok_and(|made| made.success()) || read(&pipe).is_err());
+    }
+
+    #[test]
+    fn a_file_is_not_read_without_end() {
+        let (_folder, path) = file(&vec![b'a'; usize::try_from(FILE_BYTES_MAX).unwrap() + 1], 0o600);
+        assert!(matches!(read(&path), Err(SecretFileError::TooLong { .. })));
+    }
+}
