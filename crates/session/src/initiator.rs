@@ -4,11 +4,13 @@
 //! and sends it on a `lane` with immediate data; `data_out` cuts the unsolicited data, and what an `r2t` asks
 //! for, into PDUs, which take turns in `outgoing`; `scsi_response` completes it. A read's data comes by `data_in`.
 
+mod ask;
 mod async_message;
 mod command_window;
 mod counters;
 mod data_in;
 mod data_out;
+mod data_sequence;
 mod event;
 mod lane;
 mod logout;
@@ -19,6 +21,8 @@ mod reject;
 mod scsi_command;
 mod scsi_response;
 mod session;
+mod snack;
+mod status_sequence;
 mod task;
 mod task_management;
 mod text;

@@ -1,5 +1,6 @@
 //! Asynchronous Messages: what the target says without having been asked (RFC 7143 §11.9).
 
+use super::data_sequence::Arrival;
 use super::event::{AsyncEvent, Event};
 use super::session::Session;
 use crate::seam::Fault;
@@ -13,7 +14,9 @@ impl Session {
         pdu: &AsyncMessage,
         data: &[u8],
     ) -> Result<(), Fault> {
-        self.receive_status(lane, pdu.stat_sn)?;
+        if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
+            return Ok(());
+        }
         let segment = SenseSegment::parse(Opcode::AsyncMessage, data)?;
         let sense = segment.sense.to_vec();
         self.events.push_back(Event::Async(AsyncEvent { code: pdu.event, lun: pdu.lun, sense, lane }));

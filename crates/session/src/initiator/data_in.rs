@@ -1,66 +1,97 @@
 //! Data-In: a read's data, straight into the command's buffer (RFC 7143 §11.7).
 
-use super::event::{Completion, Data, Event};
+use super::data_sequence::Arrival;
+use super::event::Data;
 use super::lane::Lane;
+use super::scsi_response::Ending;
 use super::session::Session;
+use super::snack::DataAck;
 use super::task::Task;
 use crate::seam::{Destination, Fault, PayloadRef};
-use pdu::{CollapsedStatus, DataIn, Itt, LaneId, TargetPdu};
+use pdu::{DataIn, Itt, LaneId, TargetPdu};
 
 impl Session {
     /// Where the data belongs. That of a task that is no more is forgotten: it crossed the end of its task on
-    /// another lane.
+    /// another lane. So is data that is here already.
     pub(super) fn place_data_in(&mut self, lane: LaneId, pdu: &DataIn) -> Result<Destination, Fault> {
         let bytes = pdu.data_segment_bytes;
-        let Some(task) = self.task_on(lane, pdu.itt)? else {
+        let recovers = self.recovers();
+        let place = match self.task_on(lane, pdu.itt)? {
+            Some(task) => task.place(pdu, recovers)?,
+            None => None,
+        };
+        let Some(place) = place else {
             self.counters.discarded_bytes += u64::from(bytes);
             return Ok(Destination::Discard { bytes });
         };
-        let place = task.place(pdu)?;
-        task.input_pdus += 1;
-        task.data_in_bytes += bytes;
+        Ok(Destination::Buffer(place))
+    }
+
+    /// The data is in place; if the status came with it, and nothing is missing, the command is complete.
+    pub(super) fn receive_data_in(&mut self, lane: LaneId, pdu: &DataIn) -> Result<(), Fault> {
+        self.take_data_in(lane, pdu)?;
+        if let Some(status) = &pdu.status {
+            let ending = Ending {
+                stat_sn: status.stat_sn,
+                delivered: true,
+                status: status.status,
+                residual: status.residual,
+                sense: Vec::new(),
+                input_pdus: pdu.data_sn.next().0,
+            };
+            return self.receive_ending(lane, pdu.itt, ending);
+        }
+        self.data_arrived(pdu.itt);
+        Ok(())
+    }
+
+    /// Counts the data in, and asks for what is seen to be missing before it.
+    fn take_data_in(&mut self, lane: LaneId, pdu: &DataIn) -> Result<(), Fault> {
+        let recovers = self.recovers();
+        let bytes = pdu.data_segment_bytes;
+        let Some(task) = self.task_on(lane, pdu.itt)? else { return Ok(()) };
+        if pdu.acknowledge && recovers {
+            task.data_ack =
+                Some(DataAck { lun: pdu.lun, ttt: pdu.ttt, next: pdu.data_sn.next(), sent: false });
+        }
+        let number = pdu.data_sn.0;
+        if task.input.fit(number, pdu.buffer_offset, bytes)? == Arrival::Repeated {
+            return Ok(());
+        }
+        let hole = task.input.receive(number, pdu.buffer_offset, bytes);
         let moved = task.moved(bytes);
         self.counters.data_in_bytes += u64::from(bytes);
         if let Some(lane) = self.lanes.get_mut(&lane) {
             lane.outstanding_bytes -= u64::from(moved);
         }
-        Ok(Destination::Buffer(place))
-    }
-
-    /// The data is in place; if the status came with it, the command is complete.
-    pub(super) fn receive_data_in(&mut self, lane: LaneId, pdu: &DataIn) -> Result<(), Fault> {
-        let Some(status) = pdu.status else { return Ok(()) };
-        self.receive_status(lane, status.stat_sn)?;
-        self.end_task(pdu.itt, |task| Event::Completed(task.collapsed(&status)));
+        self.ask_for_hole(lane, pdu.itt, hole);
         Ok(())
     }
 }
 
 impl Task {
-    /// Data must come without gaps and in order: at error recovery level 0 nothing is ever sent again, and a gap in a
-    /// read could not be told from data (§7.9, §11.7.5).
-    fn place(&self, pdu: &DataIn) -> Result<PayloadRef, Fault> {
+    /// `None` if the data is here already. At error recovery level 0 nothing is ever sent again, so that data must come
+    /// without gaps; a gap in a read could not be told from data (§7.9, §11.7.5).
+    fn place(&self, pdu: &DataIn, recovers: bool) -> Result<Option<PayloadRef>, Fault> {
         let Data::In(whole) = self.command.data else {
             return Err(Fault::Protocol("Data-In for a command that reads nothing"));
         };
-        if pdu.data_sn.0 != self.input_pdus {
+        if !recovers && pdu.data_sn.0 != self.input.next() {
             return Err(Fault::Protocol("a DataSN out of order"));
         }
-        if pdu.buffer_offset != self.data_in_bytes {
-            return Err(Fault::Protocol("Data-In out of order"));
+        let arrival = self.input.fit(pdu.data_sn.0, pdu.buffer_offset, pdu.data_segment_bytes)?;
+        if arrival == Arrival::Repeated {
+            return Ok(None);
         }
-        if pdu.data_segment_bytes > whole.bytes - self.data_in_bytes {
+        let end_bytes = u64::from(pdu.buffer_offset) + u64::from(pdu.data_segment_bytes);
+        if end_bytes > u64::from(whole.bytes) {
             return Err(Fault::Protocol("Data-In beyond the data of its command"));
         }
-        Ok(PayloadRef {
+        Ok(Some(PayloadRef {
             buffer: whole.buffer,
             offset_bytes: whole.offset_bytes.saturating_add(pdu.buffer_offset),
             bytes: pdu.data_segment_bytes,
-        })
-    }
-
-    fn collapsed(&self, status: &CollapsedStatus) -> Completion {
-        self.completion(true, status.status, status.residual, Vec::new())
+        }))
     }
 }
 

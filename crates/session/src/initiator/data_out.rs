@@ -15,6 +15,16 @@ pub(super) struct Sequence {
     pub(super) offset_bytes: u32,
     pub(super) rest_bytes: u32,
     pub(super) data_sn: DataSn,
+    /// Where data begins that was not asked for before: only that counts as moved.
+    pub(super) fresh_from_bytes: u32,
+}
+
+impl Sequence {
+    /// How much of the next `bytes` was not asked for before.
+    fn fresh_bytes(&self, bytes: u32) -> u32 {
+        let end_bytes = self.offset_bytes + bytes;
+        end_bytes.saturating_sub(self.fresh_from_bytes.max(self.offset_bytes))
+    }
 }
 
 /// Segments but the last of a sequence are whole words (§11.7.7).
@@ -71,13 +81,13 @@ impl Task {
         }
     }
 
-    /// The next Data-Out PDU, if it has data to send.
+    /// The next Data-Out PDU, if it has data to send, and how much of its data was not asked for before.
     pub(super) fn next_data_out(
         &mut self,
         segment_bytes_max: u32,
         budget_bytes: u32,
         exp_stat_sn: StatSn,
-    ) -> Option<Transmit> {
+    ) -> Option<(Transmit, u32)> {
         let sequence = self.sequences.front_mut()?;
         let bytes = segment_bytes(sequence.rest_bytes, segment_bytes_max, budget_bytes);
         let this = *sequence;
@@ -99,6 +109,7 @@ impl Task {
             buffer_offset: this.offset_bytes,
             data_segment_bytes: bytes,
         };
-        Some(Transmit { header: pdu.emit(), payload: self.data_out_payload(this.offset_bytes, bytes) })
+        let payload = self.data_out_payload(this.offset_bytes, bytes);
+        Some((Transmit { header: pdu.emit(), payload }, this.fresh_bytes(bytes)))
     }
 }

@@ -4,10 +4,11 @@ use super::event::LaneState;
 use super::logout::Logout;
 use super::outgoing::{Outgoing, Request};
 use super::ping::Liveness;
+use super::status_sequence::StatusSequence;
 use super::text::TextExchange;
 use crate::parameters::{ConnectionParameters, Established};
-use crate::seam::{Fault, Transmit};
-use pdu::{BufferId, Cid, Header, Instant, StatSn, TargetPdu};
+use crate::seam::Transmit;
+use pdu::{BufferId, Cid, Header, Instant, TargetPdu};
 use std::collections::VecDeque;
 
 /// How far a lane's life has come.
@@ -28,10 +29,7 @@ pub(super) struct Lane {
     pub(super) cid: Cid,
     pub(super) connection: ConnectionParameters,
     pub(super) phase: Phase,
-    /// The next response to expect.
-    exp_stat_sn: StatSn,
-    /// The ExpStatSN that the target knows, or will with what is queued.
-    acknowledged: StatSn,
+    pub(super) statuses: StatusSequence,
     pub(super) outgoing: Outgoing,
     /// The PDU whose data segment is arriving.
     pub(super) incoming: Option<TargetPdu>,
@@ -45,6 +43,8 @@ pub(super) struct Lane {
     pub(super) commands: u32,
     pub(super) outstanding_bytes: u64,
     pub(super) liveness: Liveness,
+    /// SNACKs that have not been pulled.
+    pub(super) snacks: u32,
     pub(super) text: Option<TextExchange>,
     /// The logout request that this lane carries.
     pub(super) logout: Option<Logout>,
@@ -58,8 +58,7 @@ impl Lane {
             cid: established.cid,
             connection: established.connection,
             phase: Phase::Open,
-            exp_stat_sn: established.stat_sn,
-            acknowledged: established.stat_sn,
+            statuses: StatusSequence::new(established.stat_sn),
             outgoing: Outgoing::default(),
             incoming: None,
             held: None,
@@ -69,6 +68,7 @@ impl Lane {
             commands: 0,
             outstanding_bytes: 0,
             liveness: Liveness::new(now),
+            snacks: 0,
             text: None,
             logout: None,
             logout_by: None,
@@ -82,26 +82,6 @@ impl Lane {
             outstanding_bytes: self.outstanding_bytes,
             unsent_bytes: self.unsent_bytes,
         }
-    }
-
-    /// Takes the number of a response. There is no repair of lost ones at error recovery level 0 (RFC 7143 §7.9).
-    pub(super) fn receive_status(&mut self, stat_sn: StatSn) -> Result<(), Fault> {
-        if stat_sn != self.exp_stat_sn {
-            return Err(Fault::Protocol("a StatSN out of order"));
-        }
-        self.exp_stat_sn = stat_sn.next();
-        Ok(())
-    }
-
-    /// Whether there are responses that the target does not know to have arrived.
-    pub(super) fn owes_acknowledgement(&self) -> bool {
-        self.acknowledged != self.exp_stat_sn
-    }
-
-    /// The ExpStatSN for a PDU that is leaving, or is about to.
-    pub(super) fn acknowledge(&mut self) -> StatSn {
-        self.acknowledged = self.exp_stat_sn;
-        self.exp_stat_sn
     }
 
     pub(super) fn push(&mut self, request: Request) {
@@ -132,7 +112,10 @@ impl Lane {
             let number = self.left_pdus + self.unsent.len() as u64 + 1;
             self.liveness.pulled(pdu, number);
         }
-        let exp_stat_sn = self.acknowledge();
+        if matches!(request, Request::Snack(_)) {
+            self.snacks -= 1;
+        }
+        let exp_stat_sn = self.statuses.acknowledge();
         request.emit(exp_stat_sn)
     }
 }

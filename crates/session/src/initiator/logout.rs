@@ -1,5 +1,6 @@
 //! Logging out one lane while the others carry on, or the whole session (RFC 7143 §11.14, §11.15).
 
+use super::data_sequence::Arrival;
 use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::{Life, Session};
@@ -118,7 +119,9 @@ impl Session {
     }
 
     pub(super) fn receive_logout(&mut self, lane: LaneId, pdu: &LogoutResponse) -> Result<(), Fault> {
-        self.receive_status(lane, pdu.stat_sn)?;
+        if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
+            return Ok(());
+        }
         let logout = self.lanes.get(&lane).and_then(|lane| lane.logout);
         let Some(logout) = logout.filter(|logout| logout.itt == pdu.itt) else {
             return Err(Fault::Protocol("an answer to a logout that was not asked for"));
@@ -156,8 +159,7 @@ impl Session {
         } else if place.logout_by.take_if(|by| *by <= now).is_some() {
             self.logout_at_once(now);
         } else if place.liveness.is_pinging() {
-            self.close_lane(lane, LaneLoss::Broken, Some(Fault::Timeout("a ping")));
-            self.fail();
+            self.fail_lane(lane, Fault::Timeout("a ping"));
         } else {
             self.ping(now, lane);
         }

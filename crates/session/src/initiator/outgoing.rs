@@ -1,7 +1,7 @@
 //! What one lane has to send, and in which order.
 
 use crate::seam::{Payload, Transmit};
-use pdu::{Header, Itt, LogoutRequest, NopOut, StatSn, TaskManagementRequest, TextRequest};
+use pdu::{Header, Itt, LogoutRequest, NopOut, Snack, StatSn, TaskManagementRequest, TextRequest};
 use std::collections::VecDeque;
 
 /// A PDU that is not Data-Out. Its CmdSN was fixed when it was queued; ExpStatSN is filled in when it is pulled.
@@ -13,6 +13,7 @@ pub(super) enum Request {
     TaskManagement(TaskManagementRequest),
     Text(TextRequest, Vec<u8>),
     Logout(LogoutRequest),
+    Snack(Snack),
 }
 
 /// Whose turn it is.
@@ -68,6 +69,7 @@ impl Request {
                 transmit(TaskManagementRequest { exp_stat_sn, ..pdu }.emit(), Vec::new())
             }
             Self::Text(pdu, text) => transmit(TextRequest { exp_stat_sn, ..pdu }.emit(), text),
+            Self::Snack(pdu) => transmit(Snack { exp_stat_sn, ..pdu }.emit(), Vec::new()),
             Self::Logout(pdu) => transmit(LogoutRequest { exp_stat_sn, ..pdu }.emit(), Vec::new()),
         })
     }

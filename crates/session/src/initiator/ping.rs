@@ -1,5 +1,6 @@
 //! NOP-Out and NOP-In: whether the other end still answers (RFC 7143 §11.18, §11.19).
 
+use super::data_sequence::Arrival;
 use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::Session;
@@ -47,6 +48,11 @@ impl Liveness {
 
     pub(super) fn heard(&mut self, now: Instant) {
         self.heard_at = now;
+    }
+
+    /// When something was heard last.
+    pub(super) fn heard_at(&self) -> Instant {
+        self.heard_at
     }
 
     /// When this lane must be pinged, or given up.
@@ -123,12 +129,15 @@ impl Session {
 
     /// An answer to a ping, a ping to be answered, or news of the window, which has been taken.
     pub(super) fn receive_nop_in(&mut self, lane: LaneId, pdu: &NopIn) -> Result<(), Fault> {
+        if pdu.itt.is_some() {
+            if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
+                return Ok(());
+            }
+            return self.receive_answer(lane, pdu.itt);
+        }
+        self.told_next_status(lane, pdu.stat_sn)?;
         let cmd_sn = self.window.current();
         let Some(lane) = self.lanes.get_mut(&lane) else { return Ok(()) };
-        if pdu.itt.is_some() {
-            lane.receive_status(pdu.stat_sn)?;
-            return lane.receive_answer(pdu.itt);
-        }
         if pdu.ttt.is_some() {
             lane.liveness.answers += 1;
             if lane.liveness.answers > ANSWERS_MAX {
@@ -139,26 +148,28 @@ impl Session {
         Ok(())
     }
 
+    fn receive_answer(&mut self, lane: LaneId, itt: Itt) -> Result<(), Fault> {
+        let recovers = self.recovers();
+        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        if place.liveness.ping.take_if(|ping| ping.itt == itt).is_none() && !recovers {
+            return Err(Fault::Protocol("an answer to a ping that was not sent"));
+        }
+        Ok(())
+    }
+
     /// Acknowledges the responses that came on `lane` without waiting for other traffic to do it (§11.18).
     pub(super) fn acknowledge(&mut self, lane: LaneId) {
         let cmd_sn = self.window.current();
         if let Some(lane) = self.lanes.get_mut(&lane)
-            && lane.owes_acknowledgement()
+            && lane.statuses.owes_acknowledgement()
         {
-            lane.acknowledge();
+            lane.statuses.acknowledge();
             lane.push(Request::Nop(nop_out(cmd_sn)));
         }
     }
 }
 
 impl Lane {
-    fn receive_answer(&mut self, itt: Itt) -> Result<(), Fault> {
-        if self.liveness.ping.take_if(|ping| ping.itt == itt).is_none() {
-            return Err(Fault::Protocol("an answer to a ping that was not sent"));
-        }
-        Ok(())
-    }
-
     /// A ping was rejected: a sign of life too.
     pub(super) fn ping_rejected(&mut self, itt: Itt) {
         self.liveness.ping.take_if(|ping| ping.itt == itt);

@@ -1,37 +1,50 @@
 //! Ready To Transfer: the target asks for one piece of a write's data (RFC 7143 §11.8).
 
 use super::data_out::Sequence;
+use super::data_sequence::Arrival;
 use super::session::Session;
 use super::task::Task;
 use crate::parameters::SessionParameters;
 use crate::seam::Fault;
 use pdu::{DataSn, LaneId, R2t};
 
+/// Recovery R2Ts that may wait beside those that MaxOutstandingR2T counts. A target asks for a damaged piece again as
+/// soon as it sees it, while the rest of the sequence is still being sent.
+const RECOVERY_R2TS_MAX: usize = 64;
+
 impl Session {
     /// Queues the answer behind those to the R2Ts before it, as the standard demands. An R2T for a task that is no
     /// more is ignored: it crossed the end of its task on another lane.
     pub(super) fn receive_r2t(&mut self, lane: LaneId, pdu: &R2t) -> Result<(), Fault> {
+        self.told_next_status(lane, pdu.stat_sn)?;
         let parameters = self.parameters;
         let Some(task) = self.task_on(lane, pdu.itt)? else { return Ok(()) };
-        task.check_r2t(pdu, &parameters)?;
+        if task.check_r2t(pdu, &parameters)? == Arrival::Repeated {
+            return Ok(());
+        }
         let was_idle = task.sequences.is_empty();
-        task.input_pdus += 1;
+        let hole = task.input.receive(pdu.r2t_sn.0, 0, 0);
+        // At error recovery level 0 nothing is asked for twice.
+        let fresh_from_bytes = if parameters.error_recovery_level > 0 { task.asked_to_bytes } else { 0 };
+        task.asked_to_bytes = task.asked_to_bytes.max(pdu.buffer_offset + pdu.desired_bytes);
         task.sequences.push_back(Sequence {
             ttt: pdu.ttt,
             offset_bytes: pdu.buffer_offset,
             rest_bytes: pdu.desired_bytes,
             data_sn: DataSn(0),
+            fresh_from_bytes,
         });
         self.counters.r2ts += 1;
         if was_idle && let Some(lane) = self.lanes.get_mut(&lane) {
             lane.outgoing.push_task(pdu.itt);
         }
+        self.ask_for_hole(lane, pdu.itt, hole);
         Ok(())
     }
 }
 
 impl Task {
-    fn check_r2t(&self, pdu: &R2t, parameters: &SessionParameters) -> Result<(), Fault> {
+    fn check_r2t(&self, pdu: &R2t, parameters: &SessionParameters) -> Result<Arrival, Fault> {
         let end_bytes = u64::from(pdu.buffer_offset) + u64::from(pdu.desired_bytes);
         if end_bytes > u64::from(self.command.data.out_bytes()) {
             return Err(Fault::Protocol("an R2T beyond the data of its command"));
@@ -39,14 +52,17 @@ impl Task {
         if pdu.desired_bytes > parameters.max_burst_bytes {
             return Err(Fault::Protocol("an R2T for more than MaxBurstLength"));
         }
-        if pdu.r2t_sn.0 != self.input_pdus {
+        let recovers = parameters.error_recovery_level > 0;
+        if !recovers && pdu.r2t_sn.0 != self.input.next() {
             return Err(Fault::Protocol("an R2TSN out of order"));
         }
+        let arrival = self.input.fit(pdu.r2t_sn.0, 0, 0)?;
         let unsolicited = self.sequences.front().is_some_and(|sequence| sequence.ttt.is_none());
         let outstanding = self.sequences.len() - usize::from(unsolicited);
-        if outstanding >= usize::from(parameters.max_outstanding_r2t) {
+        let repairs = if recovers { RECOVERY_R2TS_MAX } else { 0 };
+        if outstanding >= usize::from(parameters.max_outstanding_r2t) + repairs {
             return Err(Fault::Protocol("more R2Ts than MaxOutstandingR2T"));
         }
-        Ok(())
+        Ok(arrival)
     }
 }

@@ -1,14 +1,17 @@
 //! Reject: the target did not take one of this side's PDUs (RFC 7143 §11.17).
 
+use super::data_sequence::Arrival;
 use super::event::Event;
 use super::session::Session;
 use crate::seam::Fault;
-use pdu::{Header, LaneId, Opcode, Reject, RejectReason, Residual, TaskManagementOutcome};
+use pdu::{Header, LaneId, Opcode, Reject, RejectReason, Residual, Snack, TaskManagementOutcome};
 
 impl Session {
     /// Ends what the rejected PDU was about. Data-Out needs nothing: its task ends with a SCSI Response (§11.17.1).
     pub(super) fn receive_reject(&mut self, lane: LaneId, pdu: &Reject, data: &[u8]) -> Result<(), Fault> {
-        self.receive_status(lane, pdu.stat_sn)?;
+        if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
+            return Ok(());
+        }
         self.counters.rejects += 1;
         if pdu.reason == RejectReason::NegotiationReset {
             return Err(Fault::Protocol("a negotiation reset"));
@@ -27,6 +30,9 @@ impl Session {
                 self.end_function(rejected.task_tag(), TaskManagementOutcome::FunctionRejected);
             }
             Ok(Opcode::TextRequest) => self.text_rejected(lane, rejected.task_tag(), pdu.reason),
+            Ok(Opcode::Snack) if self.recovers() => {
+                self.snack_rejected(lane, pdu.reason, &Snack::parse(&rejected)?);
+            }
             Ok(Opcode::LogoutRequest) => self.logout_rejected(lane, rejected.task_tag()),
             _ => {}
         }

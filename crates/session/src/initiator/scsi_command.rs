@@ -82,12 +82,14 @@ impl Session {
                 offset_bytes: unsolicited.immediate_bytes,
                 rest_bytes: unsolicited.data_out_bytes,
                 data_sn: DataSn(0),
+                fresh_from_bytes: 0,
             });
             place.outgoing.push_task(itt);
         }
+        task.asked_to_bytes = unsolicited.immediate_bytes + unsolicited.data_out_bytes;
         place.outstanding_bytes -= u64::from(task.moved(unsolicited.immediate_bytes));
         self.counters.data_out_bytes += u64::from(unsolicited.immediate_bytes);
-        let header = task.command_pdu(cmd_sn, place.acknowledge(), unsolicited).emit();
+        let header = task.command_pdu(cmd_sn, place.statuses.acknowledge(), unsolicited).emit();
         Some(Transmit { header, payload: task.data_out_payload(0, unsolicited.immediate_bytes) })
     }
 
@@ -96,9 +98,10 @@ impl Session {
         let place = self.lanes.get_mut(&lane)?;
         let task = self.tasks.get_mut(itt)?;
         let segment_bytes_max = place.connection.send_segment_bytes_max;
-        let transmit = task.next_data_out(segment_bytes_max, budget_bytes, place.acknowledge())?;
+        let (transmit, fresh_bytes) =
+            task.next_data_out(segment_bytes_max, budget_bytes, place.statuses.acknowledge())?;
         let bytes = transmit.header.data_segment_bytes();
-        place.outstanding_bytes -= u64::from(task.moved(bytes));
+        place.outstanding_bytes -= u64::from(task.moved(fresh_bytes));
         self.counters.data_out_bytes += u64::from(bytes);
         if !task.sequences.is_empty() {
             place.outgoing.push_task(itt);
@@ -113,10 +116,14 @@ impl Session {
         self.events.push_back(event(&task));
         let buffer = task.command.data.buffer();
         let lane = task.allegiance.and_then(|allegiance| self.lanes.get_mut(&allegiance.response_lane));
+        self.incomplete.remove(&itt);
         let Some(lane) = lane else {
             self.events.extend(buffer.map(Event::Release));
             return;
         };
+        if let Some(ending) = &task.ending {
+            lane.statuses.release(ending.stat_sn);
+        }
         lane.commands -= 1;
         lane.outstanding_bytes -= u64::from(task.unmoved_bytes);
         if lane.is_receiving_data_of(itt) {

@@ -1,45 +1,132 @@
 //! SCSI Response: the end of a command (RFC 7143 §11.4).
 
-use super::event::{Completion, Event, TaskId};
+use super::data_sequence::Arrival;
+use super::event::{Completion, Data, Event, TaskId};
 use super::session::Session;
 use super::task::Task;
 use crate::seam::{Destination, Fault};
-use pdu::{LaneId, Opcode, Residual, ScsiResponse, SenseSegment, ServiceResponse};
+use pdu::{Itt, LaneId, Opcode, Residual, ScsiResponse, SenseSegment, ServiceResponse, StatSn};
+
+/// What a response said, from wherever it came.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    pub(super) stat_sn: StatSn,
+    pub(super) delivered: bool,
+    pub(super) status: u8,
+    pub(super) residual: Residual,
+    pub(super) sense: Vec<u8>,
+    /// Data-In PDUs and R2Ts that the target has sent for the command.
+    pub(super) input_pdus: u32,
+}
+
+/// CHECK CONDITION (SAM-5 §5.3.1).
+const CHECK_CONDITION: u8 = 0x02;
+/// Fixed format sense data (SPC-4 §4.5.3): ABORTED COMMAND, PROTOCOL SERVICE CRC ERROR (47h/05h).
+const PROTOCOL_SERVICE_CRC_ERROR: [u8; 18] =
+    [0x70, 0, 0x0b, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x47, 0x05, 0, 0, 0, 0];
 
 impl Session {
     /// Where the sense data belongs, if it belongs to a task that is still known.
     pub(super) fn place_response(&mut self, lane: LaneId, pdu: &ScsiResponse) -> Result<Destination, Fault> {
         let bytes = pdu.data_segment_bytes;
+        let recovers = self.recovers();
         let Some(task) = self.task_on(lane, pdu.itt)? else {
             self.counters.discarded_bytes += u64::from(bytes);
             return Ok(Destination::Discard { bytes });
         };
         let completed = pdu.response == ServiceResponse::CompletedAtTarget;
-        if completed && task.input_pdus.wrapping_sub(pdu.exp_data_sn.0).cast_signed() < 0 {
+        if !recovers && completed && task.input.next().wrapping_sub(pdu.exp_data_sn.0).cast_signed() < 0 {
             return Err(Fault::Protocol("a response that counts more data than came"));
         }
         Ok(Destination::Inline { bytes })
     }
 
-    /// The command is complete. What it was still asked to send is not sent: the target has said that it wants no
-    /// more of it.
+    /// The command is complete, unless data that was sent before is missing. What it was still asked to send is not
+    /// sent: the target has said that it wants no more of it.
     pub(super) fn receive_response(
         &mut self,
         lane: LaneId,
         pdu: &ScsiResponse,
         data: &[u8],
     ) -> Result<(), Fault> {
-        self.receive_status(lane, pdu.stat_sn)?;
         let segment = SenseSegment::parse(Opcode::ScsiResponse, data)?;
         let delivered = pdu.response == ServiceResponse::CompletedAtTarget;
-        self.end_task(pdu.itt, |task| {
-            Event::Completed(task.completion(delivered, pdu.status, pdu.residual, segment.sense.to_vec()))
-        });
+        let ending = Ending {
+            stat_sn: pdu.stat_sn,
+            delivered,
+            status: pdu.status,
+            residual: pdu.residual,
+            sense: segment.sense.to_vec(),
+            input_pdus: if delivered { pdu.exp_data_sn.0 } else { 0 },
+        };
+        self.receive_ending(lane, pdu.itt, ending)
+    }
+
+    /// A command's end has been told: it is complete when all data that was sent before it is here, and not
+    /// acknowledged before that (§7.9).
+    pub(super) fn receive_ending(&mut self, lane: LaneId, itt: Itt, ending: Ending) -> Result<(), Fault> {
+        let recovers = self.recovers();
+        let task = self.task_on(lane, itt)?;
+        let waits = recovers && task.is_some_and(|task| task.misses_data(&ending));
+        if self.take_status(lane, ending.stat_sn, waits)? == Arrival::Repeated {
+            return Ok(());
+        }
+        match self.tasks.get_mut(itt).filter(|_| waits) {
+            None => self.complete(itt, lane, ending),
+            Some(task) => {
+                let hole = task.input.told(ending.input_pdus);
+                task.ending = Some(ending);
+                self.ask_for_hole(lane, itt, hole);
+            }
+        }
         Ok(())
+    }
+
+    /// Data has arrived, or never will: perhaps that was all that a command's end waited for.
+    pub(super) fn data_arrived(&mut self, itt: Itt) {
+        let Some(task) = self.tasks.get_mut(itt) else { return };
+        let Some(ending) =
+            task.ending.take_if(|ending| task.data_refused || task.input.next() >= ending.input_pdus)
+        else {
+            return self.data_progressed(itt);
+        };
+        let Some(allegiance) = task.allegiance else { return };
+        if let Some(lane) = self.lanes.get_mut(&allegiance.response_lane) {
+            lane.statuses.release(ending.stat_sn);
+        }
+        self.complete(itt, allegiance.response_lane, ending);
+    }
+
+    fn complete(&mut self, itt: Itt, lane: LaneId, ending: Ending) {
+        let wants_acknowledgement =
+            self.tasks.get(itt).and_then(|task| task.data_ack).is_some_and(|ack| !ack.sent);
+        self.end_task(itt, |task| {
+            let lacks_data = task.misses(&ending) && task.data_refused;
+            if lacks_data && ending.delivered && ending.status != CHECK_CONDITION {
+                // What the target said cannot be true of the data that is here (§7.8 a.2).
+                let sense = PROTOCOL_SERVICE_CRC_ERROR.to_vec();
+                return Event::Completed(task.completion(true, CHECK_CONDITION, Residual::None, sense));
+            }
+            let Ending { delivered, status, residual, sense, .. } = ending;
+            Event::Completed(task.completion(delivered, status, residual, sense))
+        });
+        if wants_acknowledgement {
+            self.acknowledge(lane);
+        }
     }
 }
 
 impl Task {
+    /// Whether a read's data that was sent before its end is not here. A write's R2Ts are of no interest any more.
+    fn misses(&self, ending: &Ending) -> bool {
+        matches!(self.command.data, Data::In(_)) && self.input.next() < ending.input_pdus
+    }
+
+    /// Whether such data will come.
+    fn misses_data(&self, ending: &Ending) -> bool {
+        !self.data_refused && self.misses(ending)
+    }
+
     /// How it ended, with the data that came until then.
     pub(super) fn completion(
         &self,
@@ -60,7 +147,7 @@ impl Task {
             sense,
             underflow_bytes,
             overflow_bytes,
-            data_in_bytes: self.data_in_bytes,
+            data_in_bytes: self.input.received_bytes(),
             data_out_bytes: self.command.data.out_bytes().saturating_sub(self.unmoved_bytes),
         }
     }

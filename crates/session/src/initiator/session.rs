@@ -1,5 +1,6 @@
 //! A session at the initiator: commands and functions go in, what the target answered comes out.
 
+use super::ask::Ask;
 use super::command_window::CommandWindow;
 use super::counters::Counters;
 use super::event::{Event, LaneState};
@@ -9,7 +10,7 @@ use super::task::{RequestTags, Task, Tasks};
 use super::task_management::Function;
 use crate::parameters::{Established, InitiatorLimits, SessionParameters};
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
-use pdu::{CmdSn, Header, Instant, Itt, LaneId, StatSn, TargetPdu, Window};
+use pdu::{CmdSn, Header, Instant, Itt, LaneId, TargetPdu, Window};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How far a session's life has come.
@@ -43,6 +44,8 @@ pub struct Session {
     pub(super) tasks: Tasks,
     /// Tasks that were not started, in the order in which they were submitted.
     pub(super) queue: VecDeque<Itt>,
+    /// Reads that miss data which the target has sent, and when it was asked for again.
+    pub(super) incomplete: BTreeMap<Itt, Ask>,
     pub(super) functions: Vec<Function>,
     pub(super) request_tags: RequestTags,
     pub(super) events: VecDeque<Event>,
@@ -63,6 +66,7 @@ impl Session {
             lanes: BTreeMap::new(),
             tasks: Tasks::default(),
             queue: VecDeque::new(),
+            incomplete: BTreeMap::new(),
             functions: Vec::new(),
             request_tags: RequestTags::default(),
             events: VecDeque::new(),
@@ -136,17 +140,6 @@ impl Session {
         }
     }
 
-    /// Takes the number of a response on `lane`.
-    pub(super) fn receive_status(&mut self, lane: LaneId, stat_sn: StatSn) -> Result<(), Fault> {
-        if let Some(place) = self.lanes.get_mut(&lane) {
-            place.receive_status(stat_sn)?;
-        }
-        if self.is_fenced() {
-            self.acknowledge(lane);
-        }
-        Ok(())
-    }
-
     /// Takes tasks out of the queue and reports them lost; whether there were any.
     pub(super) fn lose_queued(&mut self, concerned: impl Fn(&Task) -> bool) -> bool {
         let is_concerned = |itt: &Itt| self.tasks.get(*itt).is_some_and(&concerned);
@@ -179,7 +172,18 @@ impl Session {
         }
     }
 
-    /// Something was lost that error recovery level 0 cannot repair (§7.1.5).
+    /// Whether lost PDUs are sent again: error recovery level 1 (§7.1.5).
+    pub(super) fn recovers(&self) -> bool {
+        self.parameters.error_recovery_level >= 1
+    }
+
+    /// A lane is of no use any more, and with it the session.
+    pub(super) fn fail_lane(&mut self, lane: LaneId, fault: Fault) {
+        self.close_lane(lane, LaneLoss::Broken, Some(fault));
+        self.fail();
+    }
+
+    /// Something was lost that this error recovery level cannot repair (§7.1.5).
     pub(super) fn fail(&mut self) {
         self.close_all(LaneLoss::Broken, false);
     }
@@ -255,12 +259,17 @@ impl Endpoint for Session {
         digest: Digest,
         _buffers: &mut dyn Buffers,
     ) -> Result<Destination, Fault> {
-        if digest == Digest::Bad {
+        let bytes = header.data_segment_bytes();
+        let recovers = self.recovers();
+        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(Destination::Discard { bytes }) };
+        if digest == Digest::Bad && !recovers {
             return Err(Fault::HeaderDigest);
         }
-        let bytes = header.data_segment_bytes();
-        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(Destination::Discard { bytes }) };
         place.liveness.heard(now);
+        if digest == Digest::Bad {
+            // A hole; what it was is seen when something after it comes (§7.8).
+            return Ok(Destination::Discard { bytes });
+        }
         if bytes > place.connection.receive_segment_bytes_max {
             return Err(Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength"));
         }
@@ -289,7 +298,7 @@ impl Endpoint for Session {
         let Some(pdu) = place.incoming.take() else { return Ok(()) };
         self.events.extend(place.held.take().map(Event::Release));
         if digest == Digest::Bad {
-            return Err(Fault::DataDigest);
+            return self.lose_pdu(lane, &pdu);
         }
         self.receive(now, lane, &pdu, inline)
     }
@@ -345,12 +354,16 @@ impl Endpoint for Session {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.lanes.values().filter_map(|lane| lane.deadline(&self.limits)).min()
+        let lanes = self.lanes.values().filter_map(|lane| lane.deadline(&self.limits)).min();
+        [lanes, self.snack_deadline()].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         let due = |lane: &Lane| lane.deadline(&self.limits).is_some_and(|deadline| deadline <= now);
         let lanes: Vec<LaneId> = self.lanes.iter().filter(|(_, lane)| due(lane)).map(|(id, _)| *id).collect();
         lanes.into_iter().for_each(|lane| self.lane_is_due(now, lane));
+        if self.recovers() {
+            self.snack_again(now);
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! The SCSI tasks of a session. They belong to it, not to a lane: a lane is only where their PDUs go.
 
 use super::data_out::Sequence;
+use super::data_sequence::InputSequence;
 use super::event::{Command, Data, TaskId};
+use super::scsi_response::Ending;
+use super::snack::DataAck;
 use pdu::{BufferId, CmdSn, Itt, LaneId};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -27,10 +30,16 @@ pub(super) struct Task {
     pub(super) allegiance: Option<Allegiance>,
     /// Data-Out that may be sent now: unsolicited data, then answers to R2Ts in the order of these.
     pub(super) sequences: VecDeque<Sequence>,
-    /// R2Ts and Data-In PDUs so far; they share one numbering (RFC 7143 §4.2.2.4).
-    pub(super) input_pdus: u32,
-    /// Data-In that was given a place in the buffer.
-    pub(super) data_in_bytes: u32,
+    /// The end of the data that was asked for so far, or sent unasked.
+    pub(super) asked_to_bytes: u32,
+    /// Its R2Ts or Data-In PDUs; they share one numbering (RFC 7143 §4.2.2.4).
+    pub(super) input: InputSequence,
+    /// How it ended, while data that was sent before that is missing.
+    pub(super) ending: Option<Ending>,
+    /// The target will not send missing data again.
+    pub(super) data_refused: bool,
+    /// The last acknowledgement of data that was asked for.
+    pub(super) data_ack: Option<DataAck>,
     /// Data of either direction that has not moved yet.
     pub(super) unmoved_bytes: u32,
 }
@@ -106,8 +115,11 @@ impl Tasks {
             command,
             allegiance: None,
             sequences: VecDeque::new(),
-            input_pdus: 0,
-            data_in_bytes: 0,
+            asked_to_bytes: 0,
+            input: InputSequence::default(),
+            ending: None,
+            data_refused: false,
+            data_ack: None,
             unmoved_bytes,
         });
         TaskId(itt.0)

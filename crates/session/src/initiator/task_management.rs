@@ -1,5 +1,6 @@
 //! Task management functions, and what becomes of the tasks they concern (RFC 7143 §11.5, §11.6).
 
+use super::data_sequence::Arrival;
 use super::event::{Event, FunctionId, TaskFunction};
 use super::outgoing::Request;
 use super::session::Session;
@@ -140,7 +141,9 @@ impl Session {
         lane: LaneId,
         pdu: &TaskManagementResponse,
     ) -> Result<(), Fault> {
-        self.receive_status(lane, pdu.stat_sn)?;
+        if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
+            return Ok(());
+        }
         if !self.functions.iter().any(|function| function.itt == pdu.itt && function.lane == lane) {
             return Err(Fault::Protocol("an answer to a task management function that was not asked for"));
         }

@@ -1,5 +1,6 @@
 //! Text Requests: SendTargets, in discovery and normal sessions (RFC 7143 §11.10, §11.11, appendix C).
 
+use super::data_sequence::Arrival;
 use super::event::{Event, SendTargets, SendTargetsError};
 use super::lane::Phase;
 use super::outgoing::Request;
@@ -90,7 +91,9 @@ impl Session {
         pdu: &TextResponse,
         data: &[u8],
     ) -> Result<(), Fault> {
-        self.receive_status(lane, pdu.stat_sn)?;
+        if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
+            return Ok(());
+        }
         let cmd_sn = self.window.current();
         let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
         let Some(exchange) = place.text.as_mut().filter(|exchange| exchange.itt == pdu.itt) else {

@@ -5,8 +5,8 @@
 
 use pdu::{
     BufferId, Cdb, Cid, CmdSn, DataIn, DataSn, Duration, Header, InitiatorPdu, Instant, Isid, Itt, LaneId,
-    Lun, NopIn, R2t, R2tSn, Residual, ScsiCommand, ScsiResponse, ServiceResponse, StatSn, TaskAttribute,
-    Tsih, Ttt, Window,
+    Lun, NopIn, R2t, R2tSn, Residual, ScsiCommand, ScsiResponse, ServiceResponse, SnackKind, StatSn,
+    TaskAttribute, Tsih, Ttt, Window,
 };
 use ropewalk_session::initiator::{Command, Data, Event, Session, TaskId};
 use ropewalk_session::parameters::{
@@ -78,6 +78,52 @@ impl World {
         }
         let stat_sn = vec![FIRST_STAT_SN; lanes];
         Self { session, now: Instant::ZERO, stat_sn, window: WINDOW, next_buffer: 0 }
+    }
+
+    /// A session that recovers what is lost, at this error recovery level.
+    pub fn recovering(level: u8, lanes: usize) -> Self {
+        let level = SessionParameters {
+            error_recovery_level: level,
+            max_outstanding_r2t: 1,
+            default_time2retain_s: 20,
+            ..parameters()
+        };
+        Self::with_parameters(lanes, level)
+    }
+
+    /// Lets time pass, and every timer fire that is due until then.
+    pub fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(at) = self.session.poll_timeout().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.session.handle_timeout(self.now);
+        }
+        self.now = end;
+    }
+
+    /// Lets a PDU arrive whose data does not match its digest.
+    pub fn receive_damaged(&mut self, lane: usize, header: &Header) -> Result<(), Fault> {
+        self.receive_header(lane, header)?;
+        self.session.receive_data(self.now, LaneId(lane as u32), &[], Digest::Bad)
+    }
+
+    /// Pulls what must be SNACKs, all that there are.
+    pub fn snacks(&mut self, lane: usize) -> Vec<SnackKind> {
+        let kind = |pdu| match pdu {
+            InitiatorPdu::Snack(snack) => snack.kind,
+            other => panic!("not a SNACK: {other:?}"),
+        };
+        self.pull_all(lane).into_iter().map(kind).collect()
+    }
+
+    /// The ExpStatSN that a ping tells; the ping is answered.
+    pub fn acknowledged(&mut self, lane: usize) -> StatSn {
+        self.session.ping(self.now, LaneId(lane as u32));
+        let Some((InitiatorPdu::NopOut(ping), _)) = self.pull(lane) else { panic!("not a ping") };
+        let stat_sn = self.take_stat_sn(lane);
+        let answer = NopIn { itt: ping.itt, stat_sn, ..self.nop_in(Ttt::NONE) };
+        self.receive(lane, &answer.emit(), &[]).unwrap();
+        ping.exp_stat_sn
     }
 
     pub fn take_stat_sn(&mut self, lane: usize) -> StatSn {

@@ -1,0 +1,211 @@
+//! SNACK: asking for what was lost on the way to this side, and telling what is no longer needed (RFC 7143 §11.16).
+
+use super::ask::Ask;
+use super::data_sequence::{Arrival, Hole};
+use super::lane::Lane;
+use super::outgoing::Request;
+use super::session::Session;
+use super::status_sequence::Gap;
+use crate::seam::Fault;
+use pdu::{DataSn, Instant, Itt, LaneId, Lun, RejectReason, Snack, SnackKind, StatSn, TargetPdu, Ttt};
+
+/// The most SNACKs that wait on one lane for their turn to leave. What is not asked for now is asked for when the
+/// time has come to ask again.
+const SNACKS_MAX: u32 = 64;
+
+/// An acknowledgement of data that the target has asked for with the A bit (§11.7.2).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DataAck {
+    pub(super) lun: Lun,
+    pub(super) ttt: Ttt,
+    /// The first DataSN that it does not cover.
+    pub(super) next: DataSn,
+    pub(super) sent: bool,
+}
+
+impl Session {
+    /// Takes the number of a response on `lane`, which is acknowledged with whatever leaves next.
+    pub(super) fn receive_status(&mut self, lane: LaneId, stat_sn: StatSn) -> Result<Arrival, Fault> {
+        self.take_status(lane, stat_sn, false)
+    }
+
+    /// Takes the number of a response on `lane`, and asks for those before it that are missing. One that `is_held` is
+    /// not acknowledged yet.
+    pub(super) fn take_status(
+        &mut self,
+        lane: LaneId,
+        stat_sn: StatSn,
+        is_held: bool,
+    ) -> Result<Arrival, Fault> {
+        let recovers = self.recovers();
+        self.told_next_status(lane, stat_sn)?;
+        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(Arrival::New) };
+        if !recovers {
+            place.statuses.receive_in_order(stat_sn)?;
+        } else if place.statuses.receive(stat_sn, is_held)? == Arrival::Repeated {
+            return Ok(Arrival::Repeated);
+        } else {
+            place.status_arrived();
+        }
+        if self.is_fenced() {
+            self.acknowledge(lane);
+        }
+        Ok(Arrival::New)
+    }
+
+    /// The target has sent all responses before `next`: asks for those that are missing.
+    pub(super) fn told_next_status(&mut self, lane: LaneId, next: StatSn) -> Result<(), Fault> {
+        if self.recovers()
+            && let Some(place) = self.lanes.get_mut(&lane)
+            && let Some(gap) = place.statuses.told(next)?
+        {
+            place.ask_for_gap(gap);
+        }
+        Ok(())
+    }
+
+    /// PDUs of a command are seen to be missing.
+    pub(super) fn ask_for_hole(&mut self, lane: LaneId, itt: Itt, hole: Option<Hole>) {
+        let Some((begin, count)) = hole else { return };
+        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        // Whether an R2T is asked for a second time is better left to the target (§7.1.4.1).
+        if self.tasks.get(itt).is_some_and(|task| task.command.data.in_bytes() > 0) {
+            let ask = Ask::new(place.liveness.heard_at());
+            self.incomplete.entry(itt).or_insert(ask);
+        }
+        place.snack(Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
+    }
+
+    /// Something that a command missed may have come: acknowledges data if the target wants that and no more is
+    /// missing before it, and does not ask again for what is here.
+    pub(super) fn data_progressed(&mut self, itt: Itt) {
+        let Some(task) = self.tasks.get_mut(itt) else { return };
+        let Some(allegiance) = task.allegiance else { return };
+        let Some(place) = self.lanes.get_mut(&allegiance.response_lane) else { return };
+        if let Some(ack) = task.data_ack.as_mut().filter(|ack| !ack.sent && task.input.next() >= ack.next.0) {
+            ack.sent = true;
+            place.snack(ack.lun, SnackKind::DataAck { ttt: ack.ttt, next: ack.next });
+        }
+        if task.input.holes().next().is_none() {
+            self.incomplete.remove(&itt);
+        } else if let Some(ask) = self.incomplete.get_mut(&itt) {
+            *ask = Ask::new(place.liveness.heard_at());
+        }
+    }
+
+    /// When to ask again for what is missing.
+    pub(super) fn snack_deadline(&self) -> Option<Instant> {
+        let statuses = self.lanes.values().filter_map(|lane| lane.statuses.asked);
+        self.incomplete.values().copied().chain(statuses).map(|ask| ask.due()).min()
+    }
+
+    /// Asks again for what is due.
+    pub(super) fn snack_again(&mut self, now: Instant) {
+        let is_due = |ask: &Ask| ask.due() <= now;
+        let due: Vec<Itt> =
+            self.incomplete.iter().filter(|(_, ask)| is_due(ask)).map(|(itt, _)| *itt).collect();
+        due.into_iter().for_each(|itt| self.ask_for_data_again(now, itt));
+        let due = |lane: &Lane| lane.statuses.asked.as_ref().is_some_and(is_due);
+        let lanes: Vec<LaneId> = self.lanes.iter().filter(|(_, lane)| due(lane)).map(|(id, _)| *id).collect();
+        for lane in lanes {
+            if self.lanes.get_mut(&lane).is_some_and(|place| !place.ask_for_statuses_again(now)) {
+                self.fail_lane(lane, Fault::Timeout("a response to be sent again"));
+            }
+        }
+    }
+
+    fn ask_for_data_again(&mut self, now: Instant, itt: Itt) {
+        let lane = self.tasks.get(itt).and_then(|task| task.allegiance).map(|home| home.response_lane);
+        let (Some(lane), Some(ask)) = (lane, self.incomplete.get_mut(&itt)) else { return };
+        if !ask.again(now) {
+            self.incomplete.remove(&itt);
+            return self.fail_lane(lane, Fault::Timeout("data to be sent again"));
+        }
+        let (Some(task), Some(place)) = (self.tasks.get(itt), self.lanes.get_mut(&lane)) else { return };
+        for (begin, count) in task.input.holes() {
+            place.snack(Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
+        }
+    }
+
+    /// A SNACK was rejected.
+    pub(super) fn snack_rejected(&mut self, lane: LaneId, reason: RejectReason, rejected: &Snack) {
+        match rejected.kind {
+            // A command whose data cannot be sent again ends without success; one that writes needs nothing (§7.8).
+            SnackKind::DataOrR2t { itt, .. } | SnackKind::ResegmentedData { itt, .. } => {
+                self.incomplete.remove(&itt);
+                if let Some(task) = self.tasks.get_mut(itt) {
+                    task.data_refused = true;
+                    self.data_arrived(itt);
+                }
+            }
+            SnackKind::Status { .. } if reason == RejectReason::SnackReject => {
+                self.fail_lane(lane, Fault::Protocol("a response that cannot be sent again"));
+            }
+            // Asked for twice and answered once: the target was told meanwhile that it is here.
+            SnackKind::Status { .. } | SnackKind::DataAck { .. } => {}
+        }
+    }
+
+    /// A PDU is dropped because its data was damaged: all of it counts as lost (§7.8).
+    pub(super) fn lose_pdu(&mut self, lane: LaneId, pdu: &TargetPdu) -> Result<(), Fault> {
+        if !self.recovers() {
+            return Err(Fault::DataDigest);
+        }
+        let status = match pdu {
+            TargetPdu::DataIn(pdu) => {
+                if let Some(task) = self.task_on(lane, pdu.itt)? {
+                    let hole = task.input.told(pdu.data_sn.next().0);
+                    self.ask_for_hole(lane, pdu.itt, hole);
+                }
+                pdu.status.map(|status| status.stat_sn)
+            }
+            TargetPdu::ScsiResponse(pdu) => Some(pdu.stat_sn),
+            TargetPdu::TextResponse(pdu) => Some(pdu.stat_sn),
+            TargetPdu::AsyncMessage(pdu) => Some(pdu.stat_sn),
+            TargetPdu::Reject(pdu) => Some(pdu.stat_sn),
+            TargetPdu::NopIn(pdu) => pdu.itt.is_some().then_some(pdu.stat_sn),
+            // These carry no data.
+            TargetPdu::R2t(_)
+            | TargetPdu::TaskManagementResponse(_)
+            | TargetPdu::LogoutResponse(_)
+            | TargetPdu::LoginResponse(_) => None,
+        };
+        status.map_or(Ok(()), |stat_sn| self.told_next_status(lane, stat_sn.next()))
+    }
+}
+
+impl Lane {
+    /// Queues a SNACK, if there are not too many.
+    pub(super) fn snack(&mut self, lun: Lun, kind: SnackKind) {
+        if self.snacks < SNACKS_MAX {
+            self.snacks += 1;
+            // ExpStatSN is filled in when it is pulled.
+            self.push(Request::Snack(Snack { kind, lun, exp_stat_sn: StatSn::default() }));
+        }
+    }
+
+    fn ask_for_gap(&mut self, (begin, count): Gap) {
+        self.statuses.asked.get_or_insert(Ask::new(self.liveness.heard_at()));
+        self.snack(Lun::default(), SnackKind::Status { begin, count });
+    }
+
+    /// A response has come: perhaps one that was missing.
+    fn status_arrived(&mut self) {
+        if self.statuses.asked.is_some() && !self.statuses.has_gaps() {
+            self.statuses.asked = None;
+        }
+    }
+
+    /// Asks for all missing responses once more; `false` if that was done often enough.
+    fn ask_for_statuses_again(&mut self, now: Instant) -> bool {
+        let goes_on = self.statuses.asked.as_mut().is_some_and(|ask| ask.again(now));
+        if goes_on {
+            for (begin, count) in self.statuses.gaps() {
+                self.snack(Lun::default(), SnackKind::Status { begin, count });
+            }
+        } else {
+            self.statuses.asked = None;
+        }
+        goes_on
+    }
+}
