@@ -31,6 +31,12 @@ pub(crate) fn pieces_per_session(budget_bytes: usize) -> usize {
     (budget_bytes / 8 / PIECE_BYTES as usize).clamp(AHEAD_PIECES, 64)
 }
 
+/// How much of what one session was sent may be kept until its initiator acknowledges it: half of the pieces that it
+/// may have on their way, so that the other half is left to go on with.
+pub(crate) fn retained_bytes_max(budget_bytes: usize) -> u32 {
+    u32::try_from(pieces_per_session(budget_bytes) / 2).map_or(u32::MAX, |pieces| pieces * PIECE_BYTES)
+}
+
 /// A range of a unit that goes to an initiator.
 #[derive(Clone, Copy)]
 struct Range {

@@ -72,7 +72,8 @@ impl Header {
         Window { exp_cmd_sn: CmdSn(self.u32_at(EXPECTED_NUMBER)), max_cmd_sn: CmdSn(self.u32_at(MAX_CMD_SN)) }
     }
 
-    pub(crate) fn set_window(&mut self, window: Window) {
+    /// Tells another command window: what changes in a PDU that a target sends again (§11.16).
+    pub fn set_window(&mut self, window: Window) {
         self.set_u32_at(EXPECTED_NUMBER, window.exp_cmd_sn.0);
         self.set_u32_at(MAX_CMD_SN, window.max_cmd_sn.0);
     }

@@ -165,6 +165,11 @@ pub struct TargetLimits {
     pub immediate_commands_max: u32,
     /// The longest transfer of one command; a longer one is refused by the device server, its data discarded.
     pub transfer_bytes_max: u32,
+    /// Data-In that was sent and is kept until the initiator acknowledges it, so that it can be sent again (error
+    /// recovery level 1 and above). Beyond it the largest reads lose what they could repeat. Twice MaxBurstLength or
+    /// more, for a single read is not asked for an acknowledgement sooner; and less than the driver's own bound on
+    /// buffers that it has handed over, or a long read would wait for itself.
+    pub retained_bytes_max: u32,
     /// How long a lane may be silent before the target pings it.
     pub ping_after: Duration,
     /// How long a ping may stay unanswered before the lane is given up.

@@ -29,4 +29,10 @@ pub struct Counters {
     pub discarded_bytes: u64,
     /// Bytes of Data-In pulled, total.
     pub data_in_bytes: u64,
+    /// SNACKs taken, total.
+    pub snacks: u64,
+    /// PDUs sent again because the initiator asked for them, total.
+    pub retransmitted_pdus: u64,
+    /// Bytes of Data-In that were sent and are kept until they are acknowledged.
+    pub retained_bytes: u64,
 }

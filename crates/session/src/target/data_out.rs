@@ -175,7 +175,7 @@ impl Session {
             match task.stage {
                 Stage::Waiting => task.response = Some(Response::data_lost()),
                 Stage::Executing => self.events.push_back(Event::Aborted { task: id }),
-                Stage::Ended => {}
+                Stage::Ended | Stage::Responded => {}
             }
         }
         self.settle(now, id);

@@ -3,13 +3,16 @@
 use super::event::TaskId;
 use super::immediate::ImmediateCommands;
 use super::nop::Liveness;
+use super::reminder::Reminder;
 use super::request::Incoming;
+use super::sent_status::SentStatuses;
+use super::snack::Resend;
 use super::status::StatusNumbers;
 use super::text::Exchange;
 use super::transmit::{Reply, Unnumbered};
 use crate::parameters::{ConnectionParameters, Established};
-use pdu::{Cid, Instant, StatSn};
-use std::collections::VecDeque;
+use pdu::{Cid, Instant, LaneId, StatSn};
+use std::collections::{BTreeMap, VecDeque};
 
 /// What a lane still does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,14 @@ pub(super) struct Lane {
     pub(super) parameters: ConnectionParameters,
     pub(super) phase: Phase,
     pub(super) status: StatusNumbers,
+    /// Responses that may have to be sent again.
+    pub(super) sent: SentStatuses,
+    /// What the initiator has asked for again.
+    pub(super) resends: VecDeque<Resend>,
+    /// When the initiator is reminded of responses that it has not acknowledged.
+    pub(super) reminder: Reminder,
+    /// Its tasks are being prepared for another lane: nothing of them is sent here any more.
+    pub(super) is_quiesced: bool,
     /// The PDU whose data segment is on its way.
     pub(super) incoming: Option<Incoming>,
     /// PDUs that are no responses; they go first, for the initiator's data waits for them.
@@ -55,6 +66,10 @@ impl Lane {
             parameters: established.connection,
             phase: Phase::Open,
             status: StatusNumbers::new(established.stat_sn, unacknowledged_max),
+            sent: SentStatuses::default(),
+            resends: VecDeque::new(),
+            reminder: Reminder::default(),
+            is_quiesced: false,
             incoming: None,
             unnumbered: VecDeque::new(),
             replies: VecDeque::new(),
@@ -76,12 +91,31 @@ impl Lane {
     pub(super) fn wants_transmit(&self) -> bool {
         !self.unnumbered.is_empty()
             || !self.data_in.is_empty()
-            || (!self.replies.is_empty() && !self.status.is_full())
+            || !self.resends.is_empty()
+            || (!self.replies.is_empty() && !self.is_full())
             || (self.is_blocked() && !self.liveness.is_pinging())
     }
 
     /// Whether replies wait because too many responses are not acknowledged.
     pub(super) fn is_blocked(&self) -> bool {
-        !self.replies.is_empty() && self.status.is_full()
+        !self.replies.is_empty() && self.is_full()
     }
+
+    /// Whether no further response may be sent before one is acknowledged.
+    pub(super) fn is_full(&self) -> bool {
+        self.status.is_full() || self.sent.is_full()
+    }
+
+    /// Forgets what waits to be sent, except for replies.
+    pub(super) fn clear_transfers(&mut self) {
+        self.unnumbered.clear();
+        self.data_in.clear();
+        self.resends.clear();
+        self.turn_bytes = 0;
+    }
+}
+
+/// The lane that a task's PDUs may go to, if it is there and sends any.
+pub(super) fn outlet(lanes: &mut BTreeMap<LaneId, Lane>, id: LaneId) -> Option<&mut Lane> {
+    lanes.get_mut(&id).filter(|lane| lane.phase != Phase::LoggedOut && !lane.is_quiesced)
 }

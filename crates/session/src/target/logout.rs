@@ -150,8 +150,7 @@ impl Session {
     fn close_lane(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id).filter(|lane| lane.phase != Phase::Failed) else { return };
         lane.phase = Phase::LoggedOut;
-        lane.unnumbered.clear();
-        lane.data_in.clear();
+        lane.clear_transfers();
         for reply in core::mem::take(&mut lane.replies) {
             self.drop_reply(reply);
         }

@@ -5,7 +5,7 @@ use super::event::{Event, LogicalUnitFunction, TaskId, TaskManagement, TaskManag
 use super::immediate::Ticket;
 use super::lane::Phase;
 use super::session::Session;
-use super::task::Task;
+use super::task::{Stage, Task};
 use super::task_management::Functions;
 use super::transmit::Reply;
 use pdu::{CmdSn, Instant, Itt, LaneId, Lun, StatSn, TaskManagementOutcome};
@@ -68,7 +68,11 @@ impl MultiTaskFunction {
 
     /// Whether a task is one that it aborts.
     fn affects(&self, task: &Task) -> bool {
-        !task.silent && self.is_at(task.lun) && (task.immediate || task.cmd_sn.precedes(self.cmd_sn))
+        let is_answered = task.stage == Stage::Responded;
+        !task.silent
+            && !is_answered
+            && self.is_at(task.lun)
+            && (task.immediate || task.cmd_sn.precedes(self.cmd_sn))
     }
 }
 

@@ -9,6 +9,7 @@ use super::transmit::{Reply, Unnumbered};
 use crate::parameters::TargetLimits;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
 use pdu::{Header, Instant, Itt, LaneId, Lun, NopIn, NopOut, Ttt};
+use std::time::Duration;
 
 /// Whether the initiator at the other end of a lane lives.
 #[derive(Debug)]
@@ -17,13 +18,19 @@ pub(super) struct Liveness {
     /// Since when an answer to a ping is overdue, if one is expected: since it was queued, or since bytes last left.
     /// A ping behind megabytes of data is late without fault.
     waiting_since: Option<Instant>,
-    /// Whether a ping is queued or unanswered: there is never more than one.
+    /// Whether a ping is queued or unanswered: there is never more than one, except where it may have been lost.
     is_pinging: bool,
+    /// When the last ping was queued.
+    pinged: Instant,
 }
+
+/// After this time a ping that was not answered may be repeated where PDUs can be lost: at error recovery level 1 and
+/// above, where a PDU of a wrong digest does not end its connection.
+const REPEAT_AFTER: Duration = Duration::from_secs(1);
 
 impl Liveness {
     pub(super) fn new(now: Instant) -> Self {
-        Self { heard: now, waiting_since: None, is_pinging: false }
+        Self { heard: now, waiting_since: None, is_pinging: false, pinged: now }
     }
 
     /// Something arrived: whatever it is, the initiator lives.
@@ -129,9 +136,13 @@ impl Session {
 
     /// Pings the initiator, unless it has not answered the last one yet: its answer acknowledges responses.
     pub(super) fn solicit_acknowledgement(&mut self, now: Instant, lane: LaneId) {
+        let repeats = self.retransmits();
         let Some(state) = self.lanes.get_mut(&lane).filter(|lane| lane.phase == Phase::Open) else { return };
-        state.liveness.waiting_since.get_or_insert(now);
-        if !core::mem::replace(&mut state.liveness.is_pinging, true) {
+        let liveness = &mut state.liveness;
+        liveness.waiting_since.get_or_insert(now);
+        let is_lost = repeats && liveness.pinged + REPEAT_AFTER <= now;
+        if !core::mem::replace(&mut liveness.is_pinging, true) || is_lost {
+            liveness.pinged = now;
             state.unnumbered.push_back(Unnumbered::Ping);
         }
     }
@@ -152,6 +163,27 @@ impl Session {
         let header =
             NopIn { lun: Lun::default(), itt: Itt::NONE, ttt, stat_sn, window, data_segment_bytes: 0 }.emit();
         Some(Transmit { header, payload: Payload::None })
+    }
+
+    /// Tells the initiator the numbers of today where it should have moved and has not.
+    pub(super) fn give_reminders(&mut self, now: Instant) {
+        let lanes: Vec<LaneId> = self.open_lanes().collect();
+        let is_hole_due = self.window.early() > 0 && self.hole_reminder.falls_due(now);
+        for id in lanes {
+            let Some(lane) = self.lanes.get_mut(&id) else { continue };
+            if lane.reminder.falls_due(now) {
+                self.solicit_acknowledgement(now, id);
+            } else if is_hole_due {
+                lane.unnumbered.push_back(Unnumbered::Window);
+            }
+        }
+    }
+
+    /// When the next reminder is due.
+    pub(super) fn reminders(&self) -> impl Iterator<Item = Instant> {
+        let lanes = self.lanes.values().filter(|lane| lane.phase == Phase::Open);
+        let hole = self.hole_reminder.due().filter(|_| self.window.early() > 0);
+        lanes.filter_map(|lane| lane.reminder.due()).chain(hole)
     }
 
     /// Pings the lanes that are silent, gives up those that stay so. In a discovery session nothing may be sent

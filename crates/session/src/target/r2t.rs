@@ -2,6 +2,8 @@
 
 use super::data_out::Sequence;
 use super::event::TaskId;
+use super::lane::outlet;
+use super::retention::{Sent, SentR2t};
 use super::session::Session;
 use super::task::Stage;
 use super::transmit::Unnumbered;
@@ -82,7 +84,7 @@ impl Session {
             data_out.sequences.push_back(Sequence::solicited(ttt, data_out.asked_bytes, bytes));
             data_out.asked_bytes += bytes;
             outstanding += 1;
-            if let Some(lane) = self.lanes.get_mut(&task.response_lane) {
+            if let Some(lane) = outlet(&mut self.lanes, task.response_lane) {
                 lane.unnumbered.push_back(Unnumbered::R2t { task: id, ttt });
             }
         }
@@ -101,7 +103,11 @@ impl Session {
             ttt,
             stat_sn,
             window,
-            r2t_sn: R2tSn(task.data_in.take_sn()),
+            r2t_sn: R2tSn(task.data_in.take_sn(Sent::R2t(SentR2t {
+                ttt,
+                offset: sequence.offset,
+                bytes: sequence.bytes,
+            }))),
             buffer_offset: sequence.offset,
             desired_bytes: sequence.bytes,
         }

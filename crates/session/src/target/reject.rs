@@ -24,7 +24,11 @@ impl Session {
             return Err(Fault::Limit("rejected PDUs whose Rejects wait to be sent"));
         }
         state.rejects_waiting += 1;
-        state.replies.push_back(Reply::Reject { reason, header: Box::new(header.clone()) });
+        state.replies.push_back(Reply::Reject {
+            reason,
+            header: Box::new(header.clone()),
+            next_data_or_r2t_sn: 0,
+        });
         Ok(self.discard_data(lane, header))
     }
 
@@ -38,8 +42,7 @@ impl Session {
     ) -> Fault {
         // Only what explains the end is still sent.
         if let Some(state) = self.lanes.get_mut(&lane) {
-            state.unnumbered.clear();
-            state.data_in.clear();
+            state.clear_transfers();
             state.replies.retain(|reply| matches!(reply, Reply::Reject { .. }));
         }
         let result = self.refuse(lane, header, reason);
@@ -71,6 +74,7 @@ impl Session {
         lane: LaneId,
         reason: RejectReason,
         rejected: &Header,
+        next_data_or_r2t_sn: u32,
     ) -> Option<Transmit> {
         let state = self.lanes.get_mut(&lane)?;
         state.rejects_waiting = state.rejects_waiting.saturating_sub(1);
@@ -85,7 +89,7 @@ impl Session {
             reason,
             stat_sn,
             window: self.advertise(),
-            next_data_or_r2t_sn: 0,
+            next_data_or_r2t_sn,
             data_segment_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
         }
         .emit();

@@ -126,15 +126,30 @@ impl Session {
 
     /// Serves all requests whose turn has come.
     pub(super) fn advance(&mut self, now: Instant) {
+        let mut has_moved = false;
         while !self.starts_function(now)
             && let Some(delivery) = self.window.deliver()
         {
+            has_moved = true;
             match delivery {
                 Delivery::Plugged => self.redeem(Ticket::Numbered),
                 Delivery::Command(numbered) => {
                     self.serve(now, numbered.lane, Ticket::Numbered, numbered.request);
                 }
             }
+        }
+        if self.retransmits() {
+            self.miss_commands(now, has_moved);
+        }
+    }
+
+    /// Commands that wait for one before them may wait for one that was lost.
+    fn miss_commands(&mut self, now: Instant, has_moved: bool) {
+        let is_waiting = self.window.early() > 0;
+        if has_moved {
+            self.hole_reminder.note_progress(now, !is_waiting);
+        } else if is_waiting {
+            self.hole_reminder.expect(now);
         }
     }
 

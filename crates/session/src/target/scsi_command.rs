@@ -9,7 +9,7 @@ use super::request::{Content, Request};
 use super::session::Session;
 use super::task::{Stage, Task};
 use crate::seam::{Allocation, Buffers, Destination, Fault, PayloadRef};
-use pdu::{Header, Instant, LaneId, RejectReason, ScsiCommand};
+use pdu::{Header, Instant, Itt, LaneId, RejectReason, ScsiCommand};
 
 /// SAM-5 §5.3.1.
 const TASK_SET_FULL: u8 = 0x28;
@@ -118,9 +118,14 @@ impl Session {
             stage: Stage::Waiting,
             silent: false,
             data_out,
-            data_in: DataIn::new(in_bytes),
+            data_in: DataIn::new(in_bytes, self.retransmits()),
             response,
             response_ready: false,
+            sent_as: None,
+            is_retired: false,
+            snack_tag: 0,
+            failure: None,
+            is_suspended: false,
         }
     }
 
@@ -133,7 +138,7 @@ impl Session {
         task: Task,
     ) -> Result<(), Fault> {
         let (cmd_sn, ticket) = (task.cmd_sn, task.ticket());
-        if self.tasks.find(task.itt).is_some() {
+        if self.is_in_progress(task.itt) {
             if task.immediate {
                 self.redeem(ticket);
             }
@@ -149,6 +154,17 @@ impl Session {
         let id = self.tasks.insert(task);
         self.accept(now, lane, cmd_sn, ticket, Request::Command(id));
         Ok(())
+    }
+
+    /// Whether a tag is in use. It is not once the initiator has the response, which it may have although its
+    /// acknowledgement is still on its way.
+    fn is_in_progress(&mut self, itt: Itt) -> bool {
+        let Some(id) = self.tasks.find(itt) else { return false };
+        let is_answered = self.tasks.get(id).is_some_and(|task| task.stage == Stage::Responded);
+        if is_answered {
+            self.tasks.release_tag(id);
+        }
+        !is_answered
     }
 
     /// A command's turn has come.

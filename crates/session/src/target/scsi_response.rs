@@ -1,11 +1,13 @@
 //! The end of a command: its status, by itself or with its last data (RFC 7143 §11.4).
 
 use super::event::{Event, Response, TaskId};
+use super::lane::outlet;
 use super::session::Session;
+use super::snack::Resend;
 use super::task::{Stage, Task};
 use super::transmit::Reply;
 use crate::seam::{Payload, Transmit};
-use pdu::{DataSn, Instant, LaneId, Residual, ScsiResponse, SenseSegment, ServiceResponse};
+use pdu::{DataSn, Instant, LaneId, Residual, ScsiResponse, SenseSegment, ServiceResponse, StatSn, Window};
 
 /// Statuses of a command that completed successfully, which may travel with its last data (§11.7.3): GOOD, CONDITION
 /// MET, INTERMEDIATE, INTERMEDIATE-CONDITION MET (SAM-5 §5.3.1).
@@ -34,10 +36,20 @@ pub(super) fn residuals(task: &Task) -> (Residual, Residual) {
 }
 
 impl Response {
-    /// CHECK CONDITION, ABORTED COMMAND, PROTOCOL SERVICE CRC ERROR (RFC 7143 §11.4.7.2) in fixed format.
+    /// CHECK CONDITION, ABORTED COMMAND, PROTOCOL SERVICE CRC ERROR (RFC 7143 §11.4.7.2).
     pub(super) fn data_lost() -> Self {
+        Self::aborted(0x47, 0x05)
+    }
+
+    /// CHECK CONDITION, ABORTED COMMAND, "SNACK rejected" (RFC 7143 §11.4.7.2).
+    pub(super) fn snack_rejected() -> Self {
+        Self::aborted(0x11, 0x13)
+    }
+
+    /// CHECK CONDITION and ABORTED COMMAND with an additional sense code and its qualifier, in fixed format.
+    fn aborted(code: u8, qualifier: u8) -> Self {
         const CHECK_CONDITION: u8 = 0x02;
-        let sense = vec![0x70, 0, 0x0b, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x47, 0x05, 0, 0, 0, 0];
+        let sense = vec![0x70, 0, 0x0b, 0, 0, 0, 0, 10, 0, 0, 0, 0, code, qualifier, 0, 0, 0, 0];
         Self { status: CHECK_CONDITION, sense, wanted_bytes: 0 }
     }
 }
@@ -53,7 +65,12 @@ impl Session {
         task.stage = Stage::Ended;
         task.data_out.withdraw_unsent();
         if !task.silent {
-            task.response = Some(if task.data_out.is_damaged { Response::data_lost() } else { response });
+            let failure = task.failure.take();
+            task.response = Some(match failure {
+                _ if task.data_out.is_damaged => Response::data_lost(),
+                Some(failure) => failure,
+                None => response,
+            });
         }
         self.settle(now, id);
         self.conclude(now);
@@ -83,17 +100,23 @@ impl Session {
     }
 
     pub(super) fn queue_response(&mut self, id: TaskId) {
-        if let Some(task) = self.tasks.get(id)
-            && let Some(lane) = self.lanes.get_mut(&task.response_lane)
-        {
-            lane.replies.push_back(Reply::Response(id));
+        let Some(task) = self.tasks.get(id).filter(|task| !task.is_suspended) else { return };
+        let Some(lane) = outlet(&mut self.lanes, task.response_lane) else { return };
+        match task.sent_as {
+            None => lane.replies.push_back(Reply::Response(id)),
+            // Whatever else waits to be sent again: the initiator will ask once more if this finds no room.
+            Some(stat_sn) => {
+                lane.send_again(Resend::Status { next: stat_sn, end: stat_sn.next() });
+            }
         }
     }
 
     /// Forgets a task: its tag and its place in the window are free.
     pub(super) fn finish(&mut self, id: TaskId) {
         if let Some(task) = self.tasks.remove(id) {
-            self.redeem(task.ticket());
+            if !task.is_retired {
+                self.redeem(task.ticket());
+            }
             self.release_buffers(task);
         }
     }
@@ -101,29 +124,50 @@ impl Session {
     /// Gives back whatever buffers a task that is no more still names.
     pub(super) fn release_buffers(&mut self, mut task: Task) {
         let buffer = task.data_out.buffer.map(|allocation| allocation.buffer);
-        self.events.extend(buffer.into_iter().chain(task.data_in.drop_pieces()).map(Event::Release));
+        let given_up = task.data_in.give_up();
+        self.events.extend(buffer.into_iter().chain(given_up.unsent).map(Event::Release));
+        self.release_retained(given_up.kept);
     }
 
-    /// The response, unless its task is no more.
+    /// The response, unless its task is no more or has data to send before it.
     pub(super) fn emit_response(&mut self, lane: LaneId, id: TaskId) -> Option<Transmit> {
-        let task = self.tasks.get_mut(id).filter(|task| !task.silent)?;
-        let (residual, bidirectional_read_residual) = residuals(task);
-        let exp_data_sn = DataSn(task.data_in.sent_pdus());
-        let itt = task.itt;
-        let Response { status, sense, .. } = task.response.take()?;
-        let data = SenseSegment { sense: &sense, rest: &[] }.emit();
+        let is_due = |task: &&mut Task| {
+            task.stage == Stage::Ended && task.response_lane == lane && task.data_in.is_sent()
+        };
+        let retransmits = self.retransmits();
+        let task = self.tasks.get_mut(id).filter(|task| !task.silent).filter(is_due)?;
         let stat_sn = self.lanes.get_mut(&lane)?.status.take();
-        self.finish(id);
+        let ticket = (!core::mem::replace(&mut task.is_retired, true)).then(|| task.ticket());
+        task.stage = Stage::Responded;
+        task.sent_as = Some(stat_sn);
+        if let Some(ticket) = ticket {
+            self.redeem(ticket);
+        }
+        let window = self.advertise();
+        let transmit = self.tasks.get(id)?.scsi_response(stat_sn, window);
+        if !retransmits {
+            self.finish(id);
+        }
+        transmit
+    }
+}
+
+impl Task {
+    /// The SCSI Response of a task that has ended.
+    pub(super) fn scsi_response(&self, stat_sn: StatSn, window: Window) -> Option<Transmit> {
+        let (residual, bidirectional_read_residual) = residuals(self);
+        let Response { status, sense, .. } = self.response.as_ref()?;
+        let data = SenseSegment { sense, rest: &[] }.emit();
         let header = ScsiResponse {
-            itt,
+            itt: self.itt,
             response: ServiceResponse::CompletedAtTarget,
-            status,
+            status: *status,
             residual,
             bidirectional_read_residual,
-            snack_tag: 0,
+            snack_tag: self.snack_tag,
             stat_sn,
-            window: self.advertise(),
-            exp_data_sn,
+            window,
+            exp_data_sn: DataSn(self.data_in.sent_pdus()),
             data_segment_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
         }
         .emit();

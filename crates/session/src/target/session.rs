@@ -6,13 +6,19 @@ use super::event::{Event, TaskId};
 use super::lane::{Lane, Phase};
 use super::logout::Logout;
 use super::r2t::TransferTags;
+use super::reminder::Reminder;
 use super::request::{Content, Incoming, Numbered, discard};
+use super::sent_status::SentStatus;
 use super::task::{Stage, Tasks};
 use super::task_management::Functions;
 use crate::parameters::{Established, SessionParameters, SessionType, TargetLimits};
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use pdu::{CmdSn, Header, InitiatorPdu, Instant, LaneId, RejectReason, StatSn};
 use std::collections::{BTreeMap, VecDeque};
+
+/// Tasks that have been answered and are kept until that is acknowledged, on all lanes: half of those that can be told
+/// apart by their names ([`super::task`]). Sixty-four lanes have 512 each, more than a long path has on its way.
+const KEPT_TASKS_MAX: u32 = 1 << 15;
 
 /// Whether the session goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +50,12 @@ pub struct Session {
     /// When lanes that were asked to log out are closed.
     pub(super) logout_deadline: Option<Instant>,
     pub(super) transfer_tags: TransferTags,
+    /// When the initiator is reminded of a command that did not arrive.
+    pub(super) hole_reminder: Reminder,
     /// Inline data held; see [`super::request::INLINE_BYTES_MAX`].
     pub(super) inline_bytes: usize,
+    /// Data-In that was sent and is kept; see [`TargetLimits::retained_bytes_max`].
+    pub(super) retained_bytes: usize,
     pub(super) events: VecDeque<Event>,
     pub(super) counters: Counters,
 }
@@ -69,7 +79,9 @@ impl Session {
             logouts: Vec::new(),
             logout_deadline: None,
             transfer_tags: TransferTags::default(),
+            hole_reminder: Reminder::default(),
             inline_bytes: 0,
+            retained_bytes: 0,
             events: VecDeque::new(),
             counters: Counters::default(),
         }
@@ -82,13 +94,22 @@ impl Session {
         // Responses on one lane are bounded by the commands that the window lets the initiator send while the
         // acknowledgement of earlier ones is on its way: two windows (one each way), and a few pings and Rejects.
         let commands = self.limits.window_commands.saturating_add(self.limits.immediate_commands_max);
-        let mut state = Lane::new(now, established, commands.saturating_mul(2).saturating_add(64));
+        let mut unacknowledged_max = commands.saturating_mul(2).saturating_add(64);
+        if self.retransmits() {
+            unacknowledged_max = unacknowledged_max.min(self.kept_responses_max());
+        }
+        let mut state = Lane::new(now, established, unacknowledged_max);
         self.target_name.clone_from(&established.identity.target_name);
         if self.standing != Standing::Open {
             state.phase = Phase::Failed;
             self.events.push_back(Event::CloseLane { lane, loss: LaneLoss::Broken, fault: None });
         }
         self.lanes.insert(lane, state);
+    }
+
+    /// Responses that one lane keeps for sending them again: a lane's share of the tasks that a session can name.
+    fn kept_responses_max(&self) -> u32 {
+        KEPT_TASKS_MAX / u32::from(self.parameters.max_connections.max(1))
     }
 
     /// Ends the session, without a word: every lane is closed; [`Event::Ended`] comes when every task handed out has
@@ -110,6 +131,7 @@ impl Session {
             tasks: count(self.tasks.len()),
             early_commands: self.window.early(),
             immediate_commands: self.immediate_commands(),
+            retained_bytes: self.retained_bytes as u64,
             ..self.counters
         }
     }
@@ -138,8 +160,7 @@ impl Session {
                 && lane.phase != Phase::LoggedOut
             {
                 lane.phase = Phase::Failed;
-                lane.unnumbered.clear();
-                lane.data_in.clear();
+                lane.clear_transfers();
                 self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::Broken, fault: None });
             }
         }
@@ -193,7 +214,10 @@ impl Session {
             Ok(pdu) => pdu,
             Err(invalid) => return self.refuse_invalid(lane, header, invalid),
         };
-        self.acknowledge(lane, &pdu);
+        // A SNACK asks before it acknowledges (§11.16.1): what it asks for must still be there.
+        if !matches!(pdu, InitiatorPdu::Snack(_)) {
+            self.acknowledge(now, lane, &pdu);
+        }
         if self.is_discovery() && !is_for_discovery(&pdu) {
             return self.refuse(lane, header, RejectReason::ProtocolError);
         }
@@ -204,8 +228,11 @@ impl Session {
             InitiatorPdu::TaskManagementRequest(pdu) => self.receive_task_management(now, lane, header, pdu),
             InitiatorPdu::TextRequest(pdu) => self.receive_text(now, lane, header, pdu),
             InitiatorPdu::LogoutRequest(pdu) => self.receive_logout(now, lane, header, pdu),
-            // Nothing is kept for sending it again: error recovery level 0 (§11.16).
-            InitiatorPdu::Snack(_) => self.refuse(lane, header, RejectReason::SnackReject),
+            InitiatorPdu::Snack(snack) => {
+                let destination = self.receive_snack(now, lane, header, &snack);
+                self.acknowledge(now, lane, &pdu);
+                destination
+            }
             InitiatorPdu::LoginRequest(_) => {
                 let fault = Fault::Protocol("login request in full feature phase");
                 Err(self.fail(lane, header, RejectReason::ProtocolError, fault))
@@ -213,11 +240,19 @@ impl Session {
         }
     }
 
-    fn acknowledge(&mut self, lane: LaneId, pdu: &InitiatorPdu) {
-        if let Some(lane) = self.lanes.get_mut(&lane)
-            && let Some(exp_stat_sn) = exp_stat_sn(pdu, lane)
-        {
-            lane.status.acknowledge(exp_stat_sn);
+    fn acknowledge(&mut self, now: Instant, lane: LaneId, pdu: &InitiatorPdu) {
+        let Some(lane) = self.lanes.get_mut(&lane) else { return };
+        let Some(exp_stat_sn) = exp_stat_sn(pdu, lane) else { return };
+        let news = lane.status.acknowledge(exp_stat_sn);
+        if news == 0 || self.parameters.error_recovery_level == 0 {
+            return;
+        }
+        lane.reminder.note_progress(now, lane.status.is_acknowledged(lane.status.next()));
+        let acknowledged: Vec<_> = (0..news).map_while(|_| lane.sent.pop()).collect();
+        for status in acknowledged {
+            if let SentStatus::Task(task) = status {
+                self.finish(task);
+            }
         }
     }
 }
@@ -357,11 +392,13 @@ impl Endpoint for Session {
     fn poll_timeout(&self) -> Option<Instant> {
         let lanes = self.lanes.values().filter(|lane| lane.phase == Phase::Open);
         let silences = lanes.map(|lane| lane.liveness.deadline(&self.limits));
-        silences.chain(self.functions.deadline()).chain(self.logout_deadline).min()
+        let others = self.functions.deadline().into_iter().chain(self.logout_deadline);
+        silences.chain(others).chain(self.reminders()).min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.watch_lanes(now);
+        self.give_reminders(now);
         if self.logout_deadline.is_some_and(|deadline| deadline <= now) {
             self.logout_deadline = None;
             self.end(now, false);

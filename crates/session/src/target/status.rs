@@ -33,11 +33,20 @@ impl StatusNumbers {
         self.next.distance_from(self.acknowledged) >= self.unacknowledged_max
     }
 
-    /// Takes an ExpStatSN. One that goes back, or acknowledges what was never sent, says nothing.
-    pub(super) fn acknowledge(&mut self, expected: StatSn) {
-        if self.acknowledged.precedes(expected) && !self.next.precedes(expected) {
-            self.acknowledged = expected;
+    /// The first that is not acknowledged; [`Self::next`] if all are.
+    pub(super) fn acknowledged(&self) -> StatSn {
+        self.acknowledged
+    }
+
+    /// Takes an ExpStatSN; returns how many responses it acknowledges that were not before. One that goes back, or
+    /// acknowledges what was never sent, says nothing.
+    pub(super) fn acknowledge(&mut self, expected: StatSn) -> u32 {
+        if !self.acknowledged.precedes(expected) || self.next.precedes(expected) {
+            return 0;
         }
+        let news = expected.distance_from(self.acknowledged);
+        self.acknowledged = expected;
+        news
     }
 
     /// Whether all responses before `mark` are acknowledged.

@@ -3,7 +3,7 @@
 use super::data_in::DataIn;
 use super::data_out::DataOut;
 use super::event::{Response, TaskId};
-use pdu::{Cdb, CmdSn, Itt, LaneId, Lun, TaskAttribute};
+use pdu::{Cdb, CmdSn, Itt, LaneId, Lun, StatSn, TaskAttribute};
 use slab::Slab;
 use std::collections::BTreeMap;
 
@@ -16,6 +16,8 @@ pub(super) enum Stage {
     Executing,
     /// The driver, or the protocol in its stead, has ended it; its response may still wait for something.
     Ended,
+    /// Its response was sent and is not acknowledged; kept only where it may have to be sent again.
+    Responded,
 }
 
 /// One SCSI task.
@@ -40,6 +42,16 @@ pub(super) struct Task {
     pub(super) response: Option<Response>,
     /// Whether the response waits for nothing but its turn on the lane.
     pub(super) response_ready: bool,
+    /// The number under which the response was sent, while that is not acknowledged.
+    pub(super) sent_as: Option<StatSn>,
+    /// Whether its place in the command window was given back.
+    pub(super) is_retired: bool,
+    /// The tag of the last R-Data SNACK, which the response repeats (RFC 7143 §11.4.4).
+    pub(super) snack_tag: u32,
+    /// Why it cannot succeed any more, although the driver still has it: this is answered in the end.
+    pub(super) failure: Option<Response>,
+    /// It is moving to another lane, where nothing of it may be sent before the answer to the request that moves it.
+    pub(super) is_suspended: bool,
 }
 
 impl Task {

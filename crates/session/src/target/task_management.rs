@@ -126,6 +126,10 @@ impl Session {
                 let function = LogicalUnitFunction::AbortTask { task: id };
                 self.events.push_back(Event::TaskManagement(TaskManagement { id: name, function }));
             }
+            Some((_, _, Stage::Responded)) => {
+                let outcome = TaskManagementOutcome::TaskDoesNotExist;
+                self.answer_function(lane, pdu.itt, ticket, outcome);
+            }
             Some((id, lun, Stage::Waiting | Stage::Ended)) if lun == pdu.lun => {
                 self.silence(now, id);
                 self.answer_function(lane, pdu.itt, ticket, TaskManagementOutcome::FunctionComplete);
@@ -157,13 +161,20 @@ impl Session {
     /// that has come.
     pub(super) fn silence_and_drain(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
+        if task.stage == Stage::Responded {
+            // Nothing of it is left but what was kept for sending it again.
+            return self.finish(id);
+        }
         let was_silent = core::mem::replace(&mut task.silent, true);
         task.silence();
-        self.events.extend(task.data_in.drop_pieces().map(Event::Release));
+        let given_up = task.data_in.give_up();
         if task.stage == Stage::Executing && !was_silent {
             self.events.push_back(Event::Aborted { task: id });
         }
-        if !task.data_out.is_owed() {
+        let is_owed = task.data_out.is_owed();
+        self.events.extend(given_up.unsent.into_iter().map(Event::Release));
+        self.release_retained(given_up.kept);
+        if !is_owed {
             self.tasks.release_tag(id);
         }
         self.settle(now, id);
@@ -172,7 +183,9 @@ impl Session {
     /// A task fell to another session's CLEAR TASK SET or reset: its response is suppressed. The driver still ends it
     /// with [`Self::respond`].
     pub fn abort(&mut self, now: Instant, task: TaskId) {
-        self.silence_and_drain(now, task);
+        if self.tasks.get(task).is_some_and(|task| task.stage != Stage::Responded) {
+            self.silence_and_drain(now, task);
+        }
         self.conclude(now);
     }
 

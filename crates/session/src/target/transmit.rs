@@ -6,6 +6,7 @@ use super::event::TaskId;
 use super::immediate::Ticket;
 use super::lane::{Lane, Phase};
 use super::logout::Closing;
+use super::sent_status::SentStatus;
 use super::session::Session;
 use super::text::TextPiece;
 use crate::seam::Transmit;
@@ -50,6 +51,8 @@ pub(super) enum Reply {
     Reject {
         reason: RejectReason,
         header: Box<Header>,
+        /// See [`pdu::Reject::next_data_or_r2t_sn`].
+        next_data_or_r2t_sn: u32,
     },
     Async(Message),
 }
@@ -67,13 +70,29 @@ impl Session {
                 return pdu;
             }
         }
+        if let Some(pdu) = self.emit_resend(lane) {
+            return Some(pdu);
+        }
         while let Some(reply) = self.next_reply(lane) {
-            let pdu = self.emit_reply(lane, reply);
-            if pdu.is_some() {
-                return pdu;
+            let task = if let Reply::Response(task) = &reply { Some(*task) } else { None };
+            if let Some(pdu) = self.emit_reply(lane, reply) {
+                self.keep_response(now, lane, task, &pdu);
+                return Some(pdu);
             }
         }
-        self.emit_data_in(lane, budget_bytes)
+        self.emit_data_in(now, lane, budget_bytes)
+    }
+
+    /// Keeps a response that was sent, where it may have to be sent again.
+    fn keep_response(&mut self, now: Instant, lane: LaneId, task: Option<TaskId>, pdu: &Transmit) {
+        if !self.retransmits() {
+            return;
+        }
+        if let Some(lane) = self.lanes.get_mut(&lane) {
+            let other = || SentStatus::Other(Box::new(pdu.clone()));
+            lane.sent.keep(task.map_or_else(other, SentStatus::Task));
+            lane.reminder.expect(now);
+        }
     }
 
     /// If replies wait because too many responses are outstanding, asks the initiator to acknowledge some.
@@ -86,7 +105,7 @@ impl Session {
     /// The next reply, if one more response may be outstanding.
     fn next_reply(&mut self, lane: LaneId) -> Option<Reply> {
         let lane = self.lanes.get_mut(&lane)?;
-        if lane.status.is_full() { None } else { lane.replies.pop_front() }
+        if lane.is_full() { None } else { lane.replies.pop_front() }
     }
 
     fn emit_reply(&mut self, lane: LaneId, reply: Reply) -> Option<Transmit> {
@@ -100,7 +119,9 @@ impl Session {
             Reply::Logout { itt, outcome, ticket, closing } => {
                 self.emit_logout(lane, itt, outcome, ticket, closing)
             }
-            Reply::Reject { reason, header } => self.emit_reject(lane, reason, &header),
+            Reply::Reject { reason, header, next_data_or_r2t_sn } => {
+                self.emit_reject(lane, reason, &header, next_data_or_r2t_sn)
+            }
             Reply::Async(message) => self.emit_async(lane, &message),
         }
     }

@@ -5,8 +5,8 @@
 
 use pdu::{
     BufferId, Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Instant, Isid, Itt, LaneId,
-    LogoutReason, LogoutRequest, Lun, NopOut, Opcode, ScsiCommand, StatSn, TargetPdu, TaskAttribute,
-    TaskManagementFunction, TaskManagementRequest, TextRequest, Tsih, Ttt, Window,
+    LogoutReason, LogoutRequest, Lun, NopOut, Opcode, ScsiCommand, Snack, SnackKind, StatSn, TargetPdu,
+    TaskAttribute, TaskManagementFunction, TaskManagementRequest, TextRequest, Tsih, Ttt, Window,
 };
 use ropewalk_session::parameters::{
     ConnectionParameters, Established, Identity, SessionParameters, SessionType, TargetLimits,
@@ -64,6 +64,7 @@ impl Default for Settings {
                 window_commands: 8,
                 immediate_commands_max: 2,
                 transfer_bytes_max: 1 << 20,
+                retained_bytes_max: 1 << 20,
                 ping_after: PING_AFTER,
                 ping_timeout: PING_TIMEOUT,
             },
@@ -153,9 +154,40 @@ pub fn established(settings: &Settings, cid: u16) -> Established {
     }
 }
 
+impl Settings {
+    /// The usual session, at this error recovery level.
+    pub fn of_level(error_recovery_level: u8) -> Self {
+        let mut settings = Self::default();
+        settings.session.error_recovery_level = error_recovery_level;
+        settings.session.default_time2retain_s = 20;
+        settings
+    }
+}
+
 impl World {
     pub fn with_connections(lanes: u32) -> Self {
         Self::with_settings(lanes, Settings::default())
+    }
+
+    /// A session of this error recovery level.
+    pub fn of_level(error_recovery_level: u8, lanes: u32) -> Self {
+        Self::with_settings(lanes, Settings::of_level(error_recovery_level))
+    }
+
+    /// Asks for PDUs again, or acknowledges data.
+    pub fn snack(&mut self, lane: usize, kind: SnackKind) {
+        let pdu = Snack { kind, lun: UNIT, exp_stat_sn: self.ack(lane) };
+        self.send(lane, &InitiatorPdu::Snack(pdu), &[]);
+    }
+
+    /// Hands over a read's next data, from `offset` of the pattern on, and returns its buffer.
+    pub fn give(&mut self, task: TaskId, offset: usize, bytes: usize) -> BufferId {
+        let data = pattern(offset + bytes).split_off(offset);
+        let buffer = self.memory.add(data);
+        let payload = PayloadRef { buffer, offset_bytes: 0, bytes: u32::try_from(bytes).unwrap() };
+        self.session.data_in(self.now, task, Payload::Buffer(payload));
+        self.collect();
+        buffer
     }
 
     pub fn with_settings(lanes: u32, settings: Settings) -> Self {
@@ -409,7 +441,10 @@ impl World {
         };
         self.session.transmitted(self.now, id, 1);
         let pdu = TargetPdu::parse(&transmit.header).expect("the target sends what parses");
-        if let Some(stat_sn) = status_number(&pdu) {
+        let is_replica = |stat_sn: &StatSn| {
+            self.settings.session.error_recovery_level > 0 && stat_sn.precedes(self.exp_stat_sn[lane])
+        };
+        if let Some(stat_sn) = status_number(&pdu).filter(|stat_sn| !is_replica(stat_sn)) {
             assert_eq!(stat_sn, self.exp_stat_sn[lane], "responses are numbered without a gap");
             self.exp_stat_sn[lane] = stat_sn.next();
         }
@@ -564,6 +599,21 @@ pub fn function_outcome(received: &Received) -> pdu::TaskManagementOutcome {
         TargetPdu::TaskManagementResponse(pdu) => pdu.outcome,
         other => panic!("{other:?} instead of a task management response"),
     }
+}
+
+/// PDUs without their command window, in which a replica may differ.
+pub fn timeless(received: &[Received]) -> Vec<Received> {
+    let of_no_time = |(pdu, data): &Received| {
+        let mut header = pdu.emit();
+        header.set_window(Window { exp_cmd_sn: CmdSn(0), max_cmd_sn: CmdSn(0) });
+        (TargetPdu::parse(&header).unwrap(), data.clone())
+    };
+    received.iter().map(of_no_time).collect()
+}
+
+/// The data that PDUs carry, joined.
+pub fn joined(received: &[Received]) -> Vec<u8> {
+    received.iter().flat_map(|(_, data)| data.clone()).collect()
 }
 
 /// Bytes that tell their place.

@@ -105,6 +105,7 @@ impl World {
             window_commands: settings.window_commands,
             immediate_commands_max: 16,
             transfer_bytes_max: DEVICE_BYTES,
+            retained_bytes_max: 2 * DEVICE_BYTES,
             ping_after: PING_AFTER * 2,
             ping_timeout: PING_TIMEOUT,
         }
