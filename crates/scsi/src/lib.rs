@@ -58,7 +58,9 @@ pub use disk::{Disk, Limits, PhysicalExponent, Provisioning};
 pub use get_lba_status::{GetLbaStatus, ProvisioningStatus};
 pub use logical_block::{BlockLength, Blocks, Extent, Lba};
 pub use outcome::Outcome;
-pub use persistent_reserve_in::{HeldReservation, PersistentReserveIn, Registrant, ReservationStatus};
+pub use persistent_reserve_in::{
+    HeldReservation, PersistentReserveIn, Registrant, ReservationStatus, ReserveIn,
+};
 pub use persistent_reserve_out::{PersistentReserveOut, Register, RegisterAndMove, ReserveAction};
 pub use report_luns::ReportLuns;
 pub use request_sense::RequestSense;

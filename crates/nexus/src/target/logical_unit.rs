@@ -1,14 +1,17 @@
 //! A logical unit as all its initiators share it: the one owner of its nexuses, unit attentions and task set.
 //!
 //! The path of a command: [`LogicalUnit::arrive`] when it comes out of its session in order;
-//! [`LogicalUnit::ready`] when its Data-Out, if any, is there; the I/O; [`LogicalUnit::finish`]. Persistent
-//! reservations will be asked in `arrive`, after unit attentions and before the task set.
+//! [`LogicalUnit::ready`] when its Data-Out, if any, is there; the I/O; [`LogicalUnit::finish`]. What a reservation
+//! holds up is refused in `arrive`; what has arrived and not started is refused when a reservation begins to hold it
+//! up.
 
 use std::collections::BTreeMap;
 
 use pdu::TaskAttribute;
-use scsi::{AdditionalSense, Outcome, Sense, Status, Step};
+use scsi::{AdditionalSense, Outcome, Restriction, Sense, Status, Step};
 
+use super::i_t_nexus::Ports;
+use super::reserve::Reserve;
 use super::task_set::{Admission, NexusTask, TaskSet};
 use super::unit_attention::{UnitAttention, UnitAttentions};
 
@@ -80,8 +83,16 @@ impl Exempt {
 /// The state of a logical unit that its I_T nexuses share.
 #[derive(Clone, Debug, Default)]
 pub struct LogicalUnit {
-    nexuses: BTreeMap<NexusId, UnitAttentions>,
+    nexuses: BTreeMap<NexusId, Nexus>,
     tasks: TaskSet,
+    pub(super) reserve: Reserve,
+}
+
+/// A session that can reach the unit.
+#[derive(Clone, Debug)]
+struct Nexus {
+    ports: Ports,
+    attentions: UnitAttentions,
 }
 
 impl LogicalUnit {
@@ -92,8 +103,9 @@ impl LogicalUnit {
     }
 
     /// A session that can reach this unit has entered its full feature phase.
-    pub fn establish(&mut self, nexus: NexusId, contact: Contact) {
-        let attentions = self.nexuses.entry(nexus).or_default();
+    pub fn establish(&mut self, nexus: NexusId, ports: Ports, contact: Contact) {
+        let new = Nexus { ports, attentions: UnitAttentions::default() };
+        let attentions = &mut self.nexuses.entry(nexus).or_insert(new).attentions;
         match contact {
             Contact::First => attentions.establish(UnitAttention::PowerOn),
             Contact::Reinstated { commands_lost } => {
@@ -108,16 +120,26 @@ impl LogicalUnit {
     /// A session has ended, orderly or not: its tasks are aborted and what was to be told to it is forgotten.
     pub fn lose(&mut self, nexus: NexusId) -> Cleared {
         self.nexuses.remove(&nexus);
+        self.reserve.lose(nexus);
         self.clear(|task| task.nexus == nexus)
     }
 
     /// A command has come out of its session, in order.
     ///
+    /// Of what could be told, news of a reset or of a lost nexus comes first, then RESERVATION CONFLICT, then other
+    /// unit attentions (SAM-5, "status precedence").
+    ///
     /// # Errors
-    /// The command ends here, with this outcome: a unit attention is reported instead of carrying it out, the
-    /// task set is full, its task attribute is not supported, or its nexus is unknown.
+    /// The command ends here, with this outcome: a unit attention is reported instead of carrying it out, a
+    /// reservation holds it up, the task set is full, its task attribute is not supported, or its nexus is unknown.
     pub fn arrive(&mut self, task: NexusTask, attribute: TaskAttribute, cdb: &[u8]) -> Result<(), Outcome> {
-        let attentions = self.nexuses.get_mut(&task.nexus).ok_or_else(Outcome::internal_failure)?;
+        let Nexus { ports, attentions } =
+            self.nexuses.get_mut(&task.nexus).ok_or_else(Outcome::internal_failure)?;
+        let restriction = Restriction::of(cdb);
+        if !self.reserve.admits(task.nexus, ports, restriction) {
+            let told = attentions.take_reset().map(|attention| Outcome::CheckCondition(attention.sense()));
+            return Err(told.unwrap_or_else(Outcome::reservation_conflict));
+        }
         match Exempt::of(cdb) {
             Some(Exempt::Inquiry | Exempt::RequestSense) => {}
             Some(Exempt::ReportLuns) => attentions.withdraw(UnitAttention::ReportedLunsChanged),
@@ -138,7 +160,7 @@ impl LogicalUnit {
         if self.tasks.len() >= TASKS_MAX {
             return Err(Outcome::Refused(Status::TaskSetFull));
         }
-        self.tasks.enter(task, attribute);
+        self.tasks.enter(task, attribute, restriction);
         Ok(())
     }
 
@@ -156,7 +178,7 @@ impl LogicalUnit {
     /// What REQUEST SENSE reports to this nexus; it is thereby told.
     #[must_use]
     pub fn request_sense(&mut self, nexus: NexusId) -> Option<Sense> {
-        self.nexuses.get_mut(&nexus)?.take().map(UnitAttention::sense)
+        self.nexuses.get_mut(&nexus)?.attentions.take().map(UnitAttention::sense)
     }
 
     /// ABORT TASK.
@@ -184,6 +206,7 @@ impl LogicalUnit {
             Reset::LogicalUnit => UnitAttention::LogicalUnitReset,
             Reset::Target => UnitAttention::TargetReset,
         });
+        self.reserve.reset();
         self.clear(|_| true)
     }
 
@@ -203,19 +226,40 @@ impl LogicalUnit {
         self.tell_all(UnitAttention::ReportedLunsChanged);
     }
 
-    fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> Cleared {
+    pub(super) fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> Cleared {
         let (dropped, started) = self.tasks.clear(chosen);
         let startable = self.tasks.start_waiting();
         Cleared { dropped, started, startable }
     }
 
-    fn tell(&mut self, nexus: NexusId, attention: UnitAttention) {
-        if let Some(attentions) = self.nexuses.get_mut(&nexus) {
+    pub(super) fn tell(&mut self, nexus: NexusId, attention: UnitAttention) {
+        if let Some(Nexus { attentions, .. }) = self.nexuses.get_mut(&nexus) {
             attentions.establish(attention);
         }
     }
 
     fn tell_all(&mut self, attention: UnitAttention) {
-        self.nexuses.values_mut().for_each(|attentions| attentions.establish(attention));
+        self.nexuses.values_mut().for_each(|nexus| nexus.attentions.establish(attention));
+    }
+
+    /// The ports of a nexus.
+    pub(super) fn ports(&self, nexus: NexusId) -> Option<&Ports> {
+        self.nexuses.get(&nexus).map(|nexus| &nexus.ports)
+    }
+
+    /// The ports of all nexuses.
+    pub(super) fn all_ports(&self) -> impl Iterator<Item = (NexusId, &Ports)> {
+        self.nexuses.iter().map(|(id, nexus)| (*id, &nexus.ports))
+    }
+
+    /// Removes the tasks that have not started and that the reservations hold up; tells which they were, and which
+    /// may start now.
+    pub(super) fn drop_held_up(&mut self) -> (Vec<NexusTask>, Vec<NexusTask>) {
+        let Self { nexuses, tasks, reserve } = self;
+        let refused = tasks.refuse(|task, restriction| {
+            let ports = nexuses.get(&task.nexus).map(|nexus| &nexus.ports);
+            ports.is_some_and(|ports| !reserve.admits(task.nexus, ports, restriction))
+        });
+        (refused, tasks.start_waiting())
     }
 }

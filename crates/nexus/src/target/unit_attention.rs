@@ -17,6 +17,12 @@ pub enum UnitAttention {
     CommandsClearedByAnotherInitiator,
     /// Commands were lost with a connection or a session (RFC 7143 §11.14.5).
     CommandsClearedByProtocolEvent,
+    /// Another initiator has cleared the persistent reservations.
+    ReservationsPreempted,
+    /// A persistent reservation has ended that this initiator could rely on.
+    ReservationsReleased,
+    /// Another initiator has ended this one's registration.
+    RegistrationsPreempted,
     /// READ CAPACITY would now answer otherwise.
     CapacityChanged,
     /// REPORT LUNS would now answer otherwise.
@@ -36,6 +42,9 @@ impl UnitAttention {
             Self::CommandsClearedByProtocolEvent => {
                 AdditionalSense::SOME_COMMANDS_CLEARED_BY_ISCSI_PROTOCOL_EVENT
             }
+            Self::ReservationsPreempted => AdditionalSense::RESERVATIONS_PREEMPTED,
+            Self::ReservationsReleased => AdditionalSense::RESERVATIONS_RELEASED,
+            Self::RegistrationsPreempted => AdditionalSense::REGISTRATIONS_PREEMPTED,
             Self::CapacityChanged => AdditionalSense::CAPACITY_DATA_HAS_CHANGED,
             Self::ReportedLunsChanged => AdditionalSense::REPORTED_LUNS_DATA_HAS_CHANGED,
         }
@@ -75,6 +84,13 @@ impl UnitAttentions {
     /// The next condition to tell; it is pending no more.
     pub(crate) fn take(&mut self) -> Option<UnitAttention> {
         (!self.pending.is_empty()).then(|| self.pending.remove(0))
+    }
+
+    /// The next condition to tell, if it is one that comes before a RESERVATION CONFLICT; it is pending no more.
+    pub(crate) fn take_reset(&mut self) -> Option<UnitAttention> {
+        let first =
+            self.pending.first().filter(|first| first.is_reset() || **first == UnitAttention::NexusLoss);
+        first.is_some().then(|| self.pending.remove(0))
     }
 
     /// Forgets a condition because the initiator has just learnt of it otherwise.
