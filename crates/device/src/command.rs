@@ -4,14 +4,15 @@
 //! [`crate::write`], come to their end without leaving the poll in which they began if the backend is that fast;
 //! everything rarer is an `async fn` of its [`LogicalUnit`].
 
+use crate::extended_copy::Copy;
 use crate::logical_unit::LogicalUnit;
 use crate::session_driver::{SessionDriver, SessionState};
 use crate::target_node::TargetNode;
-use crate::{read, reservation, write};
+use crate::{read, write};
 use block::Payload;
 use futures_channel::oneshot;
 use nexus::target::{Admission, NexusTask};
-use scsi::{Outcome, Pattern, Step, begin_absent};
+use scsi::{ExtendedCopy, Outcome, Pattern, ReservationStatus, SenseFormat, Step, begin_absent};
 use session::seam;
 use session::target::{Command, DataOut, Response, TaskId};
 use std::future::Future;
@@ -45,7 +46,8 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, comman
     let nexus_task = NexusTask { nexus: driver.nexus, task: id };
     let arrived = unit.shared.borrow_mut().arrive(nexus_task, command.attribute, command.cdb.bytes());
     if let Err(outcome) = arrived {
-        return respond(driver, state, id, command.data_in_bytes, outcome, 0);
+        let ending = Ending { outcome, wanted_bytes: 0, format: unit.sense_format() };
+        return respond(driver, state, id, command.data_in_bytes, ending);
     }
     let asked = unit.disk.begin(command.cdb.bytes());
     let wanted_bytes = asked.data_out_bytes(unit.disk.block) + asked.data_in_bytes(unit.disk.block);
@@ -77,7 +79,8 @@ fn begin_without_unit(driver: &Rc<SessionDriver>, state: &mut SessionState, comm
         Step::ReportLuns(request) => request.respond(driver.units.iter().map(|unit| unit.lun().0)),
         _ => Outcome::internal_failure(),
     };
-    respond(driver, state, command.task, command.data_in_bytes, outcome, 0);
+    let ending = Ending { outcome, wanted_bytes: 0, format: SenseFormat::Fixed };
+    respond(driver, state, command.task, command.data_in_bytes, ending);
 }
 
 /// The Data-Out that was asked for is there.
@@ -119,9 +122,24 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
         Step::CompareAndWrite { extent, fua } => {
             work(driver, id, async move { unit.compare_and_write(extent, fua, data).await });
         }
+        Step::WriteAndVerify { extent, compare } => {
+            work(driver, id, async move { unit.write_and_verify(extent, compare, data).await });
+        }
+        Step::OrWrite { extent, fua } => {
+            work(driver, id, async move { unit.or_write(extent, fua, data).await });
+        }
+        Step::PreFetch { extent, immediate: false } => {
+            work(driver, id, async move { unit.pre_fetch(extent).await });
+        }
+        Step::PreFetch { extent, immediate: true } => {
+            driver.environment.spawn(async move {
+                unit.pre_fetch(extent).await;
+            });
+            finish(driver, state, id, Outcome::ConditionMet);
+        }
         Step::WriteSame { extent, pattern, unmap } => {
             let block = data.filter(|_| pattern == Pattern::DataOut);
-            work(driver, id, async move { unit.write_same(extent, block, unmap).await });
+            work(driver, id, async move { unit.settled(unit.write_same(extent, block, unmap).await).await });
         }
         Step::Flush { immediate: false, .. } => work(driver, id, async move { unit.flush().await }),
         Step::Flush { immediate: true, .. } => {
@@ -131,7 +149,9 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
             });
             finish(driver, state, id, Outcome::good());
         }
-        Step::Unmap(extents) => work(driver, id, async move { unit.unmap(extents).await }),
+        Step::Unmap(extents) => {
+            work(driver, id, async move { unit.settled(unit.unmap(extents).await).await });
+        }
         Step::GetLbaStatus(request) => work(driver, id, async move { unit.get_lba_status(request).await }),
         Step::ReportLuns(request) => {
             let outcome = request.respond(driver.units.iter().map(|unit| unit.lun().0));
@@ -141,17 +161,33 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
             let pending = unit.shared.borrow_mut().request_sense(driver.nexus);
             finish(driver, state, id, request.respond(pending));
         }
+        Step::ModeSense(request) => {
+            let outcome = request.respond(&unit.disk, unit.shared.borrow().mode_settings());
+            finish(driver, state, id, outcome);
+        }
+        Step::ModeSelect(select) => {
+            let nexus = driver.nexus;
+            work(driver, id, async move { unit.mode_select(nexus, select).await });
+        }
+        Step::Load => {
+            let outcome = unit.shared.borrow_mut().load(driver.nexus);
+            finish(driver, state, id, outcome);
+        }
+        Step::Eject { flush } => work(driver, id, async move { unit.eject(flush).await }),
+        Step::PreventRemoval(prevent) => {
+            unit.shared.borrow_mut().prevent_removal(driver.nexus, prevent);
+            finish(driver, state, id, Outcome::good());
+        }
+        Step::ExtendedCopy(request) => copy(driver, id, unit, request),
+        Step::ReceiveCopyStatus(request) => {
+            let outcome = request.respond(&unit.shared.borrow().held_copies(driver.nexus));
+            finish(driver, state, id, outcome);
+        }
         Step::PersistentReserveIn(request) => {
-            let outcome = unit.shared.borrow().persistent_reserve_in(&request);
-            finish(driver, state, id, outcome);
+            finish(driver, state, id, request.respond(&ReservationStatus::default()));
         }
-        Step::PersistentReserveOut(request) => {
-            work(driver, id, reservation::persistent_reserve_out(Rc::clone(driver), id, unit, request));
-        }
-        Step::Reserve => work(driver, id, reservation::reserve(Rc::clone(driver), unit)),
-        Step::Release => {
-            let outcome = unit.shared.borrow_mut().release(driver.nexus);
-            finish(driver, state, id, outcome);
+        Step::PersistentReserveOut(_) | Step::Reserve | Step::Release => {
+            finish(driver, state, id, Outcome::internal_failure());
         }
         // The parameter list became another step when it arrived.
         Step::Parameter { .. } => finish(driver, state, id, Outcome::internal_failure()),
@@ -168,12 +204,26 @@ fn work(driver: &Rc<SessionDriver>, id: TaskId, work: impl Future<Output = Outco
     });
 }
 
+/// Lets a copy between the initiator's own units work, and holds its status where it is wanted.
+fn copy(driver: &Rc<SessionDriver>, id: TaskId, unit: Rc<LogicalUnit>, request: ExtendedCopy) {
+    let (nexus, units, tasks) = (driver.nexus, driver.units.clone(), Rc::clone(driver));
+    let stopped = move || tasks.state().tasks.get(&id).is_none_or(|task| task.aborted);
+    work(driver, id, async move {
+        let (outcome, status) = Copy::new(nexus, units, stopped).run(&request).await;
+        if let Some(list_id) = request.list_id {
+            unit.shared.borrow_mut().hold_copy(nexus, list_id, status);
+        }
+        outcome
+    });
+}
+
 /// The command has ended: answers it, and lets those start that waited for it.
 pub(crate) fn finish(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId, outcome: Outcome) {
     let Some(task) = state.tasks.remove(&id) else { return };
     let failed_read = task.command.data_in_bytes > 0 && outcome.status() != scsi::Status::Good;
     let wanted_bytes = if failed_read { task.delivered_bytes } else { task.wanted_bytes };
-    respond(driver, state, id, task.command.data_in_bytes, outcome, wanted_bytes);
+    let ending = Ending { outcome, wanted_bytes, format: task.unit.sense_format() };
+    respond(driver, state, id, task.command.data_in_bytes, ending);
     let startable = task.unit.shared.borrow_mut().finish(NexusTask { nexus: driver.nexus, task: id });
     start_others(&driver.node, startable);
 }
@@ -190,8 +240,17 @@ pub(crate) fn abort(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
 /// The command was aborted before it started.
 pub(crate) fn drop_task(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     if state.tasks.remove(&id).is_some() {
-        respond(driver, state, id, 0, Outcome::Refused(scsi::Status::TaskAborted), 0);
+        let outcome = Outcome::Refused(scsi::Status::TaskAborted);
+        respond(driver, state, id, 0, Ending { outcome, wanted_bytes: 0, format: SenseFormat::Fixed });
     }
+}
+
+/// What an initiator is told at the end of a command.
+struct Ending {
+    outcome: Outcome,
+    /// What the command would transfer by itself, for the residual count.
+    wanted_bytes: u32,
+    format: SenseFormat,
 }
 
 /// Sends parameter data, as far as the initiator wants it, and the status.
@@ -200,13 +259,12 @@ fn respond(
     state: &mut SessionState,
     id: TaskId,
     data_in_bytes_max: u32,
-    outcome: Outcome,
-    wanted_bytes: u32,
+    ending: Ending,
 ) {
     let now = driver.now();
+    let Ending { outcome, mut wanted_bytes, format } = ending;
     let status = outcome.status().code();
-    let sense = outcome.sense().map(|sense| sense.to_fixed().to_vec()).unwrap_or_default();
-    let mut wanted_bytes = wanted_bytes;
+    let sense = outcome.sense().map(|sense| sense.to_bytes(format)).unwrap_or_default();
     if let Outcome::Good(mut data) = outcome
         && !data.is_empty()
     {

@@ -1,13 +1,12 @@
 //! A logical unit: its backend, what it tells of itself, and the state that its sessions share.
 
 use crate::memory::Memory;
-use crate::reservation::Persist;
 use block::{Backend, BlockError, BlockErrorKind, Operation, Payload, Pending, Properties, Slab};
-use nexus::target::{InitiatorPort, PersistedReservations, Ports, RelativePort};
 use pdu::Lun;
-use scsi::{BlockLength, Blocks, Disk, Extent, Identity, Lba, Outcome, Provisioning, TargetPort};
+use scsi::{
+    BlockLength, Blocks, Disk, Extent, Identity, Lba, Outcome, PhysicalExponent, Provisioning, TargetPort,
+};
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// One logical unit of one target. It lives in its target's event loop, so its state needs no lock.
@@ -15,10 +14,8 @@ pub struct LogicalUnit {
     pub(crate) number: u16,
     pub(crate) disk: Disk,
     pub(crate) backend: Arc<dyn Backend>,
-    /// Unit attentions, reservations and the task set, of all sessions.
+    /// Unit attentions and the task set, of all sessions.
     pub(crate) shared: RefCell<nexus::target::LogicalUnit>,
-    /// Where its persistent reservations are kept, if they can be.
-    pub(crate) kept: Option<Rc<dyn Persist>>,
     /// See [`Memory::working`].
     pub(crate) working: Slab,
 }
@@ -32,6 +29,12 @@ pub struct UnitDescription {
     pub identity: Identity,
     /// Through which port it is seen.
     pub target_port: TargetPort,
+    /// The other ports through which it is seen.
+    pub other_ports: Vec<TargetPort>,
+    /// Bytes of a physical block, if that is to be told. It only says how writes are best aligned.
+    pub physical_bytes: Option<u32>,
+    /// The medium can be ejected and loaded. Without it nothing is read or written, but nothing is lost either.
+    pub removable: bool,
     /// Refuse every write, even if the backend would take it.
     pub read_only: bool,
 }
@@ -44,7 +47,7 @@ impl LogicalUnit {
     /// A unit over `backend`, which tells the rest: capacity, block length, provisioning, cache.
     ///
     /// # Errors
-    /// `Unsupported`: a disk cannot have logical blocks of the backend's length.
+    /// `Unsupported`: a disk cannot have logical blocks of the backend's length, or not the physical ones.
     pub fn new(
         description: UnitDescription,
         backend: Arc<dyn Backend>,
@@ -53,39 +56,27 @@ impl LogicalUnit {
         let properties = backend.properties();
         let block = BlockLength::from_bytes(properties.block_bytes)
             .ok_or_else(|| BlockError::new(BlockErrorKind::Unsupported, "logical blocks of this length"))?;
+        let physical_exponent =
+            PhysicalExponent::from_bytes(description.physical_bytes.unwrap_or(block.bytes()), block)
+                .ok_or_else(|| {
+                    BlockError::new(BlockErrorKind::Unsupported, "physical blocks of this length")
+                })?;
         let disk = Disk {
             identity: description.identity,
             target_port: Some(description.target_port),
-            other_ports: Vec::new(),
+            other_ports: description.other_ports,
             block,
-            physical_exponent: scsi::PhysicalExponent::default(),
+            physical_exponent,
             blocks: Blocks(properties.blocks),
+            removable: description.removable,
             // Not every backend can be opened for reading only.
             read_only: properties.read_only || description.read_only,
             write_cache: properties.volatile_cache,
             provisioning: provisioning(&properties),
             limits: scsi::Limits { transfer_bytes_max: TRANSFER_BYTES_MAX, ..scsi::Limits::default() },
         };
-        let ports = disk.target_port.iter().chain(&disk.other_ports);
-        let ports = ports.map(|port| RelativePort(port.relative_identifier));
-        let shared = RefCell::new(nexus::target::LogicalUnit::new().with_target_ports(ports));
-        let (number, kept) = (description.number, None);
-        Ok(Self { number, disk, backend, shared, kept, working: memory.working.clone() })
-    }
-
-    /// The same unit, whose persistent reservations can survive a loss of power; `last` did. Before its first session.
-    #[must_use]
-    pub fn keep_reservations(self, kept: Rc<dyn Persist>, last: PersistedReservations) -> Self {
-        let shared = RefCell::new(self.shared.into_inner().restore(last));
-        Self { shared, kept: Some(kept), ..self }
-    }
-
-    /// The ports of a session's nexus with this unit.
-    pub(crate) fn ports_of(&self, identity: &session::parameters::Identity) -> Ports {
-        let ports = self.disk.target_port.iter().chain(&self.disk.other_ports);
-        let mut through = ports.filter(|port| port.portal_group_tag == identity.portal_group_tag);
-        let target = through.next().map_or(RelativePort::ONLY, |port| RelativePort(port.relative_identifier));
-        Ports { initiator: InitiatorPort::new(&identity.initiator_name, identity.isid), target }
+        let (number, shared) = (description.number, RefCell::default());
+        Ok(Self { number, disk, backend, shared, working: memory.working.clone() })
     }
 
     /// Its number.
@@ -114,6 +105,7 @@ impl LogicalUnit {
     }
 
     pub(crate) fn write(&self, offset: u64, payload: Payload, fua: bool) -> Pending {
+        let fua = fua || self.writes_through();
         self.backend.submit(Operation::Write { offset, payload, fua })
     }
 

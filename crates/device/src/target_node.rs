@@ -111,7 +111,7 @@ impl TargetNode {
                 Some(lost) => Contact::Reinstated { commands_lost: lost.units.contains(&unit.number) },
                 None => Contact::First,
             };
-            unit.shared.borrow_mut().establish(session.nexus, unit.ports_of(session.identity()), contact);
+            unit.shared.borrow_mut().establish(session.nexus, contact);
         }
         self.sessions.borrow_mut().push(Rc::clone(session));
         let (node, session) = (Rc::clone(self), Rc::clone(session));

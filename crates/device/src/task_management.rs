@@ -4,7 +4,8 @@
 //! the others when the backend is done with them.
 
 use crate::command;
-use crate::session_driver::{SessionDriver, SessionState};
+use crate::session_driver::SessionDriver;
+use crate::target_node::TargetNode;
 use futures_channel::oneshot;
 use nexus::target::{Cleared, NexusTask, Reset};
 use pdu::{Lun, TaskManagementOutcome};
@@ -66,7 +67,7 @@ async fn on_unit(
 }
 
 /// Ends what had not started, and waits for what had.
-pub(crate) async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
+async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
     for task in cleared.dropped {
         with_task(driver, task, |session, state| command::drop_task(session, state, task.task));
     }
@@ -93,22 +94,14 @@ pub(crate) async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
 fn with_task(
     asking: &Rc<SessionDriver>,
     task: NexusTask,
-    change: impl FnOnce(&Rc<SessionDriver>, &mut SessionState),
+    change: impl FnOnce(&Rc<SessionDriver>, &mut crate::session_driver::SessionState),
 ) {
-    in_session_of(asking, task, |session, state| {
+    let node: &TargetNode = &asking.node;
+    let Some(session) = node.session_of(task.nexus) else { return };
+    session.resume(|state| {
         if session.nexus != asking.nexus {
             state.session.abort(session.now(), task.task);
         }
-        change(session, state);
+        change(&session, state);
     });
-}
-
-/// Does something to the session of a task, if that still lives.
-pub(crate) fn in_session_of(
-    asking: &Rc<SessionDriver>,
-    task: NexusTask,
-    change: impl FnOnce(&Rc<SessionDriver>, &mut SessionState),
-) {
-    let Some(session) = asking.node.session_of(task.nexus) else { return };
-    session.resume(|state| change(&session, state));
 }

@@ -47,7 +47,8 @@ impl LogicalUnit {
         Ok(())
     }
 
-    async fn read_piece(&self, offset: u64, bytes: u64) -> Result<Buffer, Outcome> {
+    /// Reads at most [`PIECE_BYTES`] into working memory.
+    pub(crate) async fn read_piece(&self, offset: u64, bytes: u64) -> Result<Buffer, Outcome> {
         // A piece is no longer than `PIECE_BYTES`.
         #[expect(clippy::cast_possible_truncation)]
         let buffer = allocated(&self.working, bytes as usize).await;

@@ -22,6 +22,8 @@ pub struct Disk {
     pub physical_exponent: PhysicalExponent,
     /// Capacity.
     pub blocks: Blocks,
+    /// The medium can be ejected and loaded.
+    pub removable: bool,
     /// Every write is refused with WRITE PROTECTED.
     pub read_only: bool,
     /// A volatile write cache holds written data until it is flushed (WCE).

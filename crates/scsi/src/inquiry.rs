@@ -44,7 +44,13 @@ fn standard_of(disk: &Disk) -> Vec<u8> {
     const IMPLICIT_ACCESS: u8 = 0x10;
     /// MULTIP: the device has several ports.
     const MULTIPLE_PORTS: u8 = 0x10;
+    /// RMB.
+    const REMOVABLE_MEDIUM: u8 = 0x80;
+    /// 3PC: EXTENDED COPY.
+    const THIRD_PARTY_COPY: u8 = 0x08;
     let mut data = standard(CONNECTED_DISK, &disk.identity);
+    data[1] = if disk.removable { REMOVABLE_MEDIUM } else { 0 };
+    data[5] = THIRD_PARTY_COPY;
     match disk.all_ports().count() {
         0 => {}
         1 => data[5] |= IMPLICIT_ACCESS,

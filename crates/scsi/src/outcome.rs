@@ -8,6 +8,8 @@ pub enum Outcome {
     /// GOOD, with Data-In parameter data that is already cut to the allocation length. Empty for a command
     /// without such data, and for block data, which the caller moves itself.
     Good(Vec<u8>),
+    /// CONDITION MET: PRE-FETCH has all its blocks in a cache.
+    ConditionMet,
     /// CHECK CONDITION.
     CheckCondition(Sense),
     /// BUSY, TASK SET FULL, RESERVATION CONFLICT or TASK ABORTED: a status without data.
@@ -32,6 +34,7 @@ impl Outcome {
     pub const fn status(&self) -> Status {
         match self {
             Self::Good(_) => Status::Good,
+            Self::ConditionMet => Status::ConditionMet,
             Self::CheckCondition(_) => Status::CheckCondition,
             Self::Refused(status) => *status,
         }
@@ -42,7 +45,7 @@ impl Outcome {
     pub const fn sense(&self) -> Option<&Sense> {
         match self {
             Self::CheckCondition(sense) => Some(sense),
-            Self::Good(_) | Self::Refused(_) => None,
+            Self::Good(_) | Self::ConditionMet | Self::Refused(_) => None,
         }
     }
 

@@ -3,11 +3,7 @@
 
 use crate::operation_code as code;
 
-const PREVENT_ALLOW_MEDIUM_REMOVAL: u8 = 0x1e;
-const PRE_FETCH_10: u8 = 0x34;
 const READ_BUFFER: u8 = 0x3c;
-const RECEIVE_COPY_RESULTS: u8 = 0x84;
-const PRE_FETCH_16: u8 = 0x90;
 
 /// The least reservation of another I_T nexus that holds a command up. Each holds up what those before it do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,16 +43,16 @@ impl Restriction {
             | code::VERIFY_16
             | code::MODE_SENSE_6
             | code::MODE_SENSE_10
-            | PRE_FETCH_10
-            | PRE_FETCH_16
+            | code::PRE_FETCH_10
+            | code::PRE_FETCH_16
             | code::READ_DEFECT_DATA_10
             | code::READ_DEFECT_DATA_12
             | READ_BUFFER
-            | RECEIVE_COPY_RESULTS => Self::ExclusiveAccess,
+            | code::RECEIVE_COPY_RESULTS => Self::ExclusiveAccess,
             code::SERVICE_ACTION_IN_16 => of_service_action_in(byte(1)),
             code::MAINTENANCE_IN => of_maintenance_in(byte(1)),
             code::START_STOP_UNIT => of_start_stop_unit(byte(4)),
-            PREVENT_ALLOW_MEDIUM_REMOVAL => of_prevent_allow(byte(4)),
+            code::PREVENT_ALLOW_MEDIUM_REMOVAL => of_prevent_allow(byte(4)),
             _ => Self::WriteExclusive,
         }
     }

@@ -3,16 +3,40 @@
 use crate::cdb::Cdb;
 use crate::{Disk, Outcome, Sense, Step};
 
+const IMMED_BIT: u8 = 0;
+const START_BIT: u8 = 0;
+const LOEJ_BIT: u8 = 1;
+const NO_FLUSH_BIT: u8 = 2;
+const POWER_CONDITION_SHIFT: u8 = 4;
+
 /// A disk that several initiators share does not stop because one of them asks. What stopping promises is
 /// kept: everything written is durable, unless `NO_FLUSH`. Power conditions and LOEJ are refused: there is
 /// nothing to idle and nothing to eject.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all commands")]
-pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
-    const IMMED_BIT: u8 = 0;
-    const START_BIT: u8 = 0;
-    const NO_FLUSH_BIT: u8 = 2;
-    if cdb.bit::<4>(START_BIT) || cdb.bit::<4>(NO_FLUSH_BIT) {
+pub fn begin_fixed(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
+    Ok(start_or_stop(disk, cdb))
+}
+
+/// A medium that can be removed is loaded and ejected. A power condition changes nothing, and where there is one,
+/// neither START nor LOEJ means anything.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of all commands")]
+pub fn begin_removable(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
+    if cdb.u8::<4>() >> POWER_CONDITION_SHIFT != 0 {
         return Ok(Step::Done(Outcome::good()));
     }
-    Ok(Step::Flush { extent: disk.extent(), immediate: cdb.bit::<1>(IMMED_BIT) })
+    if !cdb.bit::<4>(LOEJ_BIT) {
+        return Ok(start_or_stop(disk, cdb));
+    }
+    if cdb.bit::<4>(START_BIT) {
+        Ok(Step::Load)
+    } else {
+        Ok(Step::Eject { flush: !cdb.bit::<4>(NO_FLUSH_BIT) })
+    }
+}
+
+fn start_or_stop(disk: &Disk, cdb: &Cdb) -> Step {
+    if cdb.bit::<4>(START_BIT) || cdb.bit::<4>(NO_FLUSH_BIT) {
+        return Step::Done(Outcome::good());
+    }
+    Step::Flush { extent: disk.extent(), immediate: cdb.bit::<1>(IMMED_BIT) }
 }

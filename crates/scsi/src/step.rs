@@ -1,8 +1,9 @@
 //! What carries a command out.
 
 use crate::{
-    AdditionalSense, BlockLength, Blocks, Extent, FieldPointer, GetLbaStatus, Outcome, PersistentReserveIn,
-    PersistentReserveOut, ReportLuns, RequestSense, Sense,
+    AdditionalSense, BlockLength, Blocks, ExtendedCopy, Extent, FieldPointer, GetLbaStatus, ModeSelect,
+    ModeSense, Outcome, PersistentReserveIn, PersistentReserveOut, ReceiveCopyStatus, ReportLuns,
+    RequestSense, Sense,
 };
 
 /// What to do for a command. Every extent lies within the disk and within its limits.
@@ -38,6 +39,29 @@ pub enum Step {
         extent: Extent,
         /// Force unit access for the write.
         fua: bool,
+    },
+    /// The Data-Out goes to blocks of the disk, is made durable there, and is then verified.
+    WriteAndVerify {
+        /// Which; may be empty.
+        extent: Extent,
+        /// With what: the medium by itself or the Data-Out.
+        compare: Compare,
+    },
+    /// Blocks of the disk are replaced by themselves OR the Data-Out. No other command may touch them in between
+    /// (SBC-3).
+    OrWrite {
+        /// Which; may be empty.
+        extent: Extent,
+        /// Force unit access for the write.
+        fua: bool,
+    },
+    /// Blocks of the disk are read so that they are in a cache, where there is one; ends with
+    /// [`Outcome::ConditionMet`].
+    PreFetch {
+        /// Which.
+        extent: Extent,
+        /// The status does not wait for it.
+        immediate: bool,
     },
     /// One block is written to all blocks of the extent.
     WriteSame {
@@ -78,6 +102,24 @@ pub enum Step {
     Reserve,
     /// That reservation ends (RELEASE).
     Release,
+    /// Answered by [`ModeSense::respond`].
+    ModeSense(ModeSense),
+    /// Mode parameters change, for all initiators; the others are told (MODE PARAMETERS CHANGED) if any does. Where
+    /// writing through begins, the cache is flushed before the status is sent.
+    ModeSelect(ModeSelect),
+    /// The medium is loaded, unless its removal is prevented. Other initiators are told that it may have changed.
+    Load,
+    /// The medium is ejected, unless its removal is prevented.
+    Eject {
+        /// What a volatile cache holds is made durable first.
+        flush: bool,
+    },
+    /// This initiator prevents the removal of the medium, or prevents it no more.
+    PreventRemoval(bool),
+    /// Blocks are copied between units that the initiator may use.
+    ExtendedCopy(ExtendedCopy),
+    /// Answered by [`ReceiveCopyStatus::respond`].
+    ReceiveCopyStatus(ReceiveCopyStatus),
 }
 
 /// What VERIFY compares the blocks with (SBC-3, BYTCHK).
@@ -106,9 +148,10 @@ impl Step {
     #[must_use]
     pub fn data_out_bytes(&self, block: BlockLength) -> u64 {
         match self {
-            Self::Write { extent, .. } | Self::Verify { extent, compare: Compare::DataOut } => {
-                block.times(extent.blocks)
-            }
+            Self::Write { extent, .. }
+            | Self::WriteAndVerify { extent, .. }
+            | Self::OrWrite { extent, .. }
+            | Self::Verify { extent, compare: Compare::DataOut } => block.times(extent.blocks),
             Self::CompareAndWrite { extent, .. } => block.times(extent.blocks).saturating_mul(2),
             Self::Verify { extent, compare: Compare::OneBlock } if !extent.is_empty() => block.bytes().into(),
             Self::WriteSame { extent, pattern: Pattern::DataOut, .. } if !extent.is_empty() => {
@@ -122,7 +165,7 @@ impl Step {
     /// The step for an initiator that offers `expected_bytes` of Data-Out, where that is not what the CDB asks
     /// for. The residual count still tells the difference to this step's own [`Self::data_out_bytes`].
     ///
-    /// WRITE writes the blocks that it is given. Part of a block, or a comparison without all of its data, is
+    /// WRITE and WRITE AND VERIFY write the blocks that they are given. Part of a block, or a comparison without all of its data, is
     /// refused with INVALID FIELD IN COMMAND INFORMATION UNIT; so are WRITE SAME and COMPARE AND WRITE with
     /// more data than theirs, since then the initiator's block length or count is not ours, and guessing would
     /// destroy data. A short parameter list is left to [`Disk::parameter`](crate::Disk::parameter).
@@ -136,11 +179,21 @@ impl Step {
                 let blocks = Blocks(expected_bytes / u64::from(block.bytes()));
                 Self::Write { extent: Extent { blocks, ..extent }, fua }
             }
+            Self::WriteAndVerify { extent, compare }
+                if short && expected_bytes.is_multiple_of(block.bytes().into()) =>
+            {
+                let blocks = Blocks(expected_bytes / u64::from(block.bytes()));
+                Self::WriteAndVerify { extent: Extent { blocks, ..extent }, compare }
+            }
             // 256 blocks, cut to the one byte of their field, look like this.
             Self::CompareAndWrite { extent, .. } if extent.is_empty() && expected_bytes > 0 => {
                 Self::Done(Outcome::CheckCondition(Sense::invalid_field_in_cdb(FieldPointer::cdb(13))))
             }
-            Self::Write { .. } | Self::Verify { .. } if short => Self::mismatched(),
+            Self::Write { .. } | Self::WriteAndVerify { .. } | Self::OrWrite { .. } | Self::Verify { .. }
+                if short =>
+            {
+                Self::mismatched()
+            }
             Self::WriteSame { .. } | Self::CompareAndWrite { .. } if !exact => Self::mismatched(),
             step => step,
         }

@@ -1,23 +1,25 @@
 //! INQUIRY: vital product data pages (SPC-4, SBC-3).
 
 use crate::inquiry::{CONNECTED_DISK, printable, put_ascii};
-use crate::{Disk, Identity, Provisioning, TargetPort};
+use crate::{Disk, Identity, Provisioning, TargetPort, third_party_copy};
 
 const SUPPORTED_PAGES: u8 = 0x00;
 const UNIT_SERIAL_NUMBER: u8 = 0x80;
 const DEVICE_IDENTIFICATION: u8 = 0x83;
 const EXTENDED_INQUIRY_DATA: u8 = 0x86;
 const MODE_PAGE_POLICY: u8 = 0x87;
+const THIRD_PARTY_COPY: u8 = 0x8f;
 const BLOCK_LIMITS: u8 = 0xb0;
 const BLOCK_DEVICE_CHARACTERISTICS: u8 = 0xb1;
 const LOGICAL_BLOCK_PROVISIONING: u8 = 0xb2;
 /// In ascending order, as page 00h must list them.
-const PAGES: [u8; 8] = [
+const PAGES: [u8; 9] = [
     SUPPORTED_PAGES,
     UNIT_SERIAL_NUMBER,
     DEVICE_IDENTIFICATION,
     EXTENDED_INQUIRY_DATA,
     MODE_PAGE_POLICY,
+    THIRD_PARTY_COPY,
     BLOCK_LIMITS,
     BLOCK_DEVICE_CHARACTERISTICS,
     LOGICAL_BLOCK_PROVISIONING,
@@ -33,6 +35,7 @@ pub fn page(disk: &Disk, code: u8) -> Option<Vec<u8>> {
         DEVICE_IDENTIFICATION => device_identification(&disk.identity, disk.target_port.as_ref()),
         EXTENDED_INQUIRY_DATA => extended_inquiry_data(disk).to_vec(),
         MODE_PAGE_POLICY => MODE_PAGES_SHARED.to_vec(),
+        THIRD_PARTY_COPY => third_party_copy::page(disk),
         BLOCK_LIMITS => block_limits(disk).to_vec(),
         BLOCK_DEVICE_CHARACTERISTICS => block_device_characteristics().to_vec(),
         LOGICAL_BLOCK_PROVISIONING => logical_block_provisioning(disk).to_vec(),

@@ -22,6 +22,7 @@ fn forms(codes: [u8; 3], flags: u8, lba: u32, blocks: u16) -> [(Vec<u8>, u16); 3
 const READ: [u8; 3] = [0x28, 0xa8, 0x88];
 const WRITE: [u8; 3] = [0x2a, 0xaa, 0x8a];
 const VERIFY: [u8; 3] = [0x2f, 0xaf, 0x8f];
+const WRITE_AND_VERIFY: [u8; 3] = [0x2e, 0xae, 0x8e];
 
 #[test]
 fn reads_name_their_blocks() {
@@ -258,4 +259,80 @@ fn a_comparison_without_all_its_data_is_refused() {
     let step = full().begin(&cdb(10, &[(0, &[0x2f, 0x02]), (7, &[0, 2])]));
     assert_eq!(refusal(step.clone().with_data_out(512, BlockLength::B512)), mismatched());
     assert_eq!(step.clone().with_data_out(4096, BlockLength::B512), step);
+}
+
+#[test]
+fn write_and_verify_writes_and_then_reads_or_compares() {
+    for (flags, compare) in [(0x00, Compare::Medium), (0x10, Compare::Medium), (0x02, Compare::DataOut)] {
+        for (bytes, _) in forms(WRITE_AND_VERIFY, flags, 1000, 7) {
+            let step = full().begin(&bytes);
+            assert_eq!(step, Step::WriteAndVerify { extent: Extent::new(1000, 7), compare });
+            assert_eq!(step.data_out_bytes(BlockLength::B512), 7 * 512);
+        }
+    }
+    for (bytes, _) in forms(WRITE_AND_VERIFY, 0x04, 0, 1) {
+        let field = FieldPointer::cdb_bit(1, 2);
+        assert_eq!(refusal(full().begin(&bytes)), Sense::invalid_field_in_cdb(field));
+    }
+    for (bytes, _) in forms(WRITE_AND_VERIFY, 0, 0, 1) {
+        assert_eq!(refusal(read_only().begin(&bytes)), write_protected());
+    }
+}
+
+#[test]
+fn write_and_verify_of_less_data_takes_the_blocks_that_come() {
+    for (bytes, _) in forms(WRITE_AND_VERIFY, 2, 1000, 7) {
+        let step = full().begin(&bytes).with_data_out(3 * 512, BlockLength::B512);
+        assert_eq!(step, Step::WriteAndVerify { extent: Extent::new(1000, 3), compare: Compare::DataOut });
+        let sense = refusal(full().begin(&bytes).with_data_out(100, BlockLength::B512));
+        assert_eq!(sense.additional, AdditionalSense::INVALID_FIELD_IN_COMMAND_INFORMATION_UNIT);
+    }
+}
+
+fn or_write(flags: u8, lba: u64, blocks: u32) -> Vec<u8> {
+    cdb(16, &[(0, &[0x8b, flags]), (2, &lba.to_be_bytes()), (10, &blocks.to_be_bytes())])
+}
+
+#[test]
+fn or_write_needs_all_of_its_data() {
+    let step = full().begin(&or_write(0x08, 1000, 7));
+    assert_eq!(step, Step::OrWrite { extent: Extent::new(1000, 7), fua: true });
+    assert_eq!(step.data_out_bytes(BlockLength::B512), 7 * 512);
+    let sense = refusal(step.with_data_out(3 * 512, BlockLength::B512));
+    assert_eq!(sense.additional, AdditionalSense::INVALID_FIELD_IN_COMMAND_INFORMATION_UNIT);
+    assert_eq!(refusal(read_only().begin(&or_write(0, 0, 1))), write_protected());
+    assert_eq!(refusal(full().begin(&or_write(0, LAST.into(), 2))), out_of_range(2));
+}
+
+fn pre_fetch(flags: u8, lba: u32, blocks: u16) -> [Vec<u8>; 2] {
+    let [(ten, _), _, (sixteen, _)] = forms([0x34, 0xff, 0x90], flags, lba, blocks);
+    [ten, sixteen]
+}
+
+#[test]
+fn pre_fetch_reads_what_fits() {
+    for (flags, immediate) in [(0, false), (2, true)] {
+        for bytes in pre_fetch(flags, 1000, 7) {
+            let step = full().begin(&bytes);
+            assert_eq!(step, Step::PreFetch { extent: Extent::new(1000, 7), immediate });
+            assert_eq!(
+                (step.data_in_bytes(BlockLength::B512), step.data_out_bytes(BlockLength::B512)),
+                (0, 0)
+            );
+        }
+    }
+    for bytes in pre_fetch(0, LAST - 8, 0) {
+        let extent = Extent::new((LAST - 8).into(), 9);
+        assert_eq!(full().begin(&bytes), Step::PreFetch { extent, immediate: false });
+    }
+    for bytes in pre_fetch(0, LAST, 2) {
+        assert_eq!(refusal(full().begin(&bytes)), out_of_range(2));
+    }
+}
+
+#[test]
+fn pre_fetch_of_too_much_fetches_nothing() {
+    for bytes in pre_fetch(0, 0, 0) {
+        assert_eq!(full().begin(&bytes), Step::Done(ropewalk_scsi::Outcome::good()));
+    }
 }

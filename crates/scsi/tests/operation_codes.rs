@@ -4,7 +4,7 @@ mod world;
 
 use proptest::prelude::*;
 use ropewalk_scsi::{AdditionalSense, Disk, FieldPointer, Outcome, Sense, Step};
-use world::{cdb, data, full, illegal, ported, refusal, thin};
+use world::{cdb, data, full, illegal, ported, refusal, removable, thin};
 
 const WRITE_SAME_10: u8 = 0x41;
 const WRITE_SAME_16: u8 = 0x93;
@@ -49,9 +49,10 @@ fn bare(code: u8, action: Option<u16>, length: usize) -> Vec<u8> {
 fn the_list_is_complete_and_in_order() {
     let codes: Vec<u8> = listed(&ported()).into_iter().map(|(code, ..)| code).collect();
     let expected = [
-        0x00, 0x03, 0x08, 0x0a, 0x12, 0x16, 0x17, 0x1a, 0x1b, 0x25, 0x28, 0x2a, 0x2f, 0x35, 0x37, 0x41, 0x42,
-        0x4d, 0x5a, 0x5e, 0x5e, 0x5e, 0x5e, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x88, 0x89, 0x8a,
-        0x8f, 0x91, 0x93, 0x9e, 0x9e, 0xa0, 0xa3, 0xa3, 0xa8, 0xaa, 0xaf, 0xb7,
+        0x00, 0x03, 0x08, 0x0a, 0x12, 0x15, 0x16, 0x17, 0x1a, 0x1b, 0x25, 0x28, 0x2a, 0x2e, 0x2f, 0x34, 0x35,
+        0x37, 0x41, 0x42, 0x4d, 0x55, 0x5a, 0x5e, 0x5e, 0x5e, 0x5e, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f, 0x5f,
+        0x5f, 0x83, 0x84, 0x84, 0x88, 0x89, 0x8a, 0x8b, 0x8e, 0x8f, 0x90, 0x91, 0x93, 0x9e, 0x9e, 0xa0, 0xa3,
+        0xa3, 0xa8, 0xaa, 0xae, 0xaf, 0xb7,
     ];
     assert_eq!(codes, expected);
 }
@@ -71,7 +72,7 @@ fn a_cut_list_still_tells_its_whole_length() {
 
 #[test]
 fn every_listed_command_is_taken() {
-    for disk in [full(), thin(), ported()] {
+    for disk in [full(), thin(), ported(), removable()] {
         for (code, action, usage) in listed(&disk) {
             let mut bytes = bare(code, action, usage.len());
             if [MODE_SENSE_6, MODE_SENSE_10].contains(&code) {
@@ -94,7 +95,7 @@ fn every_listed_command_is_taken() {
 #[test]
 fn every_other_operation_code_is_invalid() {
     let invalid = illegal(AdditionalSense::INVALID_COMMAND_OPERATION_CODE).at(FieldPointer::cdb(0));
-    for disk in [full(), thin(), ported()] {
+    for disk in [full(), thin(), ported(), removable()] {
         let listed = listed(&disk);
         for code in 0..=u8::MAX {
             if !listed.iter().any(|command| command.0 == code) {
@@ -108,7 +109,7 @@ fn every_other_operation_code_is_invalid() {
 fn every_other_service_action_is_an_invalid_field() {
     let disk = ported();
     let listed = listed(&disk);
-    for code in [0x5e, 0x5f, 0x9e, 0xa3] {
+    for code in [0x5e, 0x5f, 0x83, 0x84, 0x9e, 0xa3] {
         for action in (0..32).filter(|action| !listed.iter().any(|c| c.0 == code && c.1 == Some(*action))) {
             let step = disk.begin(&bare(code, Some(action), 16));
             assert_eq!(refusal(step), Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(1, 4)));
@@ -214,7 +215,7 @@ fn timeouts_come_when_asked_for() {
 proptest! {
     #[test]
     fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..40), list in proptest::collection::vec(any::<u8>(), 0..200)) {
-        for disk in [full(), thin(), ported(), world::read_only()] {
+        for disk in [full(), thin(), ported(), removable(), world::read_only()] {
             let step = disk.begin(&bytes);
             let (out_bytes, in_bytes) = (step.data_out_bytes(disk.block), step.data_in_bytes(disk.block));
             prop_assert!(out_bytes == 0 || in_bytes == 0);
@@ -235,7 +236,8 @@ proptest! {
             bytes[1] = u8::try_from(*action).expect("fits");
         }
         match disk.begin(&bytes) {
-            Step::Read { extent, .. } | Step::Write { extent, .. } | Step::Verify { extent, .. } => {
+            Step::Read { extent, .. } | Step::Write { extent, .. } | Step::Verify { extent, .. }
+            | Step::WriteAndVerify { extent, .. } | Step::OrWrite { extent, .. } | Step::PreFetch { extent, .. } => {
                 prop_assert!(extent.end().0 <= disk.blocks.0);
                 prop_assert!(disk.block.times(extent.blocks) <= disk.limits.transfer_bytes_max.into());
             }

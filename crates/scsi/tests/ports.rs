@@ -58,7 +58,7 @@ fn a_disk_without_known_ports_reports_none() {
 #[test]
 fn inquiry_tells_implicit_access_and_several_ports() {
     let flags = |disk: &Disk| data(disk.begin(&[0x12, 0, 0, 0, 96, 0]))[5..7].to_vec();
-    assert_eq!(flags(&full()), [0, 0]);
-    assert_eq!(flags(&Disk { target_port: Some(port()), ..full() }), [0x10, 0]);
-    assert_eq!(flags(&ported()), [0x10, 0x10]);
+    assert_eq!(flags(&full()), [0x08, 0]);
+    assert_eq!(flags(&Disk { target_port: Some(port()), ..full() }), [0x18, 0]);
+    assert_eq!(flags(&ported()), [0x18, 0x10]);
 }

@@ -14,6 +14,10 @@ pub struct LunSpec {
     pub medium: Medium,
     /// Bytes of a logical block: 512 or 4096.
     pub block_bytes: u32,
+    /// Bytes of a physical block that are told to initiators, which align their writes to it.
+    pub physical_bytes: Option<u32>,
+    /// Initiators can eject and load the medium.
+    pub removable: bool,
     /// Refuse every write.
     pub read_only: bool,
     /// Blocks can be deallocated. Always so in memory.
@@ -64,7 +68,8 @@ pub struct NumberedLunSpec {
 }
 
 /// The options of a LUN, for help texts.
-pub const LUN_OPTIONS: &str = "size=SIZE (create or extend the file), bs=512|4096, ro, thin, direct, volatile, \
+pub const LUN_OPTIONS: &str = "size=SIZE (create or extend the file), bs=512|4096, pbs=SIZE (physical block), ro, \
+     removable, thin, direct, volatile, \
      rate=SIZE (bytes per second), latency=MILLISECONDS, id=NAME (identity)";
 
 /// A text that does not describe a LUN.
@@ -142,7 +147,17 @@ impl LunSpec {
     #[must_use]
     pub fn from_medium(medium: Medium) -> Self {
         let thin = matches!(medium, Medium::Ram { .. });
-        Self { medium, block_bytes: 512, read_only: false, thin, volatile: false, pace: None, id: None }
+        Self {
+            medium,
+            block_bytes: 512,
+            physical_bytes: None,
+            removable: false,
+            read_only: false,
+            thin,
+            volatile: false,
+            pace: None,
+            id: None,
+        }
     }
 
     fn set(&mut self, option: &str) -> Result<(), InvalidLunSpec> {
@@ -151,6 +166,8 @@ impl LunSpec {
             None => (option, None),
         };
         match (name, value, &mut self.medium) {
+            ("pbs", Some(value), _) => self.physical_bytes = Some(physical_bytes(option, value)?),
+            ("removable", None, _) => self.removable = true,
             ("ro", None, _) => self.read_only = true,
             ("volatile", None, _) => self.volatile = true,
             ("thin", None, _) => self.thin = true,
@@ -197,6 +214,16 @@ fn block_bytes(option: &str, value: &str) -> Result<u32, InvalidLunSpec> {
     }
 }
 
+/// Whether the logical block fits it is seen when all options are known.
+fn physical_bytes(option: &str, value: &str) -> Result<u32, InvalidLunSpec> {
+    match value.parse::<ByteSize>() {
+        Ok(ByteSize(bytes)) if bytes.is_power_of_two() && (512..=1 << 20).contains(&bytes) => {
+            u32::try_from(bytes).map_err(|error| invalid(option, &error))
+        }
+        _ => Err(invalid(option, "physical blocks are a power of two, from 512 bytes to 1 MiB")),
+    }
+}
+
 fn rate(option: &str, value: &str) -> Result<u64, InvalidLunSpec> {
     byte_size(option, value)
 }
@@ -225,12 +252,12 @@ mod tests {
 
     #[test]
     fn a_file_lun_takes_every_option() {
-        let text = "7=file:/srv/a.img,size=1GiB,thin,direct,ro,bs=4096,volatile,rate=200M,latency=5ms,id=a";
+        let text = "7=file:/srv/a.img,size=1GiB,thin,direct,ro,bs=4096,pbs=64K,removable,volatile,rate=200M,latency=5ms,id=a";
         let spec = parse(text).unwrap().spec;
         let medium = Medium::File { path: "/srv/a.img".into(), size_bytes: Some(1 << 30), direct: true };
         assert_eq!(spec.medium, medium);
-        assert!(spec.thin && spec.read_only && spec.volatile);
-        assert_eq!(spec.block_bytes, 4096);
+        assert!(spec.thin && spec.read_only && spec.volatile && spec.removable);
+        assert_eq!((spec.block_bytes, spec.physical_bytes), (4096, Some(64 << 10)));
         let pace = Pace { bytes_per_second: Some(200 << 20), latency: Duration::from_millis(5) };
         assert_eq!(spec.pace, Some(pace));
         assert_eq!(spec.id.as_deref(), Some("a"));
@@ -244,6 +271,7 @@ mod tests {
         assert!(matches!(parse("0=file:"), Err(InvalidLunSpec::Kind(_))));
         assert!(matches!(parse("0=ram:0"), Err(InvalidLunSpec::Value { .. })));
         assert!(matches!(parse("0=ram:1G,bs=1024"), Err(InvalidLunSpec::Value { .. })));
+        assert!(matches!(parse("0=ram:1G,pbs=1000"), Err(InvalidLunSpec::Value { .. })));
         assert!(matches!(parse("0=ram:1G,direct"), Err(InvalidLunSpec::Option { .. })));
         assert!(matches!(parse("0=file:/a,sise=1G"), Err(InvalidLunSpec::Option { .. })));
     }

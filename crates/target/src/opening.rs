@@ -39,6 +39,9 @@ pub(crate) fn open(
         number: lun.number,
         identity: Identity::from_name(&lun.backend.identity_name(target, lun.number)),
         target_port: TargetPort { target_name: target.to_string(), portal_group_tag, relative_identifier: 1 },
+        other_ports: Vec::new(),
+        physical_bytes: lun.backend.physical_bytes,
+        removable: lun.backend.removable,
         read_only: lun.backend.read_only,
     };
     LogicalUnit::new(description, backend, memory).map_err(failed)

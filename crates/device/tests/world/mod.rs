@@ -15,10 +15,9 @@ use initiator::Initiator;
 use pdu::LoginStatus;
 use ropewalk_device::{
     Environment, Gauges, Host, LogicalUnit, Memory, SessionLimits, TargetNode, UnitDescription, Visibility,
-    Visitor,
 };
 use session::target::TargetRecord;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,11 +34,11 @@ pub const BUFFER_BYTES: usize = 64 << 20;
 struct Open;
 
 impl Visibility for Open {
-    fn shows_unit(&self, _: &Visitor<'_>, _: &str, _: u16) -> bool {
+    fn shows_unit(&self, _: &str, _: IpAddr, _: &str, _: u16) -> bool {
         true
     }
 
-    fn targets(&self, _: &Visitor<'_>, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
+    fn targets(&self, _: &str, _: IpAddr, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
         let target_addresses = vec![format!("{portal},{PORTAL_GROUP}")];
         vec![TargetRecord { target_name: TARGET.into(), target_addresses }]
     }
@@ -74,6 +73,9 @@ impl World {
                 portal_group_tag: PORTAL_GROUP,
                 relative_identifier: 1,
             },
+            other_ports: vec![],
+            physical_bytes: None,
+            removable: false,
             read_only: false,
         };
         let unit = LogicalUnit::new(description, disk, &memory).unwrap();

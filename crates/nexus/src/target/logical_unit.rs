@@ -1,17 +1,18 @@
 //! A logical unit as all its initiators share it: the one owner of its nexuses, unit attentions and task set.
 //!
 //! The path of a command: [`LogicalUnit::arrive`] when it comes out of its session in order;
-//! [`LogicalUnit::ready`] when its Data-Out, if any, is there; the I/O; [`LogicalUnit::finish`]. What a reservation
-//! holds up is refused in `arrive`; what has arrived and not started is refused when a reservation begins to hold it
-//! up.
+//! [`LogicalUnit::ready`] when its Data-Out, if any, is there; the I/O; [`LogicalUnit::finish`]. Persistent
+//! reservations will be asked in `arrive`, after unit attentions and before the task set.
 
 use std::collections::BTreeMap;
 
 use pdu::TaskAttribute;
-use scsi::{AdditionalSense, Outcome, Restriction, Sense, Status, Step};
+use scsi::{
+    AdditionalSense, CopyStatus, HeldCopies, MediumAccess, ModeSelect, ModeSettings, Outcome, Sense,
+    SenseKey, Status, Step,
+};
 
-use super::i_t_nexus::Ports;
-use super::reserve::Reserve;
+use super::medium::{Loaded, Medium};
 use super::task_set::{Admission, NexusTask, TaskSet};
 use super::unit_attention::{UnitAttention, UnitAttentions};
 
@@ -83,16 +84,12 @@ impl Exempt {
 /// The state of a logical unit that its I_T nexuses share.
 #[derive(Clone, Debug, Default)]
 pub struct LogicalUnit {
-    nexuses: BTreeMap<NexusId, Nexus>,
+    nexuses: BTreeMap<NexusId, UnitAttentions>,
     tasks: TaskSet,
-    pub(super) reserve: Reserve,
-}
-
-/// A session that can reach the unit.
-#[derive(Clone, Debug)]
-struct Nexus {
-    ports: Ports,
-    attentions: UnitAttentions,
+    mode_settings: ModeSettings,
+    medium: Medium,
+    /// Of those nexuses that copied something.
+    copies: BTreeMap<NexusId, HeldCopies>,
 }
 
 impl LogicalUnit {
@@ -103,9 +100,8 @@ impl LogicalUnit {
     }
 
     /// A session that can reach this unit has entered its full feature phase.
-    pub fn establish(&mut self, nexus: NexusId, ports: Ports, contact: Contact) {
-        let new = Nexus { ports, attentions: UnitAttentions::default() };
-        let attentions = &mut self.nexuses.entry(nexus).or_insert(new).attentions;
+    pub fn establish(&mut self, nexus: NexusId, contact: Contact) {
+        let attentions = self.nexuses.entry(nexus).or_default();
         match contact {
             Contact::First => attentions.establish(UnitAttention::PowerOn),
             Contact::Reinstated { commands_lost } => {
@@ -120,26 +116,18 @@ impl LogicalUnit {
     /// A session has ended, orderly or not: its tasks are aborted and what was to be told to it is forgotten.
     pub fn lose(&mut self, nexus: NexusId) -> Cleared {
         self.nexuses.remove(&nexus);
-        self.reserve.lose(nexus);
+        self.medium.allow_removal(nexus);
+        self.copies.remove(&nexus);
         self.clear(|task| task.nexus == nexus)
     }
 
     /// A command has come out of its session, in order.
     ///
-    /// Of what could be told, news of a reset or of a lost nexus comes first, then RESERVATION CONFLICT, then other
-    /// unit attentions (SAM-5, "status precedence").
-    ///
     /// # Errors
-    /// The command ends here, with this outcome: a unit attention is reported instead of carrying it out, a
-    /// reservation holds it up, the task set is full, its task attribute is not supported, or its nexus is unknown.
+    /// The command ends here, with this outcome: a unit attention is reported instead of carrying it out, the medium
+    /// that it needs is not there or may not be written, the task set is full, its task attribute is not supported, or its nexus is unknown.
     pub fn arrive(&mut self, task: NexusTask, attribute: TaskAttribute, cdb: &[u8]) -> Result<(), Outcome> {
-        let Nexus { ports, attentions } =
-            self.nexuses.get_mut(&task.nexus).ok_or_else(Outcome::internal_failure)?;
-        let restriction = Restriction::of(cdb);
-        if !self.reserve.admits(task.nexus, ports, restriction) {
-            let told = attentions.take_reset().map(|attention| Outcome::CheckCondition(attention.sense()));
-            return Err(told.unwrap_or_else(Outcome::reservation_conflict));
-        }
+        let attentions = self.nexuses.get_mut(&task.nexus).ok_or_else(Outcome::internal_failure)?;
         match Exempt::of(cdb) {
             Some(Exempt::Inquiry | Exempt::RequestSense) => {}
             Some(Exempt::ReportLuns) => attentions.withdraw(UnitAttention::ReportedLunsChanged),
@@ -149,6 +137,7 @@ impl LogicalUnit {
                 }
             }
         }
+        self.check_medium(MediumAccess::of(cdb)).map_err(Outcome::CheckCondition)?;
         if attribute == TaskAttribute::Aca {
             return Err(Outcome::CheckCondition(Sense::illegal_request(
                 AdditionalSense::INVALID_MESSAGE_ERROR,
@@ -160,7 +149,7 @@ impl LogicalUnit {
         if self.tasks.len() >= TASKS_MAX {
             return Err(Outcome::Refused(Status::TaskSetFull));
         }
-        self.tasks.enter(task, attribute, restriction);
+        self.tasks.enter(task, attribute);
         Ok(())
     }
 
@@ -175,10 +164,89 @@ impl LogicalUnit {
         self.tasks.finish(task)
     }
 
-    /// What REQUEST SENSE reports to this nexus; it is thereby told.
+    /// What REQUEST SENSE reports to this nexus: a unit attention, which is thereby told, or that there is no medium.
     #[must_use]
     pub fn request_sense(&mut self, nexus: NexusId) -> Option<Sense> {
-        self.nexuses.get_mut(&nexus)?.attentions.take().map(UnitAttention::sense)
+        let attention = self.nexuses.get_mut(&nexus).and_then(UnitAttentions::take);
+        attention.map(UnitAttention::sense).or(self.medium.check_present().err())
+    }
+
+    /// Whether the medium is as a command needs it.
+    ///
+    /// # Errors
+    /// It is not there (NOT READY), or mode parameters protect it (DATA PROTECT).
+    pub fn check_medium(&self, access: MediumAccess) -> Result<(), Sense> {
+        if access != MediumAccess::None {
+            self.medium.check_present()?;
+        }
+        if access == MediumAccess::Write && self.mode_settings.write_protected {
+            let additional = AdditionalSense::LOGICAL_UNIT_SOFTWARE_WRITE_PROTECTED;
+            return Err(Sense::new(SenseKey::DataProtect, additional));
+        }
+        Ok(())
+    }
+
+    /// Whether an EXTENDED COPY of this nexus may use the unit, which need not be the one that the command was sent to.
+    ///
+    /// # Errors
+    /// What a command of its own would be told.
+    pub fn admits_copy(&self, _nexus: NexusId, access: MediumAccess) -> Result<(), Outcome> {
+        self.check_medium(access).map_err(Outcome::CheckCondition)
+    }
+
+    /// The mode parameters that are not their defaults.
+    #[must_use]
+    pub fn mode_settings(&self) -> &ModeSettings {
+        &self.mode_settings
+    }
+
+    /// MODE SELECT: the others are told if a parameter changes.
+    pub fn mode_select(&mut self, nexus: NexusId, select: &ModeSelect) {
+        let after = select.applied_to(self.mode_settings);
+        if std::mem::replace(&mut self.mode_settings, after) != after {
+            self.tell_others(nexus, UnitAttention::ModeParametersChanged);
+        }
+    }
+
+    /// START STOP UNIT that loads the medium: the others are told if it was not there.
+    pub fn load(&mut self, nexus: NexusId) -> Outcome {
+        match self.medium.load() {
+            Ok(loaded) => {
+                if loaded == Loaded::Now {
+                    self.tell_others(nexus, UnitAttention::MediumMayHaveChanged);
+                }
+                Outcome::good()
+            }
+            Err(prevented) => Outcome::CheckCondition(prevented),
+        }
+    }
+
+    /// START STOP UNIT that ejects the medium.
+    pub fn eject(&mut self) -> Outcome {
+        self.medium.eject().err().map_or_else(Outcome::good, Outcome::CheckCondition)
+    }
+
+    /// PREVENT ALLOW MEDIUM REMOVAL.
+    pub fn prevent_removal(&mut self, nexus: NexusId, prevent: bool) {
+        // A nexus that is gone would never allow it again.
+        if prevent && self.nexuses.contains_key(&nexus) {
+            self.medium.prevent_removal(nexus);
+        } else {
+            self.medium.allow_removal(nexus);
+        }
+    }
+
+    /// How a copy of this nexus ended, to be held for RECEIVE COPY STATUS.
+    pub fn hold_copy(&mut self, nexus: NexusId, list_id: u8, status: CopyStatus) {
+        if self.nexuses.contains_key(&nexus) {
+            self.copies.entry(nexus).or_default().hold(list_id, status);
+        }
+    }
+
+    /// How this nexus's copies ended.
+    #[must_use]
+    pub fn held_copies(&self, nexus: NexusId) -> HeldCopies {
+        self.copies.get(&nexus).cloned().unwrap_or_default()
     }
 
     /// ABORT TASK.
@@ -200,13 +268,16 @@ impl LogicalUnit {
         cleared
     }
 
-    /// LOGICAL UNIT RESET, or the unit's part of a target reset: the tasks of all, and all are told.
+    /// LOGICAL UNIT RESET, or the unit's part of a target reset: the tasks of all, and all are told. Mode parameters
+    /// are their defaults again, nobody prevents the removal of the medium, and no copy's status is held.
     pub fn reset(&mut self, reset: Reset) -> Cleared {
+        self.mode_settings = ModeSettings::default();
+        self.medium.allow_removal_by_all();
+        self.copies.clear();
         self.tell_all(match reset {
             Reset::LogicalUnit => UnitAttention::LogicalUnitReset,
             Reset::Target => UnitAttention::TargetReset,
         });
-        self.reserve.reset();
         self.clear(|_| true)
     }
 
@@ -226,40 +297,25 @@ impl LogicalUnit {
         self.tell_all(UnitAttention::ReportedLunsChanged);
     }
 
-    pub(super) fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> Cleared {
+    fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> Cleared {
         let (dropped, started) = self.tasks.clear(chosen);
         let startable = self.tasks.start_waiting();
         Cleared { dropped, started, startable }
     }
 
-    pub(super) fn tell(&mut self, nexus: NexusId, attention: UnitAttention) {
-        if let Some(Nexus { attentions, .. }) = self.nexuses.get_mut(&nexus) {
+    fn tell(&mut self, nexus: NexusId, attention: UnitAttention) {
+        if let Some(attentions) = self.nexuses.get_mut(&nexus) {
+            attentions.establish(attention);
+        }
+    }
+
+    fn tell_others(&mut self, nexus: NexusId, attention: UnitAttention) {
+        for (_, attentions) in self.nexuses.iter_mut().filter(|(other, _)| **other != nexus) {
             attentions.establish(attention);
         }
     }
 
     fn tell_all(&mut self, attention: UnitAttention) {
-        self.nexuses.values_mut().for_each(|nexus| nexus.attentions.establish(attention));
-    }
-
-    /// The ports of a nexus.
-    pub(super) fn ports(&self, nexus: NexusId) -> Option<&Ports> {
-        self.nexuses.get(&nexus).map(|nexus| &nexus.ports)
-    }
-
-    /// The ports of all nexuses.
-    pub(super) fn all_ports(&self) -> impl Iterator<Item = (NexusId, &Ports)> {
-        self.nexuses.iter().map(|(id, nexus)| (*id, &nexus.ports))
-    }
-
-    /// Removes the tasks that have not started and that the reservations hold up; tells which they were, and which
-    /// may start now.
-    pub(super) fn drop_held_up(&mut self) -> (Vec<NexusTask>, Vec<NexusTask>) {
-        let Self { nexuses, tasks, reserve } = self;
-        let refused = tasks.refuse(|task, restriction| {
-            let ports = nexuses.get(&task.nexus).map(|nexus| &nexus.ports);
-            ports.is_some_and(|ports| !reserve.admits(task.nexus, ports, restriction))
-        });
-        (refused, tasks.start_waiting())
+        self.nexuses.values_mut().for_each(|attentions| attentions.establish(attention));
     }
 }

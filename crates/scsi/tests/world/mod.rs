@@ -14,6 +14,7 @@ pub fn full() -> Disk {
         block: BlockLength::B512,
         physical_exponent: PhysicalExponent::default(),
         blocks: Blocks(100_000),
+        removable: false,
         read_only: false,
         write_cache: true,
         provisioning: Provisioning::Full,
@@ -29,6 +30,10 @@ pub fn thin() -> Disk {
 pub fn ported() -> Disk {
     let other = TargetPort { portal_group_tag: 2, relative_identifier: 4, ..port() };
     Disk { target_port: Some(port()), other_ports: vec![other], ..thin() }
+}
+
+pub fn removable() -> Disk {
+    Disk { removable: true, ..full() }
 }
 
 pub fn read_only() -> Disk {

@@ -1,0 +1,14 @@
+//! PRE-FETCH: blocks are read so that a cache below, where there is one, holds them (SBC-3).
+
+use crate::logical_unit::LogicalUnit;
+use scsi::{Compare, Extent, Outcome};
+
+impl LogicalUnit {
+    /// Reads `extent` and forgets it.
+    pub(crate) async fn pre_fetch(&self, extent: Extent) -> Outcome {
+        match self.verify(extent, Compare::Medium, None).await {
+            Outcome::Good(_) => Outcome::ConditionMet,
+            failed => failed,
+        }
+    }
+}

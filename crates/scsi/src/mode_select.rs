@@ -1,0 +1,121 @@
+//! MODE SELECT (6) and (10) and their parameter list (SPC-4; SBC-3).
+//!
+//! All or nothing: a list with one wrong field changes no parameter.
+
+use crate::cdb::Cdb;
+use crate::mode_page::{ModePage, PAGES};
+use crate::mode_sense::{BLOCK_DESCRIPTOR_BYTES, block_descriptor};
+use crate::mode_settings::{ModeSelect, ModeSettings};
+use crate::{AdditionalSense, Disk, FieldPointer, Sense, Step};
+
+/// PAGE FORMAT: the list is made of pages, as the standard has them.
+const PAGE_FORMAT_BIT: u8 = 4;
+const HEADER_6_BYTES: usize = 4;
+const HEADER_10_BYTES: usize = 8;
+/// PAGE CODE and PAGE LENGTH.
+const PAGE_HEADER_BYTES: usize = 2;
+
+pub fn begin_6(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
+    begin(cdb, cdb.u8::<4>().into(), HEADER_6_BYTES, 4)
+}
+
+pub fn begin_10(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
+    begin(cdb, cdb.u16::<7>(), HEADER_10_BYTES, 7)
+}
+
+/// SP is not taken: there is nowhere to save pages.
+fn begin(cdb: &Cdb, list_bytes: u16, header_bytes: usize, length_field: u16) -> Result<Step, Sense> {
+    if list_bytes == 0 {
+        return Ok(Step::ModeSelect(ModeSelect::default()));
+    }
+    if !cdb.bit::<1>(PAGE_FORMAT_BIT) {
+        return Err(Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(1, PAGE_FORMAT_BIT)));
+    }
+    if usize::from(list_bytes) < header_bytes {
+        return Err(length_error().at(FieldPointer::cdb(length_field)));
+    }
+    Ok(Step::Parameter { bytes: list_bytes.into() })
+}
+
+const fn length_error() -> Sense {
+    Sense::illegal_request(AdditionalSense::PARAMETER_LIST_LENGTH_ERROR)
+}
+
+/// The mode parameter list of MODE SELECT (6).
+pub fn parameter_6(disk: &Disk, _cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
+    let [.., descriptor_bytes] = *list.first_chunk::<HEADER_6_BYTES>().ok_or(length_error())?;
+    parse(disk, list, HEADER_6_BYTES, descriptor_bytes.into())
+}
+
+/// The mode parameter list of MODE SELECT (10). Long block descriptors (LONGLBA) are longer than any that is taken.
+pub fn parameter_10(disk: &Disk, _cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
+    let [.., high, low] = *list.first_chunk::<HEADER_10_BYTES>().ok_or(length_error())?;
+    parse(disk, list, HEADER_10_BYTES, u16::from_be_bytes([high, low]).into())
+}
+
+/// The rest of the header is not looked at: MODE DATA LENGTH is reserved here, and initiators give back the
+/// DEVICE-SPECIFIC PARAMETER that they were told.
+fn parse(disk: &Disk, list: &[u8], header_bytes: usize, descriptor_bytes: usize) -> Result<Step, Sense> {
+    let pages_at = header_bytes + descriptor_bytes;
+    let descriptor = list.get(header_bytes..pages_at).ok_or(length_error())?;
+    check_block_descriptor(disk, descriptor, header_bytes)?;
+    let mut select = ModeSelect::default();
+    let mut at = pages_at;
+    while let Some(rest) = list.get(at..).filter(|rest| !rest.is_empty()) {
+        at += PAGE_HEADER_BYTES + take_page(disk, rest, at, &mut select)?;
+    }
+    Ok(Step::ModeSelect(select))
+}
+
+/// Neither capacity nor block length can be changed; zero blocks mean "as they are" (SBC-3).
+fn check_block_descriptor(disk: &Disk, descriptor: &[u8], at: usize) -> Result<(), Sense> {
+    /// Where the LOGICAL BLOCK LENGTH stands.
+    const LENGTH_AT: usize = 4;
+    if descriptor.is_empty() {
+        return Ok(());
+    }
+    if descriptor.len() != usize::from(BLOCK_DESCRIPTOR_BYTES) {
+        return Err(invalid(at - 1));
+    }
+    let current = block_descriptor(disk);
+    let ((blocks, length), (blocks_now, length_now)) =
+        (descriptor.split_at(LENGTH_AT), current.split_at(LENGTH_AT));
+    if blocks != blocks_now && blocks.iter().any(|byte| *byte != 0) {
+        return Err(invalid(at));
+    }
+    if length != length_now {
+        return Err(invalid(at + LENGTH_AT));
+    }
+    Ok(())
+}
+
+/// Takes the page at the start of `rest`, which stands at byte `at` of the list; returns its PAGE LENGTH.
+fn take_page(disk: &Disk, rest: &[u8], at: usize, select: &mut ModeSelect) -> Result<usize, Sense> {
+    let [code, length] = *rest.first_chunk::<PAGE_HEADER_BYTES>().ok_or(length_error())?;
+    // PS is reserved here, SPF would be a page with a subpage: neither is the code of a page.
+    let page = PAGES.iter().find(|page| page.code == code).ok_or(invalid(at))?;
+    let before = (page.values)(disk, &ModeSettings::default());
+    if usize::from(length) != before.len() {
+        return Err(invalid(at + 1));
+    }
+    let values = rest.get(PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + before.len()).ok_or(length_error())?;
+    check_unchangeable(disk, page, values, at + PAGE_HEADER_BYTES)?;
+    (page.select)(values, select);
+    Ok(before.len())
+}
+
+/// A bit that cannot be changed must have the value that it has. No setting touches one, so the defaults are those.
+fn check_unchangeable(disk: &Disk, page: &ModePage, values: &[u8], at: usize) -> Result<(), Sense> {
+    let before = (page.values)(disk, &ModeSettings::default());
+    let changeable = (page.changeable)(disk);
+    let wrong = values
+        .iter()
+        .zip(before)
+        .zip(changeable)
+        .position(|((value, before), mask)| (value ^ before) & !mask != 0);
+    wrong.map_or(Ok(()), |byte| Err(invalid(at + byte)))
+}
+
+fn invalid(at: usize) -> Sense {
+    Sense::invalid_field_in_parameter_list(u16::try_from(at).unwrap_or(u16::MAX))
+}
