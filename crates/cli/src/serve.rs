@@ -5,12 +5,15 @@ use crate::signals::Interrupts;
 use crate::{output, sizes};
 use anyhow::Context;
 use clap::ValueEnum;
+use initiator::Algorithms;
 use serde_json::json;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use target::{Chap, Config, Credential, IscsiName, LunConfig, NumberedLunSpec, Server, TargetConfig};
+use target::{
+    Chap, ChapAlgorithms, Config, Credential, IscsiName, LunConfig, NumberedLunSpec, Server, TargetConfig,
+};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -31,7 +34,18 @@ A configuration file:
   name = \"iqn.2026-11.com.example:disk\"
   chap.initiator = { user = \"backup\", secret_file = \"/etc/ropewalk.secret\" }
   addresses = [\"192.0.2.0/24\"]
-  lun = [{ number = 0, backend = \"file:/srv/disk.img,size=16GiB,thin\" }]")]
+  lun = [{ number = 0, backend = \"file:/srv/disk.img,size=16GiB,thin\" }]
+
+More for a configuration file:
+  chap_algorithms = [\"sha3-256\", \"sha256\"]      what initiators may use; by default also sha1 and md5
+  [discovery.chap] initiator, target             who may ask for the list of targets
+  [[portal_group]] tag, portals                  several portal groups, in the place of listen
+  [[target]] portal_groups = [1, 2]              the groups that serve the target; by default all
+  [[target]] redirect = \"HOST:PORT,permanent\"   send initiators there; `temporary` by default
+  [[target]] chap.target = { user, secret_file } what the target proves to initiators that ask
+  chap.initiator = [{ … }, { … }]                several users; a LUN may be restricted to users = [\"NAME\"]
+A secret is named by secret_file, secret_env or secret; a file with a secret in it, this one too, must be accessible
+to its owner only, who must be the one who serves, or root.")]
 pub(crate) struct Arguments {
     /// TOML file that describes targets and limits; --listen, --shards, --congestion and --allow-insecure go
     /// before it
@@ -58,13 +72,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "USER", requires = "target", requires = "chap_secret")]
     chap_user: Option<String>,
 
-    /// File that holds the CHAP user's secret
+    /// File that holds the CHAP user's secret; nobody but its owner may have access to it
     #[arg(long, value_name = "FILE", group = "chap_secret", requires = "chap_user")]
     chap_secret_file: Option<PathBuf>,
 
     /// Environment variable that holds the CHAP user's secret
     #[arg(long, value_name = "NAME", group = "chap_secret", requires = "chap_user")]
     chap_secret_env: Option<String>,
+
+    /// CHAP algorithms that initiators may use [default: sha3-256,sha256,sha1,md5]
+    #[arg(long, value_name = "LIST", requires = "target")]
+    chap_algorithms: Option<Algorithms>,
 
     /// Listen beyond loopback although anybody who can reach it could use a target
     #[arg(long)]
@@ -140,11 +158,12 @@ fn config(arguments: Arguments) -> Result<Config, Failed> {
     }
     let mut config = match &arguments.config {
         Some(path) => {
-            let text =
-                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-            let parsed =
-                toml::from_str(&text).with_context(|| format!("{} is no configuration", path.display()));
-            parsed.map_err(|error| Failed { status: Status::Usage, error, consequence: None })?
+            let (text, verdict) = secret::read_and_check(path).context("the configuration")?;
+            let config = parse(path, &text).map_err(usage)?;
+            if config.has_inline_secrets() {
+                verdict.context("the configuration holds secrets").map_err(usage)?;
+            }
+            config
         }
         None => Config::default(),
     };
@@ -154,15 +173,17 @@ fn config(arguments: Arguments) -> Result<Config, Failed> {
     config.allow_insecure |= arguments.allow_insecure;
     config.socket.congestion = arguments.congestion.or(config.socket.congestion);
     config.shards = arguments.shards.map_or(config.shards, usize::from);
+    config.chap_algorithms = arguments.chap_algorithms.map_or(config.chap_algorithms, ChapAlgorithms);
     if let Some(name) = arguments.target {
         let mut target = TargetConfig::new(name);
         target.luns = arguments.luns.into_iter().map(lun).collect();
         target.chap = arguments.chap_user.map(|user| Chap {
-            initiator: Credential {
+            initiators: vec![Credential {
                 user,
                 secret_file: arguments.chap_secret_file,
                 secret_env: arguments.chap_secret_env,
-            },
+                secret: None,
+            }],
             target: None,
         });
         for mask in arguments.initiator_masks {
@@ -170,12 +191,23 @@ fn config(arguments: Arguments) -> Result<Config, Failed> {
         }
         config.targets.push(target);
     }
-    config.validate().map_err(|error| Failed {
-        status: Status::Usage,
-        error: error.into(),
-        consequence: None,
-    })?;
+    config.validate().map_err(|error| usage(error.into()))?;
     Ok(config)
+}
+
+fn usage(error: anyhow::Error) -> Failed {
+    Failed { status: Status::Usage, error, consequence: None }
+}
+
+/// Reads a configuration. What is wrong is told by its line, without repeating the line: it may hold a secret.
+fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Config> {
+    let name = path.display();
+    let text = std::str::from_utf8(text).with_context(|| format!("{name} is not text"))?;
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        anyhow::anyhow!("{name}, line {line}: {}", error.message())
+    })
 }
 
 fn lun(numbered: NumberedLunSpec) -> LunConfig {

@@ -2,7 +2,6 @@
 
 mod world;
 
-use std::os::unix::fs::PermissionsExt;
 use world::{Folder, MIB, Server, TARGET, noise, ropewalk, run};
 
 #[test]
@@ -36,17 +35,41 @@ fn a_configuration_with_a_mistake_is_refused_by_its_place() {
 #[test]
 fn whoever_does_not_know_the_secret_stays_outside() {
     let folder = Folder::new();
-    let secret = folder.write("secret", b"correct horse battery\n");
+    let secret = folder.write_secret("secret", b"correct horse battery\n");
     let luns = ["--target", TARGET, "--lun", "0=ram:1MiB"];
     let server =
         Server::with(&[&luns[..], &["--chap-user", "backup", "--chap-secret-file", &secret]].concat());
     run(&["info", &server.url(0)]).expect(1);
-    let credentials = folder.write("credentials", b"username = backup\npassword = correct horse battery\n");
-    std::fs::set_permissions(&credentials, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let credentials =
+        folder.write_secret("credentials", b"username = backup\npassword = correct horse battery\n");
     run(&["info", "--chap-file", &credentials, &server.url(0)]).expect(0);
+    run(&["info", "--chap-file", &credentials, "--chap-algorithms", "md5", &server.url(0)]).expect(0);
     let mut wrong = ropewalk(&["info", &server.url(0)]);
     wrong.env("LIBISCSI_CHAP_USERNAME", "backup").env("LIBISCSI_CHAP_PASSWORD", "incorrect horse battery");
     assert_eq!(wrong.output().unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn secrets_that_others_can_read_are_refused_and_not_shown() {
+    let folder = Folder::new();
+    let secret = folder.write("secret", b"correct horse battery\n");
+    let luns = ["--target", TARGET, "--lun", "0=ram:1MiB"];
+    let arguments =
+        [&["serve"], &luns[..], &["--chap-user", "backup", "--chap-secret-file", &secret]].concat();
+    let refused = run(&arguments).expect(1).stderr();
+    assert!(refused.contains("chmod 600") && !refused.contains("horse"), "{refused}");
+
+    let text = format!(
+        "[[target]]\nname = \"{TARGET}\"\nlun = [{{ number = 0, backend = \"ram:1MiB\" }}]\n\
+         chap.initiator = {{ user = \"backup\", secret = \"correct horse battery\" }}\n"
+    );
+    let config = folder.write("config.toml", text.as_bytes());
+    let refused = run(&["serve", "--config", &config]).expect(2).stderr();
+    assert!(refused.contains("chmod 600") && !refused.contains("horse"), "{refused}");
+
+    let misspelt = folder.write_secret("misspelt.toml", text.replace("user =", "usr =").as_bytes());
+    let refused = run(&["serve", "--config", &misspelt]).expect(2).stderr();
+    assert!(refused.contains("misspelt.toml, line 4") && !refused.contains("horse"), "{refused}");
 }
 
 #[test]

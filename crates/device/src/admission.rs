@@ -109,6 +109,7 @@ impl TargetNode {
         let parts = SessionParts {
             tsih,
             identity: applicant.identity.clone(),
+            user: applicant.user.clone(),
             parameters,
             session: Session::new(parameters, limits, first),
             reserved,

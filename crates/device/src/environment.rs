@@ -28,20 +28,25 @@ pub trait Host {
     fn sleep_until(&self, time: Instant) -> LocalFuture;
 }
 
+/// An initiator, as far as its target knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Visitor<'a> {
+    /// What it calls itself.
+    pub initiator_name: &'a str,
+    /// Where it comes from.
+    pub address: IpAddr,
+    /// The CHAP user that it has proven to be, if that was demanded.
+    pub user: Option<&'a str>,
+}
+
 /// Who may see what.
 pub trait Visibility {
-    /// Whether an initiator of this name, connecting from this address, may use a unit of a target that it may log in to.
-    fn shows_unit(&self, initiator_name: &str, address: IpAddr, target_name: &str, number: u16) -> bool;
+    /// Whether this initiator may use a unit of a target that it may log in to.
+    fn shows_unit(&self, visitor: &Visitor<'_>, target_name: &str, number: u16) -> bool;
 
-    /// What SendTargets tells such an initiator, which came through `portal`: all that it may log in to, or of these the
+    /// What SendTargets tells this initiator, which came through `portal`: all that it may log in to, or of these the
     /// one that is named.
-    fn targets(
-        &self,
-        initiator_name: &str,
-        address: IpAddr,
-        portal: SocketAddr,
-        only: Option<&str>,
-    ) -> Vec<TargetRecord>;
+    fn targets(&self, visitor: &Visitor<'_>, portal: SocketAddr, only: Option<&str>) -> Vec<TargetRecord>;
 }
 
 /// Bounds on every session.

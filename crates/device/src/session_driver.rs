@@ -4,7 +4,7 @@
 //! sends, all in one poll. A task of the session's own keeps its time and waits for memory.
 
 use crate::command::{self, Task};
-use crate::environment::{CountedSession, Environment, Host, LocalFuture};
+use crate::environment::{CountedSession, Environment, Host, LocalFuture, Visitor};
 use crate::logical_unit::LogicalUnit;
 use crate::piece_permit::{PiecePermit, PiecePermits};
 use crate::read::pieces_per_session;
@@ -31,6 +31,8 @@ pub struct SessionDriver {
     pub(crate) node: Rc<TargetNode>,
     pub(crate) nexus: NexusId,
     identity: Identity,
+    /// The CHAP user that its initiator has proven to be.
+    user: Option<String>,
     pub(crate) tsih: Tsih,
     parameters: SessionParameters,
     /// Where its leading connection comes from.
@@ -86,6 +88,7 @@ pub struct Closing {
 pub(crate) struct SessionParts {
     pub tsih: Tsih,
     pub identity: Identity,
+    pub user: Option<String>,
     pub parameters: SessionParameters,
     pub session: Session,
     pub reserved: Option<Reservation>,
@@ -97,10 +100,13 @@ impl SessionDriver {
     pub(crate) fn new(node: &Rc<TargetNode>, parts: SessionParts) -> Rc<Self> {
         let environment = Rc::clone(&node.environment);
         let transfers = &environment.memory.transfers;
-        let initiator = &parts.identity.initiator_name;
-        let visible = |unit: &&Rc<LogicalUnit>| {
-            environment.visibility.shows_unit(initiator, parts.peer, node.name(), unit.number)
+        let visitor = Visitor {
+            initiator_name: &parts.identity.initiator_name,
+            address: parts.peer,
+            user: parts.user.as_deref(),
         };
+        let visible =
+            |unit: &&Rc<LogicalUnit>| environment.visibility.shows_unit(&visitor, node.name(), unit.number);
         let state = SessionState {
             session: parts.session,
             buffers: BufferTable::new(transfers.clone()),
@@ -119,6 +125,7 @@ impl SessionDriver {
             nexus: environment.next_nexus(),
             peer: parts.peer,
             identity: parts.identity,
+            user: parts.user,
             tsih: parts.tsih,
             parameters: parts.parameters,
             read_pieces: PiecePermits::new(pieces_per_session(transfers.budget_bytes())),
@@ -295,8 +302,12 @@ impl SessionDriver {
         match (own, only) {
             (Some(own), Some(name)) if !own.eq_ignore_ascii_case(name) => Vec::new(),
             (own, only) => {
-                let initiator = &self.identity.initiator_name;
-                self.environment.visibility.targets(initiator, self.peer, portal, own.or(only))
+                let visitor = Visitor {
+                    initiator_name: &self.identity.initiator_name,
+                    address: self.peer,
+                    user: self.user.as_deref(),
+                };
+                self.environment.visibility.targets(&visitor, portal, own.or(only))
             }
         }
     }

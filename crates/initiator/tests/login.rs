@@ -7,6 +7,7 @@ use pdu::LoginStatus;
 use ropewalk_initiator::{Error, LoginError, NetworkError, Session, discover};
 use session::chap::{Account, Credentials, Secret};
 use session::login::initiator::Failure;
+use std::os::unix::fs::PermissionsExt;
 use world::{TARGET, World, config, connect};
 
 fn account(name: &str, secret: &str) -> Account {
@@ -15,7 +16,8 @@ fn account(name: &str, secret: &str) -> Account {
 
 fn credential(user: &str, path: &std::path::Path, secret: &str) -> target::Credential {
     std::fs::write(path, secret).unwrap();
-    target::Credential { user: user.into(), secret_file: Some(path.into()), secret_env: None }
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    target::Credential { user: user.into(), secret_file: Some(path.into()), ..target::Credential::default() }
 }
 
 fn refusal(error: &Error) -> Failure {
@@ -68,7 +70,7 @@ async fn both_ends_prove_themselves() {
     let world = World::serving("ram:1MiB", |config| {
         let ours = credential("alice", &secrets.path().join("alice"), "alice's secret");
         let theirs = Some(credential("target", &secrets.path().join("target"), "the target's secret"));
-        config.targets[0].chap = Some(target::Chap { initiator: ours, target: theirs });
+        config.targets[0].chap = Some(target::Chap { initiators: vec![ours], target: theirs });
     })
     .await;
     let (alice, target) = (account("alice", "alice's secret"), account("target", "the target's secret"));

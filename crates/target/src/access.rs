@@ -1,10 +1,12 @@
-//! Who may use what: by initiator name and by address.
+//! Who may use what: by initiator name, by address, and by the user that was proven.
 
+use device::Visitor;
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::net::IpAddr;
 
-/// A restriction to some initiators. A list that is empty restricts nothing; of both lists one entry must match.
+/// A restriction to some initiators. A list that is empty restricts nothing; of each of the others
+/// one entry must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Mask {
@@ -13,12 +15,27 @@ pub struct Mask {
     pub initiators: Vec<String>,
     /// Networks or single addresses, as `10.0.0.0/8` or `2001:db8::1/128`.
     pub addresses: Vec<IpNet>,
+    /// CHAP users. A target's must be among those that it authenticates.
+    pub users: Vec<String>,
 }
 
 impl Mask {
-    /// Whether an initiator of this name, connecting from this address, passes.
+    /// Whether this initiator passes.
     #[must_use]
-    pub fn admits(&self, initiator_name: &str, address: IpAddr) -> bool {
+    pub fn admits(&self, visitor: &Visitor<'_>) -> bool {
+        self.admits_claim(visitor.initiator_name, visitor.address)
+            && (self.users.is_empty() || visitor.user.is_some_and(|user| self.admits_user(user)))
+    }
+
+    /// Whether this user passes, whatever its initiator.
+    #[must_use]
+    pub(crate) fn admits_user(&self, user: &str) -> bool {
+        self.users.is_empty() || self.users.iter().any(|admitted| admitted == user)
+    }
+
+    /// Whether an initiator passes that claims this name and connects from this address, and has not proven who it is.
+    #[must_use]
+    pub(crate) fn admits_claim(&self, initiator_name: &str, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let name_matches = |pattern: &String| match pattern.strip_suffix('*') {
             Some(beginning) => starts_with_ignoring_case(initiator_name, beginning),
@@ -45,30 +62,44 @@ mod tests {
 
     #[test]
     fn an_empty_mask_admits_everybody() {
-        assert!(Mask::default().admits(NAME, address("192.0.2.1")));
+        assert!(Mask::default().admits_claim(NAME, address("192.0.2.1")));
     }
 
     #[test]
     fn a_name_is_matched_whole_or_by_its_beginning() {
-        let mask = |pattern: &str| Mask { initiators: vec![pattern.into()], addresses: vec![] };
-        assert!(mask("IQN.2026-01.com.example:host-1").admits(NAME, address("::1")));
-        assert!(mask("iqn.2026-01.com.example:*").admits(NAME, address("::1")));
-        assert!(!mask("iqn.2026-01.com.example:host").admits(NAME, address("::1")));
-        assert!(!mask("iqn.2026-01.com.example:host-1*").admits("iqn", address("::1")));
+        let mask =
+            |pattern: &str| Mask { initiators: vec![pattern.into()], addresses: vec![], users: vec![] };
+        assert!(mask("IQN.2026-01.com.example:host-1").admits_claim(NAME, address("::1")));
+        assert!(mask("iqn.2026-01.com.example:*").admits_claim(NAME, address("::1")));
+        assert!(!mask("iqn.2026-01.com.example:host").admits_claim(NAME, address("::1")));
+        assert!(!mask("iqn.2026-01.com.example:host-1*").admits_claim("iqn", address("::1")));
     }
 
     #[test]
     fn an_address_is_matched_by_its_network_also_when_it_is_mapped_into_version_6() {
-        let mask = Mask { initiators: vec![], addresses: vec!["192.0.2.0/24".parse().unwrap()] };
-        assert!(mask.admits(NAME, address("192.0.2.77")));
-        assert!(mask.admits(NAME, address("::ffff:192.0.2.77")));
-        assert!(!mask.admits(NAME, address("198.51.100.1")));
+        let mask =
+            Mask { initiators: vec![], addresses: vec!["192.0.2.0/24".parse().unwrap()], users: vec![] };
+        assert!(mask.admits_claim(NAME, address("192.0.2.77")));
+        assert!(mask.admits_claim(NAME, address("::ffff:192.0.2.77")));
+        assert!(!mask.admits_claim(NAME, address("198.51.100.1")));
     }
 
     #[test]
     fn a_name_alone_does_not_open_an_address_mask() {
-        let mask = Mask { initiators: vec![NAME.into()], addresses: vec!["192.0.2.0/24".parse().unwrap()] };
-        assert!(!mask.admits(NAME, address("198.51.100.1")));
-        assert!(!mask.admits("iqn.2026-01.com.example:other", address("192.0.2.1")));
+        let mask = Mask {
+            initiators: vec![NAME.into()],
+            addresses: vec!["192.0.2.0/24".parse().unwrap()],
+            users: vec![],
+        };
+        assert!(!mask.admits_claim(NAME, address("198.51.100.1")));
+        assert!(!mask.admits_claim("iqn.2026-01.com.example:other", address("192.0.2.1")));
+    }
+
+    #[test]
+    fn a_user_is_admitted_only_when_it_was_proven() {
+        let mask = Mask { users: vec!["alice".into()], ..Mask::default() };
+        let admits = |user| mask.admits(&Visitor { initiator_name: NAME, address: address("::1"), user });
+        assert!(admits(Some("alice")));
+        assert!(!admits(Some("Alice")) && !admits(Some("bob")) && !admits(None));
     }
 }

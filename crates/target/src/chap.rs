@@ -1,52 +1,112 @@
 //! Where CHAP users and secrets come from (RFC 7143 §12.1.3). Never from a command line, which everybody can read.
 
-use serde::Deserialize;
-use session::chap::{Account, Credentials, InvalidCredentials, Secret};
+use crate::access::Mask;
+use secret::SecretFileError;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use session::chap::{Account, Algorithms, Authentication, InvalidAlgorithm, InvalidCredentials, Secret};
+use std::fmt;
 use std::path::PathBuf;
 
 /// Who an initiator must prove to be, and optionally who the target proves to be.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chap {
-    /// The initiator's user name and secret.
-    pub initiator: Credential,
+    /// User names and secrets of initiators, one of which must be proven.
+    #[serde(rename = "initiator", deserialize_with = "one_or_many")]
+    pub initiators: Vec<Credential>,
     /// The target's own, for an initiator that asks who the target is.
     #[serde(default)]
     pub target: Option<Credential>,
 }
 
 /// A user name and where its secret is.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
     /// `CHAP_N`.
     pub user: String,
-    /// A file that holds the secret, without or with a final line feed.
+    /// A file that holds the secret, without or with a final line feed; only its owner may have access to it.
     #[serde(default)]
     pub secret_file: Option<PathBuf>,
     /// An environment variable that holds the secret.
     #[serde(default)]
     pub secret_env: Option<String>,
+    /// The secret itself. Then only its owner may have access to the file of the configuration.
+    #[serde(default)]
+    pub secret: Option<InlineSecret>,
+}
+
+/// A secret as it was written into a configuration. Never printed.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub struct InlineSecret(String);
+
+impl From<&str> for InlineSecret {
+    fn from(secret: &str) -> Self {
+        Self(secret.to_owned())
+    }
+}
+
+impl fmt::Debug for InlineSecret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("InlineSecret(..)")
+    }
+}
+
+/// One table, or an array of them.
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Credential>, D::Error> {
+    struct OneOrMany;
+
+    impl<'de> Visitor<'de> for OneOrMany {
+        type Value = Vec<Credential>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a user with its secret, or several")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            Credential::deserialize(MapAccessDeserializer::new(map)).map(|one| vec![one])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(seq))
+        }
+    }
+
+    deserializer.deserialize_any(OneOrMany)
+}
+
+/// The algorithms that initiators may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Vec<String>")]
+pub struct ChapAlgorithms(pub Algorithms);
+
+impl TryFrom<Vec<String>> for ChapAlgorithms {
+    type Error = InvalidAlgorithm;
+
+    fn try_from(names: Vec<String>) -> Result<Self, Self::Error> {
+        names.join(",").parse().map(Self)
+    }
 }
 
 /// A secret that cannot be had, or is too weak.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// Neither or both of the two.
-    #[error("CHAP user {user}: name either a file or an environment variable that holds the secret")]
+    /// None or several of the three.
+    #[error("CHAP user {user}: name one of a file, an environment variable or the secret itself")]
     Source {
         /// Whose.
         user: String,
     },
-    /// The file cannot be read.
-    #[error("CHAP user {user}: cannot read the secret from {}: {source}", path.display())]
+    /// The file cannot be read, or others could read it.
+    #[error("CHAP user {user}: {source}")]
     File {
         /// Whose.
         user: String,
-        /// Where.
-        path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: SecretFileError,
     },
     /// The variable is not set.
     #[error("CHAP user {user}: the environment variable {variable} is not set")]
@@ -64,6 +124,17 @@ pub enum SecretError {
         /// Why.
         source: InvalidCredentials,
     },
+    /// One secret for both directions (RFC 7143 §9.2.1).
+    #[error(
+        "CHAP users {initiator} and {target} have the same secret: who must prove it as an initiator could pass for the \
+         target; give the target a secret of its own"
+    )]
+    BothDirections {
+        /// Of the initiator.
+        initiator: String,
+        /// Of the target.
+        target: String,
+    },
 }
 
 impl Chap {
@@ -71,10 +142,31 @@ impl Chap {
     ///
     /// # Errors
     /// One of them cannot be had or used.
-    pub(crate) fn credentials(&self) -> Result<Credentials, SecretError> {
-        let initiator = self.initiator.account()?;
-        let Some(own) = &self.target else { return Ok(Credentials::one_way(initiator)) };
-        Credentials::mutual(initiator, own.account()?).map_err(|source| own.unusable(source))
+    pub(crate) fn authentication(&self, algorithms: &ChapAlgorithms) -> Result<Authentication, SecretError> {
+        let initiators = self.initiators.iter().map(Credential::account).collect::<Result<_, _>>()?;
+        let target = self.target.as_ref().map(Credential::account).transpose()?;
+        let names = || {
+            let users: Vec<_> = self.initiators.iter().map(|credential| credential.user.as_str()).collect();
+            users.join(", ")
+        };
+        Authentication::new(initiators, target, algorithms.0.clone())
+            .map_err(|source| SecretError::Unusable { user: names(), source })
+    }
+
+    /// The same, of the users only whom this mask admits.
+    pub(crate) fn authentication_of(
+        &self,
+        mask: &Mask,
+        algorithms: &ChapAlgorithms,
+    ) -> Result<Authentication, SecretError> {
+        let admitted = self.initiators.iter().filter(|credential| mask.admits_user(&credential.user));
+        let admitted = Self { initiators: admitted.cloned().collect(), target: self.target.clone() };
+        admitted.authentication(algorithms)
+    }
+
+    /// Whether a secret stands in the configuration itself.
+    pub(crate) fn has_inline_secret(&self) -> bool {
+        self.initiators.iter().chain(&self.target).any(|credential| credential.secret.is_some())
     }
 }
 
@@ -90,16 +182,16 @@ impl Credential {
 
     fn secret(&self) -> Result<Vec<u8>, SecretError> {
         let user = self.user.clone();
-        let mut secret = match (&self.secret_file, &self.secret_env) {
-            (Some(path), None) => {
-                let path = path.clone();
-                std::fs::read(&path).map_err(|source| SecretError::File { user, path, source })?
+        let mut secret = match (&self.secret_file, &self.secret_env, &self.secret) {
+            (Some(path), None, None) => {
+                secret::read(path).map_err(|source| SecretError::File { user, source })?
             }
-            (None, Some(variable)) => {
+            (None, Some(variable), None) => {
                 let variable = variable.clone();
                 let value = std::env::var_os(&variable);
                 value.ok_or(SecretError::Variable { user, variable })?.into_encoded_bytes()
             }
+            (None, None, Some(secret)) => secret.0.clone().into_bytes(),
             _ => return Err(SecretError::Source { user }),
         };
         while secret.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -107,4 +199,26 @@ impl Credential {
         }
         Ok(secret)
     }
+}
+
+/// That no secret proves an initiator anywhere and a target anywhere: whoever must prove it could pass for that target
+/// (RFC 7143 §9.2.1). Warns of initiators that can pass for each other.
+pub(crate) fn check_secrets<'a>(
+    all: impl Iterator<Item = &'a Authentication> + Clone,
+) -> Result<(), SecretError> {
+    let initiators: Vec<_> = all.clone().flat_map(Authentication::initiators).collect();
+    for target in all.filter_map(Authentication::target) {
+        if let Some(initiator) = initiators.iter().find(|initiator| initiator.has_secret_of(target)) {
+            let (initiator, target) = (initiator.name().to_owned(), target.name().to_owned());
+            return Err(SecretError::BothDirections { initiator, target });
+        }
+    }
+    for (index, user) in initiators.iter().enumerate() {
+        let twin = |other: &&&Account| other.name() != user.name() && other.has_secret_of(user);
+        if let Some(other) = initiators[..index].iter().find(twin) {
+            let (user, other) = (user.name(), other.name());
+            tracing::warn!(user, other, "two CHAP users have the same secret: each can pass for the other");
+        }
+    }
+    Ok(())
 }

@@ -1,9 +1,11 @@
 //! What a server is told: targets, LUNs, who may use them, and limits.
 
 use crate::access::Mask;
-use crate::chap::Chap;
+use crate::chap::{Chap, ChapAlgorithms};
 use crate::lun_spec::LunSpec;
 use crate::name::IscsiName;
+use crate::portal_group::PortalGroupConfig;
+use crate::redirect::Redirect;
 use crate::size::ByteSize;
 use device::SessionLimits;
 use serde::Deserialize;
@@ -19,8 +21,13 @@ use transport::SocketOptions;
 pub struct Config {
     /// Where to accept connections. Port 0 lets the system choose.
     pub listen: Vec<SocketAddr>,
-    /// All addresses together are one portal group; this is its tag.
+    /// These addresses together are one portal group; this is its tag.
     pub portal_group_tag: u16,
+    /// Several portal groups, in the place of [`Self::listen`].
+    #[serde(rename = "portal_group")]
+    pub portal_groups: Vec<PortalGroupConfig>,
+    /// The CHAP algorithms that initiators may use; all by default.
+    pub chap_algorithms: ChapAlgorithms,
     /// What is served.
     #[serde(rename = "target")]
     pub targets: Vec<TargetConfig>,
@@ -46,6 +53,8 @@ impl Default for Config {
         Self {
             listen: vec![(Ipv4Addr::LOCALHOST, ISCSI_PORT).into()],
             portal_group_tag: 1,
+            portal_groups: Vec::new(),
+            chap_algorithms: ChapAlgorithms::default(),
             targets: Vec::new(),
             discovery: DiscoveryConfig::default(),
             allow_insecure: false,
@@ -69,6 +78,12 @@ pub struct TargetConfig {
     /// The user and secret that an initiator must prove to have.
     #[serde(default)]
     pub chap: Option<Chap>,
+    /// The tags of the portal groups that serve it; all by default.
+    #[serde(default)]
+    pub portal_groups: Vec<u16>,
+    /// Where initiators are sent instead.
+    #[serde(default)]
+    pub redirect: Option<Redirect>,
     /// Who may log in; everybody by default.
     #[serde(flatten)]
     pub mask: Mask,
@@ -81,14 +96,22 @@ impl TargetConfig {
     /// A target of this name, with every option at its default and no LUN.
     #[must_use]
     pub fn new(name: IscsiName) -> Self {
-        Self { name, alias: None, chap: None, mask: Mask::default(), luns: Vec::new() }
+        Self {
+            name,
+            alias: None,
+            chap: None,
+            portal_groups: Vec::new(),
+            redirect: None,
+            mask: Mask::default(),
+            luns: Vec::new(),
+        }
     }
 
     /// Whether a stranger could use it: neither a password nor an address is asked for. (A name is no secret.)
     fn is_open(&self) -> bool {
         let addresses = &self.mask.addresses;
         let any_address = addresses.is_empty() || addresses.iter().any(|network| network.prefix_len() == 0);
-        self.chap.is_none() && any_address
+        self.chap.is_none() && any_address && self.redirect.is_none()
     }
 }
 
@@ -111,6 +134,8 @@ pub struct LunConfig {
 pub struct DiscoveryConfig {
     /// The user and secret that an initiator must prove to have.
     pub chap: Option<Chap>,
+    /// Where initiators are sent instead.
+    pub redirect: Option<Redirect>,
 }
 
 /// Bounds on what the server takes on.
@@ -292,6 +317,35 @@ pub enum InvalidConfig {
     /// Nowhere to listen.
     #[error("there is no address to listen on")]
     NoAddress,
+    /// Addresses of no group beside addresses of groups.
+    #[error(
+        "there are portal groups and addresses of none: move the addresses of `listen` to a [[portal_group]]"
+    )]
+    ListenBesideGroups,
+    /// Two portal groups of one tag.
+    #[error("there are two portal groups with tag {0}: give each its own tag")]
+    TwoGroups(u16),
+    /// A portal group without portals.
+    #[error("portal group {0} has no portal")]
+    NoPortal(u16),
+    /// A target in a portal group that is not there.
+    #[error("target {target} names portal group {tag}, which is not there")]
+    NoGroup {
+        /// Whose.
+        target: IscsiName,
+        /// Which.
+        tag: u16,
+    },
+    /// Users to be admitted, but none to be authenticated.
+    #[error(
+        "target {target} admits user {user}, whom it does not authenticate: name the user under chap.initiator too"
+    )]
+    NoSuchUser {
+        /// Whose.
+        target: IscsiName,
+        /// Which.
+        user: String,
+    },
     /// Two targets of one name.
     #[error("there are two targets named {0}: give each its own name")]
     TwoTargets(IscsiName),
@@ -342,15 +396,13 @@ impl Config {
         if self.targets.is_empty() {
             return Err(InvalidConfig::NoTarget);
         }
-        if self.listen.is_empty() {
-            return Err(InvalidConfig::NoAddress);
-        }
+        let groups = self.validated_groups()?;
         let mut names = HashSet::new();
         for target in &self.targets {
             if !names.insert(&target.name) {
                 return Err(InvalidConfig::TwoTargets(target.name.clone()));
             }
-            target.validate()?;
+            target.validate(&groups)?;
         }
         if self.limits.buffer_bytes.0 / (self.shards().max(1) as u64) < BUFFER_BYTES_MIN.0 {
             return Err(InvalidConfig::Memory(self.limits.buffer_bytes));
@@ -369,8 +421,54 @@ impl Config {
         self.shards.clamp(1, self.targets.len().max(1))
     }
 
+    /// The portal groups, of which `listen` is one if no other is described.
+    pub(crate) fn portal_groups(&self) -> Vec<PortalGroupConfig> {
+        match self.portal_groups.is_empty() {
+            true => vec![PortalGroupConfig { tag: self.portal_group_tag, portals: self.listen.clone() }],
+            false => self.portal_groups.clone(),
+        }
+    }
+
+    /// The portal group by whose tag a target names its port: the first that serves it.
+    pub(crate) fn portal_group_tag_of(&self, target: &TargetConfig) -> u16 {
+        let groups = self.portal_groups();
+        let first = groups.first().map_or(self.portal_group_tag, |group| group.tag);
+        target.portal_groups.first().copied().unwrap_or(first)
+    }
+
+    fn validated_groups(&self) -> Result<Vec<PortalGroupConfig>, InvalidConfig> {
+        if !self.portal_groups.is_empty() && self.listen != Self::default().listen {
+            return Err(InvalidConfig::ListenBesideGroups);
+        }
+        let groups = self.portal_groups();
+        let mut tags = HashSet::new();
+        for group in &groups {
+            if !tags.insert(group.tag) {
+                return Err(InvalidConfig::TwoGroups(group.tag));
+            }
+            if group.portals.is_empty() {
+                let named = !self.portal_groups.is_empty();
+                return Err(if named {
+                    InvalidConfig::NoPortal(group.tag)
+                } else {
+                    InvalidConfig::NoAddress
+                });
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Whether a secret stands in the configuration itself: then nobody but its owner may read or change its file.
+    #[must_use]
+    pub fn has_inline_secrets(&self) -> bool {
+        let targets = self.targets.iter().filter_map(|target| target.chap.as_ref());
+        targets.chain(&self.discovery.chap).any(Chap::has_inline_secret)
+    }
+
     fn refuse_insecure(&self) -> Result<(), InvalidConfig> {
-        let exposed = self.listen.iter().find(|address| !address.ip().is_loopback());
+        let groups = self.portal_groups();
+        let mut portals = groups.iter().flat_map(|group| &group.portals);
+        let exposed = portals.find(|address| !address.ip().is_loopback());
         let open = self.targets.iter().find(|target| target.is_open());
         match (exposed, open) {
             (Some(address), Some(target)) if !self.allow_insecure => {
@@ -382,9 +480,22 @@ impl Config {
 }
 
 impl TargetConfig {
-    fn validate(&self) -> Result<(), InvalidConfig> {
-        if self.luns.is_empty() {
+    fn authenticates(&self, user: &str) -> bool {
+        let mut users = self.chap.iter().flat_map(|chap| &chap.initiators);
+        users.any(|credential| credential.user == user)
+    }
+
+    fn validate(&self, groups: &[PortalGroupConfig]) -> Result<(), InvalidConfig> {
+        if self.luns.is_empty() && self.redirect.is_none() {
             return Err(InvalidConfig::NoLun(self.name.clone()));
+        }
+        let is_there = |tag: &&u16| groups.iter().any(|group| group.tag == **tag);
+        if let Some(&tag) = self.portal_groups.iter().find(|tag| !is_there(tag)) {
+            return Err(InvalidConfig::NoGroup { target: self.name.clone(), tag });
+        }
+        let luns = self.luns.iter().flat_map(|lun| &lun.mask.users);
+        if let Some(user) = self.mask.users.iter().chain(luns).find(|user| !self.authenticates(user)) {
+            return Err(InvalidConfig::NoSuchUser { target: self.name.clone(), user: user.clone() });
         }
         let mut numbers = HashSet::new();
         for lun in &self.luns {

@@ -12,12 +12,15 @@ mod chap;
 mod config;
 mod connection_task;
 mod counters;
+mod failed_logins;
 mod listener;
 mod login_task;
 mod lun_spec;
 mod name;
 mod opening;
 mod pace_timer;
+mod portal_group;
+mod redirect;
 mod server;
 mod shard;
 mod shutdown;
@@ -25,15 +28,18 @@ mod size;
 mod tokio_host;
 
 pub use access::Mask;
-pub use chap::{Chap, Credential, SecretError};
+pub use chap::{Chap, ChapAlgorithms, Credential, InlineSecret, SecretError};
 pub use config::{
     Config, DigestUse, DiscoveryConfig, ISCSI_PORT, InvalidConfig, Limits, LunConfig, Negotiation,
     SocketConfig, TargetConfig,
 };
 pub use counters::Counters;
 pub use lun_spec::{InvalidLunSpec, LUN_OPTIONS, LunSpec, Medium, NumberedLunSpec, Pace};
-pub use name::{InvalidIscsiName, IscsiName};
+pub use name::IscsiName;
 pub use opening::OpenError;
+pub use portal_group::PortalGroupConfig;
+pub use redirect::{InvalidRedirect, Redirect};
 pub use server::{Server, StartError};
+pub use session::name::InvalidName as InvalidIscsiName;
 pub use shutdown::ShutdownReport;
 pub use size::{ByteSize, InvalidByteSize};

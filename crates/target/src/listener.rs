@@ -1,6 +1,6 @@
 //! Accepting connections, and bounding those that have not said who they are.
 
-use crate::catalog::Visitor;
+use crate::catalog::Doorkeeper;
 use crate::counters::{Counted, Gauges};
 use crate::login_task::{self, LoginFailure};
 use crate::shard::Shard;
@@ -31,10 +31,10 @@ struct Guest {
 }
 
 /// Accepts until the shard stops.
-pub(crate) async fn accept(shard: Rc<Shard>, listener: TcpListener) {
+pub(crate) async fn accept(shard: Rc<Shard>, listener: TcpListener, portal_group_tag: u16) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => welcome(&shard, stream, peer),
+            Ok((stream, peer)) => welcome(&shard, stream, peer, portal_group_tag),
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "cannot accept connections");
@@ -52,7 +52,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr) {
+fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, portal_group_tag: u16) {
     let gauges = &shard.gauges;
     gauges.accepted_connections.fetch_add(1, Ordering::Relaxed);
     let established = gauges.connections.load(Ordering::Relaxed);
@@ -74,7 +74,7 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr) {
     let login = {
         let shard = Rc::clone(shard);
         tokio::task::spawn_local(async move {
-            login(&shard, stream, peer, counted).await;
+            login(&shard, stream, peer, portal_group_tag, counted).await;
             shard.waiting_room.guests.borrow_mut().retain(|guest| guest.number != number);
         })
     };
@@ -82,14 +82,20 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr) {
 }
 
 /// Lets a connection log in, and hands it over; `waiting` counts it until then.
-async fn login(shard: &Shard, mut stream: TcpStream, peer: SocketAddr, waiting: Counted) {
-    let mut login = match login_task::begin(shard) {
+async fn login(
+    shard: &Shard,
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    portal_group_tag: u16,
+    waiting: Counted,
+) {
+    let mut login = match login_task::begin(shard, portal_group_tag) {
         Ok(login) => login,
         Err(reason) => return refuse(shard, peer, None, &reason),
     };
     let seconds = shard.limits.login_seconds;
-    let directory = Visitor { catalog: &shard.catalog, peer: peer.ip() };
-    let negotiation = login_task::negotiate(&mut login, &mut stream, &directory);
+    let doorkeeper = Doorkeeper { catalog: &shard.catalog, peer: peer.ip(), portal_group_tag };
+    let negotiation = login_task::negotiate(shard, &mut login, &mut stream, &doorkeeper);
     let result = tokio::time::timeout(Duration::from_secs(seconds), negotiation).await;
     let applicant = match result.unwrap_or(Err(LoginFailure::Late(seconds))) {
         Ok(applicant) => applicant,

@@ -1,7 +1,7 @@
 //! A connection in login, on the shard that accepted it.
 
 use crate::arrival::Arrival;
-use crate::catalog::Visitor;
+use crate::catalog::Doorkeeper;
 use crate::counters::{Counted, Gauges};
 use crate::shard::Shard;
 use session::login::DATA_SEGMENT_BYTES_MAX;
@@ -9,6 +9,7 @@ use session::login::target::{Login, Progress, Refusal};
 use session::target::Applicant;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Instant;
 use tokio::net::TcpStream;
 
 /// Why a connection never belonged to a session.
@@ -38,24 +39,32 @@ impl From<io::Error> for LoginFailure {
 }
 
 /// A new connection's login.
-pub(crate) fn begin(shard: &Shard) -> Result<Login, LoginFailure> {
+pub(crate) fn begin(shard: &Shard, portal_group_tag: u16) -> Result<Login, LoginFailure> {
     let mut entropy = [0; session::chap::ENTROPY_BYTES];
     getrandom::fill(&mut entropy).map_err(|error| LoginFailure::Entropy(error.to_string()))?;
-    Ok(Login::new(shard.catalog.portal_group_tag(), shard.offer, &entropy))
+    Ok(Login::new(portal_group_tag, shard.offer, &entropy))
 }
 
 /// Reads and answers login PDUs until the login lacks only its place.
 pub(crate) async fn negotiate(
+    shard: &Shard,
     login: &mut Login,
     stream: &mut TcpStream,
-    directory: &Visitor<'_>,
+    doorkeeper: &Doorkeeper<'_>,
 ) -> Result<Applicant, LoginFailure> {
     loop {
         let (header, data) = transport::read_pdu(stream, DATA_SEGMENT_BYTES_MAX).await?;
-        match login.receive(&header, &data, directory) {
+        if login.awaits_proof() {
+            let wait = shard.failed_logins.borrow().wait(doorkeeper.peer, Instant::now());
+            tokio::time::sleep(wait).await;
+        }
+        match login.receive(&header, &data, doorkeeper) {
             Progress::Reply(reply) => transport::write_pdu(stream, &reply).await?,
             Progress::Admit(applicant) => return Ok(applicant),
             Progress::Refused { reply, reason } => {
+                if matches!(reason, Refusal::Authentication(_)) {
+                    shard.failed_logins.borrow_mut().note(doorkeeper.peer, Instant::now());
+                }
                 if let Some(reply) = reply {
                     transport::write_pdu(stream, &reply).await?;
                 }

@@ -5,6 +5,7 @@ use crate::chap::SecretError;
 use crate::config::{Config, InvalidConfig};
 use crate::counters::{Counters, Gauges};
 use crate::opening::OpenError;
+use crate::portal_group::Portal;
 use crate::shard::{self, Message, ShardPlan};
 use crate::shutdown::ShutdownReport;
 use block::Slab;
@@ -73,10 +74,14 @@ impl Server {
     /// What is wrong, and what to do about it. Nothing is left running.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         config.validate()?;
-        let catalog = Arc::new(Catalog::new(&config)?);
         let offer = config.offer()?;
         let listeners = listen(&config)?;
-        let local_addrs = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+        let portal = |(listener, tag): &(TcpListener, u16)| {
+            Some(Portal { address: listener.local_addr().ok()?, tag: *tag })
+        };
+        let portals: Vec<_> = listeners.iter().filter_map(portal).collect();
+        let local_addrs = portals.iter().map(|portal| portal.address).collect();
+        let catalog = Arc::new(Catalog::new(&config, portals)?);
         let gauges = Arc::new(Gauges::default());
         let count = config.shards();
         let (doors, mut inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mpsc::unbounded_channel()).unzip();
@@ -109,7 +114,7 @@ impl Server {
         &mut self,
         mut plan: ShardPlan,
         doors: &[mpsc::UnboundedSender<Message>],
-        listeners: &mut Option<Vec<TcpListener>>,
+        listeners: &mut Option<Vec<(TcpListener, u16)>>,
     ) -> Result<(), StartError> {
         let index = plan.index;
         if index == DISCOVERY_SHARD {
@@ -169,7 +174,8 @@ impl Drop for Server {
     }
 }
 
-fn listen(config: &Config) -> Result<Vec<TcpListener>, StartError> {
+/// All portals, each with its group's tag.
+fn listen(config: &Config) -> Result<Vec<(TcpListener, u16)>, StartError> {
     let options = config.socket.options();
     let listen = |address: &SocketAddr| {
         let failed = |source| StartError::Listen { address: *address, source };
@@ -177,7 +183,9 @@ fn listen(config: &Config) -> Result<Vec<TcpListener>, StartError> {
         listener.set_nonblocking(true).map_err(failed)?;
         // Before the first connection: its window is announced with the options of its listener.
         options.apply(&listener)?;
-        Ok(listener)
+        Ok::<_, StartError>(listener)
     };
-    config.listen.iter().map(listen).collect()
+    let groups = config.portal_groups();
+    let portals = groups.iter().flat_map(|group| group.portals.iter().map(|address| (address, group.tag)));
+    portals.map(|(address, tag)| Ok((listen(address)?, tag))).collect()
 }

@@ -4,6 +4,7 @@ use crate::arrival::{self, Arrival};
 use crate::catalog::{Catalog, DISCOVERY_SHARD};
 use crate::config::{Config, Limits, TargetConfig};
 use crate::counters::Gauges;
+use crate::failed_logins::FailedLogins;
 use crate::listener::{self, WaitingRoom};
 use crate::opening::{self, OpenError};
 use crate::shutdown::{self, ShutdownReport};
@@ -33,6 +34,7 @@ pub(crate) struct Shard {
     pub offer: Offer,
     pub socket: SocketOptions,
     pub waiting_room: WaitingRoom,
+    pub failed_logins: RefCell<FailedLogins>,
     nodes: Vec<Rc<TargetNode>>,
     /// All shards' doors, this one's too.
     doors: Vec<mpsc::UnboundedSender<Message>>,
@@ -62,7 +64,8 @@ pub(crate) struct ShardPlan {
     pub gauges: Arc<Gauges>,
     pub own: Arc<device::Gauges>,
     pub memory: Memory,
-    pub listeners: Vec<std::net::TcpListener>,
+    /// Each with its portal group tag.
+    pub listeners: Vec<(std::net::TcpListener, u16)>,
     pub doors: Vec<mpsc::UnboundedSender<Message>>,
     pub messages: mpsc::UnboundedReceiver<Message>,
     pub opened: oneshot::Sender<Result<(), OpenError>>,
@@ -110,6 +113,7 @@ async fn serve(plan: ShardPlan) {
         offer,
         socket: config.socket.options(),
         waiting_room: WaitingRoom::default(),
+        failed_logins: RefCell::default(),
         nodes,
         doors,
     });
@@ -117,8 +121,8 @@ async fn serve(plan: ShardPlan) {
     let _housekeeping = Helper(spawn_local(keep_house(memory, own)));
     let accepting: Vec<_> = listeners
         .into_iter()
-        .filter_map(|listener| TcpListener::from_std(listener).ok())
-        .map(|listener| Helper(spawn_local(listener::accept(Rc::clone(&shard), listener))))
+        .filter_map(|(listener, tag)| Some((TcpListener::from_std(listener).ok()?, tag)))
+        .map(|(listener, tag)| Helper(spawn_local(listener::accept(Rc::clone(&shard), listener, tag))))
         .collect();
     let _ = opened.send(Ok(()));
     let done = loop {
@@ -163,7 +167,7 @@ fn open_targets(
     for target in plan.config.targets.iter().filter(here) {
         let mut units = Vec::new();
         for lun in &target.luns {
-            let tag = plan.config.portal_group_tag;
+            let tag = plan.config.portal_group_tag_of(target);
             let unit = opening::open(&target.name, tag, lun, engine, &plan.memory)?;
             units.push(Rc::new(unit));
         }

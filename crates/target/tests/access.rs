@@ -6,14 +6,15 @@ mod world;
 use pdu::{InitiatorPdu, Itt, LoginRequest, LoginStatus, Lun, Stage, TargetPdu, TextRequest, Ttt};
 use ropewalk_target::{Chap, Config, Credential, InvalidConfig, Mask, TargetConfig};
 use session::chap::{Account, Algorithm, Challenge, Secret};
+use std::os::unix::fs::PermissionsExt;
 use world::*;
 
 fn only(initiator: &str) -> Mask {
-    Mask { initiators: vec![initiator.into()], addresses: Vec::new() }
+    Mask { initiators: vec![initiator.into()], ..Mask::default() }
 }
 
 fn from_network(network: &str) -> Mask {
-    Mask { initiators: Vec::new(), addresses: vec![network.parse().unwrap()] }
+    Mask { addresses: vec![network.parse().unwrap()], ..Mask::default() }
 }
 
 fn two_luns() -> TargetConfig {
@@ -64,8 +65,9 @@ fn world_with_chap() -> (World, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let secret_file = folder.path().join("secret");
     std::fs::write(&secret_file, format!("{SECRET}\n")).unwrap();
-    let initiator = Credential { user: "host".into(), secret_file: Some(secret_file), secret_env: None };
-    let chap = Some(Chap { initiator, target: None });
+    std::fs::set_permissions(&secret_file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let host = Credential { user: "host".into(), secret_file: Some(secret_file), ..Credential::default() };
+    let chap = Some(Chap { initiators: vec![host], target: None });
     (World::with_config(config(vec![TargetConfig { chap, ..two_luns() }])), folder)
 }
 

@@ -53,7 +53,7 @@ fn a_file_with_everything_in_it_is_understood() {
     assert_eq!(target.mask.addresses.len(), 2);
     let chap = target.chap.as_ref().unwrap();
     assert_eq!(
-        (chap.initiator.user.as_str(), chap.target.as_ref().unwrap().user.as_str()),
+        (chap.initiators[0].user.as_str(), chap.target.as_ref().unwrap().user.as_str()),
         ("host", "archive")
     );
     assert!(matches!(target.luns[0].backend.medium, Medium::File { size_bytes: Some(0x4000_0000), .. }));
@@ -70,7 +70,7 @@ fn a_misspelt_key_is_refused() {
         ("addresses", "adresses"),
         ("initiators = [\"iqn.2026-01.net.example:lab", "initiator = [\"iqn.2026-01.net.example:lab"),
         ("secret_file", "secretfile"),
-        ("secret_env", "secret"),
+        ("secret_env", "secretenv"),
         ("alias", "nickname"),
     ] {
         assert!(toml::from_str::<Config>(&FILE.replace(right, wrong)).is_err(), "{wrong}");
@@ -81,6 +81,68 @@ fn refusal(right: &str, wrong: &str) -> InvalidConfig {
     let file = FILE.replace(right, wrong);
     assert_ne!(file, FILE);
     toml::from_str::<Config>(&file).unwrap().validate().unwrap_err()
+}
+
+const GROUPS: &str = r#"
+chap_algorithms = ["sha3-256", "sha256"]
+
+[[portal_group]]
+tag = 1
+portals = ["192.0.2.1:3260", "[2001:db8::1]:3260"]
+
+[[portal_group]]
+tag = 2
+portals = ["198.51.100.1:3260"]
+
+[discovery]
+redirect = "192.0.2.9:3260,permanent"
+[discovery.chap.initiator]
+user = "looker"
+secret = "never to be printed"
+
+[[target]]
+name = "iqn.2026-01.net.example:archive"
+portal_groups = [2]
+users = ["alice"]
+chap.initiator = [{ user = "alice", secret_env = "ALICE" }, { user = "bob", secret_file = "/etc/bob" }]
+lun = [{ number = 0, backend = "ram:1M", users = ["alice"] }]
+
+[[target]]
+name = "iqn.2026-01.net.example:elsewhere"
+redirect = "storage.example.com:3260"
+"#;
+
+#[test]
+fn portal_groups_users_and_redirections_are_understood() {
+    let config: Config = toml::from_str(GROUPS).unwrap();
+    config.validate().unwrap();
+    assert_eq!(config.portal_groups[1].tag, 2);
+    assert_eq!(config.targets[0].portal_groups, [2]);
+    assert_eq!(config.targets[0].chap.as_ref().unwrap().initiators.len(), 2);
+    assert!(config.targets[1].redirect.is_some() && config.discovery.redirect.is_some());
+    assert_eq!(config.chap_algorithms.0.offer(), "8,7");
+    assert!(config.has_inline_secrets());
+    assert!(!format!("{config:?}").contains("never to be printed"));
+}
+
+#[test]
+fn contradictions_of_portal_groups_and_users_are_named() {
+    let refusal = |right: &str, wrong: &str| {
+        let file = GROUPS.replacen(right, wrong, 1);
+        assert_ne!(file, GROUPS);
+        toml::from_str::<Config>(&file).unwrap().validate().unwrap_err()
+    };
+    assert!(matches!(refusal("tag = 2", "tag = 1"), InvalidConfig::TwoGroups(1)));
+    assert!(matches!(refusal("[\"198.51.100.1:3260\"]", "[]"), InvalidConfig::NoPortal(2)));
+    assert!(matches!(refusal("[2]", "[3]"), InvalidConfig::NoGroup { tag: 3, .. }));
+    assert!(matches!(refusal("users = [\"alice\"]", "users = [\"eve\"]"), InvalidConfig::NoSuchUser { .. }));
+    let beside = refusal("chap_algorithms", "listen = [\"192.0.2.1:1\"]\nchap_algorithms");
+    assert!(matches!(beside, InvalidConfig::ListenBesideGroups));
+    for (right, wrong) in
+        [("\"sha256\"", "\"md4\""), ("[\"sha3-256\", \"sha256\"]", "[]"), ("3260,permanent", "x")]
+    {
+        assert!(toml::from_str::<Config>(&GROUPS.replacen(right, wrong, 1)).is_err(), "{wrong}");
+    }
 }
 
 #[test]

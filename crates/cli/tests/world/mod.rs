@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -144,6 +145,13 @@ impl Folder {
     pub fn write(&self, name: &str, data: &[u8]) -> String {
         std::fs::write(self.path(name), data).unwrap();
         self.text(name)
+    }
+
+    /// A file that only its owner may read.
+    pub fn write_secret(&self, name: &str, data: &[u8]) -> String {
+        let path = self.write(name, data);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path
     }
 
     pub fn read(&self, name: impl AsRef<Path>) -> Vec<u8> {

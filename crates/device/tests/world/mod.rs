@@ -15,9 +15,10 @@ use initiator::Initiator;
 use pdu::LoginStatus;
 use ropewalk_device::{
     Environment, Gauges, Host, LogicalUnit, Memory, SessionLimits, TargetNode, UnitDescription, Visibility,
+    Visitor,
 };
 use session::target::TargetRecord;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,11 +35,11 @@ pub const BUFFER_BYTES: usize = 64 << 20;
 struct Open;
 
 impl Visibility for Open {
-    fn shows_unit(&self, _: &str, _: IpAddr, _: &str, _: u16) -> bool {
+    fn shows_unit(&self, _: &Visitor<'_>, _: &str, _: u16) -> bool {
         true
     }
 
-    fn targets(&self, _: &str, _: IpAddr, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
+    fn targets(&self, _: &Visitor<'_>, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
         let target_addresses = vec![format!("{portal},{PORTAL_GROUP}")];
         vec![TargetRecord { target_name: TARGET.into(), target_addresses }]
     }
