@@ -1,12 +1,12 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test bench audit
+.PHONY: help build demo check test test-conformance fuzz corpus bench audit
 
 export CARGO_TERM_COLOR ?= auto
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
 build: ## build the ropewalk command, target/release/ropewalk
 	@scripts/setup build
@@ -27,6 +27,20 @@ test: check ## everything: also the peers, faults and long properties (some need
 	@scripts/setup test
 	cargo build -q --release -p ropewalk
 	cargo test -q -p ropewalk-interop
+
+test-conformance: ## every test of libiscsi's suite on every kind of disk, in a minute or two
+	@scripts/setup test
+	cargo build -q --release -p ropewalk
+	cargo run -q -p ropewalk-conformance
+
+fuzz: ## fuzz all that takes bytes from peers; SECONDS=600 gives each ten minutes
+	@scripts/setup fuzz
+	scripts/fuzz $(or $(SECONDS),10)
+
+corpus: ## add what real programs say to each other to the fuzzers' corpus
+	@scripts/setup test
+	cargo build -q --release -p ropewalk
+	cargo run -q -p ropewalk-fuzz-targets --example record_corpus
 
 bench: ## speed against iSCSI peers and against plain sockets; writes benches/RESULTS.md
 	@scripts/setup bench

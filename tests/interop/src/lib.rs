@@ -21,7 +21,7 @@ pub use image::{Image, assert_same};
 pub use istgt::{Istgt, Tuning};
 pub use port::free_port;
 pub use program::{Line, Program, Stream};
-pub use relay::{Cut, Relay, Way};
+pub use relay::{Cut, Recorded, Relay, Way};
 pub use requirement::{Requirement, require};
 pub use ropewalk::{IQN, Ropewalk, binary, ropewalk, summary};
 pub use tgt::Tgt;

@@ -33,10 +33,23 @@ pub struct Cut {
     pub after_bytes: u64,
 }
 
+/// Some bytes that passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// On which connection, in the order in which they were opened, from 0.
+    pub connection: usize,
+    /// Where to.
+    pub way: Way,
+    /// What.
+    pub bytes: Vec<u8>,
+}
+
 #[derive(Debug)]
 struct Shared {
     upstream: SocketAddr,
     cuts: Vec<Cut>,
+    /// Whether what passes is kept.
+    records: bool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -46,6 +59,8 @@ struct State {
     closed: bool,
     passed_bytes: u64,
     cuts_done: usize,
+    /// In the order in which it passed.
+    recorded: Vec<Recorded>,
     /// Both ends of every connection, to cut them by.
     streams: Vec<(TcpStream, TcpStream)>,
 }
@@ -59,10 +74,23 @@ impl Relay {
     /// # Errors
     /// If it cannot listen.
     pub fn to(upstream: SocketAddr, cuts: &[Cut]) -> io::Result<Self> {
+        Self::start(upstream, cuts, false)
+    }
+
+    /// The same, without cuts, and keeping what passes: for short exchanges.
+    ///
+    /// # Errors
+    /// If it cannot listen.
+    pub fn recording(upstream: SocketAddr) -> io::Result<Self> {
+        Self::start(upstream, &[], true)
+    }
+
+    fn start(upstream: SocketAddr, cuts: &[Cut], records: bool) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let cuts = cuts.to_vec();
-        let shared = Arc::new(Shared { upstream, cuts, state: Mutex::default(), changed: Condvar::new() });
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let shared = Arc::new(Shared { upstream, cuts, records, state, changed });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || accepting.accept(&listener));
         Ok(Self { address, shared })
@@ -72,6 +100,12 @@ impl Relay {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What has passed so far, in the order in which it did; nothing unless it is recording.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<Recorded> {
+        self.shared.state().recorded.clone()
     }
 
     /// Connections so far.
@@ -169,6 +203,9 @@ impl Shared {
             let passed = left.map_or(read, |left| usize::try_from(left).map_or(read, |left| left.min(read)));
             to.write_all(&piece[..passed])?;
             let mut state = self.state();
+            if self.records {
+                state.recorded.push(Recorded { connection, way, bytes: piece[..passed].to_vec() });
+            }
             state.passed_bytes += passed as u64;
             left = left.map(|left| left - passed as u64);
             let cut = left == Some(0);

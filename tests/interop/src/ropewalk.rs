@@ -4,7 +4,7 @@ use crate::PATIENCE;
 use crate::program::{Line, Program, Stream};
 use serde_json::Value;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
@@ -15,7 +15,8 @@ pub const IQN: &str = "iqn.2026-11.org.example:disk";
 #[derive(Debug)]
 pub struct Ropewalk {
     luns: Vec<String>,
-    address: SocketAddr,
+    options: Vec<String>,
+    addresses: Vec<SocketAddr>,
     /// The process.
     pub program: Program,
 }
@@ -26,20 +27,31 @@ impl Ropewalk {
     /// # Errors
     /// If it does not.
     pub fn serve(luns: &[&str]) -> io::Result<Self> {
-        let luns: Vec<String> = luns.iter().copied().map(str::to_owned).collect();
-        let program = Program::start(&mut command("127.0.0.1:0", &luns)?)?;
-        let address = program.wait_for(PATIENCE, listening_address)?;
-        Ok(Self { luns, address, program })
+        Self::serve_with(luns, 1, &[])
     }
 
-    /// Kills it without warning (kill −9) and starts it again on the same port.
+    /// The same on so many portals, with further options of the command.
+    ///
+    /// # Errors
+    /// If it does not listen on all of them.
+    pub fn serve_with(luns: &[&str], portals: usize, options: &[&str]) -> io::Result<Self> {
+        let luns: Vec<String> = luns.iter().copied().map(str::to_owned).collect();
+        let options: Vec<String> = options.iter().copied().map(str::to_owned).collect();
+        let anywhere = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); portals];
+        let program = Program::start(&mut command(&anywhere, &luns, &options)?)?;
+        let found = |line: &Line| Some(listening_addresses(line)).filter(|found| found.len() == portals);
+        let addresses = program.wait_for(PATIENCE, found)?;
+        Ok(Self { luns, options, addresses, program })
+    }
+
+    /// Kills it without warning (kill −9) and starts it again on the same ports.
     ///
     /// # Errors
     /// If it does not come back.
     pub fn kill_and_restart(&mut self) -> io::Result<()> {
         self.program.kill()?;
-        self.program = Program::start(&mut command(&self.address.to_string(), &self.luns)?)?;
-        self.program.wait_until_listening(self.address, PATIENCE)
+        self.program = Program::start(&mut command(&self.addresses, &self.luns, &self.options)?)?;
+        self.addresses.iter().try_for_each(|address| self.program.wait_until_listening(*address, PATIENCE))
     }
 
     /// Asks it to stop, and waits until it has written everything.
@@ -51,16 +63,22 @@ impl Ropewalk {
         self.program.finish(PATIENCE)
     }
 
-    /// Where it listens.
+    /// Where its first portal listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
+    }
+
+    /// Where all of them do.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// The URL of one of its LUNs.
     #[must_use]
     pub fn url(&self, lun: u16) -> String {
-        self.url_by(self.address, lun)
+        self.url_by(self.address(), lun)
     }
 
     /// The URL of one of its LUNs when it is reached by another address.
@@ -70,21 +88,25 @@ impl Ropewalk {
     }
 }
 
-fn command(listen: &str, luns: &[String]) -> io::Result<Command> {
+fn command(listen: &[SocketAddr], luns: &[String], options: &[String]) -> io::Result<Command> {
     let mut command = Command::new(binary()?);
-    command.args(["serve", "--listen", listen, "--target", IQN]);
+    command.args(["serve", "--target", IQN]).args(options);
+    for address in listen {
+        command.args(["--listen", &address.to_string()]);
+    }
     for lun in luns {
         command.args(["--lun", lun]);
     }
     Ok(command)
 }
 
-/// The first address of loopback in a line.
-fn listening_address(line: &Line) -> Option<SocketAddr> {
-    let from = line.text.find("127.0.0.1:")?;
-    let text = &line.text[from..];
-    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.' && letter != ':');
-    text[..end.unwrap_or(text.len())].trim_end_matches(['.', ':']).parse().ok()
+/// The addresses of loopback in a line.
+fn listening_addresses(line: &Line) -> Vec<SocketAddr> {
+    let words = line.text.split_ascii_whitespace().map(|word| word.trim_end_matches([',', '.', ':']));
+    words
+        .filter_map(|word| word.parse().ok())
+        .filter(|address: &SocketAddr| address.ip().is_loopback())
+        .collect()
 }
 
 /// Runs a command of it to its end, under a deadline.

@@ -82,6 +82,26 @@ impl Tgt {
         Ok(())
     }
 
+    /// Changes a LUN, as `removable=1`.
+    ///
+    /// # Errors
+    /// If it refuses.
+    pub fn change(&self, lun: u16, parameters: &str) -> io::Result<()> {
+        let (tid, lun) = (&self.target_number, lun.to_string());
+        self.admin(&[
+            "--op",
+            "update",
+            "--mode",
+            "logicalunit",
+            "--tid",
+            tid,
+            "--lun",
+            &lun,
+            "--params",
+            parameters,
+        ])
+    }
+
     fn admin(&self, arguments: &[&str]) -> io::Result<()> {
         let mut command = Command::new(find("tgtadm").unwrap_or_else(|| "tgtadm".into()));
         command.args(["-C", &self.control, "--lld", "iscsi"]).args(arguments);
