@@ -93,6 +93,10 @@ impl TargetNode {
         leading: Leading,
     ) -> Result<Rc<SessionDriver>, LoginStatus> {
         let Leading { parameters, first, peer } = leading;
+        if self.sessions_from(peer) >= self.environment.limits.sessions_per_address.into() {
+            self.registry.borrow_mut().ended(tsih);
+            return Err(LoginStatus::OutOfResources);
+        }
         let Some((window_commands, reserved)) = reserve_window(&self.environment, &parameters) else {
             self.registry.borrow_mut().ended(tsih);
             return Err(LoginStatus::OutOfResources);

@@ -1,6 +1,7 @@
 //! What the sessions of one event loop live in: its time, its memory, and who may see what.
 
 use crate::memory::Memory;
+use crate::peer::Peers;
 use nexus::target::NexusId;
 use pdu::{Duration, Instant};
 use session::target::TargetRecord;
@@ -55,6 +56,8 @@ pub struct SessionLimits {
     /// Commands that one session may have outstanding. Fewer are granted when their unsolicited data could exceed the
     /// memory set aside for it.
     pub window_commands: u32,
+    /// Sessions that one address may have with one target.
+    pub sessions_per_address: u16,
     /// Silence after which a connection is probed.
     pub ping_after: Duration,
     /// How long the answer to a probe may take.
@@ -109,6 +112,7 @@ pub struct Environment {
     pub(crate) memory: Memory,
     pub(crate) limits: SessionLimits,
     pub(crate) gauges: Arc<Gauges>,
+    pub(crate) peers: Peers,
     next_nexus: Cell<u64>,
 }
 
@@ -122,7 +126,15 @@ impl Environment {
         limits: SessionLimits,
         gauges: Arc<Gauges>,
     ) -> Rc<Self> {
-        Rc::new(Self { host, visibility, memory, limits, gauges, next_nexus: Cell::new(0) })
+        Rc::new(Self {
+            host,
+            visibility,
+            memory,
+            limits,
+            gauges,
+            peers: Peers::default(),
+            next_nexus: Cell::new(0),
+        })
     }
 
     /// The memory of commands.

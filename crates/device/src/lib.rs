@@ -30,6 +30,7 @@ mod logical_unit;
 mod memory;
 mod mode_parameters;
 mod or_write;
+mod peer;
 mod piece_permit;
 mod pre_fetch;
 mod read;

@@ -1,11 +1,11 @@
-//! Permissions for pieces of reads: they bound how many one session has on their way.
+//! Permissions for pieces of reads: they bound how many one session has on their way, and one address.
 
 use futures_channel::oneshot;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The permissions of one session. Who waits longest is served first.
+/// The permissions of one session, or of one address. Who waits longest is served first.
 pub(crate) struct PiecePermits {
     free: Cell<usize>,
     /// Only while none is free.
@@ -14,6 +14,24 @@ pub(crate) struct PiecePermits {
 
 /// The permission for one piece, until it is dropped.
 pub(crate) struct PiecePermit(Rc<PiecePermits>);
+
+/// The permission for one piece, of its session and of its address.
+pub(crate) struct ReadPermit {
+    _session: PiecePermit,
+    _peer: PiecePermit,
+}
+
+impl ReadPermit {
+    /// Both permissions, if both are free.
+    pub(crate) fn try_take(session: &Rc<PiecePermits>, peer: &Rc<PiecePermits>) -> Option<Self> {
+        Some(Self { _session: session.try_take()?, _peer: peer.try_take()? })
+    }
+
+    /// Both permissions, as soon as they are free: what others of the same address hold, they give back without it.
+    pub(crate) async fn take(session: &Rc<PiecePermits>, peer: &Rc<PiecePermits>) -> Self {
+        Self { _session: session.take().await, _peer: peer.take().await }
+    }
+}
 
 impl PiecePermits {
     pub(crate) fn new(pieces: usize) -> Rc<Self> {

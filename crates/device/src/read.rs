@@ -7,7 +7,7 @@
 use crate::command::finish;
 use crate::logical_unit::LogicalUnit;
 use crate::memory::allocated;
-use crate::piece_permit::PiecePermit;
+use crate::piece_permit::ReadPermit;
 use crate::session_driver::{SessionDriver, SessionState};
 use block::{BlockError, Buffer, Operation, Payload, Pending};
 use scsi::{Extent, Outcome};
@@ -35,6 +35,11 @@ pub(crate) fn pieces_per_session(budget_bytes: usize) -> usize {
 /// may have on their way, so that the other half is left to go on with.
 pub(crate) fn retained_bytes_max(budget_bytes: usize) -> u32 {
     u32::try_from(pieces_per_session(budget_bytes) / 2).map_or(u32::MAX, |pieces| pieces * PIECE_BYTES)
+}
+
+/// How many pieces the sessions of one address may have on their way together: a quarter.
+pub(crate) fn pieces_per_peer(budget_bytes: usize) -> usize {
+    (budget_bytes / 4 / PIECE_BYTES as usize).max(AHEAD_PIECES)
 }
 
 /// A range of a unit that goes to an initiator.
@@ -96,7 +101,7 @@ struct Read {
 struct Piece {
     range: Range,
     source: Source,
-    permit: Option<PiecePermit>,
+    permit: Option<ReadPermit>,
 }
 
 /// Where a piece comes from.
@@ -189,7 +194,7 @@ impl Read {
             );
             return Some(false);
         }
-        let permit = driver.read_pieces.try_take()?;
+        let permit = driver.try_take_read_permit()?;
         let Err(permit) = self.borrow(permit) else { return Some(true) };
         let buffer = driver.environment.memory.transfers.allocate(self.whole_blocks(range))?;
         self.submit_into(range, buffer, Some(permit));
@@ -197,7 +202,7 @@ impl Read {
     }
 
     /// Borrows the next piece, if the backend lends it.
-    fn borrow(&mut self, permit: PiecePermit) -> Result<(), PiecePermit> {
+    fn borrow(&mut self, permit: ReadPermit) -> Result<(), ReadPermit> {
         let Range { offset, bytes } = self.rest.first_piece();
         let Some(payload) = self.unit.backend.lend(offset, bytes) else { return Err(permit) };
         let range = Range { offset, bytes: u32::try_from(payload.len()).unwrap_or(bytes) };
@@ -209,12 +214,12 @@ impl Read {
     /// Waits for room, then starts to read the next piece.
     async fn submit(&mut self, driver: &SessionDriver) {
         let range = self.rest.first_piece();
-        let Err(permit) = self.borrow(driver.read_pieces.take().await) else { return };
+        let Err(permit) = self.borrow(driver.take_read_permit().await) else { return };
         let buffer = allocated(&driver.environment.memory.transfers, self.whole_blocks(range)).await;
         self.submit_into(range, buffer, Some(permit));
     }
 
-    fn submit_into(&mut self, range: Range, buffer: Buffer, permit: Option<PiecePermit>) {
+    fn submit_into(&mut self, range: Range, buffer: Buffer, permit: Option<ReadPermit>) {
         let pending = self.unit.backend.submit(Operation::Read { offset: range.offset, buffer });
         self.rest = self.rest.after(range);
         self.pieces.push_back(Piece { range, source: Source::Read(pending), permit });
@@ -244,7 +249,7 @@ impl Read {
         state: &mut SessionState,
         range: Range,
         payload: Result<Payload, BlockError>,
-        permit: Option<PiecePermit>,
+        permit: Option<ReadPermit>,
     ) -> Result<(), Outcome> {
         let payload = payload.map_err(|error| self.unit.read_failure(range.offset, &error))?;
         if let Some(task) = state.tasks.get_mut(&self.id) {

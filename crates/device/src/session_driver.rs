@@ -6,7 +6,8 @@
 use crate::command::{self, Task};
 use crate::environment::{CountedSession, Environment, Host, LocalFuture, Visitor};
 use crate::logical_unit::LogicalUnit;
-use crate::piece_permit::{PiecePermit, PiecePermits};
+use crate::peer::Peer;
+use crate::piece_permit::{PiecePermits, ReadPermit};
 use crate::read::pieces_per_session;
 use crate::target_node::TargetNode;
 use crate::task_management;
@@ -40,7 +41,9 @@ pub struct SessionDriver {
     /// The units that this initiator may use.
     pub(crate) units: Vec<Rc<LogicalUnit>>,
     /// Permissions for pieces of reads that are on their way; see [`crate::read`].
-    pub(crate) read_pieces: Rc<PiecePermits>,
+    read_pieces: Rc<PiecePermits>,
+    /// The bounds that it shares with other sessions from its address.
+    bounds: Rc<Peer>,
     state: RefCell<SessionState>,
     /// Wakes the session's own task.
     attention: Cell<Option<Waker>>,
@@ -59,7 +62,7 @@ pub struct SessionState {
     /// Commands that were handed out and not answered.
     pub(crate) tasks: HashMap<TaskId, Task>,
     /// Pieces of reads that are on their way, each with its permission to be so.
-    pub(crate) pieces: HashMap<BufferId, PiecePermit>,
+    pub(crate) pieces: HashMap<BufferId, ReadPermit>,
     lanes: Vec<Lane>,
     next_lane: u32,
     /// The session waits for room in the buffer budget.
@@ -100,6 +103,8 @@ impl SessionDriver {
     pub(crate) fn new(node: &Rc<TargetNode>, parts: SessionParts) -> Rc<Self> {
         let environment = Rc::clone(&node.environment);
         let transfers = &environment.memory.transfers;
+        let reserved_bytes = if parts.reserved.is_some() { parts.parameters.first_burst_bytes } else { 0 };
+        let bounds = environment.peers.at(parts.peer, transfers.budget_bytes());
         let visitor = Visitor {
             initiator_name: &parts.identity.initiator_name,
             address: parts.peer,
@@ -109,7 +114,7 @@ impl SessionDriver {
             |unit: &&Rc<LogicalUnit>| environment.visibility.shows_unit(&visitor, node.name(), unit.number);
         let state = SessionState {
             session: parts.session,
-            buffers: BufferTable::new(transfers.clone()),
+            buffers: BufferTable::with_quota(transfers.clone(), bounds.writes.clone(), reserved_bytes),
             wakers: LaneWakers::default(),
             tasks: HashMap::new(),
             pieces: HashMap::new(),
@@ -131,10 +136,26 @@ impl SessionDriver {
             read_pieces: PiecePermits::new(pieces_per_session(transfers.budget_bytes())),
             state: RefCell::new(state),
             attention: Cell::new(None),
+            bounds,
             _counted: CountedSession::new(&environment.gauges),
             _reserved: parts.reserved,
             environment,
         })
+    }
+
+    /// The permission to have one more piece of a read on its way, if there is one now.
+    pub(crate) fn try_take_read_permit(&self) -> Option<ReadPermit> {
+        ReadPermit::try_take(&self.read_pieces, &self.bounds.read_pieces)
+    }
+
+    /// The same, as soon as there is one.
+    pub(crate) async fn take_read_permit(&self) -> ReadPermit {
+        ReadPermit::take(&self.read_pieces, &self.bounds.read_pieces).await
+    }
+
+    /// The address that its leading connection comes from.
+    pub(crate) fn peer(&self) -> IpAddr {
+        self.peer
     }
 
     /// The unit behind a LUN, if this initiator may use it.

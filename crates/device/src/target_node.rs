@@ -12,6 +12,7 @@ use session::target::Registry;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 /// A target, or with an empty name and no units, the home of discovery sessions.
@@ -91,6 +92,12 @@ impl TargetNode {
     /// All sessions.
     pub fn sessions(&self) -> Vec<Rc<SessionDriver>> {
         self.sessions.borrow().clone()
+    }
+
+    /// How many sessions have been led from this address.
+    pub(crate) fn sessions_from(&self, address: IpAddr) -> usize {
+        let address = address.to_canonical();
+        self.sessions.borrow().iter().filter(|session| session.peer().to_canonical() == address).count()
     }
 
     /// The session of this nexus, if it lives.

@@ -1,5 +1,6 @@
 //! The driver's buffers by the names the core knows them by.
 
+use crate::quota::{Quota, Share};
 use block::{Payload, Slab};
 use pdu::BufferId;
 use session::seam::{Allocation, Buffers, PayloadRef};
@@ -11,15 +12,32 @@ use session::seam::{Allocation, Buffers, PayloadRef};
 #[derive(Debug)]
 pub struct BufferTable {
     budget: Slab,
-    entries: slab::Slab<Payload>,
+    quota: Option<Quota>,
+    /// The longest buffer for which something was set aside.
+    reserved_bytes: u32,
+    entries: slab::Slab<Entry>,
     refused: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    buffer: Payload,
+    /// What it takes of the quota.
+    _share: Option<Share>,
 }
 
 impl BufferTable {
     /// An empty table that allocates from `budget`.
     #[must_use]
     pub fn new(budget: Slab) -> Self {
-        Self { budget, entries: slab::Slab::new(), refused: false }
+        Self { budget, quota: None, reserved_bytes: 0, entries: slab::Slab::new(), refused: false }
+    }
+
+    /// An empty table that allocates from `budget` no more than `quota` allows, beside the buffers of up to
+    /// `reserved_bytes` that were reserved for it: longer ones never take what was set aside.
+    #[must_use]
+    pub fn with_quota(budget: Slab, quota: Quota, reserved_bytes: u32) -> Self {
+        Self { quota: Some(quota), reserved_bytes, ..Self::new(budget) }
     }
 
     /// The budget behind this table.
@@ -30,20 +48,33 @@ impl BufferTable {
 
     /// Names a buffer.
     pub fn insert(&mut self, buffer: Payload) -> BufferId {
+        self.enter(Entry { buffer, _share: None })
+    }
+
+    fn enter(&mut self, entry: Entry) -> BufferId {
         // A table of 2^32 buffers of at least a page each cannot exist in memory.
         #[expect(clippy::cast_possible_truncation)]
-        BufferId(self.entries.insert(buffer) as u32)
+        BufferId(self.entries.insert(entry) as u32)
+    }
+
+    /// From the part of the budget that is for all.
+    fn allocate_common(&self, bytes: u32) -> Option<Entry> {
+        let share = match &self.quota {
+            Some(quota) => Some(quota.take(bytes as usize)?),
+            None => None,
+        };
+        Some(Entry { buffer: self.budget.allocate(bytes as usize)?.share(), _share: share })
     }
 
     /// The buffer of that name.
     #[must_use]
     pub fn get(&self, id: BufferId) -> Option<&Payload> {
-        self.entries.get(id.0 as usize)
+        self.entries.get(id.0 as usize).map(|entry| &entry.buffer)
     }
 
     /// Forgets the name; the buffer lives on as long as somebody holds it.
     pub fn remove(&mut self, id: BufferId) -> Option<Payload> {
-        self.entries.try_remove(id.0 as usize)
+        self.entries.try_remove(id.0 as usize).map(|entry| entry.buffer)
     }
 
     /// Whether the protocol was refused a buffer since this was last asked: it waits for
@@ -55,34 +86,43 @@ impl BufferTable {
     /// The bytes of `payload`, to be filled. `None` if there is no such range, or somebody else holds the buffer.
     pub fn bytes_mut(&mut self, payload: PayloadRef) -> Option<&mut [u8]> {
         let start = payload.offset_bytes as usize;
-        let buffer = self.entries.get_mut(payload.buffer.0 as usize)?;
-        buffer.get_mut()?.get_mut(start..start + payload.bytes as usize)
+        let entry = self.entries.get_mut(payload.buffer.0 as usize)?;
+        entry.buffer.get_mut()?.get_mut(start..start + payload.bytes as usize)
     }
 }
 
 impl Buffers for BufferTable {
     fn allocate(&mut self, least_bytes: u32, preferred_bytes: u32) -> Option<Allocation> {
-        let preferred =
-            self.budget.allocate(preferred_bytes as usize).map(|buffer| (buffer, preferred_bytes));
-        let least =
-            || self.budget.allocate_reserved(least_bytes as usize).map(|buffer| (buffer, least_bytes));
+        let preferred = self.allocate_common(preferred_bytes).map(|entry| (entry, preferred_bytes));
+        let least = || {
+            if least_bytes > self.reserved_bytes {
+                return None;
+            }
+            let buffer = self.budget.allocate_reserved(least_bytes as usize)?.share();
+            Some((Entry { buffer, _share: None }, least_bytes))
+        };
         let allocated = preferred.or_else(least);
         self.refused |= allocated.is_none();
-        let (buffer, bytes) = allocated?;
-        Some(Allocation { buffer: self.insert(buffer.share()), bytes })
+        let (entry, bytes) = allocated?;
+        Some(Allocation { buffer: self.enter(entry), bytes })
     }
 
     fn grow(&mut self, id: BufferId, bytes: u32) -> bool {
-        let Some(entry) = self.entries.get_mut(id.0 as usize) else { return false };
-        if entry.len() >= bytes as usize {
+        let Some(entry) = self.entries.get(id.0 as usize) else { return false };
+        if entry.buffer.len() >= bytes as usize {
             return true;
         }
-        let Some(mut larger) = self.budget.allocate(bytes as usize) else {
+        let Some(mut larger) = self.allocate_common(bytes) else {
             self.refused = true;
             return false;
         };
-        larger[..entry.len()].copy_from_slice(entry);
-        *entry = larger.share();
+        let Some(entry) = self.entries.get_mut(id.0 as usize) else { return false };
+        let kept = entry.buffer.len();
+        match larger.buffer.get_mut() {
+            Some(whole) => whole[..kept].copy_from_slice(&entry.buffer),
+            None => return false,
+        }
+        *entry = larger;
         true
     }
 }

@@ -8,10 +8,12 @@
 
 mod buffer_table;
 mod lane_wakers;
+mod quota;
 mod receiver;
 mod sender;
 
 pub use buffer_table::BufferTable;
 pub use lane_wakers::LaneWakers;
+pub use quota::Quota;
 pub use receiver::{Receiver, Scratch};
 pub use sender::Sender;

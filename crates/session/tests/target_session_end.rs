@@ -47,6 +47,33 @@ fn a_logout_is_answered_when_the_tasks_it_terminates_have_ended() {
 }
 
 #[test]
+fn who_does_not_wait_for_the_answer_to_a_logout_has_left_in_order_too() {
+    let mut world = World::with_connections(2);
+    world.plain(0, 7);
+    let task = world.task();
+    world.logout(0, 8, LogoutReason::CloseSession, 0);
+    assert_eq!(world.events(), [Event::Aborted { task }]);
+    world.lose(1, LaneLoss::Broken);
+    assert_eq!(world.events(), []);
+    world.lose(0, LaneLoss::Broken);
+    assert_eq!(world.events(), []);
+    world.respond(task, GOOD, 0);
+    assert_eq!(world.events(), [Event::Ended { orderly: true }]);
+}
+
+#[test]
+fn a_connection_that_closes_before_its_logout_is_answered_takes_no_other_with_it() {
+    let mut world = World::with_connections(2);
+    world.logout(1, 7, LogoutReason::CloseConnection, 1);
+    world.lose(1, LaneLoss::Broken);
+    assert_eq!(world.events(), []);
+    world.plain(0, 8);
+    let task = world.task();
+    world.respond(task, GOOD, 0);
+    response(&world.pull_only(0));
+}
+
+#[test]
 fn one_connection_is_logged_out_while_others_go_on() {
     let mut world = World::with_connections(2);
     world.plain(0, 7);

@@ -144,13 +144,17 @@ pub struct DiscoveryConfig {
 pub struct Limits {
     /// TCP connections at a time.
     pub connections: usize,
-    /// Connections whose login is not done. When one more comes, the oldest of them is closed: an honest login
-    /// takes milliseconds.
+    /// TCP connections from one address at a time.
+    pub connections_per_address: usize,
+    /// Connections whose login is not done. When one more comes, the oldest of them is closed that comes from the
+    /// address with the most: an honest login takes milliseconds.
     pub unauthenticated_connections: usize,
     /// Seconds that a login may take.
     pub login_seconds: u64,
     /// Sessions of one target at a time.
     pub sessions_per_target: u16,
+    /// Sessions of one target that one address may have at a time.
+    pub sessions_per_address: u16,
     /// Memory for data on its way, in all shards together.
     pub buffer_bytes: ByteSize,
     /// Commands that one session may have outstanding. Fewer are granted when their unsolicited data could
@@ -167,11 +171,15 @@ impl Default for Limits {
         Self {
             // Below the usual 1024 descriptors of a process, with some left for files.
             connections: 900,
+            // Four for each of its sessions; and no address can take them all.
+            connections_per_address: 256,
             // More than log in at once after a power failure of a rack.
             unauthenticated_connections: 64,
             // The time for a person's initiator with a slow name service in between.
             login_seconds: 15,
             sessions_per_target: 256,
+            // Their short reads, which nothing but their command windows bounds, fit half of the memory below.
+            sessions_per_address: 64,
             // Half of it is for unsolicited data: seven sessions with windows of 128 × 256 KiB, dozens with smaller
             // ones. Memory is taken only when it is needed, and given back when it is not.
             buffer_bytes: ByteSize(1 << 30),
@@ -188,6 +196,7 @@ impl Limits {
     pub(crate) fn session(&self) -> SessionLimits {
         SessionLimits {
             window_commands: self.window_commands,
+            sessions_per_address: self.sessions_per_address,
             ping_after: Duration::from_secs(self.ping_after_seconds),
             ping_timeout: Duration::from_secs(self.ping_timeout_seconds),
         }

@@ -1,8 +1,10 @@
 //! What the server holds and has done: for tests of its bounds, and later for metrics.
 
 use block::Slab;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Observable numbers of a server at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +35,42 @@ pub(crate) struct Gauges {
     pub connections: AtomicUsize,
     pub accepted_connections: AtomicU64,
     pub refused_connections: AtomicU64,
+    /// How many connections each address has. No more entries than connections.
+    by_address: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// A connection from an address, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct CountedAddress {
+    gauges: Arc<Gauges>,
+    address: IpAddr,
+}
+
+impl CountedAddress {
+    /// `None` if the address has `connections_max` already.
+    pub(crate) fn new(gauges: &Arc<Gauges>, address: IpAddr, connections_max: usize) -> Option<Self> {
+        let address = address.to_canonical();
+        let mut by_address = gauges.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let connections = by_address.get(&address).copied().unwrap_or(0);
+        if connections >= connections_max {
+            return None;
+        }
+        by_address.insert(address, connections + 1);
+        drop(by_address);
+        Some(Self { gauges: Arc::clone(gauges), address })
+    }
+}
+
+impl Drop for CountedAddress {
+    fn drop(&mut self) {
+        let mut by_address = self.gauges.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connections) = by_address.get_mut(&self.address) {
+            *connections -= 1;
+            if *connections == 0 {
+                by_address.remove(&self.address);
+            }
+        }
+    }
 }
 
 /// One more of something, for as long as this lives.

@@ -1,11 +1,11 @@
 //! Accepting connections, and bounding those that have not said who they are.
 
 use crate::catalog::Doorkeeper;
-use crate::counters::{Counted, Gauges};
+use crate::counters::{Counted, CountedAddress, Gauges};
 use crate::login_task::{self, LoginFailure};
 use crate::shard::Shard;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -62,11 +62,17 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, portal_group_
         tracing::warn!(%peer, reason = "there are too many connections", "connection refused");
         return;
     }
+    let limit = shard.limits.connections_per_address;
+    let Some(address) = CountedAddress::new(gauges, peer.ip(), limit) else {
+        shard.count_refusal();
+        tracing::warn!(%peer, reason = "there are too many connections from its address", "connection refused");
+        return;
+    };
     if let Err(error) = shard.socket.apply(&stream) {
         tracing::warn!(%peer, %error, "a socket option was refused");
     }
     if waiting >= shard.limits.unauthenticated_connections {
-        shard.waiting_room.dismiss_oldest(shard);
+        shard.waiting_room.make_room(shard);
     }
     let counted = Counted::new(gauges, |gauges: &Gauges| &gauges.unauthenticated_connections);
     let number = shard.waiting_room.next.get();
@@ -74,21 +80,22 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, portal_group_
     let login = {
         let shard = Rc::clone(shard);
         tokio::task::spawn_local(async move {
-            login(&shard, stream, peer, portal_group_tag, counted).await;
+            login(&shard, stream, peer, portal_group_tag, (counted, address)).await;
             shard.waiting_room.guests.borrow_mut().retain(|guest| guest.number != number);
         })
     };
     shard.waiting_room.guests.borrow_mut().push_back(Guest { number, peer, login: login.abort_handle() });
 }
 
-/// Lets a connection log in, and hands it over; `waiting` counts it until then.
+/// Lets a connection log in, and hands it over. The first of `counted` counts it until then, the second until its end.
 async fn login(
     shard: &Shard,
     mut stream: TcpStream,
     peer: SocketAddr,
     portal_group_tag: u16,
-    waiting: Counted,
+    counted: (Counted, CountedAddress),
 ) {
+    let (waiting, address) = counted;
     let mut login = match login_task::begin(shard, portal_group_tag) {
         Ok(login) => login,
         Err(reason) => return refuse(shard, peer, None, &reason),
@@ -102,7 +109,7 @@ async fn login(
         Err(reason) => return refuse(shard, peer, login.initiator_name(), &reason),
     };
     drop(waiting);
-    let arrival = login_task::pack(shard, login, stream, applicant, peer);
+    let arrival = login_task::pack(shard, login, stream, applicant, (peer, address));
     let handed_over =
         arrival.and_then(|arrival| shard.hand_over(arrival).map_err(|()| LoginFailure::Stopping));
     if let Err(reason) = handed_over {
@@ -117,13 +124,26 @@ fn refuse(shard: &Shard, peer: SocketAddr, initiator: Option<&str>, reason: &Log
 }
 
 impl WaitingRoom {
-    /// Closes the connection that has been in login longest.
-    fn dismiss_oldest(&self, shard: &Shard) {
-        let Some(guest) = self.guests.borrow_mut().pop_front() else { return };
+    /// Closes the connection that has been in login longest, of those from the address that has the most: who floods
+    /// the room gets in nobody's way but its own.
+    fn make_room(&self, shard: &Shard) {
+        let Some(guest) = self.take_from_largest_party() else { return };
         guest.login.abort();
         shard.count_refusal();
         let reason = "it had not logged in when others wanted to";
         tracing::warn!(peer = %guest.peer, reason, "connection refused");
+    }
+
+    fn take_from_largest_party(&self) -> Option<Guest> {
+        let mut guests = self.guests.borrow_mut();
+        let mut parties = HashMap::new();
+        for guest in guests.iter() {
+            *parties.entry(guest.peer.ip().to_canonical()).or_insert(0_usize) += 1;
+        }
+        let largest = parties.values().copied().max()?;
+        let place =
+            guests.iter().position(|guest| parties.get(&guest.peer.ip().to_canonical()) == Some(&largest))?;
+        guests.remove(place)
     }
 
     /// Closes all of them: the server stops.

@@ -2,7 +2,7 @@
 
 use crate::arrival::Arrival;
 use crate::catalog::Doorkeeper;
-use crate::counters::{Counted, Gauges};
+use crate::counters::{Counted, CountedAddress, Gauges};
 use crate::shard::Shard;
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Login, Progress, Refusal};
@@ -80,10 +80,10 @@ pub(crate) fn pack(
     login: Login,
     stream: TcpStream,
     applicant: Applicant,
-    peer: SocketAddr,
+    (peer, address): (SocketAddr, CountedAddress),
 ) -> Result<Arrival, LoginFailure> {
     let parameters = login.session_parameters().copied();
     let (parameters, first) = parameters.zip(login.first_cmd_sn()).ok_or(Refusal::Stage)?;
-    let counted = Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.connections);
+    let counted = (Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.connections), address);
     Ok(Arrival { stream: stream.into_std()?, login, applicant, parameters, first, peer, counted })
 }

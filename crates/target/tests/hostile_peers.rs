@@ -2,7 +2,7 @@
 
 mod world;
 
-use pdu::{InitiatorPdu, LoginRequest};
+use pdu::{InitiatorPdu, LoginRequest, LoginStatus};
 use ropewalk_target::{Config, Limits};
 use std::io::Write;
 use world::*;
@@ -98,4 +98,38 @@ fn a_session_that_breaks_the_protocol_ends_alone() {
     bad.send(&InitiatorPdu::LoginRequest(second_login), &[]);
     bad.expect_closed();
     assert_eq!(good.read(0, 1).status, 0);
+}
+
+#[test]
+fn who_floods_the_waiting_room_keeps_nobody_else_from_logging_in() {
+    let world = world_with(Limits { unauthenticated_connections: 4, ..Limits::default() });
+    let mut slow = world.connect_from(ELSEWHERE);
+    let mut flood: Vec<_> = (0..20).map(|_| world.connect()).collect();
+    world.wait_for(|counters| counters.accepted_connections == 21);
+    assert!(slow.login(TARGET, 1).is_ok());
+    flood[0].expect_closed();
+}
+
+#[test]
+fn one_address_cannot_take_all_connections() {
+    let world = world_with(Limits { connections_per_address: 2, ..Limits::default() });
+    let mut greedy = [world.initiator(1), world.initiator(2)];
+    world.connect().expect_closed();
+    assert_eq!(world.initiator_from(ELSEWHERE, 3).read(0, 1).status, 0);
+    assert!(greedy.iter_mut().all(|peer| peer.read(0, 1).status == 0));
+    drop(greedy);
+    world.wait_for(|counters| counters.connections == 0);
+    expect_service(&world);
+}
+
+#[test]
+fn one_address_cannot_take_all_sessions() {
+    let world = world_with(Limits { sessions_per_address: 2, ..Limits::default() });
+    let mut first = world.initiator(1);
+    let _second = world.initiator(2);
+    assert_eq!(world.connect().login(TARGET, 3), Err(LoginStatus::OutOfResources));
+    assert_eq!(world.initiator_from(ELSEWHERE, 3).read(0, 1).status, 0);
+    // A session that takes the place of another is not one more.
+    assert!(world.connect().login(TARGET, 2).is_ok());
+    assert_eq!(first.read(0, 1).status, 0);
 }

@@ -12,7 +12,11 @@ const BUDGET_BYTES: u64 = 64 << 20;
 const LONG_BYTES: usize = 32 << 20;
 
 fn small_world() -> World {
-    let limits = Limits { buffer_bytes: ByteSize(BUDGET_BYTES), ..Limits::default() };
+    world_with(BUDGET_BYTES)
+}
+
+fn world_with(buffer_bytes: u64) -> World {
+    let limits = Limits { buffer_bytes: ByteSize(buffer_bytes), ..Limits::default() };
     World::with_config(Config { limits, ..config(vec![target(TARGET, &["0=ram:256M"])]) })
 }
 
@@ -75,4 +79,44 @@ fn a_session_that_takes_nothing_leaves_room_for_others() {
     assert_eq!(busy.write(0, &pattern(64 << 10)).status, 0);
     assert_eq!(busy.read(0, 2048).status, 0);
     assert!(world.counters().buffer_bytes as u64 <= BUDGET_BYTES);
+}
+
+#[test]
+fn an_address_that_withholds_the_data_of_its_writes_leaves_room_for_others() {
+    let world = world_with(4 * BUDGET_BYTES);
+    let mut hoarders: Vec<_> = (1..=3).map(|isid| world.initiator(isid)).collect();
+    for hoarder in &mut hoarders {
+        for _ in 0..4 {
+            let command = long(hoarder, 0x8a);
+            hoarder.send(&InitiatorPdu::ScsiCommand(command), &[]);
+        }
+    }
+    // It holds what it gets, and says no more.
+    let share_bytes = usize::try_from(BUDGET_BYTES).unwrap();
+    world.wait_for(|counters| counters.buffer_bytes >= share_bytes);
+    let mut other = world.initiator_from(ELSEWHERE, 9);
+    for _ in 0..4 {
+        let command = long(&mut other, 0x8a);
+        other.send(&InitiatorPdu::ScsiCommand(command), &[]);
+        assert_eq!(other.answer(&pattern(LONG_BYTES)).status, 0);
+    }
+    assert_eq!(world.counters().buffer_bytes, share_bytes);
+}
+
+#[test]
+fn an_address_that_takes_nothing_of_its_reads_leaves_room_for_others() {
+    let world = small_world();
+    let mut hoarders: Vec<_> = (1..=6).map(|isid| world.initiator(isid)).collect();
+    for hoarder in &mut hoarders {
+        for _ in 0..20 {
+            let command = long(hoarder, 0x88);
+            hoarder.send(&InitiatorPdu::ScsiCommand(command), &[]);
+        }
+    }
+    hoarders[0].stream.peek(&mut [0]).unwrap();
+    let mut other = world.initiator_from(ELSEWHERE, 9);
+    assert_eq!(other.read(0, 8192).status, 0);
+    assert_eq!(other.write(0, &pattern(64 << 10)).status, 0);
+    // A quarter, and what the connections have gathered for their sockets.
+    assert!(world.counters().buffer_bytes as u64 <= BUDGET_BYTES / 2, "{:?}", world.counters());
 }

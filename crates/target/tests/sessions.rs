@@ -10,6 +10,7 @@ use pdu::{
 use std::time::Duration;
 use world::*;
 
+const POWER_ON: (u8, u8) = (0x29, 0x00);
 const NEXUS_LOST: (u8, u8) = (0x29, 0x07);
 const COMMANDS_CLEARED_BY_PROTOCOL_EVENT: (u8, u8) = (0x47, 0x7f);
 const COMMANDS_CLEARED_BY_ANOTHER: (u8, u8) = (0x2f, 0x00);
@@ -33,6 +34,18 @@ fn a_second_login_of_the_same_identity_takes_the_place_of_the_first() {
     assert_eq!((told.status, told.additional()), (2, NEXUS_LOST));
     assert_eq!(new.command(&[0], &[], 0).status, 0);
     world.wait_for(|counters| counters.sessions == 1);
+}
+
+#[test]
+fn an_initiator_that_hangs_up_right_after_its_logout_has_lost_no_nexus() {
+    let world = World::with_lun("0=ram:1M");
+    let mut peer = world.initiator(1);
+    peer.send_logout();
+    drop(peer);
+    world.wait_for(|counters| counters.sessions == 0);
+    let mut again = world.connect();
+    again.login(TARGET, 1).unwrap();
+    assert_eq!(again.command(&[0], &[], 0).additional(), POWER_ON);
 }
 
 #[test]

@@ -36,10 +36,13 @@ impl Endpoint for Collector {
         _now: Instant,
         lane: LaneId,
         header: &Header,
-        _digest: Digest,
+        digest: Digest,
         _buffers: &mut dyn Buffers,
     ) -> Result<Destination, Fault> {
         assert_eq!(lane, LANE);
+        if digest == Digest::Bad {
+            return Err(Fault::HeaderDigest);
+        }
         self.headers.push(header.clone());
         let bytes = header.data_segment_bytes();
         let Some(buffer) = self.buffer else { return Ok(Destination::Inline { bytes }) };

@@ -57,8 +57,12 @@ impl World {
     pub fn with_disk(disk: Arc<dyn Backend>) -> Self {
         let (host, gauges) = (Rc::new(VirtualHost::default()), Arc::new(Gauges::default()));
         let memory = Memory::new(BUFFER_BYTES);
-        let limits =
-            SessionLimits { window_commands: 32, ping_after: PING_AFTER, ping_timeout: PING_TIMEOUT };
+        let limits = SessionLimits {
+            window_commands: 32,
+            sessions_per_address: 4,
+            ping_after: PING_AFTER,
+            ping_timeout: PING_TIMEOUT,
+        };
         let environment = Environment::new(
             Rc::clone(&host) as Rc<dyn Host>,
             Arc::new(Open),

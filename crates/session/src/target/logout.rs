@@ -99,6 +99,11 @@ impl Session {
         }
     }
 
+    /// Whether a logout of the whole session is to be answered on this lane.
+    pub(super) fn awaits_end_of_session(&self, lane: LaneId) -> bool {
+        self.logouts.iter().any(|logout| logout.lane == lane && logout.closing == Closing::Session)
+    }
+
     /// Answers the logouts whose tasks have ended.
     pub(super) fn conclude_logouts(&mut self) {
         let tasks = &self.tasks;

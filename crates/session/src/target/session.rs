@@ -378,8 +378,9 @@ impl Endpoint for Session {
         for reply in core::mem::take(&mut state.replies) {
             self.drop_reply(reply);
         }
-        let is_orderly = state.phase == Phase::LoggedOut;
-        if !is_orderly || self.lanes.is_empty() {
+        // Who asked for a logout and does not wait for the answer has left in order all the same.
+        let is_orderly = matches!(state.phase, Phase::LoggingOut | Phase::LoggedOut);
+        if !is_orderly || self.lanes.is_empty() || self.awaits_end_of_session(lane) {
             self.end(now, is_orderly);
         }
         self.conclude(now);

@@ -6,13 +6,14 @@
 )]
 
 use pdu::{
-    Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Isid, Itt, LoginRequest, LoginStatus, Lun,
-    ScsiCommand, Stage, StatSn, TargetPdu, TaskAttribute, TaskManagementFunction, TaskManagementOutcome,
-    TaskManagementRequest, Tsih, Ttt,
+    Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Isid, Itt, LoginRequest, LoginStatus,
+    LogoutReason, LogoutRequest, Lun, ScsiCommand, Stage, StatSn, TargetPdu, TaskAttribute,
+    TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, Tsih, Ttt,
 };
 use ropewalk_target::{
     Config, Counters, LunConfig, Mask, NumberedLunSpec, Server, ShutdownReport, StartError, TargetConfig,
 };
+use socket2::{Domain, Socket, Type};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -21,6 +22,9 @@ use tokio::runtime::Runtime;
 pub const TARGET: &str = "iqn.2026-01.net.example:disk";
 pub const INITIATOR: &str = "iqn.2026-01.net.example:host";
 pub const BLOCK: usize = 512;
+
+/// An address of the loopback network that is not the usual one.
+pub const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// A test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -77,7 +81,15 @@ impl World {
 
     /// A connection that has said nothing yet.
     pub fn connect(&self) -> Peer {
-        let stream = TcpStream::connect(self.address()).unwrap();
+        self.connect_from(Ipv4Addr::LOCALHOST)
+    }
+
+    /// One that comes from this address of the loopback network.
+    pub fn connect_from(&self, address: Ipv4Addr) -> Peer {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+        socket.connect(&self.address().into()).unwrap();
+        let stream = TcpStream::from(socket);
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
         Peer { stream, itt: 0, cmd_sn: CmdSn(1), exp_stat_sn: StatSn(0) }
@@ -85,7 +97,12 @@ impl World {
 
     /// An initiator that has logged in and knows of no unit attention.
     pub fn initiator(&self, isid: u8) -> Peer {
-        let mut peer = self.connect();
+        self.initiator_from(Ipv4Addr::LOCALHOST, isid)
+    }
+
+    /// One that comes from this address of the loopback network.
+    pub fn initiator_from(&self, address: Ipv4Addr, isid: u8) -> Peer {
+        let mut peer = self.connect_from(address);
         peer.login(TARGET, isid).unwrap();
         peer.learn_attentions();
         peer
@@ -290,6 +307,19 @@ impl Peer {
 
     pub fn read(&mut self, lba: u32, blocks: usize) -> Answer {
         self.command(&read_write_10(0x28, lba, blocks), &[], blocks * BLOCK)
+    }
+
+    /// Asks for the end of the session, and does not wait for it.
+    pub fn send_logout(&mut self) {
+        let request = LogoutRequest {
+            reason: LogoutReason::CloseSession,
+            immediate: false,
+            itt: Itt(self.itt + 1),
+            cid: Cid(0),
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: self.exp_stat_sn,
+        };
+        self.send(&InitiatorPdu::LogoutRequest(request), &[]);
     }
 
     pub fn manage(&mut self, function: TaskManagementFunction) -> TaskManagementOutcome {
