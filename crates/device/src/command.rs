@@ -8,11 +8,11 @@ use crate::extended_copy::Copy;
 use crate::logical_unit::LogicalUnit;
 use crate::session_driver::{SessionDriver, SessionState};
 use crate::target_node::TargetNode;
-use crate::{read, write};
+use crate::{read, reservation, write};
 use block::Payload;
 use futures_channel::oneshot;
 use nexus::target::{Admission, NexusTask};
-use scsi::{ExtendedCopy, Outcome, Pattern, ReservationStatus, SenseFormat, Step, begin_absent};
+use scsi::{ExtendedCopy, Outcome, Pattern, SenseFormat, Step, begin_absent};
 use session::seam;
 use session::target::{Command, DataOut, Response, TaskId};
 use std::future::Future;
@@ -184,10 +184,16 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
             finish(driver, state, id, outcome);
         }
         Step::PersistentReserveIn(request) => {
-            finish(driver, state, id, request.respond(&ReservationStatus::default()));
+            let outcome = unit.shared.borrow().persistent_reserve_in(&request);
+            finish(driver, state, id, outcome);
         }
-        Step::PersistentReserveOut(_) | Step::Reserve | Step::Release => {
-            finish(driver, state, id, Outcome::internal_failure());
+        Step::PersistentReserveOut(request) => {
+            work(driver, id, reservation::persistent_reserve_out(Rc::clone(driver), id, unit, request));
+        }
+        Step::Reserve => work(driver, id, reservation::reserve(Rc::clone(driver), unit)),
+        Step::Release => {
+            let outcome = unit.shared.borrow_mut().release(driver.nexus);
+            finish(driver, state, id, outcome);
         }
         // The parameter list became another step when it arrived.
         Step::Parameter { .. } => finish(driver, state, id, Outcome::internal_failure()),

@@ -1,12 +1,15 @@
 //! A logical unit: its backend, what it tells of itself, and the state that its sessions share.
 
 use crate::memory::Memory;
+use crate::reservation::Persist;
 use block::{Backend, BlockError, BlockErrorKind, Operation, Payload, Pending, Properties, Slab};
+use nexus::target::{InitiatorPort, PersistedReservations, Ports, RelativePort};
 use pdu::Lun;
 use scsi::{
     BlockLength, Blocks, Disk, Extent, Identity, Lba, Outcome, PhysicalExponent, Provisioning, TargetPort,
 };
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// One logical unit of one target. It lives in its target's event loop, so its state needs no lock.
@@ -14,8 +17,10 @@ pub struct LogicalUnit {
     pub(crate) number: u16,
     pub(crate) disk: Disk,
     pub(crate) backend: Arc<dyn Backend>,
-    /// Unit attentions and the task set, of all sessions.
+    /// Unit attentions, reservations and the task set, of all sessions.
     pub(crate) shared: RefCell<nexus::target::LogicalUnit>,
+    /// Where its persistent reservations are kept, if they can be.
+    pub(crate) kept: Option<Rc<dyn Persist>>,
     /// See [`Memory::working`].
     pub(crate) working: Slab,
 }
@@ -75,8 +80,26 @@ impl LogicalUnit {
             provisioning: provisioning(&properties),
             limits: scsi::Limits { transfer_bytes_max: TRANSFER_BYTES_MAX, ..scsi::Limits::default() },
         };
-        let (number, shared) = (description.number, RefCell::default());
-        Ok(Self { number, disk, backend, shared, working: memory.working.clone() })
+        let ports = disk.target_port.iter().chain(&disk.other_ports);
+        let ports = ports.map(|port| RelativePort(port.relative_identifier));
+        let shared = RefCell::new(nexus::target::LogicalUnit::new().with_target_ports(ports));
+        let (number, kept) = (description.number, None);
+        Ok(Self { number, disk, backend, shared, kept, working: memory.working.clone() })
+    }
+
+    /// The same unit, whose persistent reservations can survive a loss of power; `last` did. Before its first session.
+    #[must_use]
+    pub fn keep_reservations(self, kept: Rc<dyn Persist>, last: PersistedReservations) -> Self {
+        let shared = RefCell::new(self.shared.into_inner().restore(last));
+        Self { shared, kept: Some(kept), ..self }
+    }
+
+    /// The ports of a session's nexus with this unit.
+    pub(crate) fn ports_of(&self, identity: &session::parameters::Identity) -> Ports {
+        let ports = self.disk.target_port.iter().chain(&self.disk.other_ports);
+        let mut through = ports.filter(|port| port.portal_group_tag == identity.portal_group_tag);
+        let target = through.next().map_or(RelativePort::ONLY, |port| RelativePort(port.relative_identifier));
+        Ports { initiator: InitiatorPort::new(&identity.initiator_name, identity.isid), target }
     }
 
     /// Its number.

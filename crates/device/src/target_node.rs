@@ -118,7 +118,7 @@ impl TargetNode {
                 Some(lost) => Contact::Reinstated { commands_lost: lost.units.contains(&unit.number) },
                 None => Contact::First,
             };
-            unit.shared.borrow_mut().establish(session.nexus, contact);
+            unit.shared.borrow_mut().establish(session.nexus, unit.ports_of(session.identity()), contact);
         }
         self.sessions.borrow_mut().push(Rc::clone(session));
         let (node, session) = (Rc::clone(self), Rc::clone(session));

@@ -4,8 +4,7 @@
 //! the others when the backend is done with them.
 
 use crate::command;
-use crate::session_driver::SessionDriver;
-use crate::target_node::TargetNode;
+use crate::session_driver::{SessionDriver, SessionState};
 use futures_channel::oneshot;
 use nexus::target::{Cleared, NexusTask, Reset};
 use pdu::{Lun, TaskManagementOutcome};
@@ -67,7 +66,7 @@ async fn on_unit(
 }
 
 /// Ends what had not started, and waits for what had.
-async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
+pub(crate) async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
     for task in cleared.dropped {
         with_task(driver, task, |session, state| command::drop_task(session, state, task.task));
     }
@@ -94,14 +93,22 @@ async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
 fn with_task(
     asking: &Rc<SessionDriver>,
     task: NexusTask,
-    change: impl FnOnce(&Rc<SessionDriver>, &mut crate::session_driver::SessionState),
+    change: impl FnOnce(&Rc<SessionDriver>, &mut SessionState),
 ) {
-    let node: &TargetNode = &asking.node;
-    let Some(session) = node.session_of(task.nexus) else { return };
-    session.resume(|state| {
+    in_session_of(asking, task, |session, state| {
         if session.nexus != asking.nexus {
             state.session.abort(session.now(), task.task);
         }
-        change(&session, state);
+        change(session, state);
     });
+}
+
+/// Does something to the session of a task, if that still lives.
+pub(crate) fn in_session_of(
+    asking: &Rc<SessionDriver>,
+    task: NexusTask,
+    change: impl FnOnce(&Rc<SessionDriver>, &mut SessionState),
+) {
+    let Some(session) = asking.node.session_of(task.nexus) else { return };
+    session.resume(|state| change(&session, state));
 }

@@ -1,10 +1,20 @@
 //! The target's side: what the sessions of all initiators share at a logical unit.
 
+mod i_t_nexus;
 mod logical_unit;
 mod medium;
+mod percent_encoding;
+mod persisted_reservations;
+mod persistent_reserve_out;
+mod reservations;
+mod reserve;
 mod task_set;
 mod unit_attention;
 
+pub use i_t_nexus::{InitiatorPort, Ports, RelativePort};
 pub use logical_unit::{Cleared, Contact, LogicalUnit, NexusId, Reset, TASKS_MAX};
+pub use persisted_reservations::{InvalidSnapshot, PersistedReservations};
+pub use reservations::REGISTRATIONS_MAX;
+pub use reserve::{ReservationChange, Settled};
 pub use task_set::{Admission, NexusTask};
 pub use unit_attention::UnitAttention;

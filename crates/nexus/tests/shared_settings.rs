@@ -1,5 +1,7 @@
 //! What all initiators share beside the task set: mode parameters, the medium, and who is told of what.
 
+mod world;
+
 use pdu::TaskAttribute;
 use ropewalk_nexus::target::{Contact, LogicalUnit, NexusId, NexusTask, Reset};
 use scsi::{
@@ -35,7 +37,7 @@ fn disk() -> Disk {
 fn quiet() -> LogicalUnit {
     let mut unit = LogicalUnit::new();
     for nexus in [A, B] {
-        unit.establish(nexus, Contact::First);
+        unit.establish(nexus, world::ports(nexus), Contact::First);
         assert!(sense_of(&mut unit, nexus, TEST_UNIT_READY).is_some());
     }
     unit

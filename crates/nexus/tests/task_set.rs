@@ -1,6 +1,8 @@
 //! In what order tasks reach the disk, which never meet there, and what aborting does to them.
 
 use TaskAttribute::{HeadOfQueue, Ordered, Simple};
+mod world;
+
 use pdu::TaskAttribute;
 use proptest::prelude::*;
 use ropewalk_nexus::target::{Admission, Cleared, Contact, LogicalUnit, NexusId, NexusTask, Reset};
@@ -31,8 +33,8 @@ fn compare_and_write(lba: u64) -> Step {
 /// A unit with tasks of nexus A, numbered from 0, in this order.
 fn with(attributes: &[TaskAttribute]) -> LogicalUnit {
     let mut unit = LogicalUnit::new();
-    unit.establish(A, Contact::First);
-    unit.establish(B, Contact::First);
+    unit.establish(A, world::ports(A), Contact::First);
+    unit.establish(B, world::ports(B), Contact::First);
     for (number, attribute) in (0..).zip(attributes) {
         assert_eq!(unit.arrive(task(A, number), *attribute, CDB), Ok(()));
     }

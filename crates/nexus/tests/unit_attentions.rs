@@ -1,5 +1,7 @@
 //! What each initiator is told, when, and by which commands.
 
+mod world;
+
 use pdu::TaskAttribute;
 use ropewalk_nexus::target::{Contact, LogicalUnit, NexusId, NexusTask, Reset};
 use scsi::{AdditionalSense, Outcome, Sense, SenseKey, Status};
@@ -40,7 +42,7 @@ fn told(unit: &mut LogicalUnit, nexus: NexusId) -> Vec<AdditionalSense> {
 fn quiet() -> LogicalUnit {
     let mut unit = LogicalUnit::new();
     for nexus in [A, B] {
-        unit.establish(nexus, Contact::First);
+        unit.establish(nexus, world::ports(nexus), Contact::First);
         told(&mut unit, nexus);
     }
     unit
@@ -49,7 +51,7 @@ fn quiet() -> LogicalUnit {
 #[test]
 fn the_first_contact_tells_of_power_on_once() {
     let mut unit = LogicalUnit::new();
-    unit.establish(A, Contact::First);
+    unit.establish(A, world::ports(A), Contact::First);
     let power_on = AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED;
     assert_eq!(told(&mut unit, A), [power_on]);
     assert_eq!(told(&mut unit, A), []);
@@ -111,7 +113,7 @@ fn a_reset_is_told_to_all_in_place_of_what_was_pending() {
 fn clearing_the_task_set_is_told_to_others_that_lost_tasks() {
     let c = NexusId(3);
     let mut unit = quiet();
-    unit.establish(c, Contact::First);
+    unit.establish(c, world::ports(c), Contact::First);
     told(&mut unit, c);
     for nexus in [A, B] {
         assert_eq!(unit.arrive(task(nexus, 0), TaskAttribute::Simple, TEST_UNIT_READY), Ok(()));
@@ -130,7 +132,7 @@ fn a_nexus_that_comes_back_learns_of_its_loss_and_of_lost_commands() {
     let lost = unit.lose(A);
     assert_eq!(lost.dropped, [task(A, 0)]);
     let again = NexusId(9);
-    unit.establish(again, Contact::Reinstated { commands_lost: true });
+    unit.establish(again, world::ports(again), Contact::Reinstated { commands_lost: true });
     let expected = [
         AdditionalSense::I_T_NEXUS_LOSS_OCCURRED,
         AdditionalSense::SOME_COMMANDS_CLEARED_BY_ISCSI_PROTOCOL_EVENT,

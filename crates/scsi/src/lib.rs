@@ -73,7 +73,9 @@ pub use medium_access::MediumAccess;
 pub use mode_sense::ModeSense;
 pub use mode_settings::{ModeSelect, ModeSettings};
 pub use outcome::Outcome;
-pub use persistent_reserve_in::{HeldReservation, PersistentReserveIn, Registrant, ReservationStatus};
+pub use persistent_reserve_in::{
+    HeldReservation, PersistentReserveIn, Registrant, ReservationStatus, ReserveIn,
+};
 pub use persistent_reserve_out::{PersistentReserveOut, Register, RegisterAndMove, ReserveAction};
 pub use receive_copy_results::{CopyStatus, HeldCopies, ReceiveCopyStatus};
 pub use report_luns::ReportLuns;

@@ -6,44 +6,50 @@ use crate::{Disk, Outcome, ReservationKey, ReservationType, Sense, Step, Transpo
 /// A question for the reservations of a logical unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersistentReserveIn {
-    action: Action,
-    allocation_bytes: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    ReadKeys,
-    ReadReservation,
-    ReportCapabilities,
-    ReadFullStatus,
+    /// What is asked for.
+    pub what: ReserveIn,
+    /// How much of the answer is wanted.
+    pub allocation_bytes: u16,
 }
 
 /// The service actions, as byte 1 of the CDB names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ReserveIn {
+    /// READ KEYS: the keys of all registrants.
+    Keys = READ_KEYS,
+    /// READ RESERVATION: the reservation.
+    Reservation = READ_RESERVATION,
+    /// REPORT CAPABILITIES: what the device can do.
+    Capabilities = REPORT_CAPABILITIES,
+    /// READ FULL STATUS: all registrants with their ports.
+    FullStatus = READ_FULL_STATUS,
+}
+
 pub const READ_KEYS: u8 = 0x00;
 pub const READ_RESERVATION: u8 = 0x01;
 pub const REPORT_CAPABILITIES: u8 = 0x02;
 pub const READ_FULL_STATUS: u8 = 0x03;
 
 pub fn begin_read_keys(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
-    begin(Action::ReadKeys, cdb)
+    begin(ReserveIn::Keys, cdb)
 }
 
 pub fn begin_read_reservation(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
-    begin(Action::ReadReservation, cdb)
+    begin(ReserveIn::Reservation, cdb)
 }
 
 pub fn begin_report_capabilities(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
-    begin(Action::ReportCapabilities, cdb)
+    begin(ReserveIn::Capabilities, cdb)
 }
 
 pub fn begin_read_full_status(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
-    begin(Action::ReadFullStatus, cdb)
+    begin(ReserveIn::FullStatus, cdb)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all commands")]
-fn begin(action: Action, cdb: &Cdb) -> Result<Step, Sense> {
-    let allocation_bytes = cdb.u16::<7>().into();
-    Ok(Step::PersistentReserveIn(PersistentReserveIn { action, allocation_bytes }))
+fn begin(what: ReserveIn, cdb: &Cdb) -> Result<Step, Sense> {
+    Ok(Step::PersistentReserveIn(PersistentReserveIn { what, allocation_bytes: cdb.u16::<7>() }))
 }
 
 /// The persistent reservations of a logical unit, as they are told.
@@ -87,24 +93,24 @@ impl PersistentReserveIn {
     /// The answer.
     #[must_use]
     pub fn respond(&self, status: &ReservationStatus) -> Outcome {
-        let data = match self.action {
-            Action::ReadKeys => {
+        let data = match self.what {
+            ReserveIn::Keys => {
                 let keys = status.registrants.iter().flat_map(|registrant| registrant.key.0.to_be_bytes());
                 with_header(status.generation, &keys.collect::<Vec<u8>>())
             }
-            Action::ReadReservation => {
+            ReserveIn::Reservation => {
                 let descriptor = status.held.map(reservation_descriptor);
                 with_header(status.generation, descriptor.as_ref().map_or(&[][..], |bytes| bytes))
             }
-            Action::ReportCapabilities => capabilities(status).to_vec(),
-            Action::ReadFullStatus => {
+            ReserveIn::Capabilities => capabilities(status).to_vec(),
+            ReserveIn::FullStatus => {
                 let kind = status.held.map(|held| held.kind);
                 let list = status.registrants.iter();
                 let list = list.flat_map(|registrant| full_status_descriptor(registrant, kind));
                 with_header(status.generation, &list.collect::<Vec<u8>>())
             }
         };
-        Outcome::parameter_data(data, self.allocation_bytes)
+        Outcome::parameter_data(data, self.allocation_bytes.into())
     }
 }
 

@@ -3,11 +3,11 @@
 mod world;
 
 use proptest::prelude::*;
-use ropewalk_scsi::client::{ReserveIn, is_reserved, persistent_reserve_in, persistent_reserve_out};
+use ropewalk_scsi::client::{is_reserved, persistent_reserve_in, persistent_reserve_out};
 use ropewalk_scsi::{
     AdditionalSense, FieldPointer, HeldReservation, Outcome, PersistentReserveOut, Register, RegisterAndMove,
-    Registrant, ReservationKey, ReservationStatus, ReservationType, ReserveAction, Restriction, Sense, Step,
-    TransportId,
+    Registrant, ReservationKey, ReservationStatus, ReservationType, ReserveAction, ReserveIn, Restriction,
+    Sense, Step, TransportId,
 };
 use world::{full, illegal, read_only, refusal};
 

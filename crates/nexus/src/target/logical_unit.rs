@@ -1,18 +1,21 @@
 //! A logical unit as all its initiators share it: the one owner of its nexuses, unit attentions and task set.
 //!
 //! The path of a command: [`LogicalUnit::arrive`] when it comes out of its session in order;
-//! [`LogicalUnit::ready`] when its Data-Out, if any, is there; the I/O; [`LogicalUnit::finish`]. Persistent
-//! reservations will be asked in `arrive`, after unit attentions and before the task set.
+//! [`LogicalUnit::ready`] when its Data-Out, if any, is there; the I/O; [`LogicalUnit::finish`]. What a reservation
+//! holds up is refused in `arrive`; what has arrived and not started is refused when a reservation begins to hold it
+//! up.
 
 use std::collections::BTreeMap;
 
 use pdu::TaskAttribute;
 use scsi::{
-    AdditionalSense, CopyStatus, HeldCopies, MediumAccess, ModeSelect, ModeSettings, Outcome, Sense,
-    SenseKey, Status, Step,
+    AdditionalSense, CopyStatus, HeldCopies, MediumAccess, ModeSelect, ModeSettings, Outcome, Restriction,
+    Sense, SenseKey, Status, Step,
 };
 
+use super::i_t_nexus::Ports;
 use super::medium::{Loaded, Medium};
+use super::reserve::Reserve;
 use super::task_set::{Admission, NexusTask, TaskSet};
 use super::unit_attention::{UnitAttention, UnitAttentions};
 
@@ -84,12 +87,20 @@ impl Exempt {
 /// The state of a logical unit that its I_T nexuses share.
 #[derive(Clone, Debug, Default)]
 pub struct LogicalUnit {
-    nexuses: BTreeMap<NexusId, UnitAttentions>,
+    nexuses: BTreeMap<NexusId, Nexus>,
     tasks: TaskSet,
     mode_settings: ModeSettings,
     medium: Medium,
     /// Of those nexuses that copied something.
     copies: BTreeMap<NexusId, HeldCopies>,
+    pub(super) reserve: Reserve,
+}
+
+/// A session that can reach the unit.
+#[derive(Clone, Debug)]
+struct Nexus {
+    ports: Ports,
+    attentions: UnitAttentions,
 }
 
 impl LogicalUnit {
@@ -100,8 +111,9 @@ impl LogicalUnit {
     }
 
     /// A session that can reach this unit has entered its full feature phase.
-    pub fn establish(&mut self, nexus: NexusId, contact: Contact) {
-        let attentions = self.nexuses.entry(nexus).or_default();
+    pub fn establish(&mut self, nexus: NexusId, ports: Ports, contact: Contact) {
+        let new = Nexus { ports, attentions: UnitAttentions::default() };
+        let attentions = &mut self.nexuses.entry(nexus).or_insert(new).attentions;
         match contact {
             Contact::First => attentions.establish(UnitAttention::PowerOn),
             Contact::Reinstated { commands_lost } => {
@@ -118,16 +130,27 @@ impl LogicalUnit {
         self.nexuses.remove(&nexus);
         self.medium.allow_removal(nexus);
         self.copies.remove(&nexus);
+        self.reserve.lose(nexus);
         self.clear(|task| task.nexus == nexus)
     }
 
     /// A command has come out of its session, in order.
     ///
+    /// Of what could be told, news of a reset or of a lost nexus comes first, then RESERVATION CONFLICT, then other
+    /// unit attentions (SAM-5, "status precedence").
+    ///
     /// # Errors
-    /// The command ends here, with this outcome: a unit attention is reported instead of carrying it out, the medium
-    /// that it needs is not there or may not be written, the task set is full, its task attribute is not supported, or its nexus is unknown.
+    /// The command ends here, with this outcome: a unit attention is reported instead of carrying it out, a
+    /// reservation holds it up, the medium that it needs is not there or may not be written, the task set is full, its
+    /// task attribute is not supported, or its nexus is unknown.
     pub fn arrive(&mut self, task: NexusTask, attribute: TaskAttribute, cdb: &[u8]) -> Result<(), Outcome> {
-        let attentions = self.nexuses.get_mut(&task.nexus).ok_or_else(Outcome::internal_failure)?;
+        let Nexus { ports, attentions } =
+            self.nexuses.get_mut(&task.nexus).ok_or_else(Outcome::internal_failure)?;
+        let restriction = Restriction::of(cdb);
+        if !self.reserve.admits(task.nexus, ports, restriction) {
+            let told = attentions.take_reset().map(|attention| Outcome::CheckCondition(attention.sense()));
+            return Err(told.unwrap_or_else(Outcome::reservation_conflict));
+        }
         match Exempt::of(cdb) {
             Some(Exempt::Inquiry | Exempt::RequestSense) => {}
             Some(Exempt::ReportLuns) => attentions.withdraw(UnitAttention::ReportedLunsChanged),
@@ -149,7 +172,7 @@ impl LogicalUnit {
         if self.tasks.len() >= TASKS_MAX {
             return Err(Outcome::Refused(Status::TaskSetFull));
         }
-        self.tasks.enter(task, attribute);
+        self.tasks.enter(task, attribute, restriction);
         Ok(())
     }
 
@@ -167,7 +190,7 @@ impl LogicalUnit {
     /// What REQUEST SENSE reports to this nexus: a unit attention, which is thereby told, or that there is no medium.
     #[must_use]
     pub fn request_sense(&mut self, nexus: NexusId) -> Option<Sense> {
-        let attention = self.nexuses.get_mut(&nexus).and_then(UnitAttentions::take);
+        let attention = self.nexuses.get_mut(&nexus).and_then(|nexus| nexus.attentions.take());
         attention.map(UnitAttention::sense).or(self.medium.check_present().err())
     }
 
@@ -190,7 +213,16 @@ impl LogicalUnit {
     ///
     /// # Errors
     /// What a command of its own would be told.
-    pub fn admits_copy(&self, _nexus: NexusId, access: MediumAccess) -> Result<(), Outcome> {
+    pub fn admits_copy(&self, nexus: NexusId, access: MediumAccess) -> Result<(), Outcome> {
+        let restriction = match access {
+            MediumAccess::None => Restriction::Nothing,
+            MediumAccess::Read => Restriction::ExclusiveAccess,
+            MediumAccess::Write => Restriction::WriteExclusive,
+        };
+        let ports = self.ports(nexus).ok_or_else(Outcome::internal_failure)?;
+        if !self.reserve.admits(nexus, ports, restriction) {
+            return Err(Outcome::reservation_conflict());
+        }
         self.check_medium(access).map_err(Outcome::CheckCondition)
     }
 
@@ -278,6 +310,7 @@ impl LogicalUnit {
             Reset::LogicalUnit => UnitAttention::LogicalUnitReset,
             Reset::Target => UnitAttention::TargetReset,
         });
+        self.reserve.reset();
         self.clear(|_| true)
     }
 
@@ -297,25 +330,46 @@ impl LogicalUnit {
         self.tell_all(UnitAttention::ReportedLunsChanged);
     }
 
-    fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> Cleared {
+    pub(super) fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> Cleared {
         let (dropped, started) = self.tasks.clear(chosen);
         let startable = self.tasks.start_waiting();
         Cleared { dropped, started, startable }
     }
 
-    fn tell(&mut self, nexus: NexusId, attention: UnitAttention) {
-        if let Some(attentions) = self.nexuses.get_mut(&nexus) {
+    pub(super) fn tell(&mut self, nexus: NexusId, attention: UnitAttention) {
+        if let Some(Nexus { attentions, .. }) = self.nexuses.get_mut(&nexus) {
             attentions.establish(attention);
         }
     }
 
     fn tell_others(&mut self, nexus: NexusId, attention: UnitAttention) {
-        for (_, attentions) in self.nexuses.iter_mut().filter(|(other, _)| **other != nexus) {
-            attentions.establish(attention);
+        for (_, other) in self.nexuses.iter_mut().filter(|(other, _)| **other != nexus) {
+            other.attentions.establish(attention);
         }
     }
 
     fn tell_all(&mut self, attention: UnitAttention) {
-        self.nexuses.values_mut().for_each(|attentions| attentions.establish(attention));
+        self.nexuses.values_mut().for_each(|nexus| nexus.attentions.establish(attention));
+    }
+
+    /// The ports of a nexus.
+    pub(super) fn ports(&self, nexus: NexusId) -> Option<&Ports> {
+        self.nexuses.get(&nexus).map(|nexus| &nexus.ports)
+    }
+
+    /// The ports of all nexuses.
+    pub(super) fn all_ports(&self) -> impl Iterator<Item = (NexusId, &Ports)> {
+        self.nexuses.iter().map(|(id, nexus)| (*id, &nexus.ports))
+    }
+
+    /// Removes the tasks that have not started and that the reservations hold up; tells which they were, and which
+    /// may start now.
+    pub(super) fn drop_held_up(&mut self) -> (Vec<NexusTask>, Vec<NexusTask>) {
+        let Self { nexuses, tasks, reserve, .. } = self;
+        let refused = tasks.refuse(|task, restriction| {
+            let ports = nexuses.get(&task.nexus).map(|nexus| &nexus.ports);
+            ports.is_some_and(|ports| !reserve.admits(task.nexus, ports, restriction))
+        });
+        (refused, tasks.start_waiting())
     }
 }

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use pdu::TaskAttribute;
-use scsi::{Compare, Extent, Step};
+use scsi::{Compare, Extent, Restriction, Step};
 use session::target::TaskId;
 
 use super::NexusId;
@@ -48,6 +48,8 @@ enum Access {
     /// It reads these blocks and changes them depending on what it read, or the other way round; nobody may change
     /// them in between.
     ReadAndWrite(Extent),
+    /// It changes who may do what: one at a time, each from the state that the one before it left.
+    Reserve,
 }
 
 impl Access {
@@ -60,13 +62,14 @@ impl Access {
             Step::CompareAndWrite { extent, .. }
             | Step::OrWrite { extent, .. }
             | Step::WriteAndVerify { extent, .. } => Self::ReadAndWrite(*extent),
+            Step::PersistentReserveOut(_) | Step::Reserve | Step::Release => Self::Reserve,
             _ => Self::Harmless,
         }
     }
 
     fn extents(&self) -> &[Extent] {
         match self {
-            Self::Harmless => &[],
+            Self::Harmless | Self::Reserve => &[],
             Self::Unmap(extents) => extents,
             Self::Write(extent) | Self::ReadAndWrite(extent) => core::slice::from_ref(extent),
         }
@@ -76,9 +79,17 @@ impl Access {
         matches!(self, Self::ReadAndWrite(_))
     }
 
+    /// Whether it conflicts with anything at all.
+    const fn is_exclusive(&self) -> bool {
+        matches!(self, Self::ReadAndWrite(_) | Self::Reserve)
+    }
+
     /// Whether the two must not be on the disk at once (SBC-3). Plain writes may: the order of simple
     /// tasks is the initiator's affair.
     fn conflicts(&self, other: &Self) -> bool {
+        if (self, other) == (&Self::Reserve, &Self::Reserve) {
+            return true;
+        }
         (self.is_read_and_write() || other.is_read_and_write())
             && self.extents().iter().any(|mine| other.extents().iter().any(|its| mine.overlaps(*its)))
     }
@@ -107,6 +118,8 @@ impl State {
 struct Entry {
     task: NexusTask,
     attribute: TaskAttribute,
+    /// What holds it up before it has started.
+    restriction: Restriction,
     state: State,
 }
 
@@ -121,8 +134,8 @@ pub(crate) struct TaskSet {
     next_place: Place,
     /// How many entries are ORDERED or HEAD OF QUEUE: while none is, nobody waits for order.
     barriers: usize,
-    /// How many known accesses read and write: while none is, nobody waits for blocks.
-    reads_and_writes: usize,
+    /// How many known accesses are exclusive: while none is, nobody waits for another's.
+    exclusives: usize,
     /// How many are waiting: while none is, no end of a task starts another.
     waiting: usize,
 }
@@ -141,12 +154,12 @@ impl TaskSet {
         self.places.contains_key(&task)
     }
 
-    pub(crate) fn enter(&mut self, task: NexusTask, attribute: TaskAttribute) {
+    pub(crate) fn enter(&mut self, task: NexusTask, attribute: TaskAttribute, restriction: Restriction) {
         let place = self.next_place;
         self.next_place += 1;
         self.barriers += usize::from(is_barrier(attribute));
         self.places.insert(task, place);
-        self.entries.insert(place, Entry { task, attribute, state: State::Arrived });
+        self.entries.insert(place, Entry { task, attribute, restriction, state: State::Arrived });
     }
 
     /// A task has all it needs.
@@ -157,7 +170,7 @@ impl TaskSet {
             return Admission::Wait;
         }
         let access = Access::of(step);
-        self.reads_and_writes += usize::from(access.is_read_and_write());
+        self.exclusives += usize::from(access.is_exclusive());
         self.waiting += 1;
         entry.state = State::Waiting(access);
         if self.start(place).is_some() { Admission::Start } else { Admission::Wait }
@@ -180,6 +193,15 @@ impl TaskSet {
         (dropped, started)
     }
 
+    /// Removes those of the chosen tasks that have not started.
+    pub(crate) fn refuse(&mut self, chosen: impl Fn(NexusTask, Restriction) -> bool) -> Vec<NexusTask> {
+        let pending = self.entries.values().filter(|entry| !matches!(entry.state, State::Started(_)));
+        let refused = pending.filter(|entry| chosen(entry.task, entry.restriction));
+        let refused: Vec<NexusTask> = refused.map(|entry| entry.task).collect();
+        refused.iter().for_each(|task| self.remove(*task));
+        refused
+    }
+
     /// Starts every waiting task that may, oldest first.
     pub(crate) fn start_waiting(&mut self) -> Vec<NexusTask> {
         if self.waiting == 0 {
@@ -197,13 +219,13 @@ impl TaskSet {
         };
         self.barriers -= usize::from(is_barrier(entry.attribute));
         self.waiting -= usize::from(matches!(entry.state, State::Waiting(_)));
-        self.reads_and_writes -= usize::from(entry.state.access().is_some_and(Access::is_read_and_write));
+        self.exclusives -= usize::from(entry.state.access().is_some_and(Access::is_exclusive));
     }
 
     /// Starts a waiting task if its turn has come.
     fn start(&mut self, place: Place) -> Option<NexusTask> {
         let entry = self.entries.get(&place)?;
-        if self.waits_for_order(place, entry) || self.waits_for_blocks(place, entry) {
+        if self.waits_for_order(place, entry) || self.waits_for_access(place, entry) {
             return None;
         }
         let entry = self.entries.get_mut(&place)?;
@@ -230,8 +252,8 @@ impl TaskSet {
 
     /// A task waits while one that it conflicts with is on the disk. It also lets an older one go first that
     /// waits for nothing but its blocks, or a COMPARE AND WRITE might wait for ever; HEAD OF QUEUE does not.
-    fn waits_for_blocks(&self, place: Place, entry: &Entry) -> bool {
-        let Some(access) = entry.state.access().filter(|_| self.reads_and_writes > 0) else { return false };
+    fn waits_for_access(&self, place: Place, entry: &Entry) -> bool {
+        let Some(access) = entry.state.access().filter(|_| self.exclusives > 0) else { return false };
         let goes_first = entry.attribute == TaskAttribute::HeadOfQueue;
         self.entries.iter().any(|(other_place, other)| match &other.state {
             State::Started(its) => access.conflicts(its),

@@ -21,6 +21,12 @@ pub enum UnitAttention {
     MediumMayHaveChanged,
     /// MODE SENSE would now answer otherwise.
     ModeParametersChanged,
+    /// Another initiator has cleared the persistent reservations.
+    ReservationsPreempted,
+    /// A persistent reservation has ended that this initiator could rely on.
+    ReservationsReleased,
+    /// Another initiator has ended this one's registration.
+    RegistrationsPreempted,
     /// READ CAPACITY would now answer otherwise.
     CapacityChanged,
     /// REPORT LUNS would now answer otherwise.
@@ -42,6 +48,9 @@ impl UnitAttention {
             }
             Self::MediumMayHaveChanged => AdditionalSense::NOT_READY_TO_READY_CHANGE_MEDIUM_MAY_HAVE_CHANGED,
             Self::ModeParametersChanged => AdditionalSense::MODE_PARAMETERS_CHANGED,
+            Self::ReservationsPreempted => AdditionalSense::RESERVATIONS_PREEMPTED,
+            Self::ReservationsReleased => AdditionalSense::RESERVATIONS_RELEASED,
+            Self::RegistrationsPreempted => AdditionalSense::REGISTRATIONS_PREEMPTED,
             Self::CapacityChanged => AdditionalSense::CAPACITY_DATA_HAS_CHANGED,
             Self::ReportedLunsChanged => AdditionalSense::REPORTED_LUNS_DATA_HAS_CHANGED,
         }
@@ -81,6 +90,13 @@ impl UnitAttentions {
     /// The next condition to tell; it is pending no more.
     pub(crate) fn take(&mut self) -> Option<UnitAttention> {
         (!self.pending.is_empty()).then(|| self.pending.remove(0))
+    }
+
+    /// The next condition to tell, if it is one that comes before a RESERVATION CONFLICT; it is pending no more.
+    pub(crate) fn take_reset(&mut self) -> Option<UnitAttention> {
+        let first =
+            self.pending.first().filter(|first| first.is_reset() || **first == UnitAttention::NexusLoss);
+        first.is_some().then(|| self.pending.remove(0))
     }
 
     /// Forgets a condition because the initiator has just learnt of it otherwise.

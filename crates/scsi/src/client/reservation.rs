@@ -5,22 +5,8 @@ use super::u32_at;
 use crate::persistent_reserve_out as out;
 use crate::{
     PersistentReserveOut, Register, RegisterAndMove, ReservationKey, ReservationType, ReserveAction,
-    TransportId, operation_code as code, persistent_reserve_in as reserve_in,
+    ReserveIn, TransportId, operation_code as code,
 };
-
-/// What PERSISTENT RESERVE IN asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum ReserveIn {
-    /// The keys of all registrants.
-    Keys = reserve_in::READ_KEYS,
-    /// The reservation.
-    Reservation = reserve_in::READ_RESERVATION,
-    /// What the device can do.
-    Capabilities = reserve_in::REPORT_CAPABILITIES,
-    /// All registrants.
-    FullStatus = reserve_in::READ_FULL_STATUS,
-}
 
 /// PERSISTENT RESERVE IN (SPC-4 §6.15).
 #[must_use]

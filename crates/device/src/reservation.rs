@@ -1,0 +1,79 @@
+//! RESERVE, RELEASE and PERSISTENT RESERVE OUT: a change of who may do what at a unit (SPC-2, SPC-4).
+//!
+//! A change that is to survive a loss of power is stored before it is in force and before it is answered, so nobody
+//! relies on a reservation that a crash would forget. The unit's task set lets one change at a time through.
+
+use crate::command;
+use crate::logical_unit::LogicalUnit;
+use crate::session_driver::SessionDriver;
+use crate::task_management::{in_session_of, quiesce};
+use nexus::target::{NexusTask, PersistedReservations, Settled};
+use scsi::{Outcome, PersistentReserveOut};
+use session::target::TaskId;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+
+/// The end of storing something.
+pub type Stored = Pin<Box<dyn Future<Output = io::Result<()>>>>;
+
+/// Where the reservations of one unit are kept while nothing runs.
+pub trait Persist {
+    /// Makes `snapshot` durable, in place of the one before it. Resolves when it is; after an error either of the two
+    /// may be what is found later.
+    fn store(&self, snapshot: PersistedReservations) -> Stored;
+}
+
+/// PERSISTENT RESERVE OUT.
+pub(crate) async fn persistent_reserve_out(
+    driver: Rc<SessionDriver>,
+    task: TaskId,
+    unit: Rc<LogicalUnit>,
+    request: PersistentReserveOut,
+) -> Outcome {
+    let task = NexusTask { nexus: driver.nexus, task };
+    let change = unit.shared.borrow().persistent_reserve_out(task, &request);
+    let change = match change {
+        Ok(change) => change,
+        Err(outcome) => return outcome,
+    };
+    if let Some(snapshot) = change.to_persist()
+        && let Err(error) = unit.store(snapshot.clone()).await
+    {
+        tracing::error!(lun = unit.number, %error, "reservations cannot be stored");
+        return Outcome::internal_failure();
+    }
+    let settled = unit.shared.borrow_mut().commit(change);
+    settle(&driver, settled).await;
+    Outcome::good()
+}
+
+/// RESERVE.
+pub(crate) async fn reserve(driver: Rc<SessionDriver>, unit: Rc<LogicalUnit>) -> Outcome {
+    let settled = unit.shared.borrow_mut().reserve(driver.nexus);
+    match settled {
+        Ok(settled) => settle(&driver, settled).await,
+        Err(outcome) => return outcome,
+    }
+    Outcome::good()
+}
+
+/// Answers the commands that the change holds up, and ends those that it aborts.
+async fn settle(driver: &Rc<SessionDriver>, settled: Settled) {
+    for refused in settled.refused {
+        in_session_of(driver, refused, |session, state| {
+            command::finish(session, state, refused.task, Outcome::reservation_conflict());
+        });
+    }
+    quiesce(driver, settled.cleared).await;
+}
+
+impl LogicalUnit {
+    async fn store(&self, snapshot: PersistedReservations) -> io::Result<()> {
+        match &self.kept {
+            Some(kept) => kept.store(snapshot).await,
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! I_T nexuses by their ports: what stays the same when a session ends and its initiator comes back (SAM-5).
+
+use pdu::Isid;
+use scsi::TransportId;
+
+/// An initiator port: an iSCSI name and an ISID (RFC 7143 §4.4.2).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InitiatorPort {
+    /// In lower case: names that differ only in case are one (RFC 7143 §4.2.7.2).
+    name: String,
+    isid: Isid,
+}
+
+impl InitiatorPort {
+    /// The port of this initiator with this ISID.
+    #[must_use]
+    pub fn new(name: &str, isid: Isid) -> Self {
+        Self { name: name.to_ascii_lowercase(), isid }
+    }
+
+    /// The port that parameter data names; `None` if that is a whole initiator.
+    pub(super) fn named_by(id: &TransportId) -> Option<Self> {
+        id.isid.map(|isid| Self::new(&id.initiator_name, Isid(isid)))
+    }
+
+    /// Whether it is the port, or one of the ports, that parameter data names.
+    pub(super) fn is_named_by(&self, id: &TransportId) -> bool {
+        self.name.eq_ignore_ascii_case(&id.initiator_name)
+            && id.isid.is_none_or(|isid| Isid(isid) == self.isid)
+    }
+
+    pub(super) fn transport_id(&self) -> TransportId {
+        TransportId { initiator_name: self.name.clone(), isid: Some(self.isid.0) }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) const fn isid(&self) -> Isid {
+        self.isid
+    }
+}
+
+/// A target port by its relative identifier, from 1 (SPC-4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelativePort(pub u16);
+
+impl RelativePort {
+    /// The port of a target that has one.
+    pub const ONLY: Self = Self(1);
+}
+
+/// The two ports of an I_T nexus.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ports {
+    /// The initiator's.
+    pub initiator: InitiatorPort,
+    /// The target's.
+    pub target: RelativePort,
+}

@@ -1,0 +1,200 @@
+//! Reservations at a logical unit: RESERVE and RELEASE (SPC-2), PERSISTENT RESERVE IN and OUT (SPC-4), and what
+//! follows for the commands of others.
+
+use scsi::{Outcome, PersistentReserveIn, PersistentReserveOut, Restriction};
+
+use super::i_t_nexus::{InitiatorPort, Ports, RelativePort};
+use super::persistent_reserve_out::{Surroundings, Transition};
+use super::reservations::{Registered, Reservations};
+use super::{Cleared, LogicalUnit, NexusId, NexusTask, PersistedReservations, UnitAttention};
+
+/// Everything that reserves one logical unit.
+#[derive(Clone, Debug)]
+pub(super) struct Reserve {
+    persistent: Reservations,
+    /// Who has reserved the unit by RESERVE. It ends with the session, and with a reset: who has gone cannot lock
+    /// others out.
+    session: Option<NexusId>,
+    target_ports: Vec<RelativePort>,
+    can_persist: bool,
+}
+
+impl Default for Reserve {
+    fn default() -> Self {
+        Self {
+            persistent: Reservations::default(),
+            session: None,
+            target_ports: vec![RelativePort::ONLY],
+            can_persist: false,
+        }
+    }
+}
+
+impl Reserve {
+    /// Whether a command that `restriction` holds up may be carried out for this nexus.
+    pub(super) fn admits(&self, nexus: NexusId, ports: &Ports, restriction: Restriction) -> bool {
+        let shut_out =
+            self.session.is_some_and(|holder| holder != nexus) && restriction >= Restriction::Reserve;
+        !shut_out && self.persistent.admits(ports, restriction)
+    }
+
+    /// The session of this nexus has ended.
+    pub(super) fn lose(&mut self, nexus: NexusId) {
+        self.session.take_if(|holder| *holder == nexus);
+    }
+
+    /// The unit was reset: persistent reservations stay.
+    pub(super) fn reset(&mut self) {
+        self.session = None;
+    }
+
+    /// Whether RESERVE and RELEASE have nothing to do with this nexus.
+    fn ignores(&self, ports: &Ports) -> Result<bool, Outcome> {
+        match self.persistent.ignores_reserve(ports) {
+            false if !self.persistent.registrations.is_empty() => Err(Outcome::reservation_conflict()),
+            ignored => Ok(ignored),
+        }
+    }
+}
+
+/// A change of the persistent reservations that is allowed, and not yet in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "nothing changes until it is committed"]
+pub struct ReservationChange {
+    task: NexusTask,
+    transition: Transition,
+    to_persist: Option<PersistedReservations>,
+}
+
+impl ReservationChange {
+    /// What must be durable before it is committed and the command answered. If it cannot be made so, the change is
+    /// dropped and the command fails.
+    #[must_use]
+    pub const fn to_persist(&self) -> Option<&PersistedReservations> {
+        self.to_persist.as_ref()
+    }
+}
+
+/// What a change of the reservations has led to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "these tasks wait for ever otherwise"]
+pub struct Settled {
+    /// Gone: they had not started, and are answered with RESERVATION CONFLICT.
+    pub refused: Vec<NexusTask>,
+    /// PREEMPT AND ABORT: the tasks of the preempted.
+    pub cleared: Cleared,
+}
+
+impl LogicalUnit {
+    /// The same unit, seen through these ports of its target.
+    #[must_use]
+    pub fn with_target_ports(mut self, ports: impl IntoIterator<Item = RelativePort>) -> Self {
+        self.reserve.target_ports = ports.into_iter().collect();
+        self
+    }
+
+    /// The same unit, whose reservations can be made durable; these were. Before its first session.
+    #[must_use]
+    pub fn restore(mut self, snapshot: PersistedReservations) -> Self {
+        self.reserve.can_persist = true;
+        self.reserve.persistent = Reservations::restored(snapshot);
+        self
+    }
+
+    /// PERSISTENT RESERVE IN. While the unit is reserved by RESERVE it conflicts, for the holder too (SPC-2).
+    #[must_use]
+    pub fn persistent_reserve_in(&self, request: &PersistentReserveIn) -> Outcome {
+        let Reserve { persistent, session, can_persist, .. } = &self.reserve;
+        match session {
+            Some(_) => Outcome::reservation_conflict(),
+            None => request.respond(&persistent.status(*can_persist)),
+        }
+    }
+
+    /// PERSISTENT RESERVE OUT, up to the moment when it is to be made durable. It is a started task, and as the
+    /// task set lets one such task start at a time, the state that it was judged by is still there when it is
+    /// committed.
+    ///
+    /// # Errors
+    /// It is refused, with this outcome.
+    pub fn persistent_reserve_out(
+        &self,
+        task: NexusTask,
+        request: &PersistentReserveOut,
+    ) -> Result<ReservationChange, Outcome> {
+        let requester = self.ports(task.nexus).ok_or_else(Outcome::internal_failure)?;
+        let Reserve { persistent, session, target_ports, can_persist } = &self.reserve;
+        if session.is_some() {
+            return Err(Outcome::reservation_conflict());
+        }
+        let present: Vec<InitiatorPort> =
+            self.all_ports().map(|(_, ports)| ports.initiator.clone()).collect();
+        let (present, can_persist) = (&present[..], *can_persist);
+        let transition =
+            persistent.after(request, &Surroundings { requester, present, target_ports, can_persist })?;
+        let snapshot = transition.next.persisted();
+        let to_persist = (snapshot != persistent.persisted()).then_some(snapshot);
+        Ok(ReservationChange { task, transition, to_persist })
+    }
+
+    /// Puts a change in force. The command that asked for it is answered with GOOD when the tasks that it aborted
+    /// have come to rest.
+    pub fn commit(&mut self, change: ReservationChange) -> Settled {
+        let ReservationChange { task, transition: Transition { next, told, aborted }, .. } = change;
+        self.reserve.persistent = next;
+        for (registered, attention) in told {
+            self.nexuses_of(&registered).into_iter().for_each(|nexus| self.tell(nexus, attention));
+        }
+        let aborted: Vec<NexusId> =
+            aborted.iter().flat_map(|registered| self.nexuses_of(registered)).collect();
+        let mut cleared = self.clear(|other| other != task && aborted.contains(&other.nexus));
+        for lost in cleared.dropped.iter().chain(&cleared.started).filter(|lost| lost.nexus != task.nexus) {
+            self.tell(lost.nexus, UnitAttention::CommandsClearedByAnotherInitiator);
+        }
+        let refused = self.refuse(&mut cleared);
+        Settled { refused, cleared }
+    }
+
+    /// RESERVE.
+    ///
+    /// # Errors
+    /// It is refused, with this outcome.
+    pub fn reserve(&mut self, nexus: NexusId) -> Result<Settled, Outcome> {
+        let ports = self.ports(nexus).ok_or_else(Outcome::internal_failure)?;
+        if self.reserve.ignores(ports)? {
+            return Ok(Settled::default());
+        }
+        if self.reserve.session.is_some_and(|holder| holder != nexus) {
+            return Err(Outcome::reservation_conflict());
+        }
+        self.reserve.session = Some(nexus);
+        let mut cleared = Cleared::default();
+        let refused = self.refuse(&mut cleared);
+        Ok(Settled { refused, cleared })
+    }
+
+    /// RELEASE. Who has reserved nothing has nothing to release, which is no error.
+    #[must_use]
+    pub fn release(&mut self, nexus: NexusId) -> Outcome {
+        let Some(ports) = self.ports(nexus) else { return Outcome::internal_failure() };
+        match self.reserve.ignores(ports) {
+            Ok(true) => {}
+            Ok(false) => self.reserve.lose(nexus),
+            Err(conflict) => return conflict,
+        }
+        Outcome::good()
+    }
+
+    /// Takes those tasks out that have not started and that the reservations now hold up: a host that was fenced
+    /// off must not write what it asked for before.
+    fn refuse(&mut self, cleared: &mut Cleared) -> Vec<NexusTask> {
+        let (refused, startable) = self.drop_held_up();
+        cleared.startable.retain(|task| !refused.contains(task));
+        cleared.startable.extend(startable);
+        refused
+    }
+
+    fn nexuses_of(&self, registered: &Registered) -> Vec<NexusId> {
+        self.all_ports().filter(|(_, ports)| registered.covers(ports)).map(|(nexus, _)| nexus).collect()
+    }
+}
