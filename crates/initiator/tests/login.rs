@@ -94,3 +94,72 @@ async fn both_ends_prove_themselves() {
     let error = Session::connect(&world.url(), with(impostor)).await.unwrap_err();
     assert!(matches!(refusal(&error), Failure::TargetUnproven(_)), "{error}");
 }
+
+/// A target that sends every login elsewhere.
+async fn redirecting(to: &str) -> World {
+    World::serving("ram:1MiB", |config| {
+        config.targets[0].redirect = Some(to.parse().unwrap());
+        config.discovery.redirect = Some(to.parse().unwrap());
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_login_is_followed_to_where_the_target_is_and_so_is_discovery() {
+    let home = World::new().await;
+    let old = redirecting(&format!("{},permanent", home.address())).await;
+    let older = redirecting(&old.address().to_string()).await;
+    let (session, lun) = connect(&older.url(), config(2)).await;
+    lun.read(0, 512).await.unwrap();
+    session.close().await.unwrap();
+    let records = discover(&older.address().into(), &config(1)).await.unwrap();
+    assert!(records[0].target_addresses[0].starts_with(&home.address().to_string()));
+}
+
+#[tokio::test]
+async fn the_login_begins_anew_where_it_is_sent() {
+    let secrets = tempfile::tempdir().unwrap();
+    let home = World::serving("ram:1MiB", |config| {
+        let ours = credential("alice", &secrets.path().join("alice"), "alice's secret");
+        config.targets[0].chap = Some(target::Chap { initiators: vec![ours], target: None });
+    })
+    .await;
+    let old = redirecting(&home.address().to_string()).await;
+    let mut config = config(1);
+    config.credentials = Some(Credentials::one_way(account("alice", "alice's secret")));
+    let (session, lun) = connect(&old.url(), config).await;
+    lun.read(0, 512).await.unwrap();
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_login_that_is_sent_in_circles_or_on_and_on_ends() {
+    let first = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = first.local_addr().unwrap();
+    drop(first);
+    let second = redirecting(&address.to_string()).await;
+    let _first = World::serving("ram:1MiB", |config| {
+        config.listen = vec![address];
+        config.targets[0].redirect = Some(second.address().to_string().parse().unwrap());
+    })
+    .await;
+    let error = Session::connect(&world::url(address), config(1)).await.unwrap_err();
+    assert!(matches!(error, Error::Login(LoginError::Redirection { .. })), "{error}");
+    assert!(error.to_string().contains("where it has come from"), "{error}");
+
+    let mut chain = vec![World::new().await];
+    for _ in 0..6 {
+        let last = chain.last().unwrap().address().to_string();
+        chain.push(redirecting(&last).await);
+    }
+    let error = Session::connect(&chain.last().unwrap().url(), config(1)).await.unwrap_err();
+    assert!(error.to_string().contains("too many"), "{error}");
+}
+
+#[tokio::test]
+async fn an_initiator_whose_name_is_none_is_told_so_before_it_connects() {
+    let mut config = config(1);
+    config.initiator_name = "not a name".into();
+    let error = Session::connect(&world::url("127.0.0.1:1".parse().unwrap()), config).await.unwrap_err();
+    assert!(matches!(error, Error::Usage(_)), "{error}");
+}

@@ -3,9 +3,12 @@
 
 mod world;
 
-use pdu::{InitiatorPdu, Itt, LoginRequest, LoginStatus, Lun, Stage, TargetPdu, TextRequest, Ttt};
-use ropewalk_target::{Chap, Config, Credential, InvalidConfig, Mask, TargetConfig};
-use session::chap::{Account, Algorithm, Challenge, Secret};
+use pdu::{Cid, InitiatorPdu, Itt, LoginRequest, LoginStatus, Lun, Stage, TargetPdu, TextRequest, Ttt};
+use ropewalk_target::{
+    Chap, ChapAlgorithms, Config, Credential, DiscoveryConfig, InvalidConfig, Mask, PortalGroupConfig,
+    TargetConfig,
+};
+use session::chap::{Account, Algorithms, Challenge, Secret};
 use std::os::unix::fs::PermissionsExt;
 use world::*;
 
@@ -73,26 +76,40 @@ fn world_with_chap() -> (World, tempfile::TempDir) {
 
 /// Answers the target's challenge with `secret`; the status of the last response.
 fn authenticate(peer: &mut Peer, secret: &str) -> LoginStatus {
+    let names = format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0SessionType=Normal\0");
+    let outcome = authenticate_as(peer, &names, "host", secret, "5");
+    outcome.err().unwrap_or(LoginStatus::Success)
+}
+
+/// The security stage of a login as this user, to its end.
+fn authenticate_as(
+    peer: &mut Peer,
+    names: &str,
+    user: &str,
+    secret: &str,
+    algorithms: &str,
+) -> Result<(), LoginStatus> {
     let request = LoginRequest { current_stage: Stage::SecurityNegotiation, ..peer.login_request(1, 0) };
     let mut step = |text: String, next_stage| {
         let data_segment_bytes = u32::try_from(text.len()).unwrap();
         let request = LoginRequest { next_stage, data_segment_bytes, ..request };
         peer.send(&InitiatorPdu::LoginRequest(request), text.as_bytes());
         match peer.receive().unwrap() {
-            (TargetPdu::LoginResponse(response), text) => (response.status, String::from_utf8(text).unwrap()),
+            (TargetPdu::LoginResponse(response), text) if response.status.is_success() => {
+                Ok(String::from_utf8(text).unwrap())
+            }
+            (TargetPdu::LoginResponse(response), _) => Err(response.status),
             (other, _) => panic!("{other:?}"),
         }
     };
-    step(
-        format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0SessionType=Normal\0AuthMethod=CHAP\0"),
-        None,
-    );
-    let (_, asked) = step("CHAP_A=5\0".into(), None);
+    step(format!("{names}AuthMethod=CHAP\0"), None)?;
+    let asked = step(format!("CHAP_A={algorithms}\0"), None)?;
     let value = |key: &str| asked.split('\0').find_map(|pair| pair.strip_prefix(key)).unwrap();
-    let account = Account::new("host", Secret::new(secret.as_bytes()).unwrap()).unwrap();
+    let account = Account::new(user, Secret::new(secret.as_bytes()).unwrap()).unwrap();
+    let algorithm = Algorithms::default().chosen(value("CHAP_A=")).unwrap();
     let challenge = Challenge::parse(value("CHAP_I="), value("CHAP_C="), None).unwrap();
-    let response = pdu::text_value::hexadecimal_text(&challenge.answer(Algorithm::Md5, &account));
-    step(format!("CHAP_N=host\0CHAP_R={response}\0"), Some(Stage::OperationalNegotiation)).0
+    let response = pdu::text_value::hexadecimal_text(&challenge.answer(algorithm, &account));
+    step(format!("CHAP_N={user}\0CHAP_R={response}\0"), Some(Stage::OperationalNegotiation)).map(drop)
 }
 
 #[test]
@@ -108,14 +125,8 @@ fn a_wrong_secret_or_none_at_all_is_refused() {
     assert_eq!(world.connect().login(TARGET, 1), Err(LoginStatus::AuthenticationFailure));
 }
 
-#[test]
-fn discovery_shows_an_initiator_what_it_may_use_at_the_portal_it_came_through() {
-    let hidden = target("iqn.2026-01.net.example:hidden", &["0=ram:1M"]);
-    let hidden = TargetConfig { mask: only("iqn.2026-01.net.example:friend"), ..hidden };
-    let world = World::with_config(config(vec![two_luns(), hidden]));
-    let mut peer = world.connect();
-    let text = format!("InitiatorName={INITIATOR}\0SessionType=Discovery\0");
-    peer.login_with(&text, |request| request, 1).unwrap();
+/// The targets that SendTargets tells in a session that is established.
+fn listed(peer: &mut Peer) -> String {
     let question = b"SendTargets=All\0";
     let request = TextRequest {
         immediate: false,
@@ -131,8 +142,205 @@ fn discovery_shows_an_initiator_what_it_may_use_at_the_portal_it_came_through() 
     peer.send(&InitiatorPdu::TextRequest(request), question);
     let (answer, list) = peer.receive().unwrap();
     assert!(matches!(answer, TargetPdu::TextResponse(_)), "{answer:?}");
+    String::from_utf8(list).unwrap()
+}
+
+/// The same in a discovery session without a proof.
+fn discovered(mut peer: Peer) -> String {
+    let text = format!("InitiatorName={INITIATOR}\0SessionType=Discovery\0");
+    peer.login_with(&text, |request| request, 1).unwrap();
+    listed(&mut peer)
+}
+
+#[test]
+fn discovery_shows_an_initiator_what_it_may_use_at_the_portal_it_came_through() {
+    let hidden = target("iqn.2026-01.net.example:hidden", &["0=ram:1M"]);
+    let hidden = TargetConfig { mask: only("iqn.2026-01.net.example:friend"), ..hidden };
+    let world = World::with_config(config(vec![two_luns(), hidden]));
     let expected = format!("TargetName={TARGET}\0TargetAddress={},1\0", world.address());
-    assert_eq!(String::from_utf8(list).unwrap(), expected);
+    assert_eq!(discovered(world.connect()), expected);
+}
+
+fn group(tag: u16, portals: &[&str]) -> PortalGroupConfig {
+    PortalGroupConfig { tag, portals: portals.iter().map(|portal| portal.parse().unwrap()).collect() }
+}
+
+const OTHER: &str = "iqn.2026-01.net.example:other";
+
+/// Group 1 with two portals, group 2 with one; one target in both, one in the second only.
+fn two_groups() -> World {
+    let other = TargetConfig { portal_groups: vec![2], ..target(OTHER, &["0=ram:1M"]) };
+    let portal_groups = vec![group(1, &["127.0.0.1:0", "127.0.0.2:0"]), group(2, &["127.0.0.3:0"])];
+    let listen = Config::default().listen;
+    World::with_config(Config { listen, portal_groups, ..config(vec![two_luns(), other]) })
+}
+
+#[test]
+fn discovery_tells_all_portals_of_a_target_with_their_groups_the_one_of_arrival_first() {
+    let world = two_groups();
+    let [first, second, third] = *world.addresses() else { panic!("three portals") };
+    let expected = |order: [String; 3]| {
+        let [a, b, c] = order.map(|address| format!("TargetAddress={address}\0"));
+        format!("TargetName={TARGET}\0{a}{b}{c}TargetName={OTHER}\0TargetAddress={third},2\0")
+    };
+    let (one, two, three) = (format!("{first},1"), format!("{second},1"), format!("{third},2"));
+    assert_eq!(discovered(world.connect()), expected([one.clone(), two.clone(), three.clone()]));
+    assert_eq!(discovered(world.connect_to(third)), expected([three, one, two]));
+}
+
+#[test]
+fn a_target_is_not_found_at_a_portal_whose_group_does_not_serve_it() {
+    let world = two_groups();
+    assert_eq!(world.connect().login(OTHER, 1), Err(LoginStatus::NotFound));
+    assert!(world.connect_to(world.addresses()[2]).login(OTHER, 1).is_ok());
+}
+
+#[test]
+fn a_session_belongs_to_the_portal_group_through_which_it_came() {
+    let world = two_groups();
+    let two = world.addresses()[2];
+    let mut leading = world.connect();
+    let tsih = leading.login(TARGET, 1).unwrap();
+    let text = format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0");
+    let join =
+        |peer: &mut Peer| peer.login_with(&text, |request| LoginRequest { tsih, cid: Cid(1), ..request }, 1);
+    // The same identity in another group is another session, and does not end the first.
+    let mut elsewhere = world.connect_to(two);
+    assert_ne!(elsewhere.login(TARGET, 1).unwrap(), tsih);
+    assert_eq!(join(&mut world.connect_to(two)), Err(LoginStatus::SessionDoesNotExist));
+    let mut second = world.connect_to(world.addresses()[1]);
+    assert_eq!(join(&mut second), Ok(tsih));
+    leading.learn_attentions();
+    assert_eq!(leading.read(0, 1).status, 0);
+}
+
+#[test]
+fn names_are_compared_without_regard_to_case() {
+    let world = World::with_lun("0=ram:1M");
+    let mut first = world.connect();
+    let upper = INITIATOR.to_uppercase();
+    first.login_as(&upper, &TARGET.to_uppercase(), 1).unwrap();
+    // It is the same initiator, so its session is reinstated.
+    let mut again = world.connect();
+    again.login(TARGET, 1).unwrap();
+    first.expect_closed();
+}
+
+#[test]
+fn a_target_that_is_elsewhere_says_where() {
+    for (word, status) in
+        [("", LoginStatus::TargetMovedTemporarily), (",permanent", LoginStatus::TargetMovedPermanently)]
+    {
+        let redirect = Some(format!("192.0.2.1:3260{word}").parse().unwrap());
+        let moved = TargetConfig { redirect: redirect.clone(), ..TargetConfig::new(TARGET.parse().unwrap()) };
+        let discovery = DiscoveryConfig { redirect, chap: None };
+        let world = World::with_config(Config { discovery, ..config(vec![moved]) });
+        for names in [format!("TargetName={TARGET}\0"), "SessionType=Discovery\0".into()] {
+            let text = format!("InitiatorName={INITIATOR}\0{names}");
+            let mut peer = world.connect();
+            let request = peer.login_request(1, u32::try_from(text.len()).unwrap());
+            peer.send(&InitiatorPdu::LoginRequest(request), text.as_bytes());
+            let (answer, data) = peer.receive().unwrap();
+            assert!(matches!(answer, TargetPdu::LoginResponse(response) if response.status == status));
+            assert_eq!(data, b"TargetAddress=192.0.2.1:3260\0");
+            peer.expect_closed();
+        }
+    }
+}
+
+fn user(name: &str) -> Credential {
+    Credential { user: name.into(), secret: Some(secret_of(name).as_str().into()), ..Credential::default() }
+}
+
+fn secret_of(name: &str) -> String {
+    format!("{name} knows this secret")
+}
+
+fn users(names: &[&str]) -> Option<Chap> {
+    Some(Chap { initiators: names.iter().map(|name| user(name)).collect(), target: None })
+}
+
+#[test]
+fn each_of_several_users_opens_a_target_and_sees_its_own_luns() {
+    let mut served = TargetConfig { chap: users(&["alice", "bob"]), ..two_luns() };
+    served.luns[1].mask = Mask { users: vec!["bob".into()], ..Mask::default() };
+    let world = World::with_config(config(vec![served]));
+    for (name, sees) in [("alice", false), ("bob", true)] {
+        let mut peer = world.connect();
+        let names = format!("InitiatorName={INITIATOR}-{name}\0TargetName={TARGET}\0");
+        authenticate_as(&mut peer, &names, name, &secret_of(name), "8,7,6,5").unwrap();
+        peer.finish_login(1);
+        peer.learn_attentions();
+        let mut status = peer.command_to(5, &[0], &[], 0);
+        while sees && status.status != 0 {
+            status = peer.command_to(5, &[0], &[], 0);
+        }
+        assert_eq!(status.status == 0, sees, "{name}");
+    }
+}
+
+#[test]
+fn a_proven_user_is_shown_its_own_targets_and_the_open_ones() {
+    let named = |name: &str, chap| TargetConfig { chap, ..target(name, &["0=ram:1M"]) };
+    let targets = vec![
+        named("iqn.2026-01.net.example:of-alice", users(&["alice"])),
+        named("iqn.2026-01.net.example:of-bob", users(&["bob"])),
+        named("iqn.2026-01.net.example:of-both", users(&["alice", "bob"])),
+        named("iqn.2026-01.net.example:open", None),
+    ];
+    let discovery = DiscoveryConfig { chap: users(&["alice", "bob", "looker"]), redirect: None };
+    let world = World::with_config(Config { discovery, ..config(targets) });
+    for (name, expected) in [
+        ("alice", &["of-alice", "of-both", "open"][..]),
+        ("bob", &["of-bob", "of-both", "open"]),
+        ("looker", &["of-alice", "of-bob", "of-both", "open"]),
+    ] {
+        let mut peer = world.connect();
+        let names = format!("InitiatorName={INITIATOR}\0SessionType=Discovery\0");
+        authenticate_as(&mut peer, &names, name, &secret_of(name), "5").unwrap();
+        peer.finish_login(1);
+        let list = listed(&mut peer);
+        let shown: Vec<_> = list.split('\0').filter_map(|pair| pair.strip_prefix("TargetName=")).collect();
+        let shown: Vec<_> = shown.iter().filter_map(|name| name.rsplit(':').next()).collect();
+        assert_eq!(shown, expected, "{name}");
+    }
+}
+
+#[test]
+fn a_policy_without_md5_refuses_who_offers_nothing_else() {
+    let chap_algorithms = ChapAlgorithms("sha3-256,sha256".parse().unwrap());
+    let served = TargetConfig { chap: users(&["alice"]), ..two_luns() };
+    let world = World::with_config(Config { chap_algorithms, ..config(vec![served]) });
+    let names = format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0");
+    let login =
+        |offered| authenticate_as(&mut world.connect(), &names, "alice", &secret_of("alice"), offered);
+    assert_eq!(login("5,6"), Err(LoginStatus::AuthenticationFailure));
+    assert_eq!(login("5,6,7"), Ok(()));
+}
+
+#[test]
+fn one_secret_for_both_directions_is_refused_wherever_it_stands() {
+    let both = |ours: &str| Some(Chap { initiators: vec![user("alice")], target: Some(user(ours)) });
+    let same = Credential { user: "disk".into(), ..user("alice") };
+    let served = |chap| TargetConfig { chap, ..two_luns() };
+    let chap = both("disk").map(|chap| Chap { target: Some(same.clone()), ..chap });
+    let refused = World::start(config(vec![served(chap)])).err().unwrap().to_string();
+    assert!(refused.contains("different CHAP secrets"), "{refused}");
+    // The target's secret here is an initiator's elsewhere.
+    let discovery = DiscoveryConfig { chap: users(&["disk"]), redirect: None };
+    let refused = World::start(Config { discovery, ..config(vec![served(both("disk"))]) }).err().unwrap();
+    let refused = refused.to_string();
+    assert!(refused.contains("have the same secret") && !refused.contains("knows"), "{refused}");
+}
+
+#[test]
+fn who_guesses_waits_and_the_right_secret_still_opens() {
+    let (world, _folder) = world_with_chap();
+    for _ in 0..5 {
+        let refused = authenticate(&mut world.connect(), "incorrect horse");
+        assert_eq!(refused, LoginStatus::AuthenticationFailure);
+    }
+    assert_eq!(authenticate(&mut world.connect(), SECRET), LoginStatus::Success);
 }
 
 #[test]

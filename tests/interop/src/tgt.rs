@@ -102,6 +102,20 @@ impl Tgt {
         ])
     }
 
+    /// Asks initiators for a user and secret from now on, and proves itself by another when it is asked.
+    ///
+    /// # Errors
+    /// If it refuses.
+    pub fn authenticate(&self, initiator: (&str, &str), own: (&str, &str)) -> io::Result<()> {
+        let tid = &self.target_number;
+        let new = ["--op", "new", "--mode", "account"];
+        let bind = ["--op", "bind", "--mode", "account", "--tid", tid];
+        self.admin(&[&new[..], &["--user", initiator.0, "--password", initiator.1]].concat())?;
+        self.admin(&[&bind[..], &["--user", initiator.0]].concat())?;
+        self.admin(&[&new[..], &["--user", own.0, "--password", own.1]].concat())?;
+        self.admin(&[&bind[..], &["--user", own.0, "--outgoing"]].concat())
+    }
+
     fn admin(&self, arguments: &[&str]) -> io::Result<()> {
         let mut command = Command::new(find("tgtadm").unwrap_or_else(|| "tgtadm".into()));
         command.args(["-C", &self.control, "--lld", "iscsi"]).args(arguments);

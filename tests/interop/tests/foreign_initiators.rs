@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ropewalk_interop::{IQN, Image, Line, PATIENCE, Program, Requirement, Ropewalk, assert_same, require};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 const LIBISCSI: Requirement = Requirement::Peers(&["iscsi-ls", "iscsi-inq", "iscsi-perf"]);
@@ -141,4 +143,31 @@ fn qemu_io_cannot_write_to_a_read_only_lun() {
     let (status, lines) = Program::run(&mut client, PATIENCE).unwrap();
     assert!(!status.success(), "{}", text(&lines));
     run("qemu-io", &["-r", "-f", "raw", "-c", "read 0 4k", &url]);
+}
+
+/// Debian's libiscsi offers MD5 only, so a policy may keep it out.
+#[test]
+fn libiscsi_proves_itself_by_chap() {
+    if !require(&[LIBISCSI]) {
+        return;
+    }
+    let folder = Image::empty(0).unwrap();
+    let secret = folder.beside("secret");
+    fs::write(&secret, "what alice knows\n").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let chap = ["--chap-user", "alice", "--chap-secret-file", &secret];
+    let inquire = |target: &Ropewalk, password: &str| {
+        let mut inquiry = Command::new("iscsi-inq");
+        inquiry
+            .arg(target.url(0))
+            .env("LIBISCSI_CHAP_USERNAME", "alice")
+            .env("LIBISCSI_CHAP_PASSWORD", password);
+        Program::run(&mut inquiry, PATIENCE).unwrap().0.success()
+    };
+    let target = Ropewalk::serve_with(&["0=ram:1M"], 1, &chap).unwrap();
+    assert!(inquire(&target, "what alice knows"));
+    assert!(!inquire(&target, "what bob has heard"));
+    let strict = [&chap[..], &["--chap-algorithms", "sha3-256,sha256,sha1"]].concat();
+    let strict = Ropewalk::serve_with(&["0=ram:1M"], 1, &strict).unwrap();
+    assert!(!inquire(&strict, "what alice knows"));
 }

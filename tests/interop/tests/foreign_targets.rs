@@ -6,6 +6,8 @@ use ropewalk_interop::{
     Image, Istgt, Line, Requirement, Tgt, Tuning, assert_same, require, ropewalk, summary,
 };
 use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 const ISTGT: Requirement = Requirement::Peers(&["istgt"]);
 const TGT: [Requirement; 2] = [Requirement::Root, Requirement::Peers(&["tgtd", "tgtadm"])];
@@ -74,4 +76,41 @@ fn a_path_that_leads_to_another_disk_is_refused() {
     if status.success() {
         assert_same(source.path(), here.path()).unwrap();
     }
+}
+
+/// What initiators prove with, in a file that nobody else can read.
+fn credentials(image: &Image, target_password: &str) -> String {
+    let path = image.beside("credentials");
+    let text = format!(
+        "username = alice\npassword = what alice knows\ntarget_username = disk\ntarget_password = {target_password}\n"
+    );
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+/// tgt knows MD5 as 5 like everybody, and SHA-1 as 7, which is SHA-256 elsewhere: the first attempt fails, and the second
+/// must not.
+#[test]
+fn tgt_and_we_prove_ourselves_to_each_other_whatever_it_means_by_the_numbers_of_algorithms() {
+    if !require(&TGT) {
+        return;
+    }
+    let disk = Image::random(16).unwrap();
+    let target = Tgt::serve(1, &[disk.path()]).unwrap();
+    target.authenticate(("alice", "what alice knows"), ("disk", "what the disk knows")).unwrap();
+    let url = target.url(1);
+    let info = |file: &str, options: &[&str]| {
+        let arguments = [&["info", "--chap-file", file, &url], options].concat();
+        let (status, lines) = ropewalk(arguments).unwrap();
+        (status.success(), lines)
+    };
+    let right = credentials(&disk, "what the disk knows");
+    for algorithms in ["sha3-256,sha256,sha1,md5", "md5", "sha256,md5"] {
+        let (success, lines) = info(&right, &["--chap-algorithms", algorithms]);
+        assert!(success, "{algorithms}: {lines:#?}");
+    }
+    let wrong = credentials(&disk, "what another knows");
+    let (success, lines) = info(&wrong, &[]);
+    assert!(!success, "an impostor was believed: {lines:#?}");
 }

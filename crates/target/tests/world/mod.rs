@@ -66,6 +66,11 @@ impl World {
         self.server.as_ref().unwrap().local_addrs()[0]
     }
 
+    /// Where all its portals are.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.server.as_ref().unwrap().local_addrs()
+    }
+
     pub fn counters(&self) -> Counters {
         self.server.as_ref().unwrap().counters()
     }
@@ -81,14 +86,23 @@ impl World {
 
     /// A connection that has said nothing yet.
     pub fn connect(&self) -> Peer {
-        self.connect_from(Ipv4Addr::LOCALHOST)
+        Self::connect_between(Ipv4Addr::LOCALHOST, self.address())
     }
 
     /// One that comes from this address of the loopback network.
     pub fn connect_from(&self, address: Ipv4Addr) -> Peer {
+        Self::connect_between(address, self.address())
+    }
+
+    /// One that comes through this portal.
+    pub fn connect_to(&self, portal: SocketAddr) -> Peer {
+        Self::connect_between(Ipv4Addr::LOCALHOST, portal)
+    }
+
+    fn connect_between(address: Ipv4Addr, portal: SocketAddr) -> Peer {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
-        socket.connect(&self.address().into()).unwrap();
+        socket.connect(&portal.into()).unwrap();
         let stream = TcpStream::from(socket);
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
@@ -215,6 +229,11 @@ impl Peer {
             TargetPdu::LoginResponse(response) => Err(response.status),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// The rest of a login whose security stage has been left.
+    pub fn finish_login(&mut self, isid: u8) {
+        self.login_with("", |request| request, isid).unwrap();
     }
 
     /// Asks until there is no unit attention left.
