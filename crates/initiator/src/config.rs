@@ -72,7 +72,8 @@ impl Default for Config {
             sessions: None,
             portals: Vec::new(),
             credentials: None,
-            offer: Offer::default(),
+            // A lost connection ends its session; both come back by a new login.
+            offer: Offer { error_recovery_level: 0, ..Offer::default() },
             limits: InitiatorLimits {
                 commands_max: COMMANDS_MAX,
                 ping_after: PING_AFTER,

@@ -6,7 +6,9 @@
 
 mod ask;
 mod async_message;
+mod command_retry;
 mod command_window;
+mod connection_recovery;
 mod counters;
 mod data_in;
 mod data_out;
@@ -18,6 +20,7 @@ mod outgoing;
 mod ping;
 mod r2t;
 mod reject;
+mod request_retry;
 mod scsi_command;
 mod scsi_response;
 mod session;
@@ -25,6 +28,7 @@ mod snack;
 mod status_sequence;
 mod task;
 mod task_management;
+mod task_reassign;
 mod text;
 
 pub use counters::Counters;

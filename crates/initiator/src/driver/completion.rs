@@ -51,9 +51,11 @@ impl Driver {
                     }
                 }
                 Event::Ended { orderly } => self.path_ended(at, orderly),
-                // Neither is asked for here.
-                Event::FunctionDone { .. } | Event::SendTargets { .. } | Event::SendTargetsRefused { .. } => {
-                }
+                // Sessions are negotiated without connection recovery, and the others are not asked for here.
+                Event::ConnectionLost { .. }
+                | Event::FunctionDone { .. }
+                | Event::SendTargets { .. }
+                | Event::SendTargetsRefused { .. } => {}
             }
         }
     }

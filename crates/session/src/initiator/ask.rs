@@ -22,6 +22,11 @@ impl Ask {
         Self { at: now, times: 1 }
     }
 
+    /// What was asked leaves only now.
+    pub(super) fn counted_from(self, now: Instant) -> Self {
+        Self { at: now, ..self }
+    }
+
     /// When to ask again, or to give up.
     pub(super) fn due(&self) -> Instant {
         self.at + AGAIN_AFTER * (1 << (self.times - 1))

@@ -3,7 +3,7 @@
 use super::data_sequence::Arrival;
 use super::event::{AsyncEvent, Event};
 use super::session::Session;
-use crate::seam::Fault;
+use crate::seam::{Fault, LaneLoss};
 use pdu::{AsyncEvent as Code, AsyncMessage, Duration, Instant, LaneId, Opcode, SenseSegment};
 
 impl Session {
@@ -27,12 +27,18 @@ impl Session {
                 }
                 self.logout_lane(now, lane);
             }
+            // A broken connection, as if it had been noticed here (§7.1.4.3).
+            Code::ConnectionDrop { cid, .. } if self.recovers_connections() => {
+                let lanes: Vec<LaneId> =
+                    self.lanes.iter().filter(|(_, lane)| lane.cid == cid).map(|(id, _)| *id).collect();
+                lanes.into_iter().for_each(|lane| self.close_lane(lane, LaneLoss::Broken, None));
+            }
             // No answer comes any more for what this connection carries: at error recovery level 0 that is the end.
             Code::ConnectionDrop { cid, .. } if self.lanes.values().any(|lane| lane.cid == cid) => {
                 self.fail();
             }
             Code::SessionDrop { .. } => self.fail(),
-            Code::NegotiationRequest { .. } => self.offer_negotiation(lane),
+            Code::NegotiationRequest { .. } => self.offer_negotiation(now, lane),
             // Task termination is only for those who negotiated FastAbort, which this side does not offer.
             Code::Scsi | Code::ConnectionDrop { .. } | Code::TaskTermination | Code::Other { .. } => {}
         }

@@ -29,6 +29,10 @@ pub struct Counters {
     pub discarded_bytes: u64,
     /// Pings sent, total.
     pub pings: u64,
+    /// Commands sent again because they were lost on their way, total.
+    pub retries: u64,
+    /// Tasks that were given another lane, total.
+    pub reassignments: u64,
     /// Rejects received, total.
     pub rejects: u64,
 }

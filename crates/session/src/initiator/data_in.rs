@@ -8,7 +8,7 @@ use super::session::Session;
 use super::snack::DataAck;
 use super::task::Task;
 use crate::seam::{Destination, Fault, PayloadRef};
-use pdu::{DataIn, Itt, LaneId, TargetPdu};
+use pdu::{DataIn, Instant, Itt, LaneId, TargetPdu};
 
 impl Session {
     /// Where the data belongs. That of a task that is no more is forgotten: it crossed the end of its task on
@@ -16,10 +16,20 @@ impl Session {
     pub(super) fn place_data_in(&mut self, lane: LaneId, pdu: &DataIn) -> Result<Destination, Fault> {
         let bytes = pdu.data_segment_bytes;
         let recovers = self.recovers();
+        let mut again_bytes = 0;
         let place = match self.task_on(lane, pdu.itt)? {
-            Some(task) => task.place(pdu, recovers)?,
+            Some(task) => {
+                if task.resumes && pdu.data_sn.0 == 0 {
+                    // A target that could not go on where it was interrupted begins anew (§7.2.2).
+                    again_bytes = task.restart_input();
+                }
+                task.place(pdu, recovers)?
+            }
             None => None,
         };
+        if let Some(lane) = self.lanes.get_mut(&lane) {
+            lane.outstanding_bytes += u64::from(again_bytes);
+        }
         let Some(place) = place else {
             self.counters.discarded_bytes += u64::from(bytes);
             return Ok(Destination::Discard { bytes });
@@ -28,8 +38,8 @@ impl Session {
     }
 
     /// The data is in place; if the status came with it, and nothing is missing, the command is complete.
-    pub(super) fn receive_data_in(&mut self, lane: LaneId, pdu: &DataIn) -> Result<(), Fault> {
-        self.take_data_in(lane, pdu)?;
+    pub(super) fn receive_data_in(&mut self, now: Instant, lane: LaneId, pdu: &DataIn) -> Result<(), Fault> {
+        self.take_data_in(now, lane, pdu)?;
         if let Some(status) = &pdu.status {
             let ending = Ending {
                 stat_sn: status.stat_sn,
@@ -46,7 +56,7 @@ impl Session {
     }
 
     /// Counts the data in, and asks for what is seen to be missing before it.
-    fn take_data_in(&mut self, lane: LaneId, pdu: &DataIn) -> Result<(), Fault> {
+    fn take_data_in(&mut self, now: Instant, lane: LaneId, pdu: &DataIn) -> Result<(), Fault> {
         let recovers = self.recovers();
         let bytes = pdu.data_segment_bytes;
         let Some(task) = self.task_on(lane, pdu.itt)? else { return Ok(()) };
@@ -58,6 +68,7 @@ impl Session {
         if task.input.fit(number, pdu.buffer_offset, bytes)? == Arrival::Repeated {
             return Ok(());
         }
+        (task.resumes, task.data_in_at, task.tail_asks) = (false, now, 0);
         let hole = task.input.receive(number, pdu.buffer_offset, bytes);
         let moved = task.moved(bytes);
         self.counters.data_in_bytes += u64::from(bytes);

@@ -49,6 +49,11 @@ impl InputSequence {
         self.next
     }
 
+    /// The bytes of data before that PDU's.
+    pub(super) fn contiguous_bytes(&self) -> u32 {
+        self.bytes
+    }
+
     /// All data that arrived.
     pub(super) fn received_bytes(&self) -> u32 {
         self.bytes + self.later_bytes()
@@ -116,6 +121,19 @@ impl InputSequence {
         begins.zip(ends).filter(|(begin, end)| begin < end).map(|(begin, end)| (begin, end - begin))
     }
 
+    /// Forgets what arrived beyond the first hole, and what is known to have been sent; returns the bytes forgotten.
+    pub(super) fn forget_later(&mut self) -> u32 {
+        let bytes = self.later_bytes();
+        self.later.clear();
+        self.sent = self.next;
+        bytes
+    }
+
+    /// The numbers go on from `number`, whatever came before.
+    pub(super) fn go_on_from(&mut self, number: u32) {
+        *self = Self { next: number, sent: number, bytes: self.bytes, later: Vec::new() };
+    }
+
     /// Where in `later` the run of this number is, or would be.
     fn position(&self, number: u32) -> usize {
         self.later.partition_point(|run| run.end <= number)
@@ -146,6 +164,7 @@ impl InputSequence {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "a test's numbers are small")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use crate::seam::{Fault, LaneLoss, PayloadRef};
 use pdu::{
-    AsyncEvent as AsyncEventCode, BufferId, Cdb, LaneId, Lun, RejectReason, TaskAttribute,
+    AsyncEvent as AsyncEventCode, BufferId, Cdb, Cid, Instant, LaneId, Lun, RejectReason, TaskAttribute,
     TaskManagementOutcome,
 };
 
@@ -136,8 +136,26 @@ pub enum Event {
         /// What the peer did, if it was at fault.
         fault: Option<Fault>,
     },
+    /// A connection broke, and its tasks are kept for another (error recovery level 2). Text exchanges on it will not be
+    /// answered; everything else goes on by itself. Nothing needs to be done while other lanes are left, though a
+    /// further connection, with a CID of its own, is welcome; the CID of this one must not be used again then.
+    ///
+    /// If it was the last, the session needs a connection to go on: a login to its TSIH with the CID of this one,
+    /// which then takes its place (RFC 7143 §6.3.4), or with a new one. If none has come in time, the session ends.
+    ConnectionLost {
+        /// Which.
+        lane: LaneId,
+        /// Its connection id.
+        cid: Cid,
+        /// Whether the session has no other lane.
+        is_last: bool,
+        /// When to log in, at the earliest: the target wants to be left alone for DefaultTime2Wait.
+        not_before: Instant,
+        /// When the target forgets the tasks: DefaultTime2Retain after that.
+        until: Instant,
+    },
     /// The session is over: it has no lane, and every task has been completed or reported lost. Task management
-    /// functions and text exchanges that were not answered until now never will be. At error recovery level 0 the
+    /// functions and text exchanges that were not answered until now never will be. Below error recovery level 2 the
     /// loss of one connection ends the session; log in again with the same ISID to reinstate it.
     Ended {
         /// Whether by logout.

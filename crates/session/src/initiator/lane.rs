@@ -7,12 +7,12 @@ use super::ping::Liveness;
 use super::status_sequence::StatusSequence;
 use super::text::TextExchange;
 use crate::parameters::{ConnectionParameters, Established};
-use crate::seam::Transmit;
-use pdu::{BufferId, Cid, Header, Instant, TargetPdu};
+use crate::seam::{LaneLoss, Transmit};
+use pdu::{BufferId, Cid, Header, Instant, LogoutReason, TargetPdu};
 use std::collections::VecDeque;
 
 /// How far a lane's life has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     /// Takes commands.
     Open,
@@ -29,6 +29,8 @@ pub(super) struct Lane {
     pub(super) cid: Cid,
     pub(super) connection: ConnectionParameters,
     pub(super) phase: Phase,
+    /// How, if the owner has been told to close it.
+    pub(super) closing: Option<LaneLoss>,
     pub(super) statuses: StatusSequence,
     pub(super) outgoing: Outgoing,
     /// The PDU whose data segment is arriving.
@@ -58,6 +60,7 @@ impl Lane {
             cid: established.cid,
             connection: established.connection,
             phase: Phase::Open,
+            closing: None,
             statuses: StatusSequence::new(established.stat_sn),
             outgoing: Outgoing::default(),
             incoming: None,
@@ -106,14 +109,24 @@ impl Lane {
         self.liveness.sent(now, self.left_pdus);
     }
 
+    /// The number of the PDU that is pulled next.
+    pub(super) fn next_pdu(&self) -> u64 {
+        self.left_pdus + self.unsent.len() as u64 + 1
+    }
+
     /// A request that needs no task, as it leaves.
     pub(super) fn pull_request(&mut self, request: Request) -> Option<Transmit> {
         if let Request::Nop(pdu) = &request {
-            let number = self.left_pdus + self.unsent.len() as u64 + 1;
+            let number = self.next_pdu();
             self.liveness.pulled(pdu, number);
         }
         if matches!(request, Request::Snack(_)) {
             self.snacks -= 1;
+        }
+        if let Request::Logout(pdu) = &request
+            && pdu.reason == LogoutReason::RemoveConnectionForRecovery
+        {
+            return request.emit(self.statuses.next());
         }
         let exp_stat_sn = self.statuses.acknowledge();
         request.emit(exp_stat_sn)

@@ -1,12 +1,19 @@
 //! Logging out one lane while the others carry on, or the whole session (RFC 7143 §11.14, §11.15).
 
+use super::ask::Ask;
 use super::data_sequence::Arrival;
 use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::{Life, Session};
 use crate::parameters::InitiatorLimits;
 use crate::seam::{Fault, LaneLoss};
-use pdu::{Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, StatSn};
+use pdu::{
+    Duration, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, StatSn,
+};
+
+/// How long a lane on which something is outstanding may be silent where lost PDUs are recovered: longer than the
+/// longest round trip on Earth.
+const QUIET_MAX: Duration = Duration::from_secs(2);
 
 /// A logout request that one lane carries.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +21,9 @@ pub(super) struct Logout {
     itt: Itt,
     reason: LogoutReason,
     asked_at: Instant,
+    /// What was sent, to be sent again, and when, where requests are sent again.
+    pub(super) request: LogoutRequest,
+    pub(super) ask: Option<Ask>,
 }
 
 impl Session {
@@ -104,10 +114,9 @@ impl Session {
     fn request_logout(&mut self, now: Instant, lane: LaneId, reason: LogoutReason) {
         let itt = self.request_tags.take();
         let cmd_sn = self.window.current();
+        let ask = self.recovers().then(|| Ask::new(now));
         let Some(lane) = self.lanes.get_mut(&lane) else { return };
-        lane.phase = Phase::LoggingOut;
-        lane.logout = Some(Logout { itt, reason, asked_at: now });
-        lane.push(Request::Logout(LogoutRequest {
+        let request = LogoutRequest {
             reason,
             immediate: true,
             itt,
@@ -115,16 +124,27 @@ impl Session {
             cmd_sn,
             // Filled in when it is pulled.
             exp_stat_sn: StatSn::default(),
-        }));
+        };
+        lane.phase = Phase::LoggingOut;
+        lane.logout = Some(Logout { itt, reason, asked_at: now, request, ask });
+        lane.push(Request::Logout(request));
     }
 
-    pub(super) fn receive_logout(&mut self, lane: LaneId, pdu: &LogoutResponse) -> Result<(), Fault> {
+    pub(super) fn receive_logout(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        pdu: &LogoutResponse,
+    ) -> Result<(), Fault> {
         if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
+            return Ok(());
+        }
+        if self.recovery_logout_answered(now, pdu) {
             return Ok(());
         }
         let logout = self.lanes.get(&lane).and_then(|lane| lane.logout);
         let Some(logout) = logout.filter(|logout| logout.itt == pdu.itt) else {
-            return Err(Fault::Protocol("an answer to a logout that was not asked for"));
+            return self.late_answer("an answer to a logout that was not asked for");
         };
         self.end_logout(lane, logout, pdu.outcome);
         Ok(())
@@ -175,7 +195,11 @@ impl Lane {
     }
 
     /// When something must be done about this lane, if nothing happens before.
-    pub(super) fn deadline(&self, limits: &InitiatorLimits) -> Option<Instant> {
+    pub(super) fn deadline(&self, limits: &InitiatorLimits, recovers: bool) -> Option<Instant> {
+        // What was lost on a lane that has fallen silent, a ping reveals.
+        let is_waiting = recovers && (self.commands > 0 || self.text.is_some());
+        let ping_after = if is_waiting { limits.ping_after.min(QUIET_MAX) } else { limits.ping_after };
+        let limits = &InitiatorLimits { ping_after, ..*limits };
         match (self.phase, self.logout) {
             (Phase::Closing, _) => None,
             (Phase::LoggingOut, Some(logout)) => Some(self.liveness.deadline_from(logout.asked_at, limits)),

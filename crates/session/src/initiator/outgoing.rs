@@ -1,7 +1,9 @@
 //! What one lane has to send, and in which order.
 
 use crate::seam::{Payload, Transmit};
-use pdu::{Header, Itt, LogoutRequest, NopOut, Snack, StatSn, TaskManagementRequest, TextRequest};
+use pdu::{
+    Header, Itt, LogoutReason, LogoutRequest, NopOut, Snack, StatSn, TaskManagementRequest, TextRequest,
+};
 use std::collections::VecDeque;
 
 /// A PDU that is not Data-Out. Its CmdSN was fixed when it was queued; ExpStatSN is filled in when it is pulled.
@@ -44,6 +46,15 @@ impl Outgoing {
         self.tasks.push_back(itt);
     }
 
+    pub(super) fn extend(&mut self, requests: impl IntoIterator<Item = Request>) {
+        self.requests.extend(requests);
+    }
+
+    /// A task has no data to send any more.
+    pub(super) fn forget_task(&mut self, itt: Itt) {
+        self.tasks.retain(|task| *task != itt);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.requests.is_empty() && self.tasks.is_empty()
     }
@@ -70,6 +81,10 @@ impl Request {
             }
             Self::Text(pdu, text) => transmit(TextRequest { exp_stat_sn, ..pdu }.emit(), text),
             Self::Snack(pdu) => transmit(Snack { exp_stat_sn, ..pdu }.emit(), Vec::new()),
+            // This carries the last ExpStatSN of another connection (§11.14.4).
+            Self::Logout(pdu) if pdu.reason == LogoutReason::RemoveConnectionForRecovery => {
+                transmit(pdu.emit(), Vec::new())
+            }
             Self::Logout(pdu) => transmit(LogoutRequest { exp_stat_sn, ..pdu }.emit(), Vec::new()),
         })
     }

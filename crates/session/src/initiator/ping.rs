@@ -1,5 +1,6 @@
 //! NOP-Out and NOP-In: whether the other end still answers (RFC 7143 §11.18, §11.19).
 
+use super::ask::Ask;
 use super::data_sequence::Arrival;
 use super::lane::{Lane, Phase};
 use super::outgoing::Request;
@@ -25,8 +26,12 @@ pub(super) struct Liveness {
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     itt: Itt,
+    cmd_sn: CmdSn,
     asked_at: Instant,
     progress: Progress,
+    /// The first PDU of its lane that carried it.
+    number: Option<u64>,
+    ask: Ask,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +82,21 @@ impl Liveness {
         self.ping.is_some()
     }
 
+    /// When a ping that may have been lost was sent.
+    pub(super) fn ping_ask(&self) -> Option<Ask> {
+        self.ping.map(|ping| ping.ask)
+    }
+
+    /// The ping to send once more, if it is time; none while it has not left for the first time.
+    pub(super) fn ping_again(&mut self, now: Instant) -> Result<Option<NopOut>, Fault> {
+        let Some(ping) = self.ping.as_mut().filter(|ping| ping.ask.due() <= now) else { return Ok(None) };
+        if !ping.ask.again(now) {
+            return Err(Fault::Timeout("a ping"));
+        }
+        let again = matches!(ping.progress, Progress::Left { .. });
+        Ok(again.then(|| NopOut { itt: ping.itt, ..nop_out(ping.cmd_sn) }))
+    }
+
     /// PDUs have left, up to the one of this number on the lane.
     pub(super) fn sent(&mut self, now: Instant, number: u64) {
         self.sent_at = now;
@@ -92,7 +112,10 @@ impl Liveness {
     pub(super) fn pulled(&mut self, pdu: &NopOut, number: u64) {
         if pdu.ttt.is_some() {
             self.answers -= 1;
-        } else if let Some(ping) = self.ping.as_mut().filter(|ping| ping.itt == pdu.itt) {
+        } else if let Some(ping) =
+            self.ping.as_mut().filter(|ping| ping.itt == pdu.itt && ping.number.is_none())
+        {
+            ping.number = Some(number);
             ping.progress = Progress::Pulled { number };
         }
     }
@@ -122,18 +145,25 @@ impl Session {
             return;
         }
         let itt = self.request_tags.take();
-        lane.liveness.ping = Some(Ping { itt, asked_at: now, progress: Progress::Queued });
+        lane.liveness.ping = Some(Ping {
+            itt,
+            cmd_sn,
+            asked_at: now,
+            progress: Progress::Queued,
+            number: None,
+            ask: Ask::new(now),
+        });
         lane.push(Request::Nop(NopOut { itt, ..nop_out(cmd_sn) }));
         self.counters.pings += 1;
     }
 
     /// An answer to a ping, a ping to be answered, or news of the window, which has been taken.
-    pub(super) fn receive_nop_in(&mut self, lane: LaneId, pdu: &NopIn) -> Result<(), Fault> {
+    pub(super) fn receive_nop_in(&mut self, now: Instant, lane: LaneId, pdu: &NopIn) -> Result<(), Fault> {
         if pdu.itt.is_some() {
             if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
                 return Ok(());
             }
-            return self.receive_answer(lane, pdu.itt);
+            return self.receive_answer(now, lane, pdu.itt);
         }
         self.told_next_status(lane, pdu.stat_sn)?;
         let cmd_sn = self.window.current();
@@ -148,11 +178,14 @@ impl Session {
         Ok(())
     }
 
-    fn receive_answer(&mut self, lane: LaneId, itt: Itt) -> Result<(), Fault> {
-        let recovers = self.recovers();
+    fn receive_answer(&mut self, now: Instant, lane: LaneId, itt: Itt) -> Result<(), Fault> {
         let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
-        if place.liveness.ping.take_if(|ping| ping.itt == itt).is_none() && !recovers {
-            return Err(Fault::Protocol("an answer to a ping that was not sent"));
+        let Some(ping) = place.liveness.ping.take_if(|ping| ping.itt == itt) else {
+            return self.late_answer("an answer to a ping that was not sent");
+        };
+        if self.recovers() {
+            self.retry_lost_command(now, lane, ping.number.unwrap_or_default());
+            self.ask_for_tails(lane, ping.asked_at);
         }
         Ok(())
     }

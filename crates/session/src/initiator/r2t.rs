@@ -19,6 +19,10 @@ impl Session {
         self.told_next_status(lane, pdu.stat_sn)?;
         let parameters = self.parameters;
         let Some(task) = self.task_on(lane, pdu.itt)? else { return Ok(()) };
+        if std::mem::take(&mut task.resumes) {
+            // Whether a target numbers on where it was interrupted is its business (§7.2.2).
+            task.input.go_on_from(pdu.r2t_sn.0);
+        }
         if task.check_r2t(pdu, &parameters)? == Arrival::Repeated {
             return Ok(());
         }

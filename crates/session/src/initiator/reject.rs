@@ -4,11 +4,17 @@ use super::data_sequence::Arrival;
 use super::event::Event;
 use super::session::Session;
 use crate::seam::Fault;
-use pdu::{Header, LaneId, Opcode, Reject, RejectReason, Residual, Snack, TaskManagementOutcome};
+use pdu::{Header, Instant, LaneId, Opcode, Reject, RejectReason, Residual, Snack, TaskManagementOutcome};
 
 impl Session {
     /// Ends what the rejected PDU was about. Data-Out needs nothing: its task ends with a SCSI Response (§11.17.1).
-    pub(super) fn receive_reject(&mut self, lane: LaneId, pdu: &Reject, data: &[u8]) -> Result<(), Fault> {
+    pub(super) fn receive_reject(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        pdu: &Reject,
+        data: &[u8],
+    ) -> Result<(), Fault> {
         if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
             return Ok(());
         }
@@ -20,14 +26,21 @@ impl Session {
             return Err(Fault::Protocol("a Reject without the header of what it rejects"));
         };
         match rejected.opcode() {
-            Ok(Opcode::ScsiCommand) => self.command_rejected(lane, pdu.reason, &rejected)?,
+            Ok(Opcode::ScsiCommand) => self.command_rejected(now, lane, pdu.reason, &rejected)?,
             Ok(Opcode::NopOut) => {
                 if let Some(lane) = self.lanes.get_mut(&lane) {
                     lane.ping_rejected(rejected.task_tag());
                 }
             }
+            // It will be asked again.
+            Ok(Opcode::TaskManagementRequest) if self.is_reassignment(rejected.task_tag()) => {}
             Ok(Opcode::TaskManagementRequest) => {
                 self.end_function(rejected.task_tag(), TaskManagementOutcome::FunctionRejected);
+            }
+            Ok(Opcode::TextRequest) if pdu.reason == RejectReason::DataDigestError && self.recovers() => {
+                if let Some(lane) = self.lanes.get_mut(&lane) {
+                    lane.text_again(now);
+                }
             }
             Ok(Opcode::TextRequest) => self.text_rejected(lane, rejected.task_tag(), pdu.reason),
             Ok(Opcode::Snack) if self.recovers() => {
@@ -40,15 +53,17 @@ impl Session {
     }
 
     /// A command that was rejected never became a task, and gets no response. If only its data was damaged, its
-    /// number is still waited for, and at error recovery level 0 it cannot be sent again (§7.8).
+    /// number is still waited for: it is sent again, but not at error recovery level 0 (§7.8).
     fn command_rejected(
         &mut self,
+        now: Instant,
         lane: LaneId,
         reason: RejectReason,
         rejected: &Header,
     ) -> Result<(), Fault> {
         if reason == RejectReason::DataDigestError {
-            return Err(Fault::DataDigest);
+            let is_sent_again = self.recovers() && self.retry_rejected_command(now, rejected.task_tag());
+            return if is_sent_again { Ok(()) } else { Err(Fault::DataDigest) };
         }
         if self.task_on(lane, rejected.task_tag())?.is_some() {
             self.end_task(rejected.task_tag(), |task| {

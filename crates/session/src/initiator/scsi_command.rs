@@ -59,16 +59,25 @@ impl Session {
         place.commands += 1;
         place.outstanding_bytes += u64::from(task.unmoved_bytes);
         place.push(Request::Command(itt));
+        let lun = task.command.lun;
         self.counters.commands += 1;
+        self.await_acknowledgement(lane, itt, cmd_sn, lun);
         Some(demand.task)
     }
 
     /// The PDU of a command whose turn has come.
-    pub(super) fn pull_command(&mut self, lane: LaneId, itt: Itt, budget_bytes: u32) -> Option<Transmit> {
+    pub(super) fn pull_command(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        itt: Itt,
+        budget_bytes: u32,
+    ) -> Option<Transmit> {
         let place = self.lanes.get_mut(&lane)?;
         let task = self.tasks.get_mut(itt)?;
         let allegiance = task.allegiance.as_mut()?;
         allegiance.sent = true;
+        task.started = true;
         let cmd_sn = allegiance.cmd_sn;
         let unsolicited = Unsolicited::of(
             task.command.data.out_bytes(),
@@ -90,7 +99,10 @@ impl Session {
         place.outstanding_bytes -= u64::from(task.moved(unsolicited.immediate_bytes));
         self.counters.data_out_bytes += u64::from(unsolicited.immediate_bytes);
         let header = task.command_pdu(cmd_sn, place.statuses.acknowledge(), unsolicited).emit();
-        Some(Transmit { header, payload: task.data_out_payload(0, unsolicited.immediate_bytes) })
+        let payload = task.data_out_payload(0, unsolicited.immediate_bytes);
+        let number = place.next_pdu();
+        self.command_pulled(now, cmd_sn, number);
+        Some(Transmit { header, payload })
     }
 
     /// One Data-Out PDU of a task whose turn has come; the task goes to the end of the line if it has more.
@@ -117,6 +129,7 @@ impl Session {
         let buffer = task.command.data.buffer();
         let lane = task.allegiance.and_then(|allegiance| self.lanes.get_mut(&allegiance.response_lane));
         self.incomplete.remove(&itt);
+        self.reassignments.retain(|reassignment| reassignment.task != itt);
         let Some(lane) = lane else {
             self.events.extend(buffer.map(Event::Release));
             return;
@@ -135,7 +148,7 @@ impl Session {
 
     /// Reports a task lost that will not be answered.
     pub(super) fn lose_task(&mut self, itt: Itt) {
-        self.end_task(itt, |task| Event::Lost { task: TaskId(task.itt.0), started: task.is_sent() });
+        self.end_task(itt, |task| Event::Lost { task: TaskId(task.itt.0), started: task.started });
     }
 }
 

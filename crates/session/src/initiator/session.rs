@@ -1,13 +1,16 @@
 //! A session at the initiator: commands and functions go in, what the target answered comes out.
 
 use super::ask::Ask;
+use super::command_retry::Unacknowledged;
 use super::command_window::CommandWindow;
+use super::connection_recovery::LostConnection;
 use super::counters::Counters;
 use super::event::{Event, LaneState};
 use super::lane::{Lane, Phase};
 use super::outgoing::{Request, Turn};
 use super::task::{RequestTags, Task, Tasks};
 use super::task_management::Function;
+use super::task_reassign::Reassignment;
 use crate::parameters::{Established, InitiatorLimits, SessionParameters};
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use pdu::{CmdSn, Header, Instant, Itt, LaneId, TargetPdu, Window};
@@ -46,6 +49,10 @@ pub struct Session {
     pub(super) queue: VecDeque<Itt>,
     /// Reads that miss data which the target has sent, and when it was asked for again.
     pub(super) incomplete: BTreeMap<Itt, Ask>,
+    /// Commands that the target has not acknowledged, in the order of their numbers.
+    pub(super) unacknowledged: VecDeque<Unacknowledged>,
+    pub(super) lost: Vec<LostConnection>,
+    pub(super) reassignments: Vec<Reassignment>,
     pub(super) functions: Vec<Function>,
     pub(super) request_tags: RequestTags,
     pub(super) events: VecDeque<Event>,
@@ -67,6 +74,9 @@ impl Session {
             tasks: Tasks::default(),
             queue: VecDeque::new(),
             incomplete: BTreeMap::new(),
+            unacknowledged: VecDeque::new(),
+            lost: Vec::new(),
+            reassignments: Vec::new(),
             functions: Vec::new(),
             request_tags: RequestTags::default(),
             events: VecDeque::new(),
@@ -75,13 +85,24 @@ impl Session {
     }
 
     /// A connection whose login is done becomes a lane, at any time of the session's life. Its number must be new to
-    /// this session. If the session is over or being logged out, the lane is closed at once.
+    /// this session; its CID may be that of a connection that broke and was reported lost, whose place it takes
+    /// (RFC 7143 §6.3.4). If the session is over or being logged out, the lane is closed at once, unless the session
+    /// needs it for [`Event::ConnectionLost`].
     pub fn add_lane(&mut self, now: Instant, lane: LaneId, established: &Established) {
         self.window.update(established.window);
+        self.commands_acknowledged();
         self.lanes.insert(lane, Lane::new(now, established));
-        if self.life != Life::Open {
-            self.close_lane(lane, LaneLoss::LoggedOut, None);
+        match self.life {
+            Life::Open => {}
+            Life::LoggingOut if self.is_recovering() => {
+                self.lanes.values_mut().for_each(|lane| lane.phase = lane.phase.max(Phase::Draining));
+            }
+            Life::LoggingOut | Life::Closing { .. } | Life::Ended => {
+                self.close_lane(lane, LaneLoss::LoggedOut, None);
+            }
         }
+        self.reinstate(established.cid);
+        self.recover(now);
     }
 
     /// Ends the session without a word to the target. Every lane is to be closed; when all are, what was not answered
@@ -132,9 +153,13 @@ impl Session {
     /// The task that a PDU on `lane` is about. `None` if there is no such task any more: task management functions
     /// end tasks of all lanes, and PDUs on other lanes may cross their end.
     pub(super) fn task_on(&mut self, lane: LaneId, itt: Itt) -> Result<Option<&mut Task>, Fault> {
+        self.reassignment_proven(lane, itt);
+        let recovers = self.recovers();
         let Some(task) = self.tasks.get_mut(itt) else { return Ok(None) };
         match task.allegiance {
             Some(allegiance) if allegiance.sent && allegiance.response_lane == lane => Ok(Some(task)),
+            // Of before it was given another lane.
+            Some(allegiance) if allegiance.response_lane != lane && recovers => Ok(None),
             Some(allegiance) if allegiance.sent => Err(Fault::Protocol("a task's PDU on another connection")),
             _ => Err(Fault::Protocol("a PDU for a command that was not sent")),
         }
@@ -155,6 +180,7 @@ impl Session {
             && place.phase != Phase::Closing
         {
             place.phase = Phase::Closing;
+            place.closing = Some(loss);
             self.events.push_back(Event::CloseLane { lane, loss, fault });
         }
     }
@@ -177,10 +203,25 @@ impl Session {
         self.parameters.error_recovery_level >= 1
     }
 
-    /// A lane is of no use any more, and with it the session.
+    /// What was not asked, or was answered before: where requests are sent again, both happens.
+    pub(super) fn late_answer(&self, what: &'static str) -> Result<(), Fault> {
+        if self.recovers() { Ok(()) } else { Err(Fault::Protocol(what)) }
+    }
+
+    /// A lane is of no use any more, and with it the session, unless its tasks can go on elsewhere.
     pub(super) fn fail_lane(&mut self, lane: LaneId, fault: Fault) {
         self.close_lane(lane, LaneLoss::Broken, Some(fault));
-        self.fail();
+        if !self.recovers_connections() {
+            self.fail();
+        }
+    }
+
+    /// A target that breaks the protocol would do so on any lane: that ends the session (§7.7, §7.13).
+    fn judge<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
+        if self.recovers_connections() && matches!(result, Err(Fault::Protocol(_) | Fault::InvalidPdu(_))) {
+            self.fail();
+        }
+        result
     }
 
     /// Something was lost that this error recovery level cannot repair (§7.1.5).
@@ -192,6 +233,8 @@ impl Session {
     pub(super) fn finish(&mut self, orderly: bool) {
         self.queue.clear();
         self.functions.clear();
+        self.unacknowledged.clear();
+        self.lost.clear();
         let lost: Vec<Itt> = self.tasks.iter().map(|task| task.itt).collect();
         lost.into_iter().for_each(|itt| self.lose_task(itt));
         self.life = Life::Ended;
@@ -214,21 +257,68 @@ impl Session {
         }
     }
 
+    fn take_header(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        header: &Header,
+        digest: Digest,
+    ) -> Result<Destination, Fault> {
+        let bytes = header.data_segment_bytes();
+        let recovers = self.recovers();
+        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(Destination::Discard { bytes }) };
+        if digest == Digest::Bad && !recovers {
+            return Err(Fault::HeaderDigest);
+        }
+        place.liveness.heard(now);
+        if digest == Digest::Bad {
+            // A hole; what it was is seen when something after it comes (§7.8).
+            return Ok(Destination::Discard { bytes });
+        }
+        if bytes > place.connection.receive_segment_bytes_max {
+            return Err(Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength"));
+        }
+        let pdu = TargetPdu::parse(header)?;
+        self.window.update(window_of(&pdu));
+        self.commands_acknowledged();
+        let destination = self.place(lane, &pdu, bytes)?;
+        if bytes == 0 {
+            self.receive(now, lane, &pdu, &[])?;
+            return Ok(Destination::None);
+        }
+        if let Some(place) = self.lanes.get_mut(&lane) {
+            place.incoming = Some(pdu);
+        }
+        Ok(destination)
+    }
+
+    fn take_data(&mut self, now: Instant, lane: LaneId, inline: &[u8], digest: Digest) -> Result<(), Fault> {
+        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        place.liveness.heard(now);
+        let Some(pdu) = place.incoming.take() else { return Ok(()) };
+        self.events.extend(place.held.take().map(Event::Release));
+        if digest == Digest::Bad {
+            return self.lose_pdu(lane, &pdu);
+        }
+        self.receive(now, lane, &pdu, inline)
+    }
+
     /// A PDU is here, with its data segment.
     fn receive(&mut self, now: Instant, lane: LaneId, pdu: &TargetPdu, inline: &[u8]) -> Result<(), Fault> {
         match pdu {
-            TargetPdu::DataIn(pdu) => self.receive_data_in(lane, pdu)?,
-            TargetPdu::R2t(pdu) => return self.receive_r2t(lane, pdu),
+            TargetPdu::DataIn(pdu) => self.receive_data_in(now, lane, pdu)?,
+            TargetPdu::R2t(pdu) => self.receive_r2t(lane, pdu)?,
             TargetPdu::ScsiResponse(pdu) => self.receive_response(lane, pdu, inline)?,
-            TargetPdu::NopIn(pdu) => return self.receive_nop_in(lane, pdu),
-            TargetPdu::TaskManagementResponse(pdu) => self.receive_task_management(lane, pdu)?,
-            TargetPdu::TextResponse(pdu) => self.receive_text(lane, pdu, inline)?,
-            TargetPdu::LogoutResponse(pdu) => self.receive_logout(lane, pdu)?,
+            TargetPdu::NopIn(pdu) => self.receive_nop_in(now, lane, pdu)?,
+            TargetPdu::TaskManagementResponse(pdu) => self.receive_task_management(now, lane, pdu)?,
+            TargetPdu::TextResponse(pdu) => self.receive_text(now, lane, pdu, inline)?,
+            TargetPdu::LogoutResponse(pdu) => self.receive_logout(now, lane, pdu)?,
             TargetPdu::AsyncMessage(pdu) => self.receive_async(now, lane, pdu, inline)?,
-            TargetPdu::Reject(pdu) => self.receive_reject(lane, pdu, inline)?,
+            TargetPdu::Reject(pdu) => self.receive_reject(now, lane, pdu, inline)?,
             TargetPdu::LoginResponse(_) => {}
         }
         self.settle(now, lane);
+        self.recover(now);
         Ok(())
     }
 }
@@ -259,31 +349,8 @@ impl Endpoint for Session {
         digest: Digest,
         _buffers: &mut dyn Buffers,
     ) -> Result<Destination, Fault> {
-        let bytes = header.data_segment_bytes();
-        let recovers = self.recovers();
-        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(Destination::Discard { bytes }) };
-        if digest == Digest::Bad && !recovers {
-            return Err(Fault::HeaderDigest);
-        }
-        place.liveness.heard(now);
-        if digest == Digest::Bad {
-            // A hole; what it was is seen when something after it comes (§7.8).
-            return Ok(Destination::Discard { bytes });
-        }
-        if bytes > place.connection.receive_segment_bytes_max {
-            return Err(Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength"));
-        }
-        let pdu = TargetPdu::parse(header)?;
-        self.window.update(window_of(&pdu));
-        let destination = self.place(lane, &pdu, bytes)?;
-        if bytes == 0 {
-            self.receive(now, lane, &pdu, &[])?;
-            return Ok(Destination::None);
-        }
-        if let Some(place) = self.lanes.get_mut(&lane) {
-            place.incoming = Some(pdu);
-        }
-        Ok(destination)
+        let taken = self.take_header(now, lane, header, digest);
+        self.judge(taken)
     }
 
     fn receive_data(
@@ -293,17 +360,11 @@ impl Endpoint for Session {
         inline: &[u8],
         digest: Digest,
     ) -> Result<(), Fault> {
-        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
-        place.liveness.heard(now);
-        let Some(pdu) = place.incoming.take() else { return Ok(()) };
-        self.events.extend(place.held.take().map(Event::Release));
-        if digest == Digest::Bad {
-            return self.lose_pdu(lane, &pdu);
-        }
-        self.receive(now, lane, &pdu, inline)
+        let taken = self.take_data(now, lane, inline, digest);
+        self.judge(taken)
     }
 
-    fn poll_transmit(&mut self, _now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
+    fn poll_transmit(&mut self, now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
         if !self.wants_transmit(lane) {
             return None;
         }
@@ -311,7 +372,7 @@ impl Endpoint for Session {
         loop {
             let place = self.lanes.get_mut(&lane)?;
             let transmit = match place.outgoing.take(may_cut)? {
-                Turn::Request(Request::Command(itt)) => self.pull_command(lane, itt, budget_bytes),
+                Turn::Request(Request::Command(itt)) => self.pull_command(now, lane, itt, budget_bytes),
                 Turn::Request(request) => place.pull_request(request),
                 Turn::Data(itt) => self.pull_data_out(lane, itt, budget_bytes),
             };
@@ -334,9 +395,12 @@ impl Endpoint for Session {
         }
     }
 
-    fn lane_lost(&mut self, _now: Instant, lane: LaneId, _loss: LaneLoss) {
+    fn lane_lost(&mut self, now: Instant, lane: LaneId, _loss: LaneLoss) {
         let Some(place) = self.lanes.remove(&lane) else { return };
         self.events.extend(place.held.map(Event::Release));
+        if self.leaves_orphans(&place) {
+            return self.lose_connection(now, lane, &place);
+        }
         if !place.is_done() && !self.is_leaving() {
             self.fail();
         }
@@ -354,16 +418,25 @@ impl Endpoint for Session {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let lanes = self.lanes.values().filter_map(|lane| lane.deadline(&self.limits)).min();
-        [lanes, self.snack_deadline()].into_iter().flatten().min()
+        let recovers = self.recovers();
+        let lanes = self.lanes.values().filter_map(|lane| lane.deadline(&self.limits, recovers)).min();
+        if !recovers || !matches!(self.life, Life::Open | Life::LoggingOut) {
+            return lanes;
+        }
+        let requests = [self.snack_deadline(), self.retry_deadline(), self.request_deadline()];
+        requests.into_iter().chain([lanes, self.recovery_deadline()]).flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        let due = |lane: &Lane| lane.deadline(&self.limits).is_some_and(|deadline| deadline <= now);
+        let recovers = self.recovers();
+        let due = |lane: &Lane| lane.deadline(&self.limits, recovers).is_some_and(|deadline| deadline <= now);
         let lanes: Vec<LaneId> = self.lanes.iter().filter(|(_, lane)| due(lane)).map(|(id, _)| *id).collect();
         lanes.into_iter().for_each(|lane| self.lane_is_due(now, lane));
-        if self.recovers() {
+        if recovers && matches!(self.life, Life::Open | Life::LoggingOut) {
             self.snack_again(now);
+            self.probe_command(now);
+            self.request_again(now);
+            self.continue_recovery(now);
         }
     }
 }

@@ -131,7 +131,7 @@ impl Session {
     pub(super) fn snack_rejected(&mut self, lane: LaneId, reason: RejectReason, rejected: &Snack) {
         match rejected.kind {
             // A command whose data cannot be sent again ends without success; one that writes needs nothing (§7.8).
-            SnackKind::DataOrR2t { itt, .. } | SnackKind::ResegmentedData { itt, .. } => {
+            SnackKind::DataOrR2t { itt, .. } if reason == RejectReason::SnackReject => {
                 self.incomplete.remove(&itt);
                 if let Some(task) = self.tasks.get_mut(itt) {
                     task.data_refused = true;
@@ -141,8 +141,12 @@ impl Session {
             SnackKind::Status { .. } if reason == RejectReason::SnackReject => {
                 self.fail_lane(lane, Fault::Protocol("a response that cannot be sent again"));
             }
-            // Asked for twice and answered once: the target was told meanwhile that it is here.
-            SnackKind::Status { .. } | SnackKind::DataAck { .. } => {}
+            // Asked for twice and answered once: the target was told meanwhile that it is here. Or it was asked for on
+            // suspicion, and had not been sent.
+            SnackKind::Status { .. }
+            | SnackKind::DataOrR2t { .. }
+            | SnackKind::DataAck { .. }
+            | SnackKind::ResegmentedData { .. } => {}
         }
     }
 

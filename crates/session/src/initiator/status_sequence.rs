@@ -137,6 +137,11 @@ impl StatusSequence {
         self.acknowledged = self.next;
         self.next
     }
+
+    /// The first response that cannot be acknowledged.
+    pub(super) fn next(&self) -> StatSn {
+        self.next
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::data_sequence::InputSequence;
 use super::event::{Command, Data, TaskId};
 use super::scsi_response::Ending;
 use super::snack::DataAck;
-use pdu::{BufferId, CmdSn, Itt, LaneId};
+use pdu::{BufferId, CmdSn, Instant, Itt, LaneId};
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -26,6 +26,8 @@ pub(super) struct Allegiance {
 pub(super) struct Task {
     pub(super) itt: Itt,
     pub(super) command: Command,
+    /// Whether any byte of it may have left.
+    pub(super) started: bool,
     /// `None` while it waits in the queue.
     pub(super) allegiance: Option<Allegiance>,
     /// Data-Out that may be sent now: unsolicited data, then answers to R2Ts in the order of these.
@@ -36,6 +38,12 @@ pub(super) struct Task {
     pub(super) input: InputSequence,
     /// How it ended, while data that was sent before that is missing.
     pub(super) ending: Option<Ending>,
+    /// When the last of its data arrived.
+    pub(super) data_in_at: Instant,
+    /// How often it was asked for what may have been lost at its end.
+    pub(super) tail_asks: u32,
+    /// It was given another lane, and nothing has come on that yet.
+    pub(super) resumes: bool,
     /// The target will not send missing data again.
     pub(super) data_refused: bool,
     /// The last acknowledgement of data that was asked for.
@@ -45,9 +53,37 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Whether any byte of it may have left.
+    /// Whether it was sent where it is at home.
     pub(super) fn is_sent(&self) -> bool {
         self.allegiance.is_some_and(|allegiance| allegiance.sent)
+    }
+
+    /// Its command is to be sent as if for the first time; returns how many bytes are to be moved again.
+    pub(super) fn start_over(&mut self) -> u32 {
+        let again_bytes = self.command.data.out_bytes() + self.command.data.in_bytes() - self.unmoved_bytes;
+        self.unmoved_bytes += again_bytes;
+        self.sequences.clear();
+        self.asked_to_bytes = 0;
+        self.input = InputSequence::default();
+        again_bytes
+    }
+
+    /// Its lane is gone. What arrived out of order counts as not arrived, and what was asked for and not sent as not
+    /// asked for (§11.5.6).
+    pub(super) fn lose_home(&mut self) {
+        self.unmoved_bytes += self.input.forget_later();
+        self.sequences.clear();
+        self.asked_to_bytes = self.command.data.out_bytes().saturating_sub(self.unmoved_bytes);
+        (self.ending, self.data_ack, self.data_refused) = (None, None, false);
+        (self.resumes, self.tail_asks) = (true, 0);
+    }
+
+    /// The target sends all data of a read again, instead of what is missing; returns how many bytes come again.
+    pub(super) fn restart_input(&mut self) -> u32 {
+        let again_bytes = self.input.contiguous_bytes();
+        self.unmoved_bytes += again_bytes;
+        self.input = InputSequence::default();
+        again_bytes
     }
 
     /// Takes note that `bytes` of its data moved, and returns how many of these it still expected.
@@ -113,11 +149,15 @@ impl Tasks {
         entry.insert(Task {
             itt,
             command,
+            started: false,
             allegiance: None,
             sequences: VecDeque::new(),
             asked_to_bytes: 0,
             input: InputSequence::default(),
             ending: None,
+            data_in_at: Instant::ZERO,
+            tail_asks: 0,
+            resumes: false,
             data_refused: false,
             data_ack: None,
             unmoved_bytes,
@@ -140,6 +180,10 @@ impl Tasks {
     pub(super) fn remove(&mut self, itt: Itt) -> Option<Task> {
         self.get(itt)?;
         self.slots.try_remove(Self::index(itt))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Task> {
+        self.slots.iter_mut().map(|(_, task)| task)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Task> {

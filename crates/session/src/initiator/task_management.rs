@@ -1,5 +1,6 @@
 //! Task management functions, and what becomes of the tasks they concern (RFC 7143 §11.5, §11.6).
 
+use super::ask::Ask;
 use super::data_sequence::Arrival;
 use super::event::{Event, FunctionId, TaskFunction};
 use super::outgoing::Request;
@@ -14,9 +15,22 @@ use pdu::{
 /// A function that has not been answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Function {
-    itt: Itt,
+    pub(super) itt: Itt,
     pub(super) lane: LaneId,
-    asked: TaskFunction,
+    pub(super) asked: TaskFunction,
+    /// What was sent, to be sent again.
+    pub(super) request: TaskManagementRequest,
+    /// When it was sent, where requests are sent again.
+    pub(super) ask: Option<Ask>,
+    asker: Asker,
+}
+
+/// Who wants to know what comes of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    Owner,
+    /// This session, so that the target does not wait for a command that will not come.
+    Session,
 }
 
 impl TaskFunction {
@@ -73,12 +87,12 @@ impl Session {
     /// task has not left or is no more ([`TaskManagementOutcome::FunctionComplete`],
     /// [`TaskManagementOutcome::TaskDoesNotExist`]), or if there is no lane to ask on
     /// ([`TaskManagementOutcome::FunctionRejected`]).
-    pub fn task_management(&mut self, _now: Instant, function: TaskFunction) -> FunctionId {
+    pub fn task_management(&mut self, now: Instant, function: TaskFunction) -> FunctionId {
         let itt = self.request_tags.take();
         let id = FunctionId(itt.0);
         let were_queued = self.lose_queued(|task| function.concerns(task));
         match self.task_management_request(itt, function, were_queued) {
-            Ok((lane, request)) => self.ask(Function { itt, lane, asked: function }, request),
+            Ok((lane, request)) => self.ask(now, lane, function, request, Asker::Owner),
             Err(response) => self.events.push_back(Event::FunctionDone { function: id, response }),
         }
         id
@@ -91,18 +105,7 @@ impl Session {
         function: TaskFunction,
         were_queued: bool,
     ) -> Result<(LaneId, TaskManagementRequest), TaskManagementOutcome> {
-        let mut request = TaskManagementRequest {
-            function: function.code(),
-            immediate: true,
-            lun: function.lun(),
-            itt,
-            referenced_task: Itt::NONE,
-            cmd_sn: self.window.current(),
-            // Filled in when it is pulled.
-            exp_stat_sn: StatSn::default(),
-            ref_cmd_sn: CmdSn::default(),
-            exp_data_sn: DataSn::default(),
-        };
+        let mut request = self.function_request(itt, function);
         let TaskFunction::AbortTask(task) = function else {
             let lane = self.lane_for_requests().ok_or(TaskManagementOutcome::FunctionRejected)?;
             return Ok((lane, request));
@@ -119,11 +122,34 @@ impl Session {
         Ok((allegiance.request_lane, request))
     }
 
-    fn ask(&mut self, function: Function, request: TaskManagementRequest) {
-        if let Some(lane) = self.lanes.get_mut(&function.lane) {
+    pub(super) fn function_request(&self, itt: Itt, function: TaskFunction) -> TaskManagementRequest {
+        TaskManagementRequest {
+            function: function.code(),
+            immediate: true,
+            lun: function.lun(),
+            itt,
+            referenced_task: Itt::NONE,
+            cmd_sn: self.window.current(),
+            // Filled in when it is pulled.
+            exp_stat_sn: StatSn::default(),
+            ref_cmd_sn: CmdSn::default(),
+            exp_data_sn: DataSn::default(),
+        }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        asked: TaskFunction,
+        request: TaskManagementRequest,
+        asker: Asker,
+    ) {
+        if let Some(lane) = self.lanes.get_mut(&lane) {
             lane.push(Request::TaskManagement(request));
         }
-        self.functions.push(function);
+        let ask = self.recovers().then(|| Ask::new(now));
+        self.functions.push(Function { itt: request.itt, lane, asked, request, ask, asker });
         if self.is_fenced() {
             let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
             lanes.into_iter().for_each(|lane| self.acknowledge(lane));
@@ -138,14 +164,18 @@ impl Session {
 
     pub(super) fn receive_task_management(
         &mut self,
+        now: Instant,
         lane: LaneId,
         pdu: &TaskManagementResponse,
     ) -> Result<(), Fault> {
         if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
             return Ok(());
         }
+        if self.reassignment_answered(now, pdu) {
+            return Ok(());
+        }
         if !self.functions.iter().any(|function| function.itt == pdu.itt && function.lane == lane) {
-            return Err(Fault::Protocol("an answer to a task management function that was not asked for"));
+            return self.late_answer("an answer to a task management function that was not asked for");
         }
         self.end_function(pdu.itt, pdu.outcome);
         self.acknowledge(lane);
@@ -156,12 +186,14 @@ impl Session {
     /// the target waits for its number.
     pub(super) fn end_function(&mut self, itt: Itt, response: TaskManagementOutcome) {
         let Some(index) = self.functions.iter().position(|function| function.itt == itt) else { return };
-        let asked = self.functions.swap_remove(index).asked;
+        let Function { asked, asker, .. } = self.functions.swap_remove(index);
         if asked.ended_tasks(response) {
             let concerned = |task: &&Task| task.is_sent() && asked.concerns(task);
             let lost: Vec<Itt> = self.tasks.iter().filter(concerned).map(|task| task.itt).collect();
             lost.into_iter().for_each(|itt| self.lose_task(itt));
         }
-        self.events.push_back(Event::FunctionDone { function: FunctionId(itt.0), response });
+        if asker == Asker::Owner {
+            self.events.push_back(Event::FunctionDone { function: FunctionId(itt.0), response });
+        }
     }
 }

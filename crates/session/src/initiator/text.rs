@@ -1,5 +1,6 @@
 //! Text Requests: SendTargets, in discovery and normal sessions (RFC 7143 §11.10, §11.11, appendix C).
 
+use super::ask::Ask;
 use super::data_sequence::Arrival;
 use super::event::{Event, SendTargets, SendTargetsError};
 use super::lane::Phase;
@@ -34,6 +35,10 @@ enum Purpose {
 pub(super) struct TextExchange {
     itt: Itt,
     purpose: Purpose,
+    /// What was sent last, to be sent again, and when.
+    pub(super) request: TextRequest,
+    pub(super) data: Vec<u8>,
+    pub(super) ask: Ask,
     answer: Assembler,
     responses: u32,
 }
@@ -46,7 +51,7 @@ impl Session {
     /// Why it was not asked.
     pub fn send_targets(
         &mut self,
-        _now: Instant,
+        now: Instant,
         lane: LaneId,
         which: &SendTargets,
     ) -> Result<(), SendTargetsError> {
@@ -65,28 +70,32 @@ impl Session {
         };
         let mut text = TextWriter::new();
         text.push("SendTargets", value);
-        self.begin_text(lane, Purpose::SendTargets, text.into_bytes());
+        self.begin_text(now, lane, Purpose::SendTargets, text.into_bytes());
         Ok(())
     }
 
     /// Gives the target the opportunity to negotiate that it asked for, unless an exchange is in progress.
-    pub(super) fn offer_negotiation(&mut self, lane: LaneId) {
+    pub(super) fn offer_negotiation(&mut self, now: Instant, lane: LaneId) {
         if self.lanes.get(&lane).is_some_and(|lane| lane.text.is_none() && lane.phase == Phase::Open) {
-            self.begin_text(lane, Purpose::Opportunity, Vec::new());
+            self.begin_text(now, lane, Purpose::Opportunity, Vec::new());
         }
     }
 
-    fn begin_text(&mut self, lane: LaneId, purpose: Purpose, text: Vec<u8>) {
+    fn begin_text(&mut self, now: Instant, lane: LaneId, purpose: Purpose, text: Vec<u8>) {
         let itt = self.request_tags.take();
         let cmd_sn = self.window.current();
         let Some(lane) = self.lanes.get_mut(&lane) else { return };
         let answer = Assembler::new(TEXT_BYTES_MAX);
-        lane.text = Some(TextExchange { itt, purpose, answer, responses: 0 });
-        lane.push(request(itt, cmd_sn, Lun::default(), Ttt::NONE, text));
+        let request = request(itt, cmd_sn, Lun::default(), Ttt::NONE, &text);
+        let ask = Ask::new(now);
+        lane.text =
+            Some(TextExchange { itt, purpose, request, data: text.clone(), ask, answer, responses: 0 });
+        lane.push(Request::Text(request, text));
     }
 
     pub(super) fn receive_text(
         &mut self,
+        now: Instant,
         lane: LaneId,
         pdu: &TextResponse,
         data: &[u8],
@@ -97,7 +106,7 @@ impl Session {
         let cmd_sn = self.window.current();
         let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
         let Some(exchange) = place.text.as_mut().filter(|exchange| exchange.itt == pdu.itt) else {
-            return Err(Fault::Protocol("an answer to a text that was not sent"));
+            return self.late_answer("an answer to a text that was not sent");
         };
         exchange.responses += 1;
         let answer =
@@ -106,7 +115,10 @@ impl Session {
             return Err(Fault::Limit("the responses that make up an answer"));
         }
         let Some(text) = answer else {
-            place.push(request(pdu.itt, cmd_sn, pdu.lun, pdu.ttt, Vec::new()));
+            let request = request(pdu.itt, cmd_sn, pdu.lun, pdu.ttt, &[]);
+            (exchange.request, exchange.ask) = (request, Ask::new(now));
+            exchange.data.clear();
+            place.push(Request::Text(request, Vec::new()));
             return Ok(());
         };
         if exchange.purpose == Purpose::SendTargets {
@@ -126,8 +138,8 @@ impl Session {
 }
 
 /// A request that wants to be the last of its exchange; immediate, so that a closed window does not hold it up.
-fn request(itt: Itt, cmd_sn: CmdSn, lun: Lun, ttt: Ttt, text: Vec<u8>) -> Request {
-    let pdu = TextRequest {
+fn request(itt: Itt, cmd_sn: CmdSn, lun: Lun, ttt: Ttt, text: &[u8]) -> TextRequest {
+    TextRequest {
         immediate: true,
         final_: true,
         continued: false,
@@ -139,6 +151,5 @@ fn request(itt: Itt, cmd_sn: CmdSn, lun: Lun, ttt: Ttt, text: Vec<u8>) -> Reques
         exp_stat_sn: StatSn::default(),
         // A name and its key fit the shortest MaxRecvDataSegmentLength, 512 bytes (§13.12).
         data_segment_bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
-    };
-    Request::Text(pdu, text)
+    }
 }

@@ -5,15 +5,16 @@
 
 use pdu::{
     BufferId, Cdb, Cid, CmdSn, DataIn, DataSn, Duration, Header, InitiatorPdu, Instant, Isid, Itt, LaneId,
-    Lun, NopIn, R2t, R2tSn, Residual, ScsiCommand, ScsiResponse, ServiceResponse, SnackKind, StatSn,
-    TaskAttribute, Tsih, Ttt, Window,
+    LogoutOutcome, LogoutRequest, LogoutResponse, Lun, NopIn, R2t, R2tSn, Residual, ScsiCommand,
+    ScsiResponse, ServiceResponse, SnackKind, StatSn, TaskAttribute, TaskManagementOutcome,
+    TaskManagementRequest, TaskManagementResponse, Tsih, Ttt, Window,
 };
 use ropewalk_session::initiator::{Command, Data, Event, Session, TaskId};
 use ropewalk_session::parameters::{
     ConnectionParameters, Established, Identity, InitiatorLimits, SessionParameters, SessionType,
 };
 use ropewalk_session::seam::{
-    Allocation, Buffers, Destination, Digest, Endpoint, Fault, Payload, PayloadRef,
+    Allocation, Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef,
 };
 
 pub const FIRST_CMD_SN: CmdSn = CmdSn(7);
@@ -58,6 +59,7 @@ pub struct World {
     /// The StatSN of the next response on each lane.
     pub stat_sn: Vec<StatSn>,
     pub window: Window,
+    parameters: SessionParameters,
     next_buffer: u32,
 }
 
@@ -77,7 +79,7 @@ impl World {
             session.add_lane(Instant::ZERO, LaneId(lane as u32), &established(lane as u16, parameters));
         }
         let stat_sn = vec![FIRST_STAT_SN; lanes];
-        Self { session, now: Instant::ZERO, stat_sn, window: WINDOW, next_buffer: 0 }
+        Self { session, now: Instant::ZERO, stat_sn, window: WINDOW, parameters, next_buffer: 0 }
     }
 
     /// A session that recovers what is lost, at this error recovery level.
@@ -265,6 +267,69 @@ impl World {
             window: self.window,
             data_segment_bytes: 0,
         }
+    }
+}
+
+impl World {
+    /// Adds a connection of this CID to the session.
+    pub fn add_connection(&mut self, cid: u16) -> usize {
+        let lane = self.stat_sn.len();
+        self.stat_sn.push(FIRST_STAT_SN);
+        let established = Established { window: self.window, ..established(cid, self.parameters) };
+        self.session.add_lane(self.now, LaneId(lane as u32), &established);
+        lane
+    }
+
+    pub fn lose(&mut self, lane: usize) {
+        self.session.lane_lost(self.now, LaneId(lane as u32), LaneLoss::Broken);
+    }
+
+    /// The target has received all commands before this one.
+    pub fn acknowledge_before(&mut self, cmd_sn: CmdSn) {
+        self.window = Window { exp_cmd_sn: cmd_sn, max_cmd_sn: cmd_sn.plus(8) };
+    }
+
+    /// Answers a task management request.
+    pub fn answer_function(&mut self, lane: usize, itt: Itt, outcome: TaskManagementOutcome) {
+        let stat_sn = self.take_stat_sn(lane);
+        let response = TaskManagementResponse { outcome, itt, stat_sn, window: self.window };
+        self.receive(lane, &response.emit(), &[]).unwrap();
+    }
+
+    /// Pulls what must be a task management request.
+    pub fn function(&mut self, lane: usize) -> TaskManagementRequest {
+        match self.pull(lane) {
+            Some((InitiatorPdu::TaskManagementRequest(request), _)) => request,
+            other => panic!("not a task management request: {other:?}"),
+        }
+    }
+
+    /// Answers a ping.
+    pub fn answer_ping(&mut self, lane: usize, ping: Itt) {
+        let stat_sn = self.take_stat_sn(lane);
+        let answer = NopIn { itt: ping, stat_sn, ..self.nop_in(Ttt::NONE) };
+        self.receive(lane, &answer.emit(), &[]).unwrap();
+    }
+
+    /// Pulls what must be a logout, after pings, and answers it.
+    pub fn answer_logout(&mut self, lane: usize, outcome: LogoutOutcome, wait_seconds: u16) -> LogoutRequest {
+        let request = loop {
+            match self.pull(lane) {
+                Some((InitiatorPdu::LogoutRequest(request), _)) => break request,
+                Some((InitiatorPdu::NopOut(ping), _)) => self.answer_ping(lane, ping.itt),
+                other => panic!("not a logout: {other:?}"),
+            }
+        };
+        let response = LogoutResponse {
+            outcome,
+            itt: request.itt,
+            stat_sn: self.take_stat_sn(lane),
+            window: self.window,
+            wait_seconds,
+            retain_seconds: 20,
+        };
+        self.receive(lane, &response.emit(), &[]).unwrap();
+        request
     }
 }
 

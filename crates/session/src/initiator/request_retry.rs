@@ -1,0 +1,111 @@
+//! Requests other than commands, which are not numbered, and are sent again with the same tag when no answer comes.
+
+use super::ask::Ask;
+use super::lane::{Lane, Phase};
+use super::outgoing::Request;
+use super::session::Session;
+use crate::seam::Fault;
+use pdu::{Instant, LaneId, SnackKind};
+
+/// How often a read that stands still is asked for what may have been lost at its end.
+const TAIL_ASKS_MAX: u32 = 6;
+
+impl Session {
+    /// When to send a request again.
+    pub(super) fn request_deadline(&self) -> Option<Instant> {
+        let functions = self.functions.iter().filter(|function| self.lanes.contains_key(&function.lane));
+        let functions = functions.filter_map(|function| function.ask);
+        let lanes = self.lanes.values().filter(|lane| lane.phase != Phase::Closing).flat_map(Lane::asks);
+        functions.chain(lanes).map(|ask| ask.due()).min()
+    }
+
+    /// Sends again what is due.
+    pub(super) fn request_again(&mut self, now: Instant) {
+        for function in &mut self.functions {
+            let Some(place) = self.lanes.get_mut(&function.lane) else { continue };
+            let Some(ask) = function.ask.as_mut().filter(|ask| ask.due() <= now) else { continue };
+            if ask.again(now) {
+                place.push(Request::TaskManagement(function.request));
+            } else {
+                // It may take as long as it takes; who asked for it may lose patience.
+                function.ask = None;
+            }
+        }
+        let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+        for lane in lanes {
+            if let Some(fault) = self.lanes.get_mut(&lane).and_then(|place| place.request_again(now)) {
+                self.fail_lane(lane, fault);
+            }
+        }
+    }
+
+    /// A lane answers, and yet a read on it has stood still since it was asked: perhaps the last data that the target
+    /// sent was lost, or the acknowledgement that it waits for.
+    pub(super) fn ask_for_tails(&mut self, lane: LaneId, asked_at: Instant) {
+        let Some(place) = self.lanes.get_mut(&lane).filter(|place| !place.statuses.has_gaps()) else {
+            return;
+        };
+        for task in self.tasks.iter_mut() {
+            let is_here = task.allegiance.is_some_and(|home| home.sent && home.response_lane == lane);
+            let stands_still = task.input.next() > 0 && task.data_in_at <= asked_at && task.ending.is_none();
+            if !is_here
+                || !stands_still
+                || task.command.data.in_bytes() == 0
+                || task.tail_asks >= TAIL_ASKS_MAX
+            {
+                continue;
+            }
+            task.tail_asks += 1;
+            if let Some(ack) = task.data_ack.filter(|ack| ack.sent) {
+                place.snack(ack.lun, SnackKind::DataAck { ttt: ack.ttt, next: ack.next });
+            }
+            let tail = SnackKind::DataOrR2t { itt: task.itt, begin: task.input.next(), count: 0 };
+            place.snack(pdu::Lun::default(), tail);
+        }
+    }
+}
+
+impl Lane {
+    fn asks(&self) -> impl Iterator<Item = Ask> {
+        let text = self.text.as_ref().map(|text| text.ask);
+        let logout = self.logout.and_then(|logout| logout.ask);
+        [text, logout, self.liveness.ping_ask()].into_iter().flatten()
+    }
+
+    /// Sends the last text request again; `false` if it was sent often enough.
+    pub(super) fn text_again(&mut self, now: Instant) -> bool {
+        let Some(text) = &mut self.text else { return false };
+        if !text.ask.again(now) {
+            return false;
+        }
+        let (pdu, data) = (text.request, text.data.clone());
+        self.push(Request::Text(pdu, data));
+        true
+    }
+
+    /// Sends again what is due; what that was, if it was sent often enough.
+    fn request_again(&mut self, now: Instant) -> Option<Fault> {
+        if self.phase == Phase::Closing {
+            return None;
+        }
+        if self.text.as_ref().is_some_and(|text| text.ask.due() <= now) && !self.text_again(now) {
+            return Some(Fault::Timeout("a text"));
+        }
+        if let Some(logout) = self.logout.as_mut()
+            && let Some(ask) = logout.ask.as_mut().filter(|ask| ask.due() <= now)
+        {
+            let request = logout.request;
+            if ask.again(now) {
+                self.push(Request::Logout(request));
+            } else {
+                // The lane's deadline ends it.
+                logout.ask = None;
+            }
+        }
+        match self.liveness.ping_again(now) {
+            Ok(again) => self.outgoing.extend(again.map(Request::Nop)),
+            Err(fault) => return Some(fault),
+        }
+        None
+    }
+}

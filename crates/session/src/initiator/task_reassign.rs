@@ -1,0 +1,139 @@
+//! TASK REASSIGN: a task that the target has goes on over another lane (RFC 7143 §7.2.2, §11.5.1, §11.5.6).
+
+use super::ask::Ask;
+use super::event::Data;
+use super::lane::Phase;
+use super::outgoing::Request;
+use super::session::Session;
+use pdu::{
+    CmdSn, DataSn, Instant, Itt, LaneId, Lun, StatSn, TaskManagementFunction, TaskManagementOutcome,
+    TaskManagementRequest, TaskManagementResponse,
+};
+
+/// The most reassignments that wait for their answers on all lanes. They are immediate requests, of which targets
+/// take few at a time; as one is answered, the next is asked for.
+const REASSIGNMENTS_MAX: usize = 8;
+
+/// A task on its way to another lane.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reassignment {
+    itt: Itt,
+    pub(super) task: Itt,
+    /// Where it goes.
+    pub(super) lane: LaneId,
+    /// Where it was.
+    pub(super) dead: LaneId,
+    pub(super) ask: Ask,
+}
+
+impl Session {
+    /// Gives a task a new home; `false` if there is none at present.
+    pub(super) fn find_home(&mut self, now: Instant, dead: LaneId, itt: Itt) -> bool {
+        let Some(home) = self.tasks.get(itt).and_then(|task| task.allegiance) else { return true };
+        let Some(lane) = self.least_loaded_lane() else { return false };
+        let is_with_target = home.sent && self.is_acknowledged(home.cmd_sn);
+        if is_with_target && self.reassignments.len() >= REASSIGNMENTS_MAX {
+            return false;
+        }
+        let (Some(task), Some(place)) = (self.tasks.get_mut(itt), self.lanes.get_mut(&lane)) else {
+            return false;
+        };
+        if let Some(home) = &mut task.allegiance {
+            (home.request_lane, home.response_lane, home.sent) = (lane, lane, is_with_target);
+        }
+        place.commands += 1;
+        place.outstanding_bytes += u64::from(task.unmoved_bytes);
+        if is_with_target {
+            let reassignment =
+                Reassignment { itt: self.request_tags.take(), task: itt, lane, dead, ask: Ask::new(now) };
+            self.reassignments.push(reassignment);
+            self.counters.reassignments += 1;
+            self.request_reassignment(reassignment);
+        } else {
+            self.counters.retries += 1;
+            self.queue_command_again(lane, itt, home.cmd_sn);
+        }
+        true
+    }
+
+    /// The lane with the least to do, of those that take commands if there are any.
+    fn least_loaded_lane(&self) -> Option<LaneId> {
+        let usable =
+            self.lanes.iter().filter(|(_, lane)| matches!(lane.phase, Phase::Open | Phase::Draining));
+        let load =
+            usable.map(|(id, lane)| (lane.phase != Phase::Open, lane.outstanding_bytes, lane.commands, *id));
+        load.min().map(|(.., id)| id)
+    }
+
+    fn request_reassignment(&mut self, reassignment: Reassignment) {
+        let Some(task) = self.tasks.get(reassignment.task) else { return };
+        let exp_data_sn = match task.command.data {
+            Data::In(_) => DataSn(task.input.next()),
+            // All R2Ts that are not satisfied come again.
+            Data::Out(_) | Data::None => DataSn(0),
+        };
+        let request = TaskManagementRequest {
+            function: TaskManagementFunction::TaskReassign,
+            immediate: true,
+            lun: Lun::default(),
+            itt: reassignment.itt,
+            referenced_task: reassignment.task,
+            cmd_sn: self.window.current(),
+            // Filled in when it is pulled.
+            exp_stat_sn: StatSn::default(),
+            ref_cmd_sn: CmdSn::default(),
+            exp_data_sn,
+        };
+        if let Some(lane) = self.lanes.get_mut(&reassignment.lane) {
+            lane.push(Request::TaskManagement(request));
+        }
+    }
+
+    /// Asks again for what was not answered, or not granted yet. When the target forgets the tasks, this ends.
+    pub(super) fn reassign_again(&mut self, now: Instant) {
+        let mut due = Vec::new();
+        for reassignment in self.reassignments.iter_mut().filter(|reassignment| reassignment.ask.due() <= now)
+        {
+            if !reassignment.ask.again(now) {
+                return self.fail();
+            }
+            due.push(*reassignment);
+        }
+        due.into_iter().for_each(|reassignment| self.request_reassignment(reassignment));
+    }
+
+    /// The answer to a reassignment; `false` if this answers none.
+    pub(super) fn reassignment_answered(&mut self, now: Instant, pdu: &TaskManagementResponse) -> bool {
+        let Some(at) = self.reassignments.iter().position(|reassignment| reassignment.itt == pdu.itt) else {
+            return false;
+        };
+        let task = self.reassignments[at].task;
+        match pdu.outcome {
+            TaskManagementOutcome::FunctionComplete => {
+                self.reassignments.swap_remove(at);
+            }
+            // The target has forgotten it, or its status was acknowledged and not received: nobody knows how it ended.
+            TaskManagementOutcome::TaskDoesNotExist => {
+                self.reassignments.swap_remove(at);
+                self.lose_task(task);
+            }
+            TaskManagementOutcome::ReassignmentNotSupported | TaskManagementOutcome::FunctionNotSupported => {
+                self.fail();
+            }
+            // Not yet: the target has not finished with the old connection, or has too much to do.
+            _ => {}
+        }
+        self.recover(now);
+        true
+    }
+
+    /// Whether this is the tag of a reassignment.
+    pub(super) fn is_reassignment(&self, itt: Itt) -> bool {
+        self.reassignments.iter().any(|reassignment| reassignment.itt == itt)
+    }
+
+    /// What comes for a task proves that its reassignment was granted, though the answer was lost.
+    pub(super) fn reassignment_proven(&mut self, lane: LaneId, itt: Itt) {
+        self.reassignments.retain(|reassignment| reassignment.task != itt || reassignment.lane != lane);
+    }
+}
