@@ -219,6 +219,12 @@ pub struct Negotiation {
     pub max_burst: ByteSize,
     /// MaxOutstandingR2T.
     pub max_outstanding_r2t: u16,
+    /// ErrorRecoveryLevel: the highest that is agreed to, from 0 to 2.
+    pub error_recovery_level: u8,
+    /// DefaultTime2Wait: seconds before an initiator that lost a connection or session tries again.
+    pub time2wait: u16,
+    /// DefaultTime2Retain: seconds after those for which its commands are kept.
+    pub time2retain: u16,
     /// MaxRecvDataSegmentLength.
     pub receive_segment: ByteSize,
     /// HeaderDigest.
@@ -262,6 +268,9 @@ impl Default for Negotiation {
             first_burst: ByteSize(offer.first_burst_bytes.into()),
             max_burst: ByteSize(offer.max_burst_bytes.into()),
             max_outstanding_r2t: offer.max_outstanding_r2t,
+            error_recovery_level: offer.error_recovery_level,
+            time2wait: offer.default_time2wait_s,
+            time2retain: offer.default_time2retain_s,
             receive_segment: ByteSize(offer.receive_segment_bytes_max.into()),
             header_digest: DigestUse::Accepted,
             data_digest: DigestUse::Accepted,
@@ -272,12 +281,26 @@ impl Default for Negotiation {
 /// What the standard allows for burst and segment lengths (RFC 7143 §13.12–13.14).
 const LENGTH_BYTES: std::ops::RangeInclusive<u64> = 512..=(1 << 24) - 1;
 
+/// There is no higher one (RFC 7143 §13.20).
+const ERROR_RECOVERY_LEVEL_MAX: u8 = 2;
+
+/// An hour, the most that can be negotiated (RFC 7143 §13.15, §13.16).
+const RECOVERY_SECONDS_MAX: u16 = 3600;
+
 impl Negotiation {
     fn offer(&self) -> Result<Offer, InvalidConfig> {
         let length = |key, size: ByteSize| match u32::try_from(size.0) {
             Ok(bytes) if LENGTH_BYTES.contains(&size.0) => Ok(bytes),
             _ => Err(InvalidConfig::Length { key, size }),
         };
+        if self.error_recovery_level > ERROR_RECOVERY_LEVEL_MAX {
+            return Err(InvalidConfig::ErrorRecoveryLevel(self.error_recovery_level));
+        }
+        if let Some(seconds) =
+            [self.time2wait, self.time2retain].into_iter().find(|s| *s > RECOVERY_SECONDS_MAX)
+        {
+            return Err(InvalidConfig::RecoveryTime(seconds));
+        }
         Ok(Offer {
             max_connections: self.max_connections.clamp(1, session::parameters::MAX_CONNECTIONS),
             initial_r2t: self.initial_r2t,
@@ -285,10 +308,12 @@ impl Negotiation {
             first_burst_bytes: length("first_burst", self.first_burst.min(self.max_burst))?,
             max_burst_bytes: length("max_burst", self.max_burst)?,
             max_outstanding_r2t: self.max_outstanding_r2t.max(1),
+            error_recovery_level: self.error_recovery_level,
+            default_time2wait_s: self.time2wait,
+            default_time2retain_s: self.time2retain,
             receive_segment_bytes_max: length("receive_segment", self.receive_segment)?,
             header_digest: self.header_digest.into(),
             data_digest: self.data_digest.into(),
-            ..Offer::default()
         })
     }
 }
@@ -388,6 +413,12 @@ pub enum InvalidConfig {
         /// What was written.
         size: ByteSize,
     },
+    /// No such level.
+    #[error("error_recovery_level = {0}: it is 0, 1 or 2")]
+    ErrorRecoveryLevel(u8),
+    /// Longer than the standard allows.
+    #[error("time2wait and time2retain are at most 3600 seconds, not {0}")]
+    RecoveryTime(u16),
     /// Too little memory to serve a single session.
     #[error("buffer_bytes = {0}: at least {BUFFER_BYTES_MIN} per shard are needed")]
     Memory(ByteSize),

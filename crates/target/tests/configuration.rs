@@ -152,3 +152,14 @@ fn contradictions_are_named() {
     assert!(matches!(refusal("\"1GiB\"\nwindow", "\"1MiB\"\nwindow"), InvalidConfig::Memory(_)));
     assert!(matches!(Config::default().validate(), Err(InvalidConfig::NoTarget)));
 }
+
+#[test]
+fn a_level_or_a_time_of_recovery_that_the_standard_does_not_know_is_refused() {
+    let validated = |key: &str| {
+        let text = FILE.replace("[negotiation]", &format!("[negotiation]\n{key}"));
+        toml::from_str::<Config>(&text).unwrap().validate()
+    };
+    assert!(validated("error_recovery_level = 2\ntime2wait = 2\ntime2retain = 3600").is_ok());
+    assert!(matches!(validated("error_recovery_level = 3"), Err(InvalidConfig::ErrorRecoveryLevel(3))));
+    assert!(matches!(validated("time2retain = 3601"), Err(InvalidConfig::RecoveryTime(3601))));
+}

@@ -278,7 +278,7 @@ impl Peer {
         let mut answer = Answer { status: 0xff, data: Vec::new(), sense: Vec::new() };
         loop {
             match self.receive().unwrap() {
-                (TargetPdu::R2t(r2t), _) => self.send_data(r2t.itt, r2t.ttt, r2t.buffer_offset, {
+                (TargetPdu::R2t(r2t), _) => self.send_data(r2t.lun, (r2t.itt, r2t.ttt), r2t.buffer_offset, {
                     let start = r2t.buffer_offset as usize;
                     &out[start..start + r2t.desired_bytes as usize]
                 }),
@@ -300,13 +300,13 @@ impl Peer {
         }
     }
 
-    fn send_data(&mut self, itt: Itt, ttt: Ttt, offset: u32, data: &[u8]) {
+    fn send_data(&mut self, lun: Lun, (itt, ttt): (Itt, Ttt), offset: u32, data: &[u8]) {
         const SEGMENT: usize = 8192;
         let count = data.len().div_ceil(SEGMENT);
         for (number, piece) in data.chunks(SEGMENT).enumerate() {
             let place = u32::try_from(number * SEGMENT).unwrap();
             let pdu = DataOut {
-                lun: Lun::from_index(0),
+                lun,
                 itt,
                 ttt,
                 final_: number + 1 == count,
@@ -320,12 +320,20 @@ impl Peer {
     }
 
     pub fn write(&mut self, lba: u32, data: &[u8]) -> Answer {
+        self.write_to(0, lba, data)
+    }
+
+    pub fn write_to(&mut self, lun: u16, lba: u32, data: &[u8]) -> Answer {
         let cdb = read_write_10(0x2a, lba, data.len() / BLOCK);
-        self.command(&cdb, data, 0)
+        self.command_to(lun, &cdb, data, 0)
     }
 
     pub fn read(&mut self, lba: u32, blocks: usize) -> Answer {
-        self.command(&read_write_10(0x28, lba, blocks), &[], blocks * BLOCK)
+        self.read_from(0, lba, blocks)
+    }
+
+    pub fn read_from(&mut self, lun: u16, lba: u32, blocks: usize) -> Answer {
+        self.command_to(lun, &read_write_10(0x28, lba, blocks), &[], blocks * BLOCK)
     }
 
     /// Asks for the end of the session, and does not wait for it.
