@@ -121,6 +121,8 @@ struct Entry {
     /// What holds it up before it has started.
     restriction: Restriction,
     state: State,
+    /// While it waits: one of those that it waits for.
+    held_by: Option<Place>,
 }
 
 /// The order of arrival.
@@ -136,8 +138,11 @@ pub(crate) struct TaskSet {
     barriers: usize,
     /// How many known accesses are exclusive: while none is, nobody waits for another's.
     exclusives: usize,
-    /// How many are waiting: while none is, no end of a task starts another.
-    waiting: usize,
+    /// Those that wait, each under one that holds it up: only its end can make a difference to them, so that the end of
+    /// a task is as cheap as few wait for it.
+    held: BTreeMap<Place, Vec<Place>>,
+    /// Those that were held up by a task that is no more.
+    released: Vec<Place>,
 }
 
 /// ORDERED and HEAD OF QUEUE tasks hold back their nexus's SIMPLE ones after them.
@@ -159,7 +164,8 @@ impl TaskSet {
         self.next_place += 1;
         self.barriers += usize::from(is_barrier(attribute));
         self.places.insert(task, place);
-        self.entries.insert(place, Entry { task, attribute, restriction, state: State::Arrived });
+        self.entries
+            .insert(place, Entry { task, attribute, restriction, state: State::Arrived, held_by: None });
     }
 
     /// A task has all it needs.
@@ -171,7 +177,6 @@ impl TaskSet {
         }
         let access = Access::of(step);
         self.exclusives += usize::from(access.is_exclusive());
-        self.waiting += 1;
         entry.state = State::Waiting(access);
         if self.start(place).is_some() { Admission::Start } else { Admission::Wait }
     }
@@ -204,66 +209,79 @@ impl TaskSet {
 
     /// Starts every waiting task that may, oldest first.
     pub(crate) fn start_waiting(&mut self) -> Vec<NexusTask> {
-        if self.waiting == 0 {
-            return Vec::new();
-        }
-        let is_waiting = |entry: &Entry| matches!(entry.state, State::Waiting(_));
-        let waiting = self.entries.iter().filter(|(_, entry)| is_waiting(entry));
-        let places: Vec<Place> = waiting.map(|(place, _)| *place).collect();
-        places.into_iter().filter_map(|place| self.start(place)).collect()
+        let mut released = core::mem::take(&mut self.released);
+        released.sort_unstable();
+        released.into_iter().filter_map(|place| self.start(place)).collect()
     }
 
     fn remove(&mut self, task: NexusTask) {
-        let Some(entry) = self.places.remove(&task).and_then(|place| self.entries.remove(&place)) else {
-            return;
-        };
+        let Some(place) = self.places.remove(&task) else { return };
+        let Some(entry) = self.entries.remove(&place) else { return };
         self.barriers -= usize::from(is_barrier(entry.attribute));
-        self.waiting -= usize::from(matches!(entry.state, State::Waiting(_)));
         self.exclusives -= usize::from(entry.state.access().is_some_and(Access::is_exclusive));
+        if let Some(held) = entry.held_by.and_then(|holder| self.held.get_mut(&holder)) {
+            held.retain(|other| *other != place);
+        }
+        self.released.extend(self.held.remove(&place).unwrap_or_default());
     }
 
     /// Starts a waiting task if its turn has come.
     fn start(&mut self, place: Place) -> Option<NexusTask> {
         let entry = self.entries.get(&place)?;
-        if self.waits_for_order(place, entry) || self.waits_for_access(place, entry) {
+        let holder = self.holder(place, entry);
+        let entry = self.entries.get_mut(&place)?;
+        entry.held_by = holder;
+        if let Some(holder) = holder {
+            self.held.entry(holder).or_default().push(place);
             return None;
         }
-        let entry = self.entries.get_mut(&place)?;
         if let State::Waiting(access) = core::mem::replace(&mut entry.state, State::Arrived) {
             entry.state = State::Started(access);
-            self.waiting -= 1;
         }
         Some(entry.task)
     }
 
+    /// A task that must end before this one may start. The youngest, so that those that wait for each other in turn
+    /// form a chain: the end of one concerns one other.
+    fn holder(&self, place: Place, entry: &Entry) -> Option<Place> {
+        self.before_in_order(place, entry).or_else(|| self.before_at_the_blocks(place, entry))
+    }
+
     /// ORDERED waits for all older tasks, SIMPLE for older ORDERED and HEAD OF QUEUE ones, HEAD OF QUEUE for
     /// none (SAM-5).
-    fn waits_for_order(&self, place: Place, entry: &Entry) -> bool {
-        let older = self.entries.range(..place).map(|(_, older)| older);
-        let mut older = older.filter(|older| older.task.nexus == entry.task.nexus);
-        match entry.attribute {
-            TaskAttribute::HeadOfQueue => false,
-            TaskAttribute::Ordered => older.next().is_some(),
-            TaskAttribute::Untagged | TaskAttribute::Simple | TaskAttribute::Aca => {
-                self.barriers > 0 && older.any(|older| is_barrier(older.attribute))
+    fn before_in_order(&self, place: Place, entry: &Entry) -> Option<Place> {
+        let waits_for_all = match entry.attribute {
+            TaskAttribute::HeadOfQueue => return None,
+            TaskAttribute::Ordered => true,
+            TaskAttribute::Untagged | TaskAttribute::Simple | TaskAttribute::Aca if self.barriers == 0 => {
+                return None;
             }
-        }
+            TaskAttribute::Untagged | TaskAttribute::Simple | TaskAttribute::Aca => false,
+        };
+        let nexus = entry.task.nexus;
+        let name = |task| NexusTask { nexus, task };
+        let same_nexus = self.places.range(name(TaskId(0))..=name(TaskId(u32::MAX))).map(|(_, place)| *place);
+        let holds = |other: &Place| {
+            waits_for_all || self.entries.get(other).is_some_and(|other| is_barrier(other.attribute))
+        };
+        same_nexus.filter(|other| *other < place && holds(other)).max()
     }
 
     /// A task waits while one that it conflicts with is on the disk. It also lets an older one go first that
     /// waits for nothing but its blocks, or a COMPARE AND WRITE might wait for ever; HEAD OF QUEUE does not.
-    fn waits_for_access(&self, place: Place, entry: &Entry) -> bool {
-        let Some(access) = entry.state.access().filter(|_| self.exclusives > 0) else { return false };
+    fn before_at_the_blocks(&self, place: Place, entry: &Entry) -> Option<Place> {
+        let access = entry.state.access().filter(|_| self.exclusives > 0)?;
         let goes_first = entry.attribute == TaskAttribute::HeadOfQueue;
-        self.entries.iter().any(|(other_place, other)| match &other.state {
+        let holds = |(other_place, other): &(&Place, &Entry)| match &other.state {
             State::Started(its) => access.conflicts(its),
             State::Waiting(its) => {
                 !goes_first
-                    && *other_place < place
+                    && **other_place < place
                     && access.conflicts(its)
-                    && !self.waits_for_order(*other_place, other)
+                    && self.before_in_order(**other_place, other).is_none()
             }
             State::Arrived => false,
-        })
+        };
+        self.entries.iter().rev().find(holds).map(|(other, _)| *other)
     }
 }
