@@ -9,6 +9,7 @@ use initiator::Algorithms;
 use serde_json::json;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use target::{
@@ -93,6 +94,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
 
+    /// Where persistent reservations are kept that initiators want to survive a restart; empty for nowhere
+    /// [default: `$STATE_DIRECTORY`, `$XDG_STATE_HOME/ropewalk`, ~/.local/state/ropewalk or /var/lib/ropewalk]
+    #[arg(long, value_name = "DIRECTORY")]
+    state_directory: Option<PathBuf>,
+
     /// Event loops, each on a thread; every target belongs to one of them [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     shards: Option<u16>,
@@ -174,6 +180,7 @@ fn config(arguments: Arguments) -> Result<Config, Failed> {
     config.socket.congestion = arguments.congestion.or(config.socket.congestion);
     config.shards = arguments.shards.map_or(config.shards, usize::from);
     config.chap_algorithms = arguments.chap_algorithms.map_or(config.chap_algorithms, ChapAlgorithms);
+    config.state_directory = arguments.state_directory.or(config.state_directory).or_else(usable_default);
     if let Some(name) = arguments.target {
         let mut target = TargetConfig::new(name);
         target.luns = arguments.luns.into_iter().map(lun).collect();
@@ -208,6 +215,29 @@ fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Config> {
         let line = before.matches('\n').count() + 1;
         anyhow::anyhow!("{name}, line {line}: {}", error.message())
     })
+}
+
+/// The default state directory, if it is there or can be made. Without one, reservations end with the server.
+fn usable_default() -> Option<PathBuf> {
+    const SYSTEM: &str = "/var/lib/ropewalk";
+    // systemd names the first of several before a colon.
+    let first = |value: std::ffi::OsString| std::env::split_paths(&value).next();
+    let in_folder = |name, rest: &str| {
+        let folder = std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        folder.map(|folder| folder.join(rest))
+    };
+    let directory = std::env::var_os("STATE_DIRECTORY").and_then(first);
+    let directory = directory.or_else(|| in_folder("XDG_STATE_HOME", "ropewalk"));
+    let directory = directory.or_else(|| in_folder("HOME", ".local/state/ropewalk"));
+    let directory = directory.unwrap_or_else(|| SYSTEM.into());
+    match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory) {
+        Ok(()) => Some(directory),
+        Err(error) => {
+            let directory = directory.display();
+            tracing::warn!(%directory, %error, "no state directory: no reservation survives the end of this server");
+            None
+        }
+    }
 }
 
 fn lun(numbered: NumberedLunSpec) -> LunConfig {

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use session::parameters::{DigestPreference, Offer};
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use transport::SocketOptions;
 
@@ -35,6 +36,9 @@ pub struct Config {
     pub discovery: DiscoveryConfig,
     /// Listen beyond loopback although somebody without name or password could reach a target.
     pub allow_insecure: bool,
+    /// Where persistent reservations of LUNs on files are kept that initiators want to survive a restart (APTPL);
+    /// nowhere if it is empty or missing: then no reservation survives, and initiators are told so.
+    pub state_directory: Option<PathBuf>,
     /// Event loops, each a thread of its own. Every target belongs to one of them.
     pub shards: usize,
     /// Bounds.
@@ -58,6 +62,7 @@ impl Default for Config {
             targets: Vec::new(),
             discovery: DiscoveryConfig::default(),
             allow_insecure: false,
+            state_directory: None,
             shards: 1,
             limits: Limits::default(),
             negotiation: Negotiation::default(),
@@ -454,6 +459,11 @@ impl Config {
     /// What is offered and accepted when a session is negotiated.
     pub(crate) fn offer(&self) -> Result<Offer, InvalidConfig> {
         self.negotiation.offer()
+    }
+
+    /// Where reservations are kept.
+    pub(crate) fn state_directory(&self) -> Option<&Path> {
+        self.state_directory.as_deref().filter(|path| !path.as_os_str().is_empty())
     }
 
     /// Event loops that are worth their thread: no more than targets, as a target belongs to one.

@@ -25,6 +25,7 @@ mod server;
 mod shard;
 mod shutdown;
 mod size;
+mod state_directory;
 mod tokio_host;
 
 pub use access::Mask;
@@ -36,10 +37,11 @@ pub use config::{
 pub use counters::Counters;
 pub use lun_spec::{InvalidLunSpec, LUN_OPTIONS, LunSpec, Medium, NumberedLunSpec, Pace};
 pub use name::IscsiName;
-pub use opening::OpenError;
+pub use opening::{OpenError, OpenFailure};
 pub use portal_group::PortalGroupConfig;
 pub use redirect::{InvalidRedirect, Redirect};
 pub use server::{Server, StartError};
 pub use session::name::InvalidName as InvalidIscsiName;
 pub use shutdown::ShutdownReport;
 pub use size::{ByteSize, InvalidByteSize};
+pub use state_directory::StateError;

@@ -4,10 +4,12 @@ use crate::config::LunConfig;
 use crate::lun_spec::{LunSpec, Medium, Pace};
 use crate::name::IscsiName;
 use crate::pace_timer::PaceTimer;
+use crate::state_directory::{StateDirectory, StateError};
 use block::{Backend, BlockError, Engine, File, FileOptions, Paced, Ram, Volatile};
 use device::{LogicalUnit, Memory, UnitDescription};
 use scsi::{Identity, TargetPort};
 use std::num::NonZeroU64;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A LUN that cannot be served.
@@ -19,7 +21,18 @@ pub struct OpenError {
     /// Which.
     pub number: u16,
     /// Why.
-    pub source: BlockError,
+    pub source: OpenFailure,
+}
+
+/// Why a LUN cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenFailure {
+    /// Its backend cannot be had.
+    #[error(transparent)]
+    Backend(#[from] BlockError),
+    /// Its reservations cannot be had.
+    #[error(transparent)]
+    Reservations(#[from] StateError),
 }
 
 /// Unflushed writes that a `volatile` LUN holds in memory.
@@ -32,9 +45,21 @@ pub(crate) fn open(
     lun: &LunConfig,
     engine: &mut Option<Engine>,
     memory: &Memory,
+    state: Option<&StateDirectory>,
 ) -> Result<LogicalUnit, OpenError> {
-    let failed = |source| OpenError { target: target.clone(), number: lun.number, source };
-    let backend = open_backend(&lun.backend, engine).map_err(failed)?;
+    let opened = open_unit(target, portal_group_tag, lun, engine, memory, state);
+    opened.map_err(|source| OpenError { target: target.clone(), number: lun.number, source })
+}
+
+fn open_unit(
+    target: &IscsiName,
+    portal_group_tag: u16,
+    lun: &LunConfig,
+    engine: &mut Option<Engine>,
+    memory: &Memory,
+    state: Option<&StateDirectory>,
+) -> Result<LogicalUnit, OpenFailure> {
+    let backend = open_backend(&lun.backend, engine)?;
     let description = UnitDescription {
         number: lun.number,
         identity: Identity::from_name(&lun.backend.identity_name(target, lun.number)),
@@ -44,7 +69,14 @@ pub(crate) fn open(
         removable: lun.backend.removable,
         read_only: lun.backend.read_only,
     };
-    LogicalUnit::new(description, backend, memory).map_err(failed)
+    let unit = LogicalUnit::new(description, backend, memory)?;
+    // Reservations of a medium that forgets its data have nothing to protect.
+    let state = state.filter(|_| matches!(lun.backend.medium, Medium::File { .. }));
+    let kept = state.map(|state| state.unit(target.as_str(), lun.number)).transpose()?.flatten();
+    Ok(match kept {
+        Some((file, last)) => unit.keep_reservations(Rc::new(file), last),
+        None => unit,
+    })
 }
 
 impl LunSpec {

@@ -8,6 +8,7 @@ use crate::opening::OpenError;
 use crate::portal_group::Portal;
 use crate::shard::{self, Message, ShardPlan};
 use crate::shutdown::ShutdownReport;
+use crate::state_directory::{StateDirectory, StateError};
 use block::Slab;
 use device::Memory;
 use std::io;
@@ -47,6 +48,9 @@ pub enum StartError {
     /// A LUN cannot be opened.
     #[error(transparent)]
     Lun(#[from] OpenError),
+    /// Reservations cannot be kept where they should be.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -75,6 +79,7 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         config.validate()?;
         let offer = config.offer()?;
+        let state = config.state_directory().map(StateDirectory::open).transpose()?;
         let listeners = listen(&config)?;
         let portal = |(listener, tag): &(TcpListener, u16)| {
             Some(Portal { address: listener.local_addr().ok()?, tag: *tag })
@@ -102,6 +107,7 @@ impl Server {
                 listeners: Vec::new(),
                 doors: doors.clone(),
                 messages,
+                state: state.clone(),
                 opened,
             };
             server.start_shard(plan, &doors, &mut listeners)?;

@@ -8,6 +8,7 @@ use crate::failed_logins::FailedLogins;
 use crate::listener::{self, WaitingRoom};
 use crate::opening::{self, OpenError};
 use crate::shutdown::{self, ShutdownReport};
+use crate::state_directory::StateDirectory;
 use crate::tokio_host::TokioHost;
 use block::Engine;
 use device::{Environment, Memory, TargetNode};
@@ -68,6 +69,8 @@ pub(crate) struct ShardPlan {
     pub listeners: Vec<(std::net::TcpListener, u16)>,
     pub doors: Vec<mpsc::UnboundedSender<Message>>,
     pub messages: mpsc::UnboundedReceiver<Message>,
+    /// Where reservations are kept.
+    pub state: Option<StateDirectory>,
     pub opened: oneshot::Sender<Result<(), OpenError>>,
 }
 
@@ -168,7 +171,7 @@ fn open_targets(
         let mut units = Vec::new();
         for lun in &target.luns {
             let tag = plan.config.portal_group_tag_of(target);
-            let unit = opening::open(&target.name, tag, lun, engine, &plan.memory)?;
+            let unit = opening::open(&target.name, tag, lun, engine, &plan.memory, plan.state.as_ref())?;
             units.push(Rc::new(unit));
         }
         nodes.push(TargetNode::new(environment, target.name.to_string(), units, sessions_max));

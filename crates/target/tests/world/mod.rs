@@ -300,7 +300,7 @@ impl Peer {
         }
     }
 
-    fn send_data(&mut self, lun: Lun, (itt, ttt): (Itt, Ttt), offset: u32, data: &[u8]) {
+    pub fn send_data(&mut self, lun: Lun, (itt, ttt): (Itt, Ttt), offset: u32, data: &[u8]) {
         const SEGMENT: usize = 8192;
         let count = data.len().div_ceil(SEGMENT);
         for (number, piece) in data.chunks(SEGMENT).enumerate() {
