@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test test-conformance fuzz corpus bench audit
+.PHONY: help build demo check test test-conformance fuzz corpus sim bench audit
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -27,6 +27,10 @@ test: check ## everything: also the peers, faults and long properties (some need
 	@scripts/setup test
 	cargo build -q --release -p ropewalk
 	cargo test -q -p ropewalk-interop
+	cargo run -q --release -p ropewalk-sim -- --seeds 1000
+
+sim: ## run simulated worlds with faults: make sim SEEDS=100000 SEED=1
+	cargo run -q --release -p ropewalk-sim -- --seeds $(or $(SEEDS),1000) --seed $(or $(SEED),1)
 
 test-conformance: ## every test of libiscsi's suite on every kind of disk, in a minute or two
 	@scripts/setup test

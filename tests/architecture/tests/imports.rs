@@ -18,6 +18,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("policy", &["pdu"]),
     ("framing", &["pdu", "session", "block"]),
     ("device", &["pdu", "scsi", "session", "nexus", "block", "framing"]),
+    ("sim", &["pdu", "scsi", "session", "nexus", "policy", "block", "framing", "device"]),
     ("transport", &["pdu", "session", "block", "framing", "policy"]),
     (
         "target",
@@ -46,7 +47,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without input or output, and what would bring it in.
-const PURE: &[&str] = &["pdu", "scsi", "session", "nexus", "policy", "framing", "device"];
+const PURE: &[&str] = &["pdu", "scsi", "session", "nexus", "policy", "framing", "device", "sim"];
 const IMPURE_LIBRARIES: &[&str] = &["tokio", "libc", "rustix", "socket2", "io-uring", "getrandom", "rand"];
 
 #[test]

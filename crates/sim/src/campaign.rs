@@ -1,0 +1,98 @@
+//! Many seeds on several threads.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use ropewalk_sim::fault::FaultCounts;
+use ropewalk_sim::{CONNECTIONS_MIN, OPERATIONS, Outcome, Reduction, Scenario, run};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Faults of one seed, at least.
+const FAULTS_MIN: u64 = 5;
+
+/// What came of all seeds.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// Commands sent.
+    pub commands: u64,
+    /// PDUs of both sides.
+    pub pdus: u64,
+    /// Blocks compared.
+    pub blocks_read: u64,
+    /// Sessions that took the place of lost ones.
+    pub reinstatements: u64,
+    /// Commands sent again.
+    pub retries: u64,
+    /// Task management functions.
+    pub functions: u64,
+    /// What went wrong, by kind.
+    pub faults: FaultCounts,
+    /// Seeds that failed, in the order of their numbers.
+    pub failures: Vec<Outcome>,
+    /// Seeds that passed but were too easy.
+    pub weak: Vec<u64>,
+    /// How long it took on the clock on the wall.
+    pub elapsed: Duration,
+    /// Threads.
+    pub threads: usize,
+}
+
+impl Summary {
+    fn add(&mut self, outcome: Outcome, whole: bool) {
+        self.seeds += 1;
+        self.commands += outcome.tally.commands;
+        self.pdus += outcome.pdus;
+        self.blocks_read += outcome.tally.blocks_read;
+        self.reinstatements += outcome.tally.reinstatements;
+        self.retries += outcome.tally.retries;
+        self.functions += outcome.tally.functions;
+        self.faults.add(&outcome.faults);
+        let is_weak = outcome.tally.commands < OPERATIONS.into()
+            || outcome.connections_wanted < CONNECTIONS_MIN.into()
+            || outcome.faults.total() < FAULTS_MIN;
+        if outcome.violation.is_some() {
+            self.failures.push(outcome);
+        } else if whole && is_weak {
+            self.weak.push(outcome.seed);
+        }
+    }
+}
+
+/// Runs `seeds`, each by itself.
+pub fn run_all(seeds: Range<u64>, threads: usize, reduction: &Reduction) -> Summary {
+    let started = Instant::now();
+    let bar = ProgressBar::new(seeds.end - seeds.start);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {per_sec}, {eta} left {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let next = AtomicU64::new(seeds.start);
+    let summary = Mutex::new(Summary { threads, ..Summary::default() });
+    let whole = *reduction == Reduction::default();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    let outcome = run(Scenario::of(seed, reduction), false);
+                    let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+                    summary.add(outcome, whole);
+                    if !summary.failures.is_empty() {
+                        bar.set_message(format!("{} failed", summary.failures.len()));
+                    }
+                    bar.inc(1);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
+    summary.failures.sort_by_key(|outcome| outcome.seed);
+    summary.weak.sort_unstable();
+    summary.elapsed = started.elapsed();
+    summary
+}

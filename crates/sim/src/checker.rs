@@ -1,0 +1,17 @@
+//! What was promised, and whether it was kept.
+//!
+//! [`BlockHistory`] knows which value each block may have. [`Tap`] listens to both ends of every connection and knows
+//! what each side may send. [`Stamp`] is what the blocks are filled with, so that a value names its writer.
+
+mod block_history;
+mod stamp;
+mod tap;
+mod task_watch;
+
+pub use block_history::{BlockHistory, Order, ReadId, WriteId};
+pub use stamp::Stamp;
+pub use tap::{SessionKey, Tap, Tapped};
+
+/// A promise that was broken, in one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation(pub String);

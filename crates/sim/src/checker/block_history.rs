@@ -1,0 +1,450 @@
+//! Which values each block may have.
+//!
+//! Time here is the order in which things were told to this history. A write may take effect between the moment it
+//! was begun and the moment it ended; until then it may do so again, as it may be sent again. What was acknowledged
+//! has taken effect. One write comes before another if it ended before the other began, or if one host asked for both
+//! and promises their order. A block shows a write until one that comes after it has surely taken effect; a crash may
+//! bring back what no *durable* write came after.
+
+use super::Stamp;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// A moment: the number of things that were told before.
+type Tick = u64;
+
+/// A write in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteId(u64);
+
+/// A read, or a flush, in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadId(Tick);
+
+/// Writes of one host to the same block take effect in the order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Who promises it.
+    pub host: u16,
+    /// The place in that order.
+    pub number: u64,
+}
+
+/// A write as one block sees it.
+#[derive(Clone, Debug)]
+struct Candidate {
+    id: u64,
+    stamp: Stamp,
+    begun: Tick,
+    /// When it was sent last.
+    sent: Tick,
+    /// It can take effect no more.
+    ended: Option<Tick>,
+    /// It has surely taken effect by then.
+    effective: Option<Tick>,
+    durable: bool,
+    /// Reads that begin at this time or later cannot see it: something else was seen after it had ended.
+    hidden: Option<Tick>,
+    /// Not even a crash brings it back.
+    buried: bool,
+    /// A COMPARE AND WRITE has replaced it.
+    consumed: bool,
+    order: Order,
+}
+
+impl Candidate {
+    /// Whether `later` came after this.
+    fn precedes(&self, later: &Self) -> bool {
+        let ended_before = self.ended.is_some_and(|ended| ended < later.begun);
+        ended_before || (self.order.host == later.order.host && self.order.number < later.order.number)
+    }
+
+    fn is_effective_by(&self, tick: Tick) -> bool {
+        self.effective.is_some_and(|effective| effective <= tick)
+    }
+
+    fn is_hidden_from(&self, begun: Tick) -> bool {
+        self.hidden.is_some_and(|hidden| hidden <= begun)
+    }
+
+    fn hide(&mut self, at: Tick) {
+        self.hidden = Some(self.hidden.map_or(at, |hidden| hidden.min(at)));
+    }
+}
+
+/// What is known of every block.
+#[derive(Debug)]
+pub struct BlockHistory {
+    blocks: Vec<Vec<Candidate>>,
+    /// Where each write in progress goes.
+    writes: std::collections::HashMap<u64, Range<u64>>,
+    readers: BTreeSet<Tick>,
+    now: Tick,
+    last_crash: Tick,
+    /// What is acknowledged may be lost until it is flushed.
+    volatile: bool,
+}
+
+/// Nobody's: what the disk holds at first.
+const NOBODY: Order = Order { host: u16::MAX, number: 0 };
+
+/// With fewer candidates, looking for those that can go costs more than keeping them.
+const CANDIDATES_MIN: usize = 4;
+
+impl BlockHistory {
+    /// A disk of zeroes.
+    #[must_use]
+    pub fn new(blocks: u64, volatile: bool) -> Self {
+        let zero = Candidate {
+            id: 0,
+            stamp: Stamp::ZERO,
+            begun: 0,
+            sent: 0,
+            ended: Some(0),
+            effective: Some(0),
+            durable: true,
+            hidden: None,
+            buried: false,
+            consumed: false,
+            order: NOBODY,
+        };
+        Self {
+            blocks: (0..blocks).map(|_| vec![zero.clone()]).collect(),
+            writes: std::collections::HashMap::new(),
+            readers: BTreeSet::new(),
+            now: 0,
+            last_crash: 0,
+            volatile,
+        }
+    }
+
+    fn tick(&mut self) -> Tick {
+        self.now += 1;
+        self.now
+    }
+
+    fn blocks_of(blocks: &mut [Vec<Candidate>], range: Range<u64>) -> &mut [Vec<Candidate>] {
+        let index = |lba: u64| usize::try_from(lba).unwrap_or(usize::MAX).min(blocks.len());
+        let (start, end) = (index(range.start), index(range.end));
+        &mut blocks[start..end]
+    }
+
+    /// A write is sent for the first time.
+    pub fn begin_write(&mut self, range: Range<u64>, stamp: Stamp, order: Order) -> WriteId {
+        let begun = self.tick();
+        let candidate = Candidate {
+            id: begun,
+            stamp,
+            begun,
+            sent: begun,
+            ended: None,
+            effective: None,
+            durable: false,
+            hidden: None,
+            buried: false,
+            consumed: false,
+            order,
+        };
+        for block in Self::blocks_of(&mut self.blocks, range.clone()) {
+            block.push(candidate.clone());
+        }
+        self.writes.insert(begun, range);
+        WriteId(begun)
+    }
+
+    /// A write is sent again: what its nexus did with it before is over.
+    pub fn send_again(&mut self, id: WriteId) {
+        let now = self.tick();
+        self.each_of(id, |candidate| candidate.sent = now);
+    }
+
+    /// A write was answered with success; `durable` if that alone promises that it survives a crash.
+    pub fn acknowledge(&mut self, id: WriteId, durable: bool) {
+        let durable = durable || !self.volatile;
+        let now = self.tick();
+        let last_crash = self.last_crash;
+        self.each_of(id, |candidate| {
+            candidate.ended = Some(now);
+            // An answer that was under way when the target crashed says nothing of what is left.
+            if durable || candidate.sent > last_crash {
+                candidate.effective = Some(candidate.effective.map_or(now, |effective| effective.min(now)));
+            }
+            candidate.durable |= durable;
+        });
+        let Some(range) = self.writes.remove(&id.0) else { return };
+        self.prune(range);
+    }
+
+    /// A write will never be answered, or failed; from now on it cannot take effect.
+    pub fn end_write(&mut self, id: WriteId) {
+        let now = self.tick();
+        self.each_of(id, |candidate| candidate.ended = Some(now));
+        self.writes.remove(&id.0);
+    }
+
+    /// A write was never carried out, not even in part.
+    pub fn cancel_write(&mut self, id: WriteId) {
+        let Some(range) = self.writes.remove(&id.0) else { return };
+        for block in Self::blocks_of(&mut self.blocks, range) {
+            block.retain(|candidate| candidate.id != id.0);
+        }
+    }
+
+    fn each_of(&mut self, id: WriteId, mut change: impl FnMut(&mut Candidate)) {
+        let Some(range) = self.writes.get(&id.0).cloned() else { return };
+        for block in Self::blocks_of(&mut self.blocks, range) {
+            block.iter_mut().rev().filter(|candidate| candidate.id == id.0).for_each(&mut change);
+        }
+    }
+
+    /// A read or a flush is sent.
+    pub fn begin_read(&mut self) -> ReadId {
+        let begun = self.tick();
+        self.readers.insert(begun);
+        ReadId(begun)
+    }
+
+    /// A read or a flush is over, however it ended.
+    pub fn end_read(&mut self, id: ReadId) {
+        self.readers.remove(&id.0);
+    }
+
+    /// A read that is still in progress has brought this.
+    ///
+    /// # Errors
+    /// The block cannot have held it.
+    pub fn observe(&mut self, read: ReadId, lba: u64, stamp: Stamp) -> Result<(), String> {
+        let now = self.tick();
+        let last_crash = self.last_crash;
+        let block = match Self::blocks_of(&mut self.blocks, lba..lba + 1) {
+            [block] => block,
+            _ => return Err(format!("block {lba} does not exist")),
+        };
+        let mut found = None;
+        let mut matches = 0;
+        for (at, candidate) in block.iter().enumerate() {
+            if candidate.stamp == stamp {
+                matches += 1;
+                if is_visible(block, candidate, read.0) {
+                    found = Some(at);
+                }
+            }
+        }
+        let Some(at) = found else { return Err(explain(block, lba, stamp, read.0)) };
+        if matches > 1 {
+            return Ok(());
+        }
+        let survived = read.0 > last_crash && block[at].sent < last_crash;
+        for (other, candidate) in block.iter_mut().enumerate() {
+            if other == at {
+                candidate.effective = Some(candidate.effective.map_or(now, |effective| effective.min(now)));
+                candidate.durable |= survived;
+            } else if candidate.ended.is_some_and(|ended| ended <= read.0) {
+                candidate.hide(now);
+            }
+            if survived && other != at && candidate.sent < last_crash && candidate.ended.is_some() {
+                candidate.buried = true;
+                candidate.hide(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// A COMPARE AND WRITE found `expected` and replaced it.
+    ///
+    /// # Errors
+    /// It cannot have found it, or another one has replaced it before.
+    pub fn compare_and_write(&mut self, read: ReadId, lba: u64, expected: Stamp) -> Result<(), String> {
+        let now = self.tick();
+        let [block] = Self::blocks_of(&mut self.blocks, lba..lba + 1) else {
+            return Err(format!("block {lba} does not exist"));
+        };
+        let visible =
+            |candidate: &&Candidate| candidate.stamp == expected && is_visible(block, candidate, read.0);
+        if !block.iter().any(|candidate| visible(&candidate)) {
+            return Err(format!("COMPARE AND WRITE found {}", explain(block, lba, expected, read.0)));
+        }
+        let mut same = block.iter_mut().filter(|candidate| candidate.stamp == expected);
+        let (Some(only), None) = (same.next(), same.next()) else { return Ok(()) };
+        if expected == Stamp::ZERO || only.ended.is_none_or(|ended| ended > read.0) {
+            return Ok(());
+        }
+        if std::mem::replace(&mut only.consumed, true) {
+            return Err(format!("two COMPARE AND WRITEs found {expected} in block {lba}"));
+        }
+        only.hide(now);
+        Ok(())
+    }
+
+    /// A flush was answered with success: what was acknowledged before it began survives every crash.
+    pub fn flushed(&mut self, flush: ReadId) {
+        for candidate in self.blocks.iter_mut().flatten() {
+            let acknowledged = candidate.effective.is_some_and(|effective| effective <= flush.0)
+                && candidate.ended.is_some_and(|ended| ended <= flush.0);
+            candidate.durable |= acknowledged;
+            candidate.buried |= candidate.is_hidden_from(flush.0);
+        }
+    }
+
+    /// The target lost its memory and its disk's cache.
+    pub fn crash(&mut self) {
+        self.last_crash = self.tick();
+        for candidate in self.blocks.iter_mut().flatten() {
+            if !candidate.durable {
+                candidate.effective = None;
+            }
+            if !candidate.buried {
+                candidate.hidden = None;
+                candidate.consumed = false;
+            }
+        }
+    }
+
+    /// Forgets what nobody will ever see.
+    fn prune(&mut self, range: Range<u64>) {
+        let horizon = self.readers.first().copied().unwrap_or(self.now);
+        for block in Self::blocks_of(&mut self.blocks, range) {
+            if block.len() <= CANDIDATES_MIN {
+                continue;
+            }
+            let is_gone = |candidate: &Candidate| {
+                let superseded = |later: &Candidate| {
+                    later.durable && later.is_effective_by(horizon) && candidate.precedes(later)
+                };
+                candidate.ended.is_some()
+                    && (block.iter().any(superseded) || candidate.buried && candidate.is_hidden_from(horizon))
+            };
+            let gone: Vec<u64> =
+                block.iter().filter(|candidate| is_gone(candidate)).map(|candidate| candidate.id).collect();
+            block.retain(|candidate| !gone.contains(&candidate.id));
+        }
+    }
+}
+
+fn is_visible(block: &[Candidate], candidate: &Candidate, read: Tick) -> bool {
+    !candidate.is_hidden_from(read)
+        && !block.iter().any(|later| later.is_effective_by(read) && candidate.precedes(later))
+}
+
+fn explain(block: &[Candidate], lba: u64, stamp: Stamp, read: Tick) -> String {
+    let allowed = block.iter().filter(|candidate| is_visible(block, candidate, read));
+    let allowed = allowed.map(|candidate| candidate.stamp.to_string()).collect::<Vec<_>>();
+    let known = block.iter().any(|candidate| candidate.stamp == stamp);
+    let what = if known { "is over" } else { "is none of its values" };
+    format!("block {lba} holds {stamp}, which {what}; allowed: {}", allowed.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: u16 = 0;
+
+    fn order(host: u16, number: u64) -> Order {
+        Order { host, number }
+    }
+
+    fn stamp(number: u32) -> Stamp {
+        Stamp::new(HOST, number)
+    }
+
+    fn write(history: &mut BlockHistory, number: u32, host: u16) -> WriteId {
+        history.begin_write(0..1, stamp(number), order(host, number.into()))
+    }
+
+    fn sees(history: &mut BlockHistory, number: u32) -> bool {
+        let read = history.begin_read();
+        let seen = history.observe(read, 0, stamp(number)).is_ok();
+        history.end_read(read);
+        seen
+    }
+
+    #[test]
+    fn an_acknowledged_write_replaces_what_was_there() {
+        let mut history = BlockHistory::new(1, false);
+        let one = write(&mut history, 1, 0);
+        history.acknowledge(one, false);
+        let read = history.begin_read();
+        assert!(history.observe(read, 0, Stamp::ZERO).is_err());
+        assert!(sees(&mut history, 1));
+    }
+
+    #[test]
+    fn of_two_writes_at_the_same_time_either_may_stay_but_not_both_in_turn() {
+        let mut history = BlockHistory::new(1, false);
+        let (one, two) = (write(&mut history, 1, 0), write(&mut history, 2, 1));
+        history.acknowledge(one, false);
+        history.acknowledge(two, false);
+        assert!(sees(&mut history, 1));
+        assert!(!sees(&mut history, 2));
+    }
+
+    #[test]
+    fn a_host_keeps_the_order_that_it_promised() {
+        let mut history = BlockHistory::new(1, false);
+        let (one, two) = (write(&mut history, 1, 0), write(&mut history, 2, 0));
+        history.acknowledge(two, false);
+        history.acknowledge(one, false);
+        assert!(!sees(&mut history, 1));
+        assert!(sees(&mut history, 2));
+    }
+
+    #[test]
+    fn a_write_whose_nexus_is_dead_does_not_come_back() {
+        let mut history = BlockHistory::new(1, false);
+        let lost = write(&mut history, 1, 0);
+        history.end_write(lost);
+        let next = write(&mut history, 2, 1);
+        history.acknowledge(next, false);
+        assert!(!sees(&mut history, 1), "a ghost");
+        assert!(sees(&mut history, 2));
+    }
+
+    #[test]
+    fn a_lost_write_that_was_not_there_once_its_nexus_was_dead_does_not_appear() {
+        let mut history = BlockHistory::new(1, false);
+        let lost = write(&mut history, 1, 0);
+        history.end_write(lost);
+        let read = history.begin_read();
+        assert_eq!(history.observe(read, 0, Stamp::ZERO), Ok(()));
+        assert!(!sees(&mut history, 1));
+    }
+
+    #[test]
+    fn a_crash_may_take_what_was_not_flushed_and_nothing_else() {
+        let mut history = BlockHistory::new(1, true);
+        let flushed = write(&mut history, 1, 0);
+        history.acknowledge(flushed, false);
+        let flush = history.begin_read();
+        history.flushed(flush);
+        history.end_read(flush);
+        let unflushed = write(&mut history, 2, 0);
+        history.acknowledge(unflushed, false);
+        history.crash();
+        let read = history.begin_read();
+        assert!(history.observe(read, 0, Stamp::ZERO).is_err());
+        assert!(sees(&mut history, 1));
+        assert!(!sees(&mut history, 2), "it was not there after the crash");
+    }
+
+    #[test]
+    fn what_was_forced_to_the_medium_survives() {
+        let mut history = BlockHistory::new(1, true);
+        let forced = write(&mut history, 1, 0);
+        history.acknowledge(forced, true);
+        history.crash();
+        let read = history.begin_read();
+        assert!(history.observe(read, 0, Stamp::ZERO).is_err());
+        assert!(sees(&mut history, 1));
+    }
+
+    #[test]
+    fn only_one_compare_and_write_replaces_a_value() {
+        let mut history = BlockHistory::new(1, false);
+        let one = write(&mut history, 1, 0);
+        history.acknowledge(one, false);
+        let (first, second) = (history.begin_read(), history.begin_read());
+        assert_eq!(history.compare_and_write(first, 0, stamp(1)), Ok(()));
+        assert!(history.compare_and_write(second, 0, stamp(1)).is_err());
+    }
+}

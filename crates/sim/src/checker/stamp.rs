@@ -1,0 +1,131 @@
+//! What a block is filled with: its writer's number, its place, and words that follow from them.
+
+use crate::disk::BLOCK_BYTES;
+
+/// Names the operation that wrote a block; zero is what a block holds that was never written, or unmapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp(pub u64);
+
+const WORD_BYTES: usize = 8;
+
+/// Marks the stamp of an operation that writes one block of data to many places.
+const ANYWHERE: u64 = 1 << 63;
+
+/// A word in which nothing of a stamp is left.
+const POISON: u64 = 0xbad0_bad0_bad0_bad0;
+
+impl Stamp {
+    /// Never written, or unmapped.
+    pub const ZERO: Self = Self(0);
+
+    /// The stamp of one operation of one host.
+    #[must_use]
+    pub const fn new(host: u16, operation: u32) -> Self {
+        Self(((host as u64 + 1) << 40) | operation as u64)
+    }
+
+    /// The stamp of an operation that writes one block of data to many places (WRITE SAME).
+    #[must_use]
+    pub const fn anywhere(host: u16, operation: u32) -> Self {
+        Self(Self::new(host, operation).0 | ANYWHERE)
+    }
+
+    /// Fills a buffer that will be written from `lba` on.
+    pub fn fill(self, buffer: &mut [u8], lba: u64) {
+        for (at, block) in buffer.chunks_exact_mut(BLOCK_BYTES).enumerate() {
+            self.fill_block(block, lba + at as u64);
+        }
+    }
+
+    fn fill_block(self, block: &mut [u8], lba: u64) {
+        if self == Self::ZERO {
+            return block.fill(0);
+        }
+        let place = if self.0 & ANYWHERE == 0 { lba } else { ANYWHERE };
+        for (at, word) in block.chunks_exact_mut(WORD_BYTES).enumerate() {
+            word.copy_from_slice(&self.word(at, place).to_le_bytes());
+        }
+    }
+
+    const fn word(self, at: usize, place: u64) -> u64 {
+        match at {
+            0 => self.0,
+            1 => place,
+            _ => self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ place.rotate_left(32) ^ at as u64,
+        }
+    }
+
+    /// Marks a buffer so that blocks which are never filled are noticed.
+    pub fn poison(buffer: &mut [u8]) {
+        for block in buffer.chunks_mut(BLOCK_BYTES) {
+            if let Some(word) = block.first_chunk_mut() {
+                *word = POISON.to_le_bytes();
+            }
+        }
+    }
+
+    /// Who wrote this block, which was read from `lba`.
+    ///
+    /// # Errors
+    /// Nobody did: it is of several writes, from another place, or of none at all.
+    pub fn read(block: &[u8], lba: u64) -> Result<Self, String> {
+        let word = |at: usize| {
+            let bytes = block.get(at * WORD_BYTES..)?.first_chunk()?;
+            Some(u64::from_le_bytes(*bytes))
+        };
+        let (Some(stamp), Some(place)) = (word(0), word(1)) else { return Err("a short block".into()) };
+        if stamp == 0 {
+            let all_zero = block.iter().all(|byte| *byte == 0);
+            return if all_zero { Ok(Self::ZERO) } else { Err(format!("block {lba} is mixed")) };
+        }
+        if stamp == POISON {
+            return Err(format!("block {lba} was answered without data"));
+        }
+        if place != lba && (place != ANYWHERE || stamp & ANYWHERE == 0) {
+            return Err(format!("block {lba} holds what was written to block {place}"));
+        }
+        let expected = |at: usize| Self(stamp).word(at, place);
+        let whole = (2..BLOCK_BYTES / WORD_BYTES).all(|at| word(at) == Some(expected(at)));
+        if whole { Ok(Self(stamp)) } else { Err(format!("block {lba} is mixed")) }
+    }
+}
+
+impl std::fmt::Display for Stamp {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            0 => formatter.write_str("zeroes"),
+            stamp => {
+                let stamp = stamp & !ANYWHERE;
+                write!(formatter, "host {} write {}", (stamp >> 40).wrapping_sub(1), stamp & 0xff_ffff_ffff)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_tells_its_writer_and_its_place() {
+        let stamp = Stamp::new(3, 77);
+        let mut buffer = [0; 2 * BLOCK_BYTES];
+        stamp.fill(&mut buffer, 10);
+        assert_eq!(Stamp::read(&buffer[..BLOCK_BYTES], 10), Ok(stamp));
+        assert_eq!(Stamp::read(&buffer[BLOCK_BYTES..], 11), Ok(stamp));
+        assert!(Stamp::read(&buffer[BLOCK_BYTES..], 10).is_err());
+        assert_eq!(Stamp::read(&[0; BLOCK_BYTES], 4), Ok(Stamp::ZERO));
+    }
+
+    #[test]
+    fn a_block_of_two_writes_is_noticed() {
+        let mut block = [0; BLOCK_BYTES];
+        Stamp::new(0, 1).fill(&mut block, 5);
+        let mut other = [0; BLOCK_BYTES];
+        Stamp::new(0, 2).fill(&mut other, 5);
+        block[256..].copy_from_slice(&other[256..]);
+        assert!(Stamp::read(&block, 5).is_err());
+        Stamp::poison(&mut block);
+        assert!(Stamp::read(&block, 5).is_err());
+    }
+}

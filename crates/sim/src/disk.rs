@@ -1,0 +1,312 @@
+//! A disk that takes its time, fails, tears, and forgets at a crash what was not flushed.
+//!
+//! Operations in flight end in any order. A write takes effect when it ends, block by block; one that fails, or is
+//! under way at a crash, has taken effect on some of its blocks. With a volatile cache, an acknowledged block reaches
+//! the medium at some time before the next flush has ended, or not at all if there is a crash before.
+
+use crate::agenda::Agenda;
+use crate::clock::Clock;
+use crate::random::Random;
+use block::{
+    Backend, BlockError, BlockErrorKind, ByteRange, Completer, Completion, Extent, ExtentState, Operation,
+    Pending, Properties, Thin,
+};
+use pdu::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a logical block.
+pub const LOGICAL_BLOCK_BYTES: u32 = 512;
+
+/// The same as a length.
+pub const BLOCK_BYTES: usize = LOGICAL_BLOCK_BYTES as usize;
+
+/// How many of a hundred acknowledged blocks reach the medium by themselves, before any flush.
+const DESTAGED_PERCENT: u64 = 30;
+
+/// One operation in so many takes [`SLOW_FACTOR`] times as long.
+const SLOW_ONE_IN: u64 = 50;
+const SLOW_FACTOR: u64 = 20;
+
+/// What a disk is like.
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    /// Logical blocks.
+    pub blocks: u64,
+    /// Whether acknowledged writes may be lost until a flush.
+    pub volatile_cache: bool,
+    /// The longest that an ordinary operation takes.
+    pub latency_max: Duration,
+}
+
+/// A simulated disk. It outlives the target that serves it.
+pub struct Disk {
+    geometry: Geometry,
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+struct State {
+    random: Random,
+    pending: Agenda<InFlight>,
+    /// What reads see.
+    current: Vec<u8>,
+    /// What a crash leaves.
+    medium: Vec<u8>,
+    /// Blocks that differ, perhaps.
+    dirty: Vec<bool>,
+    /// Operations to fail.
+    failures: u32,
+    failed: u32,
+    stalled_until: Instant,
+}
+
+struct InFlight {
+    operation: Operation,
+    completer: Completer,
+}
+
+impl Disk {
+    /// A disk full of zeroes.
+    #[must_use]
+    pub fn new(geometry: Geometry, clock: Clock, random: Random) -> Self {
+        let bytes = usize::try_from(geometry.blocks).unwrap_or(0) * BLOCK_BYTES;
+        let state = State {
+            random,
+            pending: Agenda::default(),
+            current: vec![0; bytes],
+            medium: vec![0; bytes],
+            dirty: vec![false; bytes / BLOCK_BYTES],
+            failures: 0,
+            failed: 0,
+            stalled_until: Instant::ZERO,
+        };
+        Self { geometry, clock, state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When an operation ends.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Instant> {
+        self.lock().pending.next_at()
+    }
+
+    /// Ends the operations that are due.
+    pub fn run(&self, now: Instant) {
+        loop {
+            let mut state = self.lock();
+            let Some(InFlight { operation, completer }) = state.pending.pop_due(now) else { return };
+            let completion = state.carry_out(operation, self.geometry.volatile_cache);
+            drop(state);
+            completer.complete(completion);
+        }
+    }
+
+    /// The power fails: what was under way has happened in part, and what the cache held is lost in part.
+    pub fn crash(&self) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        while let Some((_, in_flight)) = state.pending.pop() {
+            if in_flight.operation.changes_data() {
+                state.tear(&in_flight.operation);
+            }
+        }
+        for block in 0..state.dirty.len() {
+            if std::mem::take(&mut state.dirty[block]) && state.random.one_in(2) {
+                state.destage(block);
+            }
+        }
+        state.current.clone_from(&state.medium);
+        state.stalled_until = Instant::ZERO;
+        state.failures = 0;
+    }
+
+    /// The next operations fail.
+    pub fn fail(&self, operations: u32) {
+        self.lock().failures += operations;
+    }
+
+    /// Nothing ends before `until`.
+    pub fn stall(&self, until: Instant) {
+        let mut state = self.lock();
+        state.stalled_until = state.stalled_until.max(until);
+    }
+
+    /// No more faults.
+    pub fn heal(&self) {
+        self.lock().failures = 0;
+    }
+
+    /// How many operations have failed.
+    #[must_use]
+    pub fn failed(&self) -> u32 {
+        self.lock().failed
+    }
+}
+
+impl Backend for Disk {
+    fn properties(&self) -> Properties {
+        Properties {
+            block_bytes: LOGICAL_BLOCK_BYTES,
+            blocks: self.geometry.blocks,
+            read_only: false,
+            thin: Some(Thin { granularity_bytes: LOGICAL_BLOCK_BYTES, reads_zero: true }),
+            volatile_cache: self.geometry.volatile_cache,
+        }
+    }
+
+    fn submit(&self, operation: Operation) -> Pending {
+        if let Err(error) = self.properties().check(&operation) {
+            return Pending::ready(Completion::refused(operation, error));
+        }
+        let (completer, pending) = Pending::channel();
+        let now = self.clock.now();
+        let mut state = self.lock();
+        let latency_max = u64::try_from(self.geometry.latency_max.as_nanos()).unwrap_or(u64::MAX);
+        let slow = if state.random.one_in(SLOW_ONE_IN) { SLOW_FACTOR } else { 1 };
+        let latency = Duration::from_nanos(state.random.between(1, latency_max) * slow);
+        let at = (now + latency).max(state.stalled_until);
+        state.pending.push(at, InFlight { operation, completer });
+        pending
+    }
+}
+
+impl State {
+    fn carry_out(&mut self, operation: Operation, volatile_cache: bool) -> Completion {
+        if self.failures > 0 {
+            self.failures -= 1;
+            self.failed += 1;
+            if operation.changes_data() {
+                self.tear(&operation);
+            }
+            return Completion::refused(operation, BlockError::new(BlockErrorKind::Medium, "simulated"));
+        }
+        match operation {
+            Operation::Read { offset, mut buffer } => {
+                let (start, bytes) = (index(offset), buffer.len());
+                buffer.copy_from_slice(&self.current[start..start + bytes]);
+                Completion::read(buffer)
+            }
+            Operation::Extents { offset, bytes } => {
+                let range = ByteRange { offset, bytes };
+                Completion::extents(vec![Extent { range, state: ExtentState::Data }])
+            }
+            Operation::Flush => {
+                for block in 0..self.dirty.len() {
+                    self.destage(block);
+                }
+                Completion::complete()
+            }
+            change => {
+                self.change(&change, volatile_cache, |_| true);
+                Completion::complete()
+            }
+        }
+    }
+
+    /// Does a part of an operation.
+    fn tear(&mut self, operation: &Operation) {
+        let mut random = self.random.clone();
+        let share = random.below(101);
+        self.change(operation, true, |_| random.percent(share));
+        self.random = random;
+    }
+
+    fn change(
+        &mut self,
+        operation: &Operation,
+        volatile_cache: bool,
+        mut happens: impl FnMut(usize) -> bool,
+    ) {
+        let Some(range) = operation.range() else { return };
+        let durable = !volatile_cache || matches!(operation, Operation::Write { fua: true, .. });
+        let first = index(range.offset) / BLOCK_BYTES;
+        for (at, block) in (first..first + index(range.bytes) / BLOCK_BYTES).enumerate() {
+            if !happens(block) {
+                continue;
+            }
+            let target = &mut self.current[block * BLOCK_BYTES..][..BLOCK_BYTES];
+            match operation {
+                Operation::Write { payload, .. } => {
+                    target.copy_from_slice(&payload[at * BLOCK_BYTES..][..BLOCK_BYTES]);
+                }
+                _ => target.fill(0),
+            }
+            self.dirty[block] = true;
+            if durable || self.random.percent(DESTAGED_PERCENT) {
+                self.destage(block);
+            }
+        }
+    }
+
+    fn destage(&mut self, block: usize) {
+        let bytes = block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES;
+        self.medium[bytes.clone()].copy_from_slice(&self.current[bytes]);
+        self.dirty[block] = false;
+    }
+}
+
+/// Offsets were checked against the size of the disk, which is in memory.
+fn index(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::Slab;
+
+    fn disk(volatile_cache: bool) -> (Disk, Clock) {
+        let clock = Clock::default();
+        let geometry = Geometry { blocks: 64, volatile_cache, latency_max: Duration::from_micros(100) };
+        (Disk::new(geometry, clock.clone(), Random::new(1, "disk")), clock)
+    }
+
+    fn write(disk: &Disk, block: u64, value: u8, fua: bool) -> Pending {
+        let mut buffer = Slab::new(1 << 20).allocate(BLOCK_BYTES).unwrap();
+        buffer.fill(value);
+        disk.submit(Operation::Write { offset: block * 512, payload: buffer.share(), fua })
+    }
+
+    fn finish(disk: &Disk, clock: &Clock) {
+        while let Some(at) = disk.next_at() {
+            clock.advance(at);
+            disk.run(at);
+        }
+    }
+
+    fn read(disk: &Disk, clock: &Clock, block: u64) -> u8 {
+        let buffer = Slab::new(1 << 20).allocate(BLOCK_BYTES).unwrap();
+        let pending = disk.submit(Operation::Read { offset: block * 512, buffer });
+        finish(disk, clock);
+        pending.try_take().ok().unwrap().into_buffer().unwrap()[0]
+    }
+
+    #[test]
+    fn a_flushed_write_survives_a_crash_and_one_with_fua_needs_no_flush() {
+        for block in 0..32 {
+            let (disk, clock) = disk(true);
+            let acknowledged = write(&disk, block, 7, block % 2 == 0);
+            finish(&disk, &clock);
+            assert!(acknowledged.try_take().ok().unwrap().result.is_ok());
+            if block % 2 == 1 {
+                let _flush = disk.submit(Operation::Flush);
+                finish(&disk, &clock);
+            }
+            disk.crash();
+            assert_eq!(read(&disk, &clock, block), 7);
+        }
+    }
+
+    #[test]
+    fn of_what_was_not_flushed_a_crash_leaves_some() {
+        let (disk, clock) = disk(true);
+        let _pending: Vec<Pending> = (0..64).map(|block| write(&disk, block, 7, false)).collect();
+        finish(&disk, &clock);
+        disk.crash();
+        let left = (0..64).filter(|block| read(&disk, &clock, *block) == 7).count();
+        assert!((1..64).contains(&left), "{left}");
+    }
+}

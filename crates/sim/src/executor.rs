@@ -1,0 +1,141 @@
+//! Runs futures on one thread, in an order that depends on nothing but who woke them.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// A future that nobody waits for.
+pub type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Tasks and who of them was woken.
+#[derive(Default)]
+pub struct Executor {
+    tasks: RefCell<slab::Slab<Entry>>,
+    woken: Arc<Woken>,
+}
+
+struct Entry {
+    /// `None` while it is polled.
+    task: Option<Task>,
+    waker: Waker,
+}
+
+#[derive(Default)]
+struct Woken(Mutex<Vec<Key>>);
+
+/// A place in the table of tasks. A late wake-up for a task that is gone polls its successor once more than
+/// necessary.
+type Key = usize;
+
+struct TaskWaker {
+    key: Key,
+    woken: Arc<Woken>,
+}
+
+impl Woken {
+    fn push(&self, key: Key) {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if keys.last() != Some(&key) {
+            keys.push(key);
+        }
+    }
+
+    fn take(&self, into: &mut Vec<Key>) {
+        into.clear();
+        std::mem::swap(into, &mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.woken.push(self.key);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.push(self.key);
+    }
+}
+
+impl Executor {
+    /// Takes a task in; it is polled when [`Self::run`] is called, never before.
+    pub fn spawn(&self, task: Task) {
+        let mut tasks = self.tasks.borrow_mut();
+        let vacant = tasks.vacant_entry();
+        let key = vacant.key();
+        let waker = Waker::from(Arc::new(TaskWaker { key, woken: Arc::clone(&self.woken) }));
+        vacant.insert(Entry { task: Some(task), waker });
+        self.woken.push(key);
+    }
+
+    /// Polls whoever was woken until nobody is any more. Whether anybody was.
+    pub fn run(&self) -> bool {
+        let mut keys = Vec::new();
+        let mut ran = false;
+        loop {
+            self.woken.take(&mut keys);
+            if keys.is_empty() {
+                return ran;
+            }
+            ran = true;
+            keys.iter().for_each(|key| self.poll(*key));
+        }
+    }
+
+    fn poll(&self, key: Key) {
+        let taken =
+            self.tasks.borrow_mut().get_mut(key).map(|entry| (entry.task.take(), entry.waker.clone()));
+        let Some((Some(mut task), waker)) = taken else { return };
+        match task.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Pending => {
+                if let Some(entry) = self.tasks.borrow_mut().get_mut(key) {
+                    entry.task = Some(task);
+                }
+            }
+            Poll::Ready(()) => {
+                drop(task);
+                self.tasks.borrow_mut().try_remove(key);
+            }
+        }
+    }
+
+    /// Drops every task, as a crash does.
+    pub fn clear(&self) {
+        // A task that is dropped may spawn another, or wake one.
+        loop {
+            let tasks = std::mem::take(&mut *self.tasks.borrow_mut());
+            if tasks.is_empty() {
+                return;
+            }
+            drop(tasks);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::future::poll_fn;
+    use std::rc::Rc;
+
+    #[test]
+    fn a_task_runs_when_it_is_woken_and_ends() {
+        let executor = Executor::default();
+        let (polls, waker) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(None)));
+        let (counted, kept) = (Rc::clone(&polls), Rc::clone(&waker));
+        executor.spawn(Box::pin(poll_fn(move |cx| {
+            counted.set(counted.get() + 1);
+            *kept.borrow_mut() = Some(cx.waker().clone());
+            if counted.get() < 2 { Poll::Pending } else { Poll::Ready(()) }
+        })));
+        assert_eq!(polls.get(), 0);
+        assert!(executor.run());
+        assert!(!executor.run());
+        let woken: Option<Waker> = waker.borrow_mut().take();
+        woken.into_iter().for_each(Waker::wake);
+        assert!(executor.run());
+        assert_eq!(polls.get(), 2);
+    }
+}

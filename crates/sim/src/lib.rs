@@ -1,0 +1,29 @@
+//! A virtual world around the real protocol: hosts, a network, a target and its disk, in virtual time.
+//!
+//! One seed decides everything: parameters, workload, delays and faults ([`Scenario`]). A run ([`run`]) drives the
+//! cores that real sockets drive, and the [`checker`] compares what they do with what was promised. A seed that fails
+//! fails again, and can be reduced to what it takes ([`shrink`]).
+
+#![forbid(unsafe_code)]
+
+mod agenda;
+pub mod checker;
+pub mod client;
+mod clock;
+pub mod disk;
+mod executor;
+pub mod fault;
+pub mod network;
+mod random;
+mod scenario;
+mod shrink;
+pub mod target;
+mod world;
+
+pub use agenda::Agenda;
+pub use clock::Clock;
+pub use executor::Executor;
+pub use random::Random;
+pub use scenario::{CONNECTIONS_MIN, OPERATIONS, Reduction, Scenario};
+pub use shrink::shrink;
+pub use world::{Outcome, run};

@@ -1,0 +1,81 @@
+//! `ropewalk-sim`: runs seeds, and shrinks those that fail.
+
+#![forbid(unsafe_code)]
+
+mod campaign;
+mod report;
+
+use clap::Parser;
+use ropewalk_sim::{OPERATIONS, Outcome, Reduction, Scenario, run, shrink};
+use std::process::ExitCode;
+
+/// Runs the real protocol, both ends, in a virtual world with faults, and checks every promise.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+    /// The first of them.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Threads; the default is one for each processor.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print the history of the (only) seed.
+    #[arg(long)]
+    trace: bool,
+    /// Do not look for a smaller failure.
+    #[arg(long)]
+    no_shrink: bool,
+    /// Begin only so many operations.
+    #[arg(long, default_value_t = OPERATIONS)]
+    operations: u32,
+    /// Leave out these faults, by their places in the seed's list.
+    #[arg(long, value_delimiter = ',')]
+    without_faults: Vec<usize>,
+    /// At most so many connections in a session.
+    #[arg(long, default_value_t = u16::MAX)]
+    connections: u16,
+    /// At most so many hosts.
+    #[arg(long, default_value_t = usize::MAX)]
+    hosts: usize,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let reduction = Reduction {
+        operations: arguments.operations,
+        faults_left_out: arguments.without_faults.clone(),
+        connections_max: arguments.connections,
+        hosts_max: arguments.hosts,
+    };
+    if arguments.trace {
+        return trace(arguments.seed, &reduction);
+    }
+    let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from));
+    let seeds = arguments.seed..arguments.seed.saturating_add(arguments.seeds);
+    let summary = campaign::run_all(seeds, threads.unwrap_or(1).max(1), &reduction);
+    report::print(&summary);
+    for failure in summary.failures.iter().take(report::FAILURES_MAX) {
+        report::print_failure(failure, &reduction);
+        if !arguments.no_shrink && reduction == Reduction::default() {
+            let (smaller, outcome) = shrink(failure.seed, failure.clone());
+            report::print_shrunk(&outcome, &smaller);
+        }
+    }
+    if summary.failures.is_empty() && summary.weak.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints everything that happened with one seed.
+fn trace(seed: u64, reduction: &Reduction) -> ExitCode {
+    let outcome = run(Scenario::of(seed, reduction), true);
+    outcome.trace.iter().flatten().for_each(|line| println!("{line}"));
+    match &outcome {
+        Outcome { violation: Some(violation), .. } => {
+            println!("{}", violation.0);
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}

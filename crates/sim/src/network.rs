@@ -1,0 +1,259 @@
+//! A network of connections that are byte streams, each with its own speed, delay and misfortunes.
+//!
+//! A connection is two [`Pipe`]s. Bytes come out in the order in which they went in, cut anywhere, after a delay that
+//! differs from connection to connection, so what travels on several of them is reordered. What goes wrong is told
+//! by [`crate::fault`]; this module knows how.
+
+mod login_stream;
+mod pipe;
+mod wire;
+
+pub use login_stream::{LoginPdu, LoginStream, bytes_of};
+pub use pipe::{Arrival, Profile};
+pub use wire::{Part, Wire};
+
+use crate::agenda::Agenda;
+use crate::random::Random;
+use pdu::{Duration, Instant};
+use pipe::Pipe;
+
+/// One connection, for as long as the world lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u32);
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The end that connected.
+    Initiator,
+    /// The end that was connected to.
+    Target,
+}
+
+impl Side {
+    /// The other end.
+    #[must_use]
+    pub const fn peer(self) -> Self {
+        match self {
+            Self::Initiator => Self::Target,
+            Self::Target => Self::Initiator,
+        }
+    }
+}
+
+/// Something for one end to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A new connection, at the target.
+    Accept,
+    /// [`Network::receive`] may have something.
+    Arrival,
+    /// There is room to send again.
+    Room,
+}
+
+/// A notice and whom it is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// Which connection.
+    pub connection: ConnectionId,
+    /// Which end of it.
+    pub side: Side,
+    /// What.
+    pub notice: Notice,
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// What the initiator sends, what the target sends.
+    pipes: [Pipe; 2],
+    /// Whether either end still has it open.
+    open: [bool; 2],
+}
+
+/// All connections.
+#[derive(Debug)]
+pub struct Network {
+    connections: Vec<Connection>,
+    agenda: Agenda<Event>,
+    random: Random,
+    /// Bounds of what new connections are like.
+    profile: Profile,
+    refusing_until: Instant,
+    /// Fragments delivered.
+    pub fragments: u64,
+}
+
+impl Network {
+    /// A network without connections.
+    #[must_use]
+    pub fn new(profile: Profile, random: Random) -> Self {
+        Self {
+            connections: Vec::new(),
+            agenda: Agenda::default(),
+            random,
+            profile,
+            refusing_until: Instant::ZERO,
+            fragments: 0,
+        }
+    }
+
+    /// Connects to the target. A refusal is heard of as a reset.
+    pub fn connect(&mut self, now: Instant) -> ConnectionId {
+        #[expect(clippy::cast_possible_truncation, reason = "a run makes some thousands")]
+        let id = ConnectionId(self.connections.len() as u32);
+        let mut pipe = || Pipe::new(&self.profile, &mut self.random);
+        let mut connection = Connection { pipes: [pipe(), pipe()], open: [true; 2] };
+        let established_at = now + connection.pipes[0].latency();
+        if now < self.refusing_until {
+            connection.open[Side::Target as usize] = false;
+            let pipe = &mut connection.pipes[Side::Target as usize];
+            pipe.end(established_at, Arrival::Reset);
+            self.schedule(id, Side::Initiator, established_at);
+        } else {
+            connection.pipes[0].not_before(established_at);
+            let event = Event { connection: id, side: Side::Target, notice: Notice::Accept };
+            self.agenda.push(established_at, event);
+        }
+        self.connections.push(connection);
+        id
+    }
+
+    /// Whether this end has it open.
+    #[must_use]
+    pub fn is_open(&self, id: ConnectionId, side: Side) -> bool {
+        self.connections.get(id.0 as usize).is_some_and(|connection| connection.open[side as usize])
+    }
+
+    /// Sends what there is room for and returns how much that was; if not all, [`Notice::Room`] follows.
+    pub fn send(&mut self, now: Instant, id: ConnectionId, from: Side, bytes: &[u8]) -> usize {
+        let Some(connection) = self.connections.get_mut(id.0 as usize) else { return 0 };
+        let pipe = &mut connection.pipes[from as usize];
+        let was_empty = pipe.is_empty();
+        let sent = pipe.send(now, bytes, &mut self.random);
+        if was_empty && let Some(at) = pipe.next_at() {
+            self.schedule(id, from.peer(), at);
+        }
+        sent
+    }
+
+    /// What has arrived at this end.
+    pub fn receive(&mut self, now: Instant, id: ConnectionId, side: Side) -> Option<Arrival> {
+        let connection = self.connections.get_mut(id.0 as usize)?;
+        let pipe = &mut connection.pipes[side.peer() as usize];
+        let arrival = pipe.receive(now);
+        let next = pipe.next_at();
+        let gives_room = pipe.take_room_wanted();
+        if let Some(at) = next {
+            self.schedule(id, side, at.max(now));
+        }
+        if gives_room {
+            let event = Event { connection: id, side: side.peer(), notice: Notice::Room };
+            self.agenda.push(now, event);
+        }
+        let connection = &mut self.connections[id.0 as usize];
+        self.fragments += u64::from(arrival.is_some());
+        if matches!(arrival, Some(Arrival::Reset)) {
+            connection.open[side as usize] = false;
+        }
+        arrival.filter(|arrival| connection.open[side as usize] || matches!(arrival, Arrival::Reset))
+    }
+
+    /// This end is done with it: the peer gets what was sent, then the end.
+    pub fn close(&mut self, now: Instant, id: ConnectionId, side: Side) {
+        let Some(connection) = self.connections.get_mut(id.0 as usize) else { return };
+        if !std::mem::replace(&mut connection.open[side as usize], false) {
+            return;
+        }
+        let pipe = &mut connection.pipes[side as usize];
+        let was_empty = pipe.is_empty();
+        let at = now + pipe.latency();
+        pipe.end(at, Arrival::Closed);
+        if was_empty && let Some(at) = pipe.next_at() {
+            self.schedule(id, side.peer(), at);
+        }
+    }
+
+    /// Breaks it: of what is under way, some arrives, cut at any byte; then both ends hear of it.
+    pub fn reset(&mut self, now: Instant, id: ConnectionId) {
+        for side in [Side::Initiator, Side::Target] {
+            self.break_pipe(now, id, side);
+        }
+    }
+
+    /// One end hears of a reset, the other of nothing any more.
+    pub fn half_open(&mut self, now: Instant, id: ConnectionId, told: Side) {
+        self.break_pipe(now, id, told.peer());
+        if let Some(connection) = self.connections.get_mut(id.0 as usize) {
+            connection.pipes[told as usize].vanish();
+        }
+    }
+
+    /// Nobody hears anything any more.
+    pub fn silence(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(id.0 as usize) {
+            connection.pipes.iter_mut().for_each(Pipe::vanish);
+        }
+    }
+
+    fn break_pipe(&mut self, now: Instant, id: ConnectionId, from: Side) {
+        let Some(connection) = self.connections.get_mut(id.0 as usize) else { return };
+        let pipe = &mut connection.pipes[from as usize];
+        pipe.cut(now, &mut self.random);
+        if let Some(at) = pipe.next_at() {
+            self.schedule(id, from.peer(), at);
+        }
+    }
+
+    /// Nothing moves on it for a while, in one direction.
+    pub fn stall(&mut self, id: ConnectionId, from: Side, until: Instant) {
+        if let Some(connection) = self.connections.get_mut(id.0 as usize) {
+            connection.pipes[from as usize].stall(until);
+        }
+    }
+
+    /// The byte that is the `offset`th sent by this end arrives with some bits changed.
+    pub fn corrupt(&mut self, id: ConnectionId, from: Side, offset: u64) {
+        if let Some(connection) = self.connections.get_mut(id.0 as usize) {
+            connection.pipes[from as usize].corrupt(offset);
+        }
+    }
+
+    /// New connections are refused for a while.
+    pub fn refuse_until(&mut self, until: Instant) {
+        self.refusing_until = self.refusing_until.max(until);
+    }
+
+    /// Connections are taken again.
+    pub fn stop_refusing(&mut self) {
+        self.refusing_until = Instant::ZERO;
+    }
+
+    /// Connections that neither end has given up.
+    pub fn open_connections(&self) -> impl Iterator<Item = ConnectionId> {
+        let open = self.connections.iter().enumerate().filter(|(_, connection)| connection.open == [true; 2]);
+        #[expect(clippy::cast_possible_truncation, reason = "as in `connect`")]
+        open.map(|(index, _)| ConnectionId(index as u32))
+    }
+
+    /// When something is due.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Instant> {
+        self.agenda.next_at()
+    }
+
+    /// What is due.
+    pub fn pop_due(&mut self, now: Instant) -> Option<Event> {
+        self.agenda.pop_due(now)
+    }
+
+    fn schedule(&mut self, connection: ConnectionId, to: Side, at: Instant) {
+        self.agenda.push(at, Event { connection, side: to, notice: Notice::Arrival });
+    }
+
+    /// One way from end to end at its slowest, for those who wait.
+    #[must_use]
+    pub fn latency_max(&self) -> Duration {
+        self.profile.latency_max + self.profile.jitter_max
+    }
+}

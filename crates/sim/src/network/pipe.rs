@@ -1,0 +1,216 @@
+//! One direction of one connection.
+
+use crate::random::Random;
+use pdu::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// Bounds of what the connections of a network are like. Each draws its own constants.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Shortest one-way delay.
+    pub latency_min: Duration,
+    /// Longest one-way delay.
+    pub latency_max: Duration,
+    /// Most by which a fragment may be later than the one before it was.
+    pub jitter_max: Duration,
+    /// Least bytes per millisecond.
+    pub bytes_per_ms_min: u64,
+    /// Most bytes per millisecond.
+    pub bytes_per_ms_max: u64,
+    /// Least bytes that fit a connection's way before its sender must wait.
+    pub capacity_bytes_min: u64,
+    /// Most bytes that do.
+    pub capacity_bytes_max: u64,
+    /// How many of a hundred fragments are cut at a random byte.
+    pub cut_percent: u64,
+}
+
+/// What comes out of a pipe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Some bytes.
+    Bytes(Vec<u8>),
+    /// The peer has closed.
+    Closed,
+    /// The connection broke.
+    Reset,
+}
+
+/// The longest fragment: a large segment as network cards join them.
+const FRAGMENT_BYTES_MAX: usize = 64 << 10;
+
+#[derive(Debug)]
+struct Fragment {
+    at: Instant,
+    bytes: Vec<u8>,
+}
+
+/// Bytes on their way.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    latency: Duration,
+    jitter_max: Duration,
+    bytes_per_ms: u64,
+    capacity_bytes: usize,
+    cut_percent: u64,
+    fragments: VecDeque<Fragment>,
+    in_flight_bytes: usize,
+    /// Bytes taken in so far.
+    sent_bytes: u64,
+    /// When the last byte taken in has left.
+    departed_at: Instant,
+    last_arrival_at: Instant,
+    stalled_until: Instant,
+    corrupt_at: Option<u64>,
+    end: Option<(Instant, Arrival)>,
+    /// What goes in vanishes.
+    is_void: bool,
+    room_wanted: bool,
+}
+
+impl Pipe {
+    pub(super) fn new(profile: &Profile, random: &mut Random) -> Self {
+        let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let latency = random.between(nanoseconds(profile.latency_min), nanoseconds(profile.latency_max));
+        let capacity = random.between(profile.capacity_bytes_min, profile.capacity_bytes_max);
+        Self {
+            latency: Duration::from_nanos(latency),
+            jitter_max: profile.jitter_max,
+            bytes_per_ms: random.between(profile.bytes_per_ms_min, profile.bytes_per_ms_max),
+            capacity_bytes: usize::try_from(capacity).unwrap_or(usize::MAX),
+            cut_percent: profile.cut_percent,
+            fragments: VecDeque::new(),
+            in_flight_bytes: 0,
+            sent_bytes: 0,
+            departed_at: Instant::ZERO,
+            last_arrival_at: Instant::ZERO,
+            stalled_until: Instant::ZERO,
+            corrupt_at: None,
+            end: None,
+            is_void: false,
+            room_wanted: false,
+        }
+    }
+
+    pub(super) fn latency(&self) -> Duration {
+        self.latency
+    }
+
+    pub(super) fn not_before(&mut self, at: Instant) {
+        self.last_arrival_at = at;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.fragments.is_empty() && self.end.is_none()
+    }
+
+    /// When something comes out.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        let next = self.fragments.front().map(|fragment| fragment.at);
+        let next = next.or_else(|| self.end.as_ref().map(|(at, _)| *at))?;
+        Some(next.max(self.stalled_until))
+    }
+
+    pub(super) fn send(&mut self, now: Instant, bytes: &[u8], random: &mut Random) -> usize {
+        if self.end.is_some() {
+            return bytes.len();
+        }
+        let room = self.capacity_bytes.saturating_sub(self.in_flight_bytes);
+        let taken = bytes.len().min(room);
+        self.room_wanted |= taken < bytes.len();
+        self.in_flight_bytes += taken;
+        if !self.is_void {
+            bytes[..taken].chunks(FRAGMENT_BYTES_MAX).for_each(|piece| self.push(now, piece, random));
+        }
+        taken
+    }
+
+    fn push(&mut self, now: Instant, mut piece: &[u8], random: &mut Random) {
+        if piece.len() > 1 && random.percent(self.cut_percent) {
+            let (head, tail) = piece.split_at(1 + random.index(piece.len() - 1));
+            self.push_whole(now, head, random);
+            piece = tail;
+        }
+        self.push_whole(now, piece, random);
+    }
+
+    fn push_whole(&mut self, now: Instant, piece: &[u8], random: &mut Random) {
+        let mut bytes = piece.to_vec();
+        let offset = self.sent_bytes;
+        self.sent_bytes += bytes.len() as u64;
+        if let Some(at) = self.corrupt_at.and_then(|at| at.checked_sub(offset))
+            && let Some(byte) = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at))
+        {
+            *byte ^= 1 << random.below(8);
+            self.corrupt_at = None;
+        }
+        let bytes_ns = (bytes.len() as u64).saturating_mul(1_000_000) / self.bytes_per_ms.max(1);
+        self.departed_at = self.departed_at.max(now) + Duration::from_nanos(bytes_ns);
+        let jitter_ns = u64::try_from(self.jitter_max.as_nanos()).unwrap_or(u64::MAX);
+        let jitter = Duration::from_nanos(random.below(jitter_ns + 1));
+        let at = (self.departed_at + self.latency + jitter).max(self.last_arrival_at);
+        self.last_arrival_at = at;
+        self.fragments.push_back(Fragment { at, bytes });
+    }
+
+    pub(super) fn receive(&mut self, now: Instant) -> Option<Arrival> {
+        if now < self.stalled_until {
+            return None;
+        }
+        match self.fragments.front() {
+            Some(fragment) if fragment.at <= now => {
+                let bytes = self.fragments.pop_front()?.bytes;
+                self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes.len());
+                Some(Arrival::Bytes(bytes))
+            }
+            Some(_) => None,
+            None => {
+                let arrival = self.end.take_if(|(at, _)| *at <= now).map(|(_, arrival)| arrival)?;
+                self.vanish();
+                Some(arrival)
+            }
+        }
+    }
+
+    /// Whether its sender waits for room and there is some.
+    pub(super) fn take_room_wanted(&mut self) -> bool {
+        let has_room = self.in_flight_bytes < self.capacity_bytes;
+        has_room && std::mem::take(&mut self.room_wanted)
+    }
+
+    pub(super) fn end(&mut self, at: Instant, arrival: Arrival) {
+        if !self.is_void && self.end.is_none() {
+            self.end = Some((at.max(self.last_arrival_at), arrival));
+        }
+    }
+
+    /// What is under way is cut at a random byte; a reset follows.
+    pub(super) fn cut(&mut self, now: Instant, random: &mut Random) {
+        if self.is_void {
+            return;
+        }
+        let under_way: usize = self.fragments.iter().map(|fragment| fragment.bytes.len()).sum();
+        let mut keep = random.index(under_way + 1);
+        self.fragments.retain_mut(|fragment| {
+            fragment.bytes.truncate(keep);
+            keep -= fragment.bytes.len();
+            !fragment.bytes.is_empty()
+        });
+        let at = self.fragments.back().map_or(now + self.latency, |fragment| fragment.at);
+        self.end = Some((at, Arrival::Reset));
+    }
+
+    pub(super) fn vanish(&mut self) {
+        self.is_void = true;
+        self.fragments.clear();
+        self.end = None;
+    }
+
+    pub(super) fn stall(&mut self, until: Instant) {
+        self.stalled_until = self.stalled_until.max(until);
+    }
+
+    pub(super) fn corrupt(&mut self, offset: u64) {
+        self.corrupt_at = Some(offset);
+    }
+}

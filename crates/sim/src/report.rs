@@ -1,0 +1,80 @@
+//! What a person is told.
+
+use crate::campaign::Summary;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use ropewalk_sim::fault::FaultKind;
+use ropewalk_sim::{Outcome, Reduction};
+use std::fmt::Write;
+
+/// Failures that are told and shrunk; with more there is something that the first will show.
+pub const FAILURES_MAX: usize = 3;
+
+/// The table of a campaign.
+pub fn print(summary: &Summary) {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    let mut row = |name: &str, value: String| {
+        table.add_row([name.to_owned(), value]);
+    };
+    row("seeds", summary.seeds.to_string());
+    row("commands", summary.commands.to_string());
+    row("PDUs", summary.pdus.to_string());
+    row("blocks compared", summary.blocks_read.to_string());
+    row("commands sent again", summary.retries.to_string());
+    row("task management functions", summary.functions.to_string());
+    row("sessions reinstated", summary.reinstatements.to_string());
+    row("faults", summary.faults.total().to_string());
+    for kind in FaultKind::ALL {
+        row(&format!("  {}", kind.name()), summary.faults.of(kind).to_string());
+    }
+    row("violations", summary.failures.len().to_string());
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    println!("{table}");
+    let seconds = summary.elapsed.as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let rate = summary.commands as f64 / seconds / summary.threads as f64;
+    println!("{seconds:.1} s on {} threads: {rate:.0} commands per second and thread", summary.threads);
+    if !summary.weak.is_empty() {
+        println!("seeds with too few commands, connections or faults: {:?}", summary.weak);
+    }
+}
+
+/// Why a seed failed, and how to see it again.
+pub fn print_failure(outcome: &Outcome, reduction: &Reduction) {
+    let reason = outcome.violation.as_ref().map_or("", |violation| violation.0.as_str());
+    println!("seed {}: {reason}", outcome.seed);
+    println!("  again: {}", command(outcome.seed, reduction));
+}
+
+/// How little of it is enough.
+pub fn print_shrunk(outcome: &Outcome, reduction: &Reduction) {
+    let reason = outcome.violation.as_ref().map_or("", |violation| violation.0.as_str());
+    println!("  reduced ({} commands, {} faults): {reason}", outcome.tally.commands, outcome.faults.total());
+    println!("  again: {}", command(outcome.seed, reduction));
+}
+
+fn command(seed: u64, reduction: &Reduction) -> String {
+    let whole = Reduction::default();
+    let mut command = format!("cargo run --release -p ropewalk-sim -- --seed {seed} --trace");
+    let mut option = |name: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = write!(command, " --{name} {value}");
+    };
+    if reduction.operations != whole.operations {
+        option("operations", reduction.operations.to_string());
+    }
+    if !reduction.faults_left_out.is_empty() {
+        let places: Vec<String> = reduction.faults_left_out.iter().map(ToString::to_string).collect();
+        option("without-faults", places.join(","));
+    }
+    if reduction.connections_max != whole.connections_max {
+        option("connections", reduction.connections_max.to_string());
+    }
+    if reduction.hosts_max != whole.hosts_max {
+        option("hosts", reduction.hosts_max.to_string());
+    }
+    command
+}

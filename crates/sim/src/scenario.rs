@@ -1,0 +1,220 @@
+//! What one seed means: hosts, sessions, parameters, network, disk and faults.
+
+use crate::client::{HostPlan, Mix, PathPlan};
+use crate::disk::{Geometry, LOGICAL_BLOCK_BYTES};
+use crate::fault::{self, Fault, FaultKind};
+use crate::network::Profile;
+use crate::random::Random;
+use crate::target::TargetPlan;
+use device::SessionLimits;
+use pdu::Duration;
+use session::parameters::{DigestPreference, Offer};
+
+/// Operations of one seed.
+pub const OPERATIONS: u32 = 2000;
+
+/// What is left out of a seed, to find what it takes to fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reduction {
+    /// Operations to begin.
+    pub operations: u32,
+    /// Faults by their places in the seed's list.
+    pub faults_left_out: Vec<usize>,
+    /// Connections of one session.
+    pub connections_max: u16,
+    /// Hosts.
+    pub hosts_max: usize,
+}
+
+impl Default for Reduction {
+    fn default() -> Self {
+        Self {
+            operations: OPERATIONS,
+            faults_left_out: Vec::new(),
+            connections_max: u16::MAX,
+            hosts_max: usize::MAX,
+        }
+    }
+}
+
+/// Everything that a seed decides before time begins.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The seed.
+    pub seed: u64,
+    /// Operations to begin.
+    pub operations: u32,
+    /// The initiators.
+    pub hosts: Vec<HostPlan>,
+    /// The target.
+    pub target: TargetPlan,
+    /// Its disk.
+    pub disk: Geometry,
+    /// The network between.
+    pub network: Profile,
+    /// What goes wrong, by place in the seed's list.
+    pub faults: Vec<(usize, Fault)>,
+    /// Silence after which an initiator probes a connection.
+    pub ping_after: Duration,
+    /// How long an answer to that may take.
+    pub ping_timeout: Duration,
+}
+
+/// Connections in all, at least.
+pub const CONNECTIONS_MIN: u16 = 4;
+
+/// Memory of the target for data on its way: so little that windows meet its end.
+const TARGET_MEMORY_BYTES: (u64, u64) = (2 << 20, 16 << 20);
+
+impl Scenario {
+    /// What `seed` means, without what `reduction` leaves out.
+    #[must_use]
+    pub fn of(seed: u64, reduction: &Reduction) -> Self {
+        let mut random = Random::new(seed, "scenario");
+        let digests = *random.choose(&[
+            (DigestPreference::Required, DigestPreference::Required),
+            (DigestPreference::Required, DigestPreference::Never),
+            (DigestPreference::Never, DigestPreference::Required),
+            (DigestPreference::Never, DigestPreference::Never),
+        ]);
+        let disk = Geometry {
+            blocks: random.between(64, 512),
+            volatile_cache: random.one_in(2),
+            latency_max: Duration::from_micros(random.between(10, 20_000)),
+        };
+        let hosts = hosts(&mut random, digests, &disk);
+        let target_offer = offer(&mut random, digests);
+        let limits = SessionLimits {
+            window_commands: random.between(4, 64),
+            ping_after: Duration::from_millis(random.between(2_000, 10_000)),
+            ping_timeout: Duration::from_millis(random.between(5_000, 10_000)),
+        };
+        let memory = random.between(TARGET_MEMORY_BYTES.0, TARGET_MEMORY_BYTES.1);
+        let target = TargetPlan {
+            offer: Offer { max_connections: random.between(4, 8), ..target_offer },
+            limits,
+            memory_bytes: usize::try_from(memory).unwrap_or(usize::MAX),
+        };
+        let network = network(&mut random);
+        let faults = fault::draw(&mut random, OPERATIONS);
+        let (ping_after, ping_timeout) = (limits.ping_after, limits.ping_timeout);
+        let operations = OPERATIONS;
+        let scenario = Self {
+            seed,
+            operations,
+            hosts,
+            target,
+            disk,
+            network,
+            faults: Vec::new(),
+            ping_after,
+            ping_timeout,
+        };
+        scenario.reduced(reduction, faults)
+    }
+
+    fn reduced(mut self, reduction: &Reduction, faults: Vec<Fault>) -> Self {
+        self.operations = self.operations.min(reduction.operations);
+        self.hosts.truncate(reduction.hosts_max.max(1));
+        for path in self.hosts.iter_mut().flat_map(|host| &mut host.paths) {
+            path.connections = path.connections.min(reduction.connections_max).max(1);
+        }
+        let faults = faults.into_iter().enumerate();
+        let kept = faults.filter(|(place, _)| !reduction.faults_left_out.contains(place));
+        self.faults = kept.filter(|(_, fault)| fault.at_operation <= self.operations).collect();
+        self
+    }
+
+    /// Connections that its hosts want.
+    #[must_use]
+    pub fn connections(&self) -> u32 {
+        self.hosts.iter().flat_map(|host| &host.paths).map(|path| u32::from(path.connections)).sum()
+    }
+
+    /// The kinds of its faults, in the order of their time.
+    pub fn fault_kinds(&self) -> impl Iterator<Item = FaultKind> {
+        self.faults.iter().map(|(_, fault)| fault.kind)
+    }
+}
+
+fn hosts(
+    random: &mut Random,
+    digests: (DigestPreference, DigestPreference),
+    disk: &Geometry,
+) -> Vec<HostPlan> {
+    let mut hosts: Vec<HostPlan> = (0..random.between(1_u64, 3))
+        .map(|_| {
+            let several = random.one_in(3);
+            let paths = if several { random.between(2_u64, 3) } else { 1 };
+            let connections_max = if several { 2 } else { 8 };
+            let path = |random: &mut Random| PathPlan {
+                connections: random.between(1, connections_max),
+                offer: offer(random, digests),
+            };
+            HostPlan {
+                paths: (0..paths).map(|_| path(random)).collect(),
+                depth: 1 + random.index(48),
+                mix: mix(random, disk),
+                astray_percent: *random.choose(&[0, 20, 100]),
+            }
+        })
+        .collect();
+    let all: u16 = hosts.iter().flat_map(|host| &host.paths).map(|path| path.connections).sum();
+    if let Some(path) = hosts.first_mut().and_then(|host| host.paths.first_mut()) {
+        // The target takes at least as many in one session.
+        path.connections = (path.connections + CONNECTIONS_MIN.saturating_sub(all))
+            .min(CONNECTIONS_MIN.max(path.connections));
+    }
+    hosts
+}
+
+fn mix(random: &mut Random, disk: &Geometry) -> Mix {
+    Mix {
+        reads: random.between(10, 60),
+        writes: random.between(10, 60),
+        ordered_writes: random.between(0, 15),
+        compare_and_writes: random.between(0, 8),
+        write_sames: random.between(0, 4),
+        unmaps: random.between(0, 4),
+        flushes: random.between(0, 6),
+        test_unit_readys: random.between(0, 4),
+        fua_percent: random.between(0, 30),
+        abort_one_in: random.between(50, 400),
+        reset_one_in: random.between(800, 4000),
+        blocks_max: random.between(1, 64).min(u32::try_from(disk.blocks).unwrap_or(u32::MAX)),
+    }
+}
+
+fn offer(random: &mut Random, digests: (DigestPreference, DigestPreference)) -> Offer {
+    let first_burst_bytes = *random.choose(&[512, 1024, 4096, 16 << 10, 64 << 10]);
+    let max_burst_bytes = *random.choose(&[1024, 4096, 8192, 64 << 10, 256 << 10]);
+    Offer {
+        max_connections: 8,
+        initial_r2t: random.one_in(2),
+        immediate_data: random.percent(70),
+        first_burst_bytes: first_burst_bytes.min(max_burst_bytes),
+        max_burst_bytes,
+        max_outstanding_r2t: random.between(1, 8),
+        default_time2wait_s: 0,
+        default_time2retain_s: 0,
+        error_recovery_level: 0,
+        receive_segment_bytes_max: *random.choose(&[512, 3 * LOGICAL_BLOCK_BYTES + 4, 8192, 64 << 10]),
+        header_digest: digests.0,
+        data_digest: digests.1,
+    }
+}
+
+fn network(random: &mut Random) -> Profile {
+    let latency_max = random.between(20, 40_000);
+    let jitter_max = *random.choose(&[0, latency_max / 10, latency_max]);
+    Profile {
+        latency_min: Duration::from_micros(latency_max / random.between(1, 20)),
+        latency_max: Duration::from_micros(latency_max),
+        jitter_max: Duration::from_micros(jitter_max),
+        bytes_per_ms_min: 10_000,
+        bytes_per_ms_max: *random.choose(&[20_000, 1_000_000]),
+        capacity_bytes_min: 16 << 10,
+        capacity_bytes_max: *random.choose(&[16 << 10, 64 << 10, 1 << 20]),
+        cut_percent: *random.choose(&[0, 5, 50]),
+    }
+}

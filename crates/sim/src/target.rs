@@ -1,0 +1,191 @@
+//! The target: the device server that a real target runs, over simulated connections and a simulated disk.
+
+mod connection;
+mod machine;
+
+use crate::checker::Tap;
+use crate::client::TARGET_NAME;
+use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::executor::Executor;
+use crate::network::{ConnectionId, Network, Notice};
+use device::{
+    Environment, Gauges, LogicalUnit, Memory, SessionLimits, TargetNode, UnitDescription, Visibility,
+};
+use machine::Machine;
+use pdu::Instant;
+use scsi::{Identity, TargetPort};
+use session::parameters::Offer;
+use session::target::TargetRecord;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+
+const PORTAL_GROUP_TAG: u16 = 1;
+
+/// More than any world has hosts' sessions.
+const SESSIONS_MAX: u16 = 256;
+
+/// What a target is to be like.
+#[derive(Clone, Debug)]
+pub struct TargetPlan {
+    /// What it offers and accepts.
+    pub offer: Offer,
+    /// Window and patience.
+    pub limits: SessionLimits,
+    /// Memory for data on its way.
+    pub memory_bytes: usize,
+}
+
+/// What the target's connections share with the world.
+pub(crate) struct Shared {
+    pub clock: Clock,
+    pub network: Rc<RefCell<Network>>,
+    pub tap: Rc<RefCell<Tap>>,
+    /// Who waits for news of a connection.
+    pub doors: RefCell<HashMap<ConnectionId, Waker>>,
+}
+
+/// A target that can crash and be started again.
+pub struct Target {
+    plan: TargetPlan,
+    disk: Arc<Disk>,
+    machine: Rc<Machine>,
+    shared: Rc<Shared>,
+    running: Option<Running>,
+}
+
+struct Running {
+    node: Rc<TargetNode>,
+    memory: Memory,
+    gauges: Arc<Gauges>,
+}
+
+struct EverybodySeesEverything;
+
+impl Visibility for EverybodySeesEverything {
+    fn shows_unit(&self, _: &str, _: IpAddr, _: &str, _: u16) -> bool {
+        true
+    }
+
+    fn targets(&self, _: &str, _: IpAddr, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
+        let address = format!("{portal},{PORTAL_GROUP_TAG}");
+        vec![TargetRecord { target_name: TARGET_NAME.into(), target_addresses: vec![address] }]
+    }
+}
+
+impl Target {
+    /// A target that is not running.
+    #[must_use]
+    pub fn new(
+        plan: TargetPlan,
+        disk: Arc<Disk>,
+        clock: Clock,
+        network: Rc<RefCell<Network>>,
+        tap: Rc<RefCell<Tap>>,
+    ) -> Self {
+        let machine =
+            Rc::new(Machine { clock: clock.clone(), executor: Executor::default(), timers: Rc::default() });
+        let shared = Rc::new(Shared { clock, network, tap, doors: RefCell::default() });
+        Self { plan, disk, machine, shared, running: None }
+    }
+
+    /// Starts it, with nothing in memory.
+    pub fn start(&mut self) {
+        let memory = Memory::new(self.plan.memory_bytes);
+        let gauges = Arc::new(Gauges::default());
+        let environment = Environment::new(
+            Rc::clone(&self.machine) as Rc<dyn device::Host>,
+            Arc::new(EverybodySeesEverything),
+            memory.clone(),
+            self.plan.limits,
+            Arc::clone(&gauges),
+        );
+        let description = UnitDescription {
+            number: 0,
+            identity: Identity::from_name("sim"),
+            target_port: TargetPort {
+                target_name: TARGET_NAME.into(),
+                portal_group_tag: PORTAL_GROUP_TAG,
+                relative_identifier: 1,
+            },
+            read_only: false,
+        };
+        let disk = Arc::clone(&self.disk) as Arc<dyn block::Backend>;
+        // A disk of blocks that no disk has would be this crate's own mistake: the target then has no unit.
+        let units = LogicalUnit::new(description, disk, &memory).map(Rc::new).into_iter().collect();
+        let node = TargetNode::new(&environment, TARGET_NAME.into(), units, SESSIONS_MAX);
+        self.running = Some(Running { node, memory, gauges });
+    }
+
+    /// Its memory is gone, with every session and every command.
+    pub fn crash(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.node.forget_sessions();
+        }
+        self.machine.executor.clear();
+        self.machine.timers.borrow_mut().clear();
+        self.shared.doors.borrow_mut().clear();
+    }
+
+    /// Whether it runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Its sessions.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.running.as_ref().map_or(0, |running| running.gauges.sessions())
+    }
+
+    /// Bytes of its buffers that are in use.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> usize {
+        self.running.as_ref().map_or(0, |running| {
+            running.memory.transfers.in_use_bytes() + running.memory.working.in_use_bytes()
+        })
+    }
+
+    /// Something happened to a connection.
+    pub fn on_notice(&self, connection: ConnectionId, notice: Notice) {
+        match (notice, &self.running) {
+            (Notice::Accept, Some(running)) => {
+                let (shared, node) = (Rc::clone(&self.shared), Rc::clone(&running.node));
+                let offer = self.plan.offer;
+                self.machine.executor.spawn(Box::pin(connection::serve(shared, node, offer, connection)));
+            }
+            (Notice::Accept, None) => {
+                self.shared.network.borrow_mut().reset(self.shared.clock.now(), connection);
+            }
+            _ => {
+                let door = self.shared.doors.borrow_mut().remove(&connection);
+                door.into_iter().for_each(Waker::wake);
+            }
+        }
+    }
+
+    /// When a timer ends.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Instant> {
+        self.machine.timers.borrow().next_at()
+    }
+
+    /// Wakes those whose time has come.
+    pub fn wake_due(&self, now: Instant) {
+        loop {
+            let waker = self.machine.timers.borrow_mut().pop_due(now);
+            let Some(waker) = waker else { return };
+            waker.wake();
+        }
+    }
+
+    /// Lets everything run that can.
+    pub fn run(&self) {
+        self.machine.executor.run();
+    }
+}
