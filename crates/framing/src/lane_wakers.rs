@@ -8,44 +8,56 @@ use std::task::Waker;
 /// another send.
 #[derive(Debug, Default)]
 pub struct LaneWakers {
-    lanes: Vec<(LaneId, Option<Waker>)>,
+    lanes: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    lane: LaneId,
+    waker: Option<Waker>,
+    /// Its stream takes no more for now, and will wake whoever polls it by itself.
+    is_blocked: bool,
 }
 
 impl LaneWakers {
     /// Remembers who polls `lane`. The waker is taken, and must be registered again, each time it is used.
-    pub fn register(&mut self, lane: LaneId, waker: &Waker) {
-        match self.lanes.iter_mut().find(|(id, _)| *id == lane) {
-            Some((_, Some(known))) if known.will_wake(waker) => {}
-            Some((_, slot)) => *slot = Some(waker.clone()),
-            None => self.lanes.push((lane, Some(waker.clone()))),
+    ///
+    /// Say so if the lane `is_blocked`, as its stream has no room: it is then not woken to send. Two blocked lanes with
+    /// much to send would wake each other without end.
+    pub fn register(&mut self, lane: LaneId, waker: &Waker, is_blocked: bool) {
+        let Some(entry) = self.lanes.iter_mut().find(|entry| entry.lane == lane) else {
+            return self.lanes.push(Entry { lane, waker: Some(waker.clone()), is_blocked });
+        };
+        entry.is_blocked = is_blocked;
+        match &mut entry.waker {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
         }
     }
 
     /// Forgets a lane that is gone.
     pub fn remove(&mut self, lane: LaneId) {
-        self.lanes.retain(|(id, _)| *id != lane);
+        self.lanes.retain(|entry| entry.lane != lane);
     }
 
     /// Wakes one lane.
     pub fn wake(&mut self, lane: LaneId) {
-        if let Some((_, slot)) = self.lanes.iter_mut().find(|(id, _)| *id == lane)
-            && let Some(waker) = slot.take()
-        {
-            waker.wake();
-        }
+        let entry = self.lanes.iter_mut().find(|entry| entry.lane == lane);
+        entry.and_then(|entry| entry.waker.take()).into_iter().for_each(Waker::wake);
     }
 
-    /// Wakes every lane other than `current` that has something to send.
+    /// Wakes every lane other than `current` that has something to send and may have room for it.
     pub fn wake_senders<E: Endpoint>(&mut self, endpoint: &E, current: Option<LaneId>) {
-        for (lane, slot) in &mut self.lanes {
-            if Some(*lane) != current && slot.is_some() && endpoint.wants_transmit(*lane) {
-                slot.take().into_iter().for_each(Waker::wake);
+        let others = self.lanes.iter_mut().filter(|entry| Some(entry.lane) != current && !entry.is_blocked);
+        for entry in others.filter(|entry| entry.waker.is_some()) {
+            if endpoint.wants_transmit(entry.lane) {
+                entry.waker.take().into_iter().for_each(Waker::wake);
             }
         }
     }
 
     /// Wakes everyone, to look at a change that concerns all.
     pub fn wake_all(&mut self) {
-        self.lanes.iter_mut().filter_map(|(_, slot)| slot.take()).for_each(Waker::wake);
+        self.lanes.iter_mut().filter_map(|entry| entry.waker.take()).for_each(Waker::wake);
     }
 }

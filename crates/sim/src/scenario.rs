@@ -86,6 +86,7 @@ impl Scenario {
         let target_offer = offer(&mut random, digests);
         let limits = SessionLimits {
             window_commands: random.between(4, 64),
+            sessions_per_address: u16::MAX,
             ping_after: Duration::from_millis(random.between(2_000, 10_000)),
             ping_timeout: Duration::from_millis(random.between(5_000, 10_000)),
         };

@@ -10,7 +10,7 @@ use crate::disk::Disk;
 use crate::executor::Executor;
 use crate::network::{ConnectionId, Network, Notice};
 use device::{
-    Environment, Gauges, LogicalUnit, Memory, SessionLimits, TargetNode, UnitDescription, Visibility,
+    Environment, Gauges, LogicalUnit, Memory, SessionLimits, TargetNode, UnitDescription, Visibility, Visitor,
 };
 use machine::Machine;
 use pdu::Instant;
@@ -19,7 +19,7 @@ use session::parameters::Offer;
 use session::target::TargetRecord;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -67,11 +67,11 @@ struct Running {
 struct EverybodySeesEverything;
 
 impl Visibility for EverybodySeesEverything {
-    fn shows_unit(&self, _: &str, _: IpAddr, _: &str, _: u16) -> bool {
+    fn shows_unit(&self, _: &Visitor<'_>, _: &str, _: u16) -> bool {
         true
     }
 
-    fn targets(&self, _: &str, _: IpAddr, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
+    fn targets(&self, _: &Visitor<'_>, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
         let address = format!("{portal},{PORTAL_GROUP_TAG}");
         vec![TargetRecord { target_name: TARGET_NAME.into(), target_addresses: vec![address] }]
     }
@@ -112,6 +112,9 @@ impl Target {
                 portal_group_tag: PORTAL_GROUP_TAG,
                 relative_identifier: 1,
             },
+            other_ports: Vec::new(),
+            physical_bytes: None,
+            removable: false,
             read_only: false,
         };
         let disk = Arc::clone(&self.disk) as Arc<dyn block::Backend>;

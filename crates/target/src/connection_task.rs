@@ -85,12 +85,13 @@ fn poll(
         Ok(more) => more,
         Err(error) => return Poll::Ready(End::Failed(error)),
     };
-    if let Err(error) = poll_send(shard, driver, &mut state, connection, cx) {
-        return Poll::Ready(End::Failed(error));
-    }
+    let is_blocked = match poll_send(shard, driver, &mut state, connection, cx) {
+        Ok(is_blocked) => is_blocked,
+        Err(error) => return Poll::Ready(End::Failed(error)),
+    };
     let lane = connection.lane();
     let SessionState { session, wakers, .. } = &mut *state;
-    wakers.register(lane, cx.waker());
+    wakers.register(lane, cx.waker(), is_blocked);
     wakers.wake_senders(session, Some(lane));
     if let Some(closing) = state.closing(lane) {
         return Poll::Ready(End::Closed(closing));
@@ -125,24 +126,24 @@ fn poll_receive(
     Ok(true)
 }
 
-/// Sends until nothing is left or the socket takes no more. What leaves makes room, which may make more to send.
+/// Sends until nothing is left or the socket takes no more (`true`). What leaves makes room, which may make more to send.
 fn poll_send(
     shard: &Shard,
     driver: &Rc<SessionDriver>,
     state: &mut SessionState,
     connection: &mut Connection,
     cx: &mut Context<'_>,
-) -> Result<(), ConnectionError> {
+) -> Result<bool, ConnectionError> {
     loop {
         let SessionState { session, buffers, .. } = state;
         let sent = connection.poll_send(cx, &shard.clock, session, buffers);
         driver.drain(state);
         match sent {
-            Poll::Pending => return Ok(()),
+            Poll::Pending => return Ok(true),
             Poll::Ready(result) => result?,
         }
         if !state.session.wants_transmit(connection.lane()) {
-            return Ok(());
+            return Ok(false);
         }
     }
 }

@@ -30,7 +30,7 @@ impl Driver {
         let at = id.0 as usize;
         let Some(path) = self.paths.get_mut(at) else { return Poll::Ready(()) };
         let Some(state) = path.lanes.iter().find(|state| state.id == lane) else { return Poll::Ready(()) };
-        path.wakers.register(lane, cx.waker());
+        path.wakers.register(lane, cx.waker(), false);
         if state.closing.is_none() {
             if let Err(error) = self.receive(cx, at, lane, clock) {
                 self.fail_lane(cx, at, lane, &error, clock, now);

@@ -162,11 +162,12 @@ fn poll(
         Ok(false) => return Poll::Ready(End::Lost),
         Err(fault) => return Poll::Ready(End::Fault(fault)),
     }
-    if let Err(fault) = send(driver, shared, &mut state, wire) {
-        return Poll::Ready(End::Fault(fault));
-    }
+    let is_blocked = match send(driver, shared, &mut state, wire) {
+        Ok(is_blocked) => is_blocked,
+        Err(fault) => return Poll::Ready(End::Fault(fault)),
+    };
     let SessionState { session, wakers, .. } = &mut *state;
-    wakers.register(wire.lane, cx.waker());
+    wakers.register(wire.lane, cx.waker(), is_blocked);
     wakers.wake_senders(session, Some(wire.lane));
     if let Some(closing) = state.closing(wire.lane) {
         return Poll::Ready(End::Closed(closing));
@@ -205,20 +206,20 @@ fn receive(
     }
 }
 
-/// Sends until nothing is left or there is no room. What leaves may make more to send.
+/// Sends until nothing is left or there is no room (`true`). What leaves may make more to send.
 fn send(
     driver: &Rc<SessionDriver>,
     shared: &Shared,
     state: &mut SessionState,
     wire: &mut Wire,
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     loop {
         let SessionState { session, buffers, .. } = &mut *state;
         let (network, tap) = (&mut shared.network.borrow_mut(), &mut shared.tap.borrow_mut());
         let has_room = wire.send(shared.clock.now(), session, buffers, network, tap)?;
         driver.drain(state);
         if !has_room || !state.session.wants_transmit(wire.lane) {
-            return Ok(());
+            return Ok(!has_room);
         }
     }
 }
