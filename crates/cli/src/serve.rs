@@ -97,7 +97,7 @@ pub(crate) struct Arguments {
     /// Where persistent reservations are kept that initiators want to survive a restart; empty for nowhere
     /// [default: `$STATE_DIRECTORY`, `$XDG_STATE_HOME/ropewalk`, ~/.local/state/ropewalk or /var/lib/ropewalk]
     #[arg(long, value_name = "DIRECTORY")]
-    state_directory: Option<PathBuf>,
+    state_directory: Option<std::ffi::OsString>,
 
     /// Event loops, each on a thread; every target belongs to one of them [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -180,7 +180,8 @@ fn config(arguments: Arguments) -> Result<Config, Failed> {
     config.socket.congestion = arguments.congestion.or(config.socket.congestion);
     config.shards = arguments.shards.map_or(config.shards, usize::from);
     config.chap_algorithms = arguments.chap_algorithms.map_or(config.chap_algorithms, ChapAlgorithms);
-    config.state_directory = arguments.state_directory.or(config.state_directory).or_else(usable_default);
+    let asked = arguments.state_directory.map(PathBuf::from);
+    config.state_directory = asked.or(config.state_directory).or_else(usable_default);
     if let Some(name) = arguments.target {
         let mut target = TargetConfig::new(name);
         target.luns = arguments.luns.into_iter().map(lun).collect();
