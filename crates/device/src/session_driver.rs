@@ -336,16 +336,11 @@ impl SessionDriver {
     /// The nexus is lost, and every task with it: those that have not started are answered at once (nobody will hear
     /// it), the others when their writes have come to rest. Then the session can end.
     fn abandon(self: &Rc<Self>, state: &mut SessionState) {
-        let mut lost = Vec::new();
         for unit in &self.units {
             let cleared = unit.shared.borrow_mut().lose(self.nexus);
-            if !cleared.dropped.is_empty() || !cleared.started.is_empty() {
-                lost.push(unit.number);
-            }
             cleared.dropped.iter().for_each(|task| command::drop_task(self, state, task.task));
             command::start_others(&self.node, cleared.startable);
         }
-        self.node.remember_lost(&self.identity, lost);
     }
 
     fn attend(&self) {

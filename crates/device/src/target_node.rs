@@ -5,12 +5,10 @@ use crate::logical_unit::LogicalUnit;
 use crate::session_driver::SessionDriver;
 use futures_channel::oneshot;
 use futures_util::FutureExt;
-use nexus::target::{Contact, NexusId};
+use nexus::target::NexusId;
 use pdu::{Cid, Tsih};
-use session::parameters::Identity;
 use session::target::Registry;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::Future;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -24,19 +22,9 @@ pub struct TargetNode {
     sessions: RefCell<Vec<Rc<SessionDriver>>>,
     /// Told by their drop when a session has ended.
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
-    lost: RefCell<VecDeque<LostNexus>>,
     /// No new session is taken.
     closed: Cell<bool>,
 }
-
-/// An initiator port whose session was lost, and the units on which commands went with it.
-struct LostNexus {
-    identity: Identity,
-    units: Vec<u16>,
-}
-
-/// Lost nexuses that are remembered, the oldest forgotten first: more initiators than one target serves at a time.
-const LOST_NEXUSES_MAX: usize = 1024;
 
 impl TargetNode {
     /// A target that takes at most `sessions_max` sessions.
@@ -54,7 +42,6 @@ impl TargetNode {
             registry: RefCell::new(Registry::new(sessions_max)),
             sessions: RefCell::default(),
             waiting: RefCell::default(),
-            lost: RefCell::default(),
             closed: Cell::new(false),
         })
     }
@@ -112,13 +99,8 @@ impl TargetNode {
 
     /// Takes a new session in, and lets it run until it ends.
     pub(crate) fn run_session(self: &Rc<Self>, session: &Rc<SessionDriver>) {
-        let lost = self.forget_lost(session.identity());
         for unit in &session.units {
-            let contact = match &lost {
-                Some(lost) => Contact::Reinstated { commands_lost: lost.units.contains(&unit.number) },
-                None => Contact::First,
-            };
-            unit.shared.borrow_mut().establish(session.nexus, unit.ports_of(session.identity()), contact);
+            unit.shared.borrow_mut().establish(session.nexus, unit.ports_of(session.identity()));
         }
         self.sessions.borrow_mut().push(Rc::clone(session));
         let (node, session) = (Rc::clone(self), Rc::clone(session));
@@ -130,11 +112,10 @@ impl TargetNode {
 
     fn session_ended(&self, session: &Rc<SessionDriver>, orderly: bool) {
         for unit in &session.units {
-            let cleared = unit.shared.borrow_mut().lose(session.nexus);
+            let mut shared = unit.shared.borrow_mut();
+            // What was lost with the nexus is known since it was lost.
+            let cleared = if orderly { shared.leave(session.nexus) } else { shared.lose(session.nexus) };
             debug_assert!(cleared.started.is_empty(), "a session ended before its commands");
-        }
-        if orderly {
-            self.forget_lost(session.identity());
         }
         self.sessions.borrow_mut().retain(|known| !Rc::ptr_eq(known, session));
         self.registry.borrow_mut().ended(session.tsih);
@@ -148,21 +129,6 @@ impl TargetNode {
     /// without this neither would go, nor what they hold.
     pub fn forget_sessions(&self) {
         self.sessions.borrow_mut().clear();
-    }
-
-    /// Takes note of a nexus that was lost, for the unit attentions of the session that replaces it.
-    pub(crate) fn remember_lost(&self, identity: &Identity, units: Vec<u16>) {
-        let mut lost = self.lost.borrow_mut();
-        if lost.len() == LOST_NEXUSES_MAX {
-            lost.pop_front();
-        }
-        lost.push_back(LostNexus { identity: identity.clone(), units });
-    }
-
-    fn forget_lost(&self, identity: &Identity) -> Option<LostNexus> {
-        let mut lost = self.lost.borrow_mut();
-        let place = lost.iter().position(|lost| lost.identity == *identity)?;
-        lost.remove(place)
     }
 
     /// A connection that was admitted is gone.

@@ -1,5 +1,6 @@
 //! The target's side: what the sessions of all initiators share at a logical unit.
 
+mod away;
 mod i_t_nexus;
 mod logical_unit;
 mod medium;
@@ -12,7 +13,7 @@ mod task_set;
 mod unit_attention;
 
 pub use i_t_nexus::{InitiatorPort, Ports, RelativePort};
-pub use logical_unit::{Cleared, Contact, LogicalUnit, NexusId, Reset, TASKS_MAX};
+pub use logical_unit::{Cleared, LogicalUnit, NexusId, Reset, TASKS_MAX};
 pub use persisted_reservations::{InvalidSnapshot, PersistedReservations};
 pub use reservations::REGISTRATIONS_MAX;
 pub use reserve::{ReservationChange, Settled};

@@ -3,7 +3,7 @@
 mod world;
 
 use pdu::TaskAttribute;
-use ropewalk_nexus::target::{Contact, LogicalUnit, NexusId, Reset};
+use ropewalk_nexus::target::{LogicalUnit, NexusId, Reset};
 use scsi::{AdditionalSense, Outcome, ReservationType, Sense, Status};
 use world::{READ, Shared, TEST_UNIT_READY, WRITE, ports};
 
@@ -133,9 +133,9 @@ fn a_reset_leaves_persistent_reservations() {
 #[test]
 fn a_conflict_comes_after_news_of_a_reset_and_before_other_news() {
     let mut shared = held(ReservationType::WriteExclusive);
-    shared.unit.capacity_changed();
+    shared.unit.commands_cleared_by_protocol_event(STRANGER);
     assert_eq!(shared.tried(STRANGER, WRITE), Status::ReservationConflict);
-    assert_eq!(shared.told(STRANGER), Some(AdditionalSense::CAPACITY_DATA_HAS_CHANGED));
+    assert_eq!(shared.told(STRANGER), Some(AdditionalSense::SOME_COMMANDS_CLEARED_BY_ISCSI_PROTOCOL_EVENT));
     let _ = shared.unit.reset(Reset::LogicalUnit);
     let task = shared.new_task(STRANGER);
     let sense = Sense::unit_attention(AdditionalSense::BUS_DEVICE_RESET_FUNCTION_OCCURRED);
@@ -184,7 +184,7 @@ fn reservations_that_outlive_the_session_and_lock_everyone_out() {
     let _ = shared.unit.lose(HOLDER);
     assert_eq!(shared.tried(STRANGER, WRITE), Status::Good);
     // Nor does it come back with its initiator.
-    shared.unit.establish(NexusId(9), ports(HOLDER), Contact::Reinstated { commands_lost: false });
+    shared.unit.establish(NexusId(9), ports(HOLDER));
     assert_eq!(shared.tried(STRANGER, WRITE), Status::Good);
     assert!(shared.unit.reserve(STRANGER).is_ok());
 }

@@ -3,7 +3,7 @@
 mod world;
 
 use pdu::TaskAttribute;
-use ropewalk_nexus::target::{Contact, LogicalUnit, NexusId, NexusTask, Reset};
+use ropewalk_nexus::target::{LogicalUnit, NexusId, NexusTask, Reset};
 use scsi::{
     AdditionalSense, BlockLength, Blocks, CopyStatus, Disk, HeldCopies, Identity, Limits, MediumAccess,
     ModeSelect, ModeSettings, Outcome, PhysicalExponent, Provisioning, Sense, SenseKey, Step,
@@ -37,7 +37,7 @@ fn disk() -> Disk {
 fn quiet() -> LogicalUnit {
     let mut unit = LogicalUnit::new();
     for nexus in [A, B] {
-        unit.establish(nexus, world::ports(nexus), Contact::First);
+        unit.establish(nexus, world::ports(nexus));
         assert!(sense_of(&mut unit, nexus, TEST_UNIT_READY).is_some());
     }
     unit

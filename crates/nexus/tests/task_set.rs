@@ -5,7 +5,7 @@ mod world;
 
 use pdu::TaskAttribute;
 use proptest::prelude::*;
-use ropewalk_nexus::target::{Admission, Cleared, Contact, LogicalUnit, NexusId, NexusTask, Reset};
+use ropewalk_nexus::target::{Admission, Cleared, LogicalUnit, NexusId, NexusTask, Reset};
 use scsi::{Extent, Step};
 use session::target::TaskId;
 
@@ -33,8 +33,8 @@ fn compare_and_write(lba: u64) -> Step {
 /// A unit with tasks of nexus A, numbered from 0, in this order.
 fn with(attributes: &[TaskAttribute]) -> LogicalUnit {
     let mut unit = LogicalUnit::new();
-    unit.establish(A, world::ports(A), Contact::First);
-    unit.establish(B, world::ports(B), Contact::First);
+    unit.establish(A, world::ports(A));
+    unit.establish(B, world::ports(B));
     for (number, attribute) in (0..).zip(attributes) {
         assert_eq!(unit.arrive(task(A, number), *attribute, CDB), Ok(()));
     }

@@ -3,7 +3,7 @@
 mod world;
 
 use pdu::TaskAttribute;
-use ropewalk_nexus::target::{Contact, LogicalUnit, NexusId, NexusTask, Reset};
+use ropewalk_nexus::target::{LogicalUnit, NexusId, NexusTask, Reset};
 use scsi::{AdditionalSense, Outcome, Sense, SenseKey, Status};
 use session::target::TaskId;
 
@@ -42,16 +42,23 @@ fn told(unit: &mut LogicalUnit, nexus: NexusId) -> Vec<AdditionalSense> {
 fn quiet() -> LogicalUnit {
     let mut unit = LogicalUnit::new();
     for nexus in [A, B] {
-        unit.establish(nexus, world::ports(nexus), Contact::First);
+        unit.establish(nexus, world::ports(nexus));
         told(&mut unit, nexus);
     }
     unit
 }
 
+/// Something that each nexus can be told.
+const NEWS: AdditionalSense = AdditionalSense::SOME_COMMANDS_CLEARED_BY_ISCSI_PROTOCOL_EVENT;
+
+fn tell_both(unit: &mut LogicalUnit) {
+    [A, B].into_iter().for_each(|nexus| unit.commands_cleared_by_protocol_event(nexus));
+}
+
 #[test]
 fn the_first_contact_tells_of_power_on_once() {
     let mut unit = LogicalUnit::new();
-    unit.establish(A, world::ports(A), Contact::First);
+    unit.establish(A, world::ports(A));
     let power_on = AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED;
     assert_eq!(told(&mut unit, A), [power_on]);
     assert_eq!(told(&mut unit, A), []);
@@ -60,37 +67,28 @@ fn the_first_contact_tells_of_power_on_once() {
 #[test]
 fn each_nexus_is_told_for_itself() {
     let mut unit = quiet();
-    unit.capacity_changed();
+    tell_both(&mut unit);
     for nexus in [A, B] {
-        assert_eq!(told(&mut unit, nexus), [AdditionalSense::CAPACITY_DATA_HAS_CHANGED]);
+        assert_eq!(told(&mut unit, nexus), [NEWS]);
     }
 }
 
 #[test]
 fn inquiry_and_report_luns_neither_tell_nor_clear() {
     let mut unit = quiet();
-    unit.capacity_changed();
+    tell_both(&mut unit);
     assert_eq!(told_by(&mut unit, A, INQUIRY), None);
     assert_eq!(told_by(&mut unit, A, REPORT_LUNS), None);
-    assert_eq!(told(&mut unit, A), [AdditionalSense::CAPACITY_DATA_HAS_CHANGED]);
-}
-
-#[test]
-fn report_luns_makes_news_of_luns_old() {
-    let mut unit = quiet();
-    unit.reported_luns_changed();
-    assert_eq!(told_by(&mut unit, A, REPORT_LUNS), None);
-    assert_eq!(told(&mut unit, A), []);
-    assert_eq!(told(&mut unit, B), [AdditionalSense::REPORTED_LUNS_DATA_HAS_CHANGED]);
+    assert_eq!(told(&mut unit, A), [NEWS]);
 }
 
 #[test]
 fn request_sense_tells_and_clears() {
     let mut unit = quiet();
-    unit.capacity_changed();
+    tell_both(&mut unit);
     assert_eq!(told_by(&mut unit, A, REQUEST_SENSE), None);
     let sense = unit.request_sense(A).expect("pending");
-    assert_eq!(sense, Sense::unit_attention(AdditionalSense::CAPACITY_DATA_HAS_CHANGED));
+    assert_eq!(sense, Sense::unit_attention(NEWS));
     assert_eq!(unit.request_sense(A), None);
     assert_eq!(told(&mut unit, A), []);
 }
@@ -102,7 +100,7 @@ fn a_reset_is_told_to_all_in_place_of_what_was_pending() {
         (Reset::Target, AdditionalSense::SCSI_BUS_RESET_OCCURRED),
     ] {
         let mut unit = quiet();
-        unit.capacity_changed();
+        tell_both(&mut unit);
         let _ = unit.reset(reset);
         assert_eq!(told(&mut unit, A), [expected]);
         assert_eq!(told(&mut unit, B), [expected]);
@@ -113,7 +111,7 @@ fn a_reset_is_told_to_all_in_place_of_what_was_pending() {
 fn clearing_the_task_set_is_told_to_others_that_lost_tasks() {
     let c = NexusId(3);
     let mut unit = quiet();
-    unit.establish(c, world::ports(c), Contact::First);
+    unit.establish(c, world::ports(c));
     told(&mut unit, c);
     for nexus in [A, B] {
         assert_eq!(unit.arrive(task(nexus, 0), TaskAttribute::Simple, TEST_UNIT_READY), Ok(()));
@@ -132,13 +130,51 @@ fn a_nexus_that_comes_back_learns_of_its_loss_and_of_lost_commands() {
     let lost = unit.lose(A);
     assert_eq!(lost.dropped, [task(A, 0)]);
     let again = NexusId(9);
-    unit.establish(again, world::ports(again), Contact::Reinstated { commands_lost: true });
+    unit.establish(again, world::ports(A));
     let expected = [
         AdditionalSense::I_T_NEXUS_LOSS_OCCURRED,
         AdditionalSense::SOME_COMMANDS_CLEARED_BY_ISCSI_PROTOCOL_EVENT,
     ];
     assert_eq!(told(&mut unit, again), expected);
     assert_eq!(told(&mut unit, B), []);
+}
+
+#[test]
+fn a_nexus_that_comes_back_is_told_what_it_has_missed() {
+    let mut unit = quiet();
+    tell_both(&mut unit);
+    let _ = unit.lose(A);
+    let again = NexusId(9);
+    unit.establish(again, world::ports(A));
+    assert_eq!(told(&mut unit, again), [AdditionalSense::I_T_NEXUS_LOSS_OCCURRED, NEWS]);
+    let _ = unit.lose(B);
+    let _ = unit.reset(Reset::LogicalUnit);
+    let again = NexusId(10);
+    unit.establish(again, world::ports(B));
+    let expected =
+        [AdditionalSense::BUS_DEVICE_RESET_FUNCTION_OCCURRED, AdditionalSense::I_T_NEXUS_LOSS_OCCURRED];
+    assert_eq!(told(&mut unit, again), expected);
+}
+
+#[test]
+fn who_has_logged_out_begins_anew() {
+    let mut unit = quiet();
+    tell_both(&mut unit);
+    let _ = unit.leave(A);
+    unit.establish(A, world::ports(A));
+    assert_eq!(told(&mut unit, A), [AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED]);
+}
+
+#[test]
+fn no_more_lost_nexuses_are_remembered_than_there_is_room_for() {
+    let mut unit = quiet();
+    let _ = unit.lose(A);
+    for other in (100..).take(1024).map(NexusId) {
+        unit.establish(other, world::ports(other));
+        let _ = unit.lose(other);
+    }
+    unit.establish(A, world::ports(A));
+    assert_eq!(told(&mut unit, A), [AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED]);
 }
 
 #[test]
@@ -152,7 +188,7 @@ fn commands_lost_with_a_connection_are_told_to_their_own_nexus() {
 #[test]
 fn a_refused_command_is_not_in_the_task_set() {
     let mut unit = quiet();
-    unit.capacity_changed();
+    tell_both(&mut unit);
     assert!(unit.arrive(task(A, 0), TaskAttribute::Simple, TEST_UNIT_READY).is_err());
     assert_eq!(unit.abort_task_set(A).dropped, []);
 }

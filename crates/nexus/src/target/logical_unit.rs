@@ -13,6 +13,7 @@ use scsi::{
     Sense, SenseKey, Status, Step,
 };
 
+use super::away::Away;
 use super::i_t_nexus::Ports;
 use super::medium::{Loaded, Medium};
 use super::reserve::Reserve;
@@ -27,19 +28,6 @@ pub struct NexusId(pub u64);
 /// Tasks of one logical unit, of all nexuses together. Command windows keep their number far below; this
 /// bounds what is left when many sessions meet at one unit.
 pub const TASKS_MAX: usize = 16_384;
-
-/// How a nexus comes to a logical unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Contact {
-    /// An initiator port that has no session here: whatever it may remember is from before this target was
-    /// started, or too long ago to vouch for.
-    First,
-    /// The same initiator port again, in place of a session that was lost (RFC 7143 §6.3.5).
-    Reinstated {
-        /// Tasks on this unit went with the old session, as [`LogicalUnit::lose`] told.
-        commands_lost: bool,
-    },
-}
 
 /// What is reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,32 +50,19 @@ pub struct Cleared {
     pub startable: Vec<NexusTask>,
 }
 
-/// Which commands are carried out although a unit attention is pending (SAM-5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Exempt {
-    Inquiry,
-    ReportLuns,
-    RequestSense,
-}
-
-impl Exempt {
-    const fn of(cdb: &[u8]) -> Option<Self> {
-        const INQUIRY: u8 = 0x12;
-        const REPORT_LUNS: u8 = 0xa0;
-        const REQUEST_SENSE: u8 = 0x03;
-        match cdb.first() {
-            Some(&INQUIRY) => Some(Self::Inquiry),
-            Some(&REPORT_LUNS) => Some(Self::ReportLuns),
-            Some(&REQUEST_SENSE) => Some(Self::RequestSense),
-            _ => None,
-        }
-    }
+/// Whether a command is carried out although a unit attention is pending, which stays so (SAM-5).
+fn passes_unit_attentions(cdb: &[u8]) -> bool {
+    const INQUIRY: u8 = 0x12;
+    const REPORT_LUNS: u8 = 0xa0;
+    const REQUEST_SENSE: u8 = 0x03;
+    matches!(cdb.first(), Some(&(INQUIRY | REPORT_LUNS | REQUEST_SENSE)))
 }
 
 /// The state of a logical unit that its I_T nexuses share.
 #[derive(Clone, Debug, Default)]
 pub struct LogicalUnit {
     nexuses: BTreeMap<NexusId, Nexus>,
+    away: Away,
     tasks: TaskSet,
     mode_settings: ModeSettings,
     medium: Medium,
@@ -110,24 +85,41 @@ impl LogicalUnit {
         Self::default()
     }
 
-    /// A session that can reach this unit has entered its full feature phase.
-    pub fn establish(&mut self, nexus: NexusId, ports: Ports, contact: Contact) {
-        let new = Nexus { ports, attentions: UnitAttentions::default() };
-        let attentions = &mut self.nexuses.entry(nexus).or_insert(new).attentions;
-        match contact {
-            Contact::First => attentions.establish(UnitAttention::PowerOn),
-            Contact::Reinstated { commands_lost } => {
+    /// A session that can reach this unit has entered its full feature phase. An initiator port that lost its session
+    /// learns of that, and of all that it was not told; any other is told of a power on: whatever it may remember is from
+    /// before this target was started, or too long ago to vouch for.
+    pub fn establish(&mut self, nexus: NexusId, ports: Ports) {
+        let mut attentions = UnitAttentions::default();
+        match self.away.welcome(&ports) {
+            Some(untold) => {
+                attentions = untold;
                 attentions.establish(UnitAttention::NexusLoss);
-                if commands_lost {
-                    attentions.establish(UnitAttention::CommandsClearedByProtocolEvent);
-                }
             }
+            None => attentions.establish(UnitAttention::PowerOn),
         }
+        self.nexuses.insert(nexus, Nexus { ports, attentions });
     }
 
-    /// A session has ended, orderly or not: its tasks are aborted and what was to be told to it is forgotten.
+    /// A session was lost: its tasks are aborted, and what is to be told to it is kept until it comes back.
     pub fn lose(&mut self, nexus: NexusId) -> Cleared {
+        let lost = self.nexuses.remove(&nexus);
+        let cleared = self.forget(nexus);
+        if let Some(Nexus { ports, mut attentions }) = lost {
+            if !cleared.dropped.is_empty() || !cleared.started.is_empty() {
+                attentions.establish(UnitAttention::CommandsClearedByProtocolEvent);
+            }
+            self.away.remember(ports, attentions);
+        }
+        cleared
+    }
+
+    /// A session has ended by logout, with its tasks; what was to be told to it is forgotten.
+    pub fn leave(&mut self, nexus: NexusId) -> Cleared {
         self.nexuses.remove(&nexus);
+        self.forget(nexus)
+    }
+
+    fn forget(&mut self, nexus: NexusId) -> Cleared {
         self.medium.allow_removal(nexus);
         self.copies.remove(&nexus);
         self.reserve.lose(nexus);
@@ -151,14 +143,10 @@ impl LogicalUnit {
             let told = attentions.take_reset().map(|attention| Outcome::CheckCondition(attention.sense()));
             return Err(told.unwrap_or_else(Outcome::reservation_conflict));
         }
-        match Exempt::of(cdb) {
-            Some(Exempt::Inquiry | Exempt::RequestSense) => {}
-            Some(Exempt::ReportLuns) => attentions.withdraw(UnitAttention::ReportedLunsChanged),
-            None => {
-                if let Some(attention) = attentions.take() {
-                    return Err(Outcome::CheckCondition(attention.sense()));
-                }
-            }
+        if !passes_unit_attentions(cdb)
+            && let Some(attention) = attentions.take()
+        {
+            return Err(Outcome::CheckCondition(attention.sense()));
         }
         self.check_medium(MediumAccess::of(cdb)).map_err(Outcome::CheckCondition)?;
         if attribute == TaskAttribute::Aca {
@@ -320,16 +308,6 @@ impl LogicalUnit {
         self.tell(nexus, UnitAttention::CommandsClearedByProtocolEvent);
     }
 
-    /// The unit has grown or shrunk.
-    pub fn capacity_changed(&mut self) {
-        self.tell_all(UnitAttention::CapacityChanged);
-    }
-
-    /// A logical unit has come or gone beside this one.
-    pub fn reported_luns_changed(&mut self) {
-        self.tell_all(UnitAttention::ReportedLunsChanged);
-    }
-
     pub(super) fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> Cleared {
         let (dropped, started) = self.tasks.clear(chosen);
         let startable = self.tasks.start_waiting();
@@ -346,10 +324,18 @@ impl LogicalUnit {
         for (_, other) in self.nexuses.iter_mut().filter(|(other, _)| **other != nexus) {
             other.attentions.establish(attention);
         }
+        self.away.tell(|_| true, attention);
     }
 
     fn tell_all(&mut self, attention: UnitAttention) {
-        self.nexuses.values_mut().for_each(|nexus| nexus.attentions.establish(attention));
+        self.tell_ports(|_| true, attention);
+    }
+
+    /// Tells those whose ports are chosen, now or when they come back.
+    pub(super) fn tell_ports(&mut self, chosen: impl Fn(&Ports) -> bool, attention: UnitAttention) {
+        let told = self.nexuses.values_mut().filter(|nexus| chosen(&nexus.ports));
+        told.for_each(|nexus| nexus.attentions.establish(attention));
+        self.away.tell(chosen, attention);
     }
 
     /// The ports of a nexus.

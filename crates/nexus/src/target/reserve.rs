@@ -143,7 +143,7 @@ impl LogicalUnit {
         let ReservationChange { task, transition: Transition { next, told, aborted }, .. } = change;
         self.reserve.persistent = next;
         for (registered, attention) in told {
-            self.nexuses_of(&registered).into_iter().for_each(|nexus| self.tell(nexus, attention));
+            self.tell_ports(|ports| registered.covers(ports), attention);
         }
         let aborted: Vec<NexusId> =
             aborted.iter().flat_map(|registered| self.nexuses_of(registered)).collect();

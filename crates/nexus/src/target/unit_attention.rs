@@ -27,10 +27,6 @@ pub enum UnitAttention {
     ReservationsReleased,
     /// Another initiator has ended this one's registration.
     RegistrationsPreempted,
-    /// READ CAPACITY would now answer otherwise.
-    CapacityChanged,
-    /// REPORT LUNS would now answer otherwise.
-    ReportedLunsChanged,
 }
 
 impl UnitAttention {
@@ -51,8 +47,6 @@ impl UnitAttention {
             Self::ReservationsPreempted => AdditionalSense::RESERVATIONS_PREEMPTED,
             Self::ReservationsReleased => AdditionalSense::RESERVATIONS_RELEASED,
             Self::RegistrationsPreempted => AdditionalSense::REGISTRATIONS_PREEMPTED,
-            Self::CapacityChanged => AdditionalSense::CAPACITY_DATA_HAS_CHANGED,
-            Self::ReportedLunsChanged => AdditionalSense::REPORTED_LUNS_DATA_HAS_CHANGED,
         }
     }
 
@@ -98,11 +92,6 @@ impl UnitAttentions {
             self.pending.first().filter(|first| first.is_reset() || **first == UnitAttention::NexusLoss);
         first.is_some().then(|| self.pending.remove(0))
     }
-
-    /// Forgets a condition because the initiator has just learnt of it otherwise.
-    pub(crate) fn withdraw(&mut self, attention: UnitAttention) {
-        self.pending.retain(|pending| *pending != attention);
-    }
 }
 
 #[cfg(test)]
@@ -121,7 +110,7 @@ mod tests {
 
     #[test]
     fn each_condition_is_told_once() {
-        let changed = UnitAttention::CapacityChanged;
+        let changed = UnitAttention::ModeParametersChanged;
         assert_eq!(told(established(&[changed, changed])), [changed]);
     }
 
@@ -133,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_reset_takes_the_place_of_all_that_was_pending() {
-        let (changed, reset) = (UnitAttention::CapacityChanged, UnitAttention::LogicalUnitReset);
+        let (changed, reset) = (UnitAttention::ModeParametersChanged, UnitAttention::LogicalUnitReset);
         assert_eq!(told(established(&[changed, reset])), [reset]);
     }
 

@@ -3,8 +3,8 @@
 
 use pdu::{Isid, TaskAttribute};
 use ropewalk_nexus::target::{
-    Admission, Contact, InitiatorPort, LogicalUnit, NexusId, NexusTask, PersistedReservations, Ports,
-    RelativePort, Settled,
+    Admission, InitiatorPort, LogicalUnit, NexusId, NexusTask, PersistedReservations, Ports, RelativePort,
+    Settled,
 };
 use scsi::{
     Extent, Outcome, PersistentReserveIn, PersistentReserveOut, Register, ReservationKey, ReservationType,
@@ -52,7 +52,7 @@ impl Shared {
 
     /// A session that has nothing to be told.
     pub fn join(&mut self, nexus: NexusId, ports: Ports) {
-        self.unit.establish(nexus, ports, Contact::First);
+        self.unit.establish(nexus, ports);
         while self.told(nexus).is_some() {}
     }
 

@@ -1,0 +1,36 @@
+//! What is still to be told to initiators whose session was lost, for when they come back (SAM-5, RFC 7143 §6.3.5).
+
+use std::collections::VecDeque;
+
+use super::i_t_nexus::Ports;
+use super::unit_attention::{UnitAttention, UnitAttentions};
+
+/// Lost nexuses that one unit remembers, the oldest forgotten first: more initiators than one target serves at a time.
+/// Who is forgotten and comes back is told of a power on, which says that it knows nothing.
+const AWAY_MAX: usize = 1024;
+
+/// The nexuses that were lost and have not come back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Away(VecDeque<(Ports, UnitAttentions)>);
+
+impl Away {
+    /// A session was lost, with this left to be told.
+    pub(crate) fn remember(&mut self, ports: Ports, attentions: UnitAttentions) {
+        if self.0.len() == AWAY_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((ports, attentions));
+    }
+
+    /// The same ports have a session again: what it is to be told. `None` if they are not known to have had one.
+    pub(crate) fn welcome(&mut self, ports: &Ports) -> Option<UnitAttentions> {
+        let place = self.0.iter().position(|(away, _)| away == ports)?;
+        self.0.remove(place).map(|(_, attentions)| attentions)
+    }
+
+    /// Makes a condition pending for those that are chosen.
+    pub(crate) fn tell(&mut self, chosen: impl Fn(&Ports) -> bool, attention: UnitAttention) {
+        let told = self.0.iter_mut().filter(|(ports, _)| chosen(ports));
+        told.for_each(|(_, attentions)| attentions.establish(attention));
+    }
+}
