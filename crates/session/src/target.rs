@@ -7,6 +7,7 @@
 
 mod async_message;
 mod command_window;
+mod connection_recovery;
 mod counters;
 mod data_in;
 mod data_out;
@@ -17,6 +18,7 @@ mod logout;
 mod multi_task;
 mod nop;
 mod r2t;
+mod recovery_r2t;
 mod registry;
 mod reject;
 mod reminder;
@@ -30,6 +32,7 @@ mod snack;
 mod status;
 mod task;
 mod task_management;
+mod task_reassign;
 mod text;
 mod transmit;
 

@@ -47,10 +47,16 @@ fn nobody_joins_a_session_that_is_not_theirs() {
 }
 
 #[test]
-fn a_connection_that_is_there_is_not_replaced() {
+fn a_connection_of_a_name_in_use_takes_the_others_place() {
     let mut registry = Registry::new(10);
     registry.admit(&applicant("a", 0, 0)).unwrap();
-    assert_eq!(registry.admit(&applicant("a", 1, 0)), Err(LoginStatus::CannotIncludeInSession));
+    registry.admit(&applicant("a", 1, 1)).unwrap();
+    assert_eq!(registry.admit(&applicant("a", 1, 1)), Ok(Admission::Join(Tsih(1))));
+    // The older one closes; the name is in use still.
+    registry.lane_closed(Tsih(1), Cid(1));
+    assert_eq!(registry.admit(&applicant("a", 1, 2)), Err(LoginStatus::TooManyConnections));
+    registry.lane_closed(Tsih(1), Cid(1));
+    assert_eq!(registry.admit(&applicant("a", 1, 2)), Ok(Admission::Join(Tsih(1))));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::lane::Phase;
 use super::session::Session;
 use super::transmit::Reply;
 use crate::seam::{Payload, Transmit};
-use pdu::{AsyncEvent, Instant, LaneId, Lun, SenseSegment};
+use pdu::{AsyncEvent, Cid, Instant, LaneId, Lun, SenseSegment};
 use std::time::Duration;
 
 /// A message that waits to be sent.
@@ -55,6 +55,13 @@ impl Session {
             self.push_reply(lane, Reply::Async(message));
         }
         self.logout_deadline = Some(now + Duration::from_secs(seconds.into()));
+    }
+
+    /// Tells on another lane that a connection is gone (§7.1.4.3).
+    pub(super) fn report_drop(&mut self, lane: LaneId, cid: Cid, retain_seconds: u16) {
+        let wait_seconds = self.parameters.default_time2wait_s;
+        let event = AsyncEvent::ConnectionDrop { cid, wait_seconds, retain_seconds };
+        self.push_reply(lane, Reply::Async(Message::of(event)));
     }
 
     pub(super) fn emit_async(&mut self, lane: LaneId, message: &Message) -> Option<Transmit> {

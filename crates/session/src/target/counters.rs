@@ -29,6 +29,16 @@ pub struct Counters {
     pub discarded_bytes: u64,
     /// Bytes of Data-In pulled, total.
     pub data_in_bytes: u64,
+    /// PDUs that were lost because their header's digest was wrong, total.
+    pub header_digest_errors: u64,
+    /// PDUs that were lost because their data's digest was wrong, total.
+    pub data_digest_errors: u64,
+    /// R2Ts for data that was lost, total.
+    pub recovery_r2ts: u64,
+    /// Tasks taken over by another connection than their own, total.
+    pub reassigned_tasks: u64,
+    /// Connections that are gone and whose tasks are kept.
+    pub departed_lanes: u32,
     /// SNACKs taken, total.
     pub snacks: u64,
     /// PDUs sent again because the initiator asked for them, total.

@@ -89,6 +89,11 @@ impl DataIn {
         self.pieces.is_empty()
     }
 
+    /// The task stands in no lane's queue any more.
+    pub(super) fn leave_queue(&mut self) {
+        self.is_queued = false;
+    }
+
     /// What was sent and may have to be sent again.
     pub(super) fn retention(&self) -> Option<&Retention> {
         self.retention.as_deref()

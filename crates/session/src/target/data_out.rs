@@ -19,18 +19,57 @@ pub(super) struct Sequence {
     pub(super) bytes: u32,
     /// How much of it has come.
     received: u32,
-    next_data_sn: DataSn,
+    pub(super) next_data_sn: DataSn,
     /// Whether the initiator can know of it: the R2T has been pulled.
     pub(super) is_open: bool,
+    /// The sequence whose rest this one asks for again, because it is late. Whichever of the two comes in full ends both.
+    pub(super) replaces: Option<Ttt>,
+}
+
+/// Data that was lost on its way and has not been asked for again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hole {
+    pub(super) offset: u32,
+    pub(super) bytes: u32,
 }
 
 impl Sequence {
     pub(super) fn unsolicited(offset: u32, bytes: u32) -> Self {
-        Self { is_open: true, ..Self::solicited(Ttt::NONE, offset, bytes) }
+        Self { is_open: true, ..Self::solicited(offset, bytes) }
     }
 
-    pub(super) fn solicited(ttt: Ttt, offset: u32, bytes: u32) -> Self {
-        Self { ttt, offset, bytes, received: 0, next_data_sn: DataSn(0), is_open: false }
+    /// The answer to an R2T, which is yet to be given a name.
+    pub(super) fn solicited(offset: u32, bytes: u32) -> Self {
+        Self {
+            ttt: Ttt::NONE,
+            offset,
+            bytes,
+            received: 0,
+            next_data_sn: DataSn(0),
+            is_open: false,
+            replaces: None,
+        }
+    }
+
+    pub(super) fn named(self, ttt: Ttt) -> Self {
+        Self { ttt, ..self }
+    }
+
+    /// Asks for the rest of this one once more.
+    pub(super) fn again(&self) -> Self {
+        let (offset, bytes) = self.rest();
+        Self { replaces: Some(self.ttt), ..Self::solicited(offset, bytes) }
+    }
+
+    /// Offset and length of what has not come.
+    pub(super) fn rest(&self) -> (u32, u32) {
+        (self.offset + self.received, self.bytes - self.received)
+    }
+
+    /// Goes on after data that was lost, with the PDU of this number.
+    pub(super) fn skip(&mut self, bytes: u32, data_sn: DataSn) {
+        self.received += bytes;
+        self.next_data_sn = data_sn;
     }
 
     /// That a PDU is the next of its sequence. DataPDUInOrder is always Yes, because this target says so (§13.18).
@@ -63,22 +102,32 @@ pub(super) struct DataOut {
     /// How many data segments are being written into the buffer right now.
     pub(super) arriving: u32,
     /// A PDU of it was lost, as the next one's DataSN tells: the task cannot be completed.
+    /// Only at error recovery level 0.
     pub(super) is_damaged: bool,
+    /// What was lost and must be asked for again.
+    pub(super) holes: VecDeque<Hole>,
+    /// When something of it came last, or was asked for.
+    pub(super) heard: Instant,
+    /// How often it has been waited for in vain since.
+    pub(super) timeouts: u32,
+    /// How often some of it was asked for again.
+    pub(super) recoveries: u32,
 }
 
 /// A Data-Out PDU whose data is on its way.
 #[derive(Debug)]
 pub(super) struct Arriving {
-    task: TaskId,
+    pub(super) task: TaskId,
     ttt: Ttt,
-    bytes: u32,
+    pub(super) offset: u32,
+    pub(super) bytes: u32,
     is_final: bool,
     /// Whether the data goes into the buffer.
     is_placed: bool,
 }
 
 impl DataOut {
-    pub(super) fn new(expected_bytes: u32, unsolicited_end: u32) -> Self {
+    pub(super) fn new(now: Instant, expected_bytes: u32, unsolicited_end: u32) -> Self {
         Self {
             expected_bytes,
             buffer: None,
@@ -87,6 +136,10 @@ impl DataOut {
             asked_bytes: unsolicited_end,
             arriving: 0,
             is_damaged: false,
+            holes: VecDeque::new(),
+            heard: now,
+            timeouts: 0,
+            recoveries: 0,
         }
     }
 
@@ -97,12 +150,14 @@ impl DataOut {
 
     /// R2Ts that have not been answered in full.
     pub(super) fn r2ts_outstanding(&self) -> usize {
-        self.sequences.iter().filter(|sequence| sequence.ttt.is_some()).count()
+        let is_counted = |sequence: &&Sequence| sequence.ttt.is_some() && sequence.replaces.is_none();
+        self.sequences.iter().filter(is_counted).count()
     }
 
     /// Drops the R2Ts that the initiator has not seen: it owes nothing for them.
     pub(super) fn withdraw_unsent(&mut self) {
         self.sequences.retain(|sequence| sequence.is_open);
+        self.holes.clear();
     }
 
     /// Whether all that the driver wants is in the buffer.
@@ -110,10 +165,19 @@ impl DataOut {
         let Some(wanted) = self.wanted else { return false };
         self.asked_bytes >= wanted
             && self.sequences.iter().all(|sequence| sequence.offset + sequence.received >= wanted)
+            && self.holes.iter().all(|hole| hole.offset >= wanted)
     }
 
-    fn find(&mut self, ttt: Ttt) -> Option<&mut Sequence> {
+    pub(super) fn find(&mut self, ttt: Ttt) -> Option<&mut Sequence> {
         self.sequences.iter_mut().find(|sequence| sequence.ttt == ttt && sequence.is_open)
+    }
+
+    /// A sequence has come to its end, and with it the one that it was to replace, or that was to replace it.
+    fn complete(&mut self, ttt: Ttt) {
+        let replaced = self.find(ttt).and_then(|sequence| sequence.replaces);
+        self.sequences.retain(|sequence| {
+            sequence.ttt != ttt && Some(sequence.ttt) != replaced && sequence.replaces != Some(ttt)
+        });
     }
 }
 
@@ -134,16 +198,28 @@ impl Session {
             let fault = Fault::Protocol("Data-Out on another connection than its command");
             return Err(self.fail(lane, header, RejectReason::ProtocolError, fault));
         }
+        task.data_out.hear(now);
         let is_damaged = task.data_out.is_damaged;
         let is_other_lun = pdu.ttt.is_some() && pdu.lun != task.lun;
         let Some(sequence) = task.data_out.find(pdu.ttt).filter(|_| !is_other_lun) else {
+            // Late data of a sequence that was asked for again is nobody's fault.
+            if self.retransmits() && !is_other_lun {
+                return Ok(self.discard_data(lane, header));
+            }
             return self.refuse(lane, header, RejectReason::InvalidPduField);
         };
         let is_lost = pdu.data_sn != sequence.next_data_sn;
-        if is_lost || is_damaged {
+        if self.retransmits() {
+            self.miss_earlier(now, id, pdu.ttt);
+            if is_lost && !self.skip_lost(now, id, pdu) {
+                return Ok(self.discard_data(lane, header));
+            }
+        } else if is_lost || is_damaged {
             self.lose_data_out(now, id, pdu);
             return Ok(self.discard_data(lane, header));
         }
+        let Some(task) = self.tasks.get_mut(id) else { return Ok(self.discard_data(lane, header)) };
+        let Some(sequence) = task.data_out.find(pdu.ttt) else { return Ok(self.discard_data(lane, header)) };
         if let Err(violation) = sequence.check(pdu) {
             return Err(self.fail(lane, header, RejectReason::ProtocolError, Fault::Protocol(violation)));
         }
@@ -191,13 +267,20 @@ impl Session {
         } else {
             self.counters.discarded_bytes += u64::from(arriving.bytes);
         }
+        self.pass_data_out(now, arriving);
+    }
+
+    /// A PDU of a sequence has passed, with its data or without.
+    pub(super) fn pass_data_out(&mut self, now: Instant, arriving: &Arriving) {
+        let Some(task) = self.tasks.get_mut(arriving.task) else { return };
+        let data_out = &mut task.data_out;
         // The sequence is gone if the task was aborted in the meantime.
         if let Some(sequence) = data_out.find(arriving.ttt) {
             sequence.received += arriving.bytes;
             sequence.next_data_sn = sequence.next_data_sn.next();
         }
         if arriving.is_final {
-            data_out.sequences.retain(|sequence| sequence.ttt != arriving.ttt);
+            data_out.complete(arriving.ttt);
         }
         self.go_on_with_data_out(now, arriving.task);
     }
@@ -213,9 +296,9 @@ impl Session {
 
     /// Asks for more, tells that all is there, or ends a task that waited for its last data to pass by.
     pub(super) fn go_on_with_data_out(&mut self, now: Instant, id: TaskId) {
-        self.ask_for_data(id);
+        self.ask_for_data(now, id);
         let Some(task) = self.tasks.get_mut(id) else { return };
-        let is_sound = !task.silent && !task.data_out.is_damaged;
+        let is_sound = !task.silent && !task.data_out.is_damaged && task.failure.is_none();
         if task.stage == Stage::Executing && is_sound && task.data_out.has_all_wanted() {
             let bytes = task.data_out.wanted.take().unwrap_or_default();
             let buffer = task.data_out.buffer.map(|allocation| allocation.buffer).filter(|_| bytes > 0);
@@ -233,5 +316,12 @@ fn place(task: &mut Task, id: TaskId, pdu: &pdu::DataOut) -> Arriving {
     if is_placed {
         task.data_out.arriving += 1;
     }
-    Arriving { task: id, ttt: pdu.ttt, bytes: pdu.data_segment_bytes, is_final: pdu.final_, is_placed }
+    Arriving {
+        task: id,
+        ttt: pdu.ttt,
+        offset: pdu.buffer_offset,
+        bytes: pdu.data_segment_bytes,
+        is_final: pdu.final_,
+        is_placed,
+    }
 }

@@ -5,7 +5,7 @@ use super::immediate::{ImmediateKind, Ticket};
 use super::lane::Phase;
 use super::request::Request;
 use super::session::{Session, Standing};
-use super::task::Task;
+use super::task::{Stage, Task};
 use super::transmit::Reply;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
 use pdu::{Header, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, Lun};
@@ -25,6 +25,12 @@ pub(super) struct Logout {
     itt: Itt,
     ticket: Ticket,
     closing: Closing,
+}
+
+impl Logout {
+    pub(super) fn itt(&self) -> Itt {
+        self.itt
+    }
 }
 
 impl Session {
@@ -47,16 +53,24 @@ impl Session {
     pub(super) fn log_out(&mut self, now: Instant, lane: LaneId, ticket: Ticket, pdu: &LogoutRequest) {
         let closing = match pdu.reason {
             LogoutReason::CloseSession => Ok(Closing::Session),
+            LogoutReason::RemoveConnectionForRecovery if self.recovers_connections() => {
+                return self.log_out_for_recovery(now, lane, ticket, pdu);
+            }
             // Keeping the tasks for another connection is error recovery level 2.
             LogoutReason::RemoveConnectionForRecovery => Err(LogoutOutcome::RecoveryNotSupported),
             LogoutReason::CloseConnection => {
-                let named = self.open_lanes().find(|id| self.lanes[id].cid == pdu.cid);
+                let open = self.open_lanes().find(|id| self.lanes[id].cid == pdu.cid);
+                let departed = self.departed.iter().find(|(_, departed)| departed.cid == pdu.cid);
+                let named = open.or(departed.map(|(id, _)| *id));
                 named.map(Closing::Lane).ok_or(LogoutOutcome::CidNotFound)
             }
         };
         match closing {
             Err(outcome) => {
-                self.push_reply(lane, Reply::Logout { itt: pdu.itt, outcome, ticket, closing: None });
+                self.push_reply(
+                    lane,
+                    Reply::Logout { itt: pdu.itt, outcome, ticket, closing: None, retains: false },
+                );
             }
             Ok(closing) => {
                 self.logouts.push(Logout { lane, itt: pdu.itt, ticket, closing });
@@ -66,8 +80,18 @@ impl Session {
         }
     }
 
+    /// Removes a connection and keeps its tasks: they may be reassigned once this is answered (§7.2.2).
+    fn log_out_for_recovery(&mut self, now: Instant, lane: LaneId, ticket: Ticket, pdu: &LogoutRequest) {
+        let removed = self.remove_for_recovery(now, pdu.cid);
+        let outcome = if removed.is_some() { LogoutOutcome::Closed } else { LogoutOutcome::CidNotFound };
+        let closing = removed.flatten().map(Closing::Lane);
+        let retains = removed.is_some();
+        self.push_reply(lane, Reply::Logout { itt: pdu.itt, outcome, ticket, closing, retains });
+        self.give_up_late(now);
+    }
+
     /// Takes nothing more from the lanes that close, and terminates their tasks (§11.14.5).
-    fn terminate(&mut self, now: Instant, closing: Closing) {
+    pub(super) fn terminate(&mut self, now: Instant, closing: Closing) {
         let lanes: Vec<LaneId> = match closing {
             Closing::Lane(lane) => vec![lane],
             Closing::Session => self.open_lanes().collect(),
@@ -79,6 +103,22 @@ impl Session {
             self.drop_exchange(*id);
             self.drop_incoming(*id);
         }
+        match closing {
+            Closing::Lane(lane) => {
+                self.departed.remove(&lane);
+                self.terminate_tasks(now, &[lane], true);
+            }
+            Closing::Session => {
+                let gone = core::mem::take(&mut self.departed).into_keys();
+                let lanes: Vec<LaneId> = lanes.into_iter().chain(gone).collect();
+                self.terminate_tasks(now, &lanes, false);
+            }
+        }
+    }
+
+    /// Terminates all tasks of these lanes, which need not be there any more. If `tells`, the initiator learns of it by
+    /// a unit attention.
+    pub(super) fn terminate_tasks(&mut self, now: Instant, lanes: &[LaneId], tells: bool) {
         // Commands whose turn had not come count as never sent: the initiator fills their places anew (§7.11).
         for waiting in self.window.forget(|numbered| lanes.contains(&numbered.lane)) {
             self.drop_request(waiting.request);
@@ -87,14 +127,14 @@ impl Session {
         let units: BTreeSet<Lun> = self
             .tasks
             .iter()
-            .filter(|(_, task)| terminated(task) && !task.silent)
+            .filter(|(_, task)| terminated(task) && !task.silent && task.stage != Stage::Responded)
             .map(|(_, task)| task.lun)
             .collect();
         // Also those that were aborted before: the data that they are still owed will not come.
         for id in self.tasks.select(terminated) {
             self.silence(now, id);
         }
-        if closing != Closing::Session {
+        if tells {
             self.events.extend(units.into_iter().map(|lun| Event::CommandsCleared { lun }));
         }
     }
@@ -114,7 +154,8 @@ impl Session {
         let clear: Vec<Logout> = self.logouts.extract_if(.., |logout| is_clear(logout)).collect();
         for Logout { lane, itt, ticket, closing } in clear {
             let outcome = LogoutOutcome::Closed;
-            self.push_reply(lane, Reply::Logout { itt, outcome, ticket, closing: Some(closing) });
+            let closing = Some(closing);
+            self.push_reply(lane, Reply::Logout { itt, outcome, ticket, closing, retains: false });
         }
     }
 
@@ -125,6 +166,7 @@ impl Session {
         outcome: LogoutOutcome,
         ticket: Ticket,
         closing: Option<Closing>,
+        retains: bool,
     ) -> Option<Transmit> {
         self.redeem(ticket);
         let stat_sn = self.lanes.get_mut(&lane)?.status.take();
@@ -134,7 +176,7 @@ impl Session {
             stat_sn,
             window: self.advertise(),
             wait_seconds: self.parameters.default_time2wait_s,
-            retain_seconds: 0,
+            retain_seconds: if retains { self.parameters.default_time2retain_s } else { 0 },
         }
         .emit();
         match closing {
@@ -152,13 +194,18 @@ impl Session {
     }
 
     /// Nothing more is sent on a lane that was logged out.
-    fn close_lane(&mut self, id: LaneId) {
-        let Some(lane) = self.lanes.get_mut(&id).filter(|lane| lane.phase != Phase::Failed) else { return };
-        lane.phase = Phase::LoggedOut;
+    pub(super) fn close_lane(&mut self, id: LaneId) {
+        let Some(lane) = self.lanes.get_mut(&id).filter(|lane| lane.phase != Phase::LoggedOut) else {
+            return;
+        };
+        // The driver closes a failed lane already; that it was logged out makes its end an orderly one.
+        let has_failed = core::mem::replace(&mut lane.phase, Phase::LoggedOut) == Phase::Failed;
         lane.clear_transfers();
         for reply in core::mem::take(&mut lane.replies) {
             self.drop_reply(reply);
         }
-        self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::LoggedOut, fault: None });
+        if !has_failed {
+            self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::LoggedOut, fault: None });
+        }
     }
 }

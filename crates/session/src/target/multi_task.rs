@@ -214,7 +214,7 @@ impl Session {
     }
 
     /// Immediate commands that waited for a function.
-    fn hand_out_held(&mut self, now: Instant) {
+    pub(super) fn hand_out_held(&mut self, now: Instant) {
         let held: Vec<TaskId> = self.functions.held_commands.drain(..).collect();
         for id in held {
             self.hand_out(now, id);

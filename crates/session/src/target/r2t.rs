@@ -66,37 +66,72 @@ impl Session {
         }
     }
 
-    /// Sends as many R2Ts as are wanted and allowed: MaxOutstandingR2T at a time, MaxBurstLength each.
-    pub(super) fn ask_for_data(&mut self, id: TaskId) {
-        let Some(task) = self.tasks.get_mut(id) else { return };
-        let data_out = &mut task.data_out;
-        let Some(wanted) = data_out.wanted else { return };
-        // Nothing is asked for that has no place to go.
-        let is_wanted = !task.silent && !data_out.is_damaged && task.stage == Stage::Executing;
-        if !is_wanted || data_out.buffer.is_none_or(|b| b.bytes < wanted) {
-            return;
-        }
-        let mut outstanding = data_out.r2ts_outstanding();
-        while data_out.asked_bytes < wanted && outstanding < self.parameters.max_outstanding_r2t.max(1).into()
-        {
-            let bytes = (wanted - data_out.asked_bytes).min(self.parameters.max_burst_bytes.max(1));
-            let ttt = self.transfer_tags.next();
-            data_out.sequences.push_back(Sequence::solicited(ttt, data_out.asked_bytes, bytes));
-            data_out.asked_bytes += bytes;
-            outstanding += 1;
-            if let Some(lane) = outlet(&mut self.lanes, task.response_lane) {
-                lane.unnumbered.push_back(Unnumbered::R2t { task: id, ttt });
+    /// Sends as many R2Ts as are wanted and allowed: MaxOutstandingR2T at a time, MaxBurstLength each; for what was lost
+    /// first.
+    pub(super) fn ask_for_data(&mut self, now: Instant, id: TaskId) {
+        while let Some((sequence, is_recovery)) = self.next_sequence(id) {
+            if is_recovery {
+                self.ask_again(now, id, sequence);
+            } else {
+                self.ask(id, sequence);
             }
         }
     }
 
+    /// What is to be asked for next, if anything may be, and whether it was before.
+    fn next_sequence(&mut self, id: TaskId) -> Option<(Sequence, bool)> {
+        let task = self.tasks.get_mut(id)?;
+        let data_out = &mut task.data_out;
+        let wanted = data_out.wanted?;
+        // Nothing is asked for that has no place to go, or no lane to ask on.
+        let is_wanted = !task.silent
+            && !data_out.is_damaged
+            && task.failure.is_none()
+            && task.stage == Stage::Executing
+            && !task.is_suspended;
+        if !is_wanted
+            || data_out.buffer.is_none_or(|buffer| buffer.bytes < wanted)
+            || data_out.r2ts_outstanding() >= self.parameters.max_outstanding_r2t.max(1).into()
+            || outlet(&mut self.lanes, task.response_lane).is_none()
+        {
+            return None;
+        }
+        let max_burst = self.parameters.max_burst_bytes.max(1);
+        if let Some(hole) = data_out.take_hole(wanted, max_burst) {
+            return Some((Sequence::solicited(hole.offset, hole.bytes), true));
+        }
+        let bytes = wanted.saturating_sub(data_out.asked_bytes).min(max_burst);
+        let sequence = Sequence::solicited(data_out.asked_bytes, bytes);
+        data_out.asked_bytes += bytes;
+        (bytes > 0).then_some((sequence, false))
+    }
+
+    /// Asks once more for data that was lost.
+    pub(super) fn ask_again(&mut self, now: Instant, id: TaskId, sequence: Sequence) {
+        if self.count_recovery(now, id) {
+            self.ask(id, sequence);
+        }
+    }
+
+    /// Names a sequence and queues its R2T.
+    fn ask(&mut self, id: TaskId, sequence: Sequence) {
+        let ttt = self.transfer_tags.next();
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        task.data_out.sequences.push_back(sequence.named(ttt));
+        if let Some(lane) = outlet(&mut self.lanes, task.response_lane) {
+            lane.unnumbered.push_back(Unnumbered::R2t { task: id, ttt });
+        }
+    }
+
     /// The R2T, unless its task is no more.
-    pub(super) fn emit_r2t(&mut self, lane: LaneId, id: TaskId, ttt: Ttt) -> Option<Transmit> {
+    pub(super) fn emit_r2t(&mut self, now: Instant, lane: LaneId, id: TaskId, ttt: Ttt) -> Option<Transmit> {
+        self.watch_sequences_from(now);
         let window = self.advertise();
         let stat_sn = self.lanes.get(&lane)?.status.next();
         let task = self.tasks.get_mut(id)?;
         let sequence = task.data_out.sequences.iter_mut().find(|sequence| sequence.ttt == ttt)?;
         sequence.is_open = true;
+        task.data_out.heard = now;
         let header = R2t {
             lun: task.lun,
             itt: task.itt,

@@ -2,7 +2,7 @@
 
 use crate::parameters::{Identity, MAX_CONNECTIONS};
 use pdu::{Cid, LoginStatus, Tsih};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// A login that has reached its end, authenticated, and asks for its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,8 @@ struct Entry {
     /// Names of initiators are only claimed: no user may end or join another's session by claiming its name.
     user: Option<String>,
     max_connections: usize,
-    cids: BTreeSet<Cid>,
+    /// Connections by name, and how many have it: while one takes another's place, both.
+    cids: BTreeMap<Cid, u32>,
 }
 
 /// The sessions of one target portal group. Only logins that have authenticated may be shown to it: who knows a
@@ -69,9 +70,9 @@ impl Registry {
     ///
     /// # Errors
     /// The status with which the login must be refused: [`LoginStatus::SessionDoesNotExist`],
-    /// [`LoginStatus::TooManyConnections`], [`LoginStatus::CannotIncludeInSession`] for a connection of a name that
-    /// the session has already (replacing it is error recovery beyond level 0), [`LoginStatus::AuthorizationFailure`]
-    /// for another user's session, or [`LoginStatus::OutOfResources`].
+    /// [`LoginStatus::TooManyConnections`], [`LoginStatus::AuthorizationFailure`] for another user's session, or
+    /// [`LoginStatus::OutOfResources`]. A connection of a name that the session has already takes that one's place
+    /// (§6.3.4).
     pub fn admit(&mut self, applicant: &Applicant) -> Result<Admission, LoginStatus> {
         if applicant.tsih == Tsih::NEW_SESSION { self.admit_leading(applicant) } else { self.join(applicant) }
     }
@@ -93,7 +94,7 @@ impl Registry {
             identity: applicant.identity.clone(),
             user: applicant.user.clone(),
             max_connections: applicant.max_connections.clamp(1, MAX_CONNECTIONS).into(),
-            cids: BTreeSet::from([applicant.cid]),
+            cids: BTreeMap::from([(applicant.cid, 1)]),
         };
         self.sessions.insert(tsih, entry);
         self.by_identity.insert(applicant.identity.clone(), tsih);
@@ -109,13 +110,12 @@ impl Registry {
         if entry.user != applicant.user {
             return Err(LoginStatus::AuthorizationFailure);
         }
-        if entry.cids.contains(&applicant.cid) {
-            return Err(LoginStatus::CannotIncludeInSession);
-        }
-        if entry.cids.len() >= entry.max_connections {
+        // A connection of a name that is in use takes the other's place (RFC 7143 §6.3.4).
+        let is_reinstated = entry.cids.contains_key(&applicant.cid);
+        if !is_reinstated && entry.cids.len() >= entry.max_connections {
             return Err(LoginStatus::TooManyConnections);
         }
-        entry.cids.insert(applicant.cid);
+        *entry.cids.entry(applicant.cid).or_default() += 1;
         Ok(Admission::Join(applicant.tsih))
     }
 
@@ -132,7 +132,10 @@ impl Registry {
 
     /// Says that a connection that was admitted is gone, or never finished its login. Its name may be used again.
     pub fn lane_closed(&mut self, tsih: Tsih, cid: Cid) {
-        if let Some(entry) = self.sessions.get_mut(&tsih) {
+        let Some(entry) = self.sessions.get_mut(&tsih) else { return };
+        let Some(connections) = entry.cids.get_mut(&cid) else { return };
+        *connections -= 1;
+        if *connections == 0 {
             entry.cids.remove(&cid);
         }
     }

@@ -1,14 +1,28 @@
 //! Reject: a PDU that the target cannot take goes back, and how much goes down with it (RFC 7143 §11.17).
 
-use super::lane::Phase;
-use super::request::discard;
+use super::immediate::Ticket;
+use super::lane::{Lane, Phase};
+use super::request::{Content, discard};
 use super::session::Session;
 use super::transmit::Reply;
 use crate::seam::{Destination, Fault, Payload, Transmit};
-use pdu::{Header, InvalidPdu, LaneId, Reject, RejectReason};
+use pdu::{Header, Instant, InvalidPdu, LaneId, Reject, RejectReason};
 
 /// Rejects that may wait to be sent on one lane. An initiator that goes on without reading them is not worth more.
 const REJECTS_WAITING_MAX: u32 = 16;
+
+impl Lane {
+    /// Queues a Reject. `false` if too many wait.
+    fn queue_reject(&mut self, header: &Header, reason: RejectReason) -> bool {
+        let has_room = self.rejects_waiting < REJECTS_WAITING_MAX;
+        if has_room {
+            self.rejects_waiting += 1;
+            let header = Box::new(header.clone());
+            self.replies.push_back(Reply::Reject { reason, header, next_data_or_r2t_sn: 0 });
+        }
+        has_room
+    }
+}
 
 impl Session {
     /// Sends a PDU back; the connection lives on.
@@ -19,17 +33,37 @@ impl Session {
         reason: RejectReason,
     ) -> Result<Destination, Fault> {
         let Some(state) = self.lanes.get_mut(&lane) else { return Ok(discard(header)) };
-        if state.rejects_waiting >= REJECTS_WAITING_MAX {
+        if !state.queue_reject(header, reason) {
             state.phase = Phase::Failed;
             return Err(Fault::Limit("rejected PDUs whose Rejects wait to be sent"));
         }
-        state.rejects_waiting += 1;
-        state.replies.push_back(Reply::Reject {
-            reason,
-            header: Box::new(header.clone()),
-            next_data_or_r2t_sn: 0,
-        });
         Ok(self.discard_data(lane, header))
+    }
+
+    /// A data segment arrived with a wrong digest, and this error recovery level can go on without: the PDU goes back,
+    /// and counts as lost (RFC 7143 §7.8). So the number of a command is still to come, and the data of a write is asked
+    /// for again.
+    pub(super) fn reject_data(&mut self, now: Instant, lane: LaneId, header: &Header, content: Content) {
+        self.counters.data_digest_errors += 1;
+        if let Some(state) = self.lanes.get_mut(&lane) {
+            // The Reject only helps the initiator to be quick; where many wait already, one less does no harm.
+            state.queue_reject(header, RejectReason::DataDigestError);
+        }
+        match content {
+            Content::Command(task) => {
+                if task.immediate {
+                    self.redeem(task.ticket());
+                }
+                self.release_buffers(*task);
+            }
+            Content::DataOut(arriving) => self.lose_arriving(now, &arriving),
+            Content::Text(_, ticket) | Content::Nop(_, ticket) => {
+                if ticket != Ticket::Numbered {
+                    self.redeem(ticket);
+                }
+            }
+            Content::Discarded => {}
+        }
     }
 
     /// Sends a PDU back, and gives up its connection.

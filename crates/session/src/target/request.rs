@@ -127,7 +127,8 @@ impl Session {
     /// Serves all requests whose turn has come.
     pub(super) fn advance(&mut self, now: Instant) {
         let mut has_moved = false;
-        while !self.starts_function(now)
+        while !self.awaits_rest()
+            && !self.starts_function(now)
             && let Some(delivery) = self.window.deliver()
         {
             has_moved = true;

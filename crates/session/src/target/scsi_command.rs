@@ -47,7 +47,7 @@ impl Session {
             return self.refuse(lane, header, RejectReason::ImmediateCommandReject);
         }
         let bytes = command.data_segment_bytes;
-        let task = self.new_task(lane, command, in_turn, buffers);
+        let task = self.new_task(now, lane, command, in_turn, buffers);
         let buffer = task.data_out.buffer;
         if bytes == 0 {
             self.accept_command(now, lane, header, task)?;
@@ -83,6 +83,7 @@ impl Session {
     /// fills the hole, which alone can set the others free.
     fn new_task(
         &mut self,
+        now: Instant,
         lane: LaneId,
         command: ScsiCommand,
         in_turn: bool,
@@ -93,7 +94,7 @@ impl Session {
             true => command.data_segment_bytes,
             false => out_bytes.min(self.parameters.first_burst_bytes),
         };
-        let mut data_out = DataOut::new(out_bytes, unsolicited_end);
+        let mut data_out = DataOut::new(now, out_bytes, unsolicited_end);
         let mut response = None;
         if unsolicited_end > 0 {
             let preferred = if in_turn { out_bytes.min(self.limits.transfer_bytes_max) } else { 0 };
@@ -103,6 +104,7 @@ impl Session {
             }
         }
         if !command.final_ {
+            self.watch_sequences_from(now);
             let start = command.data_segment_bytes;
             data_out.sequences.push_back(Sequence::unsolicited(start, unsolicited_end - start));
         }
@@ -126,6 +128,7 @@ impl Session {
             snack_tag: 0,
             failure: None,
             is_suspended: false,
+            is_reassigned: false,
         }
     }
 
@@ -146,7 +149,7 @@ impl Session {
             return self.refuse(lane, header, RejectReason::TaskInProgress).map(drop);
         }
         // While a function over many tasks works, a new command waits: the function must not hit it.
-        if task.immediate && self.functions.holds_commands() {
+        if task.immediate && (self.functions.holds_commands() || self.awaits_rest()) {
             let id = self.tasks.insert(task);
             self.functions.hold(id);
             return Ok(());

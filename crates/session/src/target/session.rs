@@ -1,6 +1,7 @@
 //! A session at the target: what the initiator sends goes in, what it is answered comes out.
 
 use super::command_window::CommandWindow;
+use super::connection_recovery::Departed;
 use super::counters::Counters;
 use super::event::{Event, TaskId};
 use super::lane::{Lane, Phase};
@@ -52,6 +53,12 @@ pub struct Session {
     pub(super) transfer_tags: TransferTags,
     /// When the initiator is reminded of a command that did not arrive.
     pub(super) hole_reminder: Reminder,
+    /// When overdue Data-Out is looked for, while some is waited for.
+    pub(super) sequence_watch: Option<Instant>,
+    /// Connections that are gone and whose tasks live on.
+    pub(super) departed: BTreeMap<LaneId, Departed>,
+    /// Lanes whose place another connection has taken, and whose tasks have not come to rest.
+    pub(super) reinstated: Vec<LaneId>,
     /// Inline data held; see [`super::request::INLINE_BYTES_MAX`].
     pub(super) inline_bytes: usize,
     /// Data-In that was sent and is kept; see [`TargetLimits::retained_bytes_max`].
@@ -80,6 +87,9 @@ impl Session {
             logout_deadline: None,
             transfer_tags: TransferTags::default(),
             hole_reminder: Reminder::default(),
+            sequence_watch: None,
+            departed: BTreeMap::new(),
+            reinstated: Vec::new(),
             inline_bytes: 0,
             retained_bytes: 0,
             events: VecDeque::new(),
@@ -88,6 +98,9 @@ impl Session {
     }
 
     /// A connection whose login is done becomes a lane. Its number must be new to this session.
+    ///
+    /// An older lane of the same CID is logged out by that (RFC 7143 §6.3.4): [`Event::CloseLane`] says which. At error
+    /// recovery level 2 its tasks wait to be reassigned, at lower levels they are terminated.
     ///
     /// A session that is ending takes no lane: [`Event::CloseLane`] follows at once.
     pub fn add_lane(&mut self, now: Instant, lane: LaneId, established: &Established) {
@@ -100,11 +113,13 @@ impl Session {
         }
         let mut state = Lane::new(now, established, unacknowledged_max);
         self.target_name.clone_from(&established.identity.target_name);
+        self.reinstate_connection(now, established.cid);
         if self.standing != Standing::Open {
             state.phase = Phase::Failed;
             self.events.push_back(Event::CloseLane { lane, loss: LaneLoss::Broken, fault: None });
         }
         self.lanes.insert(lane, state);
+        self.conclude(now);
     }
 
     /// Responses that one lane keeps for sending them again: a lane's share of the tasks that a session can name.
@@ -132,6 +147,7 @@ impl Session {
             early_commands: self.window.early(),
             immediate_commands: self.immediate_commands(),
             retained_bytes: self.retained_bytes as u64,
+            departed_lanes: count(self.departed.len()),
             ..self.counters
         }
     }
@@ -140,7 +156,7 @@ impl Session {
         self.parameters.session_type == SessionType::Discovery
     }
 
-    fn end(&mut self, now: Instant, orderly: bool) {
+    pub(super) fn end(&mut self, now: Instant, orderly: bool) {
         if self.standing != Standing::Open {
             return;
         }
@@ -151,6 +167,8 @@ impl Session {
         self.functions = Functions::default();
         self.logouts.clear();
         self.logout_deadline = None;
+        self.departed.clear();
+        self.reinstated.clear();
         let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
         for id in lanes {
             self.drop_exchange(id);
@@ -183,6 +201,9 @@ impl Session {
         }
         if !self.logouts.is_empty() {
             self.conclude_logouts();
+        }
+        if self.awaits_rest() {
+            self.conclude_reinstatement(now);
         }
         if let Standing::Ending { orderly } = self.standing
             && self.tasks.is_empty()
@@ -294,6 +315,7 @@ impl Endpoint for Session {
         if digest == Digest::Bad {
             // Beyond level 0 the PDU is a hole, and found as one; whose PDU it was, its header cannot say.
             if self.parameters.error_recovery_level > 0 {
+                self.counters.header_digest_errors += 1;
                 return Ok(discard(header));
             }
             state.phase = Phase::Failed;
@@ -319,6 +341,11 @@ impl Endpoint for Session {
         let Some(state) = self.lanes.get_mut(&lane) else { return Ok(()) };
         state.liveness.hear(now);
         let Some(Incoming { header, content }) = state.incoming.take() else { return Ok(()) };
+        if digest == Digest::Bad && self.parameters.error_recovery_level > 0 {
+            self.reject_data(now, lane, &header, content);
+            self.conclude(now);
+            return Ok(());
+        }
         if digest == Digest::Bad {
             state.incoming = Some(Incoming { header: header.clone(), content });
             self.drop_incoming(lane);
@@ -369,7 +396,7 @@ impl Endpoint for Session {
         }
     }
 
-    /// At error recovery level 0 a lane that is lost without a logout takes the session with it (RFC 7143 §7.1.5).
+    /// Below error recovery level 2 a lane that is lost without a logout takes the session with it (RFC 7143 §7.1.5).
     /// Whether it was logged out the session knows best.
     fn lane_lost(&mut self, now: Instant, lane: LaneId, _loss: LaneLoss) {
         self.drop_incoming(lane);
@@ -380,7 +407,15 @@ impl Endpoint for Session {
         }
         // Who asked for a logout and does not wait for the answer has left in order all the same.
         let is_orderly = matches!(state.phase, Phase::LoggingOut | Phase::LoggedOut);
-        if !is_orderly || self.lanes.is_empty() || self.awaits_end_of_session(lane) {
+        let is_over = if self.recovers_connections() && self.standing == Standing::Open {
+            if !is_orderly {
+                self.break_away(now, lane, state.cid);
+            }
+            self.lanes.is_empty() && self.departed.is_empty()
+        } else {
+            !is_orderly || self.lanes.is_empty()
+        };
+        if is_over || self.awaits_end_of_session(lane) {
             self.end(now, is_orderly);
         }
         self.conclude(now);
@@ -393,13 +428,17 @@ impl Endpoint for Session {
     fn poll_timeout(&self) -> Option<Instant> {
         let lanes = self.lanes.values().filter(|lane| lane.phase == Phase::Open);
         let silences = lanes.map(|lane| lane.liveness.deadline(&self.limits));
-        let others = self.functions.deadline().into_iter().chain(self.logout_deadline);
+        let others =
+            self.functions.deadline().into_iter().chain(self.logout_deadline).chain(self.sequence_watch);
+        let others = others.chain(self.departure_deadlines());
         silences.chain(others).chain(self.reminders()).min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.watch_lanes(now);
         self.give_reminders(now);
+        self.watch_sequences(now);
+        self.expire(now);
         if self.logout_deadline.is_some_and(|deadline| deadline <= now) {
             self.logout_deadline = None;
             self.end(now, false);

@@ -52,6 +52,8 @@ pub(super) struct Task {
     pub(super) failure: Option<Response>,
     /// It is moving to another lane, where nothing of it may be sent before the answer to the request that moves it.
     pub(super) is_suspended: bool,
+    /// It was moved to its lane, which is not the one on which its command came.
+    pub(super) is_reassigned: bool,
 }
 
 impl Task {

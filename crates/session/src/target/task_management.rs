@@ -59,7 +59,7 @@ impl Functions {
     }
 
     /// Whether a request of this tag is a task management function that has not been answered.
-    fn contains(&self, itt: Itt) -> bool {
+    pub(super) fn contains(&self, itt: Itt) -> bool {
         self.waiting.iter().any(|function| function.itt == itt)
             || self.active.as_ref().is_some_and(|active| active.function.itt == itt)
             || self.aborts.values().any(|abort| abort.itt == itt)
@@ -98,10 +98,7 @@ impl Session {
             TaskManagementFunction::LogicalUnitReset => LogicalUnitFunction::LogicalUnitReset { lun },
             TaskManagementFunction::TargetWarmReset => LogicalUnitFunction::TargetWarmReset,
             TaskManagementFunction::TargetColdReset => LogicalUnitFunction::TargetColdReset,
-            TaskManagementFunction::TaskReassign => {
-                let outcome = TaskManagementOutcome::ReassignmentNotSupported;
-                return self.answer_function(lane, pdu.itt, ticket, outcome);
-            }
+            TaskManagementFunction::TaskReassign => return self.reassign_task(lane, ticket, pdu),
             _ => {
                 let outcome = TaskManagementOutcome::FunctionNotSupported;
                 return self.answer_function(lane, pdu.itt, ticket, outcome);
@@ -203,7 +200,13 @@ impl Session {
         self.conclude(now);
     }
 
-    fn answer_function(&mut self, lane: LaneId, itt: Itt, ticket: Ticket, outcome: TaskManagementOutcome) {
+    pub(super) fn answer_function(
+        &mut self,
+        lane: LaneId,
+        itt: Itt,
+        ticket: Ticket,
+        outcome: TaskManagementOutcome,
+    ) {
         self.push_reply(lane, Reply::TaskManagement { itt, outcome, ticket, is_fenced: false });
     }
 

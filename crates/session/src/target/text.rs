@@ -284,6 +284,10 @@ impl Exchange {
         pdu.itt == self.itt && is_addressed && self.waiting.is_none()
     }
 
+    pub(super) fn itt(&self) -> Itt {
+        self.itt
+    }
+
     /// Whether a part of the answer waits to be asked for.
     fn is_answering(&self) -> bool {
         self.answered_bytes < self.answer.len()

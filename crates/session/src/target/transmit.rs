@@ -41,12 +41,21 @@ pub(super) enum Reply {
         ticket: Ticket,
         is_fenced: bool,
     },
+    /// A task has moved to this lane.
+    Reassigned {
+        itt: Itt,
+        ticket: Ticket,
+        task: TaskId,
+        exp_data_sn: u32,
+    },
     Text(TextPiece),
     Logout {
         itt: Itt,
         outcome: LogoutOutcome,
         ticket: Ticket,
         closing: Option<Closing>,
+        /// Tasks are kept for another connection.
+        retains: bool,
     },
     Reject {
         reason: RejectReason,
@@ -62,7 +71,7 @@ impl Session {
         self.unblock_replies(now, lane);
         while let Some(unnumbered) = self.lanes.get_mut(&lane)?.unnumbered.pop_front() {
             let pdu = match unnumbered {
-                Unnumbered::R2t { task, ttt } => self.emit_r2t(lane, task, ttt),
+                Unnumbered::R2t { task, ttt } => self.emit_r2t(now, lane, task, ttt),
                 Unnumbered::Ping => self.emit_ping(now, lane),
                 Unnumbered::Window => self.emit_window(lane),
             };
@@ -75,7 +84,7 @@ impl Session {
         }
         while let Some(reply) = self.next_reply(lane) {
             let task = if let Reply::Response(task) = &reply { Some(*task) } else { None };
-            if let Some(pdu) = self.emit_reply(lane, reply) {
+            if let Some(pdu) = self.emit_reply(now, lane, reply) {
                 self.keep_response(now, lane, task, &pdu);
                 return Some(pdu);
             }
@@ -108,7 +117,7 @@ impl Session {
         if lane.is_full() { None } else { lane.replies.pop_front() }
     }
 
-    fn emit_reply(&mut self, lane: LaneId, reply: Reply) -> Option<Transmit> {
+    fn emit_reply(&mut self, now: Instant, lane: LaneId, reply: Reply) -> Option<Transmit> {
         match reply {
             Reply::Response(task) => self.emit_response(lane, task),
             Reply::Echo { itt, data, ticket } => self.emit_echo(lane, itt, data, ticket),
@@ -116,8 +125,11 @@ impl Session {
                 self.emit_task_management(lane, itt, outcome, ticket, is_fenced)
             }
             Reply::Text(piece) => self.emit_text(lane, piece),
-            Reply::Logout { itt, outcome, ticket, closing } => {
-                self.emit_logout(lane, itt, outcome, ticket, closing)
+            Reply::Reassigned { itt, ticket, task, exp_data_sn } => {
+                self.emit_reassigned(now, lane, itt, ticket, task, exp_data_sn)
+            }
+            Reply::Logout { itt, outcome, ticket, closing, retains } => {
+                self.emit_logout(lane, itt, outcome, ticket, closing, retains)
             }
             Reply::Reject { reason, header, next_data_or_r2t_sn } => {
                 self.emit_reject(lane, reason, &header, next_data_or_r2t_sn)
@@ -133,7 +145,9 @@ impl Session {
                 self.release_inline(data.len());
                 self.redeem(ticket);
             }
-            Reply::TaskManagement { ticket, .. } | Reply::Logout { ticket, .. } => self.redeem(ticket),
+            Reply::TaskManagement { ticket, .. }
+            | Reply::Reassigned { ticket, .. }
+            | Reply::Logout { ticket, .. } => self.redeem(ticket),
             Reply::Text(piece) => self.redeem(piece.ticket),
             Reply::Response(_) | Reply::Reject { .. } | Reply::Async(_) => {}
         }

@@ -5,8 +5,9 @@
 
 use pdu::{
     BufferId, Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Instant, Isid, Itt, LaneId,
-    LogoutReason, LogoutRequest, Lun, NopOut, Opcode, ScsiCommand, Snack, SnackKind, StatSn, TargetPdu,
-    TaskAttribute, TaskManagementFunction, TaskManagementRequest, TextRequest, Tsih, Ttt, Window,
+    LogoutReason, LogoutRequest, LogoutResponse, Lun, NopOut, Opcode, ScsiCommand, Snack, SnackKind, StatSn,
+    TargetPdu, TaskAttribute, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest,
+    TextRequest, Tsih, Ttt, Window,
 };
 use ropewalk_session::parameters::{
     ConnectionParameters, Established, Identity, SessionParameters, SessionType, TargetLimits,
@@ -241,6 +242,31 @@ impl World {
         Ok(destination)
     }
 
+    /// Sends a PDU whose data is corrupted on the way.
+    pub fn send_damaged(&mut self, lane: usize, pdu: &InitiatorPdu) -> Result<(), Fault> {
+        let id = LaneId(u32::try_from(lane).unwrap());
+        let header = pdu.emit();
+        let destination =
+            self.session.receive_header(self.now, id, &header, Digest::Good, &mut self.memory)?;
+        if let Destination::Buffer(PayloadRef { buffer, offset_bytes, bytes }) = destination {
+            let place = self.memory.buffers.get_mut(&buffer).expect("data goes to a live buffer");
+            place[offset_bytes as usize..][..bytes as usize].fill(0xbd);
+        }
+        let inline = match destination {
+            Destination::Inline { bytes } => vec![0xbd; bytes as usize],
+            _ => Vec::new(),
+        };
+        self.session.receive_data(self.now, id, &inline, Digest::Bad)?;
+        self.collect();
+        Ok(())
+    }
+
+    /// Sends a PDU whose header is corrupted on the way.
+    pub fn send_lost(&mut self, lane: usize, pdu: &InitiatorPdu) -> Result<Destination, Fault> {
+        let id = LaneId(u32::try_from(lane).unwrap());
+        self.session.receive_header(self.now, id, &pdu.emit(), Digest::Bad, &mut self.memory)
+    }
+
     pub fn send(&mut self, lane: usize, pdu: &InitiatorPdu, data: &[u8]) -> Destination {
         self.try_send(lane, &pdu.emit(), data).expect("a PDU that is in order")
     }
@@ -349,6 +375,29 @@ impl World {
         }
     }
 
+    /// The PDUs of a whole sequence, each with its data.
+    pub fn sequence_pdus(
+        &mut self,
+        lane: usize,
+        itt: u32,
+        ttt: Ttt,
+        offset: u32,
+        data: &[u8],
+    ) -> Vec<(InitiatorPdu, Vec<u8>)> {
+        let segment = self.settings.connection.receive_segment_bytes_max as usize;
+        let count = data.len().div_ceil(segment);
+        let pieces = data.chunks(segment).enumerate();
+        pieces
+            .map(|(sn, piece)| {
+                let start = offset + u32::try_from(sn * segment).unwrap();
+                let bytes = u32::try_from(piece.len()).unwrap();
+                let sn32 = u32::try_from(sn).unwrap();
+                let pdu = self.data_out(lane, itt, ttt, sn32, start, bytes);
+                (InitiatorPdu::DataOut(DataOut { final_: sn + 1 == count, ..pdu }), piece.to_vec())
+            })
+            .collect()
+    }
+
     pub fn nop(&mut self, lane: usize, itt: Itt, ttt: Ttt, cmd_sn: u32, immediate: bool, data: &[u8]) {
         let pdu = NopOut {
             immediate,
@@ -369,6 +418,64 @@ impl World {
 
     pub fn manage(&mut self, lane: usize, function: TaskManagementFunction, cmd_sn: u32, itt: u32) {
         self.manage_task(lane, function, cmd_sn, itt, Itt::NONE, CmdSn(0));
+    }
+
+    /// Asks for a task to go on at this lane, and returns the answer.
+    pub fn reassign(&mut self, lane: usize, task: u32, exp_data_sn: u32) -> TaskManagementOutcome {
+        self.send_reassign(lane, task, exp_data_sn);
+        function_outcome(&self.pull_one(lane, u32::MAX).expect("an answer"))
+    }
+
+    pub fn send_reassign(&mut self, lane: usize, task: u32, exp_data_sn: u32) {
+        let pdu = TaskManagementRequest {
+            function: TaskManagementFunction::TaskReassign,
+            immediate: true,
+            lun: Lun(0),
+            itt: Itt(0x1000 + task),
+            referenced_task: Itt(task),
+            cmd_sn: self.session.counters().exp_cmd_sn,
+            exp_stat_sn: self.ack(lane),
+            ref_cmd_sn: CmdSn(0),
+            exp_data_sn: DataSn(exp_data_sn),
+        };
+        self.send(lane, &InitiatorPdu::TaskManagementRequest(pdu), &[]);
+    }
+
+    /// Logs a connection out for recovery, by an immediate request on another one, and returns the answer.
+    pub fn remove(&mut self, lane: usize, cid: u16) -> LogoutResponse {
+        let pdu = LogoutRequest {
+            reason: LogoutReason::RemoveConnectionForRecovery,
+            immediate: true,
+            itt: Itt(0x2000 + u32::from(cid)),
+            cid: Cid(cid),
+            cmd_sn: self.session.counters().exp_cmd_sn,
+            exp_stat_sn: FIRST_STAT_SN,
+        };
+        self.send(lane, &InitiatorPdu::LogoutRequest(pdu), &[]);
+        loop {
+            let (pdu, _) = self.pull_one(lane, u32::MAX).expect("a Logout Response");
+            if let TargetPdu::LogoutResponse(pdu) = pdu {
+                return pdu;
+            }
+        }
+    }
+
+    /// A new connection, of the lane number that is next.
+    pub fn join(&mut self, cid: u16, change: impl FnOnce(&mut ConnectionParameters)) -> usize {
+        let lane = self.exp_stat_sn.len();
+        let mut established = established(&self.settings, cid);
+        change(&mut established.connection);
+        self.exp_stat_sn.push(FIRST_STAT_SN);
+        self.acknowledged.push(FIRST_STAT_SN);
+        self.session.add_lane(self.now, LaneId(u32::try_from(lane).unwrap()), &established);
+        self.collect();
+        lane
+    }
+
+    /// Lets so many seconds pass, and the session look at the time.
+    pub fn pass(&mut self, seconds: u64) {
+        self.now += Duration::from_secs(seconds);
+        self.session_timeout();
     }
 
     pub fn manage_task(
@@ -594,7 +701,7 @@ pub fn nop_in(received: &Received) -> pdu::NopIn {
     }
 }
 
-pub fn function_outcome(received: &Received) -> pdu::TaskManagementOutcome {
+pub fn function_outcome(received: &Received) -> TaskManagementOutcome {
     match received.0 {
         TargetPdu::TaskManagementResponse(pdu) => pdu.outcome,
         other => panic!("{other:?} instead of a task management response"),

@@ -1,0 +1,188 @@
+//! Connections that are gone, and the tasks that live on without them until another connection takes them over or their
+//! time is up (RFC 7143 §7.1.4.3, §7.5, §6.3.4). Error recovery level 2; reinstatement of a connection at every level.
+
+use super::lane::{Lane, Phase};
+use super::logout::Closing;
+use super::session::{Session, Standing};
+use super::task::Stage;
+use crate::parameters::MAX_CONNECTIONS;
+use pdu::{Cid, Instant, LaneId};
+use std::time::Duration;
+
+/// Connections that are gone and are remembered. Who loses more than it may have within the time they are kept for is
+/// not recovering: the oldest is forgotten, with its tasks.
+const DEPARTED_MAX: usize = MAX_CONNECTIONS as usize;
+
+/// A connection that is gone, whose tasks may go on.
+#[derive(Debug)]
+pub(super) struct Departed {
+    pub(super) cid: Cid,
+    /// Whether it was logged out, so that its tasks may be reassigned; before that they still belong to it.
+    pub(super) is_removed: bool,
+    /// When its tasks are terminated.
+    until: Instant,
+}
+
+impl Session {
+    /// Whether tasks outlive their connection.
+    pub(super) fn recovers_connections(&self) -> bool {
+        self.parameters.error_recovery_level > 1
+    }
+
+    /// How long the tasks of a connection that is gone are kept: "Time2Retain … after the initial respite" (§7.5).
+    fn retention_time(&self) -> Duration {
+        match self.parameters.default_time2retain_s {
+            0 => Duration::ZERO,
+            seconds => {
+                Duration::from_secs(u64::from(self.parameters.default_time2wait_s) + u64::from(seconds))
+            }
+        }
+    }
+
+    /// A connection broke: its tasks wait for another one.
+    pub(super) fn break_away(&mut self, now: Instant, lane: LaneId, cid: Cid) {
+        if self.departed.contains_key(&lane) {
+            return;
+        }
+        self.depart(now, lane, cid);
+        let first = self.open_lanes().next();
+        if let Some(first) = first {
+            let retain_seconds = self.parameters.default_time2retain_s;
+            self.report_drop(first, cid, retain_seconds);
+        }
+        self.give_up_late(now);
+    }
+
+    /// The tasks of a lane lose it. Immediate commands do not survive their connection (§7.14).
+    fn depart(&mut self, now: Instant, lane: LaneId, cid: Cid) {
+        while self.departed.len() >= DEPARTED_MAX {
+            let oldest = self.departed.iter().min_by_key(|(_, departed)| departed.until).map(|(id, _)| *id);
+            let Some(oldest) = oldest else { break };
+            self.give_up_departed(now, oldest);
+        }
+        let until = now + self.retention_time();
+        self.departed.insert(lane, Departed { cid, is_removed: false, until });
+        for id in self.tasks.select(|task| task.request_lane == lane) {
+            let Some(task) = self.tasks.get_mut(id) else { continue };
+            if task.immediate && task.stage != Stage::Responded {
+                self.silence(now, id);
+                continue;
+            }
+            task.data_out.lose_all();
+            task.data_in.leave_queue();
+            task.is_suspended = false;
+            task.is_reassigned = false;
+            self.settle(now, id);
+        }
+    }
+
+    /// Logs a connection out for recovery: from now on its tasks may be reassigned. `false` if there is none of this
+    /// name, or was none lately.
+    pub(super) fn remove_for_recovery(&mut self, now: Instant, cid: Cid) -> Option<Option<LaneId>> {
+        let lives = |(_, lane): &(&LaneId, &Lane)| {
+            lane.cid == cid && lane.phase != Phase::LoggedOut && !lane.is_quiesced
+        };
+        let living = self.lanes.iter().find(lives).map(|(id, _)| *id);
+        if let Some(lane) = living {
+            self.quiesce(lane);
+            self.depart(now, lane, cid);
+        }
+        let named = |(_, departed): &(&LaneId, &Departed)| departed.cid == cid;
+        let departed: Vec<LaneId> = self.departed.iter().filter(named).map(|(id, _)| *id).collect();
+        let until = now + self.retention_time();
+        for id in &departed {
+            if let Some(departed) = self.departed.get_mut(id).filter(|departed| !departed.is_removed) {
+                departed.is_removed = true;
+                departed.until = until;
+            }
+            // Commands whose turn had not come count as never sent: the initiator sends them again (§11.14).
+            for waiting in self.window.forget(|numbered| numbered.lane == *id) {
+                self.drop_request(waiting.request);
+            }
+        }
+        (!departed.is_empty()).then_some(living)
+    }
+
+    /// Nothing is taken from a lane any more, and nothing of its tasks is sent on it.
+    fn quiesce(&mut self, id: LaneId) {
+        self.drop_exchange(id);
+        self.drop_incoming(id);
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        if lane.phase == Phase::Open {
+            lane.phase = Phase::LoggingOut;
+        }
+        lane.is_quiesced = true;
+        lane.clear_transfers();
+        for reply in core::mem::take(&mut lane.replies) {
+            self.drop_reply(reply);
+        }
+    }
+
+    /// A connection of this name logs in: an older one is logged out by that (§6.3.4), for recovery if this session can,
+    /// else with the end of its tasks.
+    pub(super) fn reinstate_connection(&mut self, now: Instant, cid: Cid) {
+        if self.recovers_connections() {
+            if let Some(Some(old)) = self.remove_for_recovery(now, cid) {
+                self.close_lane(old);
+            }
+            return self.give_up_late(now);
+        }
+        let is_old = |(_, lane): &(&LaneId, &Lane)| lane.cid == cid && lane.phase != Phase::LoggedOut;
+        let old: Vec<LaneId> = self.lanes.iter().filter(is_old).map(|(id, _)| *id).collect();
+        for lane in old {
+            self.reinstated.push(lane);
+            self.terminate(now, Closing::Lane(lane));
+            self.close_lane(lane);
+        }
+    }
+
+    /// Whether commands must wait for tasks of a connection that was replaced: what these still write must not meet
+    /// what the initiator sends in their stead.
+    pub(super) fn awaits_rest(&self) -> bool {
+        !self.reinstated.is_empty()
+    }
+
+    /// Lets commands go on once the tasks of replaced connections have come to rest.
+    pub(super) fn conclude_reinstatement(&mut self, now: Instant) {
+        let tasks = &self.tasks;
+        self.reinstated.retain(|lane| {
+            tasks.iter().any(|(_, task)| task.request_lane == *lane && task.stage == Stage::Executing)
+        });
+        if !self.awaits_rest() && self.standing == Standing::Open {
+            if !self.functions.holds_commands() {
+                self.hand_out_held(now);
+            }
+            self.advance(now);
+        }
+    }
+
+    /// Terminates the tasks whose time is up, and the session if nothing is left of it: one without a connection, and
+    /// without one that could come back, has failed (§6.3.5).
+    pub(super) fn expire(&mut self, now: Instant) {
+        if self.departed.is_empty() {
+            return;
+        }
+        self.give_up_late(now);
+        if self.lanes.is_empty() && self.departed.is_empty() {
+            self.end(now, false);
+        }
+    }
+
+    pub(super) fn give_up_late(&mut self, now: Instant) {
+        let late: Vec<LaneId> =
+            self.departed.iter().filter(|(_, departed)| departed.until <= now).map(|(id, _)| *id).collect();
+        for lane in late {
+            self.give_up_departed(now, lane);
+        }
+    }
+
+    fn give_up_departed(&mut self, now: Instant, lane: LaneId) {
+        self.departed.remove(&lane);
+        self.terminate_tasks(now, &[lane], true);
+    }
+
+    /// When the next connection's time is up.
+    pub(super) fn departure_deadlines(&self) -> impl Iterator<Item = Instant> {
+        self.departed.values().map(|departed| departed.until)
+    }
+}

@@ -1,0 +1,223 @@
+//! Recovery R2T: data of a write that was lost on its way is asked for again, and nothing else of the write suffers
+//! (RFC 7143 §7.8, §7.9, §11.8). Error recovery level 1 and above.
+
+use super::data_out::{Arriving, DataOut, Hole, Sequence};
+use super::event::{Event, Response, TaskId};
+use super::session::Session;
+use super::task::{Stage, Task};
+use pdu::{Instant, Ttt};
+use std::time::Duration;
+
+/// How long nothing of a task's data may come before it counts as lost: "large enough to allow the data sequence
+/// transfer to be complete" (§7.1.4.1). Data that was only slow is still taken, so that a wrong guess costs bandwidth
+/// and nothing else.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often a task's data is asked for in vain, each time with twice the patience, before the task fails.
+const TIMEOUTS_MAX: u32 = 4;
+
+/// Recovery R2Ts for one task. Four in a thousand segments of the longest write in the usual segments; a lane that loses
+/// more is not worth the repetition.
+const RECOVERIES_MAX: u32 = 256;
+
+/// How often overdue sequences are looked for.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+
+impl DataOut {
+    /// A part of the data must be asked for again.
+    pub(super) fn lose(&mut self, offset: u32, bytes: u32) {
+        if bytes == 0 {
+            return;
+        }
+        match self.holes.back_mut() {
+            Some(last) if last.offset + last.bytes == offset => last.bytes += bytes,
+            _ => self.holes.push_back(Hole { offset, bytes }),
+        }
+    }
+
+    /// Data of this sequence has come: R2Ts of a task are answered in their order, so what is open of earlier ones is
+    /// lost (§11.8).
+    fn lose_earlier(&mut self, ttt: Ttt) {
+        let Some(index) = self.sequences.iter().position(|sequence| sequence.ttt == ttt) else { return };
+        let is_replaced =
+            |sequence: &Sequence| self.sequences.iter().any(|other| other.replaces == Some(sequence.ttt));
+        let earlier = self.sequences.iter().take(index);
+        let lost: Vec<Ttt> = earlier
+            .filter(|sequence| sequence.ttt.is_some() && sequence.is_open && !is_replaced(sequence))
+            .map(|sequence| sequence.ttt)
+            .collect();
+        for ttt in lost {
+            self.lose_rest(ttt);
+        }
+    }
+
+    /// What a sequence still owes is lost.
+    fn lose_rest(&mut self, ttt: Ttt) {
+        let Some(index) = self.sequences.iter().position(|sequence| sequence.ttt == ttt) else { return };
+        if let Some(sequence) = self.sequences.remove(index) {
+            let (offset, bytes) = sequence.rest();
+            self.lose(offset, bytes);
+        }
+    }
+
+    /// Every sequence is lost: no data will come on the lane that it was asked for on.
+    pub(super) fn lose_all(&mut self) {
+        let replaced: Vec<Ttt> = self.sequences.iter().filter_map(|sequence| sequence.replaces).collect();
+        self.sequences.retain(|sequence| !replaced.contains(&sequence.ttt));
+        while let Some(sequence) = self.sequences.pop_front() {
+            let (offset, bytes) = sequence.rest();
+            self.lose(offset, bytes);
+        }
+    }
+
+    /// The next hole to ask for, as much of it as one R2T may.
+    pub(super) fn take_hole(&mut self, wanted: u32, max_burst_bytes: u32) -> Option<Hole> {
+        let index = self.holes.iter().position(|hole| hole.offset < wanted)?;
+        let hole = self.holes.get_mut(index)?;
+        let bytes = hole.bytes.min(wanted - hole.offset).min(max_burst_bytes);
+        let taken = Hole { offset: hole.offset, bytes };
+        hole.offset += bytes;
+        hole.bytes -= bytes;
+        if hole.bytes == 0 {
+            self.holes.remove(index);
+        }
+        Some(taken)
+    }
+
+    /// Something of the data has come.
+    pub(super) fn hear(&mut self, now: Instant) {
+        self.heard = now;
+        self.timeouts = 0;
+    }
+
+    fn is_overdue(&self, now: Instant) -> bool {
+        !self.sequences.is_empty() && self.heard + PATIENCE * (1 << self.timeouts) <= now
+    }
+}
+
+impl Session {
+    /// A Data-Out PDU does not continue its sequence: what is between was lost. `false` if the PDU itself came before.
+    pub(super) fn skip_lost(&mut self, now: Instant, id: TaskId, pdu: &pdu::DataOut) -> bool {
+        let Some(task) = self.tasks.get_mut(id) else { return false };
+        let wants = task.wants_data_out();
+        let Some(sequence) = task.data_out.find(pdu.ttt) else { return false };
+        if pdu.data_sn.precedes(sequence.next_data_sn) {
+            return false;
+        }
+        let (offset, left) = sequence.rest();
+        let skipped = pdu.buffer_offset.saturating_sub(offset).min(left);
+        sequence.skip(skipped, pdu.data_sn);
+        if wants {
+            task.data_out.lose(offset, skipped);
+        }
+        self.ask_for_data(now, id);
+        true
+    }
+
+    /// Data of a sequence has arrived, so that of earlier ones will not.
+    pub(super) fn miss_earlier(&mut self, now: Instant, id: TaskId, ttt: Ttt) {
+        let Some(task) = self.tasks.get_mut(id).filter(|task| task.wants_data_out()) else { return };
+        if ttt.is_some() && task.data_out.sequences.len() > 1 {
+            task.data_out.lose_earlier(ttt);
+            self.ask_for_data(now, id);
+        }
+    }
+
+    /// The data of a PDU arrived with a wrong digest: its place is a hole, the sequence goes on after it (§7.3).
+    pub(super) fn lose_arriving(&mut self, now: Instant, arriving: &Arriving) {
+        self.abandon_data_out(arriving);
+        let Some(task) = self.tasks.get_mut(arriving.task) else { return };
+        if task.wants_data_out() {
+            task.data_out.lose(arriving.offset, arriving.bytes);
+        }
+        self.pass_data_out(now, arriving);
+    }
+
+    /// Sequences are being waited for: they are to be watched.
+    pub(super) fn watch_sequences_from(&mut self, now: Instant) {
+        if self.retransmits() {
+            self.sequence_watch.get_or_insert(now + WATCH_EVERY);
+        }
+    }
+
+    /// Looks for data that should have come long ago.
+    pub(super) fn watch_sequences(&mut self, now: Instant) {
+        if self.sequence_watch.is_none_or(|watch| now < watch) {
+            return;
+        }
+        let is_awaited = self.tasks.iter().any(|(_, task)| task.data_out.is_owed());
+        self.sequence_watch = is_awaited.then(|| now + WATCH_EVERY);
+        let overdue = |task: &Task| task.data_out.is_overdue(now) && task.stage != Stage::Waiting;
+        for id in self.tasks.select(overdue) {
+            self.recover_overdue(now, id);
+        }
+    }
+
+    fn recover_overdue(&mut self, now: Instant, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        if !task.wants_data_out() {
+            // Nobody waits for the data; that it passes by is not waited for any longer.
+            if task.silent || task.stage == Stage::Ended {
+                task.data_out.sequences.clear();
+                self.settle(now, id);
+            }
+            return;
+        }
+        if task.data_out.wanted.is_none() {
+            return;
+        }
+        task.data_out.timeouts += 1;
+        task.data_out.heard = now;
+        if task.data_out.timeouts > TIMEOUTS_MAX {
+            return self.fail_write(now, id);
+        }
+        // The oldest guess is given up for a new one; the last is still good for data that was only slow.
+        let replaced: Vec<Ttt> =
+            task.data_out.sequences.iter().filter_map(|sequence| sequence.replaces).collect();
+        task.data_out.sequences.retain(|sequence| !replaced.contains(&sequence.ttt));
+        let late: Vec<Sequence> = task
+            .data_out
+            .sequences
+            .iter_mut()
+            .filter(|sequence| sequence.is_open)
+            .map(|sequence| {
+                sequence.replaces = None;
+                sequence.again()
+            })
+            .collect();
+        for sequence in late {
+            self.ask_again(now, id, sequence);
+        }
+    }
+
+    /// Counts a recovery R2T; `false` if the task has had too many, and failed.
+    pub(super) fn count_recovery(&mut self, now: Instant, id: TaskId) -> bool {
+        let Some(task) = self.tasks.get_mut(id) else { return false };
+        task.data_out.recoveries += 1;
+        if task.data_out.recoveries > RECOVERIES_MAX {
+            self.fail_write(now, id);
+            return false;
+        }
+        self.counters.recovery_r2ts += 1;
+        true
+    }
+
+    /// A write whose data does not come ends with PROTOCOL SERVICE CRC ERROR (§7.8).
+    fn fail_write(&mut self, now: Instant, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        task.data_out.sequences.clear();
+        task.data_out.holes.clear();
+        task.data_out.wanted = None;
+        if task.failure.replace(Response::data_lost()).is_none() && task.stage == Stage::Executing {
+            self.events.push_back(Event::Aborted { task: id });
+        }
+        self.settle(now, id);
+    }
+}
+
+impl Task {
+    /// Whether data that is missing must be asked for again.
+    fn wants_data_out(&self) -> bool {
+        !self.silent && self.failure.is_none() && matches!(self.stage, Stage::Waiting | Stage::Executing)
+    }
+}

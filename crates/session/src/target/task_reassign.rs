@@ -1,0 +1,96 @@
+//! TASK REASSIGN: a task whose connection is gone goes on at the one on which this was asked (RFC 7143 §7.2.2, §11.5.1,
+//! §11.5.6). Error recovery level 2.
+
+use super::event::TaskId;
+use super::immediate::Ticket;
+use super::retention::Retention;
+use super::session::Session;
+use super::task::Stage;
+use super::transmit::Reply;
+use crate::seam::Transmit;
+use pdu::{Instant, Itt, LaneId, TaskManagementOutcome, TaskManagementRequest};
+
+impl Session {
+    pub(super) fn reassign_task(&mut self, lane: LaneId, ticket: Ticket, pdu: &TaskManagementRequest) {
+        let id = match self.reassignable(lane, ticket, pdu.referenced_task) {
+            Ok(id) => id,
+            Err(outcome) => return self.answer_function(lane, pdu.itt, ticket, outcome),
+        };
+        if let Some(task) = self.tasks.get_mut(id) {
+            task.request_lane = lane;
+            task.response_lane = lane;
+            task.is_suspended = true;
+            task.is_reassigned = true;
+        }
+        let exp_data_sn = pdu.exp_data_sn.0;
+        self.push_reply(lane, Reply::Reassigned { itt: pdu.itt, ticket, task: id, exp_data_sn });
+    }
+
+    /// The task of this tag, if it may move; else what is answered.
+    fn reassignable(&self, lane: LaneId, ticket: Ticket, itt: Itt) -> Result<TaskId, TaskManagementOutcome> {
+        if !self.recovers_connections() {
+            return Err(TaskManagementOutcome::ReassignmentNotSupported);
+        }
+        // "TASK REASSIGN MUST be issued as an immediate command" (§11.5.1), and moves SCSI tasks only.
+        if ticket == Ticket::Numbered || self.is_other_request(itt) {
+            return Err(TaskManagementOutcome::FunctionRejected);
+        }
+        let found = self.tasks.find(itt).and_then(|id| Some((id, self.tasks.get(id)?)));
+        let found = found.filter(|(_, task)| !task.silent && task.stage != Stage::Waiting);
+        let (id, task) = found.ok_or(TaskManagementOutcome::TaskDoesNotExist)?;
+        match self.departed.get(&task.request_lane) {
+            Some(departed) if departed.is_removed => Ok(id),
+            // The answer to an earlier request was lost on its way: it is given again.
+            None if task.is_reassigned && task.request_lane == lane && !task.is_suspended => {
+                Err(TaskManagementOutcome::FunctionComplete)
+            }
+            _ => Err(TaskManagementOutcome::TaskStillAllegiant),
+        }
+    }
+
+    /// Whether a tag belongs to a request that is no SCSI task.
+    fn is_other_request(&self, itt: Itt) -> bool {
+        self.functions.contains(itt)
+            || self.lanes.values().any(|lane| lane.text.as_ref().is_some_and(|text| text.itt() == itt))
+            || self.logouts.iter().any(|logout| logout.itt() == itt)
+    }
+
+    /// Tells that the task has moved, "before the reassignment becomes effective", and then makes it so.
+    pub(super) fn emit_reassigned(
+        &mut self,
+        now: Instant,
+        lane: LaneId,
+        itt: Itt,
+        ticket: Ticket,
+        task: TaskId,
+        exp_data_sn: u32,
+    ) -> Option<Transmit> {
+        let outcome = TaskManagementOutcome::FunctionComplete;
+        let pdu = self.emit_task_management(lane, itt, outcome, ticket, false);
+        if self.tasks.get(task).is_some_and(|task| task.request_lane == lane) {
+            self.counters.reassigned_tasks += 1;
+            self.resume_task(now, task, exp_data_sn);
+        }
+        pdu
+    }
+
+    /// Goes on with a task where its initiator wants: all Data-In from `exp_data_sn` on, R2Ts for what is missing of its
+    /// Data-Out, and in any case the status, under a number of its new lane.
+    fn resume_task(&mut self, now: Instant, id: TaskId, exp_data_sn: u32) {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        task.is_suspended = false;
+        task.snack_tag = 0;
+        if task.stage == Stage::Responded {
+            task.stage = Stage::Ended;
+            task.sent_as = None;
+        }
+        // 0, and whatever makes no sense, leave what is acknowledged as it is (§11.5.6).
+        self.acknowledge_data(id, exp_data_sn);
+        let Some(task) = self.tasks.get(id) else { return };
+        let acknowledged = task.data_in.retention().map_or(0, Retention::acknowledged_sn);
+        if !self.rewind(id, acknowledged) {
+            self.fail_read(now, id);
+        }
+        self.go_on_with_data_out(now, id);
+    }
+}

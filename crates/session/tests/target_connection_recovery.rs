@@ -1,0 +1,252 @@
+//! What becomes of a session whose connections break, or are replaced (error recovery level 2, reinstatement).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod target_world;
+
+use pdu::{AsyncEvent, Cid, LaneId, LogoutOutcome, LogoutReason, TargetPdu, TaskManagementOutcome};
+use ropewalk_session::seam::LaneLoss;
+use ropewalk_session::target::Event;
+use target_world::*;
+
+const WAIT_AND_RETAIN_SECONDS: u64 = 22;
+
+fn closed(lane: u32) -> Event {
+    Event::CloseLane { lane: LaneId(lane), loss: LaneLoss::LoggedOut, fault: None }
+}
+
+#[test]
+fn a_broken_connection_takes_nothing_with_it_and_is_reported_on_another() {
+    let mut world = World::of_level(2, 2);
+    world.plain(0, 7);
+    world.executed();
+    world.lose(0, LaneLoss::Broken);
+    assert_eq!(world.events(), []);
+    let (pdu, _) = world.pull_only(1);
+    let drop = AsyncEvent::ConnectionDrop { cid: Cid(0), wait_seconds: 2, retain_seconds: 20 };
+    assert!(matches!(pdu, TargetPdu::AsyncMessage(pdu) if pdu.event == drop));
+}
+
+#[test]
+fn a_connection_is_logged_out_for_recovery_on_itself() {
+    let mut world = World::of_level(2, 2);
+    world.plain(0, 7);
+    let task = world.task();
+    let answer = world.remove(0, 0);
+    assert_eq!((answer.outcome, answer.wait_seconds, answer.retain_seconds), (LogoutOutcome::Closed, 2, 20));
+    assert_eq!(world.events(), [closed(0)]);
+    world.respond(task, GOOD, 0);
+    assert_eq!(world.pull(0), []);
+    assert_eq!(world.reassign(1, 7, 0), TaskManagementOutcome::FunctionComplete);
+    assert_eq!(response(&world.pull_only(1)).status, GOOD);
+    world.lose(0, LaneLoss::LoggedOut);
+    assert_eq!(world.events(), []);
+}
+
+#[test]
+fn a_living_connection_is_logged_out_for_recovery_on_another() {
+    let mut world = World::of_level(2, 2);
+    world.read(0, 7, 4000);
+    let task = world.task();
+    world.give(task, 0, 4000);
+    world.pull_one(0, 1024).unwrap();
+    assert_eq!(world.remove(1, 0).outcome, LogoutOutcome::Closed);
+    assert_eq!(world.pull(0), [], "its transfers are suspended");
+    assert_eq!(world.events(), [closed(0)]);
+    assert_eq!(world.reassign(1, 7, 1), TaskManagementOutcome::FunctionComplete);
+    assert_eq!(joined(&world.pull(1)), pattern(4000)[1024..]);
+}
+
+#[test]
+fn logging_out_twice_is_no_error_but_a_stranger_is() {
+    let mut world = World::of_level(2, 2);
+    world.lose(0, LaneLoss::Broken);
+    assert_eq!(world.remove(1, 0).outcome, LogoutOutcome::Closed);
+    assert_eq!(world.remove(1, 0).outcome, LogoutOutcome::Closed);
+    assert_eq!(world.remove(1, 9).outcome, LogoutOutcome::CidNotFound);
+    let mut world = World::of_level(1, 2);
+    assert_eq!(world.remove(1, 0).outcome, LogoutOutcome::RecoveryNotSupported);
+}
+
+#[test]
+fn tasks_that_nobody_takes_over_are_terminated_when_their_time_is_up() {
+    let mut world = World::of_level(2, 2);
+    world.plain(0, 7);
+    let task = world.task();
+    world.lose(0, LaneLoss::Broken);
+    for _ in 0..WAIT_AND_RETAIN_SECONDS - 1 {
+        world.pass(1);
+        world.acknowledge(1);
+    }
+    assert_eq!(world.events(), []);
+    world.pass(1);
+    assert_eq!(world.events(), [Event::Aborted { task }, Event::CommandsCleared { lun: UNIT }]);
+    world.respond(task, GOOD, 0);
+    world.pull(1);
+    assert_eq!(world.reassign(1, 7, 0), TaskManagementOutcome::TaskDoesNotExist);
+    assert_eq!(world.remove(1, 0).outcome, LogoutOutcome::CidNotFound);
+}
+
+#[test]
+fn a_session_without_connections_waits_for_one_and_then_ends() {
+    let mut world = World::of_level(2, 1);
+    world.plain(0, 7);
+    let task = world.task();
+    world.lose(0, LaneLoss::Broken);
+    assert_eq!(world.events(), []);
+    world.pass(WAIT_AND_RETAIN_SECONDS);
+    let events = world.events();
+    assert!(events.contains(&Event::Aborted { task }) && events.contains(&Event::NexusLost), "{events:?}");
+    assert!(!events.contains(&Event::Ended { orderly: false }), "the task is not at rest");
+    world.respond(task, GOOD, 0);
+    assert_eq!(world.events(), [Event::Ended { orderly: false }]);
+}
+
+#[test]
+fn a_session_without_connections_goes_on_with_a_new_one() {
+    for cid in [0, 5] {
+        let mut world = World::of_level(2, 1);
+        world.plain(0, 7);
+        let task = world.task();
+        world.lose(0, LaneLoss::Broken);
+        world.pass(WAIT_AND_RETAIN_SECONDS - 1);
+        let lane = world.join(cid, |_| {});
+        if cid != 0 {
+            assert_eq!(world.reassign(lane, 7, 0), TaskManagementOutcome::TaskStillAllegiant);
+            assert_eq!(world.remove(lane, 0).outcome, LogoutOutcome::Closed);
+        }
+        assert_eq!(world.reassign(lane, 7, 0), TaskManagementOutcome::FunctionComplete);
+        world.pass(2);
+        world.respond(task, GOOD, 0);
+        let sent = world.pull(lane);
+        response(sent.last().unwrap());
+        assert_eq!(world.events(), []);
+    }
+}
+
+#[test]
+fn without_time_to_retain_tasks_end_at_once() {
+    let mut settings = Settings::of_level(2);
+    settings.session.default_time2retain_s = 0;
+    let mut world = World::with_settings(2, settings);
+    world.plain(0, 7);
+    let task = world.task();
+    world.lose(0, LaneLoss::Broken);
+    assert_eq!(world.events(), [Event::Aborted { task }, Event::CommandsCleared { lun: UNIT }]);
+    world.respond(task, GOOD, 0);
+    world.lose(1, LaneLoss::Broken);
+    assert_eq!(world.events(), [Event::NexusLost, Event::Ended { orderly: false }]);
+}
+
+#[test]
+fn a_login_of_the_same_cid_replaces_a_connection_that_seems_alive() {
+    let mut world = World::of_level(2, 2);
+    world.plain(0, 7);
+    let task = world.task();
+    let lane = world.join(0, |_| {});
+    assert_eq!(world.events(), [closed(0)]);
+    world.plain(0, 8);
+    world.expect_nothing_executed();
+    world.lose(0, LaneLoss::LoggedOut);
+    assert_eq!(world.reassign(lane, 7, 0), TaskManagementOutcome::FunctionComplete);
+    world.respond(task, GOOD, 0);
+    response(&world.pull_only(lane));
+    assert_eq!(world.events(), []);
+}
+
+#[test]
+fn below_level_2_replacing_a_connection_terminates_its_tasks_and_keeps_the_session() {
+    for level in [0, 1] {
+        let mut world = World::of_level(level, 2);
+        world.plain(0, 7);
+        world.plain(1, 8);
+        let tasks: Vec<_> = world.executed().iter().map(|command| command.task).collect();
+        let lane = world.join(0, |_| {});
+        let cleared = Event::CommandsCleared { lun: UNIT };
+        assert_eq!(world.events(), [Event::Aborted { task: tasks[0] }, cleared, closed(0)]);
+        world.lose(0, LaneLoss::Broken);
+        // What replaces the terminated command must not meet it at the device.
+        world.plain(lane, 9);
+        world.immediate(lane, 10, 99);
+        world.expect_nothing_executed();
+        world.respond(tasks[0], GOOD, 0);
+        assert_eq!(world.executed().len(), 2);
+        world.respond(tasks[1], GOOD, 0);
+        response(&world.pull_only(1));
+    }
+}
+
+#[test]
+fn a_dead_connection_can_be_closed_with_its_tasks() {
+    let mut world = World::of_level(2, 2);
+    world.plain(0, 7);
+    let task = world.task();
+    world.lose(0, LaneLoss::Broken);
+    world.pull(1);
+    world.logout(1, 8, LogoutReason::CloseConnection, 0);
+    assert_eq!(world.events(), [Event::Aborted { task }, Event::CommandsCleared { lun: UNIT }]);
+    world.respond(task, GOOD, 0);
+    assert!(
+        matches!(world.pull_only(1).0, TargetPdu::LogoutResponse(pdu) if pdu.outcome == LogoutOutcome::Closed)
+    );
+    assert_eq!(world.events(), []);
+    assert_eq!(world.session.counters().departed_lanes, 0);
+}
+
+#[test]
+fn a_session_is_logged_out_with_what_its_dead_connections_left() {
+    let mut world = World::of_level(2, 2);
+    world.plain(0, 7);
+    let task = world.task();
+    world.lose(0, LaneLoss::Broken);
+    world.pull(1);
+    world.logout(1, 8, LogoutReason::CloseSession, 0);
+    assert_eq!(world.events(), [Event::Aborted { task }]);
+    world.respond(task, GOOD, 0);
+    world.pull_only(1);
+    assert_eq!(world.events(), [closed(1)]);
+    world.lose(1, LaneLoss::LoggedOut);
+    assert_eq!(world.events(), [Event::Ended { orderly: true }]);
+}
+
+#[test]
+fn the_last_connection_may_log_out_while_tasks_wait_for_another() {
+    let mut world = World::of_level(2, 1);
+    world.plain(0, 7);
+    let task = world.task();
+    world.remove(0, 0);
+    world.lose(0, LaneLoss::LoggedOut);
+    assert_eq!(world.events(), [closed(0)]);
+    let lane = world.join(0, |_| {});
+    assert_eq!(world.reassign(lane, 7, 0), TaskManagementOutcome::FunctionComplete);
+    world.respond(task, GOOD, 0);
+    response(&world.pull_only(lane));
+}
+
+#[test]
+fn dead_connections_without_end_are_not_remembered() {
+    let mut world = World::of_level(2, 1);
+    for _ in 0..1000 {
+        let lane = world.join(9, |_| {});
+        world.lose(lane, LaneLoss::Broken);
+    }
+    assert!(world.session.counters().departed_lanes <= 64);
+    world.pull(0);
+    world.plain(0, 7);
+    assert_eq!(world.executed().len(), 1);
+}
+
+#[test]
+fn a_closed_session_gives_up_its_orphans() {
+    let mut world = World::of_level(2, 1);
+    world.read(0, 7, 4000);
+    let task = world.task();
+    world.give(task, 0, 4000);
+    world.pull(0);
+    world.lose(0, LaneLoss::Broken);
+    world.session.close(world.now);
+    assert_eq!(world.events(), [Event::NexusLost, Event::Aborted { task }]);
+    world.expect_all_buffers_released();
+    world.respond(task, GOOD, 0);
+    assert_eq!(world.events(), [Event::Ended { orderly: false }]);
+}
