@@ -3,6 +3,11 @@
 //! The path of a write, top to bottom: `scsi_command` queues it, lets it start when the `command_window` is open,
 //! and sends it on a `lane` with immediate data; `data_out` cuts the unsolicited data, and what an `r2t` asks
 //! for, into PDUs, which take turns in `outgoing`; `scsi_response` completes it. A read's data comes by `data_in`.
+//!
+//! What is lost on the way is found by its number, and asked for again by `snack` (levels of error recovery above 0):
+//! Data-In and R2Ts in a task's `data_sequence`, responses in a lane's `status_sequence`. What is lost the other way is
+//! sent again by `command_retry` and `request_retry`. When a lane breaks, `connection_recovery` logs it out over another,
+//! to which `task_reassign` moves its tasks.
 
 mod ask;
 mod async_message;
@@ -10,6 +15,7 @@ mod command_retry;
 mod command_window;
 mod connection_recovery;
 mod counters;
+mod data_coverage;
 mod data_in;
 mod data_out;
 mod data_sequence;

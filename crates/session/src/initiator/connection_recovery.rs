@@ -70,7 +70,12 @@ impl Session {
     /// Whether a lane that is gone leaves something to recover.
     pub(super) fn leaves_orphans(&self, place: &Lane) -> bool {
         let closed_in_order = place.closing == Some(LaneLoss::LoggedOut);
-        let lives = matches!(self.life, Life::Open | Life::LoggingOut) && !self.is_leaving();
+        let lives = match self.life {
+            Life::Open => true,
+            // With nothing left to recover, the session is over.
+            Life::LoggingOut => !(self.is_leaving() || self.tasks.is_empty() && self.functions.is_empty()),
+            Life::Closing { .. } | Life::Ended => false,
+        };
         self.recovers_connections() && lives && place.logout.is_none() && !closed_in_order
     }
 

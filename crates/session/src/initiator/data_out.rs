@@ -15,16 +15,6 @@ pub(super) struct Sequence {
     pub(super) offset_bytes: u32,
     pub(super) rest_bytes: u32,
     pub(super) data_sn: DataSn,
-    /// Where data begins that was not asked for before: only that counts as moved.
-    pub(super) fresh_from_bytes: u32,
-}
-
-impl Sequence {
-    /// How much of the next `bytes` was not asked for before.
-    fn fresh_bytes(&self, bytes: u32) -> u32 {
-        let end_bytes = self.offset_bytes + bytes;
-        end_bytes.saturating_sub(self.fresh_from_bytes.max(self.offset_bytes))
-    }
 }
 
 /// Segments but the last of a sequence are whole words (§11.7.7).
@@ -81,7 +71,7 @@ impl Task {
         }
     }
 
-    /// The next Data-Out PDU, if it has data to send, and how much of its data was not asked for before.
+    /// The next Data-Out PDU, if it has data to send, and how much of its data is sent for the first time.
     pub(super) fn next_data_out(
         &mut self,
         segment_bytes_max: u32,
@@ -110,6 +100,6 @@ impl Task {
             data_segment_bytes: bytes,
         };
         let payload = self.data_out_payload(this.offset_bytes, bytes);
-        Some((Transmit { header: pdu.emit(), payload }, this.fresh_bytes(bytes)))
+        Some((Transmit { header: pdu.emit(), payload }, self.sent.add(this.offset_bytes, bytes)))
     }
 }

@@ -28,15 +28,11 @@ impl Session {
         }
         let was_idle = task.sequences.is_empty();
         let hole = task.input.receive(pdu.r2t_sn.0, 0, 0);
-        // At error recovery level 0 nothing is asked for twice.
-        let fresh_from_bytes = if parameters.error_recovery_level > 0 { task.asked_to_bytes } else { 0 };
-        task.asked_to_bytes = task.asked_to_bytes.max(pdu.buffer_offset + pdu.desired_bytes);
         task.sequences.push_back(Sequence {
             ttt: pdu.ttt,
             offset_bytes: pdu.buffer_offset,
             rest_bytes: pdu.desired_bytes,
             data_sn: DataSn(0),
-            fresh_from_bytes,
         });
         self.counters.r2ts += 1;
         if was_idle && let Some(lane) = self.lanes.get_mut(&lane) {

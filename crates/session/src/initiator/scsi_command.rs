@@ -91,12 +91,11 @@ impl Session {
                 offset_bytes: unsolicited.immediate_bytes,
                 rest_bytes: unsolicited.data_out_bytes,
                 data_sn: DataSn(0),
-                fresh_from_bytes: 0,
             });
             place.outgoing.push_task(itt);
         }
-        task.asked_to_bytes = unsolicited.immediate_bytes + unsolicited.data_out_bytes;
-        place.outstanding_bytes -= u64::from(task.moved(unsolicited.immediate_bytes));
+        let sent_bytes = task.sent.add(0, unsolicited.immediate_bytes);
+        place.outstanding_bytes -= u64::from(task.moved(sent_bytes));
         self.counters.data_out_bytes += u64::from(unsolicited.immediate_bytes);
         let header = task.command_pdu(cmd_sn, place.statuses.acknowledge(), unsolicited).emit();
         let payload = task.data_out_payload(0, unsolicited.immediate_bytes);

@@ -115,12 +115,15 @@ impl Session {
     }
 
     fn ask_for_data_again(&mut self, now: Instant, itt: Itt) {
-        let lane = self.tasks.get(itt).and_then(|task| task.allegiance).map(|home| home.response_lane);
-        let (Some(lane), Some(ask)) = (lane, self.incomplete.get_mut(&itt)) else { return };
-        if !ask.again(now) {
+        let goes_on = self.incomplete.get_mut(&itt).is_some_and(|ask| ask.again(now));
+        let home = self.tasks.get(itt).and_then(|task| task.allegiance);
+        let Some(lane) = home.map(|home| home.response_lane).filter(|_| goes_on) else {
             self.incomplete.remove(&itt);
-            return self.fail_lane(lane, Fault::Timeout("data to be sent again"));
-        }
+            if let Some(home) = home {
+                self.fail_lane(home.response_lane, Fault::Timeout("data to be sent again"));
+            }
+            return;
+        };
         let (Some(task), Some(place)) = (self.tasks.get(itt), self.lanes.get_mut(&lane)) else { return };
         for (begin, count) in task.input.holes() {
             place.snack(Lun::default(), SnackKind::DataOrR2t { itt, begin, count });

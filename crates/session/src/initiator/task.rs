@@ -1,5 +1,6 @@
 //! The SCSI tasks of a session. They belong to it, not to a lane: a lane is only where their PDUs go.
 
+use super::data_coverage::DataCoverage;
 use super::data_out::Sequence;
 use super::data_sequence::InputSequence;
 use super::event::{Command, Data, TaskId};
@@ -32,8 +33,8 @@ pub(super) struct Task {
     pub(super) allegiance: Option<Allegiance>,
     /// Data-Out that may be sent now: unsolicited data, then answers to R2Ts in the order of these.
     pub(super) sequences: VecDeque<Sequence>,
-    /// The end of the data that was asked for so far, or sent unasked.
-    pub(super) asked_to_bytes: u32,
+    /// Data-Out that was sent.
+    pub(super) sent: DataCoverage,
     /// Its R2Ts or Data-In PDUs; they share one numbering (RFC 7143 §4.2.2.4).
     pub(super) input: InputSequence,
     /// How it ended, while data that was sent before that is missing.
@@ -63,17 +64,16 @@ impl Task {
         let again_bytes = self.command.data.out_bytes() + self.command.data.in_bytes() - self.unmoved_bytes;
         self.unmoved_bytes += again_bytes;
         self.sequences.clear();
-        self.asked_to_bytes = 0;
+        self.sent = DataCoverage::default();
         self.input = InputSequence::default();
         again_bytes
     }
 
-    /// Its lane is gone. What arrived out of order counts as not arrived, and what was asked for and not sent as not
-    /// asked for (§11.5.6).
+    /// Its lane is gone. What arrived out of order counts as not arrived (§11.5.6), and what was asked for and not sent as
+    /// not asked for.
     pub(super) fn lose_home(&mut self) {
         self.unmoved_bytes += self.input.forget_later();
         self.sequences.clear();
-        self.asked_to_bytes = self.command.data.out_bytes().saturating_sub(self.unmoved_bytes);
         (self.ending, self.data_ack, self.data_refused) = (None, None, false);
         (self.resumes, self.tail_asks) = (true, 0);
     }
@@ -152,7 +152,7 @@ impl Tasks {
             started: false,
             allegiance: None,
             sequences: VecDeque::new(),
-            asked_to_bytes: 0,
+            sent: DataCoverage::default(),
             input: InputSequence::default(),
             ending: None,
             data_in_at: Instant::ZERO,

@@ -30,11 +30,11 @@ impl Session {
     /// Gives a task a new home; `false` if there is none at present.
     pub(super) fn find_home(&mut self, now: Instant, dead: LaneId, itt: Itt) -> bool {
         let Some(home) = self.tasks.get(itt).and_then(|task| task.allegiance) else { return true };
-        let Some(lane) = self.least_loaded_lane() else { return false };
         let is_with_target = home.sent && self.is_acknowledged(home.cmd_sn);
         if is_with_target && self.reassignments.len() >= REASSIGNMENTS_MAX {
             return false;
         }
+        let Some(lane) = self.least_loaded_lane() else { return false };
         let (Some(task), Some(place)) = (self.tasks.get_mut(itt), self.lanes.get_mut(&lane)) else {
             return false;
         };

@@ -50,8 +50,8 @@ impl Buffers for Memory {
 struct Receiver {
     parameters: ConnectionParameters,
     bytes: Vec<u8>,
-    /// The destination of a data segment of this length, which is being received.
-    segment: Option<(Destination, u32)>,
+    /// The destination of a data segment of this length, which is being received; none if its header was damaged.
+    segment: Option<(Option<Destination>, u32)>,
 }
 
 /// One end of a session with its memory.
@@ -142,12 +142,11 @@ impl<S: Endpoint> End<S> {
         let rest = receiver.bytes.split_off(header_bytes + digest_bytes);
         let head = std::mem::replace(&mut receiver.bytes, rest);
         header.set_ahs(head[Header::BHS_BYTES..header_bytes].to_vec())?;
-        if digest_bytes > 0 && head[header_bytes..] != pdu::header_digest(&header) {
-            return Err(Fault::HeaderDigest);
-        }
+        let is_good = digest_bytes == 0 || head[header_bytes..] == pdu::header_digest(&header);
+        let digest = if is_good { Digest::Good } else { Digest::Bad };
         let bytes = header.data_segment_bytes();
-        let destination = self.session.receive_header(now, lane, &header, Digest::Good, &mut self.memory)?;
-        receiver.segment = (bytes > 0).then_some((destination, bytes));
+        let destination = self.session.receive_header(now, lane, &header, digest, &mut self.memory)?;
+        receiver.segment = (bytes > 0).then_some((is_good.then_some(destination), bytes));
         Ok(true)
     }
 
@@ -164,6 +163,7 @@ impl<S: Endpoint> End<S> {
         receiver.segment = None;
         let is_good = digest_bytes == 0 || segment[padded_bytes..] == pdu::digest(&segment[..padded_bytes]);
         let data = &segment[..bytes as usize];
+        let Some(destination) = destination else { return Ok(true) };
         let inline = match destination {
             Destination::Inline { .. } => data,
             Destination::Buffer(place) => {

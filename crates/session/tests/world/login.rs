@@ -112,6 +112,9 @@ impl World {
             events: Vec::new(),
             target_ended: None,
             faults: Vec::new(),
+            damage: None,
+            damaged_permille: 0,
+            sent_pdus: [0; 2],
         };
         world.open(path, &ours, &theirs);
         world
@@ -119,7 +122,11 @@ impl World {
 
     /// Adds a connection to the session.
     pub fn add_lane(&mut self, path: Path) -> LaneId {
-        let cid = u16::try_from(self.next_lane).unwrap();
+        self.add_connection(path, u16::try_from(self.next_lane).unwrap())
+    }
+
+    /// Adds a connection of this CID to the session; an older one of that CID is replaced.
+    pub fn add_connection(&mut self, path: Path, cid: u16) -> LaneId {
         let joining = Some(initiator::Joining { tsih: self.tsih, session: self.parameters });
         let config =
             initiator::Config { joining, ..config(&self.settings, cid, self.initiator.session.cmd_sn()) };

@@ -50,6 +50,40 @@ impl Default for Settings {
     }
 }
 
+/// One PDU that is damaged on its way, counted over all lanes in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    pub direction: Direction,
+    pub pdu: usize,
+    pub part: Part,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    ToTarget,
+    ToInitiator,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Header,
+    Data,
+}
+
+const HEADER_AND_DIGEST_BYTES: usize = 52;
+
+impl Damage {
+    /// Spoils the bytes of a PDU, but not its lengths: what follows it can still be found.
+    fn spoil(self, bytes: &mut [u8]) {
+        const TAG: usize = 16;
+        let at = match self.part {
+            Part::Header => TAG,
+            Part::Data => bytes.len() - 1,
+        };
+        bytes[at] ^= 0x40;
+    }
+}
+
 /// Both directions of a lane.
 struct Wire {
     to_target: Stream,
@@ -80,6 +114,11 @@ pub struct World {
     /// How the target's session ended.
     pub target_ended: Option<bool>,
     pub faults: Vec<Fault>,
+    pub damage: Option<Damage>,
+    /// How many of a thousand PDUs are damaged, at random.
+    pub damaged_permille: u64,
+    /// PDUs that have left, in each direction.
+    pub sent_pdus: [usize; 2],
 }
 
 impl World {
@@ -281,22 +320,36 @@ impl World {
     }
 
     fn transmit(&mut self, lane: LaneId) -> bool {
-        let Some(wire) = self.wires.get_mut(&lane) else { return false };
+        let Some(wire) = self.wires.get(&lane) else { return false };
         let (now, budget_bytes) = (self.now, self.settings.budget_bytes);
-        let mut sent = false;
-        if wire.to_target.free_at <= now
-            && let Some(bytes) = self.initiator.pull(now, lane, budget_bytes)
-        {
-            wire.to_target.send(now, &bytes, &mut self.random);
-            sent = true;
+        let (may_send, may_answer) = (wire.to_target.free_at <= now, wire.to_initiator.free_at <= now);
+        let sent = may_send.then(|| self.initiator.pull(now, lane, budget_bytes)).flatten();
+        let answered = may_answer.then(|| self.target.pull(now, lane, budget_bytes)).flatten();
+        let busy = sent.is_some() || answered.is_some();
+        let sent = sent.map(|bytes| self.leaves(Direction::ToTarget, bytes));
+        let answered = answered.map(|bytes| self.leaves(Direction::ToInitiator, bytes));
+        if let Some(wire) = self.wires.get_mut(&lane) {
+            if let Some(bytes) = sent {
+                wire.to_target.send(now, &bytes, &mut self.random);
+            }
+            if let Some(bytes) = answered {
+                wire.to_initiator.send(now, &bytes, &mut self.random);
+            }
         }
-        if wire.to_initiator.free_at <= now
-            && let Some(bytes) = self.target.pull(now, lane, budget_bytes)
-        {
-            wire.to_initiator.send(now, &bytes, &mut self.random);
-            sent = true;
+        busy
+    }
+
+    /// A PDU leaves, perhaps to be damaged on its way.
+    fn leaves(&mut self, direction: Direction, mut bytes: Vec<u8>) -> Vec<u8> {
+        let pdu = self.sent_pdus[direction as usize];
+        self.sent_pdus[direction as usize] += 1;
+        let meant = self.damage.filter(|damage| (damage.direction, damage.pdu) == (direction, pdu));
+        let part = if bytes.len() > HEADER_AND_DIGEST_BYTES { Part::Data } else { Part::Header };
+        let chance = self.damaged_permille > 0 && self.random.below(1000) < self.damaged_permille;
+        if let Some(damage) = meant.or(chance.then_some(Damage { direction, pdu, part })) {
+            damage.spoil(&mut bytes);
         }
-        sent
+        bytes
     }
 
     fn close_at_initiator(&mut self, lane: LaneId, loss: LaneLoss) {
