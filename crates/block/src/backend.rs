@@ -95,13 +95,13 @@ impl Properties {
     /// # Errors
     /// [`ReadOnly`](BlockErrorKind::ReadOnly), [`Misaligned`](BlockErrorKind::Misaligned) to blocks, or
     /// [`OutOfRange`](BlockErrorKind::OutOfRange), in this order; [`Unsupported`](BlockErrorKind::Unsupported) for
-    /// an unmap of a device that is not thin.
+    /// an unmap of a device that is not thin, and for a question for its space.
     pub fn check(&self, operation: &Operation) -> Result<(), BlockError> {
         let refuse = |kind| Err(BlockError::new(kind, operation.name()));
         if self.read_only && operation.changes_data() {
             return refuse(BlockErrorKind::ReadOnly);
         }
-        if matches!(operation, Operation::Unmap { .. }) && self.thin.is_none() {
+        if matches!(operation, Operation::Unmap { .. } | Operation::Space) && self.thin.is_none() {
             return refuse(BlockErrorKind::Unsupported);
         }
         let Some(range) = operation.range() else { return Ok(()) };
@@ -160,10 +160,13 @@ pub enum Operation {
         /// How much.
         bytes: u64,
     },
+    /// Asks how much of a thin device is allocated. An estimate that is cheap to have, but not for every write:
+    /// ask now and then.
+    Space,
 }
 
 impl Operation {
-    /// The range it touches; `None` for a flush.
+    /// The range it touches; `None` for those that concern the whole device.
     #[must_use]
     pub fn range(&self) -> Option<ByteRange> {
         let (offset, bytes) = match self {
@@ -172,7 +175,7 @@ impl Operation {
             Self::WriteZeroes { offset, bytes, .. }
             | Self::Unmap { offset, bytes }
             | Self::Extents { offset, bytes } => (*offset, *bytes),
-            Self::Flush => return None,
+            Self::Flush | Self::Space => return None,
         };
         Some(ByteRange { offset, bytes })
     }
@@ -193,6 +196,7 @@ impl Operation {
             Self::Unmap { .. } => "unmap",
             Self::Flush => "flush",
             Self::Extents { .. } => "extents",
+            Self::Space => "space",
         }
     }
 }
@@ -215,6 +219,26 @@ pub enum Done {
     /// The answer to [`Operation::Extents`]: ascending, without gaps, from the offset asked for. It may cover less
     /// than was asked (never nothing, unless nothing was asked): ask again from where it ends.
     Extents(Vec<Extent>),
+    /// The answer to [`Operation::Space`].
+    Space(Space),
+}
+
+/// What a thin device has allocated, and what it could allocate (SBC-3, LBA mapping resources).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Allocated, at most the capacity.
+    pub used_bytes: u64,
+    /// Can still be allocated: what is left of the capacity, or of the space that the device shares with others, if
+    /// that is less.
+    pub available_bytes: u64,
+}
+
+impl Space {
+    /// Of a device of this capacity that uses so much, where its surroundings have `free_bytes` left.
+    pub(crate) fn of(capacity_bytes: u64, used_bytes: u64, free_bytes: u64) -> Self {
+        let used_bytes = used_bytes.min(capacity_bytes);
+        Self { used_bytes, available_bytes: (capacity_bytes - used_bytes).min(free_bytes) }
+    }
 }
 
 impl Completion {
@@ -234,6 +258,12 @@ impl Completion {
     #[must_use]
     pub fn extents(extents: Vec<Extent>) -> Self {
         Self { result: Ok(Done::Extents(extents)), buffer: None }
+    }
+
+    /// The answer to [`Operation::Space`].
+    #[must_use]
+    pub fn space(space: Space) -> Self {
+        Self { result: Ok(Done::Space(space)), buffer: None }
     }
 
     /// Failure of anything but a read, or of a read whose buffer is lost.
@@ -278,7 +308,18 @@ impl Completion {
     pub fn into_extents(self) -> Result<Vec<Extent>, BlockError> {
         match self.result? {
             Done::Extents(extents) => Ok(extents),
-            Done::Complete => Err(BlockError::new(BlockErrorKind::Unsupported, "not an extents query")),
+            _ => Err(BlockError::new(BlockErrorKind::Unsupported, "not an extents query")),
+        }
+    }
+
+    /// For a query of space: the space.
+    ///
+    /// # Errors
+    /// Why the operation failed; [`BlockErrorKind::Unsupported`] if it was another operation.
+    pub fn into_space(self) -> Result<Space, BlockError> {
+        match self.result? {
+            Done::Space(space) => Ok(space),
+            _ => Err(BlockError::new(BlockErrorKind::Unsupported, "not a query of space")),
         }
     }
 }

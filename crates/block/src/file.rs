@@ -134,6 +134,7 @@ impl Backend for File {
             Operation::Extents { offset, bytes } => self.on_thread(move |medium| {
                 medium.extents(ByteRange { offset, bytes }).map(Completion::extents)
             }),
+            Operation::Space => self.on_thread(|medium| medium.space().map(Completion::space)),
         }
     }
 }

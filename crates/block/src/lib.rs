@@ -34,7 +34,7 @@ mod ram;
 mod slab;
 mod volatile;
 
-pub use backend::{Backend, Completion, Done, Operation, Properties, Thin};
+pub use backend::{Backend, Completion, Done, Operation, Properties, Space, Thin};
 pub use error::{BlockError, BlockErrorKind};
 pub use extent::{ByteRange, Extent, ExtentState};
 #[cfg(feature = "file")]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::backend::{Backend, Completion, Operation, Properties, Thin};
+use crate::backend::{Backend, Completion, Operation, Properties, Space, Thin};
 use crate::error::{BlockError, BlockErrorKind};
 use crate::extent::{self, ByteRange, EXTENTS_MAX, Extent, ExtentState};
 use crate::mapping::Mapping;
@@ -164,6 +164,10 @@ impl Backend for Ram {
             }
             Operation::Flush => Completion::complete(),
             Operation::Extents { offset, bytes } => Completion::extents(self.extents(offset, bytes)),
+            // How much memory the system would still give, nobody knows.
+            Operation::Space => {
+                Completion::space(Space::of(self.properties.bytes(), self.allocated_bytes(), u64::MAX))
+            }
         })
     }
 

@@ -77,6 +77,8 @@ impl Backend for Volatile {
                 None => detached(async move { shared.write_when_full(offset, payload).await }),
             },
             Operation::Flush => detached(async move { shared.flush().await }),
+            // Without what is only here: an estimate.
+            Operation::Space => shared.inner.submit(Operation::Space),
             // A FUA write, zeroes, an unmap; and the inner device cannot say what is allocated before it has it.
             past => detached(async move {
                 let _turn = shared.turn.take().await;

@@ -153,6 +153,33 @@ fn unmapping_frees_the_space_and_reads_zero() {
 }
 
 #[test]
+fn the_space_of_a_thin_file_is_what_it_has_allocated() {
+    by_each_engine(|engine| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk");
+        let disk = device(&path, &thin(8 * MIB as u64), engine);
+        disk.write(0, &vec![1; 2 * MIB]);
+        disk.flush();
+        let (allocated_bytes, space) = (std::fs::metadata(&path).unwrap().blocks() * 512, disk.space());
+        assert_eq!(space.used_bytes, allocated_bytes);
+        assert!(space.available_bytes <= 8 * MIB as u64 - allocated_bytes);
+        disk.unmap(0, 8 * MIB as u64);
+        assert!(disk.space().used_bytes < allocated_bytes);
+    });
+}
+
+#[test]
+fn a_file_that_cannot_grow_has_no_more_space_than_its_filesystem() {
+    by_each_engine(|engine| {
+        let folder = tempfile::tempdir().unwrap();
+        let free = rustix::fs::statvfs(folder.path()).unwrap();
+        let free_bytes = free.f_blocks * free.f_frsize;
+        let disk = device(&folder.path().join("disk"), &thin(TIB.max(4 * free_bytes)), engine);
+        assert!(disk.space().available_bytes <= free_bytes);
+    });
+}
+
+#[test]
 fn zeroes_keep_the_space_unless_they_may_unmap_a_thin_file() {
     by_each_engine(|engine| {
         let folder = tempfile::tempdir().unwrap();
@@ -192,6 +219,7 @@ fn a_file_that_is_not_thin_cannot_be_unmapped() {
         assert_eq!(disk.backend.properties().thin, None);
         let unmap = disk.run(Operation::Unmap { offset: 0, bytes: 4096 });
         assert_eq!(kind(unmap), BlockErrorKind::Unsupported);
+        assert_eq!(kind(disk.run(Operation::Space)), BlockErrorKind::Unsupported);
     });
 }
 

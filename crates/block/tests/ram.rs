@@ -102,6 +102,16 @@ fn what_is_not_whole_blocks_is_refused() {
 }
 
 #[test]
+fn its_space_is_what_is_written_and_what_is_left_of_its_capacity() {
+    let disk = ram(4 * CHUNK_BYTES);
+    disk.write(CHUNK_BYTES, &pattern(1, 512));
+    let space = disk.space();
+    assert_eq!((space.used_bytes, space.available_bytes), (CHUNK_BYTES, 3 * CHUNK_BYTES));
+    disk.unmap(0, 4 * CHUNK_BYTES);
+    assert_eq!(disk.space().used_bytes, 0);
+}
+
+#[test]
 fn impossible_blocks_and_capacities_are_refused() {
     for block_bytes in [0, 1, 511, 520, 128 << 10] {
         assert_eq!(kind(Ram::new(block_bytes, 8).map(|_| ())), BlockErrorKind::Unsupported);

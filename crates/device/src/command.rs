@@ -34,6 +34,8 @@ pub(crate) struct Task {
     pub aborted: bool,
     /// Who waits for its end; dropped with it.
     pub ends: Vec<oneshot::Sender<()>>,
+    /// It has started, and waits for its turn at certain blocks.
+    pub turn: Option<oneshot::Sender<()>>,
 }
 
 /// A command has come out of its session, in order.
@@ -49,7 +51,7 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, comman
         let ending = Ending { outcome, wanted_bytes: 0, format: unit.sense_format() };
         return respond(driver, state, id, command.data_in_bytes, ending);
     }
-    let asked = unit.disk.begin(command.cdb.bytes());
+    let asked = unit.seen_through(driver.identity().portal_group_tag).begin(command.cdb.bytes());
     let wanted_bytes = asked.data_out_bytes(unit.disk.block) + asked.data_in_bytes(unit.disk.block);
     let wanted_bytes = u32::try_from(wanted_bytes).unwrap_or(u32::MAX);
     let step = asked.with_data_out(command.data_out_bytes.into(), unit.disk.block);
@@ -63,6 +65,7 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, comman
         delivered_bytes: 0,
         aborted: false,
         ends: Vec::new(),
+        turn: None,
     };
     state.tasks.insert(id, task);
     match u32::try_from(needed_bytes) {
@@ -110,6 +113,11 @@ fn ready(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
 /// Its turn has come.
 pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     let Some(task) = state.tasks.get_mut(&id) else { return };
+    if let Some(turn) = task.turn.take() {
+        // A copy that is no more needs no telling.
+        let _ = turn.send(());
+        return;
+    }
     let unit = Rc::clone(&task.unit);
     let data = task.data.take();
     match std::mem::replace(&mut task.step, Step::Done(Outcome::good())) {
@@ -160,6 +168,9 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
         Step::RequestSense(request) => {
             let pending = unit.shared.borrow_mut().request_sense(driver.nexus);
             finish(driver, state, id, request.respond(pending));
+        }
+        Step::ProvisioningLog(request) => {
+            work(driver, id, async move { unit.provisioning_log(request).await });
         }
         Step::ModeSense(request) => {
             let outcome = request.respond(&unit.disk, unit.shared.borrow().mode_settings());
@@ -212,10 +223,9 @@ fn work(driver: &Rc<SessionDriver>, id: TaskId, work: impl Future<Output = Outco
 
 /// Lets a copy between the initiator's own units work, and holds its status where it is wanted.
 fn copy(driver: &Rc<SessionDriver>, id: TaskId, unit: Rc<LogicalUnit>, request: ExtendedCopy) {
-    let (nexus, units, tasks) = (driver.nexus, driver.units.clone(), Rc::clone(driver));
-    let stopped = move || tasks.state().tasks.get(&id).is_none_or(|task| task.aborted);
+    let (nexus, copy) = (driver.nexus, Copy::new(driver, id));
     work(driver, id, async move {
-        let (outcome, status) = Copy::new(nexus, units, stopped).run(&request).await;
+        let (outcome, status) = copy.run(&request).await;
         if let Some(list_id) = request.list_id {
             unit.shared.borrow_mut().hold_copy(nexus, list_id, status);
         }

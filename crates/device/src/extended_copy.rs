@@ -1,31 +1,44 @@
 //! EXTENDED COPY: blocks go from unit to unit without travelling to the initiator (SPC-4).
 //!
-//! The units are those that the initiator may use itself, and nothing else can be named. A copy is not ordered against
-//! other commands to the same blocks, which is the initiator's affair (SPC-4), and overlapping segments copy forward.
+//! The units are those that the initiator may use itself, and nothing else can be named. A copy proceeds piece by piece,
+//! each of which waits for the COMPARE AND WRITE and ORWRITE commands that were there before it to the same blocks, as
+//! later ones wait for it. Otherwise it is not ordered against commands to the same blocks, which is the initiator's
+//! affair (SPC-4), and overlapping segments copy forward.
 
+use crate::command::start_others;
 use crate::logical_unit::LogicalUnit;
 use crate::memory::PIECE_BYTES;
-use nexus::target::NexusId;
-use scsi::{CopySegment, CopyStatus, CopyTarget, ExtendedCopy, MediumAccess, Outcome};
+use crate::session_driver::SessionDriver;
+use futures_channel::oneshot;
+use nexus::target::{Admission, NexusTask};
+use scsi::{CopySegment, CopyStatus, CopyTarget, ExtendedCopy, Extent, MediumAccess, Outcome};
+use session::target::TaskId;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
 /// A copy under way.
-pub(crate) struct Copy<F> {
-    /// Whose it is.
-    pub nexus: NexusId,
-    /// All that its initiator may use.
-    pub units: Vec<Rc<LogicalUnit>>,
-    /// Whether it should stop: its command was aborted.
-    pub stopped: F,
+pub(crate) struct Copy {
+    /// Whose it is. Its units are all that can be named.
+    driver: Rc<SessionDriver>,
+    /// Its command.
+    id: TaskId,
     /// Bytes that were copied.
     copied_bytes: u64,
 }
 
-impl<F: Fn() -> bool> Copy<F> {
-    pub(crate) fn new(nexus: NexusId, units: Vec<Rc<LogicalUnit>>, stopped: F) -> Self {
-        Self { nexus, units, stopped, copied_bytes: 0 }
+/// As much of a segment as is copied at once.
+struct Piece<'a> {
+    source: &'a Rc<LogicalUnit>,
+    source_offset: u64,
+    destination: &'a Rc<LogicalUnit>,
+    destination_offset: u64,
+    bytes: u64,
+}
+
+impl Copy {
+    pub(crate) fn new(driver: &Rc<SessionDriver>, id: TaskId) -> Self {
+        Self { driver: Rc::clone(driver), id, copied_bytes: 0 }
     }
 
     /// Copies segment by segment. Every device is found before anything is copied.
@@ -51,40 +64,92 @@ impl<F: Fn() -> bool> Copy<F> {
     }
 
     fn find(&self, target: &CopyTarget) -> Option<Rc<LogicalUnit>> {
-        self.units.iter().find(|unit| target.names(&unit.disk)).cloned()
+        self.driver.units.iter().find(|unit| target.names(&unit.disk)).cloned()
+    }
+
+    /// Whether it should stop: its command was aborted.
+    fn is_stopped(&self) -> bool {
+        self.driver.state().tasks.get(&self.id).is_none_or(|task| task.aborted)
     }
 
     async fn copy(
         &mut self,
         segment: &CopySegment,
-        source: &LogicalUnit,
-        destination: &LogicalUnit,
+        source: &Rc<LogicalUnit>,
+        destination: &Rc<LogicalUnit>,
     ) -> Result<(), Outcome> {
         let ranges = segment.ranges(&source.disk, &destination.disk).map_err(Outcome::CheckCondition)?;
-        source.shared.borrow().admits_copy(self.nexus, MediumAccess::Read)?;
-        destination.shared.borrow().admits_copy(self.nexus, MediumAccess::Write)?;
+        source.shared.borrow().admits_copy(self.driver.nexus, MediumAccess::Read)?;
+        destination.shared.borrow().admits_copy(self.driver.nexus, MediumAccess::Write)?;
         if destination.disk.read_only {
             return Err(ExtendedCopy::device_failed());
         }
         let mut done_bytes = 0;
         while done_bytes < ranges.bytes {
-            if (self.stopped)() {
-                return Err(ExtendedCopy::device_failed());
-            }
-            let bytes = (ranges.bytes - done_bytes).min(PIECE_BYTES.into());
-            let failed = |_| ExtendedCopy::device_failed();
-            let piece = source.read_piece(ranges.source_offset + done_bytes, bytes).await.map_err(failed)?;
-            let offset = ranges.destination_offset + done_bytes;
-            let written = destination.write(offset, piece.share(), false).await.result;
-            written.map_err(|error| {
-                destination.write_failure(offset, &error);
-                ExtendedCopy::device_failed()
-            })?;
-            done_bytes += bytes;
-            self.copied_bytes += bytes;
+            let piece = Piece {
+                source,
+                source_offset: ranges.source_offset + done_bytes,
+                destination,
+                destination_offset: ranges.destination_offset + done_bytes,
+                bytes: (ranges.bytes - done_bytes).min(PIECE_BYTES.into()),
+            };
+            self.copy_in_turn(&piece).await?;
+            done_bytes += piece.bytes;
+            self.copied_bytes += piece.bytes;
             let_others_run().await;
         }
         Ok(())
+    }
+
+    /// Copies a piece while nobody reads and writes its blocks.
+    async fn copy_in_turn(&self, piece: &Piece<'_>) -> Result<(), Outcome> {
+        let task = NexusTask { nexus: self.driver.nexus, task: self.id };
+        let occupied = piece.occupied();
+        for (unit, extents) in &occupied {
+            let admission = unit.shared.borrow_mut().occupy(task, extents.clone());
+            if admission == Admission::Wait {
+                self.wait_for_turn().await;
+            }
+        }
+        let copied = if self.is_stopped() { Err(ExtendedCopy::device_failed()) } else { piece.copy().await };
+        for (unit, _) in &occupied {
+            let startable = unit.shared.borrow_mut().vacate(task);
+            start_others(&self.driver.node, startable);
+        }
+        copied
+    }
+
+    async fn wait_for_turn(&self) {
+        let (turn, comes) = oneshot::channel();
+        if let Some(task) = self.driver.state().tasks.get_mut(&self.id) {
+            task.turn = Some(turn);
+        }
+        // Nobody drops the other end unsent but the end of the command, which is the end of this.
+        let _ = comes.await;
+    }
+}
+
+impl Piece<'_> {
+    /// Which blocks of which units it reads and writes, each unit once, in the order in which copies occupy them.
+    fn occupied(&self) -> Vec<(&Rc<LogicalUnit>, Vec<Extent>)> {
+        let read = self.source.extent_of(self.source_offset, self.bytes);
+        let written = self.destination.extent_of(self.destination_offset, self.bytes);
+        if Rc::ptr_eq(self.source, self.destination) {
+            return vec![(self.source, vec![read, written])];
+        }
+        let mut occupied = vec![(self.source, vec![read]), (self.destination, vec![written])];
+        occupied.sort_by_key(|(unit, _)| unit.number);
+        occupied
+    }
+
+    async fn copy(&self) -> Result<(), Outcome> {
+        let read = self.source.read_piece(self.source_offset, self.bytes).await;
+        let data = read.map_err(|_| ExtendedCopy::device_failed())?;
+        let written = self.destination.write(self.destination_offset, data.share(), false).await.result;
+        written.map(drop).map_err(|error| {
+            self.destination.write_failure(self.destination_offset, &error);
+            ExtendedCopy::device_failed()
+        })
     }
 }
 

@@ -39,6 +39,7 @@ mod reservation;
 mod session_driver;
 mod target_node;
 mod task_management;
+mod threshold;
 mod unmap;
 mod verify;
 mod write;

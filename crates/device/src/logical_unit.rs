@@ -7,6 +7,7 @@ use nexus::target::{InitiatorPort, PersistedReservations, Ports, RelativePort};
 use pdu::Lun;
 use scsi::{
     BlockLength, Blocks, Disk, Extent, Identity, Lba, Outcome, PhysicalExponent, Provisioning, TargetPort,
+    Threshold,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 pub struct LogicalUnit {
     pub(crate) number: u16,
     pub(crate) disk: Disk,
+    /// The same as its other ports show it.
+    through_other_ports: Vec<Disk>,
     pub(crate) backend: Arc<dyn Backend>,
     /// Unit attentions, reservations and the task set, of all sessions.
     pub(crate) shared: RefCell<nexus::target::LogicalUnit>,
@@ -32,7 +35,7 @@ pub struct UnitDescription {
     pub number: u16,
     /// The same after a restart and on every path to it.
     pub identity: Identity,
-    /// Through which port it is seen.
+    /// Through which port it is seen by sessions that came through none of the others.
     pub target_port: TargetPort,
     /// The other ports through which it is seen.
     pub other_ports: Vec<TargetPort>,
@@ -42,6 +45,8 @@ pub struct UnitDescription {
     pub removable: bool,
     /// Refuse every write, even if the backend would take it.
     pub read_only: bool,
+    /// Tell initiators when so many percent of the capacity are allocated, or cannot be, from 1 to 99.
+    pub threshold_percent: Option<u8>,
 }
 
 /// The longest transfer of one command: as long as one buffer may be.
@@ -52,7 +57,8 @@ impl LogicalUnit {
     /// A unit over `backend`, which tells the rest: capacity, block length, provisioning, cache.
     ///
     /// # Errors
-    /// `Unsupported`: a disk cannot have logical blocks of the backend's length, or not the physical ones.
+    /// `Unsupported`: a disk cannot have logical blocks of the backend's length, or not the physical ones, or not this
+    /// threshold.
     pub fn new(
         description: UnitDescription,
         backend: Arc<dyn Backend>,
@@ -77,14 +83,15 @@ impl LogicalUnit {
             // Not every backend can be opened for reading only.
             read_only: properties.read_only || description.read_only,
             write_cache: properties.volatile_cache,
-            provisioning: provisioning(&properties),
+            provisioning: provisioning(&properties, description.threshold_percent)?,
             limits: scsi::Limits { transfer_bytes_max: TRANSFER_BYTES_MAX, ..scsi::Limits::default() },
         };
         let ports = disk.target_port.iter().chain(&disk.other_ports);
         let ports = ports.map(|port| RelativePort(port.relative_identifier));
         let shared = RefCell::new(nexus::target::LogicalUnit::new().with_target_ports(ports));
         let (number, kept) = (description.number, None);
-        Ok(Self { number, disk, backend, shared, kept, working: memory.working.clone() })
+        let through_other_ports = disk.through_other_ports().collect();
+        Ok(Self { number, disk, through_other_ports, backend, shared, kept, working: memory.working.clone() })
     }
 
     /// The same unit, whose persistent reservations can survive a loss of power; `last` did. Before its first session.
@@ -100,6 +107,13 @@ impl LogicalUnit {
         let mut through = ports.filter(|port| port.portal_group_tag == identity.portal_group_tag);
         let target = through.next().map_or(RelativePort::ONLY, |port| RelativePort(port.relative_identifier));
         Ports { initiator: InitiatorPort::new(&identity.initiator_name, identity.isid), target }
+    }
+
+    /// The disk as it is seen through a portal group.
+    pub(crate) fn seen_through(&self, portal_group_tag: u16) -> &Disk {
+        let is_port = |port: &TargetPort| port.portal_group_tag == portal_group_tag;
+        let mut others = self.through_other_ports.iter();
+        others.find(|disk| disk.target_port.as_ref().is_some_and(is_port)).unwrap_or(&self.disk)
     }
 
     /// Its number.
@@ -120,6 +134,11 @@ impl LogicalUnit {
     /// Where these blocks begin on the backend.
     pub(crate) fn offset_of(&self, lba: Lba) -> u64 {
         self.disk.block.times(Blocks(lba.0))
+    }
+
+    /// The blocks of whole-block bytes of the backend.
+    pub(crate) fn extent_of(&self, offset: u64, bytes: u64) -> Extent {
+        Extent { lba: self.lba_at(offset), blocks: Blocks(bytes / u64::from(self.disk.block.bytes())) }
     }
 
     /// The block in which a byte of the backend is.
@@ -161,12 +180,18 @@ pub(crate) fn with_source(error: &BlockError) -> String {
     }
 }
 
-fn provisioning(properties: &Properties) -> Provisioning {
-    match properties.thin {
-        Some(thin) => Provisioning::Thin {
+fn provisioning(properties: &Properties, threshold_percent: Option<u8>) -> Result<Provisioning, BlockError> {
+    let blocks = Blocks(properties.blocks);
+    let threshold = threshold_percent.map(|percent| Threshold::from_used_percent(percent, blocks));
+    let impossible = |what| Err(BlockError::new(BlockErrorKind::Unsupported, what));
+    match (properties.thin, threshold) {
+        (_, Some(None)) => impossible("a threshold of this percentage"),
+        (None, Some(_)) => impossible("a threshold of a disk that is not thin"),
+        (None, None) => Ok(Provisioning::Full),
+        (Some(thin), threshold) => Ok(Provisioning::Thin {
             zeroes: thin.reads_zero,
             granularity: Blocks(u64::from(thin.granularity_bytes / properties.block_bytes).max(1)),
-        },
-        None => Provisioning::Full,
+            threshold: threshold.flatten(),
+        }),
     }
 }

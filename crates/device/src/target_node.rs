@@ -3,6 +3,7 @@
 use crate::environment::Environment;
 use crate::logical_unit::LogicalUnit;
 use crate::session_driver::SessionDriver;
+use crate::threshold::watch;
 use futures_channel::oneshot;
 use futures_util::FutureExt;
 use nexus::target::NexusId;
@@ -35,6 +36,11 @@ impl TargetNode {
         units: Vec<Rc<LogicalUnit>>,
         sessions_max: u16,
     ) -> Rc<Self> {
+        for unit in &units {
+            if let Some(threshold) = unit.disk.threshold() {
+                environment.spawn(watch(Rc::clone(environment), Rc::downgrade(unit), threshold));
+            }
+        }
         Rc::new(Self {
             environment: Rc::clone(environment),
             name,

@@ -148,7 +148,7 @@ fn a_copy_goes_from_place_to_place_and_its_status_is_held() {
     let (world, _) = cached();
     let mut initiator = initiator(&world, 1);
     with_list(&world, &mut initiator, &client::write_10(0, 2, false), &[0x77; 1024]);
-    let (cdb, list) = copy_within("disk");
+    let (cdb, list) = copy_within("disk0");
     assert_eq!(with_list(&world, &mut initiator, &cdb, &list).status, Status::Good.code());
     let done = with_list(&world, &mut initiator, &cdb_10(0x2f, 0x02, 8, 2), &[0x77; 1024]);
     assert_eq!(done.status, Status::Good.code());

@@ -48,6 +48,10 @@ impl Backend for Lun {
                 pending
             }
             Operation::Extents { offset, bytes } => self.start_extents(offset, bytes),
+            Operation::Space => {
+                let error = BlockError::new(BlockErrorKind::Unsupported, "the space of a remote unit");
+                Pending::ready(Completion::failed(error))
+            }
         }
     }
 }

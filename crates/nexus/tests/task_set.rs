@@ -45,6 +45,64 @@ fn ready(unit: &mut LogicalUnit, number: u32) -> Admission {
     unit.ready(task(A, number), &read())
 }
 
+/// What a copy occupies at a unit: a source and a destination.
+fn copied() -> Vec<Extent> {
+    vec![Extent::new(0, 8), Extent::new(100, 8)]
+}
+
+#[test]
+fn a_copy_waits_for_a_compare_and_write_at_its_source_or_destination() {
+    for lba in [7, 100] {
+        let mut unit = with(&[Simple, Simple]);
+        assert_eq!(unit.ready(task(A, 0), &compare_and_write(lba)), Admission::Start);
+        assert_eq!(unit.occupy(task(A, 1), copied()), Admission::Wait);
+        assert_eq!(unit.finish(task(A, 0)), [task(A, 1)]);
+        assert_eq!(unit.vacate(task(A, 1)), []);
+    }
+}
+
+#[test]
+fn a_compare_and_write_waits_for_a_copy_that_was_there_before() {
+    for lba in [7, 100] {
+        let mut unit = with(&[Simple, Simple, Simple]);
+        assert_eq!(unit.occupy(task(A, 0), copied()), Admission::Start);
+        assert_eq!(unit.ready(task(A, 1), &compare_and_write(lba)), Admission::Wait);
+        assert_eq!(unit.ready(task(A, 2), &compare_and_write(50)), Admission::Start);
+        assert_eq!(unit.vacate(task(A, 0)), [task(A, 1)]);
+    }
+}
+
+#[test]
+fn copies_and_compare_and_writes_take_turns() {
+    let mut unit = with(&[Simple, Simple]);
+    assert_eq!(unit.occupy(task(B, 0), copied()), Admission::Start);
+    assert_eq!(unit.ready(task(A, 0), &compare_and_write(0)), Admission::Wait);
+    // The next copy does not overtake what waits.
+    assert_eq!(unit.occupy(task(B, 1), copied()), Admission::Wait);
+    assert_eq!(unit.vacate(task(B, 0)), [task(A, 0)]);
+    assert_eq!(unit.finish(task(A, 0)), [task(B, 1)]);
+}
+
+#[test]
+fn copies_wait_neither_for_each_other_nor_for_writes_nor_for_order() {
+    let mut unit = with(&[Ordered, Simple]);
+    assert_eq!(unit.ready(task(A, 0), &write(0, 8)), Admission::Start);
+    assert_eq!(unit.occupy(task(A, 1), copied()), Admission::Start);
+    assert_eq!(unit.occupy(task(B, 1), copied()), Admission::Start);
+}
+
+#[test]
+fn blocks_stay_occupied_when_the_task_set_is_cleared() {
+    let mut unit = with(&[Simple, Simple]);
+    assert_eq!(unit.occupy(task(B, 7), copied()), Admission::Start);
+    assert_eq!(unit.ready(task(A, 0), &compare_and_write(0)), Admission::Wait);
+    let cleared = unit.clear_task_set(A);
+    assert_eq!((cleared.dropped.len(), cleared.started.len()), (2, 0));
+    assert_eq!(unit.arrive(task(A, 9), Simple, CDB), Ok(()));
+    assert_eq!(unit.ready(task(A, 9), &compare_and_write(0)), Admission::Wait);
+    assert_eq!(unit.vacate(task(B, 7)), [task(A, 9)]);
+}
+
 #[test]
 fn simple_tasks_start_in_any_order() {
     let mut unit = with(&[Simple, Simple]);

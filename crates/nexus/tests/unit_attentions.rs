@@ -4,7 +4,7 @@ mod world;
 
 use pdu::TaskAttribute;
 use ropewalk_nexus::target::{LogicalUnit, NexusId, NexusTask, Reset};
-use scsi::{AdditionalSense, Outcome, Sense, SenseKey, Status};
+use scsi::{AdditionalSense, Blocks, Outcome, Sense, SenseKey, Status, Threshold};
 use session::target::TaskId;
 
 const A: NexusId = NexusId(1);
@@ -217,4 +217,23 @@ fn a_nexus_that_is_not_there_gets_nothing_done() {
     let refused = unit.arrive(task(NexusId(7), 0), TaskAttribute::Simple, INQUIRY);
     assert_eq!(refused, Err(Outcome::internal_failure()));
     assert_eq!(unit.request_sense(NexusId(7)), None);
+}
+
+#[test]
+fn a_threshold_is_told_to_all_once_each_time_that_it_is_reached() {
+    const REACHED: [AdditionalSense; 1] = [AdditionalSense::THIN_PROVISIONING_SOFT_THRESHOLD_REACHED];
+    let threshold = Threshold::from_used_percent(75, Blocks(1 << 20)).expect("a threshold");
+    let (little, much) = (Blocks(1 << 17), Blocks(1 << 19));
+    let mut unit = quiet();
+    for (available, expected) in
+        [(much, &[][..]), (little, &REACHED), (little, &[]), (much, &[]), (little, &REACHED)]
+    {
+        unit.can_allocate(available, threshold);
+        assert_eq!(told(&mut unit, A), expected);
+        assert_eq!(told(&mut unit, B), expected);
+    }
+    let _ = unit.reset(Reset::LogicalUnit);
+    told(&mut unit, A);
+    unit.can_allocate(little, threshold);
+    assert_eq!(told(&mut unit, A), REACHED);
 }

@@ -3,7 +3,7 @@
 use crate::cdb::Cdb;
 use crate::{
     AdditionalSense, BlockLength, Blocks, Extent, FieldPointer, Identity, Lba, Outcome, Sense, SenseKey,
-    Step, TargetPort, operation_code,
+    Step, TargetPort, Threshold, operation_code,
 };
 
 /// A disk as one target port shows it: everything that the answers to commands depend on.
@@ -13,7 +13,7 @@ pub struct Disk {
     pub identity: Identity,
     /// Through which port it is seen, if that is to be told.
     pub target_port: Option<TargetPort>,
-    /// The other ports through which it is seen, for REPORT TARGET PORT GROUPS.
+    /// The other ports through which it is seen, for REPORT TARGET PORT GROUPS and VPD page 88h.
     pub other_ports: Vec<TargetPort>,
     /// Length of a logical block.
     pub block: BlockLength,
@@ -67,6 +67,8 @@ pub enum Provisioning {
         zeroes: bool,
         /// How many blocks are allocated together (OPTIMAL UNMAP GRANULARITY).
         granularity: Blocks,
+        /// When initiators are told that it runs out of space, if they are.
+        threshold: Option<Threshold>,
     },
 }
 
@@ -159,6 +161,26 @@ impl Disk {
     /// Whether blocks can be deallocated.
     pub(crate) const fn is_thin(&self) -> bool {
         matches!(self.provisioning, Provisioning::Thin { .. })
+    }
+
+    /// When initiators are told that it runs out of space, if they are.
+    #[must_use]
+    pub const fn threshold(&self) -> Option<Threshold> {
+        match self.provisioning {
+            Provisioning::Thin { threshold, .. } => threshold,
+            Provisioning::Full => None,
+        }
+    }
+
+    /// The same disk as it is seen through each of its other ports.
+    pub fn through_other_ports(&self) -> impl Iterator<Item = Self> {
+        (0..self.other_ports.len()).map(|index| {
+            let mut other = self.clone();
+            if let (Some(own), Some(port)) = (&mut other.target_port, other.other_ports.get_mut(index)) {
+                std::mem::swap(own, port);
+            }
+            other
+        })
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), Sense> {

@@ -1,20 +1,29 @@
 //! The mode pages (SPC-4; SBC-3).
 
 use crate::mode_settings::{ModeSelect, ModeSettings};
-use crate::{Disk, SenseFormat};
+use crate::{Disk, SenseFormat, provisioning_log};
 
+pub const READ_WRITE_ERROR_RECOVERY: u8 = 0x01;
 pub const CACHING: u8 = 0x08;
 pub const CONTROL: u8 = 0x0a;
 pub const INFORMATIONAL_EXCEPTIONS: u8 = 0x1c;
+/// The subpage code of a page in `page_0` format.
+pub const NO_SUBPAGE: u8 = 0x00;
+/// Of page 1Ch.
+pub const LOGICAL_BLOCK_PROVISIONING: u8 = 0x02;
 
 const WRITE_CACHE_ENABLE: u8 = 0x04;
 const DESCRIPTOR_SENSE: u8 = 0x04;
 const SOFTWARE_WRITE_PROTECT: u8 = 0x08;
 
-/// A mode page in `page_0` format. Its values come after the PAGE LENGTH.
+/// A mode page. Its values come after the PAGE LENGTH.
 pub struct ModePage {
     /// PAGE CODE.
     pub code: u8,
+    /// SUBPAGE CODE; zero: the page has `page_0` format.
+    pub subpage: u8,
+    /// Whether a disk has it.
+    pub is_offered: fn(&Disk) -> bool,
     /// The values of a disk with these settings.
     pub values: fn(&Disk, &ModeSettings) -> Vec<u8>,
     /// A bit for each that MODE SELECT may change.
@@ -24,20 +33,107 @@ pub struct ModePage {
 }
 
 /// In ascending order of page code, as page 3Fh returns them.
-pub static PAGES: [ModePage; 3] = [
-    ModePage { code: CACHING, values: caching, changeable: caching_changeable, select: select_caching },
-    ModePage { code: CONTROL, values: control, changeable: control_changeable, select: select_control },
+pub static PAGES: [ModePage; 5] = [
+    ModePage {
+        code: READ_WRITE_ERROR_RECOVERY,
+        values: read_write_error_recovery,
+        changeable: |_| vec![0; READ_WRITE_ERROR_RECOVERY_BYTES],
+        is_offered: has_threshold,
+        ..UNCHANGEABLE
+    },
+    ModePage {
+        code: CACHING,
+        values: caching,
+        changeable: caching_changeable,
+        select: select_caching,
+        ..UNCHANGEABLE
+    },
+    ModePage {
+        code: CONTROL,
+        values: control,
+        changeable: control_changeable,
+        select: select_control,
+        ..UNCHANGEABLE
+    },
     ModePage {
         code: INFORMATIONAL_EXCEPTIONS,
         values: informational_exceptions,
         changeable: |_| vec![0; INFORMATIONAL_EXCEPTIONS_BYTES],
-        select: |_, _| {},
+        ..UNCHANGEABLE
+    },
+    ModePage {
+        code: INFORMATIONAL_EXCEPTIONS,
+        subpage: LOGICAL_BLOCK_PROVISIONING,
+        values: logical_block_provisioning,
+        changeable: |_| vec![0; LOGICAL_BLOCK_PROVISIONING_BYTES],
+        is_offered: has_threshold,
+        ..UNCHANGEABLE
     },
 ];
 
+/// What most pages are: without subpage, of every disk, nothing to select.
+const UNCHANGEABLE: ModePage = ModePage {
+    code: 0,
+    subpage: NO_SUBPAGE,
+    is_offered: |_| true,
+    values: |_, _| Vec::new(),
+    changeable: |_| Vec::new(),
+    select: |_, _| {},
+};
+
+impl ModePage {
+    /// The pages of a disk.
+    pub fn of(disk: &Disk) -> impl Iterator<Item = &'static Self> {
+        PAGES.iter().filter(move |page| (page.is_offered)(disk))
+    }
+
+    /// What stands before its values, of which there are so many bytes. No page can be saved (PS 0).
+    pub fn header(&self, values_bytes: usize) -> Vec<u8> {
+        if self.subpage == NO_SUBPAGE {
+            return vec![self.code, u8::try_from(values_bytes).unwrap_or(u8::MAX)];
+        }
+        let [high, low] = u16::try_from(values_bytes).unwrap_or(u16::MAX).to_be_bytes();
+        vec![SUBPAGE_FORMAT | self.code, self.subpage, high, low]
+    }
+}
+
+fn has_threshold(disk: &Disk) -> bool {
+    disk.threshold().is_some()
+}
+
+/// SPF: the SUBPAGE CODE stands in byte 1, and the PAGE LENGTH after it.
+const SUBPAGE_FORMAT: u8 = 0x40;
+
+const READ_WRITE_ERROR_RECOVERY_BYTES: usize = 0x0a;
+const LOGICAL_BLOCK_PROVISIONING_BYTES: usize = 0x14;
 const CACHING_BYTES: usize = 0x12;
 const CONTROL_BYTES: usize = 0x0a;
 const INFORMATIONAL_EXCEPTIONS_BYTES: usize = 0x0a;
+
+/// Read-write error recovery (SBC-3): thresholds of logical block provisioning are reported (LBPERE).
+fn read_write_error_recovery(_disk: &Disk, _settings: &ModeSettings) -> Vec<u8> {
+    const PROVISIONING_ERROR_REPORTING: u8 = 0x80;
+    let mut values = vec![0; READ_WRITE_ERROR_RECOVERY_BYTES];
+    values[5] = PROVISIONING_ERROR_REPORTING;
+    values
+}
+
+/// Logical block provisioning (SBC-3): the one threshold, a soft one of the blocks that are available as they decrease,
+/// which all initiators are told of (SITUA 0).
+fn logical_block_provisioning(disk: &Disk, _settings: &ModeSettings) -> Vec<u8> {
+    /// Where the only threshold descriptor stands, and in it the THRESHOLD COUNT.
+    const DESCRIPTOR: usize = 12;
+    const COUNT: usize = DESCRIPTOR + 4;
+    /// ENABLED, THRESHOLD TYPE 000b, THRESHOLD ARMING 000b.
+    const ENABLED_SOFT_DECREASING: u8 = 0x80;
+    let mut values = vec![0; LOGICAL_BLOCK_PROVISIONING_BYTES];
+    if let Some(threshold) = disk.threshold() {
+        values[DESCRIPTOR] = ENABLED_SOFT_DECREASING;
+        values[DESCRIPTOR + 1] = provisioning_log::AVAILABLE_RESOURCE;
+        values[COUNT..].copy_from_slice(&threshold.count().to_be_bytes());
+    }
+    values
+}
 
 /// Caching (SBC-3).
 fn caching(disk: &Disk, settings: &ModeSettings) -> Vec<u8> {

@@ -3,7 +3,7 @@
 //! All or nothing: a list with one wrong field changes no parameter.
 
 use crate::cdb::Cdb;
-use crate::mode_page::{ModePage, PAGES};
+use crate::mode_page::{ModePage, NO_SUBPAGE};
 use crate::mode_sense::{BLOCK_DESCRIPTOR_BYTES, block_descriptor};
 use crate::mode_settings::{ModeSelect, ModeSettings};
 use crate::{AdditionalSense, Disk, FieldPointer, Sense, Step};
@@ -12,8 +12,6 @@ use crate::{AdditionalSense, Disk, FieldPointer, Sense, Step};
 const PAGE_FORMAT_BIT: u8 = 4;
 const HEADER_6_BYTES: usize = 4;
 const HEADER_10_BYTES: usize = 8;
-/// PAGE CODE and PAGE LENGTH.
-const PAGE_HEADER_BYTES: usize = 2;
 
 pub fn begin_6(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     begin(cdb, cdb.u8::<4>().into(), HEADER_6_BYTES, 4)
@@ -62,7 +60,7 @@ fn parse(disk: &Disk, list: &[u8], header_bytes: usize, descriptor_bytes: usize)
     let mut select = ModeSelect::default();
     let mut at = pages_at;
     while let Some(rest) = list.get(at..).filter(|rest| !rest.is_empty()) {
-        at += PAGE_HEADER_BYTES + take_page(disk, rest, at, &mut select)?;
+        at += take_page(disk, rest, at, &mut select)?;
     }
     Ok(Step::ModeSelect(select))
 }
@@ -89,19 +87,31 @@ fn check_block_descriptor(disk: &Disk, descriptor: &[u8], at: usize) -> Result<(
     Ok(())
 }
 
-/// Takes the page at the start of `rest`, which stands at byte `at` of the list; returns its PAGE LENGTH.
+/// Takes the page at the start of `rest`, which stands at byte `at` of the list; returns how long it is.
 fn take_page(disk: &Disk, rest: &[u8], at: usize, select: &mut ModeSelect) -> Result<usize, Sense> {
-    let [code, length] = *rest.first_chunk::<PAGE_HEADER_BYTES>().ok_or(length_error())?;
-    // PS is reserved here, SPF would be a page with a subpage: neither is the code of a page.
-    let page = PAGES.iter().find(|page| page.code == code).ok_or(invalid(at))?;
+    let page = page_at(disk, rest)?.ok_or(invalid(at))?;
     let before = (page.values)(disk, &ModeSettings::default());
-    if usize::from(length) != before.len() {
-        return Err(invalid(at + 1));
+    let header = page.header(before.len());
+    let (told, values) = rest.split_at_checked(header.len()).ok_or(length_error())?;
+    if told != header {
+        // Code and subpage are the page's: it is the length that differs, which stands at the end.
+        return Err(invalid(at + header.len() / 2));
     }
-    let values = rest.get(PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + before.len()).ok_or(length_error())?;
-    check_unchangeable(disk, page, values, at + PAGE_HEADER_BYTES)?;
+    let values = values.get(..before.len()).ok_or(length_error())?;
+    check_unchangeable(disk, page, values, at + header.len())?;
     (page.select)(values, select);
-    Ok(before.len())
+    Ok(header.len() + before.len())
+}
+
+/// The page whose header stands at the start of `rest`; `None` if the disk has none of that name.
+fn page_at(disk: &Disk, rest: &[u8]) -> Result<Option<&'static ModePage>, Sense> {
+    let [code, second] = *rest.first_chunk().ok_or(length_error())?;
+    // PS is reserved here, so with it this is the code of no page.
+    let named = |page: &&ModePage| {
+        let header = page.header(0);
+        header.first() == Some(&code) && (page.subpage == NO_SUBPAGE || page.subpage == second)
+    };
+    Ok(ModePage::of(disk).find(named))
 }
 
 /// A bit that cannot be changed must have the value that it has. No setting touches one, so the defaults are those.

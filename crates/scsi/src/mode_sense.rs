@@ -1,7 +1,7 @@
 //! MODE SENSE (6) and (10) (SPC-4; SBC-3).
 
 use crate::cdb::Cdb;
-use crate::mode_page::PAGES;
+use crate::mode_page::{ModePage, NO_SUBPAGE};
 use crate::mode_settings::ModeSettings;
 use crate::{AdditionalSense, Disk, FieldPointer, Outcome, Sense, Step};
 
@@ -12,7 +12,6 @@ pub const BLOCK_DESCRIPTOR_BYTES: u8 = 8;
 /// PAGE CODE.
 const PAGE_FIELD: FieldPointer = FieldPointer::cdb_bit(2, 5);
 const ALL_PAGES: u8 = 0x3f;
-const NO_SUBPAGE: u8 = 0x00;
 const ALL_SUBPAGES: u8 = 0xff;
 
 /// A question for mode pages.
@@ -21,6 +20,7 @@ pub struct ModeSense {
     form: Form,
     values: PageControl,
     page_code: u8,
+    subpage: u8,
     with_block_descriptor: bool,
     allocation_bytes: u32,
 }
@@ -40,31 +40,38 @@ enum PageControl {
     Default,
 }
 
-pub fn begin_6(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
-    parse(cdb, Form::Six, cdb.u8::<4>().into())
+pub fn begin_6(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
+    parse(disk, cdb, Form::Six, cdb.u8::<4>().into())
 }
 
 /// LLBAA allows long block descriptors but does not ask for them.
-pub fn begin_10(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
-    parse(cdb, Form::Ten, cdb.u16::<7>().into())
+pub fn begin_10(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
+    parse(disk, cdb, Form::Ten, cdb.u16::<7>().into())
 }
 
-fn parse(cdb: &Cdb, form: Form, allocation_bytes: u32) -> Result<Step, Sense> {
+fn parse(disk: &Disk, cdb: &Cdb, form: Form, allocation_bytes: u32) -> Result<Step, Sense> {
     let values = match cdb.u8::<2>() >> 6 {
         0b00 => PageControl::Current,
         0b01 => PageControl::Changeable,
         0b10 => PageControl::Default,
         _ => return Err(Sense::illegal_request(AdditionalSense::SAVING_PARAMETERS_NOT_SUPPORTED)),
     };
-    if ![NO_SUBPAGE, ALL_SUBPAGES].contains(&cdb.u8::<3>()) {
-        return Err(Sense::invalid_field_in_cdb(FieldPointer::cdb(3)));
-    }
-    let page_code = cdb.u8::<2>() & 0x3f;
-    if page_code != ALL_PAGES && !PAGES.iter().any(|page| page.code == page_code) {
+    let (page_code, subpage) = (cdb.u8::<2>() & 0x3f, cdb.u8::<3>());
+    if !ModePage::of(disk).any(|page| [ALL_PAGES, page.code].contains(&page_code)) {
         return Err(Sense::invalid_field_in_cdb(PAGE_FIELD));
     }
+    if !ModePage::of(disk).any(|page| is_asked(page_code, subpage, page)) {
+        return Err(Sense::invalid_field_in_cdb(FieldPointer::cdb(3)));
+    }
     let with_block_descriptor = !cdb.bit::<1>(DISABLE_BLOCK_DESCRIPTORS_BIT);
-    Ok(Step::ModeSense(ModeSense { form, values, page_code, with_block_descriptor, allocation_bytes }))
+    Ok(Step::ModeSense(ModeSense {
+        form,
+        values,
+        page_code,
+        subpage,
+        with_block_descriptor,
+        allocation_bytes,
+    }))
 }
 
 impl ModeSense {
@@ -90,21 +97,28 @@ impl ModeSense {
         Outcome::parameter_data([header, descriptor, pages].concat(), self.allocation_bytes)
     }
 
-    /// No page can be saved (PS 0).
     fn pages(&self, disk: &Disk, settings: &ModeSettings) -> Vec<u8> {
-        let asked = |code| self.page_code == ALL_PAGES || self.page_code == code;
         let mut data = Vec::new();
-        for page in PAGES.iter().filter(|page| asked(page.code)) {
+        for page in ModePage::of(disk).filter(|page| is_asked(self.page_code, self.subpage, page)) {
             let values = match self.values {
                 PageControl::Current => (page.values)(disk, settings),
                 PageControl::Default => (page.values)(disk, &ModeSettings::default()),
                 PageControl::Changeable => (page.changeable)(disk),
             };
-            data.extend([page.code, u8::try_from(values.len()).unwrap_or(u8::MAX)]);
+            data.extend(page.header(values.len()));
             data.extend(values);
         }
         data
     }
+}
+
+/// Whether a page is one that is asked for. All pages together come with all of their subpages or with none.
+fn is_asked(page_code: u8, subpage: u8, page: &ModePage) -> bool {
+    let by_code = match page_code {
+        ALL_PAGES => [ALL_SUBPAGES, NO_SUBPAGE].contains(&subpage),
+        _ => page.code == page_code,
+    };
+    by_code && (subpage == ALL_SUBPAGES || subpage == page.subpage)
 }
 
 /// The DEVICE-SPECIFIC PARAMETER: WP, and that DPO and FUA are understood (SBC-3).

@@ -2,8 +2,8 @@
 
 use crate::{
     AdditionalSense, BlockLength, Blocks, ExtendedCopy, Extent, FieldPointer, GetLbaStatus, ModeSelect,
-    ModeSense, Outcome, PersistentReserveIn, PersistentReserveOut, ReceiveCopyStatus, ReportLuns,
-    RequestSense, Sense,
+    ModeSense, Outcome, PersistentReserveIn, PersistentReserveOut, ProvisioningLog, ReceiveCopyStatus,
+    ReportLuns, RequestSense, Sense,
 };
 
 /// What to do for a command. Every extent lies within the disk and within its limits.
@@ -102,6 +102,8 @@ pub enum Step {
     Reserve,
     /// That reservation ends (RELEASE).
     Release,
+    /// Answered by [`ProvisioningLog::respond`].
+    ProvisioningLog(ProvisioningLog),
     /// Answered by [`ModeSense::respond`].
     ModeSense(ModeSense),
     /// Mode parameters change, for all initiators; the others are told (MODE PARAMETERS CHANGED) if any does. Where

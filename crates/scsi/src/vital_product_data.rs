@@ -1,24 +1,26 @@
 //! INQUIRY: vital product data pages (SPC-4, SBC-3).
 
 use crate::inquiry::{CONNECTED_DISK, printable, put_ascii};
-use crate::{Disk, Identity, Provisioning, TargetPort, third_party_copy};
+use crate::{Disk, Identity, Provisioning, TargetPort, Threshold, scsi_ports, third_party_copy};
 
 const SUPPORTED_PAGES: u8 = 0x00;
 const UNIT_SERIAL_NUMBER: u8 = 0x80;
 const DEVICE_IDENTIFICATION: u8 = 0x83;
 const EXTENDED_INQUIRY_DATA: u8 = 0x86;
 const MODE_PAGE_POLICY: u8 = 0x87;
+const SCSI_PORTS: u8 = 0x88;
 const THIRD_PARTY_COPY: u8 = 0x8f;
 const BLOCK_LIMITS: u8 = 0xb0;
 const BLOCK_DEVICE_CHARACTERISTICS: u8 = 0xb1;
 const LOGICAL_BLOCK_PROVISIONING: u8 = 0xb2;
 /// In ascending order, as page 00h must list them.
-const PAGES: [u8; 9] = [
+const PAGES: [u8; 10] = [
     SUPPORTED_PAGES,
     UNIT_SERIAL_NUMBER,
     DEVICE_IDENTIFICATION,
     EXTENDED_INQUIRY_DATA,
     MODE_PAGE_POLICY,
+    SCSI_PORTS,
     THIRD_PARTY_COPY,
     BLOCK_LIMITS,
     BLOCK_DEVICE_CHARACTERISTICS,
@@ -35,6 +37,7 @@ pub fn page(disk: &Disk, code: u8) -> Option<Vec<u8>> {
         DEVICE_IDENTIFICATION => device_identification(&disk.identity, disk.target_port.as_ref()),
         EXTENDED_INQUIRY_DATA => extended_inquiry_data(disk).to_vec(),
         MODE_PAGE_POLICY => MODE_PAGES_SHARED.to_vec(),
+        SCSI_PORTS => scsi_ports::page(disk),
         THIRD_PARTY_COPY => third_party_copy::page(disk),
         BLOCK_LIMITS => block_limits(disk).to_vec(),
         BLOCK_DEVICE_CHARACTERISTICS => block_device_characteristics().to_vec(),
@@ -74,7 +77,7 @@ enum DesignatorType {
     ScsiName = 8,
 }
 
-/// Page 83h: the unit by NAA, T10 vendor ID and SCSI name; then the port it is seen through.
+/// Page 83h: the unit by NAA, T10 vendor ID and SCSI name; then the port that the command came through.
 fn device_identification(identity: &Identity, port: Option<&TargetPort>) -> Vec<u8> {
     let mut data = Vec::new();
     let unit = Association::LogicalUnit;
@@ -92,13 +95,15 @@ fn device_identification(identity: &Identity, port: Option<&TargetPort>) -> Vec<
         &scsi_name(&identity.naa.to_string()),
     );
     if let Some(port) = port {
-        push_target_port(&mut data, port);
+        push_port_designators(&mut data, port);
+        let name = scsi_name(&port.target_name);
+        push_designator(&mut data, Association::TargetDevice, CodeSet::Utf8, DesignatorType::ScsiName, &name);
     }
     data
 }
 
-/// The port by its relative identifier, its group and its name, and the device that has it.
-fn push_target_port(data: &mut Vec<u8>, port: &TargetPort) {
+/// The port by its relative identifier, its group and its name.
+pub fn push_port_designators(data: &mut Vec<u8>, port: &TargetPort) {
     let [high, low] = port.relative_identifier.to_be_bytes();
     let relative = [0, 0, high, low];
     push_designator(
@@ -119,8 +124,6 @@ fn push_target_port(data: &mut Vec<u8>, port: &TargetPort) {
         DesignatorType::ScsiName,
         &scsi_name(&name),
     );
-    let name = scsi_name(&port.target_name);
-    push_designator(data, Association::TargetDevice, CodeSet::Utf8, DesignatorType::ScsiName, &name);
 }
 
 /// A SCSI name string is at most 256 bytes (SPC-4); its length field holds multiples of four below
@@ -209,9 +212,9 @@ fn logical_block_provisioning(disk: &Disk) -> [u8; 4] {
     const THIN_PROVISIONED: u8 = 2;
     match disk.provisioning {
         Provisioning::Full => [0; 4],
-        Provisioning::Thin { zeroes, .. } => {
+        Provisioning::Thin { zeroes, threshold, .. } => {
             let reads_zeroes = if zeroes { LBPRZ } else { 0 };
-            [0, LBPU_LBPWS_LBPWS10 | reads_zeroes, THIN_PROVISIONED, 0]
+            [threshold.map_or(0, Threshold::exponent), LBPU_LBPWS_LBPWS10 | reads_zeroes, THIN_PROVISIONED, 0]
         }
     }
 }

@@ -51,7 +51,7 @@ fn a_page_code_without_evpd_is_refused() {
 #[test]
 fn every_listed_page_is_there_and_no_other() {
     let listed = page(&full(), 0x00);
-    assert_eq!(listed, [0x00, 0x80, 0x83, 0x86, 0x87, 0x8f, 0xb0, 0xb1, 0xb2]);
+    assert_eq!(listed, [0x00, 0x80, 0x83, 0x86, 0x87, 0x88, 0x8f, 0xb0, 0xb1, 0xb2]);
     for code in 0..=u8::MAX {
         if listed.contains(&code) {
             page(&full(), code);
@@ -136,7 +136,7 @@ fn a_full_disk_has_no_unmap_limits() {
 #[test]
 fn provisioning_is_told() {
     assert_eq!(page(&thin(), 0xb2), [0, 0xe4, 2, 0]);
-    let provisioning = Provisioning::Thin { zeroes: false, granularity: Blocks(1) };
+    let provisioning = Provisioning::Thin { zeroes: false, granularity: Blocks(1), threshold: None };
     assert_eq!(page(&Disk { provisioning, ..full() }, 0xb2), [0, 0xe0, 2, 0]);
 }
 

@@ -62,3 +62,44 @@ fn inquiry_tells_implicit_access_and_several_ports() {
     assert_eq!(flags(&Disk { target_port: Some(port()), ..full() }), [0x18, 0]);
     assert_eq!(flags(&ported()), [0x18, 0x10]);
 }
+
+/// The contents of a VPD page.
+fn vital_product_data(disk: &Disk, code: u8) -> Vec<u8> {
+    data(disk.begin(&[0x12, 1, code, 2, 0, 0]))[4..].to_vec()
+}
+
+#[test]
+fn every_port_is_designated_by_the_page_of_scsi_ports() {
+    let page = vital_product_data(&ported(), 0x88);
+    let mut rest = &page[..];
+    let mut ports = Vec::new();
+    while let [0, 0, high, low, 0, 0, 0, 0, 0, 0, length_high, length_low, after @ ..] = rest {
+        let (designators, next) =
+            after.split_at(usize::from(u16::from_be_bytes([*length_high, *length_low])));
+        ports.push((u16::from_be_bytes([*high, *low]), designators.to_vec()));
+        rest = next;
+    }
+    assert!(rest.is_empty());
+    assert_eq!(ports.iter().map(|(port, _)| *port).collect::<Vec<_>>(), [3, 4]);
+    for ((_, designators), group) in ports.iter().zip([1, 2]) {
+        assert_eq!(designators[8..16], [0x51, 0x95, 0, 4, 0, 0, 0, group]);
+        let name = format!("iqn.2026-01.org.example:disk,t,0x000{group}");
+        assert!(String::from_utf8_lossy(designators).contains(&name));
+    }
+    assert_eq!(vital_product_data(&full(), 0x88), []);
+}
+
+#[test]
+fn the_port_that_a_command_came_through_is_the_one_that_identifies_the_device() {
+    let seen: Vec<Disk> = ported().through_other_ports().collect();
+    let [other] = &seen[..] else { panic!("one other port") };
+    let relative_port = |disk: &Disk| {
+        vital_product_data(disk, 0x83)
+            .windows(8)
+            .find_map(|designator| designator.strip_prefix(&[0x51, 0x94, 0, 4, 0, 0, 0]).map(<[u8]>::to_vec))
+    };
+    assert_eq!(relative_port(&ported()), Some(vec![3]));
+    assert_eq!(relative_port(other), Some(vec![4]));
+    let groups = |disk: &Disk| target_port_groups(&data(disk.begin(&report(0, 255))));
+    assert_eq!(groups(other), groups(&ported()));
+}

@@ -116,6 +116,7 @@ impl Target {
             physical_bytes: None,
             removable: false,
             read_only: false,
+            threshold_percent: None,
         };
         let disk = Arc::clone(&self.disk) as Arc<dyn block::Backend>;
         // A disk of blocks that no disk has would be this crate's own mistake: the target then has no unit.

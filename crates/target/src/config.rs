@@ -10,7 +10,7 @@ use crate::size::ByteSize;
 use device::SessionLimits;
 use serde::Deserialize;
 use session::parameters::{DigestPreference, Offer};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -362,6 +362,9 @@ pub enum InvalidConfig {
         "there are portal groups and addresses of none: move the addresses of `listen` to a [[portal_group]]"
     )]
     ListenBesideGroups,
+    /// A tag that cannot be the relative identifier of a port, too (SPC-4).
+    #[error("portal group tags are from 1 to 65535")]
+    NoTag,
     /// Two portal groups of one tag.
     #[error("there are two portal groups with tag {0}: give each its own tag")]
     TwoGroups(u16),
@@ -480,11 +483,13 @@ impl Config {
         }
     }
 
-    /// The portal group by whose tag a target names its port: the first that serves it.
-    pub(crate) fn portal_group_tag_of(&self, target: &TargetConfig) -> u16 {
-        let groups = self.portal_groups();
-        let first = groups.first().map_or(self.portal_group_tag, |group| group.tag);
-        target.portal_groups.first().copied().unwrap_or(first)
+    /// The tags of the portal groups that serve a target.
+    pub(crate) fn portal_groups_of(&self, target: &TargetConfig) -> Vec<u16> {
+        let tags: BTreeSet<u16> = match target.portal_groups.is_empty() {
+            true => self.portal_groups().iter().map(|group| group.tag).collect(),
+            false => target.portal_groups.iter().copied().collect(),
+        };
+        tags.into_iter().collect()
     }
 
     fn validated_groups(&self) -> Result<Vec<PortalGroupConfig>, InvalidConfig> {
@@ -494,6 +499,9 @@ impl Config {
         let groups = self.portal_groups();
         let mut tags = HashSet::new();
         for group in &groups {
+            if group.tag == 0 {
+                return Err(InvalidConfig::NoTag);
+            }
             if !tags.insert(group.tag) {
                 return Err(InvalidConfig::TwoGroups(group.tag));
             }

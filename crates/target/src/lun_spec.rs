@@ -22,6 +22,8 @@ pub struct LunSpec {
     pub read_only: bool,
     /// Blocks can be deallocated. Always so in memory.
     pub thin: bool,
+    /// Tell initiators when so many percent of the capacity are allocated, or cannot be, because the filesystem is full.
+    pub threshold_percent: Option<u8>,
     /// Put a write-back cache into this process's memory: what was not flushed is lost when it is killed.
     pub volatile: bool,
     /// Slow the device down.
@@ -69,7 +71,7 @@ pub struct NumberedLunSpec {
 
 /// The options of a LUN, for help texts.
 pub const LUN_OPTIONS: &str = "size=SIZE (create or extend the file), bs=512|4096, pbs=SIZE (physical block), ro, \
-     removable, thin, direct, volatile, \
+     removable, thin, threshold=PERCENT (tell initiators when so much of a thin LUN is used), direct, volatile, \
      rate=SIZE (bytes per second), latency=MILLISECONDS, id=NAME (identity)";
 
 /// A text that does not describe a LUN.
@@ -154,6 +156,7 @@ impl LunSpec {
             removable: false,
             read_only: false,
             thin,
+            threshold_percent: None,
             volatile: false,
             pace: None,
             id: None,
@@ -171,6 +174,7 @@ impl LunSpec {
             ("ro", None, _) => self.read_only = true,
             ("volatile", None, _) => self.volatile = true,
             ("thin", None, _) => self.thin = true,
+            ("threshold", Some(value), _) => self.threshold_percent = Some(percent(option, value)?),
             ("bs", Some(value), _) => self.block_bytes = block_bytes(option, value)?,
             ("rate", Some(value), _) => self.pace_mut().bytes_per_second = Some(rate(option, value)?),
             ("latency", Some(value), _) => self.pace_mut().latency = latency(option, value)?,
@@ -224,6 +228,14 @@ fn physical_bytes(option: &str, value: &str) -> Result<u32, InvalidLunSpec> {
     }
 }
 
+/// Whether the LUN is thin is seen when all options are known.
+fn percent(option: &str, value: &str) -> Result<u8, InvalidLunSpec> {
+    let percent = value.strip_suffix('%').unwrap_or(value).parse().ok();
+    percent
+        .filter(|percent| (1..=99).contains(percent))
+        .ok_or_else(|| invalid(option, "write a percentage from 1% to 99%, as in threshold=80%"))
+}
+
 fn rate(option: &str, value: &str) -> Result<u64, InvalidLunSpec> {
     byte_size(option, value)
 }
@@ -252,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_file_lun_takes_every_option() {
-        let text = "7=file:/srv/a.img,size=1GiB,thin,direct,ro,bs=4096,pbs=64K,removable,volatile,rate=200M,latency=5ms,id=a";
+        let text = "7=file:/srv/a.img,size=1GiB,thin,threshold=80%,direct,ro,bs=4096,pbs=64K,removable,volatile,rate=200M,latency=5ms,id=a";
         let spec = parse(text).unwrap().spec;
         let medium = Medium::File { path: "/srv/a.img".into(), size_bytes: Some(1 << 30), direct: true };
         assert_eq!(spec.medium, medium);
@@ -260,7 +272,7 @@ mod tests {
         assert_eq!((spec.block_bytes, spec.physical_bytes), (4096, Some(64 << 10)));
         let pace = Pace { bytes_per_second: Some(200 << 20), latency: Duration::from_millis(5) };
         assert_eq!(spec.pace, Some(pace));
-        assert_eq!(spec.id.as_deref(), Some("a"));
+        assert_eq!((spec.id.as_deref(), spec.threshold_percent), (Some("a"), Some(80)));
     }
 
     #[test]
@@ -272,6 +284,7 @@ mod tests {
         assert!(matches!(parse("0=ram:0"), Err(InvalidLunSpec::Value { .. })));
         assert!(matches!(parse("0=ram:1G,bs=1024"), Err(InvalidLunSpec::Value { .. })));
         assert!(matches!(parse("0=ram:1G,pbs=1000"), Err(InvalidLunSpec::Value { .. })));
+        assert!(matches!(parse("0=ram:1G,threshold=100%"), Err(InvalidLunSpec::Value { .. })));
         assert!(matches!(parse("0=ram:1G,direct"), Err(InvalidLunSpec::Option { .. })));
         assert!(matches!(parse("0=file:/a,sise=1G"), Err(InvalidLunSpec::Option { .. })));
     }

@@ -1,11 +1,11 @@
 //! Opening what is behind a LUN.
 
-use crate::config::LunConfig;
+use crate::config::{Config, LunConfig};
 use crate::lun_spec::{LunSpec, Medium, Pace};
 use crate::name::IscsiName;
 use crate::pace_timer::PaceTimer;
 use crate::state_directory::{StateDirectory, StateError};
-use block::{Backend, BlockError, Engine, File, FileOptions, Paced, Ram, Volatile};
+use block::{Backend, BlockError, BlockErrorKind, Engine, File, FileOptions, Paced, Ram, Volatile};
 use device::{LogicalUnit, Memory, UnitDescription};
 use scsi::{Identity, TargetPort};
 use std::num::NonZeroU64;
@@ -41,33 +41,35 @@ const VOLATILE_CACHE_BYTES: usize = 64 << 20;
 /// Opens what the configuration names. `engine` is the shard's, made when the first file needs it.
 pub(crate) fn open(
     target: &IscsiName,
-    portal_group_tag: u16,
+    portal_groups: &[u16],
     lun: &LunConfig,
     engine: &mut Option<Engine>,
     memory: &Memory,
     state: Option<&StateDirectory>,
 ) -> Result<LogicalUnit, OpenError> {
-    let opened = open_unit(target, portal_group_tag, lun, engine, memory, state);
+    let opened = open_unit(target, portal_groups, lun, engine, memory, state);
     opened.map_err(|source| OpenError { target: target.clone(), number: lun.number, source })
 }
 
 fn open_unit(
     target: &IscsiName,
-    portal_group_tag: u16,
+    portal_groups: &[u16],
     lun: &LunConfig,
     engine: &mut Option<Engine>,
     memory: &Memory,
     state: Option<&StateDirectory>,
 ) -> Result<LogicalUnit, OpenFailure> {
     let backend = open_backend(&lun.backend, engine)?;
+    let mut ports = portal_groups.iter().map(|tag| port_of(target, *tag));
     let description = UnitDescription {
         number: lun.number,
         identity: Identity::from_name(&lun.backend.identity_name(target, lun.number)),
-        target_port: TargetPort { target_name: target.to_string(), portal_group_tag, relative_identifier: 1 },
-        other_ports: Vec::new(),
+        target_port: ports.next().unwrap_or_else(|| port_of(target, Config::default().portal_group_tag)),
+        other_ports: ports.collect(),
         physical_bytes: lun.backend.physical_bytes,
         removable: lun.backend.removable,
         read_only: lun.backend.read_only,
+        threshold_percent: lun.backend.threshold_percent,
     };
     let unit = LogicalUnit::new(description, backend, memory)?;
     // Reservations of a medium that forgets its data have nothing to protect.
@@ -77,6 +79,12 @@ fn open_unit(
         Some((file, last)) => unit.keep_reservations(Rc::new(file), last),
         None => unit,
     })
+}
+
+/// A target's port in a portal group. The tag is its relative identifier, too: it stays the same whatever other groups
+/// come and go.
+fn port_of(target: &IscsiName, portal_group_tag: u16) -> TargetPort {
+    TargetPort { target_name: target.to_string(), portal_group_tag, relative_identifier: portal_group_tag }
 }
 
 impl LunSpec {
@@ -108,7 +116,12 @@ fn open_backend(spec: &LunSpec, engine: &mut Option<Engine>) -> Result<Arc<dyn B
                 Some(engine) => engine,
                 none => none.insert(Engine::probe()?),
             };
-            Arc::new(File::open(path, &options, engine)?)
+            let file = File::open(path, &options, engine)?;
+            if spec.threshold_percent.is_some() && !path.is_file() {
+                let context = "a threshold of a block device, which does not tell how much of it is used";
+                return Err(BlockError::new(BlockErrorKind::Unsupported, context));
+            }
+            Arc::new(file)
         }
     };
     if let Some(pace) = spec.pace {

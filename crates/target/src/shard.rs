@@ -168,10 +168,10 @@ fn open_targets(
         nodes.push(TargetNode::new(environment, String::new(), Vec::new(), sessions_max));
     }
     for target in plan.config.targets.iter().filter(here) {
+        let groups = plan.config.portal_groups_of(target);
         let mut units = Vec::new();
         for lun in &target.luns {
-            let tag = plan.config.portal_group_tag_of(target);
-            let unit = opening::open(&target.name, tag, lun, engine, &plan.memory, plan.state.as_ref())?;
+            let unit = opening::open(&target.name, &groups, lun, engine, &plan.memory, plan.state.as_ref())?;
             units.push(Rc::new(unit));
         }
         nodes.push(TargetNode::new(environment, target.name.to_string(), units, sessions_max));

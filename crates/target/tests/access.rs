@@ -8,6 +8,7 @@ use ropewalk_target::{
     Chap, ChapAlgorithms, Config, Credential, DiscoveryConfig, InvalidConfig, Mask, PortalGroupConfig,
     TargetConfig,
 };
+use scsi::client;
 use session::chap::{Account, Algorithms, Challenge, Secret};
 use std::os::unix::fs::PermissionsExt;
 use world::*;
@@ -212,6 +213,29 @@ fn a_session_belongs_to_the_portal_group_through_which_it_came() {
     assert_eq!(join(&mut second), Ok(tsih));
     leading.learn_attentions();
     assert_eq!(leading.read(0, 1).status, 0);
+}
+
+/// The relative identifier of the port that INQUIRY says the command came through, and all target port groups.
+fn ports_told(peer: &mut Peer) -> (u16, Vec<u16>) {
+    peer.learn_attentions();
+    let identification = peer.command(&[0x12, 1, 0x83, 4, 0, 0], &[], 1024).data;
+    let is_relative_port = |designator: &&[u8]| designator[..4] == [0x51, 0x94, 0, 4];
+    let port = identification.windows(8).find(is_relative_port).unwrap();
+    let groups = peer.command(&[0xa3, 0x0a, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0], &[], 1024).data;
+    let groups = client::target_port_groups(&groups).unwrap();
+    (u16::from_be_bytes([port[6], port[7]]), groups.iter().map(|group| group.group).collect())
+}
+
+#[test]
+fn a_unit_names_the_port_of_the_session_and_all_groups_that_serve_it() {
+    let world = two_groups();
+    for (portal, target, expected) in
+        [(0, TARGET, (1, vec![1, 2])), (2, TARGET, (2, vec![1, 2])), (2, OTHER, (2, vec![2]))]
+    {
+        let mut peer = world.connect_to(world.addresses()[portal]);
+        peer.login(target, 1).unwrap();
+        assert_eq!(ports_told(&mut peer), expected);
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Commands reach the disk and come back, whatever is behind the LUN.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod world;
 
+use ropewalk_target::StartError;
 use world::*;
 
 /// Longer than one piece of a read, and than one burst.
@@ -85,4 +87,34 @@ fn compare_and_write_writes_only_over_what_it_expects() {
     let miscompare = peer.command(&cdb, &halves(0, 2), 0);
     assert_eq!((miscompare.status, miscompare.additional()), (2, (0x1d, 0)));
     assert_eq!(peer.read(5, 1).data, [1; BLOCK]);
+}
+
+/// A server whose LUN 0 is a file, with these options.
+fn file_lun(folder: &tempfile::TempDir, options: &str) -> Result<World, StartError> {
+    let lun = format!("0=file:{},{options}", folder.path().join("disk").display());
+    World::start(config(vec![target(TARGET, &[&lun])]))
+}
+
+/// USED LBA MAPPING RESOURCE COUNT of the logical block provisioning log page.
+fn used_sets(peer: &mut Peer) -> u32 {
+    let page = peer.command(&[0x4d, 0, 0x4c, 0, 0, 0, 2, 0, 64, 0], &[], 64).data;
+    u32::from_be_bytes([page[8], page[9], page[10], page[11]])
+}
+
+#[test]
+fn a_thin_file_tells_how_much_of_it_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = file_lun(&folder, "size=8M,thin,threshold=75%").unwrap();
+    let mut peer = world.initiator(1);
+    assert_eq!(used_sets(&mut peer), 0);
+    assert_eq!(peer.write(0, &[1; 1 << 20]).status, 0);
+    assert_eq!(peer.command(&[0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[], 0).status, 0);
+    // Of the 1024 threshold sets of this file, an eighth.
+    assert!(used_sets(&mut peer) >= 128);
+}
+
+#[test]
+fn only_a_thin_lun_has_a_threshold() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(file_lun(&folder, "size=8M,threshold=75%"), Err(StartError::Lun(_))));
 }

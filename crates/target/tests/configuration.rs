@@ -133,6 +133,7 @@ fn contradictions_of_portal_groups_and_users_are_named() {
         toml::from_str::<Config>(&file).unwrap().validate().unwrap_err()
     };
     assert!(matches!(refusal("tag = 2", "tag = 1"), InvalidConfig::TwoGroups(1)));
+    assert!(matches!(refusal("tag = 2", "tag = 0"), InvalidConfig::NoTag));
     assert!(matches!(refusal("[\"198.51.100.1:3260\"]", "[]"), InvalidConfig::NoPortal(2)));
     assert!(matches!(refusal("[2]", "[3]"), InvalidConfig::NoGroup { tag: 3, .. }));
     assert!(matches!(refusal("users = [\"alice\"]", "users = [\"eve\"]"), InvalidConfig::NoSuchUser { .. }));

@@ -88,7 +88,7 @@ fn disk(settings: u8) -> Disk {
     let block = if settings & 1 == 0 { BlockLength::B512 } else { BlockLength::B4096 };
     let provisioning = match settings & 2 {
         0 => Provisioning::Full,
-        _ => Provisioning::Thin { zeroes: settings & 4 == 0, granularity: Blocks(8) },
+        _ => Provisioning::Thin { zeroes: settings & 4 == 0, granularity: Blocks(8), threshold: None },
     };
     Disk {
         identity: Identity::from_name("iqn.2026-11.org.example:disk/0"),

@@ -352,7 +352,7 @@ fn disk() -> Disk {
         removable: false,
         read_only: false,
         write_cache: false,
-        provisioning: Provisioning::Thin { zeroes: true, granularity: Blocks(8) },
+        provisioning: Provisioning::Thin { zeroes: true, granularity: Blocks(8), threshold: None },
         limits: Limits { transfer_bytes_max: TRANSFER_BYTES_MAX, ..Limits::default() },
     }
 }

@@ -1,13 +1,14 @@
-//! Zeroes and holes: calls that may take long, so they run on the engine's threads.
+//! Zeroes and holes, and the space between them: calls that may take long, so they run on the engine's threads.
 
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::fs::{FallocateFlags, FileType, SeekFrom};
 use rustix::io::Errno;
 
 use super::error_of;
 use super::medium::Medium;
-use crate::error::BlockError;
+use crate::backend::Space;
+use crate::error::{BlockError, BlockErrorKind};
 use crate::extent::{self, ByteRange, EXTENTS_MAX, Extent, ExtentState};
 
 /// Written again and again where the system cannot zero a range by itself. Static, and aligned for direct I/O.
@@ -65,6 +66,22 @@ impl Medium {
             }
         }
         Ok(())
+    }
+
+    /// What the file has allocated, and what its filesystem has left for those without privileges. A block device does
+    /// not know.
+    pub(super) fn space(&self) -> Result<Space, BlockError> {
+        /// The unit of `st_blocks`, whatever the filesystem's own is.
+        const STAT_BLOCK_BYTES: u64 = 512;
+        let failed = |errno: Errno| error_of(errno.into(), "asking for the space of a file");
+        let facts = rustix::fs::fstat(&self.file).map_err(failed)?;
+        if !FileType::from_raw_mode(facts.st_mode).is_file() {
+            return Err(BlockError::new(BlockErrorKind::Unsupported, "the space of a block device"));
+        }
+        let filesystem = rustix::fs::fstatvfs(&self.file).map_err(failed)?;
+        let used_bytes = u64::try_from(facts.st_blocks).unwrap_or(0).saturating_mul(STAT_BLOCK_BYTES);
+        let free_bytes = filesystem.f_bavail.saturating_mul(filesystem.f_frsize);
+        Ok(Space::of(self.properties.bytes(), used_bytes, free_bytes))
     }
 
     /// Asks the filesystem for holes. Where it does not know (block devices), all is data.

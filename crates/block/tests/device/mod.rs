@@ -17,7 +17,7 @@ use std::thread::Thread;
 
 use ropewalk_block::{
     Backend, BlockError, BlockErrorKind, Buffer, Completion, Extent, ExtentState, Operation, Payload,
-    Pending, Slab,
+    Pending, Slab, Space,
 };
 
 pub const KIB: usize = 1 << 10;
@@ -107,6 +107,10 @@ impl Device {
 
     pub fn try_extents(&self, offset: u64, bytes: u64) -> Result<Vec<Extent>, BlockError> {
         wait(self.start(Operation::Extents { offset, bytes })).into_extents()
+    }
+
+    pub fn space(&self) -> Space {
+        wait(self.start(Operation::Space)).into_space().unwrap()
     }
 
     /// The extents as `(offset, bytes, state)`.

@@ -111,8 +111,16 @@ impl Initiator {
     }
 
     pub fn submit(&mut self, now: Instant, cdb: &[u8], data: Data) -> TaskId {
-        let command =
-            Command { lun: Lun(0), attribute: TaskAttribute::Simple, cdb: Cdb::new(cdb).unwrap(), data };
+        self.submit_to(0, now, cdb, data)
+    }
+
+    pub fn submit_to(&mut self, lun: u16, now: Instant, cdb: &[u8], data: Data) -> TaskId {
+        let command = Command {
+            lun: Lun::from_index(lun),
+            attribute: TaskAttribute::Simple,
+            cdb: Cdb::new(cdb).unwrap(),
+            data,
+        };
         self.session.as_mut().unwrap().submit(now, command).unwrap()
     }
 

@@ -45,6 +45,24 @@ impl Visibility for Open {
     }
 }
 
+/// A unit of this number, called "disk" and its number.
+pub fn unit(number: u16) -> UnitDescription {
+    UnitDescription {
+        number,
+        identity: scsi::Identity::from_name(&format!("disk{number}")),
+        target_port: scsi::TargetPort {
+            target_name: TARGET.into(),
+            portal_group_tag: PORTAL_GROUP,
+            relative_identifier: 1,
+        },
+        other_ports: vec![],
+        physical_bytes: None,
+        removable: false,
+        read_only: false,
+        threshold_percent: None,
+    }
+}
+
 pub struct World {
     pub host: Rc<VirtualHost>,
     pub gauges: Arc<Gauges>,
@@ -55,6 +73,11 @@ pub struct World {
 impl World {
     /// A target with this as its LUN 0.
     pub fn with_disk(disk: Arc<dyn Backend>) -> Self {
+        Self::with_units(vec![(unit(0), disk)])
+    }
+
+    /// A target with these units.
+    pub fn with_units(units: Vec<(UnitDescription, Arc<dyn Backend>)>) -> Self {
         let (host, gauges) = (Rc::new(VirtualHost::default()), Arc::new(Gauges::default()));
         let memory = Memory::new(BUFFER_BYTES);
         let limits = SessionLimits {
@@ -70,22 +93,22 @@ impl World {
             limits,
             Arc::clone(&gauges),
         );
-        let description = UnitDescription {
-            number: 0,
-            identity: scsi::Identity::from_name("disk"),
-            target_port: scsi::TargetPort {
-                target_name: TARGET.into(),
-                portal_group_tag: PORTAL_GROUP,
-                relative_identifier: 1,
-            },
-            other_ports: vec![],
-            physical_bytes: None,
-            removable: false,
-            read_only: false,
-        };
-        let unit = LogicalUnit::new(description, disk, &memory).unwrap();
-        let node = TargetNode::new(&environment, TARGET.into(), vec![Rc::new(unit)], 16);
+        let units = units.into_iter();
+        let units =
+            units.map(|(unit, disk)| Rc::new(LogicalUnit::new(unit, disk, &memory).unwrap())).collect();
+        let node = TargetNode::new(&environment, TARGET.into(), units, 16);
         Self { host, gauges, memory, node }
+    }
+
+    /// Lets so much time pass, and everybody do what there is to do meanwhile.
+    pub fn pass(&self, time: Duration, initiators: &mut [&mut Initiator]) {
+        let end = self.host.now() + time;
+        Host::spawn(&*self.host, self.host.sleep_until(end));
+        self.run(initiators);
+        while self.host.now() < end {
+            assert!(self.host.advance(), "nothing more happens");
+            self.run(initiators);
+        }
     }
 
     /// Logs an initiator in that asks for a new session; it may still have to wait for its place.

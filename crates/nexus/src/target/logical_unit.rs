@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use pdu::TaskAttribute;
 use scsi::{
-    AdditionalSense, CopyStatus, HeldCopies, MediumAccess, ModeSelect, ModeSettings, Outcome, Restriction,
-    Sense, SenseKey, Status, Step,
+    AdditionalSense, Blocks, CopyStatus, Extent, HeldCopies, MediumAccess, ModeSelect, ModeSettings, Outcome,
+    Restriction, Sense, SenseKey, Status, Step, Threshold,
 };
 
 use super::away::Away;
@@ -69,6 +69,8 @@ pub struct LogicalUnit {
     /// Of those nexuses that copied something.
     copies: BTreeMap<NexusId, HeldCopies>,
     pub(super) reserve: Reserve,
+    /// All were told of it, and there has not been more space since.
+    threshold_reached: bool,
 }
 
 /// A session that can reach the unit.
@@ -173,6 +175,32 @@ impl LogicalUnit {
     #[must_use = "tasks that may start now wait for ever otherwise"]
     pub fn finish(&mut self, task: NexusTask) -> Vec<NexusTask> {
         self.tasks.finish(task)
+    }
+
+    /// EXTENDED COPY reads or writes these blocks next, which must not happen between the reading and the writing of a
+    /// COMPARE AND WRITE. `task` need not be one of this unit. If it must wait, a later answer names it, as it names tasks
+    /// that may start.
+    ///
+    /// All extents of one unit are occupied at once; of several units, in the order of their numbers, so that no two
+    /// copies wait for each other. The unit's tasks may be aborted meanwhile, but this stays until it is vacated.
+    pub fn occupy(&mut self, task: NexusTask, extents: Vec<Extent>) -> Admission {
+        self.tasks.occupy(task, extents)
+    }
+
+    /// The copy has done with the blocks that it occupied. Returns the tasks that may start now.
+    #[must_use = "tasks that may start now wait for ever otherwise"]
+    pub fn vacate(&mut self, task: NexusTask) -> Vec<NexusTask> {
+        self.tasks.vacate(task)
+    }
+
+    /// So many blocks can still be allocated: all are told when the threshold is reached, and again when it is reached
+    /// after there was more, or after a reset (SBC-3).
+    pub fn can_allocate(&mut self, available: Blocks, threshold: Threshold) {
+        let reached = threshold.is_reached(self.threshold_reached, available);
+        let before = std::mem::replace(&mut self.threshold_reached, reached);
+        if reached && !before {
+            self.tell_all(UnitAttention::SoftThresholdReached);
+        }
     }
 
     /// What REQUEST SENSE reports to this nexus: a unit attention, which is thereby told, or that there is no medium.
@@ -294,6 +322,7 @@ impl LogicalUnit {
         self.mode_settings = ModeSettings::default();
         self.medium.allow_removal_by_all();
         self.copies.clear();
+        self.threshold_reached = false;
         self.tell_all(match reset {
             Reset::LogicalUnit => UnitAttention::LogicalUnitReset,
             Reset::Target => UnitAttention::TargetReset,

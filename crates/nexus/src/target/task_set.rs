@@ -43,8 +43,8 @@ enum Access {
     Harmless,
     /// It changes these blocks.
     Write(Extent),
-    /// It changes all of these blocks.
-    Unmap(Vec<Extent>),
+    /// It changes, or copies, all of these blocks.
+    Several(Vec<Extent>),
     /// It reads these blocks and changes them depending on what it read, or the other way round; nobody may change
     /// them in between.
     ReadAndWrite(Extent),
@@ -58,7 +58,7 @@ impl Access {
             Step::Write { extent, .. }
             | Step::WriteSame { extent, .. }
             | Step::WriteAndVerify { extent, compare: Compare::Medium } => Self::Write(*extent),
-            Step::Unmap(extents) => Self::Unmap(extents.clone()),
+            Step::Unmap(extents) => Self::Several(extents.clone()),
             Step::CompareAndWrite { extent, .. }
             | Step::OrWrite { extent, .. }
             | Step::WriteAndVerify { extent, .. } => Self::ReadAndWrite(*extent),
@@ -70,7 +70,7 @@ impl Access {
     fn extents(&self) -> &[Extent] {
         match self {
             Self::Harmless | Self::Reserve => &[],
-            Self::Unmap(extents) => extents,
+            Self::Several(extents) => extents,
             Self::Write(extent) | Self::ReadAndWrite(extent) => core::slice::from_ref(extent),
         }
     }
@@ -121,6 +121,8 @@ struct Entry {
     /// What holds it up before it has started.
     restriction: Restriction,
     state: State,
+    /// It is a copy's hold on blocks: not a task of this unit to be ordered among others, or aborted with them.
+    occupies: bool,
     /// While it waits: one of those that it waits for.
     held_by: Option<Place>,
 }
@@ -133,6 +135,8 @@ type Place = u64;
 pub(crate) struct TaskSet {
     entries: BTreeMap<Place, Entry>,
     places: BTreeMap<NexusTask, Place>,
+    /// Those of the tasks that occupy blocks, which may have been sent to another unit.
+    occupants: BTreeMap<NexusTask, Place>,
     next_place: Place,
     /// How many entries are ORDERED or HEAD OF QUEUE: while none is, nobody waits for order.
     barriers: usize,
@@ -160,12 +164,43 @@ impl TaskSet {
     }
 
     pub(crate) fn enter(&mut self, task: NexusTask, attribute: TaskAttribute, restriction: Restriction) {
+        self.barriers += usize::from(is_barrier(attribute));
+        let entry =
+            Entry { task, attribute, restriction, state: State::Arrived, occupies: false, held_by: None };
+        let place = self.insert(entry);
+        self.places.insert(task, place);
+    }
+
+    fn insert(&mut self, entry: Entry) -> Place {
         let place = self.next_place;
         self.next_place += 1;
-        self.barriers += usize::from(is_barrier(attribute));
-        self.places.insert(task, place);
-        self.entries
-            .insert(place, Entry { task, attribute, restriction, state: State::Arrived, held_by: None });
+        self.entries.insert(place, entry);
+        place
+    }
+
+    /// A task that copies is about to read or write these blocks. It occupies them all, or waits.
+    pub(crate) fn occupy(&mut self, task: NexusTask, extents: Vec<Extent>) -> Admission {
+        if self.occupants.contains_key(&task) {
+            return Admission::Wait;
+        }
+        let place = self.insert(Entry {
+            task,
+            attribute: TaskAttribute::Simple,
+            restriction: Restriction::Nothing,
+            state: State::Waiting(Access::Several(extents)),
+            occupies: true,
+            held_by: None,
+        });
+        self.occupants.insert(task, place);
+        if self.start(place).is_some() { Admission::Start } else { Admission::Wait }
+    }
+
+    /// It needs those blocks no more. Returns the tasks that may start now.
+    pub(crate) fn vacate(&mut self, task: NexusTask) -> Vec<NexusTask> {
+        if let Some(place) = self.occupants.remove(&task) {
+            self.remove_at(place);
+        }
+        self.start_waiting()
     }
 
     /// A task has all it needs.
@@ -190,7 +225,7 @@ impl TaskSet {
     /// Removes those of the chosen tasks that have not started, and names those that have.
     pub(crate) fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> (Vec<NexusTask>, Vec<NexusTask>) {
         let (mut dropped, mut started) = (Vec::new(), Vec::new());
-        for entry in self.entries.values().filter(|entry| chosen(entry.task)) {
+        for entry in self.entries.values().filter(|entry| !entry.occupies && chosen(entry.task)) {
             let list = if matches!(entry.state, State::Started(_)) { &mut started } else { &mut dropped };
             list.push(entry.task);
         }
@@ -200,7 +235,10 @@ impl TaskSet {
 
     /// Removes those of the chosen tasks that have not started.
     pub(crate) fn refuse(&mut self, chosen: impl Fn(NexusTask, Restriction) -> bool) -> Vec<NexusTask> {
-        let pending = self.entries.values().filter(|entry| !matches!(entry.state, State::Started(_)));
+        let pending = self
+            .entries
+            .values()
+            .filter(|entry| !entry.occupies && !matches!(entry.state, State::Started(_)));
         let refused = pending.filter(|entry| chosen(entry.task, entry.restriction));
         let refused: Vec<NexusTask> = refused.map(|entry| entry.task).collect();
         refused.iter().for_each(|task| self.remove(*task));
@@ -215,7 +253,12 @@ impl TaskSet {
     }
 
     fn remove(&mut self, task: NexusTask) {
-        let Some(place) = self.places.remove(&task) else { return };
+        if let Some(place) = self.places.remove(&task) {
+            self.remove_at(place);
+        }
+    }
+
+    fn remove_at(&mut self, place: Place) {
         let Some(entry) = self.entries.remove(&place) else { return };
         self.barriers -= usize::from(is_barrier(entry.attribute));
         self.exclusives -= usize::from(entry.state.access().is_some_and(Access::is_exclusive));
@@ -250,6 +293,9 @@ impl TaskSet {
     /// ORDERED waits for all older tasks, SIMPLE for older ORDERED and HEAD OF QUEUE ones, HEAD OF QUEUE for
     /// none (SAM-5).
     fn before_in_order(&self, place: Place, entry: &Entry) -> Option<Place> {
+        if entry.occupies {
+            return None;
+        }
         let waits_for_all = match entry.attribute {
             TaskAttribute::HeadOfQueue => return None,
             TaskAttribute::Ordered => true,

@@ -27,6 +27,8 @@ pub enum UnitAttention {
     ReservationsReleased,
     /// Another initiator has ended this one's registration.
     RegistrationsPreempted,
+    /// Little more can be allocated (SBC-3).
+    SoftThresholdReached,
 }
 
 impl UnitAttention {
@@ -47,6 +49,7 @@ impl UnitAttention {
             Self::ReservationsPreempted => AdditionalSense::RESERVATIONS_PREEMPTED,
             Self::ReservationsReleased => AdditionalSense::RESERVATIONS_RELEASED,
             Self::RegistrationsPreempted => AdditionalSense::REGISTRATIONS_PREEMPTED,
+            Self::SoftThresholdReached => AdditionalSense::THIN_PROVISIONING_SOFT_THRESHOLD_REACHED,
         }
     }
 

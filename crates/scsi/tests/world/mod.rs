@@ -3,7 +3,7 @@
 
 use ropewalk_scsi::{
     AdditionalSense, BlockLength, Blocks, Disk, FieldPointer, Identity, Limits, Outcome, PhysicalExponent,
-    Provisioning, Sense, SenseKey, Step, TargetPort,
+    Provisioning, Sense, SenseKey, Step, TargetPort, Threshold,
 };
 
 pub fn full() -> Disk {
@@ -23,7 +23,21 @@ pub fn full() -> Disk {
 }
 
 pub fn thin() -> Disk {
-    Disk { provisioning: Provisioning::Thin { zeroes: true, granularity: Blocks(8) }, ..full() }
+    Disk {
+        provisioning: Provisioning::Thin { zeroes: true, granularity: Blocks(8), threshold: None },
+        ..full()
+    }
+}
+
+/// Thin, of 2^20 blocks: initiators are told when no more than a quarter of them can still be allocated.
+pub fn watched() -> Disk {
+    let blocks = Blocks(1 << 20);
+    let threshold = Threshold::from_used_percent(75, blocks);
+    Disk {
+        blocks,
+        provisioning: Provisioning::Thin { zeroes: true, granularity: Blocks(8), threshold },
+        ..full()
+    }
 }
 
 /// Seen through ports in two portal groups.
