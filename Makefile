@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test test-conformance fuzz corpus sim bench audit
+.PHONY: help build demo check test test-conformance fuzz corpus sim mutants bench audit
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -31,6 +31,9 @@ test: check ## everything: also the peers, faults and long properties (some need
 
 sim: ## run simulated worlds with faults: make sim SEEDS=100000 SEED=1
 	cargo run -q --release -p ropewalk-sim -- --seeds $(or $(SEEDS),1000) --seed $(or $(SEED),1)
+
+mutants: ## prove that the simulator finds bugs: builds and runs each of tests/mutants
+	tests/mutants/run
 
 test-conformance: ## every test of libiscsi's suite on every kind of disk, in a minute or two
 	@scripts/setup test

@@ -61,8 +61,8 @@ impl Summary {
     }
 }
 
-/// Runs `seeds`, each by itself.
-pub fn run_all(seeds: Range<u64>, threads: usize, reduction: &Reduction) -> Summary {
+/// Runs `seeds`, each by itself; all of them, or until one fails.
+pub fn run_all(seeds: Range<u64>, threads: usize, reduction: &Reduction, until_failure: bool) -> Summary {
     let started = Instant::now();
     let bar = ProgressBar::new(seeds.end - seeds.start);
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {per_sec}, {eta} left {msg}");
@@ -83,6 +83,9 @@ pub fn run_all(seeds: Range<u64>, threads: usize, reduction: &Reduction) -> Summ
                     summary.add(outcome, whole);
                     if !summary.failures.is_empty() {
                         bar.set_message(format!("{} failed", summary.failures.len()));
+                        if until_failure {
+                            next.store(seeds.end, Ordering::Relaxed);
+                        }
                     }
                     bar.inc(1);
                 }

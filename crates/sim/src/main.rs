@@ -25,6 +25,9 @@ struct Arguments {
     /// Print the history of the (only) seed.
     #[arg(long)]
     trace: bool,
+    /// Stop at the first seed that fails.
+    #[arg(long)]
+    until_failure: bool,
     /// Do not look for a smaller failure.
     #[arg(long)]
     no_shrink: bool,
@@ -40,6 +43,9 @@ struct Arguments {
     /// At most so many hosts.
     #[arg(long, default_value_t = usize::MAX)]
     hosts: usize,
+    /// The highest ErrorRecoveryLevel that a seed may draw.
+    #[arg(long)]
+    recovery_level: Option<u8>,
 }
 
 fn main() -> ExitCode {
@@ -49,13 +55,14 @@ fn main() -> ExitCode {
         faults_left_out: arguments.without_faults.clone(),
         connections_max: arguments.connections,
         hosts_max: arguments.hosts,
+        recovery_level_max: arguments.recovery_level.unwrap_or(Reduction::default().recovery_level_max),
     };
     if arguments.trace {
         return trace(arguments.seed, &reduction);
     }
     let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from));
     let seeds = arguments.seed..arguments.seed.saturating_add(arguments.seeds);
-    let summary = campaign::run_all(seeds, threads.unwrap_or(1).max(1), &reduction);
+    let summary = campaign::run_all(seeds, threads.unwrap_or(1).max(1), &reduction, arguments.until_failure);
     report::print(&summary);
     for failure in summary.failures.iter().take(report::FAILURES_MAX) {
         report::print_failure(failure, &reduction);

@@ -76,5 +76,8 @@ fn command(seed: u64, reduction: &Reduction) -> String {
     if reduction.hosts_max != whole.hosts_max {
         option("hosts", reduction.hosts_max.to_string());
     }
+    if reduction.recovery_level_max != whole.recovery_level_max {
+        option("recovery-level", reduction.recovery_level_max.to_string());
+    }
     command
 }

@@ -10,6 +10,9 @@ use device::SessionLimits;
 use pdu::Duration;
 use session::parameters::{DigestPreference, Offer};
 
+/// The highest error recovery level that a seed draws.
+const RECOVERY_LEVEL_MAX: u8 = 2;
+
 /// Operations of one seed.
 pub const OPERATIONS: u32 = 2000;
 
@@ -24,6 +27,8 @@ pub struct Reduction {
     pub connections_max: u16,
     /// Hosts.
     pub hosts_max: usize,
+    /// ErrorRecoveryLevel that sessions may agree on.
+    pub recovery_level_max: u8,
 }
 
 impl Default for Reduction {
@@ -33,6 +38,7 @@ impl Default for Reduction {
             faults_left_out: Vec::new(),
             connections_max: u16::MAX,
             hosts_max: usize::MAX,
+            recovery_level_max: RECOVERY_LEVEL_MAX,
         }
     }
 }
@@ -63,8 +69,9 @@ pub struct Scenario {
 /// Connections in all, at least.
 pub const CONNECTIONS_MIN: u16 = 4;
 
-/// Memory of the target for data on its way: so little that windows meet its end.
-const TARGET_MEMORY_BYTES: (u64, u64) = (2 << 20, 16 << 20);
+/// Memory of the target for data on its way: so little that windows meet its end, enough for the smallest windows of
+/// all sessions together.
+const TARGET_MEMORY_BYTES: (u64, u64) = (12 << 20, 32 << 20);
 
 impl Scenario {
     /// What `seed` means, without what `reduction` leaves out.
@@ -97,6 +104,8 @@ impl Scenario {
             memory_bytes: usize::try_from(memory).unwrap_or(usize::MAX),
         };
         let network = network(&mut random);
+        // Drawn last, so that a bound on it leaves the rest of the seed as it is.
+        let recovery_level = Random::new(seed, "recovery level").between(0, 2);
         let faults = fault::draw(&mut random, OPERATIONS);
         let (ping_after, ping_timeout) = (limits.ping_after, limits.ping_timeout);
         let operations = OPERATIONS;
@@ -111,14 +120,17 @@ impl Scenario {
             ping_after,
             ping_timeout,
         };
-        scenario.reduced(reduction, faults)
+        scenario.reduced(reduction, faults, recovery_level)
     }
 
-    fn reduced(mut self, reduction: &Reduction, faults: Vec<Fault>) -> Self {
+    fn reduced(mut self, reduction: &Reduction, faults: Vec<Fault>, recovery_level: u8) -> Self {
+        let recovery_level = recovery_level.min(reduction.recovery_level_max);
+        self.target.offer.error_recovery_level = recovery_level;
         self.operations = self.operations.min(reduction.operations);
         self.hosts.truncate(reduction.hosts_max.max(1));
         for path in self.hosts.iter_mut().flat_map(|host| &mut host.paths) {
             path.connections = path.connections.min(reduction.connections_max).max(1);
+            path.offer.error_recovery_level = recovery_level;
         }
         let faults = faults.into_iter().enumerate();
         let kept = faults.filter(|(place, _)| !reduction.faults_left_out.contains(place));
@@ -197,7 +209,7 @@ fn offer(random: &mut Random, digests: (DigestPreference, DigestPreference)) -> 
         max_burst_bytes,
         max_outstanding_r2t: random.between(1, 8),
         default_time2wait_s: 0,
-        default_time2retain_s: 0,
+        default_time2retain_s: 20,
         error_recovery_level: 0,
         receive_segment_bytes_max: *random.choose(&[512, 3 * LOGICAL_BLOCK_BYTES + 4, 8192, 64 << 10]),
         header_digest: digests.0,

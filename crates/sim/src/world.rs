@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// noticed, logins be given up, commands that somebody else aborted be missed, several times over.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
+/// A fault that finds nothing to break waits for so many more operations.
+const POSTPONED_OPERATIONS: u32 = 20;
+
 /// Steps of one run; a world that takes more turns round and round.
 const STEPS_MAX: u64 = 1_000_000;
 
@@ -321,7 +324,7 @@ impl World {
     }
 
     fn happen(&mut self, fault: Fault) {
-        let Fault { kind, mut random, .. } = fault;
+        let Fault { kind, mut random, .. } = fault.clone();
         let now = self.clock.now();
         let open: Vec<ConnectionId> = self.network.borrow().open_connections().collect();
         let connection = open.get(random.index(open.len())).copied();
@@ -341,7 +344,14 @@ impl World {
                 self.network.borrow_mut().stall(connection, side, until);
                 true
             }
-            (FaultKind::CorruptHeader | FaultKind::CorruptData, Some(_)) => self.corrupt(kind, &open),
+            (FaultKind::CorruptHeader | FaultKind::CorruptData, Some(connection)) => {
+                if !self.corrupt(kind, &open) {
+                    // Nothing would notice the damage: the connection breaks instead.
+                    self.network.borrow_mut().reset(now, connection);
+                    return self.counts.count(FaultKind::Reset);
+                }
+                true
+            }
             (FaultKind::Refusal, _) => {
                 let until = now + Duration::from_millis(random.between(10, 3_000));
                 let mut network = self.network.borrow_mut();
@@ -362,6 +372,10 @@ impl World {
         };
         if happened {
             self.counts.count(kind);
+        } else {
+            // There is nothing that could break: a little later.
+            let at_operation = fault.at_operation + POSTPONED_OPERATIONS;
+            self.faults.push_front(Fault { at_operation, ..fault });
         }
     }
 

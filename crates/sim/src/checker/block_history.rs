@@ -231,7 +231,8 @@ impl BlockHistory {
             }
         }
         let Some(at) = found else { return Err(explain(block, lba, stamp, read.0)) };
-        if matches > 1 {
+        // An answer that was under way during a crash says nothing of what is left.
+        if matches > 1 || read.0 < last_crash {
             return Ok(());
         }
         let survived = read.0 > last_crash && block[at].sent < last_crash;
@@ -256,6 +257,7 @@ impl BlockHistory {
     /// It cannot have found it, or another one has replaced it before.
     pub fn compare_and_write(&mut self, read: ReadId, lba: u64, expected: Stamp) -> Result<(), String> {
         let now = self.tick();
+        let last_crash = self.last_crash;
         let [block] = Self::blocks_of(&mut self.blocks, lba..lba + 1) else {
             return Err(format!("block {lba} does not exist"));
         };
@@ -266,7 +268,7 @@ impl BlockHistory {
         }
         let mut same = block.iter_mut().filter(|candidate| candidate.stamp == expected);
         let (Some(only), None) = (same.next(), same.next()) else { return Ok(()) };
-        if expected == Stamp::ZERO || only.ended.is_none_or(|ended| ended > read.0) {
+        if expected == Stamp::ZERO || read.0 < last_crash || only.ended.is_none_or(|ended| ended > read.0) {
             return Ok(());
         }
         if std::mem::replace(&mut only.consumed, true) {
@@ -425,6 +427,18 @@ mod tests {
         assert!(history.observe(read, 0, Stamp::ZERO).is_err());
         assert!(sees(&mut history, 1));
         assert!(!sees(&mut history, 2), "it was not there after the crash");
+    }
+
+    #[test]
+    fn an_answer_that_was_under_way_during_a_crash_says_nothing_of_what_is_left() {
+        let mut history = BlockHistory::new(1, true);
+        let one = write(&mut history, 1, 0);
+        history.acknowledge(one, false);
+        let read = history.begin_read();
+        history.crash();
+        assert_eq!(history.observe(read, 0, stamp(1)), Ok(()));
+        let after = history.begin_read();
+        assert_eq!(history.observe(after, 0, Stamp::ZERO), Ok(()));
     }
 
     #[test]

@@ -44,6 +44,8 @@ struct LaneWatch {
 pub struct Tap {
     sessions: HashMap<SessionKey, SessionWatch>,
     lanes: HashMap<ConnectionId, LaneWatch>,
+    /// The next status of lanes that are established at their target only.
+    early: HashMap<ConnectionId, StatSn>,
     violation: Option<Violation>,
     /// PDUs in full feature phase.
     pub pdus: u64,
@@ -65,7 +67,7 @@ impl Tap {
         self.hear_window(key, window.max_cmd_sn);
         let lane = LaneWatch {
             session: key,
-            stat_sn: established.stat_sn,
+            stat_sn: self.early.remove(&connection).unwrap_or(established.stat_sn),
             segment_bytes_max: [
                 established.connection.send_segment_bytes_max,
                 established.connection.receive_segment_bytes_max,
@@ -131,7 +133,9 @@ impl Tap {
                 }
                 let watch = TaskWatch::begin(&pdu, &session.parameters)?;
                 match session.tasks.insert(pdu.itt, watch) {
-                    Some(before) if !before.is_over() => Err(format!("ITT {:#x} used again", pdu.itt.0)),
+                    Some(before) if !before.is_over() && session.parameters.error_recovery_level == 0 => {
+                        Err(format!("ITT {:#x} used again", pdu.itt.0))
+                    }
                     _ => Ok(()),
                 }
             }
@@ -148,7 +152,11 @@ impl Tap {
     }
 
     fn target_sends(&mut self, connection: ConnectionId, header: &Header) -> Result<(), String> {
-        let Some(lane) = self.lanes.get_mut(&connection) else { return Ok(()) };
+        let Some(lane) = self.lanes.get_mut(&connection) else {
+            let stat_sn = TargetPdu::parse(header).ok().and_then(|pdu| status_number(&pdu));
+            self.early.extend(stat_sn.map(|stat_sn| (connection, stat_sn.next())));
+            return Ok(());
+        };
         let segment_bytes = header.data_segment_bytes();
         if segment_bytes > lane.segment_bytes_max[Side::Target as usize] {
             return Err(format!("a data segment of {segment_bytes} bytes"));

@@ -65,6 +65,14 @@ impl TaskWatch {
         })
     }
 
+    /// Beyond error recovery level 0, whatever was sent may be sent again; it still must belong to the command.
+    fn repeatable(&self, offset_bytes: u32, bytes: u32) -> Result<(), String> {
+        match offset_bytes.checked_add(bytes) {
+            Some(end) if end <= self.expected_bytes => Ok(()),
+            _ => Err(format!("{bytes} bytes at {offset_bytes} of a command of {}", self.expected_bytes)),
+        }
+    }
+
     /// Its status has reached the initiator, or it was aborted.
     pub(super) fn end(&mut self) {
         self.over = true;
@@ -80,6 +88,9 @@ impl TaskWatch {
         parameters: &SessionParameters,
     ) -> Result<(), String> {
         let bytes = pdu.data_segment_bytes;
+        if parameters.error_recovery_level > 0 {
+            return self.repeatable(pdu.buffer_offset, bytes);
+        }
         if pdu.ttt == Ttt::NONE {
             self.unsolicited_bytes += bytes;
             if self.unsolicited_done || self.unsolicited_bytes > parameters.first_burst_bytes {
@@ -116,16 +127,16 @@ impl TaskWatch {
     }
 
     pub(super) fn send_r2t(&mut self, pdu: &R2t, parameters: &SessionParameters) -> Result<(), String> {
-        if parameters.error_recovery_level > 0 && pdu.r2t_sn.precedes(self.next_r2t_sn) {
-            return Ok(());
+        if pdu.desired_bytes > parameters.max_burst_bytes {
+            return Err(format!("an R2T for {} bytes", pdu.desired_bytes));
+        }
+        if parameters.error_recovery_level > 0 {
+            return self.repeatable(pdu.buffer_offset, pdu.desired_bytes);
         }
         if pdu.r2t_sn != self.next_r2t_sn {
             return Err(format!("R2TSN {} where {} is due", pdu.r2t_sn.0, self.next_r2t_sn.0));
         }
         self.next_r2t_sn = pdu.r2t_sn.next();
-        if pdu.desired_bytes > parameters.max_burst_bytes {
-            return Err(format!("an R2T for {} bytes", pdu.desired_bytes));
-        }
         let end = pdu.buffer_offset.saturating_add(pdu.desired_bytes);
         if !self.write || end > self.expected_bytes || pdu.buffer_offset < self.asked_bytes {
             return Err(format!("an R2T for bytes {}..{end}", pdu.buffer_offset));
@@ -152,8 +163,8 @@ impl TaskWatch {
         pdu: &DataIn,
         parameters: &SessionParameters,
     ) -> Result<(), String> {
-        if parameters.error_recovery_level > 0 && pdu.data_sn.precedes(self.next_data_sn) {
-            return Ok(());
+        if parameters.error_recovery_level > 0 {
+            return self.repeatable(pdu.buffer_offset, pdu.data_segment_bytes);
         }
         if pdu.data_sn != self.next_data_sn || pdu.buffer_offset != self.data_in_bytes {
             return Err(format!(
@@ -171,7 +182,7 @@ impl TaskWatch {
             self.burst_bytes = 0;
         }
         match pdu.status {
-            Some(status) => self.send_status(status.status, status.residual, parameters),
+            Some(status) => self.send_status(status.status, status.residual),
             None => Ok(()),
         }
     }
@@ -182,19 +193,17 @@ impl TaskWatch {
         parameters: &SessionParameters,
     ) -> Result<(), String> {
         let sent = self.next_data_sn.0 + self.next_r2t_sn.0;
-        if pdu.exp_data_sn.0 != sent && parameters.error_recovery_level == 0 {
+        if parameters.error_recovery_level > 0 {
+            return Ok(());
+        }
+        if pdu.exp_data_sn.0 != sent {
             return Err(format!("ExpDataSN {} after {sent} PDUs", pdu.exp_data_sn.0));
         }
-        self.send_status(pdu.status, pdu.residual, parameters)
+        self.send_status(pdu.status, pdu.residual)
     }
 
-    fn send_status(
-        &mut self,
-        status: u8,
-        residual: Residual,
-        parameters: &SessionParameters,
-    ) -> Result<(), String> {
-        if std::mem::replace(&mut self.status_sent, true) && parameters.error_recovery_level == 0 {
+    fn send_status(&mut self, status: u8, residual: Residual) -> Result<(), String> {
+        if std::mem::replace(&mut self.status_sent, true) {
             return Err("a second status of one task".into());
         }
         let left = match residual {

@@ -224,7 +224,8 @@ impl Host {
             self.paths[path].leaving = true;
             match &mut self.paths[path].core {
                 Some(core) => core.logout(context.now),
-                None => self.paths[path].over = true,
+                // A login on its way is given up.
+                None => self.paths[path].end(context),
             }
             self.pump(context, path);
         }

@@ -190,7 +190,11 @@ impl Path {
                     *sent_bytes += bytes.len() as u64;
                     context.network.send(context.now, connection, Side::Initiator, &bytes);
                 }
-                Progress::Refused(_) | Progress::Redirected { .. } => {
+                Progress::Refused(reason) => {
+                    context.trace(|| format!("connection {} refused: {reason}", connection.0));
+                    return LoginOutcome::Failed;
+                }
+                Progress::Redirected { .. } => {
                     return LoginOutcome::Failed;
                 }
                 Progress::Established(established) => {
@@ -212,6 +216,7 @@ impl Path {
         rest: Vec<u8>,
     ) -> LoginOutcome {
         let Lane { connection, lane, .. } = self.lanes[at];
+        context.trace(|| format!("connection {} established: {established:?}", connection.0));
         if leading {
             let limits = InitiatorLimits {
                 commands_max: 1024,
