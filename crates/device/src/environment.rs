@@ -60,7 +60,7 @@ pub struct SessionLimits {
     pub sessions_per_address: u16,
     /// Silence after which a connection is probed.
     pub ping_after: Duration,
-    /// How long the answer to a probe may take.
+    /// How long a connection that was probed may be silent, at the most.
     pub ping_timeout: Duration,
 }
 

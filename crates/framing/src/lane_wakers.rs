@@ -46,11 +46,12 @@ impl LaneWakers {
         entry.and_then(|entry| entry.waker.take()).into_iter().for_each(Waker::wake);
     }
 
-    /// Wakes every lane other than `current` that has something to send and may have room for it.
+    /// Wakes every lane other than `current` that has something to send and may have room for it, or is in doubt.
     pub fn wake_senders<E: Endpoint>(&mut self, endpoint: &E, current: Option<LaneId>) {
-        let others = self.lanes.iter_mut().filter(|entry| Some(entry.lane) != current && !entry.is_blocked);
+        let others = self.lanes.iter_mut().filter(|entry| Some(entry.lane) != current);
         for entry in others.filter(|entry| entry.waker.is_some()) {
-            if endpoint.wants_transmit(entry.lane) {
+            let may_send = !entry.is_blocked && endpoint.wants_transmit(entry.lane);
+            if may_send || endpoint.doubts(entry.lane) {
                 entry.waker.take().into_iter().for_each(Waker::wake);
             }
         }

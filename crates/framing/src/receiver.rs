@@ -61,6 +61,8 @@ pub struct Receiver {
     tail: Vec<u8>,
     /// The last header's digest failed, so that it is open whether this is the place of a header.
     is_astray: bool,
+    /// Bytes came directly since [`Self::feed`] was called.
+    was_filled: bool,
     pdus: u64,
 }
 
@@ -79,6 +81,7 @@ impl Receiver {
             inline: Vec::new(),
             tail: Vec::with_capacity(8),
             is_astray: false,
+            was_filled: false,
             pdus: 0,
         }
     }
@@ -104,6 +107,7 @@ impl Receiver {
         let Stage::Segment(segment) = &mut self.stage else { return Ok(()) };
         let Some(mut rest) = segment.rest() else { return Ok(()) };
         rest.bytes = rest.bytes.min(u32::try_from(bytes).unwrap_or(u32::MAX));
+        self.was_filled |= rest.bytes > 0;
         if self.data_digest {
             self.crc.update(buffers.bytes_mut(rest).ok_or(LOST_BUFFER)?);
         }
@@ -111,7 +115,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes bytes in the order in which they arrived.
+    /// Takes bytes in the order in which they arrived; none, if all of them were [`Self::filled`] in directly. Call it
+    /// after each read: it tells the endpoint that something was heard.
     ///
     /// # Errors
     /// What makes the lane unusable: the endpoint's word, or a header that cannot be framed.
@@ -122,6 +127,9 @@ impl Receiver {
         endpoint: &mut E,
         buffers: &mut BufferTable,
     ) -> Result<(), Fault> {
+        if !input.is_empty() || std::mem::take(&mut self.was_filled) {
+            endpoint.heard(now, self.lane);
+        }
         loop {
             let done = match &mut self.stage {
                 Stage::Header => self.feed_header(&mut input, now, endpoint, buffers)?,

@@ -64,6 +64,14 @@ impl Endpoint for Listener {
 
     fn transmitted(&mut self, _: Instant, _: LaneId, _: u32) {}
 
+    fn heard(&mut self, _: Instant, _: LaneId) {}
+
+    fn doubts(&self, _: LaneId) -> bool {
+        false
+    }
+
+    fn delivered(&mut self, _: Instant, _: LaneId, _: u64) {}
+
     fn lane_lost(&mut self, _: Instant, _: LaneId, _: LaneLoss) {}
 
     fn poll_event(&mut self) -> Option<()> {

@@ -172,7 +172,7 @@ pub struct TargetLimits {
     pub retained_bytes_max: u32,
     /// How long a lane may be silent before the target pings it.
     pub ping_after: Duration,
-    /// How long a ping may stay unanswered before the lane is given up.
+    /// How long a peer that was pinged may be silent, at the most, before the lane is given up.
     pub ping_timeout: Duration,
 }
 
@@ -183,6 +183,6 @@ pub struct InitiatorLimits {
     pub commands_max: u32,
     /// How long a lane may be silent, while something is outstanding or not, before the initiator pings it.
     pub ping_after: Duration,
-    /// How long a ping may stay unanswered before the lane is given up.
+    /// How long a peer that was pinged may be silent, at the most, before the lane is given up.
     pub ping_timeout: Duration,
 }

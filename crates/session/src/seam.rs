@@ -2,7 +2,8 @@
 //!
 //! A driver repeats, for each lane: read a header, hand it to [`Endpoint::receive_header`], move the data
 //! segment to where the answer says, hand the digest's verdict to [`Endpoint::receive_data`]; then drain
-//! [`Endpoint::poll_event`], and pull PDUs with [`Endpoint::poll_transmit`] as fast as the socket takes them.
+//! [`Endpoint::poll_event`], and pull PDUs with [`Endpoint::poll_transmit`] as fast as the socket takes them. Whenever
+//! bytes arrive, it says so ([`Endpoint::heard`]), and when asked ([`Endpoint::doubts`]), what the peer has taken.
 
 use pdu::{BufferId, Header, Instant, LaneId};
 
@@ -180,6 +181,17 @@ pub trait Endpoint {
 
     /// Reports that `pdus` more of the pulled PDUs of `lane` have left, in the order in which they were pulled.
     fn transmitted(&mut self, now: Instant, lane: LaneId, pdus: u32);
+
+    /// Reports that bytes have arrived on `lane`, if only a part of a PDU: a sign of life. Cheap.
+    fn heard(&mut self, now: Instant, lane: LaneId);
+
+    /// Whether there is doubt that the peer of `lane` lives, so that it must be known what its network has acknowledged.
+    /// The driver then reads what there is to read, and calls [`Self::delivered`]. Cheap.
+    fn doubts(&self, lane: LaneId) -> bool;
+
+    /// Reports that the network at the other end of `lane` has acknowledged the first `bytes` of all that was sent on
+    /// it. A network without acknowledgements tells what has left.
+    fn delivered(&mut self, now: Instant, lane: LaneId, bytes: u64);
 
     /// Reports that `lane` is gone.
     fn lane_lost(&mut self, now: Instant, lane: LaneId, loss: LaneLoss);

@@ -137,6 +137,14 @@ impl Network {
         sent
     }
 
+    /// How many of the bytes that this end sent have come out at the other.
+    #[must_use]
+    pub fn delivered_bytes(&self, id: ConnectionId, from: Side) -> u64 {
+        self.connections
+            .get(id.0 as usize)
+            .map_or(0, |connection| connection.pipes[from as usize].delivered_bytes())
+    }
+
     /// What has arrived at this end.
     pub fn receive(&mut self, now: Instant, id: ConnectionId, side: Side) -> Option<Arrival> {
         let connection = self.connections.get_mut(id.0 as usize)?;

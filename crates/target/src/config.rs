@@ -167,7 +167,8 @@ pub struct Limits {
     pub window_commands: u32,
     /// Seconds of silence after which a connection is probed.
     pub ping_after_seconds: u64,
-    /// Seconds that the answer to a probe may take.
+    /// Seconds for which a connection that was probed may be silent, at the most: with the answer to the probe ahead of
+    /// nothing else and the round trip known, it may be fewer. Any byte counts, of whatever arrives or is acknowledged.
     pub ping_timeout_seconds: u64,
 }
 
@@ -273,10 +274,9 @@ impl Default for Negotiation {
             first_burst: ByteSize(offer.first_burst_bytes.into()),
             max_burst: ByteSize(offer.max_burst_bytes.into()),
             max_outstanding_r2t: offer.max_outstanding_r2t,
-            error_recovery_level: ERROR_RECOVERY_LEVEL_MAX,
+            error_recovery_level: offer.error_recovery_level,
             time2wait: offer.default_time2wait_s,
-            // What the standard has when nothing is said: time for a network to find another way.
-            time2retain: 20,
+            time2retain: offer.default_time2retain_s,
             receive_segment: ByteSize(offer.receive_segment_bytes_max.into()),
             header_digest: DigestUse::Accepted,
             data_digest: DigestUse::Accepted,

@@ -1,6 +1,6 @@
 //! One TCP connection in full feature phase: a lane's bytes, both ways.
 
-use crate::{Clock, TcpInfo};
+use crate::{Clock, TcpInfo, send_queue};
 use framing::{BufferTable, Receiver, Scratch, Sender};
 use pdu::LaneId;
 use session::parameters::ConnectionParameters;
@@ -144,7 +144,8 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// Pulls from `endpoint` and writes, until nothing is left (`Ready`) or the socket takes no more (`Pending`).
+    /// Pulls from `endpoint` and writes, until nothing is left (`Ready`) or the socket takes no more (`Pending`). Tells
+    /// what the peer has acknowledged, if that is wanted.
     ///
     /// # Errors
     /// The connection cannot go on.
@@ -155,6 +156,12 @@ impl Connection {
         endpoint: &mut E,
         buffers: &BufferTable,
     ) -> Poll<Result<(), ConnectionError>> {
+        if endpoint.doubts(self.lane) {
+            let unacknowledged_bytes = send_queue::unacknowledged_bytes(&self.stream)?;
+            // What is unacknowledged may be of the login yet.
+            let bytes = self.sent_bytes.saturating_sub(unacknowledged_bytes);
+            endpoint.delivered(clock.now(), self.lane, bytes);
+        }
         loop {
             self.pull(clock, endpoint, buffers)?;
             if self.sender.is_empty() {

@@ -8,6 +8,7 @@ mod clock;
 mod connection;
 mod login_pdu;
 mod readable_fd;
+mod send_queue;
 mod socket_options;
 mod tcp_info;
 

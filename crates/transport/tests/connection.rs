@@ -11,6 +11,8 @@ use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Pay
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{Read, Write};
+use std::task::Poll;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 const LANE: LaneId = LaneId(7);
@@ -26,6 +28,10 @@ struct Collector {
     inline: Vec<Vec<u8>>,
     outgoing: VecDeque<Transmit>,
     departed_pdus: u32,
+    /// How often it was told that bytes had arrived.
+    reads: u32,
+    doubts: bool,
+    delivered_bytes: u64,
 }
 
 impl Endpoint for Collector {
@@ -67,6 +73,18 @@ impl Endpoint for Collector {
 
     fn transmitted(&mut self, _: Instant, _: LaneId, pdus: u32) {
         self.departed_pdus += pdus;
+    }
+
+    fn heard(&mut self, _: Instant, _: LaneId) {
+        self.reads += 1;
+    }
+
+    fn doubts(&self, _: LaneId) -> bool {
+        self.doubts
+    }
+
+    fn delivered(&mut self, _: Instant, _: LaneId, bytes: u64) {
+        self.delivered_bytes = bytes;
     }
 
     fn lane_lost(&mut self, _: Instant, _: LaneId, _: LaneLoss) {}
@@ -127,6 +145,15 @@ impl End {
         poll_fn(|cx| {
             let Self { connection, endpoint, buffers, clock, .. } = self;
             connection.poll_send(cx, clock, endpoint, buffers)
+        })
+        .await
+    }
+
+    /// Sends what the socket takes now.
+    async fn send_some(&mut self) -> Poll<()> {
+        poll_fn(|cx| {
+            let Self { connection, endpoint, buffers, clock, .. } = self;
+            Poll::Ready(connection.poll_send(cx, clock, endpoint, buffers).map(Result::unwrap))
         })
         .await
     }
@@ -210,7 +237,7 @@ proptest! {
             let mut rest = &stream[..];
             for cut in cuts.iter().cycle() {
                 let (piece, after) = rest.split_at((*cut).min(rest.len()));
-                tokio::io::AsyncWriteExt::write_all(&mut near, piece).await.unwrap();
+                near.write_all(piece).await.unwrap();
                 far.receive().await.unwrap();
                 rest = after;
                 if rest.is_empty() {
@@ -292,5 +319,46 @@ fn a_peer_that_leaves_in_the_middle_of_a_pdu_is_noticed() {
         let (far, result) = receive_raw(&stream[..100], false, 1).await;
         assert!(matches!(result, Err(ConnectionError::Closed)));
         assert_eq!(far.connection.counters().received_bytes, 100);
+    });
+}
+
+#[test]
+fn a_part_of_a_segment_is_a_sign_of_life() {
+    run(async {
+        let (mut near, far) = socket_pair().await;
+        let mut far = End::new(far, false);
+        far.expect(1 << 20);
+        near.write_all(header(1 << 20).bhs()).await.unwrap();
+        for part in 1..=3 {
+            near.write_all(&[7; 100]).await.unwrap();
+            let reads = far.endpoint.reads;
+            far.receive().await.unwrap();
+            assert!(far.endpoint.reads > reads, "part {part}");
+        }
+        assert_eq!(far.endpoint.digests, []);
+    });
+}
+
+#[test]
+fn what_a_peer_has_not_taken_is_not_told_as_delivered() {
+    run(async {
+        let (near, far) = socket_pair().await;
+        let (mut near, mut far) = (End::new(near, false), End::new(far, false));
+        let lengths = [1 << 20; 32];
+        let sent = near.queue(&lengths);
+        far.expect(sent.len());
+        // As much as both kernels hold.
+        assert!(near.send_some().await.is_pending());
+        near.endpoint.doubts = true;
+        assert!(near.send_some().await.is_pending());
+        assert!(near.endpoint.delivered_bytes < near.connection.counters().sent_bytes);
+        let (left, arrived) = tokio::join!(near.send(), far.receive_segments(lengths.len()));
+        left.unwrap();
+        arrived.unwrap();
+        // The last acknowledgement may still be under way.
+        while near.endpoint.delivered_bytes < near.connection.counters().sent_bytes {
+            near.send().await.unwrap();
+            tokio::task::yield_now().await;
+        }
     });
 }

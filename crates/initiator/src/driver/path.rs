@@ -219,11 +219,12 @@ impl Path {
         self.core.as_ref().filter(|_| known).map(|core| core.lane_state(lane))
     }
 
-    /// Wakes the tasks of lanes that have something to send and whose socket is not what they wait for.
+    /// Wakes the tasks of lanes that are in doubt, or have something to send and whose socket is not what they wait for.
     pub(super) fn wake_senders(&mut self) {
         let Some(core) = &self.core else { return };
         for lane in &self.lanes {
-            if lane.closing.is_some() || !lane.blocked && core.wants_transmit(lane.id) {
+            if lane.closing.is_some() || core.doubts(lane.id) || !lane.blocked && core.wants_transmit(lane.id)
+            {
                 self.wakers.wake(lane.id);
             }
         }

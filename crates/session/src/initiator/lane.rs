@@ -3,9 +3,10 @@
 use super::event::LaneState;
 use super::logout::Logout;
 use super::outgoing::{Outgoing, Request};
-use super::ping::Liveness;
+use super::ping::Pings;
 use super::status_sequence::StatusSequence;
 use super::text::TextExchange;
+use crate::liveness::Liveness;
 use crate::parameters::{ConnectionParameters, Established};
 use crate::seam::{LaneLoss, Transmit};
 use pdu::{BufferId, Cid, Header, Instant, LogoutReason, TargetPdu};
@@ -45,6 +46,7 @@ pub(super) struct Lane {
     pub(super) commands: u32,
     pub(super) outstanding_bytes: u64,
     pub(super) liveness: Liveness,
+    pub(super) pings: Pings,
     /// SNACKs that have not been pulled.
     pub(super) snacks: u32,
     pub(super) text: Option<TextExchange>,
@@ -71,6 +73,7 @@ impl Lane {
             commands: 0,
             outstanding_bytes: 0,
             liveness: Liveness::new(now),
+            pings: Pings::default(),
             snacks: 0,
             text: None,
             logout: None,
@@ -106,7 +109,7 @@ impl Lane {
             self.unsent_bytes -= u64::from(bytes);
             self.left_pdus += 1;
         }
-        self.liveness.sent(now, self.left_pdus);
+        self.liveness.left(now, self.left_pdus);
     }
 
     /// The number of the PDU that is pulled next.
@@ -118,7 +121,7 @@ impl Lane {
     pub(super) fn pull_request(&mut self, request: Request) -> Option<Transmit> {
         if let Request::Nop(pdu) = &request {
             let number = self.next_pdu();
-            self.liveness.pulled(pdu, number);
+            self.nop_pulled(pdu, number);
         }
         if matches!(request, Request::Snack(_)) {
             self.snacks -= 1;

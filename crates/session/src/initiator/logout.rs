@@ -5,6 +5,7 @@ use super::data_sequence::Arrival;
 use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::{Life, Session};
+use crate::liveness::{Measure, Patience};
 use crate::parameters::InitiatorLimits;
 use crate::seam::{Fault, LaneLoss};
 use pdu::{
@@ -169,6 +170,7 @@ impl Session {
 
     /// The deadline of `lane` has come.
     pub(super) fn lane_is_due(&mut self, now: Instant, lane: LaneId) {
+        let recovers = self.recovers();
         let Some(place) = self.lanes.get_mut(&lane) else { return };
         if place.phase == Phase::LoggingOut {
             let leaves = place.is_done();
@@ -178,10 +180,13 @@ impl Session {
             }
         } else if place.logout_by.take_if(|by| *by <= now).is_some() {
             self.logout_at_once(now);
-        } else if place.liveness.is_pinging() {
-            self.fail_lane(lane, Fault::Timeout("a ping"));
         } else {
-            self.ping(now, lane);
+            let patience = place.patience(&self.limits, recovers);
+            match place.liveness.measure(now, &patience) {
+                Measure::None => {}
+                Measure::Ping => self.ping(now, lane),
+                Measure::GiveUp => self.fail_lane(lane, Fault::Timeout("a ping")),
+            }
         }
     }
 }
@@ -194,16 +199,23 @@ impl Lane {
         self.phase == Phase::Closing || leaves
     }
 
+    /// How patient it is now. What was lost on a lane that has fallen silent, a ping reveals.
+    fn patience(&self, limits: &InitiatorLimits, recovers: bool) -> Patience {
+        let is_loaded = self.commands > 0 || self.text.is_some();
+        let ping_after =
+            if is_loaded && recovers { limits.ping_after.min(QUIET_MAX) } else { limits.ping_after };
+        Patience { ping_after, ping_timeout: limits.ping_timeout, is_loaded }
+    }
+
     /// When something must be done about this lane, if nothing happens before.
     pub(super) fn deadline(&self, limits: &InitiatorLimits, recovers: bool) -> Option<Instant> {
-        // What was lost on a lane that has fallen silent, a ping reveals.
-        let is_waiting = recovers && (self.commands > 0 || self.text.is_some());
-        let ping_after = if is_waiting { limits.ping_after.min(QUIET_MAX) } else { limits.ping_after };
-        let limits = &InitiatorLimits { ping_after, ..*limits };
+        let patience = self.patience(limits, recovers);
         match (self.phase, self.logout) {
             (Phase::Closing, _) => None,
-            (Phase::LoggingOut, Some(logout)) => Some(self.liveness.deadline_from(logout.asked_at, limits)),
-            _ => [Some(self.liveness.deadline(limits)), self.logout_by].into_iter().flatten().min(),
+            (Phase::LoggingOut, Some(logout)) => {
+                Some(self.liveness.deadline_from(logout.asked_at, &patience))
+            }
+            _ => [Some(self.liveness.due(&patience)), self.logout_by].into_iter().flatten().min(),
         }
     }
 }

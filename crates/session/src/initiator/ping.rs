@@ -5,119 +5,35 @@ use super::data_sequence::Arrival;
 use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::Session;
-use crate::parameters::InitiatorLimits;
 use crate::seam::Fault;
 use pdu::{CmdSn, Instant, Itt, LaneId, Lun, NopIn, NopOut, StatSn, Ttt};
 
 /// The most answers to a target's pings that wait on one lane. Only a target that pings without reading reaches it.
 const ANSWERS_MAX: u32 = 64;
 
-/// What a lane knows of its peer's life.
-#[derive(Debug)]
-pub(super) struct Liveness {
-    heard_at: Instant,
-    sent_at: Instant,
+/// The pings of a lane, both ways.
+#[derive(Debug, Default)]
+pub(super) struct Pings {
     ping: Option<Ping>,
     /// Answers to the target's pings that have not been pulled.
     answers: u32,
 }
 
-/// A ping that was not answered yet.
+/// A ping that was not answered yet; when it will be too late, [`crate::liveness`] knows.
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     itt: Itt,
     cmd_sn: CmdSn,
     asked_at: Instant,
-    progress: Progress,
     /// The first PDU of its lane that carried it.
     number: Option<u64>,
     ask: Ask,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Progress {
-    Queued,
-    /// Pulled as the PDU of this number on its lane.
-    Pulled {
-        number: u64,
-    },
-    Left {
-        at: Instant,
-    },
-}
-
-impl Liveness {
-    pub(super) fn new(now: Instant) -> Self {
-        Self { heard_at: now, sent_at: now, ping: None, answers: 0 }
-    }
-
-    pub(super) fn heard(&mut self, now: Instant) {
-        self.heard_at = now;
-    }
-
-    /// When something was heard last.
-    pub(super) fn heard_at(&self) -> Instant {
-        self.heard_at
-    }
-
-    /// When this lane must be pinged, or given up.
-    ///
-    /// Whatever arrives is a sign of life, not only the answer: that may stand behind much data. A ping that cannot
-    /// leave counts from the last PDU that could.
-    pub(super) fn deadline(&self, limits: &InitiatorLimits) -> Instant {
-        let Some(ping) = self.ping else { return self.heard_at + limits.ping_after };
-        let since = match ping.progress {
-            Progress::Left { at } => at,
-            Progress::Queued | Progress::Pulled { .. } => ping.asked_at.max(self.sent_at),
-        };
-        since.max(self.heard_at) + limits.ping_timeout
-    }
-
-    /// When the last request of a lane, asked for at `asked_at`, must have been answered.
-    pub(super) fn deadline_from(&self, asked_at: Instant, limits: &InitiatorLimits) -> Instant {
-        asked_at.max(self.heard_at).max(self.sent_at) + limits.ping_timeout
-    }
-
-    pub(super) fn is_pinging(&self) -> bool {
-        self.ping.is_some()
-    }
-
+impl Pings {
     /// When a ping that may have been lost was sent.
-    pub(super) fn ping_ask(&self) -> Option<Ask> {
+    pub(super) fn ask(&self) -> Option<Ask> {
         self.ping.map(|ping| ping.ask)
-    }
-
-    /// The ping to send once more, if it is time; none while it has not left for the first time.
-    pub(super) fn ping_again(&mut self, now: Instant) -> Result<Option<NopOut>, Fault> {
-        let Some(ping) = self.ping.as_mut().filter(|ping| ping.ask.due() <= now) else { return Ok(None) };
-        if !ping.ask.again(now) {
-            return Err(Fault::Timeout("a ping"));
-        }
-        let again = matches!(ping.progress, Progress::Left { .. });
-        Ok(again.then(|| NopOut { itt: ping.itt, ..nop_out(ping.cmd_sn) }))
-    }
-
-    /// PDUs have left, up to the one of this number on the lane.
-    pub(super) fn sent(&mut self, now: Instant, number: u64) {
-        self.sent_at = now;
-        if let Some(ping) = &mut self.ping
-            && let Progress::Pulled { number: of_ping } = ping.progress
-            && of_ping <= number
-        {
-            ping.progress = Progress::Left { at: now };
-        }
-    }
-
-    /// A NOP-Out was pulled as the PDU of this number on the lane.
-    pub(super) fn pulled(&mut self, pdu: &NopOut, number: u64) {
-        if pdu.ttt.is_some() {
-            self.answers -= 1;
-        } else if let Some(ping) =
-            self.ping.as_mut().filter(|ping| ping.itt == pdu.itt && ping.number.is_none())
-        {
-            ping.number = Some(number);
-            ping.progress = Progress::Pulled { number };
-        }
     }
 }
 
@@ -141,18 +57,12 @@ impl Session {
     pub fn ping(&mut self, now: Instant, lane: LaneId) {
         let cmd_sn = self.window.current();
         let Some(lane) = self.lanes.get_mut(&lane) else { return };
-        if lane.liveness.ping.is_some() || matches!(lane.phase, Phase::LoggingOut | Phase::Closing) {
+        if lane.pings.ping.is_some() || matches!(lane.phase, Phase::LoggingOut | Phase::Closing) {
             return;
         }
         let itt = self.request_tags.take();
-        lane.liveness.ping = Some(Ping {
-            itt,
-            cmd_sn,
-            asked_at: now,
-            progress: Progress::Queued,
-            number: None,
-            ask: Ask::new(now),
-        });
+        lane.pings.ping = Some(Ping { itt, cmd_sn, asked_at: now, number: None, ask: Ask::new(now) });
+        lane.liveness.ask(now);
         lane.push(Request::Nop(NopOut { itt, ..nop_out(cmd_sn) }));
         self.counters.pings += 1;
     }
@@ -169,8 +79,8 @@ impl Session {
         let cmd_sn = self.window.current();
         let Some(lane) = self.lanes.get_mut(&lane) else { return Ok(()) };
         if pdu.ttt.is_some() {
-            lane.liveness.answers += 1;
-            if lane.liveness.answers > ANSWERS_MAX {
+            lane.pings.answers += 1;
+            if lane.pings.answers > ANSWERS_MAX {
                 return Err(Fault::Limit("pings that wait for an answer"));
             }
             lane.push(Request::Nop(NopOut { lun: pdu.lun, ttt: pdu.ttt, ..nop_out(cmd_sn) }));
@@ -180,9 +90,10 @@ impl Session {
 
     fn receive_answer(&mut self, now: Instant, lane: LaneId, itt: Itt) -> Result<(), Fault> {
         let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
-        let Some(ping) = place.liveness.ping.take_if(|ping| ping.itt == itt) else {
+        let Some(ping) = place.pings.ping.take_if(|ping| ping.itt == itt) else {
             return self.late_answer("an answer to a ping that was not sent");
         };
+        place.liveness.answered(now);
         if self.recovers() {
             self.retry_lost_command(now, lane, ping.number.unwrap_or_default());
             self.ask_for_tails(lane, ping.asked_at);
@@ -204,7 +115,36 @@ impl Session {
 
 impl Lane {
     /// A ping was rejected: a sign of life too.
-    pub(super) fn ping_rejected(&mut self, itt: Itt) {
-        self.liveness.ping.take_if(|ping| ping.itt == itt);
+    pub(super) fn ping_rejected(&mut self, now: Instant, itt: Itt) {
+        if self.pings.ping.take_if(|ping| ping.itt == itt).is_some() {
+            self.liveness.answered(now);
+        }
+    }
+
+    /// A NOP-Out was pulled as the PDU of this number on the lane.
+    pub(super) fn nop_pulled(&mut self, pdu: &NopOut, number: u64) {
+        if pdu.ttt.is_some() {
+            self.pings.answers -= 1;
+        } else if let Some(ping) =
+            self.pings.ping.as_mut().filter(|ping| ping.itt == pdu.itt && ping.number.is_none())
+        {
+            ping.number = Some(number);
+            self.liveness.ping_pulled(number);
+        }
+    }
+
+    /// The ping to send once more, if it is time; none while it has not left for the first time. However often that is,
+    /// only silence ends a lane.
+    pub(super) fn ping_again(&mut self, now: Instant) -> Option<NopOut> {
+        let ping = self.pings.ping.as_mut().filter(|ping| ping.ask.due() <= now)?;
+        let has_left = self.liveness.ping_has_left();
+        if !has_left || !ping.ask.again(now) {
+            ping.ask = Ask::new(now);
+        }
+        if !has_left {
+            return None;
+        }
+        self.liveness.ask_again(now);
+        Some(NopOut { itt: ping.itt, ..nop_out(ping.cmd_sn) })
     }
 }

@@ -29,7 +29,7 @@ impl Session {
             Ok(Opcode::ScsiCommand) => self.command_rejected(now, lane, pdu.reason, &rejected)?,
             Ok(Opcode::NopOut) => {
                 if let Some(lane) = self.lanes.get_mut(&lane) {
-                    lane.ping_rejected(rejected.task_tag());
+                    lane.ping_rejected(now, rejected.task_tag());
                 }
             }
             // It will be asked again.

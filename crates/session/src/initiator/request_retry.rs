@@ -69,7 +69,7 @@ impl Lane {
     fn asks(&self) -> impl Iterator<Item = Ask> {
         let text = self.text.as_ref().map(|text| text.ask);
         let logout = self.logout.and_then(|logout| logout.ask);
-        [text, logout, self.liveness.ping_ask()].into_iter().flatten()
+        [text, logout, self.pings.ask()].into_iter().flatten()
     }
 
     /// Sends the last text request again; `false` if it was sent often enough.
@@ -102,10 +102,8 @@ impl Lane {
                 logout.ask = None;
             }
         }
-        match self.liveness.ping_again(now) {
-            Ok(again) => self.outgoing.extend(again.map(Request::Nop)),
-            Err(fault) => return Some(fault),
-        }
+        let again = self.ping_again(now);
+        self.outgoing.extend(again.map(Request::Nop));
         None
     }
 }

@@ -395,6 +395,22 @@ impl Endpoint for Session {
         }
     }
 
+    fn heard(&mut self, now: Instant, lane: LaneId) {
+        if let Some(place) = self.lanes.get_mut(&lane) {
+            place.liveness.heard(now);
+        }
+    }
+
+    fn doubts(&self, lane: LaneId) -> bool {
+        self.lanes.get(&lane).is_some_and(|lane| lane.phase != Phase::Closing && lane.liveness.is_looking())
+    }
+
+    fn delivered(&mut self, now: Instant, lane: LaneId, bytes: u64) {
+        if let Some(place) = self.lanes.get_mut(&lane) {
+            place.liveness.delivered(now, bytes);
+        }
+    }
+
     fn lane_lost(&mut self, now: Instant, lane: LaneId, _loss: LaneLoss) {
         let Some(place) = self.lanes.remove(&lane) else { return };
         self.events.extend(place.held.map(Event::Release));

@@ -2,7 +2,6 @@
 
 use super::event::TaskId;
 use super::immediate::ImmediateCommands;
-use super::nop::Liveness;
 use super::reminder::Reminder;
 use super::request::Incoming;
 use super::sent_status::SentStatuses;
@@ -10,6 +9,7 @@ use super::snack::Resend;
 use super::status::StatusNumbers;
 use super::text::Exchange;
 use super::transmit::{Reply, Unnumbered};
+use crate::liveness::Liveness;
 use crate::parameters::{ConnectionParameters, Established};
 use pdu::{Cid, Instant, LaneId, StatSn};
 use std::collections::{BTreeMap, VecDeque};
@@ -54,6 +54,9 @@ pub(super) struct Lane {
     pub(super) turn_bytes: u32,
     pub(super) text: Option<Exchange>,
     pub(super) liveness: Liveness,
+    /// PDUs that were pulled, and those of them that have left.
+    pub(super) pulled_pdus: u64,
+    pub(super) left_pdus: u64,
     pub(super) immediate: ImmediateCommands,
     /// Rejects among the replies.
     pub(super) rejects_waiting: u32,
@@ -77,6 +80,8 @@ impl Lane {
             turn_bytes: 0,
             text: None,
             liveness: Liveness::new(now),
+            pulled_pdus: 0,
+            left_pdus: 0,
             immediate: ImmediateCommands::default(),
             rejects_waiting: 0,
         }

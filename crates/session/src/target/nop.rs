@@ -6,59 +6,15 @@ use super::lane::Phase;
 use super::request::{Content, Request};
 use super::session::Session;
 use super::transmit::{Reply, Unnumbered};
+use crate::liveness::{Measure, Patience};
 use crate::parameters::TargetLimits;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
 use pdu::{Header, Instant, Itt, LaneId, Lun, NopIn, NopOut, Ttt};
 use std::time::Duration;
 
-/// Whether the initiator at the other end of a lane lives.
-#[derive(Debug)]
-pub(super) struct Liveness {
-    heard: Instant,
-    /// Since when an answer to a ping is overdue, if one is expected: since it was queued, or since bytes last left.
-    /// A ping behind megabytes of data is late without fault.
-    waiting_since: Option<Instant>,
-    /// Whether a ping is queued or unanswered: there is never more than one, except where it may have been lost.
-    is_pinging: bool,
-    /// When the last ping was queued.
-    pinged: Instant,
-}
-
 /// After this time a ping that was not answered may be repeated where PDUs can be lost: at error recovery level 1 and
 /// above, where a PDU of a wrong digest does not end its connection.
 const REPEAT_AFTER: Duration = Duration::from_secs(1);
-
-impl Liveness {
-    pub(super) fn new(now: Instant) -> Self {
-        Self { heard: now, waiting_since: None, is_pinging: false, pinged: now }
-    }
-
-    /// Something arrived: whatever it is, the initiator lives.
-    pub(super) fn hear(&mut self, now: Instant) {
-        self.heard = now;
-        self.waiting_since = None;
-    }
-
-    /// Something left.
-    pub(super) fn left(&mut self, now: Instant) {
-        if let Some(since) = &mut self.waiting_since {
-            *since = now;
-        }
-    }
-
-    /// Whether a ping is queued or unanswered.
-    pub(super) fn is_pinging(&self) -> bool {
-        self.is_pinging
-    }
-
-    /// When something must be done about the silence.
-    pub(super) fn deadline(&self, limits: &TargetLimits) -> Instant {
-        match self.waiting_since {
-            Some(since) => since + limits.ping_timeout,
-            None => self.heard + limits.ping_after,
-        }
-    }
-}
 
 impl Session {
     pub(super) fn receive_nop(
@@ -71,7 +27,7 @@ impl Session {
         // An answer to a ping, or an acknowledgement: that it came is all it says.
         if pdu.itt.is_none() {
             if let Some(lane) = self.lanes.get_mut(&lane).filter(|_| pdu.ttt.is_some()) {
-                lane.liveness.is_pinging = false;
+                lane.liveness.answered(now);
             }
             return Ok(self.discard_data(lane, header));
         }
@@ -139,16 +95,17 @@ impl Session {
         let repeats = self.retransmits();
         let Some(state) = self.lanes.get_mut(&lane).filter(|lane| lane.phase == Phase::Open) else { return };
         let liveness = &mut state.liveness;
-        liveness.waiting_since.get_or_insert(now);
-        let is_lost = repeats && liveness.pinged + REPEAT_AFTER <= now;
-        if !core::mem::replace(&mut liveness.is_pinging, true) || is_lost {
-            liveness.pinged = now;
-            state.unnumbered.push_back(Unnumbered::Ping);
+        match liveness.asked_at() {
+            None => liveness.ask(now),
+            Some(asked_at) if repeats && asked_at + REPEAT_AFTER <= now => liveness.ask_again(now),
+            Some(_) => return,
         }
+        state.unnumbered.push_back(Unnumbered::Ping);
     }
 
-    pub(super) fn emit_ping(&mut self, now: Instant, lane: LaneId) -> Option<Transmit> {
-        self.lanes.get_mut(&lane)?.liveness.waiting_since = Some(now);
+    pub(super) fn emit_ping(&mut self, lane: LaneId) -> Option<Transmit> {
+        let state = self.lanes.get_mut(&lane)?;
+        state.liveness.ping_pulled(state.pulled_pdus + 1);
         let ttt = self.transfer_tags.next();
         self.emit_unasked(lane, ttt)
     }
@@ -186,24 +143,28 @@ impl Session {
         lanes.filter_map(|lane| lane.reminder.due()).chain(hole)
     }
 
+    /// How patient its lanes are now: an initiator that is being served has its hands full.
+    pub(super) fn patience(&self) -> Patience {
+        let TargetLimits { ping_after, ping_timeout, .. } = self.limits;
+        Patience { ping_after, ping_timeout, is_loaded: !self.tasks.is_empty() }
+    }
+
     /// Pings the lanes that are silent, gives up those that stay so. In a discovery session nothing may be sent
     /// unasked (RFC 7143 §7.4.3): silence alone ends it.
     pub(super) fn watch_lanes(&mut self, now: Instant) {
-        let overdue: Vec<LaneId> = self
-            .lanes
-            .iter()
-            .filter(|(_, lane)| lane.phase == Phase::Open && lane.liveness.deadline(&self.limits) <= now)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in overdue {
-            let is_discovery = self.is_discovery();
+        let patience = self.patience();
+        let is_discovery = self.is_discovery();
+        let lanes: Vec<LaneId> = self.open_lanes().collect();
+        for id in lanes {
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
-            if lane.liveness.waiting_since.is_some() || is_discovery {
-                lane.phase = Phase::Failed;
-                let fault = Some(Fault::Timeout("the connection is silent and a ping was not answered"));
-                self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::Broken, fault });
-            } else {
-                self.solicit_acknowledgement(now, id);
+            match lane.liveness.measure(now, &patience) {
+                Measure::None => {}
+                Measure::Ping if !is_discovery => self.solicit_acknowledgement(now, id),
+                Measure::Ping | Measure::GiveUp => {
+                    lane.phase = Phase::Failed;
+                    let fault = Some(Fault::Timeout("the connection is silent and a ping was not answered"));
+                    self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::Broken, fault });
+                }
             }
         }
     }

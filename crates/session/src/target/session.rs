@@ -321,7 +321,7 @@ impl Endpoint for Session {
             state.phase = Phase::Failed;
             return Err(Fault::HeaderDigest);
         }
-        state.liveness.hear(now);
+        state.liveness.heard(now);
         if header.data_segment_bytes() > state.parameters.receive_segment_bytes_max {
             let fault = Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength");
             return Err(self.fail(lane, header, RejectReason::ProtocolError, fault));
@@ -339,7 +339,7 @@ impl Endpoint for Session {
         digest: Digest,
     ) -> Result<(), Fault> {
         let Some(state) = self.lanes.get_mut(&lane) else { return Ok(()) };
-        state.liveness.hear(now);
+        state.liveness.heard(now);
         let Some(Incoming { header, content }) = state.incoming.take() else { return Ok(()) };
         if digest == Digest::Bad && self.parameters.error_recovery_level > 0 {
             self.reject_data(now, lane, &header, content);
@@ -382,6 +382,9 @@ impl Endpoint for Session {
 
     fn poll_transmit(&mut self, now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
         let pdu = self.next_pdu(now, lane, budget_bytes);
+        if let Some(lane) = self.lanes.get_mut(&lane).filter(|_| pdu.is_some()) {
+            lane.pulled_pdus += 1;
+        }
         self.conclude(now);
         pdu
     }
@@ -390,9 +393,26 @@ impl Endpoint for Session {
         self.lanes.get(&lane).is_some_and(Lane::wants_transmit)
     }
 
-    fn transmitted(&mut self, now: Instant, lane: LaneId, _pdus: u32) {
+    fn transmitted(&mut self, now: Instant, lane: LaneId, pdus: u32) {
         if let Some(lane) = self.lanes.get_mut(&lane) {
-            lane.liveness.left(now);
+            lane.left_pdus += u64::from(pdus);
+            lane.liveness.left(now, lane.left_pdus);
+        }
+    }
+
+    fn heard(&mut self, now: Instant, lane: LaneId) {
+        if let Some(lane) = self.lanes.get_mut(&lane) {
+            lane.liveness.heard(now);
+        }
+    }
+
+    fn doubts(&self, lane: LaneId) -> bool {
+        self.lanes.get(&lane).is_some_and(|lane| lane.phase == Phase::Open && lane.liveness.is_looking())
+    }
+
+    fn delivered(&mut self, now: Instant, lane: LaneId, bytes: u64) {
+        if let Some(lane) = self.lanes.get_mut(&lane) {
+            lane.liveness.delivered(now, bytes);
         }
     }
 
@@ -427,7 +447,8 @@ impl Endpoint for Session {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let lanes = self.lanes.values().filter(|lane| lane.phase == Phase::Open);
-        let silences = lanes.map(|lane| lane.liveness.deadline(&self.limits));
+        let patience = self.patience();
+        let silences = lanes.map(|lane| lane.liveness.due(&patience));
         let others =
             self.functions.deadline().into_iter().chain(self.logout_deadline).chain(self.sequence_watch);
         let others = others.chain(self.departure_deadlines());

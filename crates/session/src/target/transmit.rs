@@ -72,7 +72,7 @@ impl Session {
         while let Some(unnumbered) = self.lanes.get_mut(&lane)?.unnumbered.pop_front() {
             let pdu = match unnumbered {
                 Unnumbered::R2t { task, ttt } => self.emit_r2t(now, lane, task, ttt),
-                Unnumbered::Ping => self.emit_ping(now, lane),
+                Unnumbered::Ping => self.emit_ping(lane),
                 Unnumbered::Window => self.emit_window(lane),
             };
             if pdu.is_some() {

@@ -134,6 +134,9 @@ pub struct World {
     settings: Settings,
 }
 
+/// More often than a session wants to be called before it does something.
+const WAITS_MAX: u32 = 100;
+
 /// A PDU of the target with its data.
 pub type Received = (TargetPdu, Vec<u8>);
 
@@ -638,11 +641,18 @@ impl World {
         self.collect();
     }
 
-    /// Lets time pass until the session wants to be called, and calls it.
+    /// Lets time pass, and calls the session when it wants to be called, until something comes of it.
     pub fn wait(&mut self) {
-        self.now = self.now.max(self.session.poll_timeout().expect("something is waited for"));
-        self.session.handle_timeout(self.now);
-        self.collect();
+        for _ in 0..WAITS_MAX {
+            self.now = self.now.max(self.session.poll_timeout().expect("something is waited for"));
+            self.session.handle_timeout(self.now);
+            self.collect();
+            let lanes = u32::try_from(self.exp_stat_sn.len()).unwrap();
+            if !self.events.is_empty() || (0..lanes).any(|lane| self.session.wants_transmit(LaneId(lane))) {
+                return;
+            }
+        }
+        panic!("nothing comes of waiting");
     }
 
     pub fn expect_all_buffers_released(&self) {

@@ -124,6 +124,7 @@ impl<S: Endpoint> End<S> {
     pub fn receive(&mut self, now: Instant, lane: LaneId, bytes: &[u8]) -> Result<(), Fault> {
         let Some(receiver) = self.receivers.get_mut(&lane) else { return Ok(()) };
         receiver.bytes.extend(bytes);
+        self.session.heard(now, lane);
         while self.receive_header(now, lane)? || self.receive_segment(now, lane)? {}
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::device::Device;
 use super::end::End;
 use super::wire::{Path, Random, Stream};
-use super::{DEVICE_BYTES, Settings, Wire, World};
+use super::{Settings, Wire, World};
 use pdu::{Cid, CmdSn, Instant, Isid, LaneId, Window};
 use ropewalk_session::login::{initiator, target};
 use ropewalk_session::parameters::Established;
@@ -97,7 +97,7 @@ impl World {
             settings,
             initiator: End::new(initiator),
             target: End::new(target),
-            device: Device::new(DEVICE_BYTES as usize),
+            device: Device::new(settings.device_bytes as usize),
             registry,
             random: Random::new(settings.seed),
             parameters: ours.session,

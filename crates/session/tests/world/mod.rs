@@ -32,6 +32,7 @@ pub struct Settings {
     pub window_commands: u32,
     /// What one pull may take.
     pub budget_bytes: u32,
+    pub device_bytes: u32,
     /// A discovery session.
     pub is_discovery: bool,
     pub seed: u64,
@@ -44,6 +45,7 @@ impl Default for Settings {
             target: Offer::default(),
             window_commands: 32,
             budget_bytes: 64 << 10,
+            device_bytes: DEVICE_BYTES,
             is_discovery: false,
             seed: 1,
         }
@@ -143,8 +145,8 @@ impl World {
         TargetLimits {
             window_commands: settings.window_commands,
             immediate_commands_max: 16,
-            transfer_bytes_max: DEVICE_BYTES,
-            retained_bytes_max: 2 * DEVICE_BYTES,
+            transfer_bytes_max: settings.device_bytes,
+            retained_bytes_max: 2 * settings.device_bytes,
             ping_after: PING_AFTER * 2,
             ping_timeout: PING_TIMEOUT,
         }
@@ -250,8 +252,8 @@ impl World {
             [
                 wire.to_target.arrives_at(),
                 wire.to_initiator.arrives_at(),
-                to_target.then_some(wire.to_target.free_at),
-                to_initiator.then_some(wire.to_initiator.free_at),
+                to_target.then_some(wire.to_target.room_at()),
+                to_initiator.then_some(wire.to_initiator.room_at()),
             ]
         };
         self.wires.iter().flat_map(waiting).flatten().chain(self.device.due_at()).min()
@@ -322,7 +324,14 @@ impl World {
     fn transmit(&mut self, lane: LaneId) -> bool {
         let Some(wire) = self.wires.get(&lane) else { return false };
         let (now, budget_bytes) = (self.now, self.settings.budget_bytes);
-        let (may_send, may_answer) = (wire.to_target.free_at <= now, wire.to_initiator.free_at <= now);
+        if self.initiator.session.doubts(lane) {
+            self.initiator.session.delivered(now, lane, wire.to_target.delivered_bytes());
+        }
+        if self.target.session.doubts(lane) {
+            self.target.session.delivered(now, lane, wire.to_initiator.delivered_bytes());
+        }
+        let may_send = wire.to_target.room_at() <= now;
+        let may_answer = wire.to_initiator.room_at() <= now;
         let sent = may_send.then(|| self.initiator.pull(now, lane, budget_bytes)).flatten();
         let answered = may_answer.then(|| self.target.pull(now, lane, budget_bytes)).flatten();
         let busy = sent.is_some() || answered.is_some();

@@ -4,17 +4,22 @@
 use pdu::{Duration, Instant};
 use std::collections::VecDeque;
 
+/// The longest fragment: a segment as network cards join them.
+const FRAGMENT_BYTES_MAX: usize = 64 << 10;
+
 /// What a lane's network is like.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     /// One way.
     pub delay: Duration,
     pub nanoseconds_per_byte: u64,
+    /// What a sender may hand over before it has left.
+    pub buffer_bytes: u64,
 }
 
 impl Path {
     pub fn of_delay_ms(delay_ms: u64) -> Self {
-        Self { delay: Duration::from_millis(delay_ms), nanoseconds_per_byte: 8 }
+        Self { delay: Duration::from_millis(delay_ms), nanoseconds_per_byte: 8, buffer_bytes: 0 }
     }
 }
 
@@ -30,8 +35,9 @@ pub enum Piece {
 #[derive(Debug)]
 pub struct Stream {
     path: Path,
-    /// When the sender may send more.
-    pub free_at: Instant,
+    /// When what was handed over has left.
+    free_at: Instant,
+    delivered_bytes: u64,
     in_flight: VecDeque<(Instant, Piece)>,
     /// Nothing arrives while it is cut; nobody is told.
     pub is_silent: bool,
@@ -39,13 +45,24 @@ pub struct Stream {
 
 impl Stream {
     pub fn new(now: Instant, path: Path) -> Self {
-        Self { path, free_at: now, in_flight: VecDeque::new(), is_silent: false }
+        Self { path, free_at: now, delivered_bytes: 0, in_flight: VecDeque::new(), is_silent: false }
+    }
+
+    /// When the sender may hand over more.
+    pub fn room_at(&self) -> Instant {
+        Instant(self.free_at.0.saturating_sub(self.path.buffer_bytes * self.path.nanoseconds_per_byte))
+    }
+
+    /// Bytes that have arrived: a peer's network acknowledges them at once.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.delivered_bytes
     }
 
     pub fn send(&mut self, now: Instant, bytes: &[u8], random: &mut Random) {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (fragment, after) = rest.split_at(random.below(rest.len() as u64) as usize + 1);
+            let (fragment, after) =
+                rest.split_at(random.below(rest.len().min(FRAGMENT_BYTES_MAX) as u64) as usize + 1);
             rest = after;
             self.free_at = self.free_at.max(now)
                 + Duration::from_nanos(fragment.len() as u64 * self.path.nanoseconds_per_byte);
@@ -63,7 +80,11 @@ impl Stream {
 
     pub fn arrive(&mut self, now: Instant) -> Option<Piece> {
         self.arrives_at().filter(|at| *at <= now)?;
-        self.in_flight.pop_front().map(|(_, piece)| piece)
+        let (_, piece) = self.in_flight.pop_front()?;
+        if let Piece::Bytes(bytes) = &piece {
+            self.delivered_bytes += bytes.len() as u64;
+        }
+        Some(piece)
     }
 }
 

@@ -333,6 +333,18 @@ impl<E: Endpoint> Endpoint for Tapped<'_, E> {
         self.endpoint.transmitted(now, lane, pdus);
     }
 
+    fn heard(&mut self, now: Instant, lane: LaneId) {
+        self.endpoint.heard(now, lane);
+    }
+
+    fn doubts(&self, lane: LaneId) -> bool {
+        self.endpoint.doubts(lane)
+    }
+
+    fn delivered(&mut self, now: Instant, lane: LaneId, bytes: u64) {
+        self.endpoint.delivered(now, lane, bytes);
+    }
+
     fn lane_lost(&mut self, now: Instant, lane: LaneId, loss: LaneLoss) {
         self.endpoint.lane_lost(now, lane, loss);
     }

@@ -57,6 +57,8 @@ pub(super) struct Pipe {
     in_flight_bytes: usize,
     /// Bytes taken in so far.
     sent_bytes: u64,
+    /// Bytes that came out so far.
+    delivered_bytes: u64,
     /// When the last byte taken in has left.
     departed_at: Instant,
     last_arrival_at: Instant,
@@ -82,6 +84,7 @@ impl Pipe {
             fragments: VecDeque::new(),
             in_flight_bytes: 0,
             sent_bytes: 0,
+            delivered_bytes: 0,
             departed_at: Instant::ZERO,
             last_arrival_at: Instant::ZERO,
             stalled_until: Instant::ZERO,
@@ -161,6 +164,7 @@ impl Pipe {
             Some(fragment) if fragment.at <= now => {
                 let bytes = self.fragments.pop_front()?.bytes;
                 self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes.len());
+                self.delivered_bytes += bytes.len() as u64;
                 Some(Arrival::Bytes(bytes))
             }
             Some(_) => None,
@@ -170,6 +174,11 @@ impl Pipe {
                 Some(arrival)
             }
         }
+    }
+
+    /// Bytes that came out so far: what its sender sees acknowledged.
+    pub(super) fn delivered_bytes(&self) -> u64 {
+        self.delivered_bytes
     }
 
     /// Whether its sender waits for room and there is some.

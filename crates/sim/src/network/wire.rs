@@ -100,6 +100,9 @@ impl Wire {
         network: &mut Network,
         tap: &mut Tap,
     ) -> Result<bool, Fault> {
+        if endpoint.doubts(self.lane) {
+            endpoint.delivered(now, self.lane, network.delivered_bytes(self.connection, self.side));
+        }
         loop {
             while self.sender.queued_bytes() < QUEUED_BYTES_MAX {
                 let Some(transmit) = endpoint.poll_transmit(now, self.lane, PULL_BYTES_MAX) else { break };

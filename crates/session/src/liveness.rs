@@ -1,0 +1,357 @@
+//! Whether the peer at the other end of a lane lives: when it is pinged, and when it is given up. Both roles.
+//!
+//! Only silence is held against a peer. Life is
+//!
+//! * any byte that arrives, also in the middle of a PDU: an answer may stand behind a data segment that takes minutes;
+//! * any byte that the peer's network acknowledges. RFC 7143 asks for an answer to a ping (§11.18) and sets no time for
+//!   it, and who is still taking what was sent before the ping cannot have seen it. That the host may live while its
+//!   program hangs is no danger: its buffers fill, and without hearing from the peer no side may send for ever, as the
+//!   command window bounds the requests, R2Ts the data of writes, and commands the data of reads. Then
+//!   acknowledgements end too.
+//!
+//! The time of a ping starts when it has left. A peer that falls silent is noticed at the latest
+//! `ping_after` + `ping_timeout` after its last sign of life, or a quarter of `ping_timeout` later if that was an
+//! acknowledgement, as these are only seen by looking. With nothing outstanding and the round trip known, it is noticed
+//! sooner ([`Liveness::answer_within`]).
+
+use pdu::{Duration, Instant};
+
+/// How often, within the time that a ping may take, it is asked what the peer has acknowledged.
+const LOOKS: u32 = 4;
+
+/// A ping is awaited for this many of the times in which an answer is expected: a lost segment is sent again after
+/// one, two and four of them.
+const EXPECTED_TIMES: u32 = 8;
+
+/// And for no less than this: on a short path a kernel sends a segment again after 0.2, 0.4, 0.8, 1.6 and 3.2 s.
+const ANSWER_WITHIN_MIN: Duration = Duration::from_secs(7);
+
+/// How patient a lane is at the moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// Silence after which the peer is pinged.
+    pub(crate) ping_after: Duration,
+    /// The longest silence after a ping.
+    pub(crate) ping_timeout: Duration,
+    /// There is work under way, which may keep the peer from answering: then it has all of that time.
+    pub(crate) is_loaded: bool,
+}
+
+/// What must be done about a silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Nothing yet.
+    None,
+    /// To be pinged.
+    Ping,
+    /// To be given up.
+    GiveUp,
+}
+
+/// What a lane knows of its peer's life.
+#[derive(Debug)]
+pub(crate) struct Liveness {
+    heard_at: Instant,
+    /// When PDUs last left.
+    left_at: Instant,
+    /// When it was last seen that the peer had acknowledged more.
+    delivered_at: Instant,
+    delivered_bytes: u64,
+    round_trip: RoundTrip,
+    ping: Option<Ping>,
+}
+
+/// A ping that was not answered yet.
+#[derive(Clone, Copy, Debug)]
+struct Ping {
+    asked_at: Instant,
+    progress: Progress,
+    /// It was sent more than once: which of them is answered cannot be told (RFC 6298 §3, Karn's algorithm).
+    is_repeated: bool,
+    /// When the driver was last asked what the peer has acknowledged, and whether it has answered.
+    looked_at: Instant,
+    is_looking: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Progress {
+    Queued,
+    /// Pulled as the PDU of this number on its lane.
+    Pulled {
+        number: u64,
+    },
+    Left {
+        at: Instant,
+    },
+}
+
+impl Liveness {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            heard_at: now,
+            left_at: now,
+            delivered_at: now,
+            delivered_bytes: 0,
+            round_trip: RoundTrip::default(),
+            ping: None,
+        }
+    }
+
+    /// Bytes arrived, whatever they are.
+    pub(crate) fn heard(&mut self, now: Instant) {
+        self.heard_at = now;
+    }
+
+    pub(crate) fn heard_at(&self) -> Instant {
+        self.heard_at
+    }
+
+    /// The peer's network has acknowledged the first `bytes` of what was sent.
+    pub(crate) fn delivered(&mut self, now: Instant, bytes: u64) {
+        if bytes > self.delivered_bytes {
+            self.delivered_bytes = bytes;
+            self.delivered_at = now;
+        }
+        if let Some(ping) = &mut self.ping {
+            ping.is_looking = false;
+        }
+    }
+
+    /// Whether [`Self::delivered`] is waited for.
+    pub(crate) fn is_looking(&self) -> bool {
+        self.ping.is_some_and(|ping| ping.is_looking)
+    }
+
+    /// PDUs have left, up to the one of this number on the lane.
+    pub(crate) fn left(&mut self, now: Instant, number: u64) {
+        self.left_at = now;
+        if let Some(ping) = &mut self.ping
+            && let Progress::Pulled { number: of_ping } = ping.progress
+            && of_ping <= number
+        {
+            ping.progress = Progress::Left { at: now };
+        }
+    }
+
+    /// A ping waits to be sent.
+    pub(crate) fn ask(&mut self, now: Instant) {
+        let progress = Progress::Queued;
+        self.ping =
+            Some(Ping { asked_at: now, progress, is_repeated: false, looked_at: now, is_looking: true });
+    }
+
+    /// The same ping waits to be sent once more.
+    pub(crate) fn ask_again(&mut self, now: Instant) {
+        if let Some(ping) = &mut self.ping {
+            ping.asked_at = now;
+            ping.is_repeated = true;
+        }
+    }
+
+    /// The ping was pulled as the PDU of this number on the lane; of one that is sent again only the first counts.
+    pub(crate) fn ping_pulled(&mut self, number: u64) {
+        if let Some(ping) = self.ping.as_mut().filter(|ping| matches!(ping.progress, Progress::Queued)) {
+            ping.progress = Progress::Pulled { number };
+        }
+    }
+
+    /// The ping has been answered.
+    pub(crate) fn answered(&mut self, now: Instant) {
+        if let Some(Ping { progress: Progress::Left { at }, is_repeated: false, .. }) = self.ping.take() {
+            self.round_trip.sample(now.saturating_duration_since(at));
+        }
+    }
+
+    /// When the ping that waits for its answer was last asked for.
+    pub(crate) fn asked_at(&self) -> Option<Instant> {
+        self.ping.map(|ping| ping.asked_at)
+    }
+
+    pub(crate) fn is_pinging(&self) -> bool {
+        self.ping.is_some()
+    }
+
+    pub(crate) fn ping_has_left(&self) -> bool {
+        self.ping.is_some_and(|ping| matches!(ping.progress, Progress::Left { .. }))
+    }
+
+    /// When [`Self::measure`] must be asked for, if nothing happens before.
+    pub(crate) fn due(&self, patience: &Patience) -> Instant {
+        let Some(ping) = &self.ping else { return self.heard_at + patience.ping_after };
+        let deadline = self.deadline(ping, patience);
+        let next_look = ping.looked_at + self.look_interval(patience);
+        if ping.looked_at >= deadline { next_look } else { deadline.min(next_look) }
+    }
+
+    /// What is to be done now.
+    pub(crate) fn measure(&mut self, now: Instant, patience: &Patience) -> Measure {
+        if self.due(patience) > now {
+            return Measure::None;
+        }
+        let Some(ping) = self.ping else { return Measure::Ping };
+        // Whoever has not looked for long has been asleep himself: what arrived meanwhile was not seen yet.
+        let slept = ping.looked_at + self.look_interval(patience) * 2 < now;
+        if self.deadline(&ping, patience) <= now && !slept {
+            return Measure::GiveUp;
+        }
+        self.ping = Some(Ping { looked_at: now, is_looking: true, ..ping });
+        Measure::None
+    }
+
+    /// When what was asked for at `asked_at`, and is no ping, must have been answered.
+    pub(crate) fn deadline_from(&self, asked_at: Instant, patience: &Patience) -> Instant {
+        asked_at.max(self.heard_at).max(self.left_at) + patience.ping_timeout
+    }
+
+    /// A ping that cannot leave counts from the last PDU that could.
+    fn deadline(&self, ping: &Ping, patience: &Patience) -> Instant {
+        let since = match ping.progress {
+            Progress::Left { at } => at,
+            Progress::Queued | Progress::Pulled { .. } => ping.asked_at.max(self.left_at),
+        };
+        since.max(self.heard_at).max(self.delivered_at) + self.answer_within(patience)
+    }
+
+    /// How long a ping may take: some round trips where nothing but the path is between it and its answer, else as long
+    /// as was configured, which is the most in any case.
+    fn answer_within(&self, patience: &Patience) -> Duration {
+        let most = patience.ping_timeout;
+        match self.round_trip.expected() {
+            Some(expected) if !patience.is_loaded => {
+                (expected * EXPECTED_TIMES).clamp(ANSWER_WITHIN_MIN.min(most), most)
+            }
+            _ => most,
+        }
+    }
+
+    fn look_interval(&self, patience: &Patience) -> Duration {
+        self.answer_within(patience) / LOOKS
+    }
+}
+
+/// The round trip as pings measure it, load included, smoothed like TCP's (RFC 6298 §2).
+#[derive(Clone, Copy, Debug, Default)]
+struct RoundTrip {
+    /// The smoothed round trip and its variation.
+    measured: Option<(Duration, Duration)>,
+}
+
+/// Longer than any round trip that is one: a host that was asleep for days would otherwise stay in the average.
+const ROUND_TRIP_MAX: Duration = Duration::from_secs(600);
+
+impl RoundTrip {
+    fn sample(&mut self, round_trip: Duration) {
+        let round_trip = round_trip.min(ROUND_TRIP_MAX);
+        self.measured = Some(match self.measured {
+            None => (round_trip, round_trip / 2),
+            Some((smoothed, variation)) => {
+                let difference = smoothed.abs_diff(round_trip);
+                ((smoothed * 7 + round_trip) / 8, (variation * 3 + difference) / 4)
+            }
+        });
+    }
+
+    /// The time within which nearly every answer comes.
+    fn expected(&self) -> Option<Duration> {
+        self.measured.map(|(smoothed, variation)| smoothed + variation * 4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: Patience = Patience {
+        ping_after: Duration::from_secs(30),
+        ping_timeout: Duration::from_secs(30),
+        is_loaded: false,
+    };
+
+    fn seconds(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// A lane that was pinged, with round trips of so many milliseconds measured before.
+    fn pinged(round_trips_ms: &[u64]) -> Liveness {
+        let mut lane = Liveness::new(Instant::ZERO);
+        for round_trip_ms in round_trips_ms {
+            lane.round_trip.sample(Duration::from_millis(*round_trip_ms));
+        }
+        lane.ask(Instant::ZERO);
+        lane.ping_pulled(1);
+        lane.left(Instant::ZERO, 1);
+        lane
+    }
+
+    /// When it is given up if nothing more happens but what `look` reports.
+    fn given_up_at(lane: &mut Liveness, patience: &Patience, look: impl Fn(Instant) -> u64) -> Duration {
+        loop {
+            let now = lane.due(patience);
+            if lane.measure(now, patience) == Measure::GiveUp {
+                return now.saturating_duration_since(Instant::ZERO);
+            }
+            if lane.is_looking() {
+                lane.delivered(now, look(now));
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_ping_may_take_all_of_the_time() {
+        assert_eq!(given_up_at(&mut pinged(&[]), &IDLE, |_| 0), IDLE.ping_timeout);
+    }
+
+    #[test]
+    fn an_idle_lane_of_a_short_path_is_given_up_sooner() {
+        assert_eq!(given_up_at(&mut pinged(&[1, 2, 1]), &IDLE, |_| 0), ANSWER_WITHIN_MIN);
+    }
+
+    #[test]
+    fn work_under_way_excuses_a_late_answer() {
+        let loaded = Patience { is_loaded: true, ..IDLE };
+        assert_eq!(given_up_at(&mut pinged(&[1, 2, 1]), &loaded, |_| 0), IDLE.ping_timeout);
+    }
+
+    #[test]
+    fn a_longer_path_gets_more_time_up_to_what_was_configured() {
+        let time = |round_trip_ms| given_up_at(&mut pinged(&[round_trip_ms; 20]), &IDLE, |_| 0);
+        assert!(time(1000) > ANSWER_WITHIN_MIN && time(1000) < IDLE.ping_timeout);
+        assert_eq!(time(60_000), IDLE.ping_timeout);
+    }
+
+    #[test]
+    fn a_peer_that_takes_what_was_sent_lives_until_it_takes_no_more() {
+        let taken_for = Duration::from_secs(600);
+        let look = |now: Instant| now.0.min(u64::try_from(taken_for.as_nanos()).unwrap_or(u64::MAX));
+        let time = given_up_at(&mut pinged(&[]), &IDLE, look);
+        let bound = taken_for + IDLE.ping_timeout + IDLE.ping_timeout / LOOKS;
+        assert!(time >= taken_for + IDLE.ping_timeout && time <= bound, "{time:?}");
+    }
+
+    #[test]
+    fn who_was_asleep_looks_again_before_the_peer_is_given_up() {
+        let mut lane = pinged(&[]);
+        assert_eq!(lane.measure(seconds(3600), &IDLE), Measure::None);
+        assert!(lane.is_looking());
+        lane.heard(seconds(3600));
+        assert_eq!(lane.due(&IDLE), seconds(3600) + IDLE.ping_timeout / LOOKS);
+        assert_eq!(lane.measure(seconds(3629), &IDLE), Measure::None);
+        let mut lane = pinged(&[]);
+        assert_eq!(lane.measure(seconds(3600), &IDLE), Measure::None);
+        let then = lane.due(&IDLE);
+        assert_eq!((lane.measure(then, &IDLE), then.0 > seconds(3600).0), (Measure::GiveUp, true));
+    }
+
+    #[test]
+    fn an_answer_to_a_repeated_ping_measures_nothing() {
+        let mut lane = pinged(&[]);
+        lane.ask_again(seconds(2));
+        lane.answered(seconds(3));
+        assert_eq!(lane.round_trip.expected(), None);
+        lane.ask(seconds(4));
+        lane.ping_pulled(2);
+        lane.left(seconds(5), 2);
+        lane.answered(seconds(6));
+        assert_eq!(lane.round_trip.expected(), Some(Duration::from_secs(3)));
+    }
+}
