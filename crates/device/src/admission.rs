@@ -1,10 +1,9 @@
 //! The end of a login: its place in a session, and the session if it is a new one.
 
-use crate::environment::Environment;
 use crate::read::retained_bytes_max;
 use crate::session_driver::{SessionDriver, SessionParts};
 use crate::target_node::TargetNode;
-use block::Reservation;
+use crate::window_share::{IMMEDIATE_COMMANDS_MAX, reserve_window};
 use futures_util::future::{Either, select};
 use pdu::{CmdSn, Duration, Instant, LoginStatus, Tsih};
 use session::parameters::{SessionParameters, TargetLimits};
@@ -27,16 +26,6 @@ pub struct Leading {
 /// How long a login waits for the writes of the session that it replaces to come to rest. A disk that takes longer
 /// is broken; the initiator tries again.
 const REINSTATEMENT_TIME: Duration = Duration::from_secs(20);
-
-/// Immediate commands that one session may have in execution. They bypass the window, so each has its own share of
-/// the memory; what initiators send so (TEST UNIT READY, task management) comes one at a time.
-const IMMEDIATE_COMMANDS_MAX: u32 = 4;
-
-/// The smallest window that a session is granted: with less, a long path is not worth its login.
-const WINDOW_COMMANDS_MIN: u32 = 4;
-
-/// A session takes no more than this part of the memory that is not yet set aside, so that later ones get theirs.
-const SHARE_DIVISOR: usize = 8;
 
 impl TargetNode {
     /// Finds the place of a login that lacks nothing else: a session that it leads, a session that it joins, or, once
@@ -97,7 +86,9 @@ impl TargetNode {
             self.registry.borrow_mut().ended(tsih);
             return Err(LoginStatus::OutOfResources);
         }
-        let Some((window_commands, reserved)) = reserve_window(&self.environment, &parameters) else {
+        let slab = &self.environment.memory.transfers;
+        let window_max = self.environment.limits.window_commands;
+        let Some((window_commands, reserved)) = reserve_window(slab, window_max, &parameters) else {
             self.registry.borrow_mut().ended(tsih);
             return Err(LoginStatus::OutOfResources);
         };
@@ -122,32 +113,5 @@ impl TargetNode {
         let driver = SessionDriver::new(self, parts);
         self.run_session(&driver);
         Ok(driver)
-    }
-}
-
-/// Sets memory aside for all the data that may come unasked: as many commands' as the window admits. It is halved
-/// until it fits; `None` if not even the smallest does.
-fn reserve_window(
-    environment: &Environment,
-    parameters: &SessionParameters,
-) -> Option<(u32, Option<Reservation>)> {
-    let mut window = environment.limits.window_commands.max(WINDOW_COMMANDS_MIN);
-    if !parameters.immediate_data && parameters.initial_r2t {
-        return Some((window, None));
-    }
-    let slab = &environment.memory.transfers;
-    let share_bytes = slab.unreserved_bytes() / SHARE_DIVISOR;
-    let burst_bytes = parameters.first_burst_bytes as usize;
-    loop {
-        let buffers = (window + IMMEDIATE_COMMANDS_MAX) as usize;
-        let smallest = window == WINDOW_COMMANDS_MIN;
-        let affordable = smallest || burst_bytes.next_power_of_two().saturating_mul(buffers) <= share_bytes;
-        if affordable && let Some(reservation) = slab.reserve(buffers, burst_bytes) {
-            return Some((window, Some(reservation)));
-        }
-        if smallest {
-            return None;
-        }
-        window = (window / 2).max(WINDOW_COMMANDS_MIN);
     }
 }

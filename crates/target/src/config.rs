@@ -143,7 +143,25 @@ pub struct DiscoveryConfig {
     pub redirect: Option<Redirect>,
 }
 
-/// Bounds on what the server takes on.
+/// Bounds on what the server takes on, and what a peer sees that exceeds one.
+///
+/// | bound | beyond it |
+/// |---|---|
+/// | [`connections`](Self::connections), [`connections_per_address`](Self::connections_per_address) | closed at once |
+/// | [`unauthenticated_connections`](Self::unauthenticated_connections) | the oldest of the busiest address is closed |
+/// | [`login_seconds`](Self::login_seconds), however many bytes come | closed |
+/// | a login of more than 32 PDUs, 8 KiB of data in one, or 16 KiB of text in all | refused (0200) or closed |
+/// | [`sessions_per_target`](Self::sessions_per_target), [`sessions_per_address`](Self::sessions_per_address) | Login Response 0302, out of resources |
+/// | a session's MaxConnections | Login Response 0206, too many connections |
+/// | [`window_commands`](Self::window_commands) | MaxCmdSN; what ignores it is dropped (RFC 7143 §4.2.2.1) |
+/// | four immediate commands of a session, one of a kind on each connection aside | Reject, immediate command (0x06) |
+/// | 16 KiB of one text request | Reject |
+/// | [`buffer_bytes`](Self::buffer_bytes), a quarter of it for the data that one address was asked for | R2Ts wait; TASK SET FULL if unsolicited data exceeds what was promised |
+/// | [`ping_after_seconds`](Self::ping_after_seconds) and [`ping_timeout_seconds`](Self::ping_timeout_seconds) | closed |
+///
+/// So those who have not said who they are hold at most `unauthenticated_connections` × (8 KiB of data + 16 KiB of text +
+/// 8 KiB of answer), 2 MiB by default. Sessions are bounded for an address and not for a name: anybody can claim the name
+/// of another, and use up what is his.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -186,8 +204,8 @@ impl Default for Limits {
             sessions_per_target: 256,
             // Their short reads, which nothing but their command windows bounds, fit half of the memory below.
             sessions_per_address: 64,
-            // Half of it is for unsolicited data: seven sessions with windows of 128 × 256 KiB, dozens with smaller
-            // ones. Memory is taken only when it is needed, and given back when it is not.
+            // Half of it is for unsolicited data: four sessions with windows of 128 × 256 KiB, and a thousand with at
+            // least 16 × 4 KiB. Memory is taken only when it is needed, and given back when it is not.
             buffer_bytes: ByteSize(1 << 30),
             // With 256 KiB each, 32 MiB in flight without a single R2T.
             window_commands: 128,

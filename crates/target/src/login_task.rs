@@ -6,6 +6,7 @@ use crate::counters::{Counted, CountedAddress, Gauges};
 use crate::shard::Shard;
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Login, Progress, Refusal};
+use session::parameters::Offer;
 use session::target::Applicant;
 use std::io;
 use std::net::SocketAddr;
@@ -42,7 +43,10 @@ impl From<io::Error> for LoginFailure {
 pub(crate) fn begin(shard: &Shard, portal_group_tag: u16) -> Result<Login, LoginFailure> {
     let mut entropy = [0; session::chap::ENTROPY_BYTES];
     getrandom::fill(&mut entropy).map_err(|error| LoginFailure::Entropy(error.to_string()))?;
-    Ok(Login::new(portal_group_tag, shard.offer, &entropy))
+    let least = shard.memories.iter().map(device::first_burst_bytes_max).min();
+    let first_burst_bytes =
+        least.map_or(shard.offer.first_burst_bytes, |least| least.min(shard.offer.first_burst_bytes));
+    Ok(Login::new(portal_group_tag, Offer { first_burst_bytes, ..shard.offer }, &entropy))
 }
 
 /// Reads and answers login PDUs until the login lacks only its place.

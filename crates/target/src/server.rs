@@ -91,6 +91,7 @@ impl Server {
         let count = config.shards();
         let (doors, mut inboxes): (Vec<_>, Vec<_>) = (0..count).map(|_| mpsc::unbounded_channel()).unzip();
         let memory_bytes = usize::try_from(config.limits.buffer_bytes.0).unwrap_or(usize::MAX) / count;
+        let memories: Arc<[Memory]> = (0..count).map(|_| Memory::new(memory_bytes)).collect();
         let config = Arc::new(config);
         let mut server = Self { local_addrs, shards: Vec::new(), gauges: Arc::clone(&gauges) };
         let mut listeners = Some(listeners);
@@ -103,7 +104,8 @@ impl Server {
                 catalog: Arc::clone(&catalog),
                 gauges: Arc::clone(&gauges),
                 own: Arc::default(),
-                memory: Memory::new(memory_bytes),
+                memory: memories[index].clone(),
+                memories: Arc::clone(&memories),
                 listeners: Vec::new(),
                 doors: doors.clone(),
                 messages,

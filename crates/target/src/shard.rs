@@ -33,6 +33,8 @@ pub(crate) struct Shard {
     pub gauges: Arc<Gauges>,
     pub limits: Limits,
     pub offer: Offer,
+    /// All shards'; which of them a login will belong to, it has not said when it is offered a FirstBurstLength.
+    pub memories: Arc<[Memory]>,
     pub socket: SocketOptions,
     pub waiting_room: WaitingRoom,
     pub failed_logins: RefCell<FailedLogins>,
@@ -65,6 +67,8 @@ pub(crate) struct ShardPlan {
     pub gauges: Arc<Gauges>,
     pub own: Arc<device::Gauges>,
     pub memory: Memory,
+    /// All shards'.
+    pub memories: Arc<[Memory]>,
     /// Each with its portal group tag.
     pub listeners: Vec<(std::net::TcpListener, u16)>,
     pub doors: Vec<mpsc::UnboundedSender<Message>>,
@@ -105,7 +109,18 @@ async fn serve(plan: ShardPlan) {
         }
     };
     let ShardPlan {
-        config, offer, catalog, gauges, own, memory, listeners, doors, mut messages, opened, ..
+        config,
+        offer,
+        catalog,
+        gauges,
+        own,
+        memory,
+        memories,
+        listeners,
+        doors,
+        mut messages,
+        opened,
+        ..
     } = plan;
     let shard = Rc::new(Shard {
         clock,
@@ -114,6 +129,7 @@ async fn serve(plan: ShardPlan) {
         gauges,
         limits: config.limits.clone(),
         offer,
+        memories,
         socket: config.socket.options(),
         waiting_room: WaitingRoom::default(),
         failed_logins: RefCell::default(),

@@ -4,8 +4,12 @@ mod world;
 
 use pdu::{InitiatorPdu, LoginRequest, LoginStatus};
 use ropewalk_target::{Config, Limits};
-use std::io::Write;
+use std::io::{self, Read, Write};
+use std::time::Duration;
 use world::*;
+
+/// More drips than the text that was announced has bytes.
+const DRIPS_MAX: usize = 9000;
 
 fn world_with(limits: Limits) -> World {
     World::with_config(Config { limits, ..config(vec![target(TARGET, &["0=ram:64M"])]) })
@@ -36,6 +40,29 @@ fn half_a_pdu_and_then_silence_ends_when_time_is_up() {
     expect_service(&world);
     peer.expect_closed();
     world.wait_for(|counters| counters.unauthenticated_connections == 0);
+}
+
+#[test]
+fn a_login_that_drips_byte_by_byte_ends_when_time_is_up() {
+    let world = world_with(Limits { login_seconds: 1, ..Limits::default() });
+    let mut peer = world.connect();
+    peer.stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let closed =
+        |error: &io::Error| !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+    // A header announces text that takes its time.
+    peer.stream.write_all(&[0x43, 0x87, 0, 0, 0, 0, 0x20, 0]).unwrap();
+    for _ in 0..DRIPS_MAX {
+        if peer.stream.write_all(&[0]).is_err() {
+            break;
+        }
+        match peer.stream.read(&mut [0; 64]) {
+            Ok(0) => break,
+            Err(error) if closed(&error) => break,
+            Ok(_) | Err(_) => {}
+        }
+    }
+    world.wait_for(|counters| counters.unauthenticated_connections == 0 && counters.refused_connections == 1);
+    expect_service(&world);
 }
 
 #[test]
