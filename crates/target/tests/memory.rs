@@ -120,3 +120,15 @@ fn an_address_that_takes_nothing_of_its_reads_leaves_room_for_others() {
     // A quarter, and what the connections have gathered for their sockets.
     assert!(world.counters().buffer_bytes as u64 <= BUDGET_BYTES / 2, "{:?}", world.counters());
 }
+
+#[test]
+fn a_hundred_sessions_share_the_smallest_budget_and_each_does_its_work() {
+    let limits =
+        Limits { buffer_bytes: ByteSize(BUDGET_BYTES), sessions_per_address: 100, ..Limits::default() };
+    let world = World::with_config(Config { limits, ..config(vec![target(TARGET, &["0=ram:256M"])]) });
+    let mut peers: Vec<_> = (1..=100).map(|isid| world.initiator(isid)).collect();
+    for peer in &mut peers {
+        assert_eq!(peer.write(0, &pattern(64 << 10)).status, 0);
+        assert_eq!(peer.read(0, 128).data, pattern(64 << 10));
+    }
+}
