@@ -12,7 +12,7 @@ use crate::{read, reservation, write};
 use block::Payload;
 use futures_channel::oneshot;
 use nexus::target::{Admission, NexusTask};
-use scsi::{ExtendedCopy, Outcome, Pattern, SenseFormat, Step, begin_absent};
+use scsi::{ExtendedCopy, Outcome, Pattern, ReserveAction, SenseFormat, Step, begin_absent};
 use session::seam;
 use session::target::{Command, DataOut, Response, TaskId};
 use std::future::Future;
@@ -30,6 +30,8 @@ pub(crate) struct Task {
     wanted_bytes: u32,
     /// Block data handed to the session.
     pub delivered_bytes: u32,
+    /// Its response is fenced (RFC 7143 §4.2.2.3.4).
+    pub is_fenced: bool,
     /// Its answer is suppressed: it may stop early.
     pub aborted: bool,
     /// Who waits for its end; dropped with it.
@@ -48,7 +50,8 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, comman
     let nexus_task = NexusTask { nexus: driver.nexus, task: id };
     let arrived = unit.shared.borrow_mut().arrive(nexus_task, command.attribute, command.cdb.bytes());
     if let Err(outcome) = arrived {
-        let ending = Ending { outcome, wanted_bytes: 0, format: unit.sense_format() };
+        let is_fenced = unit.shared.borrow_mut().take_fence(driver.nexus);
+        let ending = Ending { outcome, wanted_bytes: 0, format: unit.sense_format(), is_fenced };
         return respond(driver, state, id, command.data_in_bytes, ending);
     }
     let asked = unit.seen_through(driver.identity().portal_group_tag).begin(command.cdb.bytes());
@@ -63,6 +66,7 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, comman
         data: None,
         wanted_bytes,
         delivered_bytes: 0,
+        is_fenced: false,
         aborted: false,
         ends: Vec::new(),
         turn: None,
@@ -82,7 +86,7 @@ fn begin_without_unit(driver: &Rc<SessionDriver>, state: &mut SessionState, comm
         Step::ReportLuns(request) => request.respond(driver.units.iter().map(|unit| unit.lun().0)),
         _ => Outcome::internal_failure(),
     };
-    let ending = Ending { outcome, wanted_bytes: 0, format: SenseFormat::Fixed };
+    let ending = Ending { outcome, wanted_bytes: 0, format: SenseFormat::Fixed, is_fenced: false };
     respond(driver, state, command.task, command.data_in_bytes, ending);
 }
 
@@ -167,6 +171,7 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
         }
         Step::RequestSense(request) => {
             let pending = unit.shared.borrow_mut().request_sense(driver.nexus);
+            task.is_fenced = unit.shared.borrow_mut().take_fence(driver.nexus);
             finish(driver, state, id, request.respond(pending));
         }
         Step::ProvisioningLog(request) => {
@@ -199,6 +204,7 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
             finish(driver, state, id, outcome);
         }
         Step::PersistentReserveOut(request) => {
+            task.is_fenced = matches!(request.action, ReserveAction::Preempt { abort: true, .. });
             work(driver, id, reservation::persistent_reserve_out(Rc::clone(driver), id, unit, request));
         }
         Step::Reserve => work(driver, id, reservation::reserve(Rc::clone(driver), unit)),
@@ -238,7 +244,8 @@ pub(crate) fn finish(driver: &Rc<SessionDriver>, state: &mut SessionState, id: T
     let Some(task) = state.tasks.remove(&id) else { return };
     let failed_read = task.command.data_in_bytes > 0 && outcome.status() != scsi::Status::Good;
     let wanted_bytes = if failed_read { task.delivered_bytes } else { task.wanted_bytes };
-    let ending = Ending { outcome, wanted_bytes, format: task.unit.sense_format() };
+    let (format, is_fenced) = (task.unit.sense_format(), task.is_fenced);
+    let ending = Ending { outcome, wanted_bytes, format, is_fenced };
     respond(driver, state, id, task.command.data_in_bytes, ending);
     let startable = task.unit.shared.borrow_mut().finish(NexusTask { nexus: driver.nexus, task: id });
     start_others(&driver.node, startable);
@@ -257,7 +264,8 @@ pub(crate) fn abort(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
 pub(crate) fn drop_task(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     if state.tasks.remove(&id).is_some() {
         let outcome = Outcome::Refused(scsi::Status::TaskAborted);
-        respond(driver, state, id, 0, Ending { outcome, wanted_bytes: 0, format: SenseFormat::Fixed });
+        let ending = Ending { outcome, wanted_bytes: 0, format: SenseFormat::Fixed, is_fenced: false };
+        respond(driver, state, id, 0, ending);
     }
 }
 
@@ -267,6 +275,8 @@ struct Ending {
     /// What the command would transfer by itself, for the residual count.
     wanted_bytes: u32,
     format: SenseFormat,
+    /// Its response is fenced.
+    is_fenced: bool,
 }
 
 /// Sends parameter data, as far as the initiator wants it, and the status.
@@ -278,7 +288,7 @@ fn respond(
     ending: Ending,
 ) {
     let now = driver.now();
-    let Ending { outcome, mut wanted_bytes, format } = ending;
+    let Ending { outcome, mut wanted_bytes, format, is_fenced } = ending;
     let status = outcome.status().code();
     let sense = outcome.sense().map(|sense| sense.to_bytes(format)).unwrap_or_default();
     if let Outcome::Good(mut data) = outcome
@@ -288,7 +298,12 @@ fn respond(
         data.truncate(data_in_bytes_max as usize);
         state.session.data_in(now, id, seam::Payload::Inline(data));
     }
-    state.session.respond(now, id, Response { status, sense, wanted_bytes });
+    let response = Response { status, sense, wanted_bytes };
+    if is_fenced {
+        state.session.respond_fenced(now, id, response);
+    } else {
+        state.session.respond(now, id, response);
+    }
 }
 
 /// Starts commands that waited for another one to end, whichever session they belong to. Later, because that

@@ -237,3 +237,18 @@ fn a_threshold_is_told_to_all_once_each_time_that_it_is_reached() {
     unit.can_allocate(little, threshold);
     assert_eq!(told(&mut unit, A), REACHED);
 }
+
+#[test]
+fn what_is_told_first_after_tasks_of_others_were_aborted_is_fenced() {
+    let mut unit = quiet();
+    assert_eq!(unit.arrive(task(B, 0), TaskAttribute::Simple, TEST_UNIT_READY), Ok(()));
+    let _ = unit.clear_task_set(A);
+    unit.commands_cleared_by_protocol_event(B);
+    assert!(!unit.take_fence(A) && !unit.take_fence(B));
+    assert!(told_by(&mut unit, B, TEST_UNIT_READY).is_some() && unit.take_fence(B));
+    assert!(told_by(&mut unit, B, TEST_UNIT_READY).is_some() && !unit.take_fence(B));
+    let _ = unit.reset(Reset::LogicalUnit);
+    for nexus in [A, B] {
+        assert!(unit.request_sense(nexus).is_some() && unit.take_fence(nexus));
+    }
+}

@@ -23,6 +23,7 @@ mod registry;
 mod reject;
 mod reminder;
 mod request;
+mod response_fence;
 mod retention;
 mod scsi_command;
 mod scsi_response;

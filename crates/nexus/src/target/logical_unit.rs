@@ -242,6 +242,12 @@ impl LogicalUnit {
         self.check_medium(access).map_err(Outcome::CheckCondition)
     }
 
+    /// Whether the unit attention that this nexus was told just now, by [`Self::arrive`] or [`Self::request_sense`], is
+    /// the first after a function aborted the tasks of many: its response is fenced (RFC 7143 §4.2.2.3.4 a).
+    pub fn take_fence(&mut self, nexus: NexusId) -> bool {
+        self.nexuses.get_mut(&nexus).is_some_and(|nexus| nexus.attentions.take_fence())
+    }
+
     /// The mode parameters that are not their defaults.
     #[must_use]
     pub fn mode_settings(&self) -> &ModeSettings {

@@ -59,6 +59,11 @@ impl UnitAttention {
         Sense::unit_attention(self.additional())
     }
 
+    /// Whether it comes of a function that aborted the tasks of many.
+    const fn follows_abort(self) -> bool {
+        matches!(self, Self::TargetReset | Self::LogicalUnitReset | Self::CommandsClearedByAnotherInitiator)
+    }
+
     /// Whether an initiator that is told this forgets all it knew, so that nothing less needs to be told.
     const fn is_reset(self) -> bool {
         matches!(self, Self::PowerOn | Self::TargetReset | Self::LogicalUnitReset)
@@ -70,12 +75,17 @@ impl UnitAttention {
 pub(crate) struct UnitAttentions {
     /// In ascending order: the first is told first.
     pending: Vec<UnitAttention>,
+    /// Many tasks were aborted, and nothing was told since.
+    follows_abort: bool,
+    /// What was told last was the first since then, and nobody has asked.
+    wants_fence: bool,
 }
 
 impl UnitAttentions {
     /// Makes a condition pending. A reset takes the place of whatever was; while a greater reset is pending, a
     /// lesser one adds nothing.
     pub(crate) fn establish(&mut self, attention: UnitAttention) {
+        self.follows_abort |= attention.follows_abort();
         if attention.is_reset() {
             let greatest = self.pending.first().copied().filter(|first| first.is_reset());
             self.pending = vec![greatest.map_or(attention, |greatest| greatest.min(attention))];
@@ -86,14 +96,24 @@ impl UnitAttentions {
 
     /// The next condition to tell; it is pending no more.
     pub(crate) fn take(&mut self) -> Option<UnitAttention> {
-        (!self.pending.is_empty()).then(|| self.pending.remove(0))
+        (!self.pending.is_empty()).then(|| self.take_first())
     }
 
     /// The next condition to tell, if it is one that comes before a RESERVATION CONFLICT; it is pending no more.
     pub(crate) fn take_reset(&mut self) -> Option<UnitAttention> {
         let first =
             self.pending.first().filter(|first| first.is_reset() || **first == UnitAttention::NexusLoss);
-        first.is_some().then(|| self.pending.remove(0))
+        first.is_some().then(|| self.take_first())
+    }
+
+    fn take_first(&mut self) -> UnitAttention {
+        self.wants_fence = core::mem::take(&mut self.follows_abort);
+        self.pending.remove(0)
+    }
+
+    /// Whether what was told just now is the first unit attention after many tasks were aborted.
+    pub(crate) fn take_fence(&mut self) -> bool {
+        core::mem::take(&mut self.wants_fence)
     }
 }
 
@@ -121,6 +141,18 @@ mod tests {
     fn conditions_are_told_by_precedence() {
         let (lost, cleared) = (UnitAttention::NexusLoss, UnitAttention::CommandsClearedByProtocolEvent);
         assert_eq!(told(established(&[cleared, lost])), [lost, cleared]);
+    }
+
+    #[test]
+    fn the_first_attention_after_an_abort_is_fenced_whichever_it_is() {
+        use UnitAttention::{LogicalUnitReset, ModeParametersChanged, PowerOn};
+        let mut attentions = established(&[PowerOn, ModeParametersChanged]);
+        assert!(attentions.take().is_some() && !attentions.take_fence());
+        attentions.establish(LogicalUnitReset);
+        attentions.establish(PowerOn);
+        attentions.establish(ModeParametersChanged);
+        assert_eq!((attentions.take(), attentions.take_fence()), (Some(PowerOn), true));
+        assert_eq!((attentions.take(), attentions.take_fence()), (Some(ModeParametersChanged), false));
     }
 
     #[test]

@@ -53,9 +53,8 @@ impl Negotiation {
         match rule.key {
             Key::HeaderDigest => Wish::List(offer.header_digest.digests()),
             Key::DataDigest => Wish::List(offer.data_digest.digests()),
-            // The response fence holds for task management functions, but not for the unit attentions that tell of
-            // them in other sessions, which ResponseFence would promise too (§4.2.2.3.4 a).
-            Key::TaskReporting => Wish::List(&["RFC3720"]),
+            // A target keeps the response fence in any case; an initiator has nothing to do for it (§4.2.3.3).
+            Key::TaskReporting => Wish::List(&["ResponseFence", "RFC3720"]),
             Key::InitialR2T => Wish::Boolean(offer.initial_r2t),
             Key::ImmediateData => Wish::Boolean(offer.immediate_data),
             // Data in another order would gain nothing over TCP, which keeps it.

@@ -300,9 +300,9 @@ impl Session {
             let data = SentData { offset, bytes, final_, acknowledge };
             let data_sn = DataSn(data_in.take_sn(Sent::DataIn(data)));
             let ends = is_last && task.response_ready;
-            // A status that may have to be sent again travels alone.
-            let collapses =
-                ends && task.data_in.retention.is_none() && !lane.is_full() && is_collapsible(task);
+            // A status that may have to be sent again travels alone, and so does one whose acknowledgement is awaited.
+            let is_awaited = task.data_in.retention.is_some() || task.is_fenced;
+            let collapses = ends && !is_awaited && !lane.is_full() && is_collapsible(task);
             let status = match (&task.response, collapses) {
                 (Some(response), true) => Some(CollapsedStatus {
                     stat_sn: lane.status.take(),

@@ -1,14 +1,15 @@
 //! Task management functions over many tasks: they wait for the commands before them, drain the data of the tasks
-//! they abort, and answer behind a fence (RFC 7143 §4.2.2.3, §4.2.3.3).
+//! they abort, and answer behind a fence (RFC 7143 §4.2.3.3; [`super::response_fence`]).
 
 use super::event::{Event, LogicalUnitFunction, TaskId, TaskManagement, TaskManagementId};
 use super::immediate::Ticket;
 use super::lane::Phase;
+use super::response_fence::{Handed, Units};
 use super::session::Session;
 use super::task::{Stage, Task};
 use super::task_management::Functions;
 use super::transmit::Reply;
-use pdu::{CmdSn, Instant, Itt, LaneId, Lun, StatSn, TaskManagementOutcome};
+use pdu::{CmdSn, Instant, Itt, LaneId, TaskManagementOutcome};
 use std::time::Duration;
 
 /// How long the data that the initiator owes to aborted tasks is waited for. The standard wants it waited for, but
@@ -35,54 +36,56 @@ pub(super) struct Active {
 }
 
 /// How far it has come.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The initiator owes data to tasks that are aborted.
     Draining { until: Instant },
     /// The driver carries it out.
     Executing,
-    /// The responses sent so far must be acknowledged on every lane.
-    Fencing { outcome: TaskManagementOutcome, marks: Vec<(LaneId, StatSn)> },
-    /// Its response waits to be sent.
+    /// Its response waits for its fence.
     Answering,
-    /// Its response must be acknowledged before others follow.
-    Confirming { lane: LaneId, mark: StatSn },
+    /// Its response has arrived, or nobody waits for it.
+    Answered,
 }
 
 impl LogicalUnitFunction {
-    /// The logical unit; `None` for all.
-    fn unit(self) -> Option<Lun> {
+    fn units(self) -> Units {
         match self {
             Self::AbortTaskSet { lun } | Self::ClearTaskSet { lun } | Self::LogicalUnitReset { lun } => {
-                Some(lun)
+                Units::One(lun)
             }
-            Self::AbortTask { .. } | Self::TargetWarmReset | Self::TargetColdReset => None,
+            Self::AbortTask { .. } | Self::TargetWarmReset | Self::TargetColdReset => Units::All,
         }
     }
 }
 
 impl MultiTaskFunction {
-    fn is_at(&self, lun: Lun) -> bool {
-        self.function.unit().is_none_or(|unit| unit == lun)
-    }
-
     /// Whether a task is one that it aborts.
     fn affects(&self, task: &Task) -> bool {
         let is_answered = task.stage == Stage::Responded;
         !task.silent
             && !is_answered
-            && self.is_at(task.lun)
+            && self.function.units().meet(Units::One(task.lun))
             && (task.immediate || task.cmd_sn.precedes(self.cmd_sn))
     }
 }
 
 impl Functions {
-    /// Whether a task's response must wait for the active function's.
-    pub(super) fn fences(&self, task: &Task) -> bool {
-        self.active.as_ref().is_some_and(|active| {
-            let has_fence = !matches!(active.step, Step::Draining { .. } | Step::Executing);
-            has_fence && active.function.is_at(task.lun)
-        })
+    /// What the active function concerns.
+    pub(super) fn units(&self) -> Option<Units> {
+        self.active.as_ref().map(|active| active.function.function.units())
+    }
+
+    /// The request for the active function.
+    pub(super) fn request(&self) -> Option<(LaneId, Itt, Ticket)> {
+        self.active.as_ref().map(|Active { function, .. }| (function.lane, function.itt, function.ticket))
+    }
+
+    /// The active function is done.
+    pub(super) fn note_answered(&mut self) {
+        if let Some(active) = &mut self.active {
+            active.step = Step::Answered;
+        }
     }
 
     /// When the active function stops waiting for data.
@@ -106,7 +109,7 @@ impl Session {
             return self.push_reply(lane, Reply::TaskManagement { itt, outcome, ticket, is_fenced: false });
         }
         // A reset of the whole target need not wait for commands that have not arrived (§4.2.3.3 b).
-        if is_ahead && function.function.unit().is_none() {
+        if is_ahead && function.function.units() == Units::All {
             for id in self.tasks.select(|task| function.affects(task)) {
                 self.silence_and_drain(now, id);
             }
@@ -133,42 +136,31 @@ impl Session {
         self.functions.active.is_some()
     }
 
-    /// Goes on with the active function, as far as it gets now.
-    pub(super) fn conclude_function(&mut self, now: Instant) {
+    /// Goes on with functions and fences, as far as they get now.
+    pub(super) fn conclude_functions(&mut self, now: Instant) {
+        loop {
+            self.conclude_draining(now);
+            self.conclude_fence(now);
+            if self.functions.active.as_ref().is_none_or(|active| active.step != Step::Answered) {
+                return;
+            }
+            // What waited for the function goes on.
+            self.functions.active = None;
+            self.hand_out_held(now);
+            self.advance(now);
+        }
+    }
+
+    /// Lets the driver carry the active function out when no data is owed any more.
+    fn conclude_draining(&mut self, now: Instant) {
         let Some(active) = &mut self.functions.active else { return };
-        let is_gone = |lane| self.lanes.get(&lane).is_none_or(|lane| lane.phase == Phase::LoggedOut);
-        let is_acknowledged =
-            |(lane, mark)| self.lanes.get(&lane).is_none_or(|lane| lane.status.is_acknowledged(mark));
-        match &active.step {
-            Step::Draining { until } => {
-                let is_owed = |task: &Task| task.silent && task.data_out.is_owed();
-                if *until <= now || !self.tasks.iter().any(|(_, task)| is_owed(task)) {
-                    active.step = Step::Executing;
-                    let (id, function) = (active.id, active.function.function);
-                    self.events.push_back(Event::TaskManagement(TaskManagement { id, function }));
-                    self.stop_draining(now);
-                }
-            }
-            Step::Fencing { outcome, marks } => {
-                let late: Vec<_> = marks.iter().copied().filter(|mark| !is_acknowledged(*mark)).collect();
-                if late.is_empty() {
-                    let outcome = *outcome;
-                    active.step = Step::Answering;
-                    let MultiTaskFunction { lane, itt, ticket, .. } = active.function;
-                    self.push_reply(lane, Reply::TaskManagement { itt, outcome, ticket, is_fenced: true });
-                    return self.conclude_function(now);
-                }
-                for (lane, _) in late {
-                    self.solicit_acknowledgement(now, lane);
-                }
-            }
-            Step::Answering if is_gone(active.function.lane) => self.lift_fence(now),
-            Step::Confirming { lane, mark } if is_acknowledged((*lane, *mark)) => self.lift_fence(now),
-            Step::Confirming { lane, .. } => {
-                let lane = *lane;
-                self.solicit_acknowledgement(now, lane);
-            }
-            Step::Executing | Step::Answering => {}
+        let Step::Draining { until } = active.step else { return };
+        let is_owed = |task: &Task| task.silent && task.data_out.is_owed();
+        if until <= now || !self.tasks.iter().any(|(_, task)| is_owed(task)) {
+            active.step = Step::Executing;
+            let (id, function) = (active.id, active.function.function);
+            self.events.push_back(Event::TaskManagement(TaskManagement { id, function }));
+            self.stop_draining(now);
         }
     }
 
@@ -179,38 +171,18 @@ impl Session {
         }
     }
 
-    /// The driver has carried out the active function. With several lanes, its response must wait until all
-    /// responses before it have arrived; on a single lane they do so by themselves (§4.2.2.3.3).
-    pub(super) fn fence(&mut self, now: Instant, id: TaskManagementId, outcome: TaskManagementOutcome) {
-        let is_alone = self.lanes.len() <= 1;
-        let marks: Vec<_> = self.lanes.iter().map(|(id, lane)| (*id, lane.mark())).collect();
-        let Some(active) = &mut self.functions.active else { return };
-        if active.id != id || !matches!(active.step, Step::Executing) {
-            return;
-        }
-        if is_alone {
-            let MultiTaskFunction { lane, itt, ticket, .. } = active.function;
-            self.push_reply(lane, Reply::TaskManagement { itt, outcome, ticket, is_fenced: false });
-            return self.lift_fence(now);
-        }
-        active.step = Step::Fencing { outcome, marks };
-    }
-
-    /// The active function's response has been pulled: nothing passes before it is acknowledged.
-    pub(super) fn confirm_fence(&mut self, lane: LaneId, mark: StatSn) {
-        if let Some(active) = &mut self.functions.active {
-            active.step = Step::Confirming { lane, mark };
+    /// The driver has carried out the active function.
+    pub(super) fn answer_behind_fence(&mut self, id: TaskManagementId, outcome: TaskManagementOutcome) {
+        let is_it = |active: &&mut Active| active.id == id && active.step == Step::Executing;
+        if let Some(active) = self.functions.active.as_mut().filter(is_it) {
+            active.step = Step::Answering;
+            self.hand_over(Handed::MultiTask(outcome));
         }
     }
 
-    /// The active function is done: what waited for it goes on.
-    fn lift_fence(&mut self, now: Instant) {
-        self.functions.active = None;
-        for id in core::mem::take(&mut self.functions.held_responses) {
-            self.settle(now, id);
-        }
-        self.hand_out_held(now);
-        self.advance(now);
+    /// Whether a function's response can leave on this lane.
+    pub(super) fn has_outlet(&self, lane: LaneId) -> bool {
+        self.lanes.get(&lane).is_some_and(|lane| lane.phase != Phase::LoggedOut)
     }
 
     /// Immediate commands that waited for a function.

@@ -123,6 +123,8 @@ impl Session {
             data_in: DataIn::new(in_bytes, self.retransmits()),
             response,
             response_ready: false,
+            is_fenced: false,
+            waits_at_fence: false,
             sent_as: None,
             is_retired: false,
             snack_tag: 0,

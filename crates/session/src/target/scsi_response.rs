@@ -2,6 +2,7 @@
 
 use super::event::{Event, Response, TaskId};
 use super::lane::outlet;
+use super::response_fence::Handed;
 use super::session::Session;
 use super::snack::Resend;
 use super::task::{Stage, Task};
@@ -79,7 +80,11 @@ impl Session {
     /// Goes on with a task that has ended, once nothing of it is on its way any more.
     pub(super) fn settle(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id).filter(|task| task.stage == Stage::Ended) else { return };
-        if task.data_out.arriving > 0 || task.data_out.is_owed() || task.response_ready {
+        if task.data_out.arriving > 0
+            || task.data_out.is_owed()
+            || task.response_ready
+            || (task.waits_at_fence && !task.silent)
+        {
             return;
         }
         if let Some(allocation) = task.data_out.buffer.take() {
@@ -89,13 +94,8 @@ impl Session {
             self.finish(id);
             self.announce_window();
             self.conclude(now);
-        } else if self.functions.fences(task) {
-            self.functions.hold_response(id);
         } else {
-            task.response_ready = true;
-            if task.data_in.is_sent() {
-                self.queue_response(id);
-            }
+            self.hand_over(Handed::Command(id));
         }
     }
 
@@ -140,6 +140,9 @@ impl Session {
         let ticket = (!core::mem::replace(&mut task.is_retired, true)).then(|| task.ticket());
         task.stage = Stage::Responded;
         task.sent_as = Some(stat_sn);
+        if task.is_fenced {
+            self.fences.confirm(|response| response == Handed::Command(id), lane, stat_sn.next());
+        }
         if let Some(ticket) = ticket {
             self.redeem(ticket);
         }

@@ -9,6 +9,7 @@ use super::logout::Logout;
 use super::r2t::TransferTags;
 use super::reminder::Reminder;
 use super::request::{Content, Incoming, Numbered, discard};
+use super::response_fence::Fences;
 use super::sent_status::SentStatus;
 use super::task::{Stage, Tasks};
 use super::task_management::Functions;
@@ -47,6 +48,7 @@ pub struct Session {
     /// Tasks that wait for buffers to be free.
     pub(super) starved: VecDeque<TaskId>,
     pub(super) functions: Functions,
+    pub(super) fences: Fences,
     pub(super) logouts: Vec<Logout>,
     /// When lanes that were asked to log out are closed.
     pub(super) logout_deadline: Option<Instant>,
@@ -83,6 +85,7 @@ impl Session {
             tasks: Tasks::default(),
             starved: VecDeque::new(),
             functions: Functions::default(),
+            fences: Fences::default(),
             logouts: Vec::new(),
             logout_deadline: None,
             transfer_tags: TransferTags::default(),
@@ -165,6 +168,7 @@ impl Session {
             self.events.push_back(Event::NexusLost);
         }
         self.functions = Functions::default();
+        self.fences = Fences::default();
         self.logouts.clear();
         self.logout_deadline = None;
         self.departed.clear();
@@ -196,8 +200,8 @@ impl Session {
 
     /// Goes on with what waited for tasks, data or acknowledgements, and may have got them.
     pub(super) fn conclude(&mut self, now: Instant) {
-        if self.functions.active.is_some() {
-            self.conclude_function(now);
+        if self.functions.active.is_some() || self.fences.stands() {
+            self.conclude_functions(now);
         }
         if !self.logouts.is_empty() {
             self.conclude_logouts();

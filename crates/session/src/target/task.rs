@@ -42,6 +42,10 @@ pub(super) struct Task {
     pub(super) response: Option<Response>,
     /// Whether the response waits for nothing but its turn on the lane.
     pub(super) response_ready: bool,
+    /// Whether the response follows all earlier ones of its unit and precedes all later ones (RFC 7143 §4.2.2.3).
+    pub(super) is_fenced: bool,
+    /// Whether the response waits for its own fence or behind another.
+    pub(super) waits_at_fence: bool,
     /// The number under which the response was sent, while that is not acknowledged.
     pub(super) sent_as: Option<StatSn>,
     /// Whether its place in the command window was given back.

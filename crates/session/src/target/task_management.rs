@@ -5,12 +5,13 @@ use super::event::{Event, LogicalUnitFunction, TaskId, TaskManagement, TaskManag
 use super::immediate::{ImmediateKind, Ticket};
 use super::multi_task::{Active, MultiTaskFunction};
 use super::request::Request;
+use super::response_fence::{AbortTaskResponse, Handed};
 use super::session::Session;
 use super::task::{Stage, Task};
 use super::transmit::Reply;
 use crate::seam::{Destination, Fault, Payload, Transmit};
 use pdu::{
-    Header, Instant, Itt, LaneId, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest,
+    Header, Instant, Itt, LaneId, Lun, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest,
     TaskManagementResponse,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -24,8 +25,6 @@ pub(super) struct Functions {
     pub(super) active: Option<Active>,
     /// Immediate commands that arrived while one is active.
     pub(super) held_commands: VecDeque<TaskId>,
-    /// Responses that must follow the active function's (§4.2.2.3).
-    pub(super) held_responses: Vec<TaskId>,
     /// ABORT TASKs that the driver carries out.
     aborts: BTreeMap<TaskManagementId, Abort>,
     last_id: u32,
@@ -37,6 +36,7 @@ struct Abort {
     lane: LaneId,
     itt: Itt,
     ticket: Ticket,
+    lun: Lun,
 }
 
 impl Functions {
@@ -52,10 +52,6 @@ impl Functions {
 
     pub(super) fn hold(&mut self, task: TaskId) {
         self.held_commands.push_back(task);
-    }
-
-    pub(super) fn hold_response(&mut self, task: TaskId) {
-        self.held_responses.push(task);
     }
 
     /// Whether a request of this tag is a task management function that has not been answered.
@@ -109,40 +105,40 @@ impl Session {
     }
 
     fn abort_task(&mut self, now: Instant, lane: LaneId, ticket: Ticket, pdu: &TaskManagementRequest) {
+        let TaskManagementRequest { itt, lun, .. } = *pdu;
         if self.functions.contains(pdu.referenced_task) {
             let outcome = TaskManagementOutcome::FunctionRejected;
-            return self.answer_function(lane, pdu.itt, ticket, outcome);
+            return self.answer_function(lane, itt, ticket, outcome);
         }
         let found = self.tasks.find(pdu.referenced_task);
-        let found = found.and_then(|id| Some((id, self.tasks.get(id)?.lun, self.tasks.get(id)?.stage)));
-        match found {
-            Some((id, lun, Stage::Executing)) if lun == pdu.lun => {
+        let found = found.and_then(|id| Some((id, self.tasks.get(id)?))).filter(|(_, task)| task.lun == lun);
+        let outcome = match found.map(|(id, task)| (id, task.stage)) {
+            Some((id, Stage::Executing)) => {
                 let name = self.functions.next_id();
-                self.functions.aborts.insert(name, Abort { lane, itt: pdu.itt, ticket });
+                self.functions.aborts.insert(name, Abort { lane, itt, ticket, lun });
                 self.silence(now, id);
                 let function = LogicalUnitFunction::AbortTask { task: id };
                 self.events.push_back(Event::TaskManagement(TaskManagement { id: name, function }));
+                return;
             }
-            Some((_, _, Stage::Responded)) => {
-                let outcome = TaskManagementOutcome::TaskDoesNotExist;
-                self.answer_function(lane, pdu.itt, ticket, outcome);
+            Some((id, Stage::Responded)) if self.bring_status(id, lane) => {
+                TaskManagementOutcome::FunctionComplete
             }
-            Some((id, lun, Stage::Waiting | Stage::Ended)) if lun == pdu.lun => {
+            Some((id, Stage::Waiting | Stage::Ended)) => {
                 self.silence(now, id);
-                self.answer_function(lane, pdu.itt, ticket, TaskManagementOutcome::FunctionComplete);
+                TaskManagementOutcome::FunctionComplete
             }
-            Some(_) => self.answer_function(lane, pdu.itt, ticket, TaskManagementOutcome::TaskDoesNotExist),
-            // The command may be on its way yet: then this counts as its arrival (§11.6.1 b).
-            None => {
-                let is_earlier = pdu.ref_cmd_sn.precedes(pdu.cmd_sn);
-                let outcome = if is_earlier && self.window.plug(pdu.ref_cmd_sn) {
-                    TaskManagementOutcome::FunctionComplete
-                } else {
-                    TaskManagementOutcome::TaskDoesNotExist
-                };
-                self.answer_function(lane, pdu.itt, ticket, outcome);
-            }
-        }
+            None if self.counts_as_arrived(pdu) => TaskManagementOutcome::FunctionComplete,
+            Some((_, Stage::Responded)) | None => TaskManagementOutcome::TaskDoesNotExist,
+        };
+        self.hand_over(Handed::AbortTask(AbortTaskResponse { lane, itt, ticket, lun, outcome }));
+    }
+
+    /// Whether the command to be aborted is on its way yet, so that this counts as its arrival (§11.6.1 b).
+    fn counts_as_arrived(&mut self, pdu: &TaskManagementRequest) -> bool {
+        self.tasks.find(pdu.referenced_task).is_none()
+            && pdu.ref_cmd_sn.precedes(pdu.cmd_sn)
+            && self.window.plug(pdu.ref_cmd_sn)
     }
 
     /// Aborts a task for good: nothing more of it reaches the initiator, and what still arrives of its data is
@@ -194,8 +190,11 @@ impl Session {
         response: TaskManagementOutcome,
     ) {
         match self.functions.aborts.remove(&id) {
-            Some(abort) => self.answer_function(abort.lane, abort.itt, abort.ticket, response),
-            None => self.fence(now, id, response),
+            Some(Abort { lane, itt, ticket, lun }) => {
+                let response = AbortTaskResponse { lane, itt, ticket, lun, outcome: response };
+                self.hand_over(Handed::AbortTask(response));
+            }
+            None => self.answer_behind_fence(id, response),
         }
         self.conclude(now);
     }
@@ -221,7 +220,8 @@ impl Session {
         self.redeem(ticket);
         let stat_sn = self.lanes.get_mut(&lane)?.status.take();
         if is_fenced {
-            self.confirm_fence(lane, stat_sn.next());
+            let is_it = |response| matches!(response, Handed::MultiTask(_));
+            self.fences.confirm(is_it, lane, stat_sn.next());
         }
         let window = self.advertise();
         let header = TaskManagementResponse { outcome, itt, stat_sn, window }.emit();

@@ -48,6 +48,23 @@ impl Session {
         }
     }
 
+    /// A task is to be aborted whose status was lost with its connection, or may have been: it belongs to this lane now,
+    /// where "its status, if sent but not acknowledged, will be resent" before the answer (§11.5.1). `false` if its
+    /// connection lives.
+    pub(super) fn bring_status(&mut self, id: TaskId, lane: LaneId) -> bool {
+        let Some(task) = self.tasks.get_mut(id) else { return false };
+        if !self.departed.contains_key(&task.request_lane) {
+            return false;
+        }
+        task.request_lane = lane;
+        task.response_lane = lane;
+        task.snack_tag = 0;
+        task.stage = Stage::Ended;
+        task.sent_as = None;
+        self.queue_response(id);
+        true
+    }
+
     /// Whether a tag belongs to a request that is no SCSI task.
     fn is_other_request(&self, itt: Itt) -> bool {
         self.functions.contains(itt)
