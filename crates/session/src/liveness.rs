@@ -42,6 +42,8 @@ pub(crate) struct Patience {
 pub(crate) enum Measure {
     /// Nothing yet.
     None,
+    /// The ping is late: where PDUs are lost without their connection, it may have been.
+    Late,
     /// To be pinged.
     Ping,
     /// To be given up.
@@ -195,7 +197,7 @@ impl Liveness {
             return Measure::GiveUp;
         }
         self.ping = Some(Ping { looked_at: now, is_looking: true, ..ping });
-        Measure::None
+        Measure::Late
     }
 
     /// When what was asked for at `asked_at`, and is no ping, must have been answered.
@@ -331,13 +333,13 @@ mod tests {
     #[test]
     fn who_was_asleep_looks_again_before_the_peer_is_given_up() {
         let mut lane = pinged(&[]);
-        assert_eq!(lane.measure(seconds(3600), &IDLE), Measure::None);
+        assert_eq!(lane.measure(seconds(3600), &IDLE), Measure::Late);
         assert!(lane.is_looking());
         lane.heard(seconds(3600));
         assert_eq!(lane.due(&IDLE), seconds(3600) + IDLE.ping_timeout / LOOKS);
-        assert_eq!(lane.measure(seconds(3629), &IDLE), Measure::None);
+        assert_eq!(lane.measure(seconds(3629), &IDLE), Measure::Late);
         let mut lane = pinged(&[]);
-        assert_eq!(lane.measure(seconds(3600), &IDLE), Measure::None);
+        assert_eq!(lane.measure(seconds(3600), &IDLE), Measure::Late);
         let then = lane.due(&IDLE);
         assert_eq!((lane.measure(then, &IDLE), then.0 > seconds(3600).0), (Measure::GiveUp, true));
     }

@@ -60,6 +60,24 @@ fn a_connection_that_answers_no_ping_is_given_up() {
 }
 
 #[test]
+fn a_ping_that_may_have_been_lost_is_repeated_where_pdus_can_be() {
+    for (level, repeats) in [(0, false), (1, true), (2, true)] {
+        let mut world = World::of_level(level, 1);
+        world.wait();
+        world.pull_only(0);
+        world.now += PING_TIMEOUT / 2;
+        world.session_timeout();
+        let again = world.pull(0);
+        assert_eq!(again.len(), usize::from(repeats), "at level {level}");
+        if let [ping] = &again[..] {
+            world.nop(0, Itt::NONE, nop_in(ping).ttt, 7, true, &[]);
+            world.wait();
+            assert_eq!(world.events(), []);
+        }
+    }
+}
+
+#[test]
 fn traffic_keeps_a_connection_alive_without_pings() {
     let mut world = World::with_connections(1);
     for _ in 0..10 {

@@ -158,7 +158,8 @@ impl Session {
         for id in lanes {
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
             match lane.liveness.measure(now, &patience) {
-                Measure::None => {}
+                Measure::Late if lane.liveness.ping_has_left() => self.solicit_acknowledgement(now, id),
+                Measure::None | Measure::Late => {}
                 Measure::Ping if !is_discovery => self.solicit_acknowledgement(now, id),
                 Measure::Ping | Measure::GiveUp => {
                     lane.phase = Phase::Failed;
