@@ -278,8 +278,11 @@ impl Driver {
 
     fn log_out(&mut self, lane: u32, session: bool) {
         self.last_tag += 1;
-        let reason =
-            if session { pdu::LogoutReason::CloseSession } else { pdu::LogoutReason::CloseConnection };
+        let reason = match (session, self.last_tag % 2) {
+            (true, _) => pdu::LogoutReason::CloseSession,
+            (false, 0) => pdu::LogoutReason::RemoveConnectionForRecovery,
+            (false, _) => pdu::LogoutReason::CloseConnection,
+        };
         let pdu = pdu::LogoutRequest {
             reason,
             immediate: false,
@@ -500,7 +503,7 @@ impl Driver {
         }
         let counters = self.world.session.counters();
         let is_open = self.ended == 0 && !self.lanes.is_empty() && !self.owes_for_ever;
-        if is_open && counters.early_commands == 0 {
+        if is_open && counters.early_commands == 0 && counters.departed_lanes == 0 {
             assert_eq!((counters.tasks, counters.immediate_commands), (0, 0), "{counters:?}");
             let width = counters.max_cmd_sn.next().distance_from(counters.exp_cmd_sn);
             assert_eq!(width, 8, "{counters:?}");
@@ -536,8 +539,9 @@ proptest! {
         initial_r2t: bool,
         max_outstanding_r2t in 1u16..4,
         budget_bytes in prop_oneof![Just(u32::MAX), 0u32..40_000],
+        level in 0u8..3,
     ) {
-        let mut settings = Settings { budget_bytes, ..Settings::default() };
+        let mut settings = Settings { budget_bytes, ..Settings::of_level(if is_discovery { 0 } else { level }) };
         settings.session.initial_r2t = initial_r2t;
         settings.session.max_outstanding_r2t = max_outstanding_r2t;
         if is_discovery {

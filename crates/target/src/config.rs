@@ -292,9 +292,10 @@ impl Default for Negotiation {
             first_burst: ByteSize(offer.first_burst_bytes.into()),
             max_burst: ByteSize(offer.max_burst_bytes.into()),
             max_outstanding_r2t: offer.max_outstanding_r2t,
-            error_recovery_level: offer.error_recovery_level,
+            error_recovery_level: ERROR_RECOVERY_LEVEL_MAX,
             time2wait: offer.default_time2wait_s,
-            time2retain: offer.default_time2retain_s,
+            // What the standard has when nothing is said: time for a network to find another way.
+            time2retain: 20,
             receive_segment: ByteSize(offer.receive_segment_bytes_max.into()),
             header_digest: DigestUse::Accepted,
             data_digest: DigestUse::Accepted,

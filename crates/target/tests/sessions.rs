@@ -5,7 +5,8 @@ mod world;
 
 use pdu::TaskManagementOutcome;
 use pdu::{
-    AsyncEvent, Cid, InitiatorPdu, LoginRequest, LoginStatus, TargetPdu, TaskManagementFunction, Tsih,
+    AsyncEvent, Cid, InitiatorPdu, Itt, LoginRequest, LoginStatus, LogoutOutcome, TargetPdu,
+    TaskManagementFunction, Tsih,
 };
 use std::time::Duration;
 use world::*;
@@ -202,4 +203,69 @@ fn a_server_that_is_dropped_in_the_middle_of_its_work_lets_go_of_its_files() {
     while restart().is_err() {
         std::thread::yield_now();
     }
+}
+
+/// The level of error recovery is negotiated with the leading connection.
+fn login_at_level(peer: &mut Peer, level: u8) -> Tsih {
+    let text = format!(
+        "InitiatorName={INITIATOR}\0TargetName={TARGET}\0SessionType=Normal\0MaxConnections=8\0\
+         ErrorRecoveryLevel={level}\0DefaultTime2Wait=0\0DefaultTime2Retain=20\0"
+    );
+    let tsih = peer.login_with(&text, |request| request, 1).unwrap();
+    peer.learn_attentions();
+    tsih
+}
+
+#[test]
+fn a_login_of_the_same_connection_takes_its_place_in_the_session_at_every_level() {
+    for level in 0..=2 {
+        let world = World::with_lun("0=ram:1M");
+        let mut old = world.connect();
+        let tsih = login_at_level(&mut old, level);
+        assert_eq!(old.write(0, &[7; BLOCK]).status, 0);
+        let mut new = world.connect();
+        assert_eq!(new.join((old.cmd_sn, old.itt), tsih, Cid(0)), Ok(tsih));
+        old.expect_closed();
+        assert_eq!(new.read(0, 1).data, [7; BLOCK]);
+        world.wait_for(|counters| counters.connections == 1);
+        assert_eq!(world.counters().sessions, 1);
+    }
+}
+
+#[test]
+fn a_write_whose_connection_breaks_goes_on_over_another_one_at_level_2() {
+    let world = World::with_lun("0=ram:1M");
+    let mut old = world.connect();
+    let tsih = login_at_level(&mut old, 2);
+    let mut other = world.connect();
+    other.join((old.cmd_sn, old.itt), tsih, Cid(1)).unwrap();
+    begin_write(&mut old);
+    let task = Itt(old.itt);
+    other.cmd_sn = old.cmd_sn;
+    drop(old);
+    world.wait_for(|counters| counters.connections == 1);
+    assert_eq!(other.remove_for_recovery(Cid(0)), LogoutOutcome::Closed);
+    assert_eq!(other.reassign(task), TaskManagementOutcome::FunctionComplete);
+    let data = pattern(8 * BLOCK);
+    assert_eq!(other.answer(&data).status, 0);
+    assert_eq!(other.read(0, 8).data, data);
+}
+
+#[test]
+fn a_session_that_lost_its_only_connection_waits_for_another_one_at_level_2() {
+    let world = World::with_lun("0=ram:1M");
+    let mut old = world.connect();
+    let tsih = login_at_level(&mut old, 2);
+    begin_write(&mut old);
+    let (task, numbers) = (Itt(old.itt), (old.cmd_sn, old.itt));
+    drop(old);
+    world.wait_for(|counters| counters.connections == 0);
+    assert_eq!(world.counters().sessions, 1);
+    let mut new = world.connect();
+    new.join(numbers, tsih, Cid(0)).unwrap();
+    assert_eq!(new.reassign(task), TaskManagementOutcome::FunctionComplete);
+    let data = pattern(8 * BLOCK);
+    assert_eq!(new.answer(&data).status, 0);
+    // Nothing was lost, so there is nothing else to be told.
+    assert_eq!(new.read(0, 8).data, data);
 }

@@ -100,15 +100,16 @@ pub fn compare(results: &Results, entries: &[Entry]) -> Vec<String> {
 
 fn failures(test: &TestName, row: &Row, about: &[&Entry], complaints: &mut Vec<String>) {
     let wrong: Vec<&&Entry> = about.iter().filter(|entry| entry.outcome == Outcome::Fails).collect();
+    // What is the same in several configurations is said once.
+    let mut surprises: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (configuration, verdict) in row {
         let excused = wrong.iter().any(|entry| entry.covers(configuration));
-        match (verdict, excused) {
-            (verdict, false) if verdict.is_failure() => {
-                complaints.push(format!("{test} {verdict}, on \"{configuration}\""));
-            }
-            (Verdict::Pass, true) => complaints.push(format!("{test} passes, on \"{configuration}\"")),
-            _ => {}
+        if excused && *verdict == Verdict::Pass || !excused && verdict.is_failure() {
+            surprises.entry(verdict.to_string()).or_default().push(configuration);
         }
+    }
+    for (verdict, configurations) in surprises {
+        complaints.push(format!("{test} {verdict}, on {}", configurations.join(", ")));
     }
     for entry in wrong {
         if !row.iter().any(|(configuration, verdict)| verdict.is_failure() && entry.covers(configuration)) {

@@ -97,7 +97,7 @@ fn progress_bar(tests: &[TestName], configurations: &[&Configuration]) -> Progre
 fn print(results: &Results) {
     for (test, row) in results.tests() {
         for (configuration, verdict) in row {
-            println!("{test} {verdict}, on \"{configuration}\"");
+            println!("{test} {verdict}, on {configuration}");
         }
     }
 }

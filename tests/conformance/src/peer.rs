@@ -21,17 +21,23 @@ pub struct Peer {
 
 /// The best that a test came to on any disk, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Best {
+pub enum Best {
+    /// It passes.
     Pass,
+    /// It leaves something out.
     Skip,
+    /// An assertion fails.
     Fail,
+    /// It does not end, or not in order.
     Hang,
 }
 
 impl Best {
     const ALL: [Self; 4] = [Self::Pass, Self::Skip, Self::Fail, Self::Hang];
 
-    fn of(verdict: &Verdict) -> Self {
+    /// The same, without a reason.
+    #[must_use]
+    pub fn of(verdict: &Verdict) -> Self {
         match verdict {
             Verdict::Pass => Self::Pass,
             Verdict::Skip(_) => Self::Skip,
@@ -95,6 +101,12 @@ impl Peer {
     #[must_use]
     pub fn verdict(&self, test: &TestName) -> &'static str {
         self.verdicts.get(&test.to_string()).map_or("", |best| best.word())
+    }
+
+    /// Whether it passes this test on some disk.
+    #[must_use]
+    pub fn passes(&self, test: &TestName) -> bool {
+        self.verdicts.get(&test.to_string()) == Some(&Best::Pass)
     }
 
     /// How many of each.

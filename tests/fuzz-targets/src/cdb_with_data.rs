@@ -49,7 +49,7 @@ fn check(disk: &Disk, step: &Step) {
             assert!(extent.blocks.0 <= disk.limits.compare_and_write_blocks_max.into());
         }
         Step::Verify { extent, .. } | Step::Flush { extent, .. } | Step::PreFetch { extent, .. } => {
-            within(extent)
+            within(extent);
         }
         Step::WriteSame { extent, .. } => {
             within(extent);

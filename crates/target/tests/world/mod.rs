@@ -7,7 +7,7 @@
 
 use pdu::{
     Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Isid, Itt, LoginRequest, LoginStatus,
-    LogoutReason, LogoutRequest, Lun, ScsiCommand, Stage, StatSn, TargetPdu, TaskAttribute,
+    LogoutOutcome, LogoutReason, LogoutRequest, Lun, ScsiCommand, Stage, StatSn, TargetPdu, TaskAttribute,
     TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, Tsih, Ttt,
 };
 use ropewalk_target::{
@@ -338,20 +338,61 @@ impl Peer {
 
     /// Asks for the end of the session, and does not wait for it.
     pub fn send_logout(&mut self) {
+        self.ask_for_logout(LogoutReason::CloseSession, Cid(0));
+    }
+
+    fn ask_for_logout(&mut self, reason: LogoutReason, cid: Cid) {
+        self.itt += 1;
         let request = LogoutRequest {
-            reason: LogoutReason::CloseSession,
-            immediate: false,
-            itt: Itt(self.itt + 1),
-            cid: Cid(0),
+            reason,
+            immediate: true,
+            itt: Itt(self.itt),
+            cid,
             cmd_sn: self.cmd_sn,
             exp_stat_sn: self.exp_stat_sn,
         };
         self.send(&InitiatorPdu::LogoutRequest(request), &[]);
     }
 
+    /// Removes a connection for recovery, and waits for the answer.
+    pub fn remove_for_recovery(&mut self, cid: Cid) -> LogoutOutcome {
+        self.ask_for_logout(LogoutReason::RemoveConnectionForRecovery, cid);
+        loop {
+            match self.receive().unwrap().0 {
+                TargetPdu::LogoutResponse(response) => {
+                    self.exp_stat_sn = response.stat_sn.next();
+                    return response.outcome;
+                }
+                // That the connection is gone is told without being asked, too.
+                TargetPdu::AsyncMessage(message) => self.exp_stat_sn = message.stat_sn.next(),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// Joins a session, whose numbers these are, as its connection of this name.
+    pub fn join(&mut self, numbers: (CmdSn, u32), tsih: Tsih, cid: Cid) -> Result<Tsih, LoginStatus> {
+        self.cmd_sn = numbers.0;
+        // Its task tags are no other connection's.
+        self.itt = numbers.1 + 1000;
+        let text = format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0SessionType=Normal\0");
+        self.login_with(&text, |request| LoginRequest { tsih, cid, ..request }, 1)
+    }
+
+    /// Moves a task to this connection.
+    pub fn reassign(&mut self, task: Itt) -> TaskManagementOutcome {
+        let request = self.management(TaskManagementFunction::TaskReassign);
+        self.ask_for_function(TaskManagementRequest { referenced_task: task, ..request })
+    }
+
     pub fn manage(&mut self, function: TaskManagementFunction) -> TaskManagementOutcome {
+        let request = self.management(function);
+        self.ask_for_function(request)
+    }
+
+    fn management(&mut self, function: TaskManagementFunction) -> TaskManagementRequest {
         self.itt += 1;
-        let request = TaskManagementRequest {
+        TaskManagementRequest {
             function,
             immediate: true,
             lun: Lun::from_index(0),
@@ -361,7 +402,10 @@ impl Peer {
             exp_stat_sn: self.exp_stat_sn,
             ref_cmd_sn: self.cmd_sn,
             exp_data_sn: DataSn(0),
-        };
+        }
+    }
+
+    fn ask_for_function(&mut self, request: TaskManagementRequest) -> TaskManagementOutcome {
         self.send(&InitiatorPdu::TaskManagementRequest(request), &[]);
         match self.receive().unwrap().0 {
             TargetPdu::TaskManagementResponse(response) => {
