@@ -171,23 +171,20 @@ fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::R
 }
 
 fn status(interval: &measurement::Interval, session: &Session) -> Value {
-    let usage = Usage::of([session]);
-    json!({
+    let numbers = json!({
         "message_type": "status",
         "seconds": interval.at.as_secs_f64(),
         "bytes": interval.bytes,
         "bytes_per_second": sizes::rate(interval.new_bytes, interval.length),
-        "connections": usage.connections,
-        "sessions": usage.sessions,
-        "retries": usage.retries,
-    })
+    });
+    with_usage(numbers, Usage::of([session]))
 }
 
 fn summary(arguments: &Arguments, measurement: &Measurement, session: &Session) -> Value {
     let report = session.report();
     let time = measurement.time();
     let latencies = measurement.latencies_us().map(|(name, micros)| (name.to_owned(), Value::from(micros)));
-    json!({
+    let numbers = json!({
         "message_type": "summary",
         "rw": arguments.rw.name(),
         "request_bytes": arguments.request_size,
@@ -198,9 +195,14 @@ fn summary(arguments: &Arguments, measurement: &Measurement, session: &Session) 
         "bytes_per_second": sizes::rate(measurement.bytes(), time),
         "requests_per_second": measurement.requests() as f64 / time.as_secs_f64().max(f64::EPSILON),
         "latency_us": latencies.collect::<serde_json::Map<_, _>>(),
-        "connections": report.connections(),
-        "sessions": report.sessions(),
-        "retries": report.retries,
         "per_connection": info::connection_objects(&report),
-    })
+    });
+    with_usage(numbers, Usage::of([session]))
+}
+
+fn with_usage(mut numbers: Value, usage: Usage) -> Value {
+    if let Value::Object(numbers) = &mut numbers {
+        usage.describe(numbers);
+    }
+    numbers
 }

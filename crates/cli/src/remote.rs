@@ -3,6 +3,7 @@
 use anyhow::Context;
 use clap::Args;
 use initiator::{Algorithms, Config, Credentials, Lun, Portal, Report, Session, Url};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -137,6 +138,10 @@ pub(crate) struct Usage {
     pub(crate) connections: usize,
     pub(crate) sessions: usize,
     pub(crate) retries: u64,
+    pub(crate) recovered_connections: u64,
+    pub(crate) reassigned_tasks: u64,
+    pub(crate) retransmitted_pdus: u64,
+    pub(crate) reinstated_sessions: u64,
 }
 
 impl Usage {
@@ -149,7 +154,35 @@ impl Usage {
             connections: self.connections + report.connections(),
             sessions: self.sessions + report.sessions(),
             retries: self.retries + report.retries,
+            recovered_connections: self.recovered_connections + report.recovered_connections,
+            reassigned_tasks: self.reassigned_tasks + report.reassigned_tasks,
+            retransmitted_pdus: self.retransmitted_pdus + report.retransmitted_pdus,
+            reinstated_sessions: self.reinstated_sessions + report.reinstatements,
         }
+    }
+
+    /// Under their stable names, into a JSON object.
+    pub(crate) fn describe(self, object: &mut Map<String, Value>) {
+        object.insert("connections".into(), self.connections.into());
+        object.insert("sessions".into(), self.sessions.into());
+        object.insert("retries".into(), self.retries.into());
+        object.insert("recovered_connections".into(), self.recovered_connections.into());
+        object.insert("reassigned_tasks".into(), self.reassigned_tasks.into());
+        object.insert("retransmitted_pdus".into(), self.retransmitted_pdus.into());
+        object.insert("reinstated_sessions".into(), self.reinstated_sessions.into());
+    }
+
+    /// What went wrong and was repaired, as the end of a sentence.
+    pub(crate) fn repairs(self) -> String {
+        let repairs = [
+            (self.recovered_connections, "connections recovered"),
+            (self.reinstated_sessions, "sessions reinstated"),
+            (self.reassigned_tasks, "commands moved to another connection"),
+            (self.retransmitted_pdus, "PDUs sent again"),
+            (self.retries, "commands sent again"),
+        ];
+        let repairs = repairs.into_iter().filter(|(number, _)| *number > 0);
+        repairs.map(|(number, what)| format!(", {number} {what}")).collect()
     }
 }
 

@@ -25,10 +25,14 @@ const SHORT_BYTES: u32 = 64 << 10;
 /// Pieces that one command reads ahead of the network.
 const AHEAD_PIECES: usize = 4;
 
+/// What fills a long path, twice: half of it may be kept until it is acknowledged, and that should be all that sixty-four
+/// reads of a megabyte have on their way, lest a broken connection costs one of them.
+const PIECES_PER_SESSION_MAX: usize = 128;
+
 /// How many pieces one session may have on their way, where `budget_bytes` are shared by all: an eighth, at least
-/// what one command reads ahead, and no more than fills a long path.
+/// what one command reads ahead, and no more than fills a long path twice.
 pub(crate) fn pieces_per_session(budget_bytes: usize) -> usize {
-    (budget_bytes / 8 / PIECE_BYTES as usize).clamp(AHEAD_PIECES, 64)
+    (budget_bytes / 8 / PIECE_BYTES as usize).clamp(AHEAD_PIECES, PIECES_PER_SESSION_MAX)
 }
 
 /// How much of what one session was sent may be kept until its initiator acknowledges it: half of the pieces that it

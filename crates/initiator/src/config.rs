@@ -1,6 +1,6 @@
 //! How an initiator behaves.
 
-use crate::Portal;
+use crate::{Portal, Reconnect};
 use session::chap::Credentials;
 use session::parameters::{InitiatorLimits, Offer};
 use std::time::Duration;
@@ -21,7 +21,8 @@ pub struct Config {
     pub portals: Vec<Portal>,
     /// What to prove by CHAP. `None`: nothing.
     pub credentials: Option<Credentials>,
-    /// What to propose in negotiation.
+    /// What to propose in negotiation. At error recovery level 2, which is proposed by default, a broken connection is
+    /// replaced within its session, and no command is lost with it; below that, its session is reinstated.
     pub offer: Offer,
     /// Bounds on what each iSCSI session holds.
     pub limits: InitiatorLimits,
@@ -33,22 +34,14 @@ pub struct Config {
     pub login_timeout: Duration,
     /// What to do when an iSCSI session is lost.
     pub reconnect: Reconnect,
+    /// For how long the oldest unanswered command of an iSCSI session may stand still, none of its data moving, on a
+    /// connection that answers pings. Then it is aborted, its session is reinstated, and it is sent once more; if it
+    /// stands still that long again, it fails. A logical unit is not reset. Longer than storage behind a target may
+    /// freeze; a flush gets five times as long.
+    pub command_limit: Duration,
     /// For how long a command that the target declines (BUSY, TASK SET FULL, becoming ready) or gives up is
     /// sent again.
     pub decline_patience: Duration,
-}
-
-/// How to come back after a loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reconnect {
-    /// The pause before the second attempt (the first has none beyond the negotiated `DefaultTime2Wait`);
-    /// it doubles with every further one. Longer by up to a half, at random, so that many initiators do not
-    /// come back together.
-    pub pause_min: Duration,
-    /// The longest pause.
-    pub pause_max: Duration,
-    /// After how long to give the path up. Zero: at once.
-    pub give_up_after: Duration,
 }
 
 /// Commands queued and outstanding per session: 64 connections with 64 commands each.
@@ -61,6 +54,17 @@ const PING_AFTER: Duration = Duration::from_secs(10);
 /// that are merely busy.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Storage clusters freeze for half a minute and more while they find out what has failed. A command that waited for
+/// those before it is the oldest only when they are answered, so that their time does not count.
+const COMMAND_LIMIT: Duration = Duration::from_secs(120);
+
+/// How many times [`Config::command_limit`] a SYNCHRONIZE CACHE may take: there may be gigabytes to write.
+pub(crate) const FLUSH_LIMITS: u32 = 5;
+
+/// For how many seconds a target is asked to keep the commands of a connection that broke: twice what it takes at most
+/// to notice that it did.
+const TIME2RETAIN_S: u16 = 60;
+
 /// Sixteen of the longest transfers per connection, on four connections.
 const BUFFER_BUDGET_BYTES: usize = 1 << 30;
 
@@ -72,8 +76,11 @@ impl Default for Config {
             sessions: None,
             portals: Vec::new(),
             credentials: None,
-            // A lost connection ends its session; both come back by a new login.
-            offer: Offer { error_recovery_level: 0, ..Offer::default() },
+            offer: Offer {
+                error_recovery_level: 2,
+                default_time2retain_s: TIME2RETAIN_S,
+                ..Offer::default()
+            },
             limits: InitiatorLimits {
                 commands_max: COMMANDS_MAX,
                 ping_after: PING_AFTER,
@@ -86,17 +93,8 @@ impl Default for Config {
             buffer_budget_bytes: BUFFER_BUDGET_BYTES,
             login_timeout: Duration::from_secs(15),
             reconnect: Reconnect::default(),
+            command_limit: COMMAND_LIMIT,
             decline_patience: Duration::from_secs(60),
-        }
-    }
-}
-
-impl Default for Reconnect {
-    fn default() -> Self {
-        Self {
-            pause_min: Duration::from_millis(100),
-            pause_max: Duration::from_secs(5),
-            give_up_after: Duration::from_secs(120),
         }
     }
 }

@@ -3,12 +3,15 @@
 //! The path of a command, top to bottom: [`plan`] cuts an operation into commands; [`operation`] holds what its
 //! caller waits for; the fence of its [`unit_state`] says when writes may go; [`dispatch`] gives each command a
 //! lane as late as possible; [`lane`] moves its bytes; [`completion`] ends it or sends it again; [`flush`] waits
-//! for the writes before it. [`path`] holds one iSCSI session, [`timer`] what waits for a time.
+//! for the writes before it; [`command_limit`] sees that none waits for ever. [`connection_recovery`] says which
+//! connections are to be replaced. [`path`] holds one iSCSI session, [`timer`] what waits for a time.
 //!
 //! Everything is behind one lock, which a lane's task holds while it moves bytes: one thread drives a session
 //! (its runtime's), and others only submit. Wake-ups and completions leave the lock before they are delivered.
 
+mod command_limit;
 mod completion;
+mod connection_recovery;
 mod dispatch;
 mod flush;
 pub(crate) mod lane;
@@ -27,6 +30,8 @@ pub(crate) use unit_state::UnitState;
 use crate::report::{PathReport, PathState, Report};
 use crate::{Config, Error, NetworkError, TargetError, UsageError};
 use block::Slab;
+use connection_recovery::Recoveries;
+pub(crate) use connection_recovery::Vacancies;
 use framing::{BufferTable, Scratch};
 use nexus::initiator::PathId;
 use operation::{Finished, Operation};
@@ -85,6 +90,11 @@ pub(crate) struct Driver {
     closing: bool,
     paths_changed: bool,
     decline_patience: pdu::Duration,
+    command_limit: pdu::Duration,
+    /// When the oldest commands are looked at again.
+    next_check: Instant,
+    /// Commands given to sessions so far.
+    placed: u64,
     retries: u64,
     pub reinstatements: u64,
     /// What every operation is told once no path is left.
@@ -112,6 +122,9 @@ impl Shared {
             closing: false,
             paths_changed: false,
             decline_patience: config.decline_patience,
+            command_limit: config.command_limit,
+            next_check: Instant::ZERO,
+            placed: 0,
             retries: 0,
             reinstatements: 0,
             everything_lost: None,
@@ -287,11 +300,16 @@ impl Driver {
 
     /// A sample of everything.
     pub fn report(&self, target_name: &str) -> Report {
+        let recoveries =
+            self.paths.iter().map(Path::recoveries).fold(Recoveries::default(), Recoveries::plus);
         Report {
             target_name: target_name.to_owned(),
             paths: self.paths.iter().map(Path::report).collect::<Vec<PathReport>>(),
             retries: self.retries,
             reinstatements: self.reinstatements,
+            recovered_connections: recoveries.connections,
+            reassigned_tasks: recoveries.tasks,
+            retransmitted_pdus: recoveries.pdus,
             operations: self.operations.len(),
         }
     }

@@ -246,6 +246,19 @@ pub enum TargetError {
         /// Bytes that were due.
         expected: u32,
     },
+    /// The target answers pings, and not the command. It was aborted, the session was made anew if need be, and what may be
+    /// repeated was sent once more, as much in vain.
+    #[error(
+        "{command} at logical unit {lun} was not answered for {seconds} seconds on a connection that lives: it was aborted; does the storage behind the target hang?"
+    )]
+    Unanswered {
+        /// What.
+        command: &'static str,
+        /// At which unit.
+        lun: Lun,
+        /// How long it stood still, each time.
+        seconds: u64,
+    },
     /// An answer that makes no sense.
     #[error("{command} at logical unit {lun}: {problem}")]
     Nonsense {

@@ -19,6 +19,12 @@ pub struct Report {
     pub retries: u64,
     /// Sessions that were lost and came back.
     pub reinstatements: u64,
+    /// Connections that broke, and whose commands all went on over others of their session (error recovery level 2).
+    pub recovered_connections: u64,
+    /// Commands that went on over another connection than the one they were sent on.
+    pub reassigned_tasks: u64,
+    /// PDUs that were sent again, or that the target was asked to send again (error recovery level 1).
+    pub retransmitted_pdus: u64,
     /// Operations that have not ended.
     pub operations: usize,
 }

@@ -3,7 +3,7 @@
 use crate::driver::{Shared, UnitState, timer};
 use crate::probe::Probe;
 use crate::report::{PathState, Report};
-use crate::{Config, Error, Lun, NetworkError, Portal, Url, UsageError, isid, supervisor};
+use crate::{Config, Error, Lun, NetworkError, Portal, Unit, Url, UsageError, isid, supervisor};
 use block::Slab;
 use nexus::initiator::PathId;
 use pdu::Isid;
@@ -53,7 +53,7 @@ impl Session {
             Self { handle: Arc::new(Handle { isid: isid::random(0)?, shared: Arc::clone(&shared) }) };
         let layout = Layout::new(&shared.config, &url.portal);
         let first = session.add_path(&layout.portals[0], layout.connections_per_session);
-        supervisor::open(&shared, first).await?;
+        supervisor::open_first(&shared, first).await?;
         tokio::spawn(timer::run(Arc::clone(&shared)));
         tokio::spawn(supervisor::run(Arc::clone(&shared), first));
         supervisor::join_all(&shared, first).await;
@@ -71,8 +71,7 @@ impl Session {
         if let Some(known) = self.known_unit(lun) {
             return Ok(known);
         }
-        let path = self.any_path()?;
-        let unit = Arc::new(Probe { shared, path, lun }.unit().await?);
+        let (path, unit) = self.first_view(lun).await?;
         shared.with(|driver, _| {
             driver.units.entry(lun).or_insert_with(|| UnitState::new(Arc::clone(&unit), path));
             driver.accept_unit(path, lun);
@@ -192,6 +191,30 @@ impl Session {
         match tokio::time::timeout(patience, over).await {
             Ok(()) => Ok(()),
             Err(_) => Err(NetworkError::Timeout { portal: portal(), during: "logout" }.into()),
+        }
+    }
+
+    /// What a unit says of itself over the first path that lets it finish: a session that is lost on the way comes back,
+    /// and whatever is asked here may be asked again.
+    async fn first_view(&self, lun: pdu::Lun) -> Result<(PathId, Arc<Unit>), Error> {
+        let shared = &self.handle.shared;
+        let give_up_at = tokio::time::Instant::now() + shared.config.reconnect.give_up_after;
+        loop {
+            let changed = shared.paths_changed.notified();
+            let Ok(path) = self.any_path() else {
+                if let Some(reason) = shared.read(|driver| driver.refusal(lun)) {
+                    return Err(reason);
+                }
+                changed.await;
+                continue;
+            };
+            match (Probe { shared, path, lun }).unit().await {
+                Ok(unit) => return Ok((path, Arc::new(unit))),
+                Err(Error::OutcomeUnknown { .. }) if tokio::time::Instant::now() < give_up_at => {
+                    tracing::info!(%path, %lun, "the connection broke: asking again");
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 

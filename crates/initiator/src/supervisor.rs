@@ -1,10 +1,12 @@
-//! One path's life: log in, prove where it leads, add connections; when it is lost, do so again.
+//! One path's life: log in, prove where it leads, add connections; when it is lost, do so again. A session that lost some
+//! of its connections gets others ([`replacement`]).
 
 use crate::connect::{self, Opened};
-use crate::driver::{Shared, lane};
+use crate::driver::{Shared, Vacancies, lane};
 use crate::probe::Probe;
+use crate::reconnect::Pauses;
 use crate::report::PathState;
-use crate::{Error, LoginError, TargetError, UsageError};
+use crate::{Error, LoginError, NetworkError, TargetError, UsageError, replacement};
 use nexus::initiator::{PathId, PathRefusal, accept_path};
 use pdu::Lun;
 use scsi::client::SenseData;
@@ -36,41 +38,50 @@ pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
         let most = usize::from(path.parameters?.max_connections);
         path.has_room().then(|| path.connections_wanted.min(most).saturating_sub(path.connections()))
     });
+    let failures = add_connections(shared, id, missing.unwrap_or(0)).await;
+    if let Some(error) = failures.first() {
+        tracing::warn!(path = %id, connections = failures.len(), %error, "connections could not be added");
+    }
+    failures.iter().for_each(|error| note_ceiling(shared, id, error));
+}
+
+/// Adds so many connections to a path's session, all at once; why some could not be.
+pub(crate) async fn add_connections(shared: &Arc<Shared>, id: PathId, count: usize) -> Vec<Error> {
     let mut joins = JoinSet::new();
-    for _ in 0..missing.unwrap_or(0) {
+    for _ in 0..count {
         let shared = Arc::clone(shared);
-        joins.spawn(async move { join(&shared, id).await });
+        joins.spawn(async move { add_connection(&shared, id).await });
     }
     let mut failures = Vec::new();
     while let Some(joined) = joins.join_next().await {
         failures.extend(joined.ok().and_then(Result::err));
     }
-    if let Some(error) = failures.first() {
-        tracing::warn!(path = %id, connections = failures.len(), %error, "connections could not be added");
-    }
+    failures
 }
 
-/// Adds one connection to a path's session.
+/// Adds one connection to a path's session, which from then on should have it.
 pub(crate) async fn join(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
-    match log_in(shared, id).await {
-        Ok(opened) => {
-            let lane = shared.with(|driver, now| driver.join_path(id, opened, now));
-            spawn_lane(shared, id, lane);
-            Ok(())
-        }
-        Err(error) => {
-            if let Error::Login(LoginError::Failed { failure, .. }) = &error
-                && is_ceiling(failure)
-            {
-                let reason = failure.to_string();
-                shared.with(|driver, _| {
-                    if let Some(path) = driver.path_mut(id) {
-                        path.ceiling.get_or_insert(reason);
-                    }
-                });
+    let added = add_connection(shared, id).await;
+    added.inspect_err(|error| note_ceiling(shared, id, error))
+}
+
+async fn add_connection(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
+    let opened = log_in(shared, id).await?;
+    let lane = shared.with(|driver, now| driver.join_path(id, opened, now));
+    spawn_lane(shared, id, lane);
+    Ok(())
+}
+
+/// Takes note of why a session will have no more connections than it has, if that is why one could not be added.
+fn note_ceiling(shared: &Shared, id: PathId, error: &Error) {
+    let Error::Login(LoginError::Failed { failure, .. }) = error else { return };
+    if is_ceiling(failure) {
+        let reason = failure.to_string();
+        shared.with(|driver, _| {
+            if let Some(path) = driver.path_mut(id) {
+                path.ceiling.get_or_insert(reason);
             }
-            Err(error)
-        }
+        });
     }
 }
 
@@ -154,17 +165,21 @@ pub(crate) async fn run(shared: Arc<Shared>, id: PathId) {
         match state {
             PathState::Gone => return,
             PathState::Connecting if !connected => reinstate(&shared, id, &lost).await,
-            PathState::Connecting | PathState::Up => lost.notified().await,
+            PathState::Connecting | PathState::Up => {
+                if replacement::vacancies(&shared, id) == Vacancies::None {
+                    lost.notified().await;
+                } else {
+                    replacement::replace(&shared, id, &lost).await;
+                }
+            }
         }
     }
 }
 
 /// Logs in again and again until it works or patience ends.
 async fn reinstate(shared: &Arc<Shared>, id: PathId, lost: &Notify) {
-    let policy = shared.config.reconnect;
-    let give_up_at = Instant::now() + policy.give_up_after;
+    let mut pauses = Pauses::new(&shared.config.reconnect);
     let mut pause = shared.read(|driver| driver.time2wait(id));
-    let mut next_pause = policy.pause_min;
     loop {
         if is_gone_within(shared, id, pause, lost).await {
             return;
@@ -177,14 +192,29 @@ async fn reinstate(shared: &Arc<Shared>, id: PathId, lost: &Notify) {
             }
             Err(error) => error,
         };
-        if is_hopeless(&error) || Instant::now() + next_pause >= give_up_at {
+        let Some(next) = pauses.next().filter(|_| !is_hopeless(&error)) else {
             tracing::error!(path = %id, %error, "the session is given up");
             return shared
                 .with(|driver, now| driver.path_gone(id, &error.to_string(), &shared.target_name, now));
-        }
+        };
         tracing::info!(path = %id, %error, "the session is not back yet");
-        pause = jittered(next_pause);
-        next_pause = next_pause.saturating_mul(2).min(policy.pause_max);
+        pause = next;
+    }
+}
+
+/// Opens the first path. A connection that breaks in its login has shown that there is somebody: from then on it is tried
+/// again as patiently as a session that was lost. Any other failure is told at once.
+pub(crate) async fn open_first(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
+    let mut pauses = Pauses::new(&shared.config.reconnect);
+    let mut somebody_is_there = false;
+    loop {
+        let Err(error) = open(shared, id).await else { return Ok(()) };
+        let broke = |error: &Error| matches!(error, Error::Network(error) if matches!(**error, NetworkError::Broken { .. }));
+        somebody_is_there |= broke(&error);
+        let pause = pauses.next().filter(|_| somebody_is_there && !is_hopeless(&error));
+        let Some(pause) = pause else { return Err(error) };
+        tracing::info!(path = %id, %error, "the login broke: trying again");
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -201,16 +231,8 @@ async fn is_gone_within(shared: &Shared, id: PathId, pause: Duration, lost: &Not
     }
 }
 
-/// Longer by up to a half.
-fn jittered(pause: Duration) -> Duration {
-    let mut random = [0; 1];
-    // Without random numbers there is no jitter.
-    let _ = getrandom::fill(&mut random);
-    pause + pause / 2 * u32::from(random[0]) / u32::from(u8::MAX)
-}
-
 /// Whether time will not help: the target was told who comes, and does not want them.
-fn is_hopeless(error: &Error) -> bool {
+pub(crate) fn is_hopeless(error: &Error) -> bool {
     use pdu::LoginStatus::{AuthenticationFailure, AuthorizationFailure};
     let Error::Login(LoginError::Failed { failure, .. }) = error else { return false };
     matches!(

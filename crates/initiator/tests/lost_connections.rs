@@ -1,34 +1,17 @@
-//! Connections break, and what may be repeated safely is.
+//! Connections break, and with them their session, below error recovery level 2: what may be repeated safely is.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod world;
 
-use ropewalk_initiator::{Compared, Error, Lun, NetworkError, TargetError};
+use ropewalk_initiator::{Compared, Config, Error, Lun, NetworkError, TargetError};
 use std::time::Duration;
-use world::{Relay, World, config, connect, expect_pattern, pattern, url};
+use world::{PIECE, Relay, World, connect, expect_pattern, pattern, url, write_carefully};
 
-const PIECE: usize = 128 << 10;
-
-/// Writes and flushes as a careful program does: what was not flushed when a nexus was lost is written again.
-async fn write_carefully(lun: &Lun, pieces: u64) -> u32 {
-    let mut rewritten = 0;
-    loop {
-        let writes: Vec<_> = (0..pieces)
-            .map(|at| {
-                let lun = lun.clone();
-                let offset = at * PIECE as u64;
-                tokio::spawn(async move { lun.write(offset, pattern(&lun, offset, PIECE, 9), false).await })
-            })
-            .collect();
-        for write in writes {
-            write.await.unwrap().unwrap();
-        }
-        match lun.flush().await {
-            Ok(()) => return rewritten,
-            Err(Error::NexusLostSinceLastFlush { .. }) => rewritten += 1,
-            Err(error) => panic!("{error}"),
-        }
-    }
+/// Where a lost connection is the end of its session.
+fn config(connections: u16) -> Config {
+    let mut config = world::config(connections);
+    config.offer.error_recovery_level = 0;
+    config
 }
 
 #[tokio::test]
@@ -135,7 +118,7 @@ async fn a_target_that_stays_away_is_given_up() {
 async fn a_target_that_lost_its_cache_gets_everything_again() {
     let mut world = World::serving("ram:64MiB,id=same", |_| {}).await;
     let address = world.address();
-    let (session, lun) = connect(&url(address), config(2)).await;
+    let (session, lun) = connect(&url(address), world::config(2)).await;
     lun.write(0, pattern(&lun, 0, PIECE, 9), false).await.unwrap();
     world.server.shutdown(Duration::ZERO).await;
     world = World::serving("ram:64MiB,id=same", |config| config.listen = vec![address]).await;

@@ -5,8 +5,8 @@ mod initiator_world;
 
 use initiator_world::{FIRST_CMD_SN, FIRST_STAT_SN, UNIT, World};
 use pdu::{
-    Cid, DataSn, Duration, InitiatorPdu, Itt, LaneId, LogoutOutcome, LogoutReason, TaskManagementFunction,
-    TaskManagementOutcome, Ttt,
+    Cid, DataSn, Duration, InitiatorPdu, Itt, LaneId, LogoutOutcome, LogoutReason, Reject, RejectReason,
+    TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, Ttt,
 };
 use ropewalk_session::initiator::{Event, TaskFunction, TaskId};
 use ropewalk_session::seam::{Endpoint, Fault, LaneLoss};
@@ -358,4 +358,44 @@ fn a_session_is_logged_out_when_its_recovered_tasks_have_ended() {
     assert_eq!(finish(&mut world, lane, task), 10);
     let Some((InitiatorPdu::LogoutRequest(logout), _)) = world.pull(lane) else { panic!() };
     assert_eq!(logout.reason, LogoutReason::CloseSession);
+}
+
+/// The target has no room for this immediate request.
+fn reject_function(world: &mut World, lane: usize, function: &TaskManagementRequest) {
+    let mut rejected = Vec::new();
+    function.emit().write_to(&mut rejected);
+    let stat_sn = world.take_stat_sn(lane);
+    let reject = Reject {
+        reason: RejectReason::ImmediateCommandReject,
+        stat_sn,
+        window: world.window,
+        next_data_or_r2t_sn: 0,
+        data_segment_bytes: u32::try_from(rejected.len()).unwrap(),
+    };
+    world.receive(lane, &reject.emit(), &rejected).unwrap();
+}
+
+#[test]
+fn a_reassignment_that_the_target_has_no_room_for_is_asked_for_when_another_is_answered_or_soon() {
+    let mut world = World::recovering(2, 2);
+    for _ in 0..3 {
+        world.write(1, 10);
+    }
+    acknowledge(&mut world, 0, 3);
+    lose_and_log_out(&mut world, 1, 0);
+    let asked: Vec<_> = (0..3).map(|_| world.function(0)).collect();
+    reject_function(&mut world, 0, &asked[1]);
+    reject_function(&mut world, 0, &asked[2]);
+    assert_eq!(world.pull(0), None);
+    world.answer_function(0, asked[0].itt, DONE);
+    assert_eq!(world.function(0).itt, asked[1].itt);
+    reject_function(&mut world, 0, &asked[1]);
+    assert_eq!(world.pull(0), None);
+    world.pass(Duration::from_millis(100));
+    for expected in &asked[1..] {
+        assert_eq!(world.function(0).itt, expected.itt);
+        world.answer_function(0, expected.itt, DONE);
+    }
+    let counters = world.session.counters();
+    assert_eq!((counters.recovered_lanes, counters.reassignments), (1, 3));
 }

@@ -2,7 +2,7 @@
 //!
 //! * [`Program`]: any program, under a deadline; ended when the test ends.
 //! * [`Ropewalk`], [`Tgt`], [`Istgt`]: targets on free ports of this machine.
-//! * [`Relay`]: a TCP relay that cuts the connection it is told to, after the bytes it is told.
+//! * [`Relay`]: a TCP relay that cuts the connection it is told to, after the bytes it is told, or damages those.
 //! * [`Image`]: files with contents that are the same in every run.
 //! * [`require`]: what a test needs of the machine, and whether doing without is allowed.
 
@@ -21,7 +21,7 @@ pub use image::{Image, assert_same};
 pub use istgt::{Istgt, Tuning};
 pub use port::free_port;
 pub use program::{Line, Program, Stream};
-pub use relay::{Cut, Recorded, Relay, Way};
+pub use relay::{Cut, Damage, Recorded, Relay, Way};
 pub use requirement::{Requirement, require};
 pub use ropewalk::{IQN, Ropewalk, binary, ropewalk, summary};
 pub use tgt::Tgt;

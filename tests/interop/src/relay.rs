@@ -1,4 +1,4 @@
-//! A TCP relay that cuts connections: the network at its worst, at an exact byte.
+//! A TCP relay that cuts connections and damages bytes: the network at its worst, at an exact byte.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -33,6 +33,17 @@ pub struct Cut {
     pub after_bytes: u64,
 }
 
+/// One byte to damage, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// On which connection, in the order in which they were opened, from 0.
+    pub connection: usize,
+    /// What is counted.
+    pub way: Way,
+    /// So many bytes pass; the one after them is another than was sent.
+    pub after_bytes: u64,
+}
+
 /// Some bytes that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
@@ -48,6 +59,7 @@ pub struct Recorded {
 struct Shared {
     upstream: SocketAddr,
     cuts: Vec<Cut>,
+    damages: Vec<Damage>,
     /// Whether what passes is kept.
     records: bool,
     state: Mutex<State>,
@@ -59,6 +71,7 @@ struct State {
     closed: bool,
     passed_bytes: u64,
     cuts_done: usize,
+    damages_done: usize,
     /// In the order in which it passed.
     recorded: Vec<Recorded>,
     /// Both ends of every connection, to cut them by.
@@ -74,7 +87,15 @@ impl Relay {
     /// # Errors
     /// If it cannot listen.
     pub fn to(upstream: SocketAddr, cuts: &[Cut]) -> io::Result<Self> {
-        Self::start(upstream, cuts, false)
+        Self::start(upstream, cuts, &[], false)
+    }
+
+    /// The same, damaging bytes instead.
+    ///
+    /// # Errors
+    /// If it cannot listen.
+    pub fn damaging(upstream: SocketAddr, damages: &[Damage]) -> io::Result<Self> {
+        Self::start(upstream, &[], damages, false)
     }
 
     /// The same, without cuts, and keeping what passes: for short exchanges.
@@ -82,15 +103,15 @@ impl Relay {
     /// # Errors
     /// If it cannot listen.
     pub fn recording(upstream: SocketAddr) -> io::Result<Self> {
-        Self::start(upstream, &[], true)
+        Self::start(upstream, &[], &[], true)
     }
 
-    fn start(upstream: SocketAddr, cuts: &[Cut], records: bool) -> io::Result<Self> {
+    fn start(upstream: SocketAddr, cuts: &[Cut], damages: &[Damage], records: bool) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let cuts = cuts.to_vec();
+        let (cuts, damages) = (cuts.to_vec(), damages.to_vec());
         let (state, changed) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { upstream, cuts, records, state, changed });
+        let shared = Arc::new(Shared { upstream, cuts, damages, records, state, changed });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || accepting.accept(&listener));
         Ok(Self { address, shared })
@@ -118,6 +139,12 @@ impl Relay {
     #[must_use]
     pub fn cuts_done(&self) -> usize {
         self.shared.state().cuts_done
+    }
+
+    /// Bytes damaged so far.
+    #[must_use]
+    pub fn damages_done(&self) -> usize {
+        self.shared.state().damages_done
     }
 
     /// Waits until so many bytes have passed, both ways together; returns whether they did within `limit`.
@@ -198,8 +225,11 @@ impl Shared {
         let planned = self.cuts.iter().find(|cut| cut.connection == connection && cut.way == way);
         let mut left = planned.map(|cut| cut.after_bytes);
         let mut piece = vec![0; PIECE_BYTES];
+        let mut passed_before = 0;
         loop {
             let read = from.read(&mut piece)?;
+            self.damage(connection, way, passed_before, &mut piece[..read]);
+            passed_before += read as u64;
             let passed = left.map_or(read, |left| usize::try_from(left).map_or(read, |left| left.min(read)));
             to.write_all(&piece[..passed])?;
             let mut state = self.state();
@@ -213,6 +243,18 @@ impl Shared {
             self.changed.notify_all();
             if read == 0 || cut {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Damages what is planned of these bytes of a stream.
+    fn damage(&self, connection: usize, way: Way, passed_before: u64, piece: &mut [u8]) {
+        let here = |damage: &&Damage| (damage.connection, damage.way) == (connection, way);
+        for damage in self.damages.iter().filter(here) {
+            let at = damage.after_bytes.checked_sub(passed_before).and_then(|at| usize::try_from(at).ok());
+            if let Some(byte) = at.and_then(|at| piece.get_mut(at)) {
+                *byte ^= 0x10;
+                self.state().damages_done += 1;
             }
         }
     }

@@ -44,6 +44,18 @@ impl Ropewalk {
         Ok(Self { luns, options, addresses, program })
     }
 
+    /// Serves one LUN, which is this file, with a `[negotiation]` section of these lines.
+    ///
+    /// # Errors
+    /// If it does not listen.
+    pub fn serve_negotiating(lun: &str, lines: &str) -> io::Result<Self> {
+        let file = format!("{lun}.toml");
+        let target =
+            format!("[[target]]\nname = {IQN:?}\nlun = [{{ number = 0, backend = \"file:{lun}\" }}]\n");
+        std::fs::write(&file, format!("{target}[negotiation]\n{lines}\n"))?;
+        Self::serve_with(&[], 1, &["--config", &file])
+    }
+
     /// Kills it without warning (kill −9) and starts it again on the same ports.
     ///
     /// # Errors
@@ -90,7 +102,10 @@ impl Ropewalk {
 
 fn command(listen: &[SocketAddr], luns: &[String], options: &[String]) -> io::Result<Command> {
     let mut command = Command::new(binary()?);
-    command.args(["serve", "--target", IQN]).args(options);
+    command.arg("serve").args(options);
+    if !luns.is_empty() {
+        command.args(["--target", IQN]);
+    }
     for address in listen {
         command.args(["--listen", &address.to_string()]);
     }

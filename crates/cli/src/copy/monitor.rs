@@ -81,14 +81,13 @@ impl<'a> Monitor<'a> {
             "rewritten_bytes": snapshot.rewritten_bytes,
             "verified_bytes": snapshot.verified_bytes,
             "losses": snapshot.losses,
-            "connections": usage.connections,
-            "sessions": usage.sessions,
-            "retries": usage.retries,
         });
-        match numbers {
+        let mut numbers = match numbers {
             Value::Object(numbers) => numbers,
             _ => Map::new(),
-        }
+        };
+        usage.describe(&mut numbers);
+        numbers
     }
 
     /// The last words, on success; failures are told by whoever ends the process, and in JSON here.
@@ -132,12 +131,9 @@ impl<'a> Monitor<'a> {
         )];
         let usage = Usage::of(self.sessions);
         if usage.connections > 0 {
-            let retries = match usage.retries {
-                0 => String::new(),
-                retries => format!(", {retries} commands sent again"),
-            };
             let connections = sizes::count(usage.connections, "connection");
-            lines.push(format!("{connections} in {}{retries}.", sizes::count(usage.sessions, "session")));
+            let sessions = sizes::count(usage.sessions, "session");
+            lines.push(format!("{connections} in {sessions}{}.", usage.repairs()));
         }
         let reports: Vec<_> = self.sessions.iter().map(Session::report).collect();
         lines.extend(reports.iter().flat_map(ceilings).map(|why| format!("No more connections: {why}")));

@@ -51,12 +51,16 @@ impl Driver {
                     }
                 }
                 Event::Ended { orderly } => self.path_ended(at, orderly),
-                // Sessions are negotiated without connection recovery, and the others are not asked for here.
-                Event::ConnectionLost { .. }
-                | Event::FunctionDone { .. }
-                | Event::SendTargets { .. }
-                | Event::SendTargetsRefused { .. } => {}
+                Event::ConnectionLost { lane, cid, not_before, .. } => {
+                    self.connection_lost(at, (lane, cid), not_before, now);
+                }
+                Event::FunctionDone { function, response } => self.aborted(at, function, response, now),
+                // These are not asked for here.
+                Event::SendTargets { .. } | Event::SendTargetsRefused { .. } => {}
             }
+        }
+        if self.close_where_stranded(at, now) {
+            self.drain_events(at, now);
         }
     }
 
@@ -85,7 +89,7 @@ impl Driver {
         }
     }
 
-    fn command_name(&self, key: usize) -> &'static str {
+    pub(super) fn command_name(&self, key: usize) -> &'static str {
         self.operations[self.requests[key].operation].command
     }
 
@@ -145,10 +149,7 @@ impl Driver {
                 }
                 self.enqueue(key);
             }
-            Retry::AtOnce => {
-                self.retries += 1;
-                self.enqueue(key);
-            }
+            Retry::AtOnce => self.repeat(key),
             Retry::AfterPause => {
                 let since = *request.declined_since.get_or_insert(now);
                 if now.saturating_duration_since(since) >= patience {
@@ -179,7 +180,10 @@ impl Driver {
                 unit.durability.nexus_lost(id);
             }
             // What was asked of this nexus cannot be answered by another.
-            return self.give_up_unknown(key);
+            return match self.unanswered(key) {
+                Some(error) => self.end_request(key, Err(error)),
+                None => self.give_up_unknown(key),
+            };
         }
         let ending = if started { Ending::Unknown } else { Ending::NotStarted };
         self.failed(at, key, ending, Error::OutcomeUnknown { command, lun }, now);

@@ -72,10 +72,10 @@ impl Driver {
 
     /// Sends a command over the candidate that the policy chooses. `false` if it chooses none.
     fn place(&mut self, key: usize, now: Instant) -> bool {
-        let request = &self.requests[key];
         if self.candidates.is_empty() {
             return false;
         }
+        let request = &mut self.requests[key];
         let Some(lane) = self.placement.place(now, demand(request.data), &self.candidates) else {
             return false;
         };
@@ -90,6 +90,8 @@ impl Driver {
         };
         let Some(Ok(task)) = path.core.as_mut().map(|core| core.submit(now, command)) else { return false };
         path.tasks.insert(task, key);
+        self.placed += 1;
+        request.placed = self.placed;
         if !matches!(request.data, Data::None) {
             self.operations[request.operation].lent += 1;
         }

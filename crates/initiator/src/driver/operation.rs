@@ -4,7 +4,7 @@ use super::path::Request;
 use super::plan::Data;
 use super::{Driver, Plan};
 use crate::backend::block_error;
-use crate::{Error, UsageError};
+use crate::{Error, TargetError, UsageError};
 use block::{Completer, Completion, Extent, Payload};
 use nexus::initiator::{Entry, Generation, Sealing, WriteId};
 use pdu::{BufferId, Lun};
@@ -174,7 +174,8 @@ impl Driver {
         self.finish_if_done(key);
     }
 
-    pub(super) fn refusal(&self, lun: Lun) -> Option<Error> {
+    /// Why nothing can be done at a unit, if that is so.
+    pub fn refusal(&self, lun: Lun) -> Option<Error> {
         if self.closing {
             return Some(UsageError::SessionClosed.into());
         }
@@ -238,7 +239,9 @@ impl Driver {
         if let Some(write) = operation.write {
             self.leave_fence(operation.lun, write, operation.sealed);
         }
-        if let Some(seen) = &operation.seen
+        // Whoever is told that the flush hangs is told of the loss by the next one.
+        let hangs = matches!(operation.error, Some(Error::Target(TargetError::Unanswered { .. })));
+        if let Some(seen) = operation.seen.as_ref().filter(|_| !hangs)
             && let Some(generation) = self.news(operation.lun, seen)
         {
             operation.error = Some(Error::NexusLostSinceLastFlush { generation });

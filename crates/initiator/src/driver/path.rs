@@ -1,5 +1,7 @@
 //! One iSCSI session, its connections, and the commands that are on it.
 
+use super::command_limit::Watch;
+use super::connection_recovery::{Recoveries, Vacancy};
 use crate::connect::{Applicant, Opened};
 use crate::report::{ConnectionReport, PathReport, PathState};
 use crate::{Config, Portal, TargetError, isid};
@@ -34,6 +36,10 @@ pub(super) struct Request {
     pub path: Option<PathId>,
     /// What it writes needs a flush to be durable.
     pub dirties: bool,
+    /// When it was given to a session, in the order of all that were.
+    pub placed: u64,
+    /// How often it stood still for longer than a command may.
+    pub overdue: u32,
     /// For a SYNCHRONIZE CACHE: what it covers.
     pub flush: Option<FlushMark>,
     /// Since when the target declines it.
@@ -55,6 +61,8 @@ impl Request {
             exact: false,
             path: None,
             dirties: false,
+            placed: 0,
+            overdue: 0,
             flush: None,
             declined_since: None,
             attempts: 0,
@@ -101,6 +109,12 @@ pub(crate) struct Path {
     pub(super) stranded: Vec<usize>,
     pub(super) tasks: HashMap<TaskId, usize>,
     pub(super) wakers: LaneWakers,
+    /// Connections that broke and have not been replaced.
+    pub(super) vacancies: Vec<Vacancy>,
+    /// Its oldest command, which must not stand still for too long.
+    pub(super) watch: Watch,
+    /// Of sessions before the present one.
+    past: Recoveries,
     tsih: Option<Tsih>,
     next_cid: u16,
     logging_out: bool,
@@ -125,6 +139,9 @@ impl Path {
             stranded: Vec::new(),
             tasks: HashMap::new(),
             wakers: LaneWakers::default(),
+            vacancies: Vec::new(),
+            watch: Watch::default(),
+            past: Recoveries::default(),
             tsih: None,
             next_cid: 0,
             logging_out: false,
@@ -151,10 +168,22 @@ impl Path {
         self.is_connected() && self.ceiling.is_none() && self.lanes.len() < most
     }
 
+    /// The name of the next connection. If no connection is left that could log out the last one that broke, it is that
+    /// one's, whose place it takes (RFC 7143 §6.3.4).
+    fn next_cid(&mut self) -> Cid {
+        match self.vacancies.last() {
+            Some(vacancy) if self.core.is_some() && self.connections() == 0 => vacancy.cid,
+            _ => {
+                let cid = Cid(self.next_cid);
+                self.next_cid = self.next_cid.wrapping_add(1);
+                cid
+            }
+        }
+    }
+
     /// A login that makes this path's session, or a further connection of it.
     pub fn applicant(&mut self, config: &Config, target_name: &str) -> Applicant {
-        let cid = Cid(self.next_cid);
-        self.next_cid = self.next_cid.wrapping_add(1);
+        let cid = self.next_cid();
         let joining = self.tsih.zip(self.parameters).filter(|_| self.core.is_some());
         Applicant {
             target_name: Some(target_name.to_owned()),
@@ -181,6 +210,7 @@ impl Path {
         let Opened { stream, established, peer, congestion } = opened;
         let Some(core) = &mut self.core else { return };
         core.add_lane(now, lane, &established);
+        self.fill_vacancy(established.cid);
         self.lanes.push(Lane {
             id: lane,
             connection: Connection::new(lane, stream, &established.connection),
@@ -199,6 +229,14 @@ impl Path {
             && !std::mem::replace(&mut self.logging_out, true)
         {
             core.logout(now);
+        }
+    }
+
+    /// Ends the session without a word: nothing in it is to be gone on with.
+    pub(super) fn give_up(&mut self, now: Instant) {
+        self.vacancies.clear();
+        if let Some(core) = &mut self.core {
+            core.close(now);
         }
     }
 
@@ -232,11 +270,22 @@ impl Path {
 
     /// The session is over: its connections are closed, and their tasks end.
     pub(super) fn end(&mut self) {
+        self.past = self.recoveries();
         self.core = None;
+        self.vacancies.clear();
+        self.watch = Watch::default();
         self.lanes.clear();
         self.wakers.wake_all();
         self.accepted.clear();
         self.refused.clear();
+    }
+
+    /// What was repaired in this session and those before it.
+    pub(super) fn recoveries(&self) -> Recoveries {
+        match &self.core {
+            Some(core) => self.past.and(&core.counters()),
+            None => self.past,
+        }
     }
 
     pub(super) fn report(&self) -> PathReport {
@@ -289,8 +338,9 @@ impl super::Driver {
         let path = self.path_mut(id).filter(|path| path.state != PathState::Gone && path.core.is_none())?;
         path.begin(now, config, lane, opened);
         let stranded = std::mem::take(&mut path.stranded);
-        self.retries += stranded.len() as u64;
-        self.enqueue_all(stranded);
+        for key in stranded {
+            self.repeat(key);
+        }
         Some(lane)
     }
 
@@ -307,8 +357,8 @@ impl super::Driver {
 
     /// A path could not be proven: its session ends without a word.
     pub fn abandon_path(&mut self, id: PathId, now: Instant) {
-        if let Some(core) = self.path_mut(id).and_then(|path| path.core.as_mut()) {
-            core.close(now);
+        if let Some(path) = self.path_mut(id) {
+            path.give_up(now);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What waits for a time: pings, and commands that the target declined.
+//! What waits for a time: pings, commands that the target declined, and those that it does not answer.
 
 use super::{Driver, Shared};
 use pdu::Instant;
@@ -36,7 +36,7 @@ impl Pauses {
 impl Driver {
     fn deadline(&self) -> Option<Instant> {
         let pause = self.pauses.heap.peek().map(|Reverse((until, _))| *until);
-        [pause, self.core_deadline()].into_iter().flatten().min()
+        [pause, self.core_deadline(), self.check_deadline()].into_iter().flatten().min()
     }
 
     /// Whether the timer's task must be told of an earlier deadline.
@@ -62,6 +62,7 @@ impl Driver {
                 core.handle_timeout(now);
             }
         }
+        self.check_commands(now);
         self.pauses.armed = self.deadline();
         self.pauses.armed
     }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a world that cannot be built ends the test")]
 
-use ropewalk_initiator::{Config, Lun, Reconnect, Session, Url};
+use ropewalk_initiator::{Config, Error, Lun, Reconnect, Session, Url};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -96,6 +96,32 @@ pub async fn expect_pattern(lun: &Lun, offset: u64, bytes: usize, seed: u8) {
     assert!(same, "wrong data at offset {offset}");
 }
 
+/// What [`write_carefully`] writes at a time.
+pub const PIECE: usize = 128 << 10;
+
+/// Writes and flushes as a careful program does: what was not flushed when a nexus was lost is written again. Returns
+/// how often that was.
+pub async fn write_carefully(lun: &Lun, pieces: u64) -> u32 {
+    let mut rewritten = 0;
+    loop {
+        let writes: Vec<_> = (0..pieces)
+            .map(|at| {
+                let lun = lun.clone();
+                let offset = at * PIECE as u64;
+                tokio::spawn(async move { lun.write(offset, pattern(&lun, offset, PIECE, 9), false).await })
+            })
+            .collect();
+        for write in writes {
+            write.await.unwrap().unwrap();
+        }
+        match lun.flush().await {
+            Ok(()) => return rewritten,
+            Err(Error::NexusLostSinceLastFlush { .. }) => rewritten += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 /// A relay to the target. It cuts every connection, both ways, when the budget of bytes towards the target is used up;
 /// then it goes on with the next budget.
 pub struct Relay {
@@ -108,6 +134,8 @@ struct RelayState {
     /// Bytes towards the target until the next cut.
     budget: AtomicU64,
     cuts: AtomicU64,
+    /// Only the connection that uses the budget up is cut.
+    spares_others: AtomicBool,
     closed: AtomicBool,
     cut: Notify,
 }
@@ -121,6 +149,7 @@ impl Relay {
             target,
             budget: AtomicU64::new(u64::MAX),
             cuts: AtomicU64::new(0),
+            spares_others: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             cut: Notify::new(),
         });
@@ -131,6 +160,12 @@ impl Relay {
     /// Cuts everything when this many more bytes have gone to the target, once.
     pub fn cut_after(&self, bytes: u64) {
         self.state.budget.store(bytes, Ordering::SeqCst);
+    }
+
+    /// The same for the connection alone over which the last of these bytes go.
+    pub fn cut_one_after(&self, bytes: u64) {
+        self.state.spares_others.store(true, Ordering::SeqCst);
+        self.cut_after(bytes);
     }
 
     /// How often it has cut.
@@ -235,7 +270,9 @@ async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, metered: Option<&
                 if allowed == left {
                     state.budget.store(u64::MAX, Ordering::SeqCst);
                     state.cuts.fetch_add(1, Ordering::SeqCst);
-                    state.cut.notify_waiters();
+                    if !state.spares_others.load(Ordering::SeqCst) {
+                        state.cut.notify_waiters();
+                    }
                     return;
                 }
                 continue;

@@ -168,6 +168,7 @@ impl Session {
         if let Some(command) = self.unacknowledged_mut(cmd_sn) {
             command.move_to(lane);
         }
+        self.counters.retransmissions += 1;
         let (Some(task), Some(place)) = (self.tasks.get_mut(itt), self.lanes.get_mut(&lane)) else { return };
         place.outstanding_bytes += u64::from(task.start_over());
         place.outgoing.forget_task(itt);

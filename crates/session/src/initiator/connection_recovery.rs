@@ -9,6 +9,7 @@ use super::event::{Event, TaskFunction};
 use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::{Life, Session};
+use super::task_reassign::Reassignment;
 use crate::seam::LaneLoss;
 use pdu::{
     Cid, Duration, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, StatSn,
@@ -134,7 +135,7 @@ impl Session {
     /// When connection recovery must go on, or is given up.
     pub(super) fn recovery_deadline(&self) -> Option<Instant> {
         let lost = self.lost.iter().flat_map(|lost| [Some(lost.until), lost.stage.due()]).flatten();
-        lost.chain(self.reassignments.iter().map(|reassignment| reassignment.ask.due())).min()
+        lost.chain(self.reassignments.iter().map(Reassignment::due)).min()
     }
 
     /// Time has come for some of it.
@@ -199,10 +200,12 @@ impl Session {
         }
         removed.into_iter().for_each(|dead| self.plug_holes_of(now, dead));
         let reassignments = &self.reassignments;
+        let before = self.lost.len();
         self.lost.retain(|lost| {
             let waits = reassignments.iter().any(|reassignment| reassignment.dead == lost.lane);
             !lost.is_removed() || !lost.orphans.is_empty() || waits
         });
+        self.counters.recovered_lanes += (before - self.lost.len()) as u64;
         self.move_functions(now);
     }
 

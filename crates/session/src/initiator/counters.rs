@@ -33,6 +33,10 @@ pub struct Counters {
     pub retries: u64,
     /// Tasks that were given another lane, total.
     pub reassignments: u64,
+    /// Lanes that broke and whose tasks are all at home elsewhere, total.
+    pub recovered_lanes: u64,
+    /// PDUs of commands and data that were sent again, or that the target was asked to send again, total.
+    pub retransmissions: u64,
     /// Rejects received, total.
     pub rejects: u64,
 }

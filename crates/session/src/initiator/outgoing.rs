@@ -2,7 +2,8 @@
 
 use crate::seam::{Payload, Transmit};
 use pdu::{
-    Header, Itt, LogoutReason, LogoutRequest, NopOut, Snack, StatSn, TaskManagementRequest, TextRequest,
+    Header, Itt, LogoutReason, LogoutRequest, NopOut, Snack, SnackKind, StatSn, TaskManagementRequest,
+    TextRequest,
 };
 use std::collections::VecDeque;
 
@@ -71,6 +72,11 @@ impl Outgoing {
 }
 
 impl Request {
+    /// Whether it wants something sent again.
+    pub(super) fn asks_for_lost_pdus(&self) -> bool {
+        matches!(self, Self::Snack(snack) if !matches!(snack.kind, SnackKind::DataAck { .. }))
+    }
+
     /// The PDU, acknowledging all responses before `exp_stat_sn`; `None` for a command, which needs its task.
     pub(super) fn emit(self, exp_stat_sn: StatSn) -> Option<Transmit> {
         Some(match self {

@@ -32,8 +32,9 @@ impl Session {
                     lane.ping_rejected(now, rejected.task_tag());
                 }
             }
-            // It will be asked again.
-            Ok(Opcode::TaskManagementRequest) if self.is_reassignment(rejected.task_tag()) => {}
+            Ok(Opcode::TaskManagementRequest) if self.is_reassignment(rejected.task_tag()) => {
+                self.reassignment_rejected(now, rejected.task_tag(), pdu.reason);
+            }
             Ok(Opcode::TaskManagementRequest) => {
                 self.end_function(rejected.task_tag(), TaskManagementOutcome::FunctionRejected);
             }

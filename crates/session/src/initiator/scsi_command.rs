@@ -114,6 +114,7 @@ impl Session {
         let bytes = transmit.header.data_segment_bytes();
         place.outstanding_bytes -= u64::from(task.moved(fresh_bytes));
         self.counters.data_out_bytes += u64::from(bytes);
+        self.counters.retransmissions += u64::from(fresh_bytes < bytes);
         if !task.sequences.is_empty() {
             place.outgoing.push_task(itt);
         }

@@ -5,7 +5,7 @@ use super::command_retry::Unacknowledged;
 use super::command_window::CommandWindow;
 use super::connection_recovery::LostConnection;
 use super::counters::Counters;
-use super::event::{Event, LaneState};
+use super::event::{Event, LaneState, TaskId};
 use super::lane::{Lane, Phase};
 use super::outgoing::{Request, Turn};
 use super::task::{RequestTags, Task, Tasks};
@@ -123,6 +123,12 @@ impl Session {
         let open = self.life == Life::Open;
         let state = self.lanes.get(&lane).map(Lane::state).unwrap_or_default();
         LaneState { accepts_commands: state.accepts_commands && open, ..state }
+    }
+
+    /// Bytes of a command's data that have not moved yet, in either direction. `None` for a task that is no more.
+    #[must_use]
+    pub fn unmoved_bytes(&self, task: TaskId) -> Option<u32> {
+        self.tasks.get(Itt(task.0)).map(|task| task.unmoved_bytes)
     }
 
     /// Observable numbers.
@@ -373,7 +379,10 @@ impl Endpoint for Session {
             let place = self.lanes.get_mut(&lane)?;
             let transmit = match place.outgoing.take(may_cut)? {
                 Turn::Request(Request::Command(itt)) => self.pull_command(now, lane, itt, budget_bytes),
-                Turn::Request(request) => place.pull_request(request),
+                Turn::Request(request) => {
+                    self.counters.retransmissions += u64::from(request.asks_for_lost_pdus());
+                    place.pull_request(request)
+                }
                 Turn::Data(itt) => self.pull_data_out(lane, itt, budget_bytes),
             };
             // A task that ended while it was in line has nothing to send; its turn is the next one's.

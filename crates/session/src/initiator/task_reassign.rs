@@ -6,13 +6,16 @@ use super::lane::Phase;
 use super::outgoing::Request;
 use super::session::Session;
 use pdu::{
-    CmdSn, DataSn, Instant, Itt, LaneId, Lun, StatSn, TaskManagementFunction, TaskManagementOutcome,
-    TaskManagementRequest, TaskManagementResponse,
+    CmdSn, DataSn, Duration, Instant, Itt, LaneId, Lun, RejectReason, StatSn, TaskManagementFunction,
+    TaskManagementOutcome, TaskManagementRequest, TaskManagementResponse,
 };
 
 /// The most reassignments that wait for their answers on all lanes. They are immediate requests, of which targets
 /// take few at a time; as one is answered, the next is asked for.
 const REASSIGNMENTS_MAX: usize = 8;
+
+/// How long to wait where a target had no room for an immediate request, and nothing that it answers tells when it has.
+const DEFERRED_PAUSE: Duration = Duration::from_millis(100);
 
 /// A task on its way to another lane.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +27,15 @@ pub(super) struct Reassignment {
     /// Where it was.
     pub(super) dead: LaneId,
     pub(super) ask: Ask,
+    /// Since when the target has no room for this: it is asked again when another is answered, or after a pause.
+    deferred: Option<Instant>,
+}
+
+impl Reassignment {
+    /// When to ask again.
+    pub(super) fn due(&self) -> Instant {
+        self.deferred.map_or(self.ask.due(), |since| since + DEFERRED_PAUSE)
+    }
 }
 
 impl Session {
@@ -31,7 +43,7 @@ impl Session {
     pub(super) fn find_home(&mut self, now: Instant, dead: LaneId, itt: Itt) -> bool {
         let Some(home) = self.tasks.get(itt).and_then(|task| task.allegiance) else { return true };
         let is_with_target = home.sent && self.is_acknowledged(home.cmd_sn);
-        if is_with_target && self.reassignments.len() >= REASSIGNMENTS_MAX {
+        if is_with_target && !self.may_reassign() {
             return false;
         }
         let Some(lane) = self.least_loaded_lane() else { return false };
@@ -44,8 +56,14 @@ impl Session {
         place.commands += 1;
         place.outstanding_bytes += u64::from(task.unmoved_bytes);
         if is_with_target {
-            let reassignment =
-                Reassignment { itt: self.request_tags.take(), task: itt, lane, dead, ask: Ask::new(now) };
+            let reassignment = Reassignment {
+                itt: self.request_tags.take(),
+                task: itt,
+                lane,
+                dead,
+                ask: Ask::new(now),
+                deferred: None,
+            };
             self.reassignments.push(reassignment);
             self.counters.reassignments += 1;
             self.request_reassignment(reassignment);
@@ -54,6 +72,30 @@ impl Session {
             self.queue_command_again(lane, itt, home.cmd_sn);
         }
         true
+    }
+
+    fn may_reassign(&self) -> bool {
+        let defers = |reassignment: &Reassignment| reassignment.deferred.is_some();
+        self.reassignments.len() < REASSIGNMENTS_MAX && !self.reassignments.iter().any(defers)
+    }
+
+    /// A reassignment was rejected: it is asked for again, at the latest when its time comes.
+    pub(super) fn reassignment_rejected(&mut self, now: Instant, itt: Itt, reason: RejectReason) {
+        let mut rejected = self.reassignments.iter_mut().filter(|reassignment| reassignment.itt == itt);
+        if let Some(reassignment) = rejected.next() {
+            reassignment.deferred = (reason == RejectReason::ImmediateCommandReject).then_some(now);
+        }
+    }
+
+    /// The target has room for one more immediate request.
+    fn ask_deferred(&mut self, now: Instant) {
+        let mut deferred =
+            self.reassignments.iter_mut().filter(|reassignment| reassignment.deferred.is_some());
+        if let Some(reassignment) = deferred.next() {
+            (reassignment.deferred, reassignment.ask) = (None, reassignment.ask.counted_from(now));
+            let reassignment = *reassignment;
+            self.request_reassignment(reassignment);
+        }
     }
 
     /// The lane with the least to do, of those that take commands if there are any.
@@ -92,9 +134,10 @@ impl Session {
     /// Asks again for what was not answered, or not granted yet. When the target forgets the tasks, this ends.
     pub(super) fn reassign_again(&mut self, now: Instant) {
         let mut due = Vec::new();
-        for reassignment in self.reassignments.iter_mut().filter(|reassignment| reassignment.ask.due() <= now)
-        {
-            if !reassignment.ask.again(now) {
+        for reassignment in self.reassignments.iter_mut().filter(|reassignment| reassignment.due() <= now) {
+            if reassignment.deferred.take().is_some() {
+                reassignment.ask = reassignment.ask.counted_from(now);
+            } else if !reassignment.ask.again(now) {
                 return self.fail();
             }
             due.push(*reassignment);
@@ -110,11 +153,11 @@ impl Session {
         let task = self.reassignments[at].task;
         match pdu.outcome {
             TaskManagementOutcome::FunctionComplete => {
-                self.reassignments.swap_remove(at);
+                self.reassignments.remove(at);
             }
             // The target has forgotten it, or its status was acknowledged and not received: nobody knows how it ended.
             TaskManagementOutcome::TaskDoesNotExist => {
-                self.reassignments.swap_remove(at);
+                self.reassignments.remove(at);
                 self.lose_task(task);
             }
             TaskManagementOutcome::ReassignmentNotSupported | TaskManagementOutcome::FunctionNotSupported => {
@@ -123,6 +166,7 @@ impl Session {
             // Not yet: the target has not finished with the old connection, or has too much to do.
             _ => {}
         }
+        self.ask_deferred(now);
         self.recover(now);
         true
     }

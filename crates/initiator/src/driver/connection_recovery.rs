@@ -1,0 +1,120 @@
+//! Connections that break while their session lives on (error recovery level 2, RFC 7143 §7.1.4.3).
+//!
+//! The session itself takes the commands of such a connection to others. What is left to this library is to make a new
+//! connection, which the session needs if it has no other: [`crate::replacement`].
+
+use super::Driver;
+use super::path::Path;
+use crate::report::PathState;
+use nexus::initiator::PathId;
+use pdu::{Cid, Duration, Instant, LaneId};
+use session::initiator::Counters;
+
+/// The place of a connection that broke.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vacancy {
+    pub cid: Cid,
+    /// The target wants to be left alone until then.
+    not_before: Instant,
+}
+
+/// What is to be done about vacancies now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vacancies {
+    /// Nothing.
+    None,
+    /// Nothing for so long.
+    Wait(Duration),
+    /// So many connections are to be made.
+    Fill(usize),
+}
+
+/// What error recovery has repaired.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recoveries {
+    pub connections: u64,
+    pub tasks: u64,
+    pub pdus: u64,
+}
+
+impl Recoveries {
+    /// With those of one session.
+    pub fn and(self, counters: &Counters) -> Self {
+        self.plus(Self {
+            connections: counters.recovered_lanes,
+            tasks: counters.reassignments,
+            pdus: counters.retransmissions,
+        })
+    }
+
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            connections: self.connections + other.connections,
+            tasks: self.tasks + other.tasks,
+            pdus: self.pdus + other.pdus,
+        }
+    }
+}
+
+impl Path {
+    /// What is missing. Without any connection left there is one to make first: the others can be logged out over it.
+    pub(crate) fn vacancies(&self, now: Instant) -> Vacancies {
+        let missing = self.connections_wanted.saturating_sub(self.connections()).min(self.vacancies.len());
+        let Some(first) = self.vacancies.iter().map(|vacancy| vacancy.not_before).min() else {
+            return Vacancies::None;
+        };
+        if missing == 0 || !self.is_connected() {
+            return Vacancies::None;
+        }
+        if first > now {
+            return Vacancies::Wait(first.saturating_duration_since(now));
+        }
+        let due = self.vacancies.iter().filter(|vacancy| vacancy.not_before <= now).count();
+        Vacancies::Fill(if self.connections() == 0 { 1 } else { due.min(missing) })
+    }
+
+    /// A connection has come: in the place of the one whose name it has, or of any.
+    pub(super) fn fill_vacancy(&mut self, cid: Cid) {
+        let at = self.vacancies.iter().position(|vacancy| vacancy.cid == cid).unwrap_or(0);
+        if at < self.vacancies.len() {
+            self.vacancies.remove(at);
+        }
+    }
+
+    /// Carries on with the connections that there are; `why` is for whoever asks for more.
+    fn leave_vacant(&mut self, why: &str) {
+        self.vacancies.clear();
+        self.connections_wanted = self.connections().max(1);
+        self.ceiling.get_or_insert_with(|| why.to_owned());
+    }
+}
+
+impl Driver {
+    pub(super) fn connection_lost(
+        &mut self,
+        at: usize,
+        (lane, cid): (LaneId, Cid),
+        not_before: Instant,
+        now: Instant,
+    ) {
+        let path = &mut self.paths[at];
+        tracing::info!(path = %path.id, %lane, "the session lives on; the connection is to be replaced");
+        path.vacancies.push(Vacancy { cid, not_before });
+        path.lost.notify_one();
+        // Nobody waits for a session that has not been proven, and its supervisor is busy proving it.
+        if path.state == PathState::Connecting {
+            path.give_up(now);
+        }
+    }
+
+    /// A path's connections cannot be replaced. Without any, the session is given up: it may be reinstated instead.
+    pub fn replacement_failed(&mut self, id: PathId, why: &str, now: Instant) {
+        let Some(path) = self.path_mut(id) else { return };
+        if path.connections() > 0 {
+            tracing::warn!(path = %id, why, "the connection is not replaced");
+            return path.leave_vacant(why);
+        }
+        tracing::info!(path = %id, why, "the session cannot be gone on with");
+        path.give_up(now);
+    }
+}

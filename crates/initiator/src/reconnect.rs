@@ -1,0 +1,62 @@
+//! How often, and for how long, a lost target is called again.
+
+use std::time::{Duration, Instant};
+
+/// How to come back after a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reconnect {
+    /// The pause before the second attempt (the first has none beyond the negotiated `DefaultTime2Wait`);
+    /// it doubles with every further one. Longer by up to a half, at random, so that many initiators do not
+    /// come back together.
+    pub pause_min: Duration,
+    /// The longest pause.
+    pub pause_max: Duration,
+    /// After how long to give the path up. Zero: at once.
+    pub give_up_after: Duration,
+}
+
+impl Default for Reconnect {
+    fn default() -> Self {
+        Self {
+            pause_min: Duration::from_millis(100),
+            pause_max: Duration::from_secs(5),
+            give_up_after: Duration::from_secs(120),
+        }
+    }
+}
+
+/// The pauses between attempts, until patience ends.
+pub(crate) struct Pauses {
+    next: Duration,
+    longest: Duration,
+    give_up_at: Instant,
+}
+
+impl Pauses {
+    /// Patience begins now.
+    pub fn new(policy: &Reconnect) -> Self {
+        Self {
+            next: policy.pause_min,
+            longest: policy.pause_max,
+            give_up_at: Instant::now() + policy.give_up_after,
+        }
+    }
+
+    /// The next one; `None` if patience would end in it.
+    pub fn next(&mut self) -> Option<Duration> {
+        if Instant::now() + self.next >= self.give_up_at {
+            return None;
+        }
+        let pause = self.next;
+        self.next = pause.saturating_mul(2).min(self.longest);
+        Some(jittered(pause))
+    }
+}
+
+/// Longer by up to a half.
+fn jittered(pause: Duration) -> Duration {
+    let mut random = [0; 1];
+    // Without random numbers there is no jitter.
+    let _ = getrandom::fill(&mut random);
+    pause + pause / 2 * u32::from(random[0]) / u32::from(u8::MAX)
+}

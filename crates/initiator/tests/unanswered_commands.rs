@@ -1,0 +1,44 @@
+//! A target that answers pings, and commands late or never.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod world;
+
+use ropewalk_initiator::{Error, TargetError};
+use std::time::Duration;
+use world::{PIECE, World, config, connect, expect_pattern, url, write_carefully};
+
+fn is_unanswered(error: &Error) -> bool {
+    matches!(error, Error::Target(TargetError::Unanswered { .. }))
+}
+
+#[tokio::test]
+async fn a_command_that_is_never_answered_is_aborted_sent_again_and_given_up() {
+    for level in [0, 2] {
+        let world = World::serving("ram:1MiB,latency=1500ms", |_| {}).await;
+        let mut config = config(2);
+        config.offer.error_recovery_level = level;
+        config.command_limit = Duration::from_millis(160);
+        let (session, lun) = connect(&url(world.address()), config).await;
+        let error = lun.read(0, 512).await.unwrap_err();
+        assert!(is_unanswered(&error), "{error}");
+        let buffer = lun.allocate(512).unwrap();
+        let error = lun.write(0, buffer, false).await.unwrap_err();
+        assert!(is_unanswered(&error), "{error}");
+        assert!(session.report().reinstatements > 0, "the write is known to be dead");
+        session.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn commands_that_wait_for_those_before_them_may_take_their_time() {
+    let world = World::serving("ram:64MiB,rate=2M", |_| {}).await;
+    let mut config = config(2);
+    // All of it takes twice as long.
+    config.command_limit = Duration::from_secs(2);
+    let (session, lun) = connect(&url(world.address()), config).await;
+    write_carefully(&lun, 64).await;
+    expect_pattern(&lun, 0, PIECE, 9).await;
+    let report = session.report();
+    assert_eq!((report.reinstatements, report.retries), (0, 0));
+    session.close().await.unwrap();
+}
