@@ -4,7 +4,7 @@ mod world;
 
 use pdu::Isid;
 use ropewalk_nexus::target::{
-    Cleared, InitiatorPort, LogicalUnit, NexusId, Ports, REGISTRATIONS_MAX, RelativePort, Settled,
+    InitiatorPort, LogicalUnit, NexusId, Ports, REGISTRATIONS_MAX, RelativePort, Settled,
 };
 use scsi::{
     AdditionalSense, FieldPointer, Outcome, Register, RegisterAndMove, ReservationKey, ReservationType,
@@ -219,11 +219,13 @@ fn a_holder_is_preempted_and_the_reservation_taken_over() {
 }
 
 #[test]
-fn registrants_are_told_when_preempting_changes_the_type_that_they_relied_on() {
-    let mut shared = held_by(A, ReservationType::WriteExclusiveRegistrantsOnly);
-    let _ = shared.ask(B, preempting(A, ReservationType::ExclusiveAccess));
-    assert_eq!(shared.held(), holder(B, ReservationType::ExclusiveAccess));
-    assert_eq!(shared.told(C), Some(AdditionalSense::RESERVATIONS_RELEASED));
+fn registrants_are_told_when_preempting_changes_the_type() {
+    for kind in [ReservationType::WriteExclusive, ReservationType::WriteExclusiveRegistrantsOnly] {
+        let mut shared = held_by(A, kind);
+        let _ = shared.ask(B, preempting(A, ReservationType::ExclusiveAccess));
+        assert_eq!(shared.held(), holder(B, ReservationType::ExclusiveAccess));
+        assert_eq!(shared.told(C), Some(AdditionalSense::RESERVATIONS_RELEASED), "{kind:?}");
+    }
 }
 
 #[test]
@@ -290,7 +292,7 @@ fn preempting_without_abort_lets_started_tasks_end_and_refuses_the_others() {
     let mut shared = held_by(A, ReservationType::WriteExclusive);
     let (_, waiting) = (shared.writing(A), shared.arrived(A, WRITE));
     let settled = shared.ask(B, preempting(A, ReservationType::WriteExclusive));
-    assert_eq!(settled, Settled { refused: vec![waiting], cleared: Cleared::default() });
+    assert_eq!(settled, Settled { refused: vec![waiting], ..Settled::default() });
 }
 
 #[test]

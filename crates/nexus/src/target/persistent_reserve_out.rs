@@ -1,8 +1,10 @@
 //! PERSISTENT RESERVE OUT: from one state of the reservations to the next (SPC-4).
 
+use std::collections::BTreeSet;
+
 use scsi::{
     AdditionalSense, FieldPointer, Outcome, PersistentReserveOut, Register, RegisterAndMove, ReservationKey,
-    ReservationType, ReserveAction, Sense,
+    ReservationType, ReserveAction, Sense, TransportId,
 };
 
 use super::UnitAttention;
@@ -19,6 +21,27 @@ pub(super) struct Surroundings<'a> {
     pub target_ports: &'a [RelativePort],
     /// Reservations can be made to persist.
     pub can_persist: bool,
+}
+
+impl Surroundings<'_> {
+    /// The initiator ports that these name, each once, however often it is named.
+    ///
+    /// # Errors
+    /// One of them is an initiator that has no port.
+    fn named(&self, others: &[TransportId]) -> Result<BTreeSet<InitiatorPort>, Outcome> {
+        let mut all = BTreeSet::new();
+        for other in others {
+            let named: Vec<InitiatorPort> = match InitiatorPort::named_by(other) {
+                Some(port) => vec![port],
+                None => self.present.iter().filter(|port| port.is_named_by(other)).cloned().collect(),
+            };
+            if named.is_empty() {
+                return Err(invalid(TRANSPORT_ID_AT));
+            }
+            all.extend(named);
+        }
+        Ok(all)
+    }
 }
 
 /// What a request comes to.
@@ -129,20 +152,12 @@ impl Reservations {
             return Err(Outcome::reservation_conflict());
         }
         next.put(own, new_key);
-        for other in &register.others {
-            let named: Vec<InitiatorPort> = match InitiatorPort::named_by(other) {
-                Some(port) => vec![port],
-                None => around.present.iter().filter(|port| port.is_named_by(other)).cloned().collect(),
-            };
-            if named.is_empty() {
-                return Err(invalid(TRANSPORT_ID_AT));
+        for initiator in around.named(&register.others)? {
+            let nexus = Registered { initiator, target };
+            if !next.registrations.iter().any(|known| known.nexus.meets(&nexus)) {
+                next.registrations.push(Registration { nexus, key: new_key });
             }
-            for initiator in named {
-                let nexus = Registered { initiator, target };
-                if !next.registrations.iter().any(|known| known.nexus.meets(&nexus)) {
-                    next.put(nexus, new_key);
-                }
-            }
+            next.check_size()?;
         }
         next.check_size()
     }
@@ -218,7 +233,7 @@ impl Reservations {
         let kind =
             kind.ok_or_else(|| Outcome::CheckCondition(Sense::invalid_field_in_cdb(FieldPointer::cdb(2))))?;
         transition.next.held = Some(Held::new(kind, &own.nexus));
-        if held.is_some_and(|held| held.kind != kind && held.kind.admits_registrants()) {
+        if held.is_some_and(|held| held.kind != kind) {
             transition.tell_others(&own.nexus, UnitAttention::ReservationsReleased);
         }
         transition.preempt(own, removed, abort);
