@@ -144,3 +144,20 @@ fn a_right_checksum_does_not_make_sense_of_nonsense() {
         assert_eq!(parsed, Err(InvalidSnapshot::Line(lines.len() + 1)), "{lines:?}");
     }
 }
+
+#[test]
+fn after_a_change_that_could_not_be_stored_the_next_one_is_stored_in_any_case() {
+    let mut shared = persisting();
+    let _ = persisted(&mut shared, A, ReservationKey::NONE, persistently(key(A)));
+    let reserve = || ReserveAction::Reserve(ReservationType::WriteExclusive);
+    let stored = persisted(&mut shared, A, key(A), reserve());
+    let release = ReserveAction::Release(ReservationType::WriteExclusive);
+    let request = scsi::PersistentReserveOut { key: key(A), action: release };
+    let task = shared.arrived(A, &[0x5f, 0]);
+    let change = shared.unit.persistent_reserve_out(task, &request).expect("allowed");
+    shared.unit.not_persisted(change);
+    let _ = shared.unit.finish(task);
+    // The file may say that the unit is free. It is not, and RESERVE by its holder changes nothing.
+    assert_eq!(persisted(&mut shared, A, key(A), reserve()), stored);
+    assert_eq!(persisted(&mut shared, A, key(A), reserve()), None);
+}

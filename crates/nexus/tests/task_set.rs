@@ -6,7 +6,7 @@ mod world;
 use pdu::TaskAttribute;
 use proptest::prelude::*;
 use ropewalk_nexus::target::{Admission, Cleared, LogicalUnit, NexusId, NexusTask, Reset};
-use scsi::{Extent, Step};
+use scsi::{Extent, ModeSelect, Step};
 use session::target::TaskId;
 
 const A: NexusId = NexusId(1);
@@ -101,6 +101,21 @@ fn blocks_stay_occupied_when_the_task_set_is_cleared() {
     assert_eq!(unit.arrive(task(A, 9), Simple, CDB), Ok(()));
     assert_eq!(unit.ready(task(A, 9), &compare_and_write(0)), Admission::Wait);
     assert_eq!(unit.vacate(task(B, 7)), [task(A, 9)]);
+}
+
+#[test]
+fn mode_parameters_change_and_a_medium_is_ejected_while_nobody_writes() {
+    for terms in [Step::ModeSelect(ModeSelect::default()), Step::Eject { flush: true }] {
+        let mut unit = with(&[Simple; 5]);
+        assert_eq!(unit.ready(task(A, 0), &write(0, 1)), Admission::Start);
+        assert_eq!(unit.ready(task(A, 1), &terms), Admission::Wait);
+        assert_eq!(unit.ready(task(A, 2), &write(8, 1)), Admission::Wait);
+        assert_eq!(unit.ready(task(A, 3), &terms), Admission::Wait);
+        assert_eq!(unit.ready(task(A, 4), &read()), Admission::Start);
+        assert_eq!(unit.finish(task(A, 0)), [task(A, 1)]);
+        assert_eq!(unit.finish(task(A, 1)), [task(A, 2)]);
+        assert_eq!(unit.finish(task(A, 2)), [task(A, 3)]);
+    }
 }
 
 #[test]

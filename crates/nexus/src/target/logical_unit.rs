@@ -226,6 +226,7 @@ impl LogicalUnit {
     }
 
     /// Whether an EXTENDED COPY of this nexus may use the unit, which need not be the one that the command was sent to.
+    /// To be asked for every piece that it copies, when the piece's turn has come.
     ///
     /// # Errors
     /// What a command of its own would be told.
@@ -347,6 +348,11 @@ impl LogicalUnit {
         let (dropped, started) = self.tasks.clear(chosen);
         let startable = self.tasks.start_waiting();
         Cleared { dropped, started, startable }
+    }
+
+    /// Those of the chosen nexuses' copies that read or write blocks of the unit now.
+    pub(super) fn copying(&self, chosen: impl Fn(NexusId) -> bool) -> Vec<NexusTask> {
+        self.tasks.copying(chosen)
     }
 
     pub(super) fn tell(&mut self, nexus: NexusId, attention: UnitAttention) {

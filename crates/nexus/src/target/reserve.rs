@@ -17,6 +17,8 @@ pub(super) struct Reserve {
     session: Option<NexusId>,
     target_ports: Vec<RelativePort>,
     can_persist: bool,
+    /// What is stored may not be what is in force.
+    in_doubt: bool,
 }
 
 impl Default for Reserve {
@@ -26,6 +28,7 @@ impl Default for Reserve {
             session: None,
             target_ports: vec![RelativePort::ONLY],
             can_persist: false,
+            in_doubt: false,
         }
     }
 }
@@ -83,6 +86,9 @@ pub struct Settled {
     pub refused: Vec<NexusTask>,
     /// PREEMPT AND ABORT: the tasks of the preempted.
     pub cleared: Cleared,
+    /// PREEMPT AND ABORT: copies of the preempted that were sent to other units and read or write blocks of this one.
+    /// The function is complete only when they have ended, as they do after what they are copying now.
+    pub copying: Vec<NexusTask>,
 }
 
 impl LogicalUnit {
@@ -123,7 +129,7 @@ impl LogicalUnit {
         request: &PersistentReserveOut,
     ) -> Result<ReservationChange, Outcome> {
         let requester = self.ports(task.nexus).ok_or_else(Outcome::internal_failure)?;
-        let Reserve { persistent, session, target_ports, can_persist } = &self.reserve;
+        let Reserve { persistent, session, target_ports, can_persist, in_doubt } = &self.reserve;
         if session.is_some() {
             return Err(Outcome::reservation_conflict());
         }
@@ -133,15 +139,18 @@ impl LogicalUnit {
         let transition =
             persistent.after(request, &Surroundings { requester, present, target_ports, can_persist })?;
         let snapshot = transition.next.persisted();
-        let to_persist = (snapshot != persistent.persisted()).then_some(snapshot);
+        let to_persist = (*in_doubt || snapshot != persistent.persisted()).then_some(snapshot);
         Ok(ReservationChange { task, transition, to_persist })
     }
 
     /// Puts a change in force. The command that asked for it is answered with GOOD when the tasks that it aborted
     /// have come to rest.
     pub fn commit(&mut self, change: ReservationChange) -> Settled {
-        let ReservationChange { task, transition: Transition { next, told, aborted }, .. } = change;
+        let ReservationChange { task, transition: Transition { next, told, aborted }, to_persist } = change;
         self.reserve.persistent = next;
+        if to_persist.is_some() {
+            self.reserve.in_doubt = false;
+        }
         for (registered, attention) in told {
             self.tell_ports(|ports| registered.covers(ports), attention);
         }
@@ -151,8 +160,16 @@ impl LogicalUnit {
         for lost in cleared.dropped.iter().chain(&cleared.started).filter(|lost| lost.nexus != task.nexus) {
             self.tell(lost.nexus, UnitAttention::CommandsClearedByAnotherInitiator);
         }
+        let copying = self.copying(|nexus| aborted.contains(&nexus));
+        let copying = copying.into_iter().filter(|copy| !cleared.started.contains(copy)).collect();
         let refused = self.refuse(&mut cleared);
-        Settled { refused, cleared }
+        Settled { refused, cleared, copying }
+    }
+
+    /// A change could not be made durable, and does not come into force. As it or what was before it may be what is
+    /// found later, the next change is made durable even if it leads to what was stored last.
+    pub fn not_persisted(&mut self, _change: ReservationChange) {
+        self.reserve.in_doubt = true;
     }
 
     /// RESERVE.
@@ -170,7 +187,7 @@ impl LogicalUnit {
         self.reserve.session = Some(nexus);
         let mut cleared = Cleared::default();
         let refused = self.refuse(&mut cleared);
-        Ok(Settled { refused, cleared })
+        Ok(Settled { refused, cleared, copying: Vec::new() })
     }
 
     /// RELEASE. Who has reserved nothing has nothing to release, which is no error.

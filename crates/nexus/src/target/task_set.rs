@@ -50,6 +50,9 @@ enum Access {
     ReadAndWrite(Extent),
     /// It changes who may do what: one at a time, each from the state that the one before it left.
     Reserve,
+    /// It changes how all blocks are written, or whether they can be: nobody writes meanwhile, so that every write is
+    /// either answered before, by the old terms, or begins after, by the new.
+    Terms,
 }
 
 impl Access {
@@ -63,13 +66,14 @@ impl Access {
             | Step::OrWrite { extent, .. }
             | Step::WriteAndVerify { extent, .. } => Self::ReadAndWrite(*extent),
             Step::PersistentReserveOut(_) | Step::Reserve | Step::Release => Self::Reserve,
+            Step::ModeSelect(_) | Step::Eject { .. } => Self::Terms,
             _ => Self::Harmless,
         }
     }
 
     fn extents(&self) -> &[Extent] {
         match self {
-            Self::Harmless | Self::Reserve => &[],
+            Self::Harmless | Self::Reserve | Self::Terms => &[],
             Self::Several(extents) => extents,
             Self::Write(extent) | Self::ReadAndWrite(extent) => core::slice::from_ref(extent),
         }
@@ -79,19 +83,26 @@ impl Access {
         matches!(self, Self::ReadAndWrite(_))
     }
 
-    /// Whether it conflicts with anything at all.
+    const fn is_write(&self) -> bool {
+        matches!(self, Self::Write(_) | Self::Several(_) | Self::ReadAndWrite(_))
+    }
+
+    /// Whether there may be a conflict between it and another: of two that are not so there is none.
     const fn is_exclusive(&self) -> bool {
-        matches!(self, Self::ReadAndWrite(_) | Self::Reserve)
+        matches!(self, Self::ReadAndWrite(_) | Self::Reserve | Self::Terms)
     }
 
     /// Whether the two must not be on the disk at once (SBC-3). Plain writes may: the order of simple
     /// tasks is the initiator's affair.
     fn conflicts(&self, other: &Self) -> bool {
-        if (self, other) == (&Self::Reserve, &Self::Reserve) {
-            return true;
+        match (self, other) {
+            (Self::Reserve, Self::Reserve) | (Self::Terms, Self::Terms) => true,
+            (Self::Terms, access) | (access, Self::Terms) => access.is_write(),
+            _ => {
+                (self.is_read_and_write() || other.is_read_and_write())
+                    && self.extents().iter().any(|mine| other.extents().iter().any(|its| mine.overlaps(*its)))
+            }
         }
-        (self.is_read_and_write() || other.is_read_and_write())
-            && self.extents().iter().any(|mine| other.extents().iter().any(|its| mine.overlaps(*its)))
     }
 }
 
@@ -201,6 +212,14 @@ impl TaskSet {
             self.remove_at(place);
         }
         self.start_waiting()
+    }
+
+    /// Those of the chosen nexuses' copies that read or write blocks now.
+    pub(crate) fn copying(&self, chosen: impl Fn(NexusId) -> bool) -> Vec<NexusTask> {
+        let occupants = self.occupants.iter().filter(|(task, _)| chosen(task.nexus));
+        let started =
+            |place| matches!(self.entries.get(place).map(|entry| &entry.state), Some(State::Started(_)));
+        occupants.filter(|(_, place)| started(*place)).map(|(task, _)| *task).collect()
     }
 
     /// A task has all it needs.
