@@ -12,7 +12,7 @@ use crate::{read, reservation, write};
 use block::Payload;
 use futures_channel::oneshot;
 use nexus::target::{Admission, NexusTask};
-use scsi::{ExtendedCopy, Outcome, Pattern, ReserveAction, SenseFormat, Step, begin_absent};
+use scsi::{ExtendedCopy, MediumAccess, Outcome, Pattern, ReserveAction, SenseFormat, Step, begin_absent};
 use session::seam;
 use session::target::{Command, DataOut, Response, TaskId};
 use std::future::Future;
@@ -123,6 +123,11 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
         return;
     }
     let unit = Rc::clone(&task.unit);
+    // The medium may have gone, or been protected, since the command came.
+    let medium = unit.shared.borrow().check_medium(MediumAccess::of(task.command.cdb.bytes()));
+    if let Err(sense) = medium {
+        return finish(driver, state, id, Outcome::CheckCondition(sense));
+    }
     let data = task.data.take();
     match std::mem::replace(&mut task.step, Step::Done(Outcome::good())) {
         Step::Done(outcome) => finish(driver, state, id, outcome),
@@ -140,26 +145,17 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
         Step::OrWrite { extent, fua } => {
             work(driver, id, async move { unit.or_write(extent, fua, data).await });
         }
-        Step::PreFetch { extent, immediate: false } => {
-            work(driver, id, async move { unit.pre_fetch(extent).await });
-        }
-        Step::PreFetch { extent, immediate: true } => {
-            driver.environment.spawn(async move {
-                unit.pre_fetch(extent).await;
-            });
-            finish(driver, state, id, Outcome::ConditionMet);
+        Step::PreFetch { extent, immediate } => {
+            let immediate = immediate.then_some(Outcome::ConditionMet);
+            work_on(driver, state, id, immediate, async move { unit.pre_fetch(extent).await });
         }
         Step::WriteSame { extent, pattern, unmap } => {
             let block = data.filter(|_| pattern == Pattern::DataOut);
             work(driver, id, async move { unit.settled(unit.write_same(extent, block, unmap).await).await });
         }
-        Step::Flush { immediate: false, .. } => work(driver, id, async move { unit.flush().await }),
-        Step::Flush { immediate: true, .. } => {
-            driver.environment.spawn(async move {
-                // Nobody hears of it: a failure is logged where it happens.
-                unit.flush().await;
-            });
-            finish(driver, state, id, Outcome::good());
+        Step::Flush { immediate, .. } => {
+            let immediate = immediate.then(Outcome::good);
+            work_on(driver, state, id, immediate, async move { unit.flush().await });
         }
         Step::Unmap(extents) => {
             work(driver, id, async move { unit.settled(unit.unmap(extents).await).await });
@@ -225,6 +221,28 @@ fn work(driver: &Rc<SessionDriver>, id: TaskId, work: impl Future<Output = Outco
         let outcome = work.await;
         driver.resume(|state| finish(&driver, state, id, outcome));
     });
+}
+
+/// The same, but with an `immediate` answer it is given at once (IMMED): then nobody hears how the work ends, and a
+/// failure is only logged where it happens. Where too much goes on unheard already, the answer waits after all.
+fn work_on(
+    driver: &Rc<SessionDriver>,
+    state: &mut SessionState,
+    id: TaskId,
+    immediate: Option<Outcome>,
+    unheard: impl Future<Output = Outcome> + 'static,
+) {
+    let permit = state.tasks.get(&id).and_then(|task| task.unit.unheard.try_take());
+    match (immediate, permit) {
+        (Some(answer), Some(permit)) => {
+            driver.environment.spawn(async move {
+                unheard.await;
+                drop(permit);
+            });
+            finish(driver, state, id, answer);
+        }
+        _ => work(driver, id, unheard),
+    }
 }
 
 /// Lets a copy between the initiator's own units work, and holds its status where it is wanted.

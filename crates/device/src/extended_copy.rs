@@ -79,11 +79,6 @@ impl Copy {
         destination: &Rc<LogicalUnit>,
     ) -> Result<(), Outcome> {
         let ranges = segment.ranges(&source.disk, &destination.disk).map_err(Outcome::CheckCondition)?;
-        source.shared.borrow().admits_copy(self.driver.nexus, MediumAccess::Read)?;
-        destination.shared.borrow().admits_copy(self.driver.nexus, MediumAccess::Write)?;
-        if destination.disk.read_only {
-            return Err(ExtendedCopy::device_failed());
-        }
         let mut done_bytes = 0;
         while done_bytes < ranges.bytes {
             let piece = Piece {
@@ -101,6 +96,16 @@ impl Copy {
         Ok(())
     }
 
+    /// Whether a piece may be copied, now that its turn has come: since the last one the command may have been aborted,
+    /// a reservation may have fenced the initiator off, or the medium may have gone.
+    fn check(&self, piece: &Piece<'_>) -> Result<(), Outcome> {
+        if self.is_stopped() || piece.destination.disk.read_only {
+            return Err(ExtendedCopy::device_failed());
+        }
+        piece.source.shared.borrow().admits_copy(self.driver.nexus, MediumAccess::Read)?;
+        piece.destination.shared.borrow().admits_copy(self.driver.nexus, MediumAccess::Write)
+    }
+
     /// Copies a piece while nobody reads and writes its blocks.
     async fn copy_in_turn(&self, piece: &Piece<'_>) -> Result<(), Outcome> {
         let task = NexusTask { nexus: self.driver.nexus, task: self.id };
@@ -111,7 +116,10 @@ impl Copy {
                 self.wait_for_turn().await;
             }
         }
-        let copied = if self.is_stopped() { Err(ExtendedCopy::device_failed()) } else { piece.copy().await };
+        let copied = match self.check(piece) {
+            Ok(()) => piece.copy().await,
+            refused => refused,
+        };
         for (unit, _) in &occupied {
             let startable = unit.shared.borrow_mut().vacate(task);
             start_others(&self.driver.node, startable);

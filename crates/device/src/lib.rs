@@ -31,7 +31,7 @@ mod memory;
 mod mode_parameters;
 mod or_write;
 mod peer;
-mod piece_permit;
+mod permit;
 mod pre_fetch;
 mod read;
 mod removable_medium;

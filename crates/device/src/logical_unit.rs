@@ -1,6 +1,7 @@
 //! A logical unit: its backend, what it tells of itself, and the state that its sessions share.
 
 use crate::memory::Memory;
+use crate::permit::Permits;
 use crate::reservation::Persist;
 use block::{Backend, BlockError, BlockErrorKind, Operation, Payload, Pending, Properties, Slab};
 use nexus::target::{InitiatorPort, PersistedReservations, Ports, RelativePort};
@@ -26,7 +27,13 @@ pub struct LogicalUnit {
     pub(crate) kept: Option<Rc<dyn Persist>>,
     /// See [`Memory::working`].
     pub(crate) working: Slab,
+    /// Permissions to go on with a command that was answered (IMMED).
+    pub(crate) unheard: Rc<Permits>,
 }
+
+/// Commands of one unit that go on after they were answered: a few, as nothing else bounds them, neither the command
+/// window nor the end of their session.
+const UNHEARD_MAX: usize = 4;
 
 /// What a logical unit is, beside its backend.
 #[derive(Clone, Debug)]
@@ -91,7 +98,8 @@ impl LogicalUnit {
         let shared = RefCell::new(nexus::target::LogicalUnit::new().with_target_ports(ports));
         let (number, kept) = (description.number, None);
         let through_other_ports = disk.through_other_ports().collect();
-        Ok(Self { number, disk, through_other_ports, backend, shared, kept, working: memory.working.clone() })
+        let (working, unheard) = (memory.working.clone(), Permits::new(UNHEARD_MAX));
+        Ok(Self { number, disk, through_other_ports, backend, shared, kept, working, unheard })
     }
 
     /// The same unit, whose persistent reservations can survive a loss of power; `last` did. Before its first session.

@@ -5,12 +5,12 @@ use nexus::target::NexusId;
 use scsi::{ModeSelect, Outcome, SenseFormat};
 
 impl LogicalUnit {
-    /// Changes mode parameters for all initiators. When the cache is switched off, what it holds is made durable
-    /// before the answer, as every later write will be.
+    /// Changes mode parameters for all initiators. While the cache is switched off, what it still holds is made durable
+    /// before the answer, as every later write will be; the unit's task set lets no write through meanwhile. Not only
+    /// where it was switched on before: the flush of the command that did it may have failed.
     pub(crate) async fn mode_select(&self, nexus: NexusId, select: ModeSelect) -> Outcome {
-        let through_before = self.writes_through();
         self.shared.borrow_mut().mode_select(nexus, &select);
-        if self.writes_through() && !through_before { self.flush().await } else { Outcome::good() }
+        self.settled(Outcome::good()).await
     }
 
     /// Whether a write must be durable before it is answered, though there is a cache (WCE 0).

@@ -1,7 +1,7 @@
 //! What one address may hold of a target's memory, whichever sessions it has: so that something is left to others.
 
 use crate::logical_unit::TRANSFER_BYTES_MAX;
-use crate::piece_permit::PiecePermits;
+use crate::permit::Permits;
 use crate::read::pieces_per_peer;
 use framing::Quota;
 use std::cell::RefCell;
@@ -18,7 +18,7 @@ pub(crate) struct Peer {
     /// For data of writes that was asked for.
     pub writes: Quota,
     /// For pieces of reads that are on their way.
-    pub read_pieces: Rc<PiecePermits>,
+    pub read_pieces: Rc<Permits>,
 }
 
 /// The addresses that have sessions.
@@ -34,7 +34,7 @@ impl Peers {
         let new = || {
             // One command of the longest kind must always fit.
             let bytes = (budget_bytes / WRITE_SHARE_DIVISOR).max(TRANSFER_BYTES_MAX as usize);
-            let read_pieces = PiecePermits::new(pieces_per_peer(budget_bytes));
+            let read_pieces = Permits::new(pieces_per_peer(budget_bytes));
             Rc::new(Peer { writes: Quota::new(bytes), read_pieces })
         };
         Rc::clone(peers.entry(address.to_canonical()).or_insert_with(new))

@@ -7,7 +7,7 @@
 use crate::command::finish;
 use crate::logical_unit::LogicalUnit;
 use crate::memory::allocated;
-use crate::piece_permit::ReadPermit;
+use crate::permit::ReadPermit;
 use crate::session_driver::{SessionDriver, SessionState};
 use block::{BlockError, Buffer, Operation, Payload, Pending};
 use scsi::{Extent, Outcome};

@@ -7,7 +7,7 @@ use crate::command::{self, Task};
 use crate::environment::{CountedSession, Environment, Host, LocalFuture, Visitor};
 use crate::logical_unit::LogicalUnit;
 use crate::peer::Peer;
-use crate::piece_permit::{PiecePermits, ReadPermit};
+use crate::permit::{Permits, ReadPermit};
 use crate::read::pieces_per_session;
 use crate::target_node::TargetNode;
 use crate::task_management;
@@ -41,7 +41,7 @@ pub struct SessionDriver {
     /// The units that this initiator may use.
     pub(crate) units: Vec<Rc<LogicalUnit>>,
     /// Permissions for pieces of reads that are on their way; see [`crate::read`].
-    read_pieces: Rc<PiecePermits>,
+    read_pieces: Rc<Permits>,
     /// The bounds that it shares with other sessions from its address.
     bounds: Rc<Peer>,
     state: RefCell<SessionState>,
@@ -133,7 +133,7 @@ impl SessionDriver {
             user: parts.user,
             tsih: parts.tsih,
             parameters: parts.parameters,
-            read_pieces: PiecePermits::new(pieces_per_session(transfers.budget_bytes())),
+            read_pieces: Permits::new(pieces_per_session(transfers.budget_bytes())),
             state: RefCell::new(state),
             attention: Cell::new(None),
             bounds,
@@ -162,6 +162,11 @@ impl SessionDriver {
     pub(crate) fn unit(&self, lun: Lun) -> Option<&Rc<LogicalUnit>> {
         let number = lun.index()?;
         self.units.iter().find(|unit| unit.number == number)
+    }
+
+    /// Whether there is a unit that the initiators of both may use.
+    pub(crate) fn shares_units_with(&self, other: &Self) -> bool {
+        self.units.iter().any(|unit| other.units.iter().any(|its| Rc::ptr_eq(unit, its)))
     }
 
     /// Who uses it.

@@ -6,9 +6,11 @@
 use crate::command;
 use crate::session_driver::{SessionDriver, SessionState};
 use futures_channel::oneshot;
+use futures_util::FutureExt;
 use nexus::target::{Cleared, NexusTask, Reset};
 use pdu::{Lun, TaskManagementOutcome};
 use session::target::{LogicalUnitFunction, TaskManagement};
+use std::future::Future;
 use std::rc::Rc;
 
 /// Carries out a function for a session. Later, because it may concern other sessions while this one is in use.
@@ -19,7 +21,10 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, function: TaskManagement) {
         let outcome = execute(&driver, function.function).await;
         driver.resume(|state| state.session.task_management_done(driver.now(), function.id, outcome));
         if function.function == LogicalUnitFunction::TargetColdReset {
-            driver.node.sessions().iter().for_each(SessionDriver::close);
+            let affected =
+                driver.node.sessions().into_iter().filter(|session| driver.shares_units_with(session));
+            affected.for_each(|session| session.close());
+            driver.close();
         }
     });
 }
@@ -45,7 +50,8 @@ async fn execute(driver: &Rc<SessionDriver>, function: LogicalUnitFunction) -> T
             on_unit(driver, lun, |unit| unit.reset(Reset::LogicalUnit)).await
         }
         LogicalUnitFunction::TargetWarmReset | LogicalUnitFunction::TargetColdReset => {
-            for unit in driver.node.units() {
+            // To an initiator the target is what it may use of it: it resets no unit that is kept from it.
+            for unit in &driver.units {
                 let cleared = unit.shared.borrow_mut().reset(Reset::Target);
                 quiesce(driver, cleared).await;
             }
@@ -72,20 +78,29 @@ pub(crate) async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
     }
     let mut ends = Vec::new();
     for task in cleared.started {
-        let (sender, end) = oneshot::channel();
         with_task(driver, task, |_, state| {
             if let Some(task) = state.tasks.get_mut(&task.task) {
                 task.aborted = true;
-                task.ends.push(sender);
             }
         });
-        ends.push(end);
+        ends.push(end_of(driver, task));
     }
     command::start_others(&driver.node, cleared.startable);
     for end in ends {
-        // The sender is dropped with its task.
-        let _ = end.await;
+        end.await;
     }
+}
+
+/// Resolves when a task has ended.
+pub(crate) fn end_of(asking: &Rc<SessionDriver>, task: NexusTask) -> impl Future<Output = ()> + use<> {
+    let (sender, end) = oneshot::channel();
+    in_session_of(asking, task, |_, state| {
+        if let Some(task) = state.tasks.get_mut(&task.task) {
+            task.ends.push(sender);
+        }
+    });
+    // The sender is dropped with its task.
+    end.map(drop)
 }
 
 /// Does something to an aborted task in its session. The session that asked for the abort has suppressed the

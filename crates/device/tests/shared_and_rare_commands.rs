@@ -7,8 +7,9 @@ use block::{Backend, Operation, Ram, Volatile};
 use ropewalk_device::Host;
 use scsi::client::{self, SenseData};
 use scsi::{AdditionalSense, Identity, Status};
-use session::initiator::{Completion, Data};
+use session::initiator::{Completion, Data, TaskId};
 use std::sync::Arc;
+use world::held_disk::HeldDisk;
 use world::initiator::Initiator;
 use world::{BLOCK, World};
 
@@ -167,4 +168,63 @@ fn a_copy_reaches_no_unit_that_its_initiator_cannot() {
     let (cdb, list) = copy_within("another disk");
     let refused = with_list(&world, &mut initiator, &cdb, &list);
     assert_eq!(told(&refused), AdditionalSense::COPY_TARGET_DEVICE_NOT_REACHABLE);
+}
+
+/// A world whose disk can hold writes and flushes.
+fn held() -> (World, HeldDisk) {
+    let disk = HeldDisk::new(BLOCK, BLOCKS);
+    (World::with_disk(Arc::new(disk.clone())), disk)
+}
+
+fn submitted(world: &World, initiator: &mut Initiator, cdb: &[u8], list: &[u8]) -> TaskId {
+    let data = if list.is_empty() { Data::None } else { Data::Out(initiator.buffer(list)) };
+    let task = initiator.submit(world.host.now(), cdb, data);
+    world.run(&mut [initiator]);
+    task
+}
+
+#[test]
+fn a_write_is_refused_that_had_come_when_the_unit_was_protected_but_not_started() {
+    let (world, disk) = held();
+    let mut initiator = initiator(&world, 1);
+    disk.hold();
+    let before = submitted(&world, &mut initiator, &client::write_10(0, 1, false), &[1; 512]);
+    let (select, list) = select_control(0, 1);
+    let protect = submitted(&world, &mut initiator, &select, &list);
+    let after = submitted(&world, &mut initiator, &client::write_10(1, 1, false), &[2; 512]);
+    assert!(![before, protect, after].iter().any(|task| initiator.completed.contains_key(task)));
+    disk.release();
+    world.run(&mut [&mut initiator]);
+    for done in [before, protect] {
+        assert_eq!(initiator.completed[&done].status, Status::Good.code());
+    }
+    assert_eq!(told(&initiator.completed[&after]), AdditionalSense::LOGICAL_UNIT_SOFTWARE_WRITE_PROTECTED);
+}
+
+#[test]
+fn so_many_flushes_go_on_unheard_and_more_wait() {
+    const UNHEARD: usize = 4;
+    let (world, disk) = held();
+    let mut initiator = initiator(&world, 1);
+    disk.hold();
+    let flush = cdb_10(0x35, 0x02, 0, 0);
+    let tasks: Vec<TaskId> =
+        (0..UNHEARD + 2).map(|_| submitted(&world, &mut initiator, &flush, &[])).collect();
+    let (answered, waiting) = tasks.split_at(UNHEARD);
+    assert!(answered.iter().all(|task| initiator.completed.contains_key(task)));
+    assert!(waiting.iter().all(|task| !initiator.completed.contains_key(task)));
+    disk.release();
+    world.run(&mut [&mut initiator]);
+    assert!(waiting.iter().all(|task| initiator.completed.contains_key(task)));
+}
+
+#[test]
+fn verify_looks_at_the_medium_and_not_at_the_cache() {
+    let (world, medium) = cached();
+    let mut initiator = initiator(&world, 1);
+    with_list(&world, &mut initiator, &client::write_10(3, 1, false), &[7; 512]);
+    assert_eq!(on_medium(&world, &medium, 3, 1), [0; 512]);
+    let done = carried_out(&world, &mut initiator, &cdb_10(0x2f, 0, 3, 1), Data::None);
+    assert_eq!(done.status, Status::Good.code());
+    assert_eq!(on_medium(&world, &medium, 3, 1), [7; 512]);
 }

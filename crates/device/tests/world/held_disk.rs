@@ -1,4 +1,4 @@
-//! A disk in memory that finishes its writes when it is told to.
+//! A disk in memory that finishes its writes and flushes when it is told to.
 
 use block::{Backend, Completer, Operation, Pending, Properties, Ram};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ pub struct HeldDisk(Arc<State>);
 
 struct State {
     disk: Ram,
-    /// Writes that were submitted while they are held.
+    /// What was submitted while it is held.
     held: Mutex<Vec<(Operation, Completer)>>,
     holds: Mutex<bool>,
 }
@@ -19,12 +19,12 @@ impl HeldDisk {
         Self(Arc::new(State { disk, held: Mutex::default(), holds: Mutex::new(false) }))
     }
 
-    /// From now on writes wait.
+    /// From now on writes and flushes wait.
     pub fn hold(&self) {
         *self.0.holds.lock().unwrap() = true;
     }
 
-    /// Carries out the writes that wait; later ones wait no more.
+    /// Carries out what waits; what comes later waits no more.
     pub fn release(&self) {
         *self.0.holds.lock().unwrap() = false;
         for (operation, completer) in self.0.held.lock().unwrap().drain(..) {
@@ -46,8 +46,8 @@ impl Backend for HeldDisk {
     }
 
     fn submit(&self, operation: Operation) -> Pending {
-        let is_write = matches!(operation, Operation::Write { .. });
-        if !is_write || !*self.0.holds.lock().unwrap() {
+        let can_wait = matches!(operation, Operation::Write { .. } | Operation::Flush);
+        if !can_wait || !*self.0.holds.lock().unwrap() {
             return self.0.disk.submit(operation);
         }
         let (completer, pending) = Pending::channel();

@@ -1,6 +1,6 @@
 //! An initiator of one connection, and the driver of its connection at the target.
 
-use super::{PING_AFTER, PING_TIMEOUT, PORTAL_GROUP, TARGET, World};
+use super::{PING_AFTER, PING_TIMEOUT, PORTAL_GROUP, TARGET, TRUSTED, TRUSTED_NAME, World};
 use block::Slab;
 use framing::{BufferTable, Receiver, Sender};
 use pdu::{Cdb, Cid, CmdSn, Instant, Isid, LaneId, LoginStatus, Lun, TaskAttribute};
@@ -272,7 +272,7 @@ fn pull<E: Endpoint>(
 
 fn config(isid: u8) -> ours::Config {
     ours::Config {
-        initiator_name: "iqn.2026-01.net.example:host".into(),
+        initiator_name: if isid == TRUSTED { TRUSTED_NAME } else { "iqn.2026-01.net.example:host" }.into(),
         initiator_alias: None,
         target_name: Some(TARGET.into()),
         isid: Isid::random([1, 2, 3], isid.into()),

@@ -31,12 +31,18 @@ pub const PING_AFTER: Duration = Duration::from_secs(10);
 pub const PING_TIMEOUT: Duration = Duration::from_secs(5);
 pub const BUFFER_BYTES: usize = 64 << 20;
 
-/// Everybody may use everything.
-struct Open;
+/// The ISID of the initiator that may use more than the others, which all have one name.
+pub const TRUSTED: u8 = 0xee;
+pub const TRUSTED_NAME: &str = "iqn.2026-01.net.example:trusted";
+/// The unit that only it may use.
+pub const HIDDEN_UNIT: u16 = 7;
 
-impl Visibility for Open {
-    fn shows_unit(&self, _: &Visitor<'_>, _: &str, _: u16) -> bool {
-        true
+/// Everybody may use everything, except [`HIDDEN_UNIT`].
+struct AlmostOpen;
+
+impl Visibility for AlmostOpen {
+    fn shows_unit(&self, visitor: &Visitor<'_>, _: &str, number: u16) -> bool {
+        number != HIDDEN_UNIT || visitor.initiator_name == TRUSTED_NAME
     }
 
     fn targets(&self, _: &Visitor<'_>, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
@@ -88,7 +94,7 @@ impl World {
         };
         let environment = Environment::new(
             Rc::clone(&host) as Rc<dyn Host>,
-            Arc::new(Open),
+            Arc::new(AlmostOpen),
             memory.clone(),
             limits,
             Arc::clone(&gauges),

@@ -1,51 +1,52 @@
-//! Permissions for pieces of reads: they bound how many one session has on their way, and one address.
+//! Permissions: they bound how many pieces of reads one session has on their way, and one address, and how much one unit
+//! does after it was answered.
 
 use futures_channel::oneshot;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The permissions of one session, or of one address. Who waits longest is served first.
-pub(crate) struct PiecePermits {
+/// The permissions of one session, address or unit. Who waits longest is served first.
+pub(crate) struct Permits {
     free: Cell<usize>,
     /// Only while none is free.
-    waiting: RefCell<VecDeque<oneshot::Sender<PiecePermit>>>,
+    waiting: RefCell<VecDeque<oneshot::Sender<Permit>>>,
 }
 
-/// The permission for one piece, until it is dropped.
-pub(crate) struct PiecePermit(Rc<PiecePermits>);
+/// One permission, until it is dropped.
+pub(crate) struct Permit(Rc<Permits>);
 
 /// The permission for one piece, of its session and of its address.
 pub(crate) struct ReadPermit {
-    _session: PiecePermit,
-    _peer: PiecePermit,
+    _session: Permit,
+    _peer: Permit,
 }
 
 impl ReadPermit {
     /// Both permissions, if both are free.
-    pub(crate) fn try_take(session: &Rc<PiecePermits>, peer: &Rc<PiecePermits>) -> Option<Self> {
+    pub(crate) fn try_take(session: &Rc<Permits>, peer: &Rc<Permits>) -> Option<Self> {
         Some(Self { _session: session.try_take()?, _peer: peer.try_take()? })
     }
 
     /// Both permissions, as soon as they are free: what others of the same address hold, they give back without it.
-    pub(crate) async fn take(session: &Rc<PiecePermits>, peer: &Rc<PiecePermits>) -> Self {
+    pub(crate) async fn take(session: &Rc<Permits>, peer: &Rc<Permits>) -> Self {
         Self { _session: session.take().await, _peer: peer.take().await }
     }
 }
 
-impl PiecePermits {
-    pub(crate) fn new(pieces: usize) -> Rc<Self> {
-        Rc::new(Self { free: Cell::new(pieces), waiting: RefCell::default() })
+impl Permits {
+    pub(crate) fn new(permits: usize) -> Rc<Self> {
+        Rc::new(Self { free: Cell::new(permits), waiting: RefCell::default() })
     }
 
     /// A permission, if one is free.
-    pub(crate) fn try_take(self: &Rc<Self>) -> Option<PiecePermit> {
+    pub(crate) fn try_take(self: &Rc<Self>) -> Option<Permit> {
         self.free.set(self.free.get().checked_sub(1)?);
-        Some(PiecePermit(Rc::clone(self)))
+        Some(Permit(Rc::clone(self)))
     }
 
     /// A permission, as soon as one is free.
-    pub(crate) async fn take(self: &Rc<Self>) -> PiecePermit {
+    pub(crate) async fn take(self: &Rc<Self>) -> Permit {
         loop {
             if let Some(permit) = self.try_take() {
                 return permit;
@@ -59,7 +60,7 @@ impl PiecePermits {
     }
 }
 
-impl Drop for PiecePermit {
+impl Drop for Permit {
     fn drop(&mut self) {
         let waiting = self.0.waiting.borrow_mut().pop_front();
         match waiting {
@@ -77,7 +78,7 @@ mod tests {
 
     #[test]
     fn no_more_permissions_are_given_than_there_are() {
-        let permits = PiecePermits::new(1);
+        let permits = Permits::new(1);
         let first = permits.try_take();
         assert!(first.is_some() && permits.try_take().is_none());
         drop(first);
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn who_waits_longest_gets_the_next_permission() {
-        let permits = PiecePermits::new(1);
+        let permits = Permits::new(1);
         let held = permits.try_take();
         let (mut first, mut second) = (Box::pin(permits.take()), Box::pin(permits.take()));
         assert!((&mut first).now_or_never().is_none() && (&mut second).now_or_never().is_none());
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_permission_is_not_lost_with_one_who_waited_for_it() {
-        let permits = PiecePermits::new(1);
+        let permits = Permits::new(1);
         let held = permits.try_take();
         let mut gone = Box::pin(permits.take());
         assert!((&mut gone).now_or_never().is_none());
