@@ -6,7 +6,7 @@ use scsi::{Compare, Extent, Outcome};
 impl LogicalUnit {
     /// Reads `extent` and forgets it.
     pub(crate) async fn pre_fetch(&self, extent: Extent) -> Outcome {
-        match self.verify(extent, Compare::Medium, None).await {
+        match self.read_and_compare(extent, Compare::Medium, None).await {
             Outcome::Good(_) => Outcome::ConditionMet,
             failed => failed,
         }

@@ -3,7 +3,7 @@
 use crate::logical_unit::LogicalUnit;
 use crate::memory::{PIECE_BYTES, allocated};
 use block::{Buffer, Operation, Payload};
-use scsi::{Compare, Extent, Outcome};
+use scsi::{Compare, Extent, Outcome, Status};
 
 /// The data of the initiator that the medium is compared with.
 enum Expected<'a> {
@@ -14,8 +14,25 @@ enum Expected<'a> {
 }
 
 impl LogicalUnit {
-    /// Reads `extent` and compares it with `data` where `compare` says so.
+    /// Compares the medium's `extent` with `data` where `compare` says so. What only a volatile cache holds of it is made
+    /// durable first: the medium is what is verified.
     pub(crate) async fn verify(&self, extent: Extent, compare: Compare, data: Option<Payload>) -> Outcome {
+        if self.disk.write_cache && !extent.is_empty() {
+            let flushed = self.flush().await;
+            if flushed.status() != Status::Good {
+                return flushed;
+            }
+        }
+        self.read_and_compare(extent, compare, data).await
+    }
+
+    /// Reads `extent`, wherever it is, and compares it with `data` where `compare` says so.
+    pub(crate) async fn read_and_compare(
+        &self,
+        extent: Extent,
+        compare: Compare,
+        data: Option<Payload>,
+    ) -> Outcome {
         let data = data.as_deref().unwrap_or_default();
         let expected = match compare {
             Compare::Medium => Expected::Anything,

@@ -18,6 +18,6 @@ impl LogicalUnit {
         if let Err(error) = self.write_anywhere(offset, data.clone(), true).await {
             return self.write_failure(offset, &error);
         }
-        self.verify(extent, compare, Some(data)).await
+        self.read_and_compare(extent, compare, Some(data)).await
     }
 }
