@@ -38,6 +38,8 @@ pub(crate) struct Task {
     pub ends: Vec<oneshot::Sender<()>>,
     /// It has started, and waits for its turn at certain blocks.
     pub turn: Option<oneshot::Sender<()>>,
+    /// Who waits for the piece that it copies now; dropped with the piece.
+    pub piece_ends: Vec<oneshot::Sender<()>>,
 }
 
 /// A command has come out of its session, in order.
@@ -70,6 +72,7 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, comman
         aborted: false,
         ends: Vec::new(),
         turn: None,
+        piece_ends: Vec::new(),
     };
     state.tasks.insert(id, task);
     match u32::try_from(needed_bytes) {

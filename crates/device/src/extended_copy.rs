@@ -124,6 +124,9 @@ impl Copy {
             let startable = unit.shared.borrow_mut().vacate(task);
             start_others(&self.driver.node, startable);
         }
+        if let Some(task) = self.driver.state().tasks.get_mut(&self.id) {
+            task.piece_ends.clear();
+        }
         copied
     }
 

@@ -6,7 +6,7 @@
 use crate::command;
 use crate::logical_unit::LogicalUnit;
 use crate::session_driver::SessionDriver;
-use crate::task_management::{end_of, in_session_of, quiesce};
+use crate::task_management::{in_session_of, quiesce};
 use nexus::target::{NexusTask, PersistedReservations, Settled};
 use scsi::{Outcome, PersistentReserveOut};
 use session::target::TaskId;
@@ -67,11 +67,7 @@ async fn settle(driver: &Rc<SessionDriver>, settled: Settled) {
             command::finish(session, state, refused.task, Outcome::reservation_conflict());
         });
     }
-    let copies: Vec<_> = settled.copying.into_iter().map(|copy| end_of(driver, copy)).collect();
     quiesce(driver, settled.cleared).await;
-    for end in copies {
-        end.await;
-    }
 }
 
 impl LogicalUnit {

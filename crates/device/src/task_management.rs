@@ -1,16 +1,15 @@
 //! Task management functions that concern a logical unit (RFC 7143 §11.5, SAM-5 §7).
 //!
 //! A function is complete when the tasks that it aborted have come to rest: those that had not started at once,
-//! the others when the backend is done with them.
+//! the others when the backend is done with them. So are copies that go on, but are at the unit's blocks: no piece of theirs
+//! from before comes after.
 
 use crate::command;
 use crate::session_driver::{SessionDriver, SessionState};
 use futures_channel::oneshot;
-use futures_util::FutureExt;
 use nexus::target::{Cleared, NexusTask, Reset};
 use pdu::{Lun, TaskManagementOutcome};
 use session::target::{LogicalUnitFunction, TaskManagement};
-use std::future::Future;
 use std::rc::Rc;
 
 /// Carries out a function for a session. Later, because it may concern other sessions while this one is in use.
@@ -71,36 +70,36 @@ async fn on_unit(
     TaskManagementOutcome::FunctionComplete
 }
 
-/// Ends what had not started, and waits for what had.
+/// Ends what had not started, and waits for what had and for what copies are at.
 pub(crate) async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
     for task in cleared.dropped {
         with_task(driver, task, |session, state| command::drop_task(session, state, task.task));
     }
     let mut ends = Vec::new();
     for task in cleared.started {
+        let (sender, end) = oneshot::channel();
         with_task(driver, task, |_, state| {
             if let Some(task) = state.tasks.get_mut(&task.task) {
                 task.aborted = true;
+                task.ends.push(sender);
             }
         });
-        ends.push(end_of(driver, task));
+        ends.push(end);
+    }
+    for copy in cleared.copying {
+        let (sender, end) = oneshot::channel();
+        in_session_of(driver, copy, |_, state| {
+            if let Some(task) = state.tasks.get_mut(&copy.task) {
+                task.piece_ends.push(sender);
+            }
+        });
+        ends.push(end);
     }
     command::start_others(&driver.node, cleared.startable);
     for end in ends {
-        end.await;
+        // The sender is dropped with its task, or with the piece.
+        let _ = end.await;
     }
-}
-
-/// Resolves when a task has ended.
-pub(crate) fn end_of(asking: &Rc<SessionDriver>, task: NexusTask) -> impl Future<Output = ()> + use<> {
-    let (sender, end) = oneshot::channel();
-    in_session_of(asking, task, |_, state| {
-        if let Some(task) = state.tasks.get_mut(&task.task) {
-            task.ends.push(sender);
-        }
-    });
-    // The sender is dropped with its task.
-    end.map(drop)
 }
 
 /// Does something to an aborted task in its session. The session that asked for the abort has suppressed the

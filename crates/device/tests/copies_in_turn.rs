@@ -5,9 +5,10 @@ mod world;
 
 use pdu::Lun;
 use ropewalk_device::Host;
-use scsi::{Identity, client};
+use scsi::client;
 use session::initiator::{Data, TaskFunction, TaskId};
 use std::sync::Arc;
+use world::extended_copy::extended_copy;
 use world::held_disk::HeldDisk;
 use world::initiator::Initiator;
 use world::{BLOCK, World, unit};
@@ -75,15 +76,8 @@ impl Scene {
 
     /// EXTENDED COPY, sent to LUN 0, of block 0 of one unit to block 8 of another.
     fn copy(&mut self, source: u16, destination: u16) -> TaskId {
-        let mut list = vec![0, 0x10, 0, 64, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 0];
-        for number in [source, destination] {
-            list.extend([0xe4, 0, 0, 0, 1, 3, 0, 16]);
-            list.extend(Identity::from_name(&format!("disk{number}")).naa.0);
-            list.extend([0, 0, 0, 0, 0, 0, 2, 0]);
-        }
-        list.extend([2, 0, 0, 24, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8]);
-        let mut cdb = [0; 16];
-        (cdb[0], cdb[13]) = (0x83, u8::try_from(list.len()).unwrap());
+        let [source, destination] = [source, destination].map(|number| format!("disk{number}"));
+        let (cdb, list) = extended_copy(None, [&source, &destination], 1, 8);
         self.start(0, &cdb, &list)
     }
 

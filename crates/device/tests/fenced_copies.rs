@@ -4,9 +4,10 @@
 mod world;
 
 use ropewalk_device::Host;
-use scsi::{AdditionalSense, Identity, Status, client, client::SenseData};
+use scsi::{AdditionalSense, Status, client, client::SenseData};
 use session::initiator::{Completion, Data, TaskId};
 use std::sync::Arc;
+use world::extended_copy::extended_copy;
 use world::held_disk::HeldDisk;
 use world::initiator::Initiator;
 use world::{BLOCK, World, unit};
@@ -68,7 +69,7 @@ impl Scene {
     /// A copy of two pieces, of which the first is being written.
     fn copying(&mut self) -> TaskId {
         self.destination.hold();
-        let (cdb, list) = copy(2 * PIECE_BLOCKS);
+        let (cdb, list) = extended_copy(None, ["disk0", "disk1"], 2 * PIECE_BLOCKS, 0);
         let copy = submit(&self.world, &mut self.copier, 0, &cdb, &list);
         self.run();
         assert_eq!((self.destination.held(), self.copier.completed.contains_key(&copy)), (1, false));
@@ -92,22 +93,6 @@ fn submit(world: &World, initiator: &mut Initiator, lun: u16, cdb: &[u8], list: 
 fn reserve_out(action: u8, key: u64, action_key: u64) -> ([u8; 10], Vec<u8>) {
     let list = [&key.to_be_bytes()[..], &action_key.to_be_bytes(), &[0; 8]].concat();
     ([0x5f, action, WRITE_EXCLUSIVE, 0, 0, 0, 0, 0, 24, 0], list)
-}
-
-/// EXTENDED COPY of blocks at the start of LUN 0 to the start of LUN 1.
-fn copy(blocks: u16) -> ([u8; 16], Vec<u8>) {
-    let mut list = vec![0, 0x10, 0, 64, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 0];
-    for name in ["disk0", "disk1"] {
-        list.extend([0xe4, 0, 0, 0, 1, 3, 0, 16]);
-        list.extend(Identity::from_name(name).naa.0);
-        list.extend([0, 0, 0, 0, 0, 0, 2, 0]);
-    }
-    list.extend([2, 0, 0, 24, 0, 0, 0, 1, 0, 0]);
-    list.extend(blocks.to_be_bytes());
-    list.extend([0; 16]);
-    let mut cdb = [0; 16];
-    (cdb[0], cdb[13]) = (0x83, u8::try_from(list.len()).unwrap());
-    (cdb, list)
 }
 
 #[test]

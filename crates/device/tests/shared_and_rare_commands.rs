@@ -6,9 +6,10 @@ mod world;
 use block::{Backend, Operation, Ram, Volatile};
 use ropewalk_device::Host;
 use scsi::client::{self, SenseData};
-use scsi::{AdditionalSense, Identity, Status};
+use scsi::{AdditionalSense, Status};
 use session::initiator::{Completion, Data, TaskId};
 use std::sync::Arc;
+use world::extended_copy::extended_copy;
 use world::held_disk::HeldDisk;
 use world::initiator::Initiator;
 use world::{BLOCK, World};
@@ -135,13 +136,7 @@ fn one_initiator_s_mode_parameters_are_everybody_s() {
 
 /// EXTENDED COPY of two blocks of the disk called `name`, from its start to block 8, under list identifier 7.
 fn copy_within(name: &str) -> ([u8; 16], Vec<u8>) {
-    let mut list = vec![7, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 0, 0xe4, 0, 0, 0, 1, 3, 0, 16];
-    list.extend(Identity::from_name(name).naa.0);
-    list.extend([0, 0, 0, 0, 0, 0, 2, 0]);
-    list.extend([2, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8]);
-    let mut cdb = [0; 16];
-    (cdb[0], cdb[13]) = (0x83, u8::try_from(list.len()).unwrap());
-    (cdb, list)
+    extended_copy(Some(7), [name, name], 2, 8)
 }
 
 #[test]

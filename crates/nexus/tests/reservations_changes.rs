@@ -4,7 +4,7 @@ mod world;
 
 use pdu::Isid;
 use ropewalk_nexus::target::{
-    InitiatorPort, LogicalUnit, NexusId, Ports, REGISTRATIONS_MAX, RelativePort, Settled,
+    Cleared, InitiatorPort, LogicalUnit, NexusId, Ports, REGISTRATIONS_MAX, RelativePort, Settled,
 };
 use scsi::{
     AdditionalSense, FieldPointer, Outcome, Register, RegisterAndMove, ReservationKey, ReservationType,
@@ -292,7 +292,7 @@ fn preempting_without_abort_lets_started_tasks_end_and_refuses_the_others() {
     let mut shared = held_by(A, ReservationType::WriteExclusive);
     let (_, waiting) = (shared.writing(A), shared.arrived(A, WRITE));
     let settled = shared.ask(B, preempting(A, ReservationType::WriteExclusive));
-    assert_eq!(settled, Settled { refused: vec![waiting], ..Settled::default() });
+    assert_eq!(settled, Settled { refused: vec![waiting], cleared: Cleared::default() });
 }
 
 #[test]

@@ -98,6 +98,7 @@ fn blocks_stay_occupied_when_the_task_set_is_cleared() {
     assert_eq!(unit.ready(task(A, 0), &compare_and_write(0)), Admission::Wait);
     let cleared = unit.clear_task_set(A);
     assert_eq!((cleared.dropped.len(), cleared.started.len()), (2, 0));
+    assert_eq!(cleared.copying, [task(B, 7)]);
     assert_eq!(unit.arrive(task(A, 9), Simple, CDB), Ok(()));
     assert_eq!(unit.ready(task(A, 9), &compare_and_write(0)), Admission::Wait);
     assert_eq!(unit.vacate(task(B, 7)), [task(A, 9)]);

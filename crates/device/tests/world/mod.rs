@@ -6,6 +6,7 @@
     reason = "no test needs all of it, and what fails here fails the test"
 )]
 
+pub mod extended_copy;
 pub mod held_disk;
 pub mod initiator;
 pub mod virtual_host;

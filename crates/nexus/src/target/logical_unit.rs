@@ -46,6 +46,9 @@ pub struct Cleared {
     pub dropped: Vec<NexusTask>,
     /// On the disk: the function is complete only when each of them has finished.
     pub started: Vec<NexusTask>,
+    /// Copies that were sent to other units and go on, but read or write blocks of this one: the function is complete
+    /// only when they have vacated them.
+    pub copying: Vec<NexusTask>,
     /// Other tasks, whose turn has come.
     pub startable: Vec<NexusTask>,
 }
@@ -345,14 +348,10 @@ impl LogicalUnit {
     }
 
     pub(super) fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> Cleared {
-        let (dropped, started) = self.tasks.clear(chosen);
+        let (dropped, started) = self.tasks.clear(&chosen);
+        let copying = self.tasks.copying(|task| chosen(task) && !started.contains(&task));
         let startable = self.tasks.start_waiting();
-        Cleared { dropped, started, startable }
-    }
-
-    /// Those of the chosen nexuses' copies that read or write blocks of the unit now.
-    pub(super) fn copying(&self, chosen: impl Fn(NexusId) -> bool) -> Vec<NexusTask> {
-        self.tasks.copying(chosen)
+        Cleared { dropped, started, copying, startable }
     }
 
     pub(super) fn tell(&mut self, nexus: NexusId, attention: UnitAttention) {

@@ -86,9 +86,6 @@ pub struct Settled {
     pub refused: Vec<NexusTask>,
     /// PREEMPT AND ABORT: the tasks of the preempted.
     pub cleared: Cleared,
-    /// PREEMPT AND ABORT: copies of the preempted that were sent to other units and read or write blocks of this one.
-    /// The function is complete only when they have ended, as they do after what they are copying now.
-    pub copying: Vec<NexusTask>,
 }
 
 impl LogicalUnit {
@@ -160,10 +157,8 @@ impl LogicalUnit {
         for lost in cleared.dropped.iter().chain(&cleared.started).filter(|lost| lost.nexus != task.nexus) {
             self.tell(lost.nexus, UnitAttention::CommandsClearedByAnotherInitiator);
         }
-        let copying = self.copying(|nexus| aborted.contains(&nexus));
-        let copying = copying.into_iter().filter(|copy| !cleared.started.contains(copy)).collect();
         let refused = self.refuse(&mut cleared);
-        Settled { refused, cleared, copying }
+        Settled { refused, cleared }
     }
 
     /// A change could not be made durable, and does not come into force. As it or what was before it may be what is
@@ -187,7 +182,7 @@ impl LogicalUnit {
         self.reserve.session = Some(nexus);
         let mut cleared = Cleared::default();
         let refused = self.refuse(&mut cleared);
-        Ok(Settled { refused, cleared, copying: Vec::new() })
+        Ok(Settled { refused, cleared })
     }
 
     /// RELEASE. Who has reserved nothing has nothing to release, which is no error.

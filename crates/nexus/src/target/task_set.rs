@@ -214,12 +214,12 @@ impl TaskSet {
         self.start_waiting()
     }
 
-    /// Those of the chosen nexuses' copies that read or write blocks now.
-    pub(crate) fn copying(&self, chosen: impl Fn(NexusId) -> bool) -> Vec<NexusTask> {
-        let occupants = self.occupants.iter().filter(|(task, _)| chosen(task.nexus));
-        let started =
-            |place| matches!(self.entries.get(place).map(|entry| &entry.state), Some(State::Started(_)));
-        occupants.filter(|(_, place)| started(*place)).map(|(task, _)| *task).collect()
+    /// Those of the chosen copies that read or write blocks now.
+    pub(crate) fn copying(&self, chosen: impl Fn(NexusTask) -> bool) -> Vec<NexusTask> {
+        let chosen =
+            self.occupants.iter().filter(|(task, _)| chosen(**task)).map(|(task, place)| (*task, place));
+        let entries = chosen.filter_map(|(task, place)| Some((task, self.entries.get(place)?)));
+        entries.filter(|(_, entry)| matches!(entry.state, State::Started(_))).map(|(task, _)| task).collect()
     }
 
     /// A task has all it needs.
