@@ -248,3 +248,18 @@ proptest! {
         }
     }
 }
+
+/// CVE-2024-42416: a service action or operation code was the index into a table without being compared with its length.
+#[test]
+fn table_index_in_report_supported_operation_codes_cve_2024_42416() {
+    const WITH_SERVICE_ACTIONS: [u8; 9] = [0x5e, 0x5f, 0x7f, 0x83, 0x84, 0x9e, 0x9f, 0xa3, 0xa4];
+    let disk = full();
+    for code in WITH_SERVICE_ACTIONS {
+        // The field of a CDB has five bits; beyond a few times that, samples.
+        for action in (0..0x400).chain((0x400..=u16::MAX).step_by(31)) {
+            let described = data(report(&disk, 3, code, action, u32::MAX));
+            let is_known = described[1] & 7 == 3;
+            assert!(described.len() == 4 || is_known && action <= 0x1f, "{code:#x}/{action:#x}");
+        }
+    }
+}

@@ -81,7 +81,9 @@ fn is_block_device(path: &Path, kind: FileType) -> Result<bool, BlockError> {
     Err(BlockError::new(BlockErrorKind::Unsupported, context))
 }
 
+/// A file that is made here is its owner's alone: a disk's data is nobody else's to read or to change.
 fn open_file(path: &Path, options: &FileOptions, is_device: bool) -> io::Result<StdFile> {
+    const OWNER_ONLY: u32 = 0o600;
     let mut flags = OFlags::empty();
     flags.set(OFlags::DIRECT, options.direct);
     // On a block device, without CREATE: refused while mounted or otherwise held by the kernel.
@@ -90,6 +92,7 @@ fn open_file(path: &Path, options: &FileOptions, is_device: bool) -> io::Result<
         .read(true)
         .write(!options.read_only)
         .create(!options.read_only && !is_device && options.size_bytes.is_some())
+        .mode(OWNER_ONLY)
         .custom_flags(flags.bits().cast_signed())
         .open(path)
 }

@@ -77,7 +77,18 @@ impl Server {
     }
 
     pub fn at(address: &str, arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
+        Self::spawn(&mut Command::new(env!("CARGO_BIN_EXE_ropewalk")), address, arguments)
+    }
+
+    /// Serves where nothing takes permissions away from files that are made.
+    pub fn without_umask(arguments: &[&str]) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "umask 0 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ropewalk")]);
+        Self::spawn(&mut shell, "127.0.0.1:0", arguments)
+    }
+
+    fn spawn(command: &mut Command, address: &str, arguments: &[&str]) -> Self {
+        let mut child = command
             .args(["serve", "--listen", address])
             .args(arguments)
             .stdout(Stdio::piped())
@@ -88,6 +99,11 @@ impl Server {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let address = ready.strip_prefix("Ready at ").and_then(|rest| rest.split_once(": ")).unwrap();
         Self { address: address.0.to_owned(), child }
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn url(&self, lun: u16) -> String {

@@ -341,7 +341,8 @@ impl Peer {
         self.ask_for_logout(LogoutReason::CloseSession, Cid(0));
     }
 
-    fn ask_for_logout(&mut self, reason: LogoutReason, cid: Cid) {
+    /// Asks for the end of a connection, or of the session, and does not wait for it.
+    pub fn ask_for_logout(&mut self, reason: LogoutReason, cid: Cid) {
         self.itt += 1;
         let request = LogoutRequest {
             reason,
@@ -383,6 +384,14 @@ impl Peer {
     pub fn reassign(&mut self, task: Itt) -> TaskManagementOutcome {
         let request = self.management(TaskManagementFunction::TaskReassign);
         self.ask_for_function(TaskManagementRequest { referenced_task: task, ..request })
+    }
+
+    /// Sees to it that the command before this number has arrived, if only in the form of this.
+    pub fn abort_before(&mut self, cmd_sn: CmdSn) -> TaskManagementOutcome {
+        let ref_cmd_sn = CmdSn(cmd_sn.0.wrapping_sub(1));
+        let request = self.management(TaskManagementFunction::AbortTask);
+        let referenced_task = Itt(request.itt.0 + 1_000_000);
+        self.ask_for_function(TaskManagementRequest { referenced_task, ref_cmd_sn, ..request })
     }
 
     pub fn manage(&mut self, function: TaskManagementFunction) -> TaskManagementOutcome {
