@@ -167,8 +167,8 @@ impl Step {
     /// The step for an initiator that offers `expected_bytes` of Data-Out, where that is not what the CDB asks
     /// for. The residual count still tells the difference to this step's own [`Self::data_out_bytes`].
     ///
-    /// WRITE and WRITE AND VERIFY write the blocks that they are given. Part of a block, or a comparison without all of its data, is
-    /// refused with INVALID FIELD IN COMMAND INFORMATION UNIT; so are WRITE SAME and COMPARE AND WRITE with
+    /// WRITE and WRITE AND VERIFY write the blocks that they are given. Part of a block, or a comparison without all of
+    /// its data, is refused with INVALID FIELD IN COMMAND INFORMATION UNIT; so are WRITE SAME and COMPARE AND WRITE with
     /// more data than theirs, since then the initiator's block length or count is not ours, and guessing would
     /// destroy data. A short parameter list is left to [`Disk::parameter`](crate::Disk::parameter).
     #[must_use]
