@@ -251,9 +251,51 @@ fn snacks_without_end_cost_nothing_but_their_lane() {
         world.snack(0, data(0, 0));
     }
     assert_eq!(world.pull(0).len(), sent, "the same run waits once");
-    let snack = |begin| pdu::Snack { kind: data(begin, 1), lun: UNIT, exp_stat_sn: FIRST_STAT_SN }.emit();
-    let fault = (0..256).find(|begin| world.try_send(0, &snack(*begin), &[]).is_err());
-    assert!(fault.is_some_and(|taken| taken < 100), "and of different ones a few");
+    for begin in 0..256 {
+        world.snack(0, data(begin, 1));
+    }
+    assert!((1..100).contains(&world.pull(0).len()), "and of different ones a few");
+}
+
+#[test]
+fn many_snacks_at_once_that_cannot_be_served_do_not_end_their_connection() {
+    let (mut world, _) = answered_read();
+    for number in 0..200 {
+        world.snack(0, SnackKind::DataAck { ttt: Ttt(1000 + number), next: DataSn(1) });
+        world.snack(0, SnackKind::DataOrR2t { itt: Itt(100 + number), begin: 0, count: 1 });
+    }
+    let rejects = world.pull(0).len();
+    assert!((1..=16).contains(&rejects), "{rejects}");
+    world.snack(0, data(0, 1));
+    assert_eq!(world.pull(0).len(), 1);
+}
+
+#[test]
+fn more_than_can_wait_to_be_sent_again_is_not_refused_for_good() {
+    let mut world = World::of_level(1, 1);
+    world.acknowledges = false;
+    world.read(0, 7, 100 * 1024);
+    let task = world.task();
+    world.give(task, 0, 100 * 1024);
+    world.respond(task, GOOD, 100 * 1024);
+    world.pull(0);
+    for number in 0..100 {
+        world.snack(0, data(number, 1));
+    }
+    let again = world.pull(0);
+    assert!(!again.is_empty() && again.iter().all(|(pdu, _)| matches!(pdu, TargetPdu::DataIn(_))));
+    world.snack(0, data(99, 1));
+    assert_eq!(data_in(&world.pull_only(0)).data_sn, DataSn(99));
+}
+
+#[test]
+fn nothing_is_asked_again_of_a_command_whose_turn_has_not_come() {
+    let mut world = World::of_level(1, 1);
+    world.read(0, 8, 1024);
+    world.snack(0, SnackKind::ResegmentedData { itt: Itt(8), tag: 1 });
+    assert_eq!(reject_reason(&world.pull_only(0)), RejectReason::ProtocolError);
+    world.plain(0, 7);
+    assert_eq!(world.executed().len(), 2);
 }
 
 #[test]

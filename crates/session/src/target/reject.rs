@@ -7,18 +7,24 @@ use super::session::Session;
 use super::transmit::Reply;
 use crate::seam::{Destination, Fault, Payload, Transmit};
 use pdu::{Header, Instant, InvalidPdu, LaneId, Reject, RejectReason};
+use std::collections::VecDeque;
 
 /// Rejects that may wait to be sent on one lane. An initiator that goes on without reading them is not worth more.
 const REJECTS_WAITING_MAX: u32 = 16;
 
 impl Lane {
     /// Queues a Reject. `false` if too many wait.
-    fn queue_reject(&mut self, header: &Header, reason: RejectReason) -> bool {
+    pub(super) fn queue_reject(
+        &mut self,
+        header: &Header,
+        reason: RejectReason,
+        next_data_or_r2t_sn: u32,
+    ) -> bool {
         let has_room = self.rejects_waiting < REJECTS_WAITING_MAX;
         if has_room {
             self.rejects_waiting += 1;
             let header = Box::new(header.clone());
-            self.replies.push_back(Reply::Reject { reason, header, next_data_or_r2t_sn: 0 });
+            self.replies.push_back(Reply::Reject { reason, header, next_data_or_r2t_sn });
         }
         has_room
     }
@@ -33,7 +39,7 @@ impl Session {
         reason: RejectReason,
     ) -> Result<Destination, Fault> {
         let Some(state) = self.lanes.get_mut(&lane) else { return Ok(discard(header)) };
-        if !state.queue_reject(header, reason) {
+        if !state.queue_reject(header, reason, 0) {
             state.phase = Phase::Failed;
             return Err(Fault::Limit("rejected PDUs whose Rejects wait to be sent"));
         }
@@ -47,7 +53,7 @@ impl Session {
         self.counters.data_digest_errors += 1;
         if let Some(state) = self.lanes.get_mut(&lane) {
             // The Reject only helps the initiator to be quick; where many wait already, one less does no harm.
-            state.queue_reject(header, RejectReason::DataDigestError);
+            state.queue_reject(header, RejectReason::DataDigestError, 0);
         }
         match content {
             Content::Command(task) => {
@@ -77,7 +83,12 @@ impl Session {
         // Only what explains the end is still sent.
         if let Some(state) = self.lanes.get_mut(&lane) {
             state.clear_transfers();
-            state.replies.retain(|reply| matches!(reply, Reply::Reject { .. }));
+            let is_reject = |reply: &Reply| matches!(reply, Reply::Reject { .. });
+            let (rejects, others): (VecDeque<_>, VecDeque<_>) =
+                core::mem::take(&mut state.replies).into_iter().partition(is_reject);
+            state.replies = rejects;
+            // The session may go on without this lane, and with all of its window.
+            others.into_iter().for_each(|reply| self.drop_reply(reply));
         }
         let result = self.refuse(lane, header, reason);
         if let Some(state) = self.lanes.get_mut(&lane) {

@@ -105,9 +105,7 @@ impl Session {
         match task.sent_as {
             None => lane.replies.push_back(Reply::Response(id)),
             // Whatever else waits to be sent again: the initiator will ask once more if this finds no room.
-            Some(stat_sn) => {
-                lane.send_again(Resend::Status { next: stat_sn, end: stat_sn.next() });
-            }
+            Some(stat_sn) => lane.send_again(Resend::Status { next: stat_sn, end: stat_sn.next() }),
         }
     }
 

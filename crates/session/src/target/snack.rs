@@ -6,12 +6,11 @@ use super::lane::Lane;
 use super::retention::{NotKept, Retention, Sent};
 use super::sent_status::{self, SentStatus, replica};
 use super::session::Session;
-use super::task::Stage;
-use super::transmit::Reply;
+use super::task::{Stage, Task};
 use crate::seam::{Destination, Fault, Payload, Transmit};
 use pdu::{DataSn, Header, Instant, Itt, LaneId, R2t, R2tSn, RejectReason, Snack, SnackKind, StatSn, Ttt};
 
-/// Runs that wait to be sent again on one lane. What exceeds them is rejected and may be asked for later: an initiator
+/// Runs that wait to be sent again on one lane. What exceeds them is not sent, and may be asked for later: an initiator
 /// that asks without end takes nothing but the time of its own lane.
 const RUNS_MAX: usize = 64;
 
@@ -22,6 +21,24 @@ pub(super) enum Resend {
     Data { task: TaskId, next: u32, end: u32 },
     /// Responses.
     Status { next: StatSn, end: StatSn },
+}
+
+/// Why a SNACK is not served (§11.16, §11.17.1).
+struct Refusal {
+    reason: RejectReason,
+    /// See [`pdu::Reject::next_data_or_r2t_sn`].
+    next_sn: u32,
+}
+
+impl Refusal {
+    fn because(reason: RejectReason) -> Self {
+        Self { reason, next_sn: 0 }
+    }
+
+    /// A run of what was never sent, or is acknowledged.
+    fn no_such_run(next_sn: u32) -> Self {
+        Self { reason: RejectReason::ProtocolError, next_sn }
+    }
 }
 
 impl Session {
@@ -37,114 +54,93 @@ impl Session {
             return self.refuse(lane, header, RejectReason::SnackReject);
         }
         self.counters.snacks += 1;
-        match pdu.kind {
-            SnackKind::DataOrR2t { itt, begin, count } => {
-                self.resend_data(now, lane, header, itt, begin, count)
-            }
-            SnackKind::Status { begin, count } => self.resend_statuses(lane, header, begin, count),
-            SnackKind::DataAck { ttt, next } => self.take_data_ack(lane, header, ttt, next),
-            SnackKind::ResegmentedData { itt, tag } => self.resegment(now, lane, header, itt, tag),
+        let served = match pdu.kind {
+            SnackKind::DataOrR2t { itt, begin, count } => self.resend_data(now, lane, itt, begin, count),
+            SnackKind::Status { begin, count } => self.resend_statuses(lane, begin, count),
+            SnackKind::DataAck { ttt, next } => self.take_data_ack(lane, ttt, next),
+            SnackKind::ResegmentedData { itt, tag } => self.resegment(now, lane, itt, tag),
+        };
+        if let Err(Refusal { reason, next_sn }) = served
+            && let Some(state) = self.lanes.get_mut(&lane)
+        {
+            // Many may cross what they ask for. Where many Rejects wait already, one less does no harm.
+            state.queue_reject(header, reason, next_sn);
         }
+        Ok(self.discard_data(lane, header))
     }
 
     /// The task that a SNACK on this lane speaks of.
-    fn allegiant(&self, lane: LaneId, itt: Itt) -> Option<TaskId> {
-        let id = self.tasks.find(itt)?;
-        self.tasks.get(id).filter(|task| task.response_lane == lane && !task.silent).map(|_| id)
+    fn allegiant(&self, lane: LaneId, itt: Itt) -> Result<TaskId, Refusal> {
+        let speaks_of =
+            |task: &&Task| task.response_lane == lane && !task.silent && task.stage != Stage::Waiting;
+        let found = self.tasks.find(itt).filter(|id| self.tasks.get(*id).filter(speaks_of).is_some());
+        found.ok_or(Refusal::no_such_run(0))
     }
 
     fn resend_data(
         &mut self,
         now: Instant,
         lane: LaneId,
-        header: &Header,
         itt: Itt,
         begin: u32,
         count: u32,
-    ) -> Result<Destination, Fault> {
-        let Some(id) = self.allegiant(lane, itt) else { return self.refuse_run(lane, header, 0) };
-        let Some(retention) = self.tasks.get(id).and_then(|task| task.data_in.retention()) else {
-            return self.refuse_run(lane, header, 0);
-        };
+    ) -> Result<(), Refusal> {
+        let id = self.allegiant(lane, itt)?;
+        let retention = self.tasks.get(id).and_then(|task| task.data_in.retention());
+        let retention = retention.ok_or(Refusal::no_such_run(0))?;
         match retention.run(begin, count) {
             Ok(run) => {
-                self.queue_resend(lane, header, Resend::Data { task: id, next: run.start, end: run.end })
+                self.queue_resend(lane, Resend::Data { task: id, next: run.start, end: run.end });
+                Ok(())
             }
-            Err(NotKept::NoSuchPdu) => {
-                let next_sn = retention.next_sn();
-                self.refuse_run(lane, header, next_sn)
-            }
+            Err(NotKept::NoSuchPdu) => Err(Refusal::no_such_run(retention.next_sn())),
             Err(NotKept::Forgotten) => {
-                let refused = self.refuse(lane, header, RejectReason::SnackReject);
                 self.fail_read(now, id);
-                refused
+                Err(Refusal::because(RejectReason::SnackReject))
             }
         }
     }
 
-    fn resend_statuses(
-        &mut self,
-        lane: LaneId,
-        header: &Header,
-        begin: StatSn,
-        count: u32,
-    ) -> Result<Destination, Fault> {
-        let Some(state) = self.lanes.get(&lane) else { return Ok(Destination::None) };
-        match sent_status::run(state.status.acknowledged(), state.status.next(), begin, count) {
-            Some((next, end)) => self.queue_resend(lane, header, Resend::Status { next, end }),
-            None => self.refuse_run(lane, header, 0),
+    fn resend_statuses(&mut self, lane: LaneId, begin: StatSn, count: u32) -> Result<(), Refusal> {
+        let Some(state) = self.lanes.get(&lane) else { return Ok(()) };
+        let run = sent_status::run(state.status.acknowledged(), state.status.next(), begin, count);
+        let (next, end) = run.ok_or(Refusal::no_such_run(0))?;
+        self.queue_resend(lane, Resend::Status { next, end });
+        Ok(())
+    }
+
+    /// Queues a run. What finds no room counts as lost on its way: whoever still misses something asks again.
+    fn queue_resend(&mut self, lane: LaneId, run: Resend) {
+        if let Some(state) = self.lanes.get_mut(&lane) {
+            state.send_again(run);
         }
     }
 
-    /// Queues a run, unless one that waits already has it.
-    fn queue_resend(&mut self, lane: LaneId, header: &Header, run: Resend) -> Result<Destination, Fault> {
-        let has_room = self.lanes.get_mut(&lane).is_none_or(|state| state.send_again(run));
-        if has_room { Ok(Destination::None) } else { self.refuse(lane, header, RejectReason::SnackReject) }
-    }
-
-    fn take_data_ack(
-        &mut self,
-        lane: LaneId,
-        header: &Header,
-        ttt: Ttt,
-        next: DataSn,
-    ) -> Result<Destination, Fault> {
+    fn take_data_ack(&mut self, lane: LaneId, ttt: Ttt, next: DataSn) -> Result<(), Refusal> {
         let asked = self.tasks.iter().find(|(_, task)| {
             let asked = task.data_in.retention().filter(|retention| retention.awaits(ttt));
             asked.is_some_and(|retention| next.0 <= retention.next_sn())
         });
-        match asked.map(|(id, task)| (id, task.response_lane)) {
-            Some((id, response_lane)) if response_lane == lane => {
-                self.acknowledge_data(id, next.0);
-                Ok(Destination::None)
-            }
-            _ => self.refuse(lane, header, RejectReason::InvalidDataAck),
-        }
+        let here = asked.filter(|(_, task)| task.response_lane == lane).map(|(id, _)| id);
+        let id = here.ok_or(Refusal::because(RejectReason::InvalidDataAck))?;
+        self.acknowledge_data(id, next.0);
+        Ok(())
     }
 
     /// The initiator takes other lengths now: all data that it has not acknowledged is cut anew (§11.16.3).
-    fn resegment(
-        &mut self,
-        now: Instant,
-        lane: LaneId,
-        header: &Header,
-        itt: Itt,
-        tag: u32,
-    ) -> Result<Destination, Fault> {
-        let Some(id) = self.allegiant(lane, itt) else { return self.refuse_run(lane, header, 0) };
-        let Some(task) = self.tasks.get_mut(id).filter(|task| task.data_in.expected_bytes > 0) else {
-            return self.refuse_run(lane, header, 0);
-        };
+    fn resegment(&mut self, now: Instant, lane: LaneId, itt: Itt, tag: u32) -> Result<(), Refusal> {
+        let id = self.allegiant(lane, itt)?;
+        let reads = self.tasks.get_mut(id).filter(|task| task.data_in.expected_bytes > 0);
+        let task = reads.ok_or(Refusal::no_such_run(0))?;
         // The R2Ts of a bidirectional command stand between its data; they could not be numbered anew.
         let is_possible = !task.is_bidirectional();
         task.snack_tag = tag;
         let acknowledged = task.data_in.retention().map_or(0, Retention::acknowledged_sn);
         if !is_possible || !self.rewind(id, acknowledged) {
-            let refused = self.refuse(lane, header, RejectReason::SnackReject);
             self.fail_read(now, id);
-            return refused;
+            return Err(Refusal::because(RejectReason::SnackReject));
         }
-        Ok(Destination::None)
+        Ok(())
     }
 
     /// Sends a task's data from this number on once more, on the task's lane, and its status after it if that had been
@@ -164,17 +160,6 @@ impl Session {
             self.queue_response(id);
         }
         true
-    }
-
-    /// Rejects a run of what was never sent, or is acknowledged.
-    fn refuse_run(&mut self, lane: LaneId, header: &Header, next_sn: u32) -> Result<Destination, Fault> {
-        let refused = self.refuse(lane, header, RejectReason::ProtocolError)?;
-        if let Some(Reply::Reject { next_data_or_r2t_sn, .. }) =
-            self.lanes.get_mut(&lane).and_then(|lane| lane.replies.back_mut())
-        {
-            *next_data_or_r2t_sn = next_sn;
-        }
-        Ok(refused)
     }
 
     /// The next PDU that is sent again.
@@ -237,16 +222,11 @@ impl Session {
 }
 
 impl Lane {
-    /// Queues a run, unless one that waits already has it. `false` if too many wait.
-    pub(super) fn send_again(&mut self, run: Resend) -> bool {
-        if self.resends.iter().any(|waiting| waiting.covers(run)) {
-            return true;
-        }
-        let has_room = self.resends.len() < RUNS_MAX;
-        if has_room {
+    /// Queues a run, unless one that waits already has it, or too many wait.
+    pub(super) fn send_again(&mut self, run: Resend) {
+        if self.resends.len() < RUNS_MAX && !self.resends.iter().any(|waiting| waiting.covers(run)) {
             self.resends.push_back(run);
         }
-        has_room
     }
 }
 
