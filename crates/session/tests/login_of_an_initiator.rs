@@ -3,10 +3,11 @@
 
 mod login_world;
 
-use login_world::{Alone, Configured, NAMES, place, read, value};
+use login_world::{Alone, Configured, NAMES, place, read, target_login, value};
 use pdu::{Cid, CmdSn, Header, Isid, Itt, LoginStatus, Stage, Tsih};
 use ropewalk_session::login::target::{Progress, Redirection, Refusal};
 use ropewalk_session::login::{PDUS_MAX, TEXT_BYTES_MAX};
+use ropewalk_session::parameters::Offer;
 
 fn leaving(mut alone: Alone) -> Alone {
     alone.request.next_stage = Some(Stage::FullFeaturePhase);
@@ -214,6 +215,15 @@ fn security_may_be_skipped_where_nothing_is_demanded() {
 }
 
 #[test]
+fn at_error_recovery_level_2_a_session_of_one_connection_has_room_for_one_that_cleans_up() {
+    let mut alone = leaving(Alone::new());
+    alone.login = target_login(Offer { error_recovery_level: 2, ..Offer::default() });
+    let keys = format!("{NAMES}ErrorRecoveryLevel=2\0MaxConnections=1\0");
+    let Progress::Admit(applicant) = alone.send(keys.as_bytes()) else { panic!() };
+    assert_eq!(applicant.max_connections, 2);
+}
+
+#[test]
 fn a_login_may_go_from_security_to_full_feature_phase_where_the_defaults_do() {
     let mut alone = leaving(Alone::new());
     alone.request.current_stage = Stage::SecurityNegotiation;
@@ -234,8 +244,8 @@ fn operational_keys_do_not_belong_to_the_security_stage() {
 #[test]
 fn a_proposal_of_the_target_keeps_the_login_open_until_it_is_answered() {
     let mut alone = leaving(Alone::new());
-    let offer = ropewalk_session::parameters::Offer { first_burst_bytes: 4096, ..Default::default() };
-    alone.login = login_world::target_login(offer);
+    let offer = Offer { first_burst_bytes: 4096, ..Default::default() };
+    alone.login = target_login(offer);
     let (response, text) = alone.exchange(NAMES);
     assert_eq!(response.next_stage, None);
     assert_eq!(value(&text, "FirstBurstLength"), Some("4096"));

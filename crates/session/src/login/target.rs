@@ -278,7 +278,7 @@ impl Login {
             tsih: request.tsih,
             cid: request.cid,
             user: self.security.user().map(Into::into),
-            max_connections: session.max_connections,
+            max_connections: at_a_time(&session),
         };
         self.state = State::Complete(Box::new(Complete { request, identity, session, connection }));
         Ok(applicant)
@@ -385,6 +385,13 @@ impl Login {
         });
         Some(transmit)
     }
+}
+
+/// Connections that a session may have at a time. At error recovery level 2 there must be room for one that comes only to
+/// log out a dead one (RFC 7143 §6.3.4).
+fn at_a_time(session: &SessionParameters) -> u16 {
+    let least = if session.error_recovery_level > 1 { 2 } else { 1 };
+    session.max_connections.max(least)
 }
 
 fn is_introduction(key: Key) -> bool {

@@ -15,7 +15,7 @@ pub struct Applicant {
     pub tsih: Tsih,
     /// The connection's name within its session.
     pub cid: Cid,
-    /// The session's MaxConnections, as a leading login negotiated it.
+    /// How many connections the session may have at a time, as a leading login negotiated it.
     pub max_connections: u16,
 }
 
