@@ -197,10 +197,14 @@ impl SessionDriver {
         self.environment.now()
     }
 
-    /// What the last login response says to `applicant`, which was admitted here.
+    /// What the last login response says to `applicant`, which was admitted here. A connection whose place it takes is
+    /// closed.
     #[must_use]
-    pub fn place_for(&self, applicant: &Applicant) -> Place {
-        let counters = self.state.borrow().session.counters();
+    pub fn place_for(self: &Rc<Self>, applicant: &Applicant) -> Place {
+        let counters = self.resume(|state| {
+            state.session.make_way(self.now(), applicant.cid);
+            state.session.counters()
+        });
         Place {
             tsih: self.tsih,
             window: Window { exp_cmd_sn: counters.exp_cmd_sn, max_cmd_sn: counters.max_cmd_sn },

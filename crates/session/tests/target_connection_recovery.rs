@@ -4,8 +4,11 @@
 
 mod target_world;
 
-use pdu::{AsyncEvent, Cid, LaneId, LogoutOutcome, LogoutReason, TargetPdu, TaskManagementOutcome};
-use ropewalk_session::seam::LaneLoss;
+use pdu::{
+    AsyncEvent, Cid, Header, InitiatorPdu, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, Opcode,
+    TargetPdu, TaskManagementOutcome, Ttt,
+};
+use ropewalk_session::seam::{Destination, Digest, Endpoint, LaneLoss};
 use ropewalk_session::target::Event;
 use target_world::*;
 
@@ -249,4 +252,122 @@ fn a_closed_session_gives_up_its_orphans() {
     world.expect_all_buffers_released();
     world.respond(task, GOOD, 0);
     assert_eq!(world.events(), [Event::Ended { orderly: false }]);
+}
+
+#[test]
+fn what_was_given_up_comes_to_rest_before_anything_new_is_done() {
+    for retains in [true, false] {
+        let mut settings = Settings::of_level(2);
+        if !retains {
+            settings.session.default_time2retain_s = 0;
+        }
+        let mut world = World::with_settings(2, settings);
+        world.plain(0, 7);
+        let task = world.task();
+        world.lose(0, LaneLoss::Broken);
+        if retains {
+            for _ in 0..WAIT_AND_RETAIN_SECONDS {
+                world.pass(1);
+                world.pull(1);
+                world.acknowledge(1);
+            }
+        }
+        assert_eq!(world.events(), [Event::Aborted { task }, Event::CommandsCleared { lun: UNIT }]);
+        // What takes the place of the terminated command must not meet it at the device.
+        world.plain(1, 8);
+        world.immediate(1, 9, 99);
+        world.expect_nothing_executed();
+        world.respond(task, GOOD, 0);
+        assert_eq!(world.executed().len(), 2);
+    }
+}
+
+#[test]
+fn a_connection_that_is_logged_out_on_another_is_closed_before_its_buffers_serve_others() {
+    for for_recovery in [true, false] {
+        let mut world = World::of_level(2, 2);
+        let pdu = world.write_command(0, 7, 2000, 1000, false);
+        let header = InitiatorPdu::ScsiCommand(pdu).emit();
+        let begun =
+            world.session.receive_header(world.now, LaneId(0), &header, Digest::Good, &mut world.memory);
+        assert!(matches!(begun, Ok(Destination::Buffer(_))));
+        // Its data segment is still arriving.
+        let reason = if for_recovery {
+            LogoutReason::RemoveConnectionForRecovery
+        } else {
+            LogoutReason::CloseConnection
+        };
+        let pdu = LogoutRequest {
+            reason,
+            immediate: true,
+            itt: Itt(0x2000),
+            cid: Cid(0),
+            cmd_sn: FIRST_CMD_SN,
+            exp_stat_sn: FIRST_STAT_SN,
+        };
+        world.send(1, &InitiatorPdu::LogoutRequest(pdu), &[]);
+        world.expect_all_buffers_released();
+        assert_eq!(world.events(), [closed(0)]);
+        assert!(matches!(world.pull_only(1).0, TargetPdu::LogoutResponse(_)));
+        world.lose(0, LaneLoss::LoggedOut);
+        assert_eq!(world.events(), []);
+    }
+}
+
+#[test]
+fn the_window_that_a_replacement_is_told_is_moved_by_nothing_that_its_predecessor_brought() {
+    let mut world = World::of_level(2, 2);
+    world.plain(0, 8);
+    world.session.make_way(world.now, Cid(0));
+    assert_eq!(world.events(), [closed(0)]);
+    let told = world.session.counters().exp_cmd_sn;
+    // The hole is filled, and what waited behind it on the dead connection is not carried out.
+    world.plain(0, 7);
+    world.expect_nothing_executed();
+    assert_eq!(world.session.counters().exp_cmd_sn, told);
+    let lane = world.join(0, |_| {});
+    world.plain(lane, 7);
+    world.plain(lane, 8);
+    assert_eq!(world.executed().len(), 2);
+}
+
+#[test]
+fn a_connection_that_breaks_the_protocol_does_not_narrow_the_window() {
+    let mut world = World::of_level(2, 2);
+    let window = |world: &World| {
+        let counters = world.session.counters();
+        counters.max_cmd_sn.distance_from(counters.exp_cmd_sn)
+    };
+    let whole = window(&world);
+    for cmd_sn in 7..10 {
+        world.nop(0, Itt(cmd_sn), Ttt::NONE, cmd_sn, false, b"returned");
+    }
+    assert_eq!(window(&world), whole - 3);
+    let login = Header::new(raw(Opcode::LoginRequest));
+    assert!(world.try_send(0, &login, &[]).is_err());
+    world.lose(0, LaneLoss::Broken);
+    assert_eq!(window(&world), whole);
+}
+
+#[test]
+fn answers_that_nobody_fetches_are_bounded() {
+    let mut settings = Settings::of_level(2);
+    settings.limits.window_commands = 4096;
+    settings.session.max_connections = 1;
+    let mut world = World::with_settings(1, settings);
+    world.acknowledges = false;
+    let mut cmd_sn = FIRST_CMD_SN.0;
+    for lane in 0..8 {
+        for _ in 0..4000 {
+            world.plain(lane, cmd_sn);
+            cmd_sn += 1;
+        }
+        for task in world.executed().iter().map(|command| command.task).collect::<Vec<_>>() {
+            world.respond(task, GOOD, 0);
+        }
+        world.pull(lane);
+        world.lose(lane, LaneLoss::Broken);
+        assert_eq!(world.join(u16::try_from(lane + 1).unwrap(), |_| {}), lane + 1);
+    }
+    assert!(world.session.counters().tasks <= 3 * 4096, "{}", world.session.counters().tasks);
 }

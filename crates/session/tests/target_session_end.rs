@@ -81,10 +81,10 @@ fn one_connection_is_logged_out_while_others_go_on() {
     let tasks: Vec<_> = world.executed().iter().map(|command| command.task).collect();
     world.logout(0, 9, LogoutReason::CloseConnection, 1);
     let cleared = Event::CommandsCleared { lun: UNIT };
-    assert_eq!(world.events(), [Event::Aborted { task: tasks[1] }, cleared]);
+    assert_eq!(world.events(), [Event::Aborted { task: tasks[1] }, cleared, closed(1)]);
+    assert_eq!(world.pull(0), [], "the task is not at rest");
     world.respond(tasks[1], GOOD, 0);
     assert_eq!(outcome(&world.pull_only(0)), LogoutOutcome::Closed);
-    assert_eq!(world.events(), [closed(1)]);
     world.lose(1, LaneLoss::LoggedOut);
     world.respond(tasks[0], GOOD, 0);
     response(&world.pull_only(0));

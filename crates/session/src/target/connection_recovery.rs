@@ -4,7 +4,7 @@
 use super::lane::{Lane, Phase};
 use super::logout::Closing;
 use super::session::{Session, Standing};
-use super::task::Stage;
+use super::task::{Stage, Task};
 use crate::parameters::MAX_CONNECTIONS;
 use pdu::{Cid, Instant, LaneId};
 use std::time::Duration;
@@ -12,6 +12,10 @@ use std::time::Duration;
 /// Connections that are gone and are remembered. Who loses more than it may have within the time they are kept for is
 /// not recovering: the oldest is forgotten, with its tasks.
 const DEPARTED_MAX: usize = MAX_CONNECTIONS as usize;
+
+/// Tasks of such connections that were answered and not acknowledged. An initiator has a few windows of them on their
+/// way, however often its connections break; who leaves more is after the memory.
+const KEPT_ANSWERS_MAX: usize = 1 << 13;
 
 /// A connection that is gone, whose tasks may go on.
 #[derive(Debug)]
@@ -55,7 +59,7 @@ impl Session {
 
     /// The tasks of a lane lose it. Immediate commands do not survive their connection (§7.14).
     fn depart(&mut self, now: Instant, lane: LaneId, cid: Cid) {
-        while self.departed.len() >= DEPARTED_MAX {
+        while self.departed.len() >= DEPARTED_MAX || self.kept_answers() > KEPT_ANSWERS_MAX {
             let oldest = self.departed.iter().min_by_key(|(_, departed)| departed.until).map(|(id, _)| *id);
             let Some(oldest) = oldest else { break };
             self.give_up_departed(now, oldest);
@@ -74,6 +78,13 @@ impl Session {
             task.is_reassigned = false;
             self.settle(now, id);
         }
+    }
+
+    /// Tasks that were answered on connections that are gone.
+    fn kept_answers(&self) -> usize {
+        let is_kept =
+            |task: &Task| task.stage == Stage::Responded && self.departed.contains_key(&task.request_lane);
+        self.tasks.iter().filter(|(_, task)| is_kept(task)).count()
     }
 
     /// Logs a connection out for recovery: from now on its tasks may be reassigned. `false` if there is none of this
@@ -118,6 +129,16 @@ impl Session {
         }
     }
 
+    /// Tells that the login of a connection of this name is about to be answered, with the command window of now. What an
+    /// older one still brought would move the window unseen; so where its tasks are kept, it is logged out before that,
+    /// else by [`Self::add_lane`].
+    pub fn make_way(&mut self, now: Instant, cid: Cid) {
+        if self.recovers_connections() && self.parameters.default_time2retain_s > 0 {
+            self.reinstate_connection(now, cid);
+            self.conclude(now);
+        }
+    }
+
     /// A connection of this name logs in: an older one is logged out by that (§6.3.4), for recovery if this session can,
     /// else with the end of its tasks.
     pub(super) fn reinstate_connection(&mut self, now: Instant, cid: Cid) {
@@ -130,22 +151,22 @@ impl Session {
         let is_old = |(_, lane): &(&LaneId, &Lane)| lane.cid == cid && lane.phase != Phase::LoggedOut;
         let old: Vec<LaneId> = self.lanes.iter().filter(is_old).map(|(id, _)| *id).collect();
         for lane in old {
-            self.reinstated.push(lane);
+            self.restless.push(lane);
             self.terminate(now, Closing::Lane(lane));
             self.close_lane(lane);
         }
     }
 
-    /// Whether commands must wait for tasks of a connection that was replaced: what these still write must not meet
-    /// what the initiator sends in their stead.
+    /// Whether commands must wait for terminated tasks of connections that are gone: what these still write must not
+    /// meet what the initiator sends in their stead.
     pub(super) fn awaits_rest(&self) -> bool {
-        !self.reinstated.is_empty()
+        !self.restless.is_empty()
     }
 
-    /// Lets commands go on once the tasks of replaced connections have come to rest.
-    pub(super) fn conclude_reinstatement(&mut self, now: Instant) {
+    /// Lets commands go on once those tasks have come to rest.
+    pub(super) fn conclude_rest(&mut self, now: Instant) {
         let tasks = &self.tasks;
-        self.reinstated.retain(|lane| {
+        self.restless.retain(|lane| {
             tasks.iter().any(|(_, task)| task.request_lane == *lane && task.stage == Stage::Executing)
         });
         if !self.awaits_rest() && self.standing == Standing::Open {
@@ -178,6 +199,7 @@ impl Session {
 
     fn give_up_departed(&mut self, now: Instant, lane: LaneId) {
         self.departed.remove(&lane);
+        self.restless.push(lane);
         self.terminate_tasks(now, &[lane], true);
     }
 

@@ -75,6 +75,9 @@ impl Session {
             Ok(closing) => {
                 self.logouts.push(Logout { lane, itt: pdu.itt, ticket, closing });
                 self.terminate(now, closing);
+                if let Closing::Lane(named) = closing {
+                    self.close_other(lane, named);
+                }
                 self.conclude(now);
             }
         }
@@ -87,7 +90,18 @@ impl Session {
         let closing = removed.flatten().map(Closing::Lane);
         let retains = removed.is_some();
         self.push_reply(lane, Reply::Logout { itt: pdu.itt, outcome, ticket, closing, retains });
+        if let Some(named) = removed.flatten() {
+            self.close_other(lane, named);
+        }
         self.give_up_late(now);
+    }
+
+    /// Closes a lane that was logged out on another one, before that is answered: a data segment may be arriving on it,
+    /// for a buffer that is now free for others.
+    fn close_other(&mut self, asked_on: LaneId, named: LaneId) {
+        if named != asked_on {
+            self.close_lane(named);
+        }
     }
 
     /// Takes nothing more from the lanes that close, and terminates their tasks (§11.14.5).

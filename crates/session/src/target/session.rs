@@ -18,8 +18,9 @@ use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Trans
 use pdu::{CmdSn, Header, InitiatorPdu, Instant, LaneId, RejectReason, StatSn};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Tasks that have been answered and are kept until that is acknowledged, on all lanes: half of those that can be told
-/// apart by their names ([`super::task`]). Sixty-four lanes have 512 each, more than a long path has on its way.
+/// Tasks that have been answered and are kept until that is acknowledged, on all lanes and one that replaces another:
+/// half of those that can be told apart by their names ([`super::task`]). Sixty-four lanes have 504 each, more than a long
+/// path has on its way.
 const KEPT_TASKS_MAX: u32 = 1 << 15;
 
 /// Whether the session goes on.
@@ -59,8 +60,8 @@ pub struct Session {
     pub(super) sequence_watch: Option<Instant>,
     /// Connections that are gone and whose tasks live on.
     pub(super) departed: BTreeMap<LaneId, Departed>,
-    /// Lanes whose place another connection has taken, and whose tasks have not come to rest.
-    pub(super) reinstated: Vec<LaneId>,
+    /// Lanes that are gone, whose tasks were terminated and have not come to rest.
+    pub(super) restless: Vec<LaneId>,
     /// Inline data held; see [`super::request::INLINE_BYTES_MAX`].
     pub(super) inline_bytes: usize,
     /// Data-In that was sent and is kept; see [`TargetLimits::retained_bytes_max`].
@@ -92,7 +93,7 @@ impl Session {
             hole_reminder: Reminder::default(),
             sequence_watch: None,
             departed: BTreeMap::new(),
-            reinstated: Vec::new(),
+            restless: Vec::new(),
             inline_bytes: 0,
             retained_bytes: 0,
             events: VecDeque::new(),
@@ -127,7 +128,7 @@ impl Session {
 
     /// Responses that one lane keeps for sending them again: a lane's share of the tasks that a session can name.
     fn kept_responses_max(&self) -> u32 {
-        KEPT_TASKS_MAX / u32::from(self.parameters.max_connections.max(1))
+        KEPT_TASKS_MAX / (u32::from(self.parameters.max_connections) + 1)
     }
 
     /// Ends the session, without a word: every lane is closed; [`Event::Ended`] comes when every task handed out has
@@ -172,7 +173,7 @@ impl Session {
         self.logouts.clear();
         self.logout_deadline = None;
         self.departed.clear();
-        self.reinstated.clear();
+        self.restless.clear();
         let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
         for id in lanes {
             self.drop_exchange(id);
@@ -207,7 +208,7 @@ impl Session {
             self.conclude_logouts();
         }
         if self.awaits_rest() {
-            self.conclude_reinstatement(now);
+            self.conclude_rest(now);
         }
         if let Standing::Ending { orderly } = self.standing
             && self.tasks.is_empty()
