@@ -3,20 +3,23 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod memory;
+mod received;
+mod settings;
+
+pub use memory::Memory;
+pub use received::*;
+pub use settings::Settings;
+
 use pdu::{
     BufferId, Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Instant, Isid, Itt, LaneId,
-    LogoutReason, LogoutRequest, LogoutResponse, Lun, NopOut, Opcode, ScsiCommand, Snack, SnackKind, StatSn,
+    LogoutReason, LogoutRequest, LogoutResponse, Lun, NopOut, ScsiCommand, Snack, SnackKind, StatSn,
     TargetPdu, TaskAttribute, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest,
     TextRequest, Tsih, Ttt, Window,
 };
-use ropewalk_session::parameters::{
-    ConnectionParameters, Established, Identity, SessionParameters, SessionType, TargetLimits,
-};
-use ropewalk_session::seam::{
-    Allocation, Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef,
-};
+use ropewalk_session::parameters::{ConnectionParameters, Established, Identity};
+use ropewalk_session::seam::{Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef};
 use ropewalk_session::target::{Command, Event, Response, Session, TaskId};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub const GOOD: u8 = 0x00;
@@ -28,97 +31,6 @@ pub const UNIT: Lun = Lun(1 << 48);
 pub const TARGET: &str = "iqn.2026-11.example:disk";
 pub const PING_AFTER: Duration = Duration::from_secs(10);
 pub const PING_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What a session may be built with.
-pub struct Settings {
-    pub session: SessionParameters,
-    pub connection: ConnectionParameters,
-    pub limits: TargetLimits,
-    /// Bytes of buffers that there are.
-    pub budget_bytes: u32,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            session: SessionParameters {
-                session_type: SessionType::Normal,
-                max_connections: 8,
-                initial_r2t: false,
-                immediate_data: true,
-                first_burst_bytes: 4096,
-                max_burst_bytes: 8192,
-                max_outstanding_r2t: 1,
-                default_time2wait_s: 2,
-                default_time2retain_s: 0,
-                data_pdu_in_order: true,
-                data_sequence_in_order: true,
-                error_recovery_level: 0,
-            },
-            connection: ConnectionParameters {
-                header_digest: false,
-                data_digest: false,
-                send_segment_bytes_max: 1024,
-                receive_segment_bytes_max: 2048,
-            },
-            limits: TargetLimits {
-                window_commands: 8,
-                immediate_commands_max: 2,
-                transfer_bytes_max: 1 << 20,
-                retained_bytes_max: 1 << 20,
-                ping_after: PING_AFTER,
-                ping_timeout: PING_TIMEOUT,
-            },
-            budget_bytes: u32::MAX,
-        }
-    }
-}
-
-/// Memory that counts who has it.
-#[derive(Default)]
-pub struct Memory {
-    pub buffers: BTreeMap<BufferId, Vec<u8>>,
-    pub budget_bytes: u32,
-    pub used_bytes: u32,
-    pub asked: Vec<(u32, u32)>,
-    last: u32,
-}
-
-impl Memory {
-    pub fn add(&mut self, bytes: Vec<u8>) -> BufferId {
-        self.last += 1;
-        self.used_bytes += u32::try_from(bytes.len()).unwrap();
-        self.buffers.insert(BufferId(self.last), bytes);
-        BufferId(self.last)
-    }
-
-    /// A buffer is given back: panics if it was already.
-    fn release(&mut self, buffer: BufferId) {
-        let bytes = self.buffers.remove(&buffer).expect("a buffer is released once");
-        self.used_bytes -= u32::try_from(bytes.len()).unwrap();
-    }
-}
-
-impl Buffers for Memory {
-    fn allocate(&mut self, least_bytes: u32, preferred_bytes: u32) -> Option<Allocation> {
-        self.asked.push((least_bytes, preferred_bytes));
-        let room = self.budget_bytes.saturating_sub(self.used_bytes);
-        let bytes = [preferred_bytes, least_bytes].into_iter().find(|bytes| *bytes <= room)?;
-        let buffer = self.add(vec![0; bytes as usize]);
-        Some(Allocation { buffer, bytes })
-    }
-
-    fn grow(&mut self, buffer: BufferId, bytes: u32) -> bool {
-        let old = self.buffers.get_mut(&buffer).expect("a live buffer is grown");
-        let more = bytes.saturating_sub(u32::try_from(old.len()).unwrap());
-        if more > self.budget_bytes.saturating_sub(self.used_bytes) {
-            return false;
-        }
-        old.resize(bytes as usize, 0);
-        self.used_bytes += more;
-        true
-    }
-}
 
 pub struct World {
     pub session: Session,
@@ -137,9 +49,6 @@ pub struct World {
 /// More often than a session wants to be called before it does something.
 const WAITS_MAX: u32 = 100;
 
-/// A PDU of the target with its data.
-pub type Received = (TargetPdu, Vec<u8>);
-
 pub fn established(settings: &Settings, cid: u16) -> Established {
     Established {
         identity: Identity {
@@ -155,16 +64,6 @@ pub fn established(settings: &Settings, cid: u16) -> Established {
         cmd_sn: FIRST_CMD_SN,
         stat_sn: FIRST_STAT_SN,
         window: Window { exp_cmd_sn: FIRST_CMD_SN, max_cmd_sn: FIRST_CMD_SN },
-    }
-}
-
-impl Settings {
-    /// The usual session, at this error recovery level.
-    pub fn of_level(error_recovery_level: u8) -> Self {
-        let mut settings = Self::default();
-        settings.session.error_recovery_level = error_recovery_level;
-        settings.session.default_time2retain_s = 20;
-        settings
     }
 }
 
@@ -202,7 +101,7 @@ impl World {
         }
         Self {
             session,
-            memory: Memory { budget_bytes: settings.budget_bytes, ..Memory::default() },
+            memory: Memory::of(settings.budget_bytes),
             now: Instant::ZERO,
             exp_stat_sn: vec![FIRST_STAT_SN; lanes as usize],
             acknowledges: true,
@@ -658,94 +557,7 @@ impl World {
     pub fn expect_all_buffers_released(&self) {
         assert_eq!(self.memory.used_bytes, 0);
     }
-}
 
-/// The StatSN that a PDU takes, if it takes one.
-pub fn status_number(pdu: &TargetPdu) -> Option<StatSn> {
-    match pdu {
-        TargetPdu::NopIn(pdu) => Some(pdu.stat_sn).filter(|_| pdu.itt.is_some()),
-        TargetPdu::ScsiResponse(pdu) => Some(pdu.stat_sn),
-        TargetPdu::TaskManagementResponse(pdu) => Some(pdu.stat_sn),
-        TargetPdu::LoginResponse(pdu) => Some(pdu.stat_sn),
-        TargetPdu::TextResponse(pdu) => Some(pdu.stat_sn),
-        TargetPdu::DataIn(pdu) => pdu.status.map(|status| status.stat_sn),
-        TargetPdu::LogoutResponse(pdu) => Some(pdu.stat_sn),
-        TargetPdu::R2t(_) => None,
-        TargetPdu::AsyncMessage(pdu) => Some(pdu.stat_sn),
-        TargetPdu::Reject(pdu) => Some(pdu.stat_sn),
-    }
-}
-
-pub fn response(received: &Received) -> pdu::ScsiResponse {
-    match received.0 {
-        TargetPdu::ScsiResponse(pdu) => pdu,
-        other => panic!("{other:?} instead of a SCSI Response"),
-    }
-}
-
-pub fn r2t(received: &Received) -> pdu::R2t {
-    match received.0 {
-        TargetPdu::R2t(pdu) => pdu,
-        other => panic!("{other:?} instead of an R2T"),
-    }
-}
-
-pub fn data_in(received: &Received) -> pdu::DataIn {
-    match received.0 {
-        TargetPdu::DataIn(pdu) => pdu,
-        other => panic!("{other:?} instead of Data-In"),
-    }
-}
-
-pub fn reject_reason(received: &Received) -> pdu::RejectReason {
-    match received.0 {
-        TargetPdu::Reject(pdu) => pdu.reason,
-        other => panic!("{other:?} instead of a Reject"),
-    }
-}
-
-pub fn nop_in(received: &Received) -> pdu::NopIn {
-    match received.0 {
-        TargetPdu::NopIn(pdu) => pdu,
-        other => panic!("{other:?} instead of a NOP-In"),
-    }
-}
-
-pub fn function_outcome(received: &Received) -> TaskManagementOutcome {
-    match received.0 {
-        TargetPdu::TaskManagementResponse(pdu) => pdu.outcome,
-        other => panic!("{other:?} instead of a task management response"),
-    }
-}
-
-/// PDUs without their command window, in which a replica may differ.
-pub fn timeless(received: &[Received]) -> Vec<Received> {
-    let of_no_time = |(pdu, data): &Received| {
-        let mut header = pdu.emit();
-        header.set_window(Window { exp_cmd_sn: CmdSn(0), max_cmd_sn: CmdSn(0) });
-        (TargetPdu::parse(&header).unwrap(), data.clone())
-    };
-    received.iter().map(of_no_time).collect()
-}
-
-/// The data that PDUs carry, joined.
-pub fn joined(received: &[Received]) -> Vec<u8> {
-    received.iter().flat_map(|(_, data)| data.clone()).collect()
-}
-
-/// Bytes that tell their place.
-pub fn pattern(bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|at| u8::try_from(at % 251).unwrap()).collect()
-}
-
-/// A header of these first bytes, the rest zero.
-pub fn raw(opcode: Opcode) -> [u8; Header::BHS_BYTES] {
-    let mut bhs = [0; Header::BHS_BYTES];
-    bhs[0] = opcode.wire();
-    bhs
-}
-
-impl World {
     /// Lets the session look at the time.
     pub fn session_timeout(&mut self) {
         self.session.handle_timeout(self.now);
