@@ -84,6 +84,18 @@ fn bursts_and_segments_may_be_as_long_as_the_standard_allows() {
 }
 
 #[test]
+fn the_response_to_a_write_counts_no_data_in_however_many_r2ts_there_were() {
+    let mut world = World::with_connections(1);
+    world.write(0, 7, 512, &[], false);
+    let task = world.task();
+    world.solicit(task, 512);
+    let request = r2t(&world.pull_only(0));
+    world.sequence(0, 7, request.ttt, 0, &pattern(512));
+    world.respond(task, GOOD, 512);
+    assert_eq!(response(&world.pull_only(0)).exp_data_sn.0, 0);
+}
+
+#[test]
 fn only_as_many_r2ts_are_outstanding_as_were_negotiated() {
     let mut settings = Settings::default();
     settings.session.max_outstanding_r2t = 3;

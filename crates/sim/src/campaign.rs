@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use ropewalk_sim::fault::FaultCounts;
+use ropewalk_sim::reached::Reached;
 use ropewalk_sim::{CONNECTIONS_MIN, OPERATIONS, Outcome, Reduction, Scenario, run};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,14 +23,14 @@ pub struct Summary {
     pub pdus: u64,
     /// Blocks compared.
     pub blocks_read: u64,
-    /// Sessions that took the place of lost ones.
-    pub reinstatements: u64,
     /// Commands sent again.
     pub retries: u64,
     /// Task management functions.
     pub functions: u64,
     /// What went wrong, by kind.
     pub faults: FaultCounts,
+    /// Ways that were taken.
+    pub reached: Reached,
     /// Seeds that failed, in the order of their numbers.
     pub failures: Vec<Outcome>,
     /// Seeds that passed but were too easy.
@@ -46,10 +47,10 @@ impl Summary {
         self.commands += outcome.tally.commands;
         self.pdus += outcome.pdus;
         self.blocks_read += outcome.tally.blocks_read;
-        self.reinstatements += outcome.tally.reinstatements;
         self.retries += outcome.tally.retries;
         self.functions += outcome.tally.functions;
         self.faults.add(&outcome.faults);
+        self.reached.add(&outcome.reached);
         let is_weak = outcome.tally.commands < OPERATIONS.into()
             || outcome.connections_wanted < CONNECTIONS_MIN.into()
             || outcome.faults.total() < FAULTS_MIN;

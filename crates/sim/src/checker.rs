@@ -4,6 +4,8 @@
 //! what each side may send. [`Stamp`] is what the blocks are filled with, so that a value names its writer.
 
 mod block_history;
+mod command_order;
+mod numbered;
 mod stamp;
 mod tap;
 mod task_watch;

@@ -10,6 +10,6 @@ mod operation;
 mod path;
 mod workload;
 
-pub use host::{Context, Host, HostPlan, Tally};
+pub use host::{Context, Excuses, Host, HostPlan, MEMORY_BYTES, Tally};
 pub use path::{PathPlan, TARGET_NAME};
 pub use workload::Mix;

@@ -57,6 +57,8 @@ struct State {
     /// Operations to fail.
     failures: u32,
     failed: u32,
+    /// Blocks that a crash changed.
+    lost_blocks: u64,
     stalled_until: Instant,
 }
 
@@ -78,6 +80,7 @@ impl Disk {
             dirty: vec![false; bytes / BLOCK_BYTES],
             failures: 0,
             failed: 0,
+            lost_blocks: 0,
             stalled_until: Instant::ZERO,
         };
         Self { geometry, clock, state: Mutex::new(state) }
@@ -118,6 +121,8 @@ impl Disk {
                 state.destage(block);
             }
         }
+        let blocks = state.current.chunks(BLOCK_BYTES).zip(state.medium.chunks(BLOCK_BYTES));
+        state.lost_blocks += blocks.filter(|(current, medium)| current != medium).count() as u64;
         state.current.clone_from(&state.medium);
         state.stalled_until = Instant::ZERO;
         state.failures = 0;
@@ -137,6 +142,12 @@ impl Disk {
     /// No more faults.
     pub fn heal(&self) {
         self.lock().failures = 0;
+    }
+
+    /// How many blocks read differently after crashes than before.
+    #[must_use]
+    pub fn lost_blocks(&self) -> u64 {
+        self.lock().lost_blocks
     }
 
     /// How many operations have failed.

@@ -15,6 +15,7 @@ mod executor;
 pub mod fault;
 pub mod network;
 mod random;
+pub mod reached;
 mod scenario;
 mod shrink;
 pub mod target;

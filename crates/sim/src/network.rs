@@ -69,6 +69,8 @@ struct Connection {
     pipes: [Pipe; 2],
     /// Whether either end still has it open.
     open: [bool; 2],
+    /// What of the next PDUs from either end is to be damaged, and of how many.
+    damage: [Option<(Part, u32)>; 2],
 }
 
 /// All connections.
@@ -103,7 +105,7 @@ impl Network {
         #[expect(clippy::cast_possible_truncation, reason = "a run makes some thousands")]
         let id = ConnectionId(self.connections.len() as u32);
         let mut pipe = || Pipe::new(&self.profile, &mut self.random);
-        let mut connection = Connection { pipes: [pipe(), pipe()], open: [true; 2] };
+        let mut connection = Connection { pipes: [pipe(), pipe()], open: [true; 2], damage: [None; 2] };
         let established_at = now + connection.pipes[0].latency();
         if now < self.refusing_until {
             connection.open[Side::Target as usize] = false;
@@ -220,8 +222,20 @@ impl Network {
         }
     }
 
+    /// This part of the next PDUs that have it arrives damaged.
+    pub fn damage_next(&mut self, id: ConnectionId, from: Side, part: Part, pdus: u32) {
+        if let Some(connection) = self.connections.get_mut(id.0 as usize) {
+            connection.damage[from as usize] = Some((part, pdus)).filter(|_| pdus > 0);
+        }
+    }
+
+    /// What is to be damaged next.
+    fn damage(&self, id: ConnectionId, from: Side) -> Option<(Part, u32)> {
+        self.connections.get(id.0 as usize)?.damage[from as usize]
+    }
+
     /// The byte that is the `offset`th sent by this end arrives with some bits changed.
-    pub fn corrupt(&mut self, id: ConnectionId, from: Side, offset: u64) {
+    fn corrupt(&mut self, id: ConnectionId, from: Side, offset: u64) {
         if let Some(connection) = self.connections.get_mut(id.0 as usize) {
             connection.pipes[from as usize].corrupt(offset);
         }

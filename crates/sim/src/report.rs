@@ -4,6 +4,7 @@ use crate::campaign::Summary;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use ropewalk_sim::fault::FaultKind;
+use ropewalk_sim::reached::Way;
 use ropewalk_sim::{Outcome, Reduction};
 use std::fmt::Write;
 
@@ -23,10 +24,13 @@ pub fn print(summary: &Summary) {
     row("blocks compared", summary.blocks_read.to_string());
     row("commands sent again", summary.retries.to_string());
     row("task management functions", summary.functions.to_string());
-    row("sessions reinstated", summary.reinstatements.to_string());
     row("faults", summary.faults.total().to_string());
     for kind in FaultKind::ALL {
         row(&format!("  {}", kind.name()), summary.faults.of(kind).to_string());
+    }
+    row("ways taken", String::new());
+    for way in Way::ALL {
+        row(&format!("  {}", way.name()), summary.reached.of(way).to_string());
     }
     row("violations", summary.failures.len().to_string());
     if let Some(column) = table.column_mut(1) {
@@ -37,6 +41,10 @@ pub fn print(summary: &Summary) {
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     let rate = summary.commands as f64 / seconds / summary.threads as f64;
     println!("{seconds:.1} s on {} threads: {rate:.0} commands per second and thread", summary.threads);
+    let never: Vec<&str> = summary.reached.never().map(Way::name).collect();
+    if !never.is_empty() {
+        println!("NEVER REACHED, so nothing is proved about: {}", never.join(", "));
+    }
     if !summary.weak.is_empty() {
         println!("seeds with too few commands, connections or faults: {:?}", summary.weak);
     }

@@ -66,6 +66,12 @@ pub struct Scenario {
     pub ping_timeout: Duration,
 }
 
+/// One seed in so many has a disk so large that a target asks for acknowledgements while all of it is read, and reads
+/// all of it so often.
+const LONG_READS_ONE_IN: u64 = 8;
+const LONG_READ_BLOCKS: u64 = 1400;
+const WHOLE_READS_PERCENT: u64 = 2;
+
 /// Connections in all, at least.
 pub const CONNECTIONS_MIN: u16 = 4;
 
@@ -84,12 +90,17 @@ impl Scenario {
             (DigestPreference::Never, DigestPreference::Required),
             (DigestPreference::Never, DigestPreference::Never),
         ]);
-        let disk = Geometry {
+        let mut disk = Geometry {
             blocks: random.between(64, 512),
             volatile_cache: random.one_in(2),
             latency_max: Duration::from_micros(random.between(10, 20_000)),
         };
-        let hosts = hosts(&mut random, digests, &disk);
+        let mut hosts = hosts(&mut random, digests, &disk);
+        // With a generator of its own, so that the rest of the seed is what it would be without it.
+        if Random::new(seed, "long reads").one_in(LONG_READS_ONE_IN) {
+            disk.blocks = LONG_READ_BLOCKS;
+            hosts.iter_mut().for_each(|host| host.mix.whole_reads_percent = WHOLE_READS_PERCENT);
+        }
         let target_offer = offer(&mut random, digests);
         let limits = SessionLimits {
             window_commands: random.between(4, 64),
@@ -192,6 +203,7 @@ fn mix(random: &mut Random, disk: &Geometry) -> Mix {
         flushes: random.between(0, 6),
         test_unit_readys: random.between(0, 4),
         fua_percent: random.between(0, 30),
+        whole_reads_percent: 0,
         abort_one_in: random.between(50, 400),
         reset_one_in: random.between(800, 4000),
         blocks_max: random.between(1, 64).min(u32::try_from(disk.blocks).unwrap_or(u32::MAX)),

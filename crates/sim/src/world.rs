@@ -1,12 +1,13 @@
 //! One world: a target, its disk, hosts, the network between them, and what goes wrong.
 
-use crate::checker::{BlockHistory, Tap, Violation};
-use crate::client::{Context, Host, Tally};
+use crate::checker::{BlockHistory, Stamp, Tap, Violation};
+use crate::client::{Context, Excuses, Host, MEMORY_BYTES, Tally};
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultCounts, FaultKind};
 use crate::network::{ConnectionId, Network, Part, Side};
 use crate::random::Random;
+use crate::reached::{Reached, Way};
 use crate::scenario::Scenario;
 use crate::target::Target;
 use pdu::{Duration, Instant};
@@ -25,6 +26,15 @@ const POSTPONED_OPERATIONS: u32 = 20;
 /// Steps of one run; a world that takes more turns round and round.
 const STEPS_MAX: u64 = 1_000_000;
 
+/// How often memory is looked at.
+const STEPS_BETWEEN_AUDITS: u64 = 64;
+
+/// PDUs that one fault damages.
+const DAMAGED_PDUS_MAX: u32 = 4;
+
+/// How long after it was noticed a short fault may be felt.
+const AFTERMATH: Duration = Duration::from_secs(1);
+
 /// What came of one run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -36,6 +46,8 @@ pub struct Outcome {
     pub tally: Tally,
     /// What went wrong.
     pub faults: FaultCounts,
+    /// Ways that were taken.
+    pub reached: Reached,
     /// PDUs of both sides in full feature phase.
     pub pdus: u64,
     /// How long it took in the world.
@@ -74,6 +86,8 @@ struct World {
     /// The host of each connection.
     owners: Vec<Option<usize>>,
     history: BlockHistory,
+    excuses: Excuses,
+    guesses: Vec<Stamp>,
     tally: Tally,
     random: Random,
     budget: u32,
@@ -91,11 +105,15 @@ pub fn run(scenario: Scenario, traced: bool) -> Outcome {
     let mut world = World::new(scenario, traced);
     world.run();
     let mut tap = world.tap.borrow_mut();
+    let mut reached = world.tally.reached;
+    reached.add(&tap.reached);
+    reached.count_many(Way::BlockLostAtCrash, world.disk.lost_blocks());
     Outcome {
         seed: world.scenario.seed,
         violation: world.violation,
         tally: world.tally,
         faults: world.counts,
+        reached,
         pdus: tap.pdus,
         virtual_time: world.clock.now().saturating_duration_since(Instant::ZERO),
         connections_wanted: world.scenario.connections(),
@@ -133,6 +151,8 @@ impl World {
             hosts,
             owners: Vec::new(),
             history: BlockHistory::new(blocks, scenario.disk.volatile_cache),
+            excuses: Excuses::default(),
+            guesses: (0..blocks).map(|_| Stamp::ZERO).collect(),
             tally: Tally::default(),
             random: Random::new(seed, "world"),
             budget: scenario.operations,
@@ -152,8 +172,11 @@ impl World {
     }
 
     fn run(&mut self) {
-        for _ in 0..STEPS_MAX {
+        for step in 0..STEPS_MAX {
             self.step();
+            if step % STEPS_BETWEEN_AUDITS == 0 {
+                self.check_bounds();
+            }
             if self.violation.is_none() {
                 self.violation = self.tap.borrow_mut().take_violation();
             }
@@ -254,6 +277,8 @@ impl World {
             budget: &mut self.budget,
             ping_after: self.scenario.ping_after,
             ping_timeout: self.scenario.ping_timeout,
+            excuses: &mut self.excuses,
+            guesses: &mut self.guesses,
             violation: &mut self.violation,
         };
         let result = act(&mut self.hosts[host], &mut context);
@@ -295,6 +320,19 @@ impl World {
         self.phase_until = self.clock.now() + PATIENCE;
     }
 
+    /// Nobody uses more memory than it was given.
+    fn check_bounds(&mut self) {
+        let bytes = self.target.buffer_bytes();
+        if bytes > self.scenario.target.memory_bytes {
+            let what = format!("the target uses {bytes} of {} bytes", self.scenario.target.memory_bytes);
+            self.violation.get_or_insert(Violation(what));
+        }
+        if let Some(host) = self.hosts.iter().find(|host| host.buffer_bytes() > MEMORY_BYTES) {
+            let what = format!("an initiator uses {} of {MEMORY_BYTES} bytes", host.buffer_bytes());
+            self.violation.get_or_insert(Violation(what));
+        }
+    }
+
     /// Everybody has gone: nothing may be left.
     fn check_memory(&mut self) {
         let left = self.target.buffer_bytes();
@@ -332,21 +370,25 @@ impl World {
         self.note(&format!("fault: {} {connection:?} {side:?}", kind.name()));
         let happened = match (kind, connection) {
             (FaultKind::Reset, Some(connection)) => {
+                self.disturb(connection, now, false);
                 self.network.borrow_mut().reset(now, connection);
                 true
             }
             (FaultKind::HalfOpen, Some(connection)) => {
+                self.disturb(connection, now, true);
                 self.network.borrow_mut().half_open(now, connection, side);
                 true
             }
             (FaultKind::Stall, Some(connection)) => {
                 let until = now + Duration::from_millis(random.between(1, 6_000));
+                self.disturb(connection, until, true);
                 self.network.borrow_mut().stall(connection, side, until);
                 true
             }
             (FaultKind::CorruptHeader | FaultKind::CorruptData, Some(connection)) => {
-                if !self.corrupt(kind, &open) {
+                if !self.corrupt(kind, &open, side, random.between(1, DAMAGED_PDUS_MAX)) {
                     // Nothing would notice the damage: the connection breaks instead.
+                    self.disturb(connection, now, false);
                     self.network.borrow_mut().reset(now, connection);
                     return self.counts.count(FaultKind::Reset);
                 }
@@ -357,6 +399,7 @@ impl World {
                 let mut network = self.network.borrow_mut();
                 network.refuse_until(until);
                 connection.into_iter().for_each(|connection| network.reset(now, connection));
+                self.excuses.disturbed_until = self.excuses.disturbed_until.max(until);
                 true
             }
             (FaultKind::DiskError, _) => {
@@ -364,7 +407,9 @@ impl World {
                 true
             }
             (FaultKind::DiskStall, _) => {
-                self.disk.stall(now + Duration::from_millis(random.between(1, 5_000)));
+                let until = now + Duration::from_millis(random.between(1, 5_000));
+                self.disk.stall(until);
+                self.excuses.disturbed_until = self.excuses.disturbed_until.max(until);
                 true
             }
             (FaultKind::Crash, _) => self.crash(&mut random, &open),
@@ -379,10 +424,22 @@ impl World {
         }
     }
 
-    /// Damages a PDU on the first connection where that will be noticed.
-    fn corrupt(&mut self, kind: FaultKind, open: &[ConnectionId]) -> bool {
+    fn disturb(&mut self, connection: ConnectionId, until: Instant, is_silent: bool) {
+        let until = until + AFTERMATH;
+        self.hosts.iter_mut().for_each(|host| host.disturb(connection, until, is_silent));
+    }
+
+    /// Damages PDUs on the first connection where that will be noticed.
+    fn corrupt(&mut self, kind: FaultKind, open: &[ConnectionId], from: Side, pdus: u32) -> bool {
         let part = if kind == FaultKind::CorruptHeader { Part::Header } else { Part::Data };
-        open.iter().any(|connection| self.hosts.iter_mut().any(|host| host.corrupt_next(*connection, part)))
+        let hosts = &mut self.hosts;
+        let mut covered = |connection| hosts.iter_mut().any(|host| host.covers(connection, part));
+        let Some(connection) = open.iter().copied().find(|connection| covered(*connection)) else {
+            return false;
+        };
+        self.network.borrow_mut().damage_next(connection, from, part, pdus);
+        self.disturb(connection, self.clock.now(), false);
+        true
     }
 
     fn crash(&mut self, random: &mut Random, open: &[ConnectionId]) -> bool {
@@ -402,7 +459,11 @@ impl World {
                 network.reset(now, *connection);
             }
         }
-        self.restart_at = Some(now + Duration::from_millis(random.between(1, 5_000)));
+        let restart_at = now + Duration::from_millis(random.between(1, 5_000));
+        drop(network);
+        self.restart_at = Some(restart_at);
+        self.excuses.disturbed_until = self.excuses.disturbed_until.max(restart_at);
+        self.excuses.crashed_at = Some(restart_at);
         true
     }
 }

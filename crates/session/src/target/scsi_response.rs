@@ -154,6 +154,13 @@ impl Session {
 }
 
 impl Task {
+    /// ExpDataSN of the response: the PDUs that share the numbers of Data-In, none if the command has no Data-In
+    /// (RFC 7143 §11.4.8).
+    fn exp_data_sn(&self) -> DataSn {
+        let reads = self.data_in.expected_bytes > 0;
+        DataSn(if reads { self.data_in.sent_pdus() } else { 0 })
+    }
+
     /// The SCSI Response of a task that has ended.
     pub(super) fn scsi_response(&self, stat_sn: StatSn, window: Window) -> Option<Transmit> {
         let (residual, bidirectional_read_residual) = residuals(self);
@@ -168,7 +175,7 @@ impl Task {
             snack_tag: self.snack_tag,
             stat_sn,
             window,
-            exp_data_sn: DataSn(self.data_in.sent_pdus()),
+            exp_data_sn: self.exp_data_sn(),
             data_segment_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
         }
         .emit();

@@ -5,15 +5,17 @@
 //! what was sent is the business of digests and of the blocks' contents.
 
 use super::Violation;
+use super::command_order::CommandOrder;
 use super::task_watch::TaskWatch;
 use crate::network::{ConnectionId, Side};
+use crate::reached::{Reached, Way};
 use pdu::{
-    CmdSn, DataIn, Header, InitiatorPdu, Instant, Itt, LaneId, StatSn, TargetPdu, TaskManagementFunction,
-    TaskManagementOutcome, TaskManagementRequest,
+    CmdSn, DataIn, Header, InitiatorPdu, Instant, Itt, LaneId, LogoutReason, ScsiCommand, Snack, SnackKind,
+    StatSn, TargetPdu, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, Ttt,
 };
 use session::parameters::{Established, SessionParameters};
 use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// One session from its leading login to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,8 +28,12 @@ struct SessionWatch {
     max_cmd_sn: CmdSn,
     /// The greatest that the target has sent.
     told_max_cmd_sn: CmdSn,
+    /// Which commands have arrived.
+    order: CommandOrder,
     tasks: HashMap<Itt, TaskWatch>,
     functions: HashMap<Itt, TaskManagementRequest>,
+    /// The tasks of which Data-In asked for an acknowledgement, by its tag.
+    acknowledging: HashMap<Ttt, Itt>,
 }
 
 #[derive(Debug)]
@@ -35,6 +41,8 @@ struct LaneWatch {
     session: SessionKey,
     /// The next status of this lane.
     stat_sn: StatSn,
+    /// Whose the last statuses were, and which; the last of them has the number before `stat_sn`.
+    statuses: VecDeque<(Itt, u8)>,
     /// The longest data segment that each side takes, by the side that sends it.
     segment_bytes_max: [u32; 2],
 }
@@ -49,6 +57,8 @@ pub struct Tap {
     violation: Option<Violation>,
     /// PDUs in full feature phase.
     pub pdus: u64,
+    /// What went another way than usual.
+    pub reached: Reached,
     /// Lines for a reader, if one wants them.
     pub trace: Option<Vec<String>>,
 }
@@ -61,13 +71,16 @@ impl Tap {
             parameters: established.session,
             max_cmd_sn: window.max_cmd_sn,
             told_max_cmd_sn: window.max_cmd_sn,
+            order: CommandOrder::new(window.exp_cmd_sn),
             tasks: HashMap::new(),
             functions: HashMap::new(),
+            acknowledging: HashMap::new(),
         });
         self.hear_window(key, window.max_cmd_sn);
         let lane = LaneWatch {
             session: key,
             stat_sn: self.early.remove(&connection).unwrap_or(established.stat_sn),
+            statuses: VecDeque::new(),
             segment_bytes_max: [
                 established.connection.send_segment_bytes_max,
                 established.connection.receive_segment_bytes_max,
@@ -131,13 +144,7 @@ impl Tap {
                 if !pdu.immediate && session.max_cmd_sn.precedes(pdu.cmd_sn) {
                     return Err(format!("CmdSN {} beyond MaxCmdSN {}", pdu.cmd_sn.0, session.max_cmd_sn.0));
                 }
-                let watch = TaskWatch::begin(&pdu, &session.parameters)?;
-                match session.tasks.insert(pdu.itt, watch) {
-                    Some(before) if !before.is_over() && session.parameters.error_recovery_level == 0 => {
-                        Err(format!("ITT {:#x} used again", pdu.itt.0))
-                    }
-                    _ => Ok(()),
-                }
+                session.begin_task(&pdu, &mut self.reached)
             }
             InitiatorPdu::DataOut(pdu) => match session.tasks.get_mut(&pdu.itt) {
                 Some(task) => task.send_data_out(&pdu, &session.parameters),
@@ -145,6 +152,20 @@ impl Tap {
             },
             InitiatorPdu::TaskManagementRequest(pdu) => {
                 session.functions.insert(pdu.itt, pdu);
+                Ok(())
+            }
+            InitiatorPdu::Snack(Snack { kind, .. }) => {
+                self.reached.count(match kind {
+                    SnackKind::DataOrR2t { .. } | SnackKind::ResegmentedData { .. } => Way::DataSnack,
+                    SnackKind::Status { .. } => Way::StatusSnack,
+                    SnackKind::DataAck { .. } => Way::DataAcknowledged,
+                });
+                Ok(())
+            }
+            InitiatorPdu::LogoutRequest(pdu) => {
+                if pdu.reason == LogoutReason::RemoveConnectionForRecovery {
+                    self.reached.count(Way::LogoutForRecovery);
+                }
                 Ok(())
             }
             _ => Ok(()),
@@ -168,28 +189,38 @@ impl Tap {
                 return Err(format!("MaxCmdSN {} after {}", window.max_cmd_sn.0, session.told_max_cmd_sn.0));
             }
             session.told_max_cmd_sn = window.max_cmd_sn;
+            session.order.expects(window.exp_cmd_sn)?;
         }
-        if let Some(stat_sn) = status_number(&pdu) {
-            let repeated = session.parameters.error_recovery_level > 0 && stat_sn.precedes(lane.stat_sn);
-            if stat_sn == lane.stat_sn {
-                lane.stat_sn = stat_sn.next();
-            } else if !repeated {
-                return Err(format!("StatSN {} where {} is due", stat_sn.0, lane.stat_sn.0));
-            }
+        if let Some(stat_sn) = status_number(&pdu)
+            && lane.send_status(stat_sn, status_of(&pdu), session.parameters.error_recovery_level)?
+        {
+            self.reached.count(Way::StatusAgain);
         }
+        let reached = &mut self.reached;
         match pdu {
-            TargetPdu::DataIn(pdu) => match session.tasks.get_mut(&pdu.itt) {
-                Some(task) => task.send_data_in(&pdu, &session.parameters),
-                None => Ok(()),
-            },
+            TargetPdu::DataIn(pdu) => {
+                if pdu.acknowledge {
+                    session.acknowledging.insert(pdu.ttt, pdu.itt);
+                }
+                match session.tasks.get_mut(&pdu.itt) {
+                    Some(task) => task.send_data_in(connection, &pdu, &session.parameters, reached),
+                    None => Ok(()),
+                }
+            }
             TargetPdu::R2t(pdu) => match session.tasks.get_mut(&pdu.itt) {
-                Some(task) => task.send_r2t(&pdu, &session.parameters),
+                Some(task) => task.send_r2t(&pdu, &session.parameters, reached),
                 None => Ok(()),
             },
             TargetPdu::ScsiResponse(pdu) => match session.tasks.get_mut(&pdu.itt) {
-                Some(task) => task.send_response(&pdu, &session.parameters),
+                Some(task) => task.send_response(connection, &pdu, &session.parameters),
                 None => Err(format!("a response to no task {:#x}", pdu.itt.0)),
             },
+            TargetPdu::TaskManagementResponse(pdu)
+                if pdu.outcome == TaskManagementOutcome::FunctionComplete =>
+            {
+                session.reassign(connection, pdu.itt, reached);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -203,10 +234,8 @@ impl Tap {
         let Some(session) = self.sessions.get_mut(&key) else { return };
         match side {
             Side::Target => {
-                if let Ok(InitiatorPdu::DataOut(pdu)) = InitiatorPdu::parse(header)
-                    && let Some(task) = session.tasks.get_mut(&pdu.itt)
-                {
-                    task.receive_data_out(&pdu);
+                if let Ok(pdu) = InitiatorPdu::parse(header) {
+                    session.target_hears(&pdu);
                 }
             }
             Side::Initiator => {
@@ -225,7 +254,86 @@ impl Tap {
     }
 }
 
+impl LaneWatch {
+    /// A status leaves. Whether it left before.
+    fn send_status(&mut self, stat_sn: StatSn, what: (Itt, u8), level: u8) -> Result<bool, String> {
+        /// Statuses that a lane remembers; what is older was acknowledged long ago.
+        const STATUSES_MAX: usize = 1 << 12;
+        if stat_sn == self.stat_sn {
+            self.stat_sn = stat_sn.next();
+            if level > 0 {
+                self.statuses.push_back(what);
+                if self.statuses.len() > STATUSES_MAX {
+                    self.statuses.pop_front();
+                }
+            }
+            return Ok(false);
+        }
+        if level == 0 || !stat_sn.precedes(self.stat_sn) {
+            return Err(format!("StatSN {} where {} is due", stat_sn.0, self.stat_sn.0));
+        }
+        let age = usize::try_from(self.stat_sn.distance_from(stat_sn)).unwrap_or(usize::MAX);
+        let before = self.statuses.len().checked_sub(age).and_then(|place| self.statuses.get(place));
+        match before {
+            Some(before) if *before != what => {
+                Err(format!("StatSN {} is {what:x?} and was {before:x?}", stat_sn.0))
+            }
+            _ => Ok(true),
+        }
+    }
+}
+
 impl SessionWatch {
+    /// The initiator sends a command.
+    fn begin_task(&mut self, pdu: &ScsiCommand, reached: &mut Reached) -> Result<(), String> {
+        if let Some(before) = self.tasks.get_mut(&pdu.itt)
+            && !before.is_over()
+        {
+            if !before.is_same_again(pdu, &self.parameters) {
+                return Err(format!("ITT {:#x} used again", pdu.itt.0));
+            }
+            reached.count(Way::CommandAgain);
+            return Ok(());
+        }
+        let watch = TaskWatch::begin(pdu, &self.parameters)?;
+        self.tasks.insert(pdu.itt, watch);
+        Ok(())
+    }
+
+    /// The target has received this.
+    fn target_hears(&mut self, pdu: &InitiatorPdu) {
+        match pdu {
+            InitiatorPdu::DataOut(pdu) => {
+                let task = self.tasks.get_mut(&pdu.itt);
+                task.into_iter().for_each(|task| task.receive_data_out(pdu));
+            }
+            InitiatorPdu::Snack(Snack { kind: SnackKind::DataAck { ttt, next }, .. }) => {
+                let task = self.acknowledging.get(ttt).and_then(|itt| self.tasks.get_mut(itt));
+                task.into_iter().for_each(|task| task.acknowledge(*next));
+            }
+            InitiatorPdu::TaskManagementRequest(pdu) if pdu.function == TaskManagementFunction::AbortTask => {
+                // A command that is aborted before it arrives counts as arrived (RFC 7143 §11.6.1).
+                self.order.arrive(pdu.ref_cmd_sn);
+            }
+            _ => {}
+        }
+        if let Some(cmd_sn) = place_in_order(pdu) {
+            self.order.arrive(cmd_sn);
+        }
+    }
+
+    /// The target tells that a function is done: if that was a reassignment, the task goes on.
+    fn reassign(&mut self, connection: ConnectionId, function: Itt, reached: &mut Reached) {
+        let Some(function) = self.functions.get(&function) else { return };
+        if function.function != TaskManagementFunction::TaskReassign {
+            return;
+        }
+        reached.count(Way::TaskReassigned);
+        if let Some(task) = self.tasks.get_mut(&function.referenced_task) {
+            task.reassign(connection, function.exp_data_sn);
+        }
+    }
+
     fn end_task(&mut self, itt: Itt) {
         if let Some(task) = self.tasks.get_mut(&itt) {
             task.end();
@@ -241,6 +349,7 @@ impl SessionWatch {
             ) => {
                 self.end_task(function.referenced_task);
             }
+            (TaskManagementFunction::TaskReassign, _) => {}
             (_, TaskManagementOutcome::FunctionComplete) => self.tasks.values_mut().for_each(TaskWatch::end),
             _ => {}
         }
@@ -261,6 +370,32 @@ fn window_of(pdu: &TargetPdu) -> Option<pdu::Window> {
         TargetPdu::LoginResponse(_) => return None,
     };
     Some(window)
+}
+
+/// The CmdSN of PDUs that have a place of their own in the order of commands.
+fn place_in_order(pdu: &InitiatorPdu) -> Option<CmdSn> {
+    let (immediate, cmd_sn) = match pdu {
+        InitiatorPdu::NopOut(pdu) => (pdu.immediate, pdu.cmd_sn),
+        InitiatorPdu::ScsiCommand(pdu) => (pdu.immediate, pdu.cmd_sn),
+        InitiatorPdu::TaskManagementRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
+        InitiatorPdu::TextRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
+        InitiatorPdu::LogoutRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
+        InitiatorPdu::LoginRequest(_) | InitiatorPdu::DataOut(_) | InitiatorPdu::Snack(_) => return None,
+    };
+    (!immediate).then_some(cmd_sn)
+}
+
+/// Whose status a PDU brings, and which.
+fn status_of(pdu: &TargetPdu) -> (Itt, u8) {
+    match pdu {
+        TargetPdu::DataIn(pdu) => (pdu.itt, pdu.status.map_or(0, |status| status.status)),
+        TargetPdu::ScsiResponse(pdu) => (pdu.itt, pdu.status),
+        TargetPdu::TaskManagementResponse(pdu) => (pdu.itt, 0),
+        TargetPdu::TextResponse(pdu) => (pdu.itt, 0),
+        TargetPdu::LogoutResponse(pdu) => (pdu.itt, 0),
+        TargetPdu::NopIn(pdu) => (pdu.itt, 0),
+        _ => (Itt::NONE, 0),
+    }
 }
 
 /// The StatSN of PDUs that use one up (RFC 7143 §4.2.2.2).

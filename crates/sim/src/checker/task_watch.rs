@@ -1,6 +1,12 @@
 //! One task on the wire: its data both ways, and its one status (RFC 7143 §4.2.5, §11.7, §11.8).
+//!
+//! Beyond error recovery level 0 what was sent may be sent again, but only as it was; and a task that was reassigned
+//! goes on where its initiator said.
 
-use pdu::{DataIn, DataOut, DataSn, R2t, R2tSn, Residual, ScsiCommand, ScsiResponse, Ttt};
+use super::numbered::{Numbered, NumberedPdus, Sending};
+use crate::network::ConnectionId;
+use crate::reached::{Reached, Way};
+use pdu::{CmdSn, DataIn, DataOut, DataSn, R2t, Residual, ScsiCommand, ScsiResponse, StatSn, Ttt};
 use session::parameters::SessionParameters;
 
 /// An R2T, and how much of its data was sent.
@@ -15,9 +21,18 @@ struct Solicited {
     is_answered: bool,
 }
 
+/// A status, and where it was sent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SentStatus {
+    connection: ConnectionId,
+    stat_sn: StatSn,
+    status: u8,
+}
+
 /// What was seen of one task.
 #[derive(Debug)]
 pub(super) struct TaskWatch {
+    cmd_sn: CmdSn,
     expected_bytes: u32,
     write: bool,
     /// Unsolicited bytes so far; immediate data among them.
@@ -28,11 +43,14 @@ pub(super) struct TaskWatch {
     solicited: Vec<Solicited>,
     /// Data-Out asked for by R2T ends here.
     asked_bytes: u32,
-    next_r2t_sn: R2tSn,
-    next_data_sn: DataSn,
-    data_in_bytes: u32,
+    r2ts: NumberedPdus,
+    data_in: NumberedPdus,
+    /// The first Data-In that the initiator has not acknowledged.
+    acknowledged_sn: u32,
     burst_bytes: u32,
-    status_sent: bool,
+    status: Option<SentStatus>,
+    /// The connection to which it was reassigned last.
+    reassigned_to: Option<ConnectionId>,
     over: bool,
 }
 
@@ -49,6 +67,7 @@ impl TaskWatch {
             return Err("unsolicited data announced although InitialR2T=Yes".into());
         }
         Ok(Self {
+            cmd_sn: pdu.cmd_sn,
             expected_bytes: pdu.expected_data_bytes,
             write: pdu.write,
             unsolicited_bytes: immediate_bytes,
@@ -56,21 +75,27 @@ impl TaskWatch {
             unsolicited_done: pdu.final_,
             solicited: Vec::new(),
             asked_bytes: 0,
-            next_r2t_sn: R2tSn(0),
-            next_data_sn: DataSn(0),
-            data_in_bytes: 0,
+            r2ts: NumberedPdus::default(),
+            data_in: NumberedPdus::default(),
+            acknowledged_sn: 0,
             burst_bytes: 0,
-            status_sent: false,
+            status: None,
+            reassigned_to: None,
             over: false,
         })
     }
 
-    /// Beyond error recovery level 0, whatever was sent may be sent again; it still must belong to the command.
-    fn repeatable(&self, offset_bytes: u32, bytes: u32) -> Result<(), String> {
-        match offset_bytes.checked_add(bytes) {
-            Some(end) if end <= self.expected_bytes => Ok(()),
-            _ => Err(format!("{bytes} bytes at {offset_bytes} of a command of {}", self.expected_bytes)),
+    /// The same command once more, as a retry: `false` if it is another, and this one has not ended.
+    pub(super) fn is_same_again(&mut self, pdu: &ScsiCommand, parameters: &SessionParameters) -> bool {
+        let same = parameters.error_recovery_level > 0
+            && self.cmd_sn == pdu.cmd_sn
+            && self.expected_bytes == pdu.expected_data_bytes;
+        if same {
+            self.unsolicited_bytes = pdu.data_segment_bytes;
+            self.unsolicited_sn = DataSn(0);
+            self.unsolicited_done = pdu.final_;
         }
+        same
     }
 
     /// Its status has reached the initiator, or it was aborted.
@@ -82,15 +107,37 @@ impl TaskWatch {
         self.over
     }
 
+    /// The target has heard that all Data-In before `next` has arrived.
+    pub(super) fn acknowledge(&mut self, next: DataSn) {
+        self.acknowledged_sn = self.acknowledged_sn.max(next.0);
+    }
+
+    /// The target says that the task goes on at a connection.
+    pub(super) fn reassign(&mut self, connection: ConnectionId, exp_data_sn: DataSn) {
+        // The answer to the same request may be given twice.
+        if self.reassigned_to.replace(connection) == Some(connection) {
+            return;
+        }
+        self.status = None;
+        if self.write {
+            // No number of an R2T was acknowledged: they begin anew.
+            self.r2ts.resume(0);
+            self.asked_bytes = 0;
+            return;
+        }
+        if exp_data_sn.0 <= self.data_in.next() {
+            self.acknowledge(exp_data_sn);
+        }
+        self.data_in.resume(self.acknowledged_sn);
+        self.burst_bytes = 0;
+    }
+
     pub(super) fn send_data_out(
         &mut self,
         pdu: &DataOut,
         parameters: &SessionParameters,
     ) -> Result<(), String> {
         let bytes = pdu.data_segment_bytes;
-        if parameters.error_recovery_level > 0 {
-            return self.repeatable(pdu.buffer_offset, bytes);
-        }
         if pdu.ttt == Ttt::NONE {
             self.unsolicited_bytes += bytes;
             if self.unsolicited_done || self.unsolicited_bytes > parameters.first_burst_bytes {
@@ -103,9 +150,15 @@ impl TaskWatch {
             self.unsolicited_done = pdu.final_;
             return Ok(());
         }
-        let Some(solicited) = self.solicited.iter_mut().find(|solicited| solicited.ttt == pdu.ttt) else {
+        let mut solicited = self.solicited.iter_mut().rev();
+        let Some(solicited) = solicited.find(|solicited| solicited.ttt == pdu.ttt) else {
             return Err("Data-Out for no R2T".into());
         };
+        if parameters.error_recovery_level > 0 && pdu.data_sn == DataSn(0) {
+            // An R2T that was sent again is answered again.
+            solicited.sent_bytes = 0;
+            solicited.data_sn = DataSn(0);
+        }
         if pdu.buffer_offset != solicited.offset_bytes + solicited.sent_bytes
             || pdu.data_sn != solicited.data_sn
         {
@@ -126,32 +179,44 @@ impl TaskWatch {
         }
     }
 
-    pub(super) fn send_r2t(&mut self, pdu: &R2t, parameters: &SessionParameters) -> Result<(), String> {
+    pub(super) fn send_r2t(
+        &mut self,
+        pdu: &R2t,
+        parameters: &SessionParameters,
+        reached: &mut Reached,
+    ) -> Result<(), String> {
         if pdu.desired_bytes > parameters.max_burst_bytes {
             return Err(format!("an R2T for {} bytes", pdu.desired_bytes));
         }
-        if parameters.error_recovery_level > 0 {
-            return self.repeatable(pdu.buffer_offset, pdu.desired_bytes);
-        }
-        if pdu.r2t_sn != self.next_r2t_sn {
-            return Err(format!("R2TSN {} where {} is due", pdu.r2t_sn.0, self.next_r2t_sn.0));
-        }
-        self.next_r2t_sn = pdu.r2t_sn.next();
         let end = pdu.buffer_offset.saturating_add(pdu.desired_bytes);
-        if !self.write || end > self.expected_bytes || pdu.buffer_offset < self.asked_bytes {
+        if !self.write || end > self.expected_bytes {
             return Err(format!("an R2T for bytes {}..{end}", pdu.buffer_offset));
         }
+        let (offset_bytes, bytes, tag) = (pdu.buffer_offset, pdu.desired_bytes, pdu.ttt);
+        let sending = self.r2ts.send(pdu.r2t_sn.0, Numbered { offset_bytes, bytes, final_: true, tag })?;
+        let recovers = parameters.error_recovery_level > 0;
+        if sending == Sending::Again {
+            reached.count(Way::R2tAgain);
+            return if recovers { Ok(()) } else { Err("an R2T again".into()) };
+        }
+        if offset_bytes < self.asked_bytes {
+            reached.count(Way::RecoveryR2t);
+            if !recovers {
+                return Err(format!("an R2T for bytes {offset_bytes}..{end} again"));
+            }
+        }
+        // Of data that was lost on its way nobody knows that it will not come, so beyond level 0 none is waited for.
         let outstanding = self.solicited.iter().filter(|solicited| !solicited.is_answered).count();
-        if outstanding >= usize::from(parameters.max_outstanding_r2t) {
+        if !recovers && outstanding >= usize::from(parameters.max_outstanding_r2t) {
             return Err(format!("{} R2Ts outstanding", outstanding + 1));
         }
-        self.asked_bytes = end;
-        self.solicited.retain(|solicited| !solicited.is_answered);
+        self.asked_bytes = self.asked_bytes.max(end);
+        self.solicited.retain(|solicited| recovers || !solicited.is_answered);
         self.solicited.push(Solicited {
             ttt: pdu.ttt,
-            offset_bytes: pdu.buffer_offset,
+            offset_bytes,
             sent_bytes: 0,
-            bytes: pdu.desired_bytes,
+            bytes,
             data_sn: DataSn(0),
             is_answered: false,
         });
@@ -160,61 +225,80 @@ impl TaskWatch {
 
     pub(super) fn send_data_in(
         &mut self,
+        connection: ConnectionId,
         pdu: &DataIn,
         parameters: &SessionParameters,
+        reached: &mut Reached,
     ) -> Result<(), String> {
-        if parameters.error_recovery_level > 0 {
-            return self.repeatable(pdu.buffer_offset, pdu.data_segment_bytes);
-        }
-        if pdu.data_sn != self.next_data_sn || pdu.buffer_offset != self.data_in_bytes {
-            return Err(format!(
-                "DataSN {} at byte {} where {} at byte {} is due",
-                pdu.data_sn.0, pdu.buffer_offset, self.next_data_sn.0, self.data_in_bytes
-            ));
-        }
-        self.next_data_sn = pdu.data_sn.next();
-        self.data_in_bytes += pdu.data_segment_bytes;
-        self.burst_bytes += pdu.data_segment_bytes;
-        if self.data_in_bytes > self.expected_bytes || self.burst_bytes > parameters.max_burst_bytes {
-            return Err(format!("{} bytes of Data-In", self.data_in_bytes));
-        }
-        if pdu.final_ {
-            self.burst_bytes = 0;
+        let (offset_bytes, bytes) = (pdu.buffer_offset, pdu.data_segment_bytes);
+        let tag = if pdu.acknowledge { pdu.ttt } else { Ttt::NONE };
+        let numbered = Numbered { offset_bytes, bytes, final_: pdu.final_, tag };
+        match self.data_in.send(pdu.data_sn.0, numbered)? {
+            Sending::Again if parameters.error_recovery_level == 0 => {
+                return Err(format!("DataSN {} again", pdu.data_sn.0));
+            }
+            Sending::Again => reached.count(Way::DataInAgain),
+            Sending::First => self.first_data_in(pdu, parameters)?,
         }
         match pdu.status {
-            Some(status) => self.send_status(status.status, status.residual),
+            Some(status) => {
+                let sent = SentStatus { connection, stat_sn: status.stat_sn, status: status.status };
+                self.send_status(sent, status.residual, parameters)
+            }
             None => Ok(()),
         }
     }
 
+    fn first_data_in(&mut self, pdu: &DataIn, parameters: &SessionParameters) -> Result<(), String> {
+        let before_bytes = self.data_in.before_last_bytes();
+        if pdu.buffer_offset != before_bytes {
+            return Err(format!("Data-In at byte {} where {before_bytes} is due", pdu.buffer_offset));
+        }
+        self.burst_bytes += pdu.data_segment_bytes;
+        if self.data_in.end_bytes() > self.expected_bytes || self.burst_bytes > parameters.max_burst_bytes {
+            return Err(format!("{} bytes of Data-In", self.data_in.end_bytes()));
+        }
+        if pdu.final_ {
+            self.burst_bytes = 0;
+        }
+        Ok(())
+    }
+
     pub(super) fn send_response(
         &mut self,
+        connection: ConnectionId,
         pdu: &ScsiResponse,
         parameters: &SessionParameters,
     ) -> Result<(), String> {
-        let sent = self.next_data_sn.0 + self.next_r2t_sn.0;
-        if parameters.error_recovery_level > 0 {
-            return Ok(());
-        }
+        let sent = self.data_in.next();
         if pdu.exp_data_sn.0 != sent {
             return Err(format!("ExpDataSN {} after {sent} PDUs", pdu.exp_data_sn.0));
         }
-        self.send_status(pdu.status, pdu.residual)
+        let status = SentStatus { connection, stat_sn: pdu.stat_sn, status: pdu.status };
+        self.send_status(status, pdu.residual, parameters)
     }
 
-    fn send_status(&mut self, status: u8, residual: Residual) -> Result<(), String> {
-        if std::mem::replace(&mut self.status_sent, true) {
-            return Err("a second status of one task".into());
+    fn send_status(
+        &mut self,
+        sent: SentStatus,
+        residual: Residual,
+        parameters: &SessionParameters,
+    ) -> Result<(), String> {
+        const GOOD: u8 = 0;
+        if let Some(before) = self.status.replace(sent)
+            && (parameters.error_recovery_level == 0 || before != sent)
+        {
+            return Err(format!("a second status of one task: {sent:?} after {before:?}"));
         }
         let left = match residual {
             Residual::Underflow(bytes) => bytes,
             _ => 0,
         };
-        const GOOD: u8 = 0;
-        if status == GOOD && !self.write && left != self.expected_bytes - self.data_in_bytes {
+        let moved_bytes = self.data_in.end_bytes();
+        if sent.status == GOOD && !self.write && left != self.expected_bytes - moved_bytes {
             return Err(format!(
-                "a residual count of {left} after {} of {} bytes",
-                self.data_in_bytes, self.expected_bytes
+                "a residual count of {left} after {moved_bytes} of {} bytes",
+                self.expected_bytes
             ));
         }
         Ok(())

@@ -4,6 +4,7 @@ use super::host::{Context, Host};
 use super::operation::{Kind, Operation, Whereabouts};
 use crate::checker::{Order, SessionKey, Stamp};
 use crate::disk::BLOCK_BYTES;
+use crate::reached::Way;
 use nexus::initiator::{Ending, Retry};
 use pdu::TaskManagementOutcome;
 use scsi::client::SenseData;
@@ -49,12 +50,26 @@ impl Host {
                         self.paths[path].drop_lane(context, connection, loss);
                     }
                 }
+                Event::ConnectionLost { cid, is_last: true, .. } => {
+                    self.paths[path].lost_last(context, cid);
+                }
                 Event::Ended { orderly } => {
+                    if !orderly {
+                        context.tally.reached.count(Way::NexusLost);
+                        if let Some(problem) = self.paths[path].loss_is_wrong(context) {
+                            context.violate(format!("host {} session {path}: {problem}", self.index));
+                        }
+                    }
                     context.trace(|| format!("session {path} ended, orderly: {orderly}"));
                     self.paths[path].end(context);
                 }
-                Event::FunctionDone { response: TaskManagementOutcome::FunctionRejected, .. } => {
-                    self.abort_again(path);
+                Event::FunctionDone { response, .. } => {
+                    // A reset may have been carried out until now.
+                    let reset_at = &mut context.excuses.reset_at;
+                    *reset_at = reset_at.map(|_| context.now);
+                    if response == TaskManagementOutcome::FunctionRejected {
+                        self.abort_again(path);
+                    }
                 }
                 _ => {}
             }
@@ -78,6 +93,9 @@ impl Host {
             return context.violate(format!("a second end of task {:#x}", completion.task.0));
         };
         let sense = SenseData::parse(&completion.sense);
+        if sense.as_ref().is_some_and(SenseData::is_unit_attention) {
+            context.tally.reached.count(Way::UnitAttention);
+        }
         match Ending::of(completion.delivered, completion.status, sense.as_ref()) {
             None => self.succeeded(context, key, completion),
             Some(ending) => self.failed(context, path, key, ending, sense.as_ref(), completion),
@@ -114,11 +132,12 @@ impl Host {
                 for (lba, block) in operation.range().zip(data.chunks(BLOCK_BYTES)) {
                     let stamp = Stamp::read(block, lba)?;
                     history.observe(read, lba, stamp)?;
-                    self.workload.saw(lba, stamp);
+                    guess(context.guesses, lba, stamp);
                 }
                 context.tally.blocks_read += u64::from(operation.blocks);
             }
             (Kind::CompareAndWrite { expected }, Some(read)) => {
+                context.tally.reached.count(Way::CompareAndWritten);
                 history.compare_and_write(read, operation.lba, expected)?;
             }
             (Kind::Flush, Some(flush)) => history.flushed(flush),
@@ -126,6 +145,7 @@ impl Host {
         }
         if let Some(write) = operation.write.take() {
             history.acknowledge(write, operation.kind == Kind::Write { fua: true });
+            operation.range().for_each(|lba| guess(context.guesses, lba, operation.stamp));
         }
         Ok(())
     }
@@ -143,6 +163,7 @@ impl Host {
         let Some(operation) = self.operations.get_mut(key) else { return };
         if sense.is_some_and(|sense| sense.key == MISCOMPARE) {
             operation.write.take().into_iter().for_each(|write| context.history.cancel_write(write));
+            context.tally.reached.count(Way::Miscompare);
             return self.give_up(context, key);
         }
         if ending == Ending::Failed && !is_medium_error(sense) {
@@ -171,6 +192,13 @@ impl Host {
         if nexus_lost {
             return self.try_again(context, path, key, Ending::Unknown);
         }
+        if let Some(Operation { whereabouts: Whereabouts::Sent { at, aborting: false, .. }, kind, .. }) =
+            self.operations.get(key)
+            && context.excuses.reset_at.is_none_or(|reset| reset < *at)
+        {
+            let what = format!("host {}: {kind:?} given up although its session lives", self.index);
+            context.violate(what);
+        }
         self.give_up(context, key);
     }
 
@@ -198,13 +226,16 @@ impl Host {
     /// The old nexus of a path is dead: nothing that was sent through it can take effect any more.
     pub(super) fn reinstated(&mut self, context: &mut Context<'_>, path: usize) {
         let stranded = std::mem::take(&mut self.paths[path].stranded);
-        context.tally.reinstatements += u64::from(!stranded.is_empty());
+        if !stranded.is_empty() {
+            context.tally.reached.count(Way::SessionReinstated);
+        }
         for key in stranded {
             let Some(operation) = self.operations.get_mut(key) else { continue };
             let may_repeat =
                 Ending::Unknown.retry(operation.kind.command_kind()) == Retry::AfterReinstatement;
             if may_repeat && !operation.ordered && context.random.percent(RETRIED_PERCENT) {
                 operation.whereabouts = Whereabouts::Waiting;
+                context.tally.reached.count(Way::UnknownWriteAgain);
                 self.queue.push_back(key);
             } else {
                 self.give_up(context, key);
@@ -229,6 +260,12 @@ impl Host {
             self.queue.extend(self.fenced.remove(&admitted));
         }
     }
+}
+
+/// A host has learnt what a block holds, or held a moment ago.
+fn guess(guesses: &mut [Stamp], lba: u64, stamp: Stamp) {
+    let place = usize::try_from(lba).ok().and_then(|lba| guesses.get_mut(lba));
+    place.into_iter().for_each(|place| *place = stamp);
 }
 
 /// What a disk that fails may say.

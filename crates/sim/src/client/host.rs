@@ -4,9 +4,10 @@ use super::operation::{Kind, Operation, Whereabouts};
 use super::path::{LoginOutcome, Path, PathPlan};
 use super::workload::{Mix, Workload};
 use crate::agenda::Agenda;
-use crate::checker::{BlockHistory, SessionKey, Tap, Violation};
+use crate::checker::{BlockHistory, SessionKey, Stamp, Tap, Violation};
 use crate::network::{Arrival, ConnectionId, Network, Notice, Part, Side};
 use crate::random::Random;
+use crate::reached::Reached;
 use block::Slab;
 use framing::BufferTable;
 use nexus::initiator::{Entry, WriteFence, WriteId as FenceId};
@@ -31,12 +32,23 @@ pub struct Tally {
     pub connections: u64,
     /// Sessions begun.
     pub sessions: u64,
-    /// Sessions that took the place of lost ones.
-    pub reinstatements: u64,
     /// Task management functions.
     pub functions: u64,
     /// Blocks read and compared.
     pub blocks_read: u64,
+    /// What went another way than usual.
+    pub reached: Reached,
+}
+
+/// What excuses a command that is not answered, or a session that is lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Excuses {
+    /// When the last fault ended that touches everybody.
+    pub disturbed_until: Instant,
+    /// When a logical unit was reset last: whoever had commands there is not told (SAM-5, TAS=0).
+    pub reset_at: Option<Instant>,
+    /// When the target died last.
+    pub crashed_at: Option<Instant>,
 }
 
 /// What a host needs of the world.
@@ -59,6 +71,10 @@ pub struct Context<'a> {
     pub ping_after: Duration,
     /// How long an answer to that may take.
     pub ping_timeout: Duration,
+    /// What may have come between.
+    pub excuses: &'a mut Excuses,
+    /// What the hosts believe the blocks to hold.
+    pub guesses: &'a mut [Stamp],
     /// What was found wrong first.
     pub violation: &'a mut Option<Violation>,
 }
@@ -87,8 +103,13 @@ impl Context<'_> {
     }
 }
 
-/// After so long without an answer, a command is taken to have been aborted by somebody else, and is aborted.
+/// After so long without an answer, a command is taken to have been aborted by a reset, and is aborted. Without any
+/// reset there is no reason for silence.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// After the last fault that concerns a command, it is answered within this: twice as long as it takes to notice a
+/// half-open connection and to give up a login.
+const RECOVERY: Duration = Duration::from_secs(120);
 
 /// How often that is looked at.
 const SWEEP: Duration = Duration::from_secs(20);
@@ -101,7 +122,7 @@ const PAUSE_DOUBLINGS_MAX: u32 = 6;
 const READ_BACK_BLOCKS: u64 = 64;
 
 /// Memory for the data of one host's commands.
-const MEMORY_BYTES: usize = 16 << 20;
+pub const MEMORY_BYTES: usize = 16 << 20;
 
 /// An initiator host.
 pub struct Host {
@@ -292,11 +313,12 @@ impl Host {
         self.by_connection.contains_key(&connection)
     }
 
-    /// Damages the next PDU of that kind on one of its connections. `false` if no digest covers it.
-    pub fn corrupt_next(&mut self, connection: ConnectionId, part: Part) -> bool {
+    /// Whether one of its connections has a digest over that part of its PDUs.
+    #[must_use]
+    pub fn covers(&mut self, connection: ConnectionId, part: Part) -> bool {
         let Some(path) = self.by_connection.get(&connection) else { return false };
         let lane = self.paths[*path].lane_of(connection);
-        lane.and_then(|lane| lane.wire()).is_some_and(|wire| wire.corrupt_next(part))
+        lane.and_then(|lane| lane.wire()).is_some_and(|wire| wire.covers(part))
     }
 
     /// When it has something to do by itself.
@@ -326,16 +348,36 @@ impl Host {
         self.go_on(context);
     }
 
-    /// Commands that were not answered for too long are aborted.
+    /// Commands that were not answered for too long are aborted, if a reset may have done away with them.
     fn sweep(&mut self, context: &mut Context<'_>) {
-        let is_late = |operation: &Operation| match operation.whereabouts {
-            Whereabouts::Sent { at, aborting: false, .. } => at + PATIENCE <= context.now,
-            _ => false,
-        };
-        let late: Vec<usize> =
-            self.operations.iter().filter(|(_, operation)| is_late(operation)).map(|(key, _)| key).collect();
-        for key in late {
-            self.abort(context, key);
+        let late = self.operations.iter().filter_map(|(key, operation)| match operation.whereabouts {
+            Whereabouts::Sent { at, aborting: false, path, .. } if at + PATIENCE <= context.now => {
+                Some((key, path, at))
+            }
+            _ => None,
+        });
+        for (key, path, at) in late.collect::<Vec<_>>() {
+            if context.excuses.reset_at.is_some_and(|reset| at <= reset) {
+                self.abort(context, key);
+                continue;
+            }
+            let disturbed = context.excuses.disturbed_until.max(self.paths[path].disturbed_until);
+            if at.max(disturbed) + RECOVERY <= context.now {
+                let kind = self.operations[key].kind;
+                let what = format!("host {}: {kind:?} of session {path} is not answered", self.index);
+                context.violate(what);
+            }
+        }
+    }
+
+    /// A fault concerns the session of this connection, until a time. Whether sessions of error recovery level 2 may be
+    /// lost with it.
+    pub fn disturb(&mut self, connection: ConnectionId, until: Instant, is_silent: bool) {
+        let Some(path) = self.by_connection.get(&connection) else { return };
+        let path = &mut self.paths[*path];
+        path.disturbed_until = path.disturbed_until.max(until);
+        if is_silent {
+            path.silenced_at = Some(until);
         }
     }
 
@@ -356,6 +398,8 @@ impl Host {
         if let Some(core) = &mut self.paths[path].core {
             context.tally.functions += 1;
             core.task_management(context.now, TaskFunction::LogicalUnitReset(Lun::from_index(0)));
+            // It may be carried out at any time until it is answered; the answer moves this on.
+            context.excuses.reset_at = Some(context.now);
         }
         self.pump(context, path);
     }
@@ -383,7 +427,7 @@ impl Host {
     }
 
     fn ask(&mut self, context: &mut Context<'_>) {
-        let operation = self.workload.next();
+        let operation = self.workload.next(context.guesses);
         let (changes, ordered, range) = (operation.kind.changes_data(), operation.ordered, operation.range());
         let key = self.operations.insert(operation);
         if changes && !ordered {

@@ -3,6 +3,7 @@
 use super::host::Context;
 use crate::checker::SessionKey;
 use crate::network::{ConnectionId, LoginStream, Side, Wire, bytes_of};
+use crate::reached::Way;
 use pdu::{Cid, CmdSn, Duration, Instant, Isid, LaneId, Tsih};
 use session::initiator::{Session, TaskId};
 use session::login::initiator::{Config, Joining, Login, Progress};
@@ -27,6 +28,9 @@ const RETRY_PAUSE_MS: (u64, u64) = (20, 500);
 
 /// How long a login may take; a target waits up to twenty seconds for an old session's writes.
 const LOGIN_PATIENCE: Duration = Duration::from_secs(40);
+
+/// How long it may take to notice that the other end is gone, and to give up.
+const SILENCE: Duration = Duration::from_secs(90);
 
 #[derive(Debug)]
 enum Link {
@@ -83,6 +87,14 @@ pub(super) struct Path {
     pub over: bool,
     /// An orderly end was asked for.
     pub leaving: bool,
+    /// When the last fault ended that touches this session only.
+    pub disturbed_until: Instant,
+    /// When one of its ends last lost the other without hearing of it.
+    pub silenced_at: Option<Instant>,
+    /// When it last had a connection.
+    up_at: Instant,
+    /// The CID of a connection that broke, if the next is to take its place.
+    replaces: Option<Cid>,
     initiator_name: String,
     isid: Isid,
     tsih: Tsih,
@@ -103,6 +115,10 @@ impl Path {
             connect_at: Some(Instant::ZERO),
             over: false,
             leaving: false,
+            disturbed_until: Instant::ZERO,
+            silenced_at: None,
+            up_at: Instant::ZERO,
+            replaces: None,
             initiator_name,
             isid,
             tsih: Tsih::NEW_SESSION,
@@ -132,8 +148,13 @@ impl Path {
 
     fn begin_login(&mut self, context: &mut Context<'_>) {
         let connection = context.network.connect(context.now);
-        let cid = Cid(self.next_cid);
-        self.next_cid = self.next_cid.wrapping_add(1);
+        let replaced = self.replaces.take().filter(|_| self.core.is_some());
+        let cid = replaced.unwrap_or(Cid(self.next_cid));
+        if replaced.is_some() {
+            context.tally.reached.count(Way::ConnectionReinstated);
+        } else {
+            self.next_cid = self.next_cid.wrapping_add(1);
+        }
         let joining = self.parameters.filter(|_| self.core.is_some());
         let leading = joining.is_none();
         let config = Config {
@@ -248,8 +269,29 @@ impl Path {
             && let Some(core) = &mut self.core
         {
             core.lane_lost(context.now, lane.lane, loss);
+            self.up_at = context.now;
         }
         self.retry_later(context);
+    }
+
+    /// The last connection broke: the next may take its place.
+    pub(super) fn lost_last(&mut self, context: &mut Context<'_>, cid: Cid) {
+        self.replaces = context.random.one_in(2).then_some(cid);
+    }
+
+    /// What is wrong with the loss of this session, if anything: at error recovery level 2 it survives the loss of its
+    /// connections for Time2Retain, if the target lives and both ends hear of the loss.
+    pub(super) fn loss_is_wrong(&self, context: &Context<'_>) -> Option<String> {
+        let parameters = self.parameters.filter(|parameters| parameters.error_recovery_level == 2)?;
+        let excused = |at: Option<Instant>| at.is_some_and(|at| context.now <= at + SILENCE);
+        if self.leaving || excused(self.silenced_at) || excused(context.excuses.crashed_at) {
+            return None;
+        }
+        let lanes = self.lanes.iter().filter(|lane| lane.is_up()).count();
+        let retain = Duration::from_secs(parameters.default_time2retain_s.into());
+        let alone = context.now.saturating_duration_since(self.up_at);
+        (lanes > 0 || alone < retain)
+            .then(|| format!("lost at error recovery level 2, {lanes} connections, the last {alone:?} ago"))
     }
 
     /// Connects again after a pause, unless that is planned already.

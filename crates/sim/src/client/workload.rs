@@ -26,6 +26,8 @@ pub struct Mix {
     pub test_unit_readys: u64,
     /// How many of a hundred writes have FUA set.
     pub fua_percent: u64,
+    /// How many of a hundred reads are of the whole disk.
+    pub whole_reads_percent: u64,
     /// One in so many commands is aborted on its way.
     pub abort_one_in: u64,
     /// One in so many commands is accompanied by a reset of the logical unit.
@@ -66,6 +68,10 @@ impl Mix {
     }
 }
 
+/// The blocks for which hosts compete with COMPARE AND WRITE, and how many of a hundred go there.
+const CONTENDED_BLOCKS: u64 = 3;
+const CONTENDED_PERCENT: u64 = 80;
+
 /// Draws one host's operations.
 #[derive(Debug)]
 pub(super) struct Workload {
@@ -73,34 +79,42 @@ pub(super) struct Workload {
     pub random: Random,
     host: u16,
     disk_blocks: u64,
-    /// What each block was last seen to hold.
-    seen: Vec<Stamp>,
     next: u32,
 }
 
 impl Workload {
     pub(super) fn new(host: u16, mix: Mix, disk_blocks: u64, random: Random) -> Self {
-        let seen = (0..disk_blocks).map(|_| Stamp::ZERO).collect();
-        Self { mix, random, host, disk_blocks, seen, next: 0 }
+        Self { mix, random, host, disk_blocks, next: 0 }
     }
 
     pub(super) fn disk_blocks(&self) -> u64 {
         self.disk_blocks
     }
 
-    pub(super) fn saw(&mut self, lba: u64, stamp: Stamp) {
-        let seen = usize::try_from(lba).ok().and_then(|lba| self.seen.get_mut(lba));
-        seen.into_iter().for_each(|seen| *seen = stamp);
-    }
-
-    pub(super) fn next(&mut self) -> Operation {
+    /// The next; `guesses` is what the blocks are believed to hold.
+    pub(super) fn next(&mut self, guesses: &[Stamp]) -> Operation {
         let (kind, ordered) = self.mix.kind(&mut self.random);
+        if let Kind::CompareAndWrite { .. } = kind {
+            return self.compare_and_write(guesses);
+        }
+        if kind == Kind::Read && self.random.percent(self.mix.whole_reads_percent) {
+            return self.operation(kind, ordered, 0, self.disk_blocks);
+        }
         let blocks_max = u64::from(self.mix.blocks_max).min(self.disk_blocks);
         // Short ones are the rule.
         let longest = if self.random.one_in(4) { blocks_max } else { blocks_max.min(8) };
         let blocks = self.random.between(1, longest);
         let lba = self.random.below(self.disk_blocks - blocks + 1);
         self.operation(kind, ordered, lba, blocks)
+    }
+
+    /// Mostly on a few blocks where the hosts meet.
+    fn compare_and_write(&mut self, guesses: &[Stamp]) -> Operation {
+        let blocks = if self.random.percent(CONTENDED_PERCENT) { CONTENDED_BLOCKS } else { self.disk_blocks };
+        let lba = self.random.below(blocks.min(self.disk_blocks));
+        let expected = usize::try_from(lba).ok().and_then(|lba| guesses.get(lba)).copied();
+        let kind = Kind::CompareAndWrite { expected: expected.unwrap_or_default() };
+        self.operation(kind, false, lba, 1)
     }
 
     /// A read of a part of the disk.
@@ -111,11 +125,9 @@ impl Workload {
 
     fn operation(&mut self, kind: Kind, ordered: bool, lba: u64, blocks: u64) -> Operation {
         self.next += 1;
-        let seen = usize::try_from(lba).ok().and_then(|lba| self.seen.get(lba)).copied();
-        let (kind, blocks) = match kind {
-            Kind::CompareAndWrite { .. } => (Kind::CompareAndWrite { expected: seen.unwrap_or_default() }, 1),
-            Kind::Flush | Kind::TestUnitReady => (kind, 0),
-            other => (other, u32::try_from(blocks).unwrap_or(1)),
+        let blocks = match kind {
+            Kind::Flush | Kind::TestUnitReady => 0,
+            _ => u32::try_from(blocks).unwrap_or(1),
         };
         let stamp = match kind {
             Kind::WriteSame => Stamp::anywhere(self.host, self.next),

@@ -63,7 +63,7 @@ pub(super) struct Pipe {
     departed_at: Instant,
     last_arrival_at: Instant,
     stalled_until: Instant,
-    corrupt_at: Option<u64>,
+    corrupt_at: VecDeque<u64>,
     end: Option<(Instant, Arrival)>,
     /// What goes in vanishes.
     is_void: bool,
@@ -88,7 +88,7 @@ impl Pipe {
             departed_at: Instant::ZERO,
             last_arrival_at: Instant::ZERO,
             stalled_until: Instant::ZERO,
-            corrupt_at: None,
+            corrupt_at: VecDeque::new(),
             end: None,
             is_void: false,
             room_wanted: false,
@@ -141,11 +141,11 @@ impl Pipe {
         let mut bytes = piece.to_vec();
         let offset = self.sent_bytes;
         self.sent_bytes += bytes.len() as u64;
-        if let Some(at) = self.corrupt_at.and_then(|at| at.checked_sub(offset))
+        while let Some(at) = self.corrupt_at.front().and_then(|at| at.checked_sub(offset))
             && let Some(byte) = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at))
         {
             *byte ^= 1 << random.below(8);
-            self.corrupt_at = None;
+            self.corrupt_at.pop_front();
         }
         let bytes_ns = (bytes.len() as u64).saturating_mul(1_000_000) / self.bytes_per_ms.max(1);
         self.departed_at = self.departed_at.max(now) + Duration::from_nanos(bytes_ns);
@@ -220,6 +220,6 @@ impl Pipe {
     }
 
     pub(super) fn corrupt(&mut self, offset: u64) {
-        self.corrupt_at = Some(offset);
+        self.corrupt_at.push_back(offset);
     }
 }

@@ -40,7 +40,6 @@ pub struct Wire {
     sender: Sender,
     /// Bytes of this stream before those that the sender was given, login included.
     pushed_bytes: u64,
-    corrupt_next: Option<Part>,
 }
 
 impl Wire {
@@ -61,7 +60,6 @@ impl Wire {
             receiver: Receiver::new(lane, parameters),
             sender: Sender::new(parameters),
             pushed_bytes: sent_bytes,
-            corrupt_next: None,
         }
     }
 
@@ -132,32 +130,30 @@ impl Wire {
         }
     }
 
-    /// The next PDU that has such a part, and a digest over it, will arrive damaged. `false` if no digest covers it.
-    pub fn corrupt_next(&mut self, part: Part) -> bool {
-        let covered = match part {
+    /// Whether a digest covers such a part, so that damage is noticed.
+    #[must_use]
+    pub fn covers(&self, part: Part) -> bool {
+        match part {
             Part::Header => self.parameters.header_digest,
             // A data digest alone leaves the headers unprotected, but damage in the data does not reach them.
             Part::Data => self.parameters.data_digest,
-        };
-        if covered {
-            self.corrupt_next = Some(part);
         }
-        covered
     }
 
     fn note_pushed(&mut self, header_bytes: usize, bytes: usize, network: &mut Network) {
         let digest_bytes = if self.parameters.header_digest { DIGEST_BYTES } else { 0 };
         let head_bytes = header_bytes + digest_bytes;
-        let offset = match self.corrupt_next {
-            Some(Part::Header) => Some(self.pushed_bytes + header_bytes as u64 / 2),
-            Some(Part::Data) if bytes > head_bytes => {
+        let damage = network.damage(self.connection, self.side);
+        let offset = match damage {
+            Some((Part::Header, _)) => Some(self.pushed_bytes + header_bytes as u64 / 2),
+            Some((Part::Data, _)) if bytes > head_bytes => {
                 Some(self.pushed_bytes + head_bytes as u64 + (bytes - head_bytes) as u64 / 2)
             }
             _ => None,
         };
-        if let Some(offset) = offset {
+        if let (Some(offset), Some((part, pdus))) = (offset, damage) {
             network.corrupt(self.connection, self.side, offset);
-            self.corrupt_next = None;
+            network.damage_next(self.connection, self.side, part, pdus - 1);
         }
         self.pushed_bytes += bytes as u64;
     }

@@ -1,0 +1,158 @@
+//! Which ways through the protocol a run has really taken, so that a campaign that never took one can say so.
+
+/// Something that only happens when something else went wrong, or when several hosts meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// An initiator asked for Data-In or R2Ts again.
+    DataSnack,
+    /// An initiator asked for responses again.
+    StatusSnack,
+    /// An initiator acknowledged Data-In.
+    DataAcknowledged,
+    /// A Data-In was sent again.
+    DataInAgain,
+    /// An R2T was sent again.
+    R2tAgain,
+    /// An R2T asked for data that did not come.
+    RecoveryR2t,
+    /// A status was sent again.
+    StatusAgain,
+    /// A command was sent again with its CmdSN.
+    CommandAgain,
+    /// A broken connection was logged out for recovery over another.
+    LogoutForRecovery,
+    /// A connection took the place of a broken one, with its CID.
+    ConnectionReinstated,
+    /// A task was moved to another connection.
+    TaskReassigned,
+    /// A session was lost.
+    NexusLost,
+    /// A session took the place of a lost one while commands waited for that.
+    SessionReinstated,
+    /// A write of unknown outcome was sent again after that.
+    UnknownWriteAgain,
+    /// A unit attention was told.
+    UnitAttention,
+    /// A COMPARE AND WRITE found another value.
+    Miscompare,
+    /// A COMPARE AND WRITE found its value.
+    CompareAndWritten,
+    /// A block that was acknowledged, or under way, was lost at a crash.
+    BlockLostAtCrash,
+    /// RESERVATION CONFLICT.
+    ReservationConflict,
+    /// A persistent reservation was made.
+    Reserved,
+    /// Somebody's registration was preempted.
+    Preempted,
+    /// Registrations survived a crash.
+    RegistrationsKept,
+    /// Registrations were lost at a crash.
+    RegistrationsLost,
+}
+
+impl Way {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 23] = [
+        Self::DataSnack,
+        Self::StatusSnack,
+        Self::DataAcknowledged,
+        Self::DataInAgain,
+        Self::R2tAgain,
+        Self::RecoveryR2t,
+        Self::StatusAgain,
+        Self::CommandAgain,
+        Self::LogoutForRecovery,
+        Self::ConnectionReinstated,
+        Self::TaskReassigned,
+        Self::NexusLost,
+        Self::SessionReinstated,
+        Self::UnknownWriteAgain,
+        Self::UnitAttention,
+        Self::Miscompare,
+        Self::CompareAndWritten,
+        Self::BlockLostAtCrash,
+        Self::ReservationConflict,
+        Self::Reserved,
+        Self::Preempted,
+        Self::RegistrationsKept,
+        Self::RegistrationsLost,
+    ];
+
+    /// What it is called in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DataSnack => "data SNACKs",
+            Self::StatusSnack => "status SNACKs",
+            Self::DataAcknowledged => "data acknowledged",
+            Self::DataInAgain => "Data-In sent again",
+            Self::R2tAgain => "R2Ts sent again",
+            Self::RecoveryR2t => "recovery R2Ts",
+            Self::StatusAgain => "statuses sent again",
+            Self::CommandAgain => "commands with their CmdSN again",
+            Self::LogoutForRecovery => "logouts for recovery",
+            Self::ConnectionReinstated => "connections reinstated",
+            Self::TaskReassigned => "tasks reassigned",
+            Self::NexusLost => "sessions lost",
+            Self::SessionReinstated => "sessions reinstated",
+            Self::UnknownWriteAgain => "writes of unknown outcome again",
+            Self::UnitAttention => "unit attentions",
+            Self::Miscompare => "miscompares",
+            Self::CompareAndWritten => "COMPARE AND WRITEs that matched",
+            Self::BlockLostAtCrash => "blocks lost at crashes",
+            Self::ReservationConflict => "reservation conflicts",
+            Self::Reserved => "reservations made",
+            Self::Preempted => "registrations preempted",
+            Self::RegistrationsKept => "registrations kept through crashes",
+            Self::RegistrationsLost => "registrations lost at crashes",
+        }
+    }
+}
+
+/// How often each way was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached([u64; Way::ALL.len()]);
+
+impl Reached {
+    /// Once more.
+    pub fn count(&mut self, way: Way) {
+        self.0[way as usize] += 1;
+    }
+
+    /// So many times more.
+    pub fn count_many(&mut self, way: Way, times: u64) {
+        self.0[way as usize] += times;
+    }
+
+    /// How often.
+    #[must_use]
+    pub fn of(&self, way: Way) -> u64 {
+        self.0[way as usize]
+    }
+
+    /// Takes another's in.
+    pub fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, count)| *sum += count);
+    }
+
+    /// Those that were never taken.
+    pub fn never(&self) -> impl Iterator<Item = Way> {
+        Way::ALL.into_iter().filter(|way| self.of(*way) == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_is_counted_at_its_own_place() {
+        for (place, way) in Way::ALL.into_iter().enumerate() {
+            assert_eq!(way as usize, place);
+        }
+        let mut reached = Reached::default();
+        reached.count(Way::StatusSnack);
+        assert_eq!(reached.never().count(), Way::ALL.len() - 1);
+    }
+}
