@@ -6,11 +6,13 @@
 mod block_history;
 mod command_order;
 mod numbered;
+mod reservation_history;
 mod stamp;
 mod tap;
 mod task_watch;
 
 pub use block_history::{BlockHistory, Order, ReadId, WriteId};
+pub use reservation_history::{Access, Answer, Change, Port, ReservationHistory, Version};
 pub use stamp::Stamp;
 pub use tap::{SessionKey, Tap, Tapped};
 

@@ -8,6 +8,7 @@ mod completion;
 mod host;
 mod operation;
 mod path;
+mod reserving;
 mod workload;
 
 pub use host::{Context, Excuses, Host, HostPlan, MEMORY_BYTES, Tally};

@@ -69,6 +69,8 @@ struct Connection {
     pipes: [Pipe; 2],
     /// Whether either end still has it open.
     open: [bool; 2],
+    /// When either end will next be told of an arrival: once is enough.
+    told_at: [Option<Instant>; 2],
     /// What of the next PDUs from either end is to be damaged, and of how many.
     damage: [Option<(Part, u32)>; 2],
 }
@@ -105,19 +107,23 @@ impl Network {
         #[expect(clippy::cast_possible_truncation, reason = "a run makes some thousands")]
         let id = ConnectionId(self.connections.len() as u32);
         let mut pipe = || Pipe::new(&self.profile, &mut self.random);
-        let mut connection = Connection { pipes: [pipe(), pipe()], open: [true; 2], damage: [None; 2] };
+        let mut connection =
+            Connection { pipes: [pipe(), pipe()], open: [true; 2], told_at: [None; 2], damage: [None; 2] };
         let established_at = now + connection.pipes[0].latency();
-        if now < self.refusing_until {
+        let is_refused = now < self.refusing_until;
+        if is_refused {
             connection.open[Side::Target as usize] = false;
-            let pipe = &mut connection.pipes[Side::Target as usize];
-            pipe.end(established_at, Arrival::Reset);
-            self.schedule(id, Side::Initiator, established_at);
+            connection.pipes[Side::Target as usize].end(established_at, Arrival::Reset);
         } else {
             connection.pipes[0].not_before(established_at);
+        }
+        self.connections.push(connection);
+        if is_refused {
+            self.schedule(id, Side::Initiator, established_at);
+        } else {
             let event = Event { connection: id, side: Side::Target, notice: Notice::Accept };
             self.agenda.push(established_at, event);
         }
-        self.connections.push(connection);
         id
     }
 
@@ -266,11 +272,22 @@ impl Network {
 
     /// What is due.
     pub fn pop_due(&mut self, now: Instant) -> Option<Event> {
-        self.agenda.pop_due(now)
+        let event = self.agenda.pop_due(now)?;
+        if event.notice == Notice::Arrival
+            && let Some(connection) = self.connections.get_mut(event.connection.0 as usize)
+        {
+            connection.told_at[event.side as usize].take_if(|told| *told <= now);
+        }
+        Some(event)
     }
 
     fn schedule(&mut self, connection: ConnectionId, to: Side, at: Instant) {
-        self.agenda.push(at, Event { connection, side: to, notice: Notice::Arrival });
+        let Some(known) = self.connections.get_mut(connection.0 as usize) else { return };
+        let told_at = &mut known.told_at[to as usize];
+        if told_at.is_none_or(|told| at < told) {
+            *told_at = Some(at);
+            self.agenda.push(at, Event { connection, side: to, notice: Notice::Arrival });
+        }
     }
 
     /// One way from end to end at its slowest, for those who wait.

@@ -66,6 +66,9 @@ pub struct Scenario {
     pub ping_timeout: Duration,
 }
 
+/// In one seed of so many the hosts use persistent reservations.
+const RESERVATIONS_ONE_IN: u64 = 3;
+
 /// One seed in so many has a disk so large that a target asks for acknowledgements while all of it is read, and reads
 /// all of it so often.
 const LONG_READS_ONE_IN: u64 = 8;
@@ -101,6 +104,8 @@ impl Scenario {
             disk.blocks = LONG_READ_BLOCKS;
             hosts.iter_mut().for_each(|host| host.mix.whole_reads_percent = WHOLE_READS_PERCENT);
         }
+        let reserves = Random::new(seed, "reservations").one_in(RESERVATIONS_ONE_IN);
+        hosts.iter_mut().for_each(|host| host.mix.reservations = reserves);
         let target_offer = offer(&mut random, digests);
         let limits = SessionLimits {
             window_commands: random.between(4, 64),
@@ -204,6 +209,7 @@ fn mix(random: &mut Random, disk: &Geometry) -> Mix {
         test_unit_readys: random.between(0, 4),
         fua_percent: random.between(0, 30),
         whole_reads_percent: 0,
+        reservations: false,
         abort_one_in: random.between(50, 400),
         reset_one_in: random.between(800, 4000),
         blocks_max: random.between(1, 64).min(u32::try_from(disk.blocks).unwrap_or(u32::MAX)),

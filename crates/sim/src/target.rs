@@ -1,6 +1,7 @@
 //! The target: the device server that a real target runs, over simulated connections and a simulated disk.
 
 mod connection;
+mod kept_reservations;
 mod machine;
 
 use crate::checker::Tap;
@@ -12,6 +13,7 @@ use crate::network::{ConnectionId, Network, Notice};
 use device::{
     Environment, Gauges, LogicalUnit, Memory, SessionLimits, TargetNode, UnitDescription, Visibility, Visitor,
 };
+use kept_reservations::KeptReservations;
 use machine::Machine;
 use pdu::Instant;
 use scsi::{Identity, TargetPort};
@@ -54,6 +56,7 @@ pub struct Target {
     plan: TargetPlan,
     disk: Arc<Disk>,
     machine: Rc<Machine>,
+    reservations: Rc<KeptReservations>,
     shared: Rc<Shared>,
     running: Option<Running>,
 }
@@ -90,7 +93,8 @@ impl Target {
         let machine =
             Rc::new(Machine { clock: clock.clone(), executor: Executor::default(), timers: Rc::default() });
         let shared = Rc::new(Shared { clock, network, tap, doors: RefCell::default() });
-        Self { plan, disk, machine, shared, running: None }
+        let reservations = Rc::new(KeptReservations::new(Rc::clone(&machine)));
+        Self { plan, disk, machine, reservations, shared, running: None }
     }
 
     /// Starts it, with nothing in memory.
@@ -120,7 +124,12 @@ impl Target {
         };
         let disk = Arc::clone(&self.disk) as Arc<dyn block::Backend>;
         // A disk of blocks that no disk has would be this crate's own mistake: the target then has no unit.
-        let units = LogicalUnit::new(description, disk, &memory).map(Rc::new).into_iter().collect();
+        let unit = LogicalUnit::new(description, disk, &memory).map(|unit| {
+            let kept = Rc::clone(&self.reservations);
+            let last = kept.last();
+            Rc::new(unit.keep_reservations(kept, last))
+        });
+        let units = unit.into_iter().collect();
         let node = TargetNode::new(&environment, TARGET_NAME.into(), units, SESSIONS_MAX);
         self.running = Some(Running { node, memory, gauges });
     }

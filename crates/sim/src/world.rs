@@ -1,6 +1,6 @@
 //! One world: a target, its disk, hosts, the network between them, and what goes wrong.
 
-use crate::checker::{BlockHistory, Stamp, Tap, Violation};
+use crate::checker::{BlockHistory, ReservationHistory, Stamp, Tap, Violation};
 use crate::client::{Context, Excuses, Host, MEMORY_BYTES, Tally};
 use crate::clock::Clock;
 use crate::disk::Disk;
@@ -86,6 +86,7 @@ struct World {
     /// The host of each connection.
     owners: Vec<Option<usize>>,
     history: BlockHistory,
+    reservations: ReservationHistory,
     excuses: Excuses,
     guesses: Vec<Stamp>,
     tally: Tally,
@@ -151,6 +152,7 @@ impl World {
             hosts,
             owners: Vec::new(),
             history: BlockHistory::new(blocks, scenario.disk.volatile_cache),
+            reservations: ReservationHistory::default(),
             excuses: Excuses::default(),
             guesses: (0..blocks).map(|_| Stamp::ZERO).collect(),
             tally: Tally::default(),
@@ -278,6 +280,7 @@ impl World {
             ping_after: self.scenario.ping_after,
             ping_timeout: self.scenario.ping_timeout,
             excuses: &mut self.excuses,
+            reservations: &mut self.reservations,
             guesses: &mut self.guesses,
             violation: &mut self.violation,
         };
@@ -294,6 +297,9 @@ impl World {
                 self.disk.heal();
                 self.network.borrow_mut().stop_refusing();
                 self.enter(Phase::Quiet);
+            }
+            Phase::Quiet if idle() && self.reservations.may_be_held() => {
+                self.with_host(0, Host::clear_reservations);
             }
             Phase::Quiet if idle() => {
                 self.enter(Phase::ReadBack);
@@ -450,6 +456,12 @@ impl World {
         self.target.crash();
         self.disk.crash();
         self.history.crash();
+        match self.reservations.persists() {
+            Some(true) => self.tally.reached.count(Way::RegistrationsKept),
+            Some(false) => self.tally.reached.count(Way::RegistrationsLost),
+            None => {}
+        }
+        self.reservations.crash();
         let silent = random.one_in(2);
         let mut network = self.network.borrow_mut();
         for connection in open {

@@ -2,7 +2,7 @@
 
 use super::host::{Context, Host};
 use super::operation::{Kind, Operation, Whereabouts};
-use crate::checker::{Order, SessionKey, Stamp};
+use crate::checker::{Answer, Order, SessionKey, Stamp};
 use crate::disk::BLOCK_BYTES;
 use crate::reached::Way;
 use nexus::initiator::{Ending, Retry};
@@ -97,12 +97,12 @@ impl Host {
             context.tally.reached.count(Way::UnitAttention);
         }
         match Ending::of(completion.delivered, completion.status, sense.as_ref()) {
-            None => self.succeeded(context, key, completion),
+            None => self.succeeded(context, path, key, completion),
             Some(ending) => self.failed(context, path, key, ending, sense.as_ref(), completion),
         }
     }
 
-    fn succeeded(&mut self, context: &mut Context<'_>, key: usize, completion: &Completion) {
+    fn succeeded(&mut self, context: &mut Context<'_>, path: usize, key: usize, completion: &Completion) {
         let Some(operation) = self.operations.get(key) else { return };
         let (wanted_in, wanted_out) = (operation.data_in_bytes(), operation.data_out_bytes());
         if (completion.data_in_bytes as usize) < wanted_in
@@ -113,7 +113,8 @@ impl Host {
                 operation.kind, completion.data_in_bytes, completion.data_out_bytes
             ));
         }
-        if let Err(problem) = self.check_success(context, key) {
+        let admitted = Self::admitted(context, self.port(path), operation);
+        if let Err(problem) = admitted.and_then(|()| self.check_success(context, key)) {
             let (index, kind) = (self.index, self.operations[key].kind);
             context.violate(format!("host {index}, {kind:?}, task {:#x}: {problem}", completion.task.0));
         }
@@ -160,10 +161,23 @@ impl Host {
         completion: &Completion,
     ) {
         const MISCOMPARE: u8 = 0x0e;
+        const RESERVATION_CONFLICT: u8 = 0x18;
+        const ILLEGAL_REQUEST: u8 = 0x05;
+        if completion.delivered && completion.status == RESERVATION_CONFLICT {
+            return self.refused(context, path, key);
+        }
         let Some(operation) = self.operations.get_mut(key) else { return };
         if sense.is_some_and(|sense| sense.key == MISCOMPARE) {
             operation.write.take().into_iter().for_each(|write| context.history.cancel_write(write));
             context.tally.reached.count(Way::Miscompare);
+            return self.give_up(context, key);
+        }
+        if let Kind::Reserve(_) = operation.kind
+            && sense.is_some_and(|sense| sense.key == ILLEGAL_REQUEST)
+        {
+            if let Err(problem) = context.reservations.end(Answer::Invalid) {
+                context.violate(problem);
+            }
             return self.give_up(context, key);
         }
         if ending == Ending::Failed && !is_medium_error(sense) {
@@ -205,7 +219,8 @@ impl Host {
     fn try_again(&mut self, context: &mut Context<'_>, path: usize, key: usize, ending: Ending) {
         let Some(operation) = self.operations.get_mut(key) else { return };
         operation.whereabouts = Whereabouts::Waiting;
-        if ending == Ending::Unknown && operation.kind.changes_data() {
+        let has_effect = operation.kind.changes_data() || matches!(operation.kind, Kind::Reserve(_));
+        if ending == Ending::Unknown && has_effect {
             operation.whereabouts = Whereabouts::Stranded;
             return self.paths[path].stranded.push(key);
         }
@@ -244,7 +259,12 @@ impl Host {
     }
 
     /// An operation ends without success; whatever it did, it can do no more.
-    fn give_up(&mut self, context: &mut Context<'_>, key: usize) {
+    pub(super) fn give_up(&mut self, context: &mut Context<'_>, key: usize) {
+        if self.operations.get(key).is_some_and(|operation| matches!(operation.kind, Kind::Reserve(_)))
+            && let Err(problem) = context.reservations.end(Answer::Unknown)
+        {
+            context.violate(problem);
+        }
         if let Some(write) = self.operations.get_mut(key).and_then(|operation| operation.write.take()) {
             context.history.end_write(write);
         }

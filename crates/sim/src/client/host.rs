@@ -4,7 +4,7 @@ use super::operation::{Kind, Operation, Whereabouts};
 use super::path::{LoginOutcome, Path, PathPlan};
 use super::workload::{Mix, Workload};
 use crate::agenda::Agenda;
-use crate::checker::{BlockHistory, SessionKey, Stamp, Tap, Violation};
+use crate::checker::{BlockHistory, ReservationHistory, SessionKey, Stamp, Tap, Violation};
 use crate::network::{Arrival, ConnectionId, Network, Notice, Part, Side};
 use crate::random::Random;
 use crate::reached::Reached;
@@ -73,6 +73,8 @@ pub struct Context<'a> {
     pub ping_timeout: Duration,
     /// What may have come between.
     pub excuses: &'a mut Excuses,
+    /// Who may do what.
+    pub reservations: &'a mut ReservationHistory,
     /// What the hosts believe the blocks to hold.
     pub guesses: &'a mut [Stamp],
     /// What was found wrong first.
@@ -451,6 +453,7 @@ impl Host {
                 self.abort(context, chosen);
             }
         }
+        self.reserve(context);
         if context.random.one_in(reset_one_in) {
             self.reset_unit(context);
         }
@@ -475,18 +478,20 @@ impl Host {
     /// The path to which a command was given; `None` if there is none for it now.
     fn submit_one(&mut self, context: &mut Context<'_>, key: usize) -> Option<usize> {
         let is_up = |path: &Path| path.core.is_some() && !path.leaving;
-        let path = if self.operations[key].ordered {
-            Some(0).filter(|path| is_up(&self.paths[*path]))?
+        let bound = self.operations[key].path.or(self.operations[key].ordered.then_some(0));
+        let path = if bound.is_some() {
+            bound.filter(|path| is_up(&self.paths[*path]))?
         } else {
             let up: Vec<usize> = (0..self.paths.len()).filter(|path| is_up(&self.paths[*path])).collect();
             *up.get(context.random.index(up.len()))?
         };
+        let port = self.port(path);
         let operation = self.operations.get_mut(key)?;
         let (bytes_in, bytes_out) = (operation.data_in_bytes(), operation.data_out_bytes());
         let bytes = bytes_in.max(bytes_out);
         let buffer = if bytes > 0 {
             let mut buffer = self.buffers.budget().allocate(bytes)?;
-            operation.fill(&mut buffer);
+            operation.fill(port, &mut buffer);
             Some(self.buffers.insert(buffer.share()))
         } else {
             None
@@ -498,8 +503,12 @@ impl Host {
             Some(buffer) => Data::Out(payload(buffer)),
             None => Data::None,
         };
-        let command =
-            Command { lun: Lun::from_index(0), attribute: operation.attribute, cdb: operation.cdb(), data };
+        let command = Command {
+            lun: Lun::from_index(0),
+            attribute: operation.attribute,
+            cdb: operation.cdb(port),
+            data,
+        };
         let submitted = self.paths[path].core.as_mut()?.submit(context.now, command);
         let Ok(task) = submitted else {
             buffer.into_iter().for_each(|buffer| drop(self.buffers.remove(buffer)));
@@ -526,6 +535,7 @@ impl Host {
 
     fn begin_history(&mut self, context: &mut Context<'_>, key: usize, path: usize) {
         let operation = &mut self.operations[key];
+        operation.begun = context.reservations.version();
         if operation.kind.changes_data() {
             match operation.write {
                 Some(write) => context.history.send_again(write),

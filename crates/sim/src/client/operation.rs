@@ -1,6 +1,6 @@
 //! One thing that a host wants of the disk: a SCSI command, sent until it is answered for good.
 
-use crate::checker::{ReadId, Stamp, WriteId};
+use crate::checker::{Change, Port, ReadId, Stamp, Version, WriteId};
 use crate::disk::BLOCK_BYTES;
 use nexus::initiator::{CommandKind, WriteId as FenceId};
 use pdu::{Cdb, Instant, TaskAttribute};
@@ -24,19 +24,21 @@ pub(super) enum Kind {
     },
     Flush,
     TestUnitReady,
+    /// PERSISTENT RESERVE OUT.
+    Reserve(Change),
 }
 
 impl Kind {
     /// Whether blocks may read differently afterwards.
     pub(super) fn changes_data(self) -> bool {
-        !matches!(self, Self::Read | Self::Flush | Self::TestUnitReady)
+        !matches!(self, Self::Read | Self::Flush | Self::TestUnitReady | Self::Reserve(_))
     }
 
     pub(super) fn command_kind(self) -> CommandKind {
         match self {
             Self::Read | Self::TestUnitReady => CommandKind::Read,
             Self::Write { .. } | Self::WriteSame | Self::Unmap => CommandKind::Write,
-            Self::CompareAndWrite { .. } => CommandKind::Once,
+            Self::CompareAndWrite { .. } | Self::Reserve(_) => CommandKind::Once,
             Self::Flush => CommandKind::Flush,
         }
     }
@@ -68,6 +70,10 @@ pub(super) struct Operation {
     pub fence: Option<FenceId>,
     pub write: Option<WriteId>,
     pub read: Option<ReadId>,
+    /// Where it must be sent, if that matters.
+    pub path: Option<usize>,
+    /// What the reservations were when it was sent last.
+    pub begun: Version,
     pub attempts: u32,
     pub whereabouts: Whereabouts,
     /// Its data of the attempt in progress.
@@ -77,12 +83,15 @@ pub(super) struct Operation {
 /// Bytes of an UNMAP parameter list with one descriptor.
 const UNMAP_LIST_BYTES: u16 = 24;
 
+/// Bytes of the parameter list of PERSISTENT RESERVE OUT.
+const RESERVE_LIST_BYTES: usize = 24;
+
 impl Operation {
     pub(super) fn range(&self) -> Range<u64> {
         self.lba..self.lba + u64::from(self.blocks)
     }
 
-    pub(super) fn cdb(&self) -> Cdb {
+    pub(super) fn cdb(&self, port: Port) -> Cdb {
         let lba = Lba(self.lba);
         let cdb = match self.kind {
             Kind::Read => command::read_16(lba, self.blocks),
@@ -92,6 +101,7 @@ impl Operation {
             Kind::CompareAndWrite { .. } => command::compare_and_write(lba, 1),
             Kind::Flush => command::synchronize_cache_16(),
             Kind::TestUnitReady => command::test_unit_ready(),
+            Kind::Reserve(change) => command::persistent_reserve_out(&change.request(port)).0,
         };
         cdb.into()
     }
@@ -108,12 +118,13 @@ impl Operation {
             Kind::WriteSame => BLOCK_BYTES,
             Kind::Unmap => UNMAP_LIST_BYTES.into(),
             Kind::CompareAndWrite { .. } => 2 * BLOCK_BYTES,
+            Kind::Reserve(_) => RESERVE_LIST_BYTES,
             Kind::Read | Kind::Flush | Kind::TestUnitReady => 0,
         }
     }
 
     /// Fills its buffer: with what it sends, or so that what it does not receive is noticed.
-    pub(super) fn fill(&self, buffer: &mut [u8]) {
+    pub(super) fn fill(&self, port: Port, buffer: &mut [u8]) {
         match self.kind {
             Kind::Read => Stamp::poison(buffer),
             Kind::Write { .. } | Kind::WriteSame => self.stamp.fill(buffer, self.lba),
@@ -126,6 +137,10 @@ impl Operation {
                 let (before, after) = buffer.split_at_mut(BLOCK_BYTES);
                 expected.fill(before, self.lba);
                 self.stamp.fill(after, self.lba);
+            }
+            Kind::Reserve(change) => {
+                let (_, list) = command::persistent_reserve_out(&change.request(port));
+                buffer.copy_from_slice(&list);
             }
             Kind::Flush | Kind::TestUnitReady => {}
         }

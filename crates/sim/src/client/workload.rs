@@ -1,7 +1,7 @@
 //! What a host asks for next.
 
 use super::operation::{Kind, Operation, Whereabouts};
-use crate::checker::Stamp;
+use crate::checker::{Change, Stamp, Version};
 use crate::random::Random;
 use pdu::TaskAttribute;
 
@@ -32,6 +32,8 @@ pub struct Mix {
     pub abort_one_in: u64,
     /// One in so many commands is accompanied by a reset of the logical unit.
     pub reset_one_in: u64,
+    /// Whether it makes reservations.
+    pub reservations: bool,
     /// The longest transfer.
     pub blocks_max: u32,
 }
@@ -123,10 +125,16 @@ impl Workload {
         Operation { attribute: TaskAttribute::Simple, ..self.operation(Kind::Read, false, lba, blocks) }
     }
 
+    /// A change of the reservations, through one path.
+    pub(super) fn change_reservations(&mut self, path: usize, change: Change) -> Operation {
+        let operation = self.operation(Kind::Reserve(change), false, 0, 0);
+        Operation { path: Some(path), attribute: TaskAttribute::Simple, ..operation }
+    }
+
     fn operation(&mut self, kind: Kind, ordered: bool, lba: u64, blocks: u64) -> Operation {
         self.next += 1;
         let blocks = match kind {
-            Kind::Flush | Kind::TestUnitReady => 0,
+            Kind::Flush | Kind::TestUnitReady | Kind::Reserve(_) => 0,
             _ => u32::try_from(blocks).unwrap_or(1),
         };
         let stamp = match kind {
@@ -145,6 +153,8 @@ impl Workload {
             fence: None,
             write: None,
             read: None,
+            path: None,
+            begun: Version::default(),
             attempts: 0,
             whereabouts: Whereabouts::Waiting,
             buffer: None,

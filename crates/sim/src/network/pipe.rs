@@ -119,7 +119,9 @@ impl Pipe {
             return bytes.len();
         }
         let room = self.capacity_bytes.saturating_sub(self.in_flight_bytes);
-        let taken = bytes.len().min(room);
+        // A little room is no room, or ever smaller pieces would be sent (RFC 1122 §4.2.3.4).
+        let is_silly = room < bytes.len() && room < self.worthwhile_bytes();
+        let taken = if is_silly { 0 } else { bytes.len().min(room) };
         self.room_wanted |= taken < bytes.len();
         self.in_flight_bytes += taken;
         if !self.is_void {
@@ -181,9 +183,14 @@ impl Pipe {
         self.delivered_bytes
     }
 
+    /// Room that is worth being told of.
+    fn worthwhile_bytes(&self) -> usize {
+        self.capacity_bytes / 4
+    }
+
     /// Whether its sender waits for room and there is some.
     pub(super) fn take_room_wanted(&mut self) -> bool {
-        let has_room = self.in_flight_bytes < self.capacity_bytes;
+        let has_room = self.in_flight_bytes + self.worthwhile_bytes() <= self.capacity_bytes;
         has_room && std::mem::take(&mut self.room_wanted)
     }
 
