@@ -206,7 +206,7 @@ impl Host {
         if nexus_lost {
             return self.try_again(context, path, key, Ending::Unknown);
         }
-        if let Some(Operation { whereabouts: Whereabouts::Sent { at, aborting: false, .. }, kind, .. }) =
+        if let Some(Operation { whereabouts: Whereabouts::Sent { at, .. }, aborted: false, kind, .. }) =
             self.operations.get(key)
             && context.excuses.reset_at.is_none_or(|reset| reset < *at)
         {

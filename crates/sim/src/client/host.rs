@@ -389,6 +389,7 @@ impl Host {
         let Whereabouts::Sent { path, task, aborting, .. } = &mut operation.whereabouts else { return };
         let Some(core) = &mut self.paths[*path].core else { return };
         *aborting = true;
+        operation.aborted = true;
         context.tally.functions += 1;
         let path = *path;
         core.task_management(context.now, TaskFunction::AbortTask(*task));
@@ -518,6 +519,7 @@ impl Host {
         operation.whereabouts = Whereabouts::Sent { path, task, at, aborting: false };
         operation.buffer = buffer;
         operation.attempts += 1;
+        operation.aborted = false;
         self.paths[path].tasks.insert(task, key);
         self.sweep_at.get_or_insert(context.now + SWEEP);
         context.tally.commands += 1;

@@ -75,6 +75,8 @@ pub(super) struct Operation {
     /// What the reservations were when it was sent last.
     pub begun: Version,
     pub attempts: u32,
+    /// Its host has asked for its end since it was sent last, and perhaps been refused.
+    pub aborted: bool,
     pub whereabouts: Whereabouts,
     /// Its data of the attempt in progress.
     pub buffer: Option<pdu::BufferId>,

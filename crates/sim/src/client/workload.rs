@@ -156,6 +156,7 @@ impl Workload {
             path: None,
             begun: Version::default(),
             attempts: 0,
+            aborted: false,
             whereabouts: Whereabouts::Waiting,
             buffer: None,
         }
