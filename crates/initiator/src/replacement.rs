@@ -51,3 +51,12 @@ fn session_is_gone(error: &Error) -> bool {
     let Error::Login(LoginError::Failed { failure, .. }) = error else { return false };
     !matches!(failure.remedy(), Remedy::RetryLater | Remedy::NoMoreConnections)
 }
+
+/// Whether a connection of a session that has others could not be made for a reason that has nothing to do with it.
+pub(crate) fn may_pass(error: &Error) -> bool {
+    match error {
+        Error::Network(_) => true,
+        Error::Login(LoginError::Failed { failure, .. }) => failure.remedy() == Remedy::RetryLater,
+        _ => false,
+    }
+}

@@ -31,7 +31,8 @@ pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> 
     Ok(())
 }
 
-/// Gives a path the connections that it should have, all at once, as far as the target lets it.
+/// Gives a path the connections that it should have, all at once, as far as the target lets it. Those that broke in their
+/// login are tried again by its supervisor.
 pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
     let missing = shared.read(|driver| {
         let path = driver.path(id)?;
@@ -43,6 +44,10 @@ pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
         tracing::warn!(path = %id, connections = failures.len(), %error, "connections could not be added");
     }
     failures.iter().for_each(|error| note_ceiling(shared, id, error));
+    let passing = failures.iter().filter(|error| replacement::may_pass(error)).count();
+    if passing > 0 {
+        shared.with(|driver, now| driver.connections_not_made(id, passing, now));
+    }
 }
 
 /// Adds so many connections to a path's session, all at once; why some could not be.

@@ -130,3 +130,17 @@ async fn a_connection_that_breaks_while_a_unit_is_opened_delays_that_only() {
         session.close().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn wherever_a_connection_breaks_while_a_session_is_opened_all_are_there_in_the_end() {
+    // Four logins and the questions to the unit take 1400 bytes or more.
+    for bytes in (20..1_200).step_by(67) {
+        let world = World::new().await;
+        let relay = Relay::to(world.address()).await;
+        relay.cut_one_after(bytes);
+        let (session, lun) = connect(&url(relay.address), config(4)).await;
+        wait_for_connections(&session, &lun, 4).await;
+        assert_eq!(relay.cuts(), 1, "after {bytes} bytes");
+        session.close().await.unwrap();
+    }
+}

@@ -10,10 +10,11 @@ use nexus::initiator::PathId;
 use pdu::{Cid, Duration, Instant, LaneId};
 use session::initiator::Counters;
 
-/// The place of a connection that broke.
+/// The place of a connection that broke, or could not be made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vacancy {
-    pub cid: Cid,
+    /// Its name, if the session ever had it.
+    pub cid: Option<Cid>,
     /// The target wants to be left alone until then.
     not_before: Instant,
 }
@@ -75,7 +76,7 @@ impl Path {
 
     /// A connection has come: in the place of the one whose name it has, or of any.
     pub(super) fn fill_vacancy(&mut self, cid: Cid) {
-        let at = self.vacancies.iter().position(|vacancy| vacancy.cid == cid).unwrap_or(0);
+        let at = self.vacancies.iter().position(|vacancy| vacancy.cid == Some(cid)).unwrap_or(0);
         if at < self.vacancies.len() {
             self.vacancies.remove(at);
         }
@@ -99,12 +100,19 @@ impl Driver {
     ) {
         let path = &mut self.paths[at];
         tracing::info!(path = %path.id, %lane, "the session lives on; the connection is to be replaced");
-        path.vacancies.push(Vacancy { cid, not_before });
+        path.vacancies.push(Vacancy { cid: Some(cid), not_before });
         path.lost.notify_one();
         // Nobody waits for a session that has not been proven, and its supervisor is busy proving it.
         if path.state == PathState::Connecting {
             path.give_up(now);
         }
+    }
+
+    /// So many connections could not be made, for reasons that pass: they are to be made as if they had broken later.
+    pub fn connections_not_made(&mut self, id: PathId, count: usize, now: Instant) {
+        let Some(path) = self.path_mut(id).filter(|path| path.is_connected()) else { return };
+        path.vacancies.extend((0..count).map(|_| Vacancy { cid: None, not_before: now }));
+        path.lost.notify_one();
     }
 
     /// A path's connections cannot be replaced. Without any, the session is given up: it may be reinstated instead.

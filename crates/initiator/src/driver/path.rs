@@ -109,7 +109,7 @@ pub(crate) struct Path {
     pub(super) stranded: Vec<usize>,
     pub(super) tasks: HashMap<TaskId, usize>,
     pub(super) wakers: LaneWakers,
-    /// Connections that broke and have not been replaced.
+    /// Connections that broke or could not be made, and have not been replaced.
     pub(super) vacancies: Vec<Vacancy>,
     /// Its oldest command, which must not stand still for too long.
     pub(super) watch: Watch,
@@ -171,8 +171,8 @@ impl Path {
     /// The name of the next connection. If no connection is left that could log out the last one that broke, it is that
     /// one's, whose place it takes (RFC 7143 §6.3.4).
     fn next_cid(&mut self) -> Cid {
-        match self.vacancies.last() {
-            Some(vacancy) if self.core.is_some() && self.connections() == 0 => vacancy.cid,
+        match self.vacancies.iter().rev().find_map(|vacancy| vacancy.cid) {
+            Some(cid) if self.core.is_some() && self.connections() == 0 => cid,
             _ => {
                 let cid = Cid(self.next_cid);
                 self.next_cid = self.next_cid.wrapping_add(1);
