@@ -21,12 +21,12 @@ check: ## format, lints and the tests that need no root: under 3 minutes
 	@scripts/setup build
 	cargo fmt --all --check
 	cargo clippy -q --workspace --all-targets -- -D warnings
-	cargo test -q --workspace --exclude ropewalk-interop
+	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak
 
 test: check ## everything: also the peers, faults and long properties (some need root)
 	@scripts/setup test
 	cargo build -q --release -p ropewalk
-	cargo test -q -p ropewalk-interop
+	cargo test -q -p ropewalk-interop -p ropewalk-soak
 	cargo run -q --release -p ropewalk-sim -- --seeds 1000
 
 sim: ## run simulated worlds with faults: make sim SEEDS=100000 SEED=1
@@ -39,6 +39,11 @@ test-conformance: ## every test of libiscsi's suite on every kind of disk, in a 
 	@scripts/setup test
 	cargo build -q --release -p ropewalk
 	cargo run -q -p ropewalk-conformance
+
+soak: ## a thousand sessions on one target for five minutes while connections break; make soak SECONDS=60
+	@scripts/setup build
+	cargo build -q --release -p ropewalk
+	cargo run -q --release -p ropewalk-soak -- --seconds $(or $(SECONDS),300)
 
 fuzz: ## fuzz all that takes bytes from peers; SECONDS=600 gives each ten minutes
 	@scripts/setup fuzz

@@ -183,6 +183,14 @@ impl Program {
         Ok(kill_process(self.rustix_pid()?, Signal::TERM)?)
     }
 
+    /// Interrupts it (SIGINT).
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn interrupt(&self) -> io::Result<()> {
+        Ok(kill_process(self.rustix_pid()?, Signal::INT)?)
+    }
+
     /// Memory of it that is resident, in bytes.
     ///
     /// # Errors
