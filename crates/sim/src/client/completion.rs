@@ -63,10 +63,11 @@ impl Host {
                     context.trace(|| format!("session {path} ended, orderly: {orderly}"));
                     self.paths[path].end(context);
                 }
-                Event::FunctionDone { response, .. } => {
-                    // A reset may have been carried out until now.
-                    let reset_at = &mut context.excuses.reset_at;
-                    *reset_at = reset_at.map(|_| context.now);
+                Event::FunctionDone { function, response } => {
+                    let resets = &mut self.paths[path].resets;
+                    let before = resets.len();
+                    resets.retain(|reset| *reset != function);
+                    context.excuses.resets_ended(context.now, before - resets.len());
                     if response == TaskManagementOutcome::FunctionRejected {
                         self.abort_again(path);
                     }
@@ -208,7 +209,7 @@ impl Host {
         }
         if let Some(Operation { whereabouts: Whereabouts::Sent { at, .. }, aborted: false, kind, .. }) =
             self.operations.get(key)
-            && context.excuses.reset_at.is_none_or(|reset| reset < *at)
+            && !context.excuses.may_have_reset(*at)
         {
             let what = format!("host {}: {kind:?} given up although its session lives", self.index);
             context.violate(what);
@@ -240,6 +241,8 @@ impl Host {
 
     /// The old nexus of a path is dead: nothing that was sent through it can take effect any more.
     pub(super) fn reinstated(&mut self, context: &mut Context<'_>, path: usize) {
+        let resets = std::mem::take(&mut self.paths[path].resets);
+        context.excuses.resets_ended(context.now, resets.len());
         let stranded = std::mem::take(&mut self.paths[path].stranded);
         if !stranded.is_empty() {
             context.tally.reached.count(Way::SessionReinstated);

@@ -47,8 +47,25 @@ pub struct Excuses {
     pub disturbed_until: Instant,
     /// When a logical unit was reset last: whoever had commands there is not told (SAM-5, TAS=0).
     pub reset_at: Option<Instant>,
+    /// Resets that were asked for and may be carried out at any time.
+    pub resets_under_way: usize,
     /// When the target died last.
     pub crashed_at: Option<Instant>,
+}
+
+impl Excuses {
+    /// Whether a reset may have done away with a command that was sent at `sent`.
+    pub(super) fn may_have_reset(&self, sent: Instant) -> bool {
+        self.resets_under_way > 0 || self.reset_at.is_some_and(|reset| sent <= reset)
+    }
+
+    /// So many resets are over.
+    pub(super) fn resets_ended(&mut self, now: Instant, resets: usize) {
+        if resets > 0 {
+            self.resets_under_way = self.resets_under_way.saturating_sub(resets);
+            self.reset_at = Some(now);
+        }
+    }
 }
 
 /// What a host needs of the world.
@@ -359,7 +376,7 @@ impl Host {
             _ => None,
         });
         for (key, path, at) in late.collect::<Vec<_>>() {
-            if context.excuses.reset_at.is_some_and(|reset| at <= reset) {
+            if context.excuses.may_have_reset(at) {
                 self.abort(context, key);
                 continue;
             }
@@ -400,9 +417,9 @@ impl Host {
         let Some(path) = (0..self.paths.len()).find(|path| self.paths[*path].core.is_some()) else { return };
         if let Some(core) = &mut self.paths[path].core {
             context.tally.functions += 1;
-            core.task_management(context.now, TaskFunction::LogicalUnitReset(Lun::from_index(0)));
-            // It may be carried out at any time until it is answered; the answer moves this on.
-            context.excuses.reset_at = Some(context.now);
+            let reset = core.task_management(context.now, TaskFunction::LogicalUnitReset(Lun::from_index(0)));
+            self.paths[path].resets.push(reset);
+            context.excuses.resets_under_way += 1;
         }
         self.pump(context, path);
     }

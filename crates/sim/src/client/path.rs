@@ -5,7 +5,7 @@ use crate::checker::SessionKey;
 use crate::network::{ConnectionId, LoginStream, Side, Wire, bytes_of};
 use crate::reached::Way;
 use pdu::{Cid, CmdSn, Duration, Instant, Isid, LaneId, Tsih};
-use session::initiator::{Session, TaskId};
+use session::initiator::{FunctionId, Session, TaskId};
 use session::login::initiator::{Config, Joining, Login, Progress};
 use session::parameters::{InitiatorLimits, Offer, SessionParameters};
 use session::seam::{Endpoint, LaneLoss};
@@ -91,6 +91,8 @@ pub(super) struct Path {
     pub disturbed_until: Instant,
     /// When one of its ends last lost the other without hearing of it.
     pub silenced_at: Option<Instant>,
+    /// Resets of the logical unit that were not answered.
+    pub resets: Vec<FunctionId>,
     /// When it last had a connection.
     up_at: Instant,
     /// The CID of a connection that broke, if the next is to take its place.
@@ -117,6 +119,7 @@ impl Path {
             leaving: false,
             disturbed_until: Instant::ZERO,
             silenced_at: None,
+            resets: Vec::new(),
             up_at: Instant::ZERO,
             replaces: None,
             initiator_name,
