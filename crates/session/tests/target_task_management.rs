@@ -324,3 +324,17 @@ fn a_task_that_another_session_aborted_takes_its_data_and_stays_silent() {
     world.expect_all_buffers_released();
     assert_eq!(world.session.counters().tasks, 0);
 }
+
+#[test]
+fn a_function_that_is_asked_for_again_while_it_is_carried_out_is_carried_out_once() {
+    let mut world = World::with_connections(2);
+    world.manage(0, Function::LogicalUnitReset, 7, 77);
+    let (id, _) = function(&mut world).unwrap();
+    world.manage(1, Function::LogicalUnitReset, 7, 77);
+    assert_eq!(function(&mut world), None);
+    done(&mut world, id);
+    let answer = world.pull_one(1, u32::MAX).unwrap();
+    assert_eq!(function_outcome(&answer), Outcome::FunctionComplete);
+    world.acknowledge(1);
+    assert_eq!(function(&mut world), None);
+}

@@ -70,6 +70,13 @@ impl MultiTaskFunction {
     }
 }
 
+impl Active {
+    /// The function, if its response has not been sent.
+    pub(super) fn unanswered(&mut self) -> Option<&mut MultiTaskFunction> {
+        (self.step != Step::Answered).then_some(&mut self.function)
+    }
+}
+
 impl Functions {
     /// What the active function concerns.
     pub(super) fn units(&self) -> Option<Units> {

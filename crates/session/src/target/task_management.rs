@@ -54,6 +54,15 @@ impl Functions {
         self.held_commands.push_back(task);
     }
 
+    /// Where the function of this tag is to be answered, if it is known and its answer has not been sent.
+    fn outlet(&mut self, itt: Itt) -> Option<&mut LaneId> {
+        let waiting = self.waiting.iter_mut().find(|function| function.itt == itt);
+        let multi_task =
+            waiting.or_else(|| self.active.as_mut()?.unanswered()).filter(|known| known.itt == itt);
+        let abort = self.aborts.values_mut().find(|abort| abort.itt == itt);
+        multi_task.map(|function| &mut function.lane).or(abort.map(|abort| &mut abort.lane))
+    }
+
     /// Whether a request of this tag is a task management function that has not been answered.
     pub(super) fn contains(&self, itt: Itt) -> bool {
         self.waiting.iter().any(|function| function.itt == itt)
@@ -70,6 +79,12 @@ impl Session {
         header: &Header,
         pdu: TaskManagementRequest,
     ) -> Result<Destination, Fault> {
+        // An initiator that waits for long cannot know whether its request has arrived, and sends it again: it is
+        // carried out once, and answered where it was asked for last. A numbered one is known by its CmdSN.
+        if let Some(outlet) = self.functions.outlet(pdu.itt).filter(|_| pdu.immediate) {
+            *outlet = lane;
+            return Ok(Destination::None);
+        }
         let ticket = match self.admit(lane, header, pdu.cmd_sn, ImmediateKind::TaskManagement)? {
             Ok(ticket) => ticket,
             Err(destination) => return Ok(destination),
