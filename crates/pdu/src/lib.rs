@@ -160,6 +160,23 @@ impl TargetPdu {
         }
     }
 
+    /// The command window, which every PDU of a target tells (RFC 7143 §4.2.2.1).
+    #[must_use]
+    pub fn window(&self) -> Window {
+        match self {
+            Self::NopIn(pdu) => pdu.window,
+            Self::ScsiResponse(pdu) => pdu.window,
+            Self::TaskManagementResponse(pdu) => pdu.window,
+            Self::LoginResponse(pdu) => pdu.window,
+            Self::TextResponse(pdu) => pdu.window,
+            Self::DataIn(pdu) => pdu.window,
+            Self::LogoutResponse(pdu) => pdu.window,
+            Self::R2t(pdu) => pdu.window,
+            Self::AsyncMessage(pdu) => pdu.window,
+            Self::Reject(pdu) => pdu.window,
+        }
+    }
+
     /// The header of this PDU.
     #[must_use]
     pub fn emit(&self) -> Header {

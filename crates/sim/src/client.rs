@@ -5,12 +5,14 @@
 //! when its session has been reinstated. Everything it asks for and is told goes to the checker.
 
 mod completion;
+mod context;
 mod host;
 mod operation;
 mod path;
 mod reserving;
 mod workload;
 
-pub use host::{Context, Excuses, Host, HostPlan, MEMORY_BYTES, Tally};
+pub use context::{Context, Excuses, Tally};
+pub use host::{Host, HostPlan, MEMORY_BYTES};
 pub use path::{PathPlan, TARGET_NAME};
 pub use workload::Mix;

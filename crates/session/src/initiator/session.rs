@@ -13,7 +13,7 @@ use super::task_management::Function;
 use super::task_reassign::Reassignment;
 use crate::parameters::{Established, InitiatorLimits, SessionParameters};
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
-use pdu::{CmdSn, Header, Instant, Itt, LaneId, TargetPdu, Window};
+use pdu::{CmdSn, Header, Instant, Itt, LaneId, TargetPdu};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How far a session's life has come.
@@ -285,7 +285,7 @@ impl Session {
             return Err(Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength"));
         }
         let pdu = TargetPdu::parse(header)?;
-        self.window.update(window_of(&pdu));
+        self.window.update(pdu.window());
         self.commands_acknowledged();
         let destination = self.place(lane, &pdu, bytes)?;
         if bytes == 0 {
@@ -326,21 +326,6 @@ impl Session {
         self.settle(now, lane);
         self.recover(now);
         Ok(())
-    }
-}
-
-fn window_of(pdu: &TargetPdu) -> Window {
-    match pdu {
-        TargetPdu::DataIn(pdu) => pdu.window,
-        TargetPdu::R2t(pdu) => pdu.window,
-        TargetPdu::ScsiResponse(pdu) => pdu.window,
-        TargetPdu::NopIn(pdu) => pdu.window,
-        TargetPdu::TaskManagementResponse(pdu) => pdu.window,
-        TargetPdu::TextResponse(pdu) => pdu.window,
-        TargetPdu::LogoutResponse(pdu) => pdu.window,
-        TargetPdu::AsyncMessage(pdu) => pdu.window,
-        TargetPdu::Reject(pdu) => pdu.window,
-        TargetPdu::LoginResponse(pdu) => pdu.window,
     }
 }
 

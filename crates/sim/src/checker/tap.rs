@@ -356,20 +356,9 @@ impl SessionWatch {
     }
 }
 
+/// The window that a PDU tells. A Login Response is no part of what is watched here.
 fn window_of(pdu: &TargetPdu) -> Option<pdu::Window> {
-    let window = match pdu {
-        TargetPdu::DataIn(pdu) => pdu.window,
-        TargetPdu::R2t(pdu) => pdu.window,
-        TargetPdu::ScsiResponse(pdu) => pdu.window,
-        TargetPdu::NopIn(pdu) => pdu.window,
-        TargetPdu::TaskManagementResponse(pdu) => pdu.window,
-        TargetPdu::TextResponse(pdu) => pdu.window,
-        TargetPdu::LogoutResponse(pdu) => pdu.window,
-        TargetPdu::AsyncMessage(pdu) => pdu.window,
-        TargetPdu::Reject(pdu) => pdu.window,
-        TargetPdu::LoginResponse(_) => return None,
-    };
-    Some(window)
+    (!matches!(pdu, TargetPdu::LoginResponse(_))).then(|| pdu.window())
 }
 
 /// The CmdSN of PDUs that have a place of their own in the order of commands.

@@ -1,6 +1,7 @@
 //! How an operation ends: with success, again, or for good.
 
-use super::host::{Context, Host};
+use super::context::Context;
+use super::host::Host;
 use super::operation::{Kind, Operation, Whereabouts};
 use crate::checker::{Answer, Order, SessionKey, Stamp};
 use crate::disk::BLOCK_BYTES;

@@ -1,6 +1,6 @@
 //! One session of a host: its connections, from their logins on, and the commands that are on it.
 
-use super::host::Context;
+use super::context::Context;
 use crate::checker::SessionKey;
 use crate::network::{ConnectionId, LoginStream, Side, Wire, bytes_of};
 use crate::reached::Way;

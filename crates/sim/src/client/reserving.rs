@@ -1,6 +1,7 @@
 //! Persistent reservations as a host uses them: registered, held, given back, taken away from others.
 
-use super::host::{Context, Host};
+use super::context::Context;
+use super::host::Host;
 use super::operation::{Kind, Operation};
 use crate::checker::{Access, Answer, Change, Port};
 use crate::random::Random;
