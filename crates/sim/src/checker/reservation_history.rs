@@ -308,9 +308,14 @@ impl ReservationHistory {
         Ok(())
     }
 
-    /// The target lost its memory.
+    /// The target lost its memory. A change that is under way may not have arrived there: then it is still to come.
     pub fn crash(&mut self) {
-        let states: Vec<State> = self.possible().iter().cloned().map(State::after_crash).collect();
+        let mut states: Vec<State> = self.possible().iter().cloned().map(State::after_crash).collect();
+        if let Some(UnderWay { port, change, .. }) = self.under_way {
+            let later: Vec<State> =
+                states.iter().filter_map(|state| state.after(port, change).ok()).collect();
+            states.extend(later);
+        }
         self.become_possible(states);
         if let Some(under_way) = &mut self.under_way {
             under_way.crashed = true;
@@ -380,6 +385,17 @@ mod tests {
             history.crash();
             assert_eq!(history.may_be_held(), persist);
         }
+    }
+
+    #[test]
+    fn a_change_that_is_under_way_at_a_crash_may_be_made_after_it() {
+        let mut history = ReservationHistory::default();
+        history.begin(ONE, Change::Register { persist: false });
+        history.crash();
+        assert_eq!(history.end(Answer::Done), Ok(()));
+        let registered: Vec<bool> =
+            history.possible().iter().map(|state| state.registered.contains(&ONE)).collect();
+        assert_eq!(registered, [false, true]);
     }
 
     #[test]
