@@ -235,7 +235,7 @@ impl Tap {
         match side {
             Side::Target => {
                 if let Ok(pdu) = InitiatorPdu::parse(header) {
-                    session.target_hears(&pdu);
+                    session.target_hears(connection, &pdu);
                 }
             }
             Side::Initiator => {
@@ -301,7 +301,7 @@ impl SessionWatch {
     }
 
     /// The target has received this.
-    fn target_hears(&mut self, pdu: &InitiatorPdu) {
+    fn target_hears(&mut self, connection: ConnectionId, pdu: &InitiatorPdu) {
         match pdu {
             InitiatorPdu::DataOut(pdu) => {
                 let task = self.tasks.get_mut(&pdu.itt);
@@ -314,6 +314,8 @@ impl SessionWatch {
             InitiatorPdu::TaskManagementRequest(pdu) if pdu.function == TaskManagementFunction::AbortTask => {
                 // A command that is aborted before it arrives counts as arrived (RFC 7143 §11.6.1).
                 self.order.arrive(pdu.ref_cmd_sn);
+                let task = self.tasks.get_mut(&pdu.referenced_task);
+                task.into_iter().for_each(|task| task.abort(connection));
             }
             _ => {}
         }

@@ -51,6 +51,8 @@ pub(super) struct TaskWatch {
     status: Option<SentStatus>,
     /// The connection to which it was reassigned last.
     reassigned_to: Option<ConnectionId>,
+    /// The connection over which it was asked to be aborted last.
+    aborted_over: Option<ConnectionId>,
     over: bool,
 }
 
@@ -81,6 +83,7 @@ impl TaskWatch {
             burst_bytes: 0,
             status: None,
             reassigned_to: None,
+            aborted_over: None,
             over: false,
         })
     }
@@ -130,6 +133,12 @@ impl TaskWatch {
         }
         self.data_in.resume(self.acknowledged_sn);
         self.burst_bytes = 0;
+    }
+
+    /// The target has heard that the task is to be aborted. If its connection is gone, its status is brought over this
+    /// one, if it was sent and not acknowledged (RFC 7143 §11.5.1).
+    pub(super) fn abort(&mut self, connection: ConnectionId) {
+        self.aborted_over = Some(connection);
     }
 
     pub(super) fn send_data_out(
@@ -278,6 +287,15 @@ impl TaskWatch {
         self.send_status(status, pdu.residual, parameters)
     }
 
+    /// Whether a status leaves once more because the connection over which it left before is gone, and its task is to be
+    /// aborted.
+    fn is_brought(&self, before: SentStatus, sent: SentStatus, parameters: &SessionParameters) -> bool {
+        parameters.error_recovery_level > 1
+            && before.status == sent.status
+            && before.connection != sent.connection
+            && self.aborted_over == Some(sent.connection)
+    }
+
     fn send_status(
         &mut self,
         sent: SentStatus,
@@ -287,6 +305,7 @@ impl TaskWatch {
         const GOOD: u8 = 0;
         if let Some(before) = self.status.replace(sent)
             && (parameters.error_recovery_level == 0 || before != sent)
+            && !self.is_brought(before, sent, parameters)
         {
             return Err(format!("a second status of one task: {sent:?} after {before:?}"));
         }
