@@ -4,7 +4,7 @@ mod target_world;
 
 use pdu::{Itt, LaneId, Ttt};
 use ropewalk_session::parameters::SessionType;
-use ropewalk_session::seam::{Fault, LaneLoss};
+use ropewalk_session::seam::{Endpoint, Fault, LaneLoss};
 use ropewalk_session::target::Event;
 use std::time::Duration;
 use target_world::*;
@@ -75,6 +75,22 @@ fn a_ping_that_may_have_been_lost_is_repeated_where_pdus_can_be() {
             assert_eq!(world.events(), []);
         }
     }
+}
+
+#[test]
+fn a_ping_is_not_repeated_while_the_initiator_is_sending() {
+    let mut world = World::of_level(1, 1);
+    world.wait();
+    world.pull_only(0);
+    for _ in 0..100 {
+        world.now += PING_TIMEOUT / 2;
+        world.session.heard(world.now, LaneId(0));
+        world.session_timeout();
+        world.expect_nothing_sent();
+    }
+    world.now += PING_TIMEOUT / 2;
+    world.session_timeout();
+    assert!(nop_in(&world.pull_only(0)).ttt.is_some());
 }
 
 #[test]

@@ -12,8 +12,9 @@ use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
 use pdu::{Header, Instant, Itt, LaneId, Lun, NopIn, NopOut, Ttt};
 use std::time::Duration;
 
-/// After this time a ping that was not answered may be repeated where PDUs can be lost: at error recovery level 1 and
-/// above, where a PDU of a wrong digest does not end its connection.
+/// After this time of silence a ping that was not answered may be repeated where PDUs can be lost: at error recovery
+/// level 1 and above, where a PDU of a wrong digest does not end its connection. An initiator that is sending lives, tells
+/// with every PDU what it has received, and may have its answer behind segments that take their time.
 const REPEAT_AFTER: Duration = Duration::from_secs(1);
 
 impl Session {
@@ -97,7 +98,9 @@ impl Session {
         let liveness = &mut state.liveness;
         match liveness.asked_at() {
             None => liveness.ask(now),
-            Some(asked_at) if repeats && asked_at + REPEAT_AFTER <= now => liveness.ask_again(now),
+            Some(asked_at) if repeats && asked_at.max(liveness.heard_at()) + REPEAT_AFTER <= now => {
+                liveness.ask_again(now);
+            }
             Some(_) => return,
         }
         state.unnumbered.push_back(Unnumbered::Ping);
