@@ -12,6 +12,7 @@
 
 pub mod chap;
 pub mod discovery;
+mod inflow;
 mod liveness;
 pub mod login;
 pub mod name;

@@ -4,9 +4,9 @@
 
 mod target_world;
 
-use pdu::{InitiatorPdu, RejectReason, TargetPdu, Ttt};
+use pdu::{InitiatorPdu, Itt, LaneId, RejectReason, TargetPdu, Ttt};
 use proptest::prelude::*;
-use ropewalk_session::seam::{Destination, Fault};
+use ropewalk_session::seam::{Destination, Digest, Endpoint, Fault};
 use ropewalk_session::target::{Event, TaskId};
 use target_world::*;
 
@@ -211,7 +211,7 @@ fn damaged_pings_and_texts_leave_their_places_free() {
         let ping = pdu::NopOut {
             immediate,
             lun: pdu::Lun(0),
-            itt: pdu::Itt(7),
+            itt: Itt(7),
             ttt: Ttt::NONE,
             cmd_sn: pdu::CmdSn(7),
             exp_stat_sn: world.ack(0),
@@ -221,7 +221,7 @@ fn damaged_pings_and_texts_leave_their_places_free() {
         assert_eq!(reject_reason(&world.pull_only(0)), RejectReason::DataDigestError);
     }
     assert_eq!(world.session.counters().immediate_commands, 0);
-    world.nop(0, pdu::Itt(7), Ttt::NONE, 7, false, b"ping");
+    world.nop(0, Itt(7), Ttt::NONE, 7, false, b"ping");
     assert_eq!(world.pull_only(0).1, b"ping");
 }
 
@@ -264,6 +264,120 @@ fn an_aborted_write_does_not_wait_for_lost_data() {
     world.pass(6);
     assert_eq!(world.session.counters().tasks, 0);
     world.expect_all_buffers_released();
+}
+
+/// Which of the R2Ts that are to be sent ask for this task's data.
+fn asked_of(world: &mut World, itt: u32) -> Vec<Ttt> {
+    let of_task = |(pdu, _)| match pdu {
+        TargetPdu::R2t(request) if request.itt == Itt(itt) => Some(request.ttt),
+        _ => None,
+    };
+    world.pull(0).into_iter().filter_map(of_task).collect()
+}
+
+/// Starts a write of 8 KiB of this number, and returns its task and R2T.
+fn start_write(world: &mut World, number: u32) -> (TaskId, Ttt) {
+    world.write(0, number, 8192, &[], false);
+    let task = world.task();
+    world.solicit(task, 8192);
+    let asked = asked_of(world, number);
+    (task, asked[0])
+}
+
+/// A write of this number that comes and goes.
+fn serve_another(world: &mut World, number: u32) {
+    let (task, ttt) = start_write(world, number);
+    world.sequence(0, number, ttt, 0, &pattern(8192));
+    assert_eq!(world.complete_data_out(), pattern(8192));
+    world.respond(task, GOOD, 8192);
+    response(&world.pull_only(0));
+}
+
+#[test]
+fn data_is_not_lost_while_the_lane_brings_what_it_was_asked_for_before() {
+    let mut world = World::of_level(1, 1);
+    let writes: Vec<Ttt> = (7..13).map(|number| start_write(&mut world, number).1).collect();
+    let data = pattern(8192);
+    // Each of them takes four seconds.
+    for (number, ttt) in (7..).zip(writes) {
+        for (pdu, piece) in world.sequence_pdus(0, number, ttt, 0, &data) {
+            world.pass(1);
+            assert_eq!(world.pull(0), []);
+            world.send(0, &pdu, &piece);
+        }
+        assert_eq!(world.complete_data_out(), data);
+    }
+    assert_eq!(world.session.counters().recovery_r2ts, 0);
+}
+
+#[test]
+fn nothing_is_lost_while_a_long_segment_is_on_its_way() {
+    let (mut world, _, ttt) = asked_write(1);
+    let (_, behind) = start_write(&mut world, 8);
+    let data = pattern(8192);
+    let pdus = world.sequence_pdus(0, 7, ttt, 0, &data);
+    let header = pdus[0].0.emit();
+    let id = LaneId(0);
+    world.session.receive_header(world.now, id, &header, Digest::Good, &mut world.memory).unwrap();
+    for _ in 0..128 {
+        world.pass(1);
+        world.session.heard(world.now, id);
+        assert_eq!(world.pull(0), []);
+    }
+    world.session.receive_data(world.now, id, &[], Digest::Good).unwrap();
+    for (pdu, piece) in &pdus[1..] {
+        world.send(0, pdu, piece);
+    }
+    world.events();
+    world.sequence(0, 8, behind, 0, &data);
+    assert_eq!(world.complete_data_out(), data);
+    assert_eq!(world.session.counters().recovery_r2ts, 0);
+}
+
+#[test]
+fn data_that_was_lost_is_asked_for_again_while_the_lane_goes_on_with_later_tasks() {
+    let (mut world, _, _) = asked_write(1);
+    let others = (8..100).find(|number| {
+        world.pass(1);
+        let is_asked_again = !asked_of(&mut world, 7).is_empty();
+        serve_another(&mut world, *number);
+        is_asked_again
+    });
+    // Five seconds until it is late; then the lane brings twice what it owed.
+    assert_eq!(others, Some(8 + 6));
+}
+
+#[test]
+fn small_writes_now_and_then_do_not_hide_that_data_was_lost() {
+    let (mut world, _, _) = asked_write(1);
+    for number in 8..12 {
+        world.pass(1);
+        assert_eq!(asked_of(&mut world, 7), []);
+        world.write(0, number, 512, &pattern(512), false);
+        let task = world.task();
+        world.respond(task, GOOD, 512);
+        response(&world.pull_only(0));
+    }
+    world.pass(1);
+    assert_eq!(asked_of(&mut world, 7).len(), 1);
+}
+
+#[test]
+fn a_write_that_the_initiator_passes_over_for_ever_fails_in_the_end() {
+    let (mut world, task, _) = asked_write(1);
+    let mut requests = 0;
+    let mut others = 8..1000;
+    loop {
+        world.pass(1);
+        requests += asked_of(&mut world, 7).len();
+        let events = world.events();
+        if !events.is_empty() {
+            assert_eq!(events, [Event::Aborted { task }]);
+            break;
+        }
+        serve_another(&mut world, others.next().expect("it fails"));
+    }
+    assert_eq!(requests, 4);
 }
 
 proptest! {

@@ -4,6 +4,7 @@ use super::event::{DataOut as Complete, Event, Response, TaskId};
 use super::request::Content;
 use super::session::Session;
 use super::task::{Stage, Task};
+use crate::inflow::Turn;
 use crate::seam::{Allocation, Destination, Fault, PayloadRef};
 use pdu::{DataSn, Header, Instant, LaneId, RejectReason, Ttt};
 use std::collections::VecDeque;
@@ -108,6 +109,8 @@ pub(super) struct DataOut {
     pub(super) holes: VecDeque<Hole>,
     /// When something of it came last, or was asked for.
     pub(super) heard: Instant,
+    /// How far its lane must have come before it counts as lost.
+    pub(super) turn: Turn,
     /// How often it has been waited for in vain since.
     pub(super) timeouts: u32,
     /// How often some of it was asked for again.
@@ -138,6 +141,7 @@ impl DataOut {
             is_damaged: false,
             holes: VecDeque::new(),
             heard: now,
+            turn: Turn::default(),
             timeouts: 0,
             recoveries: 0,
         }
@@ -146,6 +150,12 @@ impl DataOut {
     /// Whether the initiator still owes data.
     pub(super) fn is_owed(&self) -> bool {
         !self.sequences.is_empty()
+    }
+
+    /// What the initiator knows that it is to send, and has not sent in full.
+    pub(super) fn owed_bytes(&self) -> u64 {
+        let open = self.sequences.iter().filter(|sequence| sequence.is_open);
+        open.map(|sequence| u64::from(sequence.rest().1)).sum()
     }
 
     /// R2Ts that have not been answered in full.

@@ -9,6 +9,7 @@ use super::snack::Resend;
 use super::status::StatusNumbers;
 use super::text::Exchange;
 use super::transmit::{Reply, Unnumbered};
+use crate::inflow::Inflow;
 use crate::liveness::Liveness;
 use crate::parameters::{ConnectionParameters, Established};
 use pdu::{Cid, Instant, LaneId, StatSn};
@@ -54,6 +55,7 @@ pub(super) struct Lane {
     pub(super) turn_bytes: u32,
     pub(super) text: Option<Exchange>,
     pub(super) liveness: Liveness,
+    pub(super) inflow: Inflow,
     /// PDUs that were pulled, and those of them that have left.
     pub(super) pulled_pdus: u64,
     pub(super) left_pdus: u64,
@@ -80,6 +82,7 @@ impl Lane {
             turn_bytes: 0,
             text: None,
             liveness: Liveness::new(now),
+            inflow: Inflow::new(now),
             pulled_pdus: 0,
             left_pdus: 0,
             immediate: ImmediateCommands::default(),

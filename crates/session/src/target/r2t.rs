@@ -131,7 +131,6 @@ impl Session {
         let task = self.tasks.get_mut(id)?;
         let sequence = task.data_out.sequences.iter_mut().find(|sequence| sequence.ttt == ttt)?;
         sequence.is_open = true;
-        task.data_out.heard = now;
         let header = R2t {
             lun: task.lun,
             itt: task.itt,
@@ -147,6 +146,7 @@ impl Session {
             desired_bytes: sequence.bytes,
         }
         .emit();
+        task.data_out.wait_from(now);
         Some(Transmit { header, payload: Payload::None })
     }
 }

@@ -5,22 +5,26 @@ use super::data_out::{Arriving, DataOut, Hole, Sequence};
 use super::event::{Event, Response, TaskId};
 use super::session::Session;
 use super::task::{Stage, Task};
-use pdu::{Instant, Ttt};
+use crate::inflow::Turn;
+use pdu::{Instant, LaneId, Ttt};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long nothing of a task's data may come before it counts as lost: "large enough to allow the data sequence
-/// transfer to be complete" (§7.1.4.1). Data that was only slow is still taken, so that a wrong guess costs bandwidth
-/// and nothing else.
+/// How long nothing of a task's data may come before it is late; lost it is when its lane is silent for as long, or has
+/// brought what may have been before it ([`crate::inflow`]): "large enough to allow the data sequence transfer to be
+/// complete" (§7.1.4.1). Data that was only slow is still taken, so that a wrong guess costs bandwidth and nothing else.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often a task's data is asked for in vain, each time with twice the patience, before the task fails.
+/// How often a task's data is asked for in vain, each time with twice the patience, before the task fails. A lane that
+/// is busy has each time brought twice what it owed, so an initiator that serves this task in its turn has sent it; one
+/// that never does must not keep the task for ever.
 const TIMEOUTS_MAX: u32 = 4;
 
 /// Recovery R2Ts for one task. Four in a thousand segments of the longest write in the usual segments; a lane that loses
 /// more is not worth the repetition.
 const RECOVERIES_MAX: u32 = 256;
 
-/// How often overdue sequences are looked for.
+/// How often late data is looked for.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 impl DataOut {
@@ -86,11 +90,16 @@ impl DataOut {
 
     /// Something of the data has come.
     pub(super) fn hear(&mut self, now: Instant) {
-        self.heard = now;
+        self.wait_from(now);
         self.timeouts = 0;
     }
 
-    fn is_overdue(&self, now: Instant) -> bool {
+    /// What is owed is waited for from now on.
+    pub(super) fn wait_from(&mut self, now: Instant) {
+        (self.heard, self.turn) = (now, Turn::default());
+    }
+
+    fn is_late(&self, now: Instant) -> bool {
         !self.sequences.is_empty() && self.heard + PATIENCE * (1 << self.timeouts) <= now
     }
 }
@@ -147,13 +156,39 @@ impl Session {
         }
         let is_awaited = self.tasks.iter().any(|(_, task)| task.data_out.is_owed());
         self.sequence_watch = is_awaited.then(|| now + WATCH_EVERY);
-        let overdue = |task: &Task| task.data_out.is_overdue(now) && task.stage != Stage::Waiting;
-        for id in self.tasks.select(overdue) {
-            self.recover_overdue(now, id);
+        for lane in self.lanes.values_mut().filter(|lane| lane.incoming.is_some()) {
+            lane.inflow.go_on(now);
+        }
+        let late = self.tasks.select(|task| task.data_out.is_late(now) && task.stage != Stage::Waiting);
+        if late.is_empty() {
+            return;
+        }
+        let owed_bytes = self.owed_bytes();
+        for id in late {
+            if !self.may_still_come(now, id, &owed_bytes) {
+                self.recover_late(now, id);
+            }
         }
     }
 
-    fn recover_overdue(&mut self, now: Instant, id: TaskId) {
+    /// The data that each lane owes, of all tasks.
+    fn owed_bytes(&self) -> BTreeMap<LaneId, u64> {
+        let mut owed_bytes = BTreeMap::new();
+        for (_, task) in self.tasks.iter() {
+            *owed_bytes.entry(task.request_lane).or_default() += task.data_out.owed_bytes();
+        }
+        owed_bytes
+    }
+
+    /// Whether late data of a task may be behind other data that its lane is bringing.
+    fn may_still_come(&mut self, now: Instant, id: TaskId, owed_bytes: &BTreeMap<LaneId, u64>) -> bool {
+        let Some(task) = self.tasks.get_mut(id) else { return false };
+        let Some(lane) = self.lanes.get(&task.request_lane) else { return false };
+        let owed_bytes = owed_bytes.get(&task.request_lane).copied().unwrap_or_default();
+        !lane.inflow.is_silent(now, PATIENCE) && lane.inflow.is_behind(&mut task.data_out.turn, owed_bytes)
+    }
+
+    fn recover_late(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         if !task.wants_data_out() {
             // Nobody waits for the data; that it passes by is not waited for any longer.
@@ -167,7 +202,7 @@ impl Session {
             return;
         }
         task.data_out.timeouts += 1;
-        task.data_out.heard = now;
+        task.data_out.wait_from(now);
         if task.data_out.timeouts > TIMEOUTS_MAX {
             return self.fail_write(now, id);
         }

@@ -56,7 +56,7 @@ pub struct Session {
     pub(super) transfer_tags: TransferTags,
     /// When the initiator is reminded of a command that did not arrive.
     pub(super) hole_reminder: Reminder,
-    /// When overdue Data-Out is looked for, while some is waited for.
+    /// When late Data-Out is looked for, while some is waited for.
     pub(super) sequence_watch: Option<Instant>,
     /// Connections that are gone and whose tasks live on.
     pub(super) departed: BTreeMap<LaneId, Departed>,
@@ -346,6 +346,8 @@ impl Endpoint for Session {
         let Some(state) = self.lanes.get_mut(&lane) else { return Ok(()) };
         state.liveness.heard(now);
         let Some(Incoming { header, content }) = state.incoming.take() else { return Ok(()) };
+        let is_awaited = matches!(content, Content::DataOut(_));
+        state.inflow.bring(now, header.data_segment_bytes(), is_awaited);
         if digest == Digest::Bad && self.parameters.error_recovery_level > 0 {
             self.reject_data(now, lane, &header, content);
             self.conclude(now);

@@ -1,0 +1,97 @@
+//! On a slow path with a deep queue nothing is lost that only waits for its turn (error recovery level 1).
+#![allow(clippy::cast_possible_truncation, reason = "a test's numbers are small")]
+
+mod world;
+
+use pdu::Duration;
+use ropewalk_session::parameters::{DigestPreference, Offer};
+use world::device::GOOD;
+use world::wire::Path;
+use world::{Settings, World};
+
+/// Nanoseconds that a byte takes.
+const ONE_MEGABIT: u64 = 8000;
+const TEN_MEGABITS: u64 = 800;
+
+fn path(nanoseconds_per_byte: u64) -> Path {
+    Path { delay: Duration::from_millis(50), nanoseconds_per_byte, buffer_bytes: 128 << 10 }
+}
+
+fn offer() -> Offer {
+    Offer {
+        error_recovery_level: 1,
+        header_digest: DigestPreference::Required,
+        data_digest: DigestPreference::Required,
+        ..Offer::default()
+    }
+}
+
+/// A world with room for as many commands of this length as are outstanding at a time.
+fn world(offer: Offer, nanoseconds_per_byte: u64, commands: u32, bytes: u32) -> World {
+    let settings = Settings {
+        initiator: offer,
+        target: offer,
+        window_commands: commands,
+        device_bytes: commands * bytes,
+        budget_bytes: 16 << 20,
+        ..Settings::default()
+    };
+    World::log_in(settings, path(nanoseconds_per_byte))
+}
+
+/// Submits so many writes at once and waits for all of them.
+fn write_all(world: &mut World, commands: u32, bytes: u32) {
+    for command in 0..commands {
+        world.write(command * bytes, &vec![command as u8; bytes as usize]);
+    }
+    finish(world, commands);
+}
+
+fn finish(world: &mut World, commands: u32) {
+    world.run_until(|world| world.completed.len() + world.lost.len() == commands as usize);
+    assert_eq!((world.lost.len(), world.faults.as_slice()), (0, [].as_slice()));
+    assert!(world.completed.values().all(|completion| completion.status == GOOD));
+}
+
+/// What was asked for again: by R2Ts, by SNACKs and retries.
+fn asked_again(world: &World) -> (u64, u64) {
+    let initiator = world.initiator.session.counters();
+    (world.target.session.counters().recovery_r2ts, initiator.retransmissions + initiator.retries)
+}
+
+#[test]
+fn data_that_is_queued_behind_that_of_other_writes_is_not_asked_for_twice() {
+    const COMMANDS: u32 = 128;
+    const BYTES: u32 = 256 << 10;
+    let solicited = Offer { initial_r2t: true, immediate_data: false, ..offer() };
+    let unsolicited = Offer { immediate_data: false, ..offer() };
+    let mixed = Offer { first_burst_bytes: 64 << 10, receive_segment_bytes_max: 32 << 10, ..offer() };
+    for offer in [solicited, unsolicited, mixed] {
+        let mut world = world(offer, TEN_MEGABITS, COMMANDS, BYTES);
+        write_all(&mut world, COMMANDS, BYTES);
+        assert_eq!(asked_again(&world), (0, 0), "{offer:?}");
+    }
+}
+
+#[test]
+fn a_write_on_a_one_megabit_path_takes_minutes_and_succeeds() {
+    const COMMANDS: u32 = 16;
+    const BYTES: u32 = 2 << 20;
+    let solicited = Offer { initial_r2t: true, immediate_data: false, ..offer() };
+    for receive_segment_bytes_max in [256 << 10, BYTES] {
+        let offer = Offer { receive_segment_bytes_max, ..solicited };
+        let mut world = world(offer, ONE_MEGABIT, COMMANDS, BYTES);
+        write_all(&mut world, COMMANDS, BYTES);
+        assert_eq!(asked_again(&world), (0, 0), "{receive_segment_bytes_max}");
+    }
+}
+
+#[test]
+fn a_single_long_segment_takes_longer_than_any_patience() {
+    let bytes = (16 << 20) - 1024;
+    let longest =
+        Offer { receive_segment_bytes_max: bytes, initial_r2t: true, immediate_data: false, ..offer() };
+    let mut world = world(longest, ONE_MEGABIT, 1, bytes);
+    write_all(&mut world, 1, bytes);
+    assert_eq!(asked_again(&world), (0, 0));
+}
