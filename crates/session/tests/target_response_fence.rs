@@ -8,7 +8,7 @@ use pdu::TaskManagementFunction as Function;
 use pdu::TaskManagementOutcome as Outcome;
 use pdu::{CmdSn, InitiatorPdu, Itt, Lun, ScsiCommand, TargetPdu, Ttt};
 use ropewalk_session::seam::LaneLoss;
-use ropewalk_session::target::{Event, Response, TaskId, TaskManagementId};
+use ropewalk_session::target::{Response, TaskId};
 use target_world::*;
 
 const OTHER_UNIT: Lun = Lun(2 << 48);
@@ -36,17 +36,6 @@ impl World {
             other => panic!("{other:?}"),
         };
         self.pull(lane).into_iter().filter_map(tag).collect()
-    }
-
-    /// The function that the driver is asked to carry out.
-    fn function(&mut self) -> TaskManagementId {
-        let function =
-            |event| if let Event::TaskManagement(request) = event { Some(request.id) } else { None };
-        self.events().into_iter().find_map(function).unwrap()
-    }
-
-    fn done(&mut self, id: TaskManagementId) {
-        self.session.task_management_done(self.now, id, Outcome::FunctionComplete);
     }
 }
 
@@ -172,9 +161,9 @@ fn the_answer_to_an_abort_follows_a_fence_too() {
     let tasks = world.plains(&[0, 1]);
     world.respond_fenced(tasks[0]);
     world.manage_task(1, Function::AbortTask, 9, 99, Itt(8), CmdSn(8));
-    let id = world.function();
+    let (id, _) = world.function().unwrap();
     world.respond(tasks[1], GOOD, 0);
-    world.done(id);
+    world.function_done(id);
     assert_eq!(world.pull(1), []);
     assert_eq!(world.answered(0), [7]);
     world.acknowledge(0);
@@ -188,8 +177,8 @@ fn a_function_over_many_tasks_aborts_what_a_fence_holds_up() {
     world.respond_fenced(tasks[0]);
     world.respond(tasks[1], GOOD, 0);
     world.manage(1, Function::LogicalUnitReset, 9, 99);
-    let id = world.function();
-    world.done(id);
+    let (id, _) = world.function().unwrap();
+    world.function_done(id);
     assert_eq!(world.answered(0), []);
     assert_eq!(function_outcome(&world.pull_one(1, u32::MAX).unwrap()), Outcome::FunctionComplete);
     world.acknowledge(1);
@@ -202,8 +191,8 @@ fn a_function_over_many_tasks_aborts_what_a_fence_holds_up() {
 fn fence_somehow(world: &mut World, by_function: bool, cmd_sn: u32) {
     if by_function {
         world.manage(1, Function::AbortTaskSet, cmd_sn, 99);
-        let id = world.function();
-        world.done(id);
+        let (id, _) = world.function().unwrap();
+        world.function_done(id);
     } else {
         world.plain(1, cmd_sn);
         let task = world.task();

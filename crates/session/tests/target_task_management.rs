@@ -5,20 +5,8 @@ mod target_world;
 use pdu::TaskManagementFunction as Function;
 use pdu::TaskManagementOutcome as Outcome;
 use pdu::{CmdSn, DataOut, InitiatorPdu, Itt, Lun, ScsiCommand, Ttt};
-use ropewalk_session::target::{Event, LogicalUnitFunction, TaskManagementId};
+use ropewalk_session::target::{Event, LogicalUnitFunction};
 use target_world::*;
-
-/// The function that the driver is asked to carry out; what else happened is ignored.
-fn function(world: &mut World) -> Option<(TaskManagementId, LogicalUnitFunction)> {
-    world.events().into_iter().find_map(|event| match event {
-        Event::TaskManagement(request) => Some((request.id, request.function)),
-        _ => None,
-    })
-}
-
-fn done(world: &mut World, id: TaskManagementId) {
-    world.session.task_management_done(world.now, id, Outcome::FunctionComplete);
-}
 
 fn abort(world: &mut World, lane: usize, cmd_sn: u32, task: u32) {
     world.manage_task(lane, Function::AbortTask, cmd_sn, 1000 + task, Itt(task), CmdSn(task));
@@ -35,7 +23,7 @@ fn an_aborted_task_is_never_answered() {
     let Event::TaskManagement(request) = events[1] else { panic!("{events:?}") };
     assert_eq!(request.function, LogicalUnitFunction::AbortTask { task });
     world.expect_nothing_sent();
-    done(&mut world, request.id);
+    world.function_done(request.id);
     assert_eq!(function_outcome(&world.pull_only(0)), Outcome::FunctionComplete);
     world.respond(task, GOOD, 0);
     world.expect_nothing_sent();
@@ -131,9 +119,9 @@ fn a_function_over_many_tasks_waits_for_the_commands_before_it() {
     let mut world = World::with_connections(2);
     world.plain(0, 7);
     world.manage(1, Function::AbortTaskSet, 9, 77);
-    assert_eq!(function(&mut world), None);
+    assert_eq!(world.function(), None);
     world.plain(0, 8);
-    assert_eq!(function(&mut world).unwrap().1, LogicalUnitFunction::AbortTaskSet { lun: UNIT });
+    assert_eq!(world.function().unwrap().1, LogicalUnitFunction::AbortTaskSet { lun: UNIT });
     assert_eq!(world.session.counters().commands, 2);
 }
 
@@ -142,9 +130,9 @@ fn a_reset_of_the_target_waits_for_nothing_that_has_not_arrived() {
     let mut world = World::with_connections(2);
     world.plain(0, 8);
     world.manage(1, Function::TargetWarmReset, 9, 77);
-    let (id, reset) = function(&mut world).unwrap();
+    let (id, reset) = world.function().unwrap();
     assert_eq!(reset, LogicalUnitFunction::TargetWarmReset);
-    done(&mut world, id);
+    world.function_done(id);
     world.plain(0, 7);
     world.plain(0, 9);
     assert_eq!(world.session.counters().commands, 0);
@@ -163,7 +151,7 @@ fn data_that_was_asked_for_is_drained_before_the_driver_aborts() {
     world.manage(0, Function::LogicalUnitReset, 8, 77);
     assert_eq!(world.events(), [Event::Aborted { task }]);
     world.sequence(0, 7, request.ttt, 0, &pattern(4096));
-    assert!(function(&mut world).is_some());
+    assert!(world.function().is_some());
     world.respond(task, GOOD, 0);
     world.expect_all_buffers_released();
     world.expect_nothing_sent();
@@ -177,11 +165,11 @@ fn an_initiator_that_stops_sending_does_not_hold_up_its_own_reset() {
     world.solicit(task, 4096);
     let request = r2t(&world.pull_only(0));
     world.manage(0, Function::LogicalUnitReset, 8, 77);
-    assert_eq!(function(&mut world), None);
+    assert_eq!(world.function(), None);
     world.wait();
-    let (id, _) = function(&mut world).unwrap();
+    let (id, _) = world.function().unwrap();
     world.respond(task, GOOD, 0);
-    done(&mut world, id);
+    world.function_done(id);
     assert_eq!(function_outcome(&world.pull_only(0)), Outcome::FunctionComplete);
     // What it sends after all is forgotten.
     world.sequence(0, 7, request.ttt, 0, &pattern(4096));
@@ -195,7 +183,7 @@ fn an_r2t_that_was_not_sent_yet_is_withdrawn() {
     let task = world.task();
     world.solicit(task, 4096);
     world.manage(0, Function::ClearTaskSet, 8, 77);
-    assert!(function(&mut world).is_some());
+    assert!(world.function().is_some());
     world.expect_nothing_sent();
 }
 
@@ -223,11 +211,11 @@ fn other_units_and_later_commands_are_spared() {
 fn commands_after_a_function_wait_for_it() {
     let mut world = World::with_connections(1);
     world.manage(0, Function::LogicalUnitReset, 7, 77);
-    let (id, _) = function(&mut world).unwrap();
+    let (id, _) = world.function().unwrap();
     world.plain(0, 7);
     world.immediate(0, 8, 99);
     world.expect_nothing_executed();
-    done(&mut world, id);
+    world.function_done(id);
     assert_eq!(world.executed().len(), 2);
 }
 
@@ -241,9 +229,9 @@ fn the_response_waits_until_earlier_ones_have_arrived_on_every_connection() {
     world.respond(tasks[1], GOOD, 0);
     response(&world.pull_only(1));
     world.manage(0, Function::AbortTaskSet, 9, 77);
-    let (id, _) = function(&mut world).unwrap();
+    let (id, _) = world.function().unwrap();
     world.respond(tasks[0], GOOD, 0);
-    done(&mut world, id);
+    world.function_done(id);
     assert_eq!(world.pull(0), []);
     // The other connection is asked for its acknowledgement.
     let ping = nop_in(&world.pull_only(1));
@@ -258,9 +246,9 @@ fn the_response_waits_until_earlier_ones_have_arrived_on_every_connection() {
 fn nothing_passes_before_the_response_has_arrived() {
     let mut world = World::with_connections(2);
     world.manage(0, Function::LogicalUnitReset, 7, 77);
-    let (id, _) = function(&mut world).unwrap();
+    let (id, _) = world.function().unwrap();
     world.plain(1, 7);
-    done(&mut world, id);
+    world.function_done(id);
     world.expect_nothing_executed();
     let pulled = world.pull(0);
     assert_eq!(function_outcome(&pulled[0]), Outcome::FunctionComplete);
@@ -278,9 +266,9 @@ fn a_response_of_a_spared_task_follows_that_of_the_function() {
     let tasks: Vec<_> = world.executed().iter().map(|command| command.task).collect();
     // The function was sent before command 8, and arrives after it.
     world.manage(1, Function::AbortTaskSet, 8, 77);
-    let (id, _) = function(&mut world).unwrap();
+    let (id, _) = world.function().unwrap();
     world.respond(tasks[0], GOOD, 0);
-    done(&mut world, id);
+    world.function_done(id);
     world.respond(tasks[1], GOOD, 0);
     assert_eq!(world.pull(0), []);
     assert_eq!(function_outcome(&world.pull(1)[0]), Outcome::FunctionComplete);
@@ -294,12 +282,12 @@ fn functions_are_carried_out_one_after_the_other() {
     let mut world = World::with_connections(1);
     world.manage(0, Function::AbortTaskSet, 7, 77);
     world.manage(0, Function::LogicalUnitReset, 7, 78);
-    let (first, _) = function(&mut world).unwrap();
-    assert_eq!(function(&mut world), None);
-    done(&mut world, first);
-    let (second, reset) = function(&mut world).unwrap();
+    let (first, _) = world.function().unwrap();
+    assert_eq!(world.function(), None);
+    world.function_done(first);
+    let (second, reset) = world.function().unwrap();
     assert_eq!(reset, LogicalUnitFunction::LogicalUnitReset { lun: UNIT });
-    done(&mut world, second);
+    world.function_done(second);
     assert_eq!(world.pull(0).len(), 2);
 }
 
@@ -329,12 +317,12 @@ fn a_task_that_another_session_aborted_takes_its_data_and_stays_silent() {
 fn a_function_that_is_asked_for_again_while_it_is_carried_out_is_carried_out_once() {
     let mut world = World::with_connections(2);
     world.manage(0, Function::LogicalUnitReset, 7, 77);
-    let (id, _) = function(&mut world).unwrap();
+    let (id, _) = world.function().unwrap();
     world.manage(1, Function::LogicalUnitReset, 7, 77);
-    assert_eq!(function(&mut world), None);
-    done(&mut world, id);
+    assert_eq!(world.function(), None);
+    world.function_done(id);
     let answer = world.pull_one(1, u32::MAX).unwrap();
     assert_eq!(function_outcome(&answer), Outcome::FunctionComplete);
     world.acknowledge(1);
-    assert_eq!(function(&mut world), None);
+    assert_eq!(world.function(), None);
 }

@@ -357,7 +357,27 @@ fn immediate_commands_end_with_their_connection() {
     world.lose(0, LaneLoss::Broken);
     assert_eq!(world.events(), [Event::Aborted { task }]);
     world.remove(1, 0);
-    assert_eq!(world.reassign(1, 70, 0), TaskManagementOutcome::TaskDoesNotExist);
     world.respond(task, GOOD, 0);
+    assert_eq!(world.reassign(1, 70, 0), TaskManagementOutcome::TaskDoesNotExist);
     assert_eq!(world.session.counters().immediate_commands, 0);
+}
+
+#[test]
+fn an_aborted_task_that_the_driver_still_has_is_no_more_when_that_is_done_with_it() {
+    let mut world = World::of_level(2, 2);
+    world.plain(0, 7);
+    let task = world.task();
+    world.manage(1, TaskManagementFunction::LogicalUnitReset, 8, 99);
+    let (reset, _) = world.function().unwrap();
+    lose_and_remove(&mut world);
+    world.send_reassign(1, 7, 0);
+    assert_eq!(world.pull(1), []);
+    let (wait, _) = world.function().unwrap();
+    // The device has written what it was at.
+    world.respond(task, GOOD, 0);
+    for id in [wait, reset] {
+        world.function_done(id);
+    }
+    let outcomes: Vec<_> = world.pull(1).iter().map(function_outcome).collect();
+    assert_eq!(outcomes, [TaskManagementOutcome::TaskDoesNotExist, DONE]);
 }

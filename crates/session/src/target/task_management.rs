@@ -25,18 +25,20 @@ pub(super) struct Functions {
     pub(super) active: Option<Active>,
     /// Immediate commands that arrived while one is active.
     pub(super) held_commands: VecDeque<TaskId>,
-    /// ABORT TASKs that the driver carries out.
+    /// Requests that wait for the end of one task.
     aborts: BTreeMap<TaskManagementId, Abort>,
     last_id: u32,
 }
 
-/// An ABORT TASK that the driver carries out.
+/// A request that waits until the driver has brought one task to rest.
 #[derive(Debug)]
 struct Abort {
     lane: LaneId,
     itt: Itt,
     ticket: Ticket,
     lun: Lun,
+    /// Whether it is this that ends the task. If something else has, the task does not exist any more in the end.
+    is_cause: bool,
 }
 
 impl Functions {
@@ -129,12 +131,8 @@ impl Session {
         let found = found.and_then(|id| Some((id, self.tasks.get(id)?))).filter(|(_, task)| task.lun == lun);
         let outcome = match found.map(|(id, task)| (id, task.stage)) {
             Some((id, Stage::Executing)) => {
-                let name = self.functions.next_id();
-                self.functions.aborts.insert(name, Abort { lane, itt, ticket, lun });
                 self.silence(now, id);
-                let function = LogicalUnitFunction::AbortTask { task: id };
-                self.events.push_back(Event::TaskManagement(TaskManagement { id: name, function }));
-                return;
+                return self.bring_to_rest(id, Abort { lane, itt, ticket, lun, is_cause: true });
             }
             Some((id, Stage::Responded)) if self.bring_status(id, lane) => {
                 TaskManagementOutcome::FunctionComplete
@@ -143,10 +141,39 @@ impl Session {
                 self.silence(now, id);
                 TaskManagementOutcome::FunctionComplete
             }
+            None if self.outlive_aborted(lane, ticket, pdu) => return,
             None if self.counts_as_arrived(pdu) => TaskManagementOutcome::FunctionComplete,
             Some((_, Stage::Responded)) | None => TaskManagementOutcome::TaskDoesNotExist,
         };
         self.hand_over(Handed::AbortTask(AbortTaskResponse { lane, itt, ticket, lun, outcome }));
+    }
+
+    /// A request names a task that does not exist, as far as its initiator can see. If it was aborted and the driver
+    /// still has it, that is answered when it has come to rest: whoever hears that a task is no more may write in its
+    /// place. `false` if there is none.
+    pub(super) fn outlive_aborted(
+        &mut self,
+        lane: LaneId,
+        ticket: Ticket,
+        pdu: &TaskManagementRequest,
+    ) -> bool {
+        let is_it =
+            |task: &Task| task.itt == pdu.referenced_task && task.silent && task.stage == Stage::Executing;
+        let Some((id, lun)) =
+            self.tasks.iter().find(|(_, task)| is_it(task)).map(|(id, task)| (id, task.lun))
+        else {
+            return false;
+        };
+        self.bring_to_rest(id, Abort { lane, itt: pdu.itt, ticket, lun, is_cause: false });
+        true
+    }
+
+    /// The driver is to tell when it is done with a task that was aborted.
+    fn bring_to_rest(&mut self, task: TaskId, abort: Abort) {
+        let id = self.functions.next_id();
+        self.functions.aborts.insert(id, abort);
+        let function = LogicalUnitFunction::AbortTask { task };
+        self.events.push_back(Event::TaskManagement(TaskManagement { id, function }));
     }
 
     /// Whether the command to be aborted is on its way yet, so that this counts as its arrival (§11.6.1 b).
@@ -205,9 +232,9 @@ impl Session {
         response: TaskManagementOutcome,
     ) {
         match self.functions.aborts.remove(&id) {
-            Some(Abort { lane, itt, ticket, lun }) => {
-                let response = AbortTaskResponse { lane, itt, ticket, lun, outcome: response };
-                self.hand_over(Handed::AbortTask(response));
+            Some(Abort { lane, itt, ticket, lun, is_cause }) => {
+                let outcome = if is_cause { response } else { TaskManagementOutcome::TaskDoesNotExist };
+                self.hand_over(Handed::AbortTask(AbortTaskResponse { lane, itt, ticket, lun, outcome }));
             }
             None => self.answer_behind_fence(id, response),
         }

@@ -14,6 +14,7 @@ impl Session {
     pub(super) fn reassign_task(&mut self, lane: LaneId, ticket: Ticket, pdu: &TaskManagementRequest) {
         let id = match self.reassignable(lane, ticket, pdu.referenced_task) {
             Ok(id) => id,
+            Err(TaskManagementOutcome::TaskDoesNotExist) if self.outlive_aborted(lane, ticket, pdu) => return,
             Err(outcome) => return self.answer_function(lane, pdu.itt, ticket, outcome),
         };
         if let Some(task) = self.tasks.get_mut(id) {

@@ -19,7 +19,9 @@ use pdu::{
 };
 use ropewalk_session::parameters::{ConnectionParameters, Established, Identity};
 use ropewalk_session::seam::{Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef};
-use ropewalk_session::target::{Command, Event, Response, Session, TaskId};
+use ropewalk_session::target::{
+    Command, Event, LogicalUnitFunction, Response, Session, TaskId, TaskManagementId,
+};
 use std::time::Duration;
 
 pub const GOOD: u8 = 0x00;
@@ -320,6 +322,19 @@ impl World {
 
     pub fn manage(&mut self, lane: usize, function: TaskManagementFunction, cmd_sn: u32, itt: u32) {
         self.manage_task(lane, function, cmd_sn, itt, Itt::NONE, CmdSn(0));
+    }
+
+    /// The function that the driver is asked to carry out; what else happened is ignored.
+    pub fn function(&mut self) -> Option<(TaskManagementId, LogicalUnitFunction)> {
+        self.events().into_iter().find_map(|event| match event {
+            Event::TaskManagement(request) => Some((request.id, request.function)),
+            _ => None,
+        })
+    }
+
+    /// The driver has carried a function out.
+    pub fn function_done(&mut self, id: TaskManagementId) {
+        self.session.task_management_done(self.now, id, TaskManagementOutcome::FunctionComplete);
     }
 
     /// Asks for a task to go on at this lane, and returns the answer.
