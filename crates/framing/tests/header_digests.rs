@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod listener;
+
 use block::Slab;
-use pdu::{DIGEST_BYTES, Header, InitiatorPdu, Instant, Itt, LaneId, Lun, NopOut, Ttt};
+use listener::Listener;
+use pdu::{DIGEST_BYTES, InitiatorPdu, Instant, Itt, LaneId, Lun, NopOut, Ttt};
 use ropewalk_framing::{BufferTable, Receiver, Sender};
 use session::parameters::ConnectionParameters;
-use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, Transmit};
+use session::seam::{Fault, Payload, Transmit};
 use std::io::IoSlice;
 
 const PARAMETERS: ConnectionParameters = ConnectionParameters {
@@ -16,77 +19,8 @@ const PARAMETERS: ConnectionParameters = ConnectionParameters {
     receive_segment_bytes_max: 8192,
 };
 
-/// Takes pings; whether it lives on without a PDU is the test's choice.
-struct Listener {
-    tolerates_holes: bool,
-    heard: Vec<u32>,
-    holes: u32,
-    segments: Vec<Vec<u8>>,
-}
-
-impl Endpoint for Listener {
-    type Event = ();
-
-    fn receive_header(
-        &mut self,
-        _: Instant,
-        _: LaneId,
-        header: &Header,
-        digest: Digest,
-        _: &mut dyn Buffers,
-    ) -> Result<Destination, Fault> {
-        let bytes = header.data_segment_bytes();
-        if digest == Digest::Bad {
-            self.holes += 1;
-            return if self.tolerates_holes {
-                Ok(Destination::Discard { bytes })
-            } else {
-                Err(Fault::HeaderDigest)
-            };
-        }
-        self.heard.push(header.task_tag().0);
-        Ok(if bytes > 0 { Destination::Inline { bytes } } else { Destination::None })
-    }
-
-    fn receive_data(&mut self, _: Instant, _: LaneId, inline: &[u8], digest: Digest) -> Result<(), Fault> {
-        assert_eq!(digest, Digest::Good);
-        self.segments.push(inline.to_vec());
-        Ok(())
-    }
-
-    fn poll_transmit(&mut self, _: Instant, _: LaneId, _: u32) -> Option<Transmit> {
-        None
-    }
-
-    fn wants_transmit(&self, _: LaneId) -> bool {
-        false
-    }
-
-    fn transmitted(&mut self, _: Instant, _: LaneId, _: u32) {}
-
-    fn heard(&mut self, _: Instant, _: LaneId) {}
-
-    fn doubts(&self, _: LaneId) -> bool {
-        false
-    }
-
-    fn delivered(&mut self, _: Instant, _: LaneId, _: u64) {}
-
-    fn lane_lost(&mut self, _: Instant, _: LaneId, _: LaneLoss) {}
-
-    fn poll_event(&mut self) -> Option<()> {
-        None
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_timeout(&mut self, _: Instant) {}
-}
-
 fn listener(tolerates_holes: bool) -> Listener {
-    Listener { tolerates_holes, heard: Vec::new(), holes: 0, segments: Vec::new() }
+    Listener { tolerates_holes, ..Listener::default() }
 }
 
 /// A ping of this tag, as it stands on the wire.

@@ -7,7 +7,7 @@ mod initiator_world;
 use initiator_world::{FIRST_STAT_SN, UNIT, World, parameters};
 use pdu::{
     AsyncEvent, AsyncMessage, BufferId, Cid, CmdSn, CollapsedStatus, DataIn, InitiatorPdu, Itt, LaneId,
-    LogoutReason, Reject, RejectReason, Residual, SenseSegment, StatSn, TaskManagementOutcome,
+    LogoutReason, RejectReason, Residual, SenseSegment, StatSn, TaskManagementOutcome,
     TaskManagementResponse, TextResponse, Ttt, Window,
 };
 use ropewalk_session::initiator::{Event, SendTargets, SubmitError, TaskFunction};
@@ -153,19 +153,6 @@ fn responses_are_acknowledged_at_once_while_a_function_over_many_tasks_waits_for
     assert_eq!(acknowledged(&mut world), (StatSn(102), Itt::NONE));
 }
 
-fn reject(world: &mut World, reason: RejectReason, what: &pdu::Header) -> Result<Destination, Fault> {
-    let mut data = Vec::new();
-    what.write_to(&mut data);
-    let reject = Reject {
-        reason,
-        stat_sn: world.take_stat_sn(0),
-        window: world.window,
-        next_data_or_r2t_sn: 0,
-        data_segment_bytes: data.len() as u32,
-    };
-    world.receive(0, &reject.emit(), &data)
-}
-
 fn pulled(world: &mut World) -> pdu::Header {
     world.session.poll_transmit(world.now, LaneId(0), 1 << 20).unwrap().header
 }
@@ -176,7 +163,7 @@ fn a_rejected_command_completes_undelivered() {
     let task = world.submit_write(10);
     world.session.start(world.now, LaneId(0)).unwrap();
     let command = pulled(&mut world);
-    reject(&mut world, RejectReason::InvalidPduField, &command).unwrap();
+    world.reject(0, RejectReason::InvalidPduField, &command).unwrap();
     let events = world.events();
     let Event::Completed(completion) = &events[0] else { panic!() };
     assert_eq!((completion.task, completion.delivered), (task, false));
@@ -188,7 +175,7 @@ fn a_command_whose_data_was_damaged_on_its_way_cannot_be_repaired() {
     world.submit_write(10);
     world.session.start(world.now, LaneId(0)).unwrap();
     let command = pulled(&mut world);
-    assert_eq!(reject(&mut world, RejectReason::DataDigestError, &command), Err(Fault::DataDigest));
+    assert_eq!(world.reject(0, RejectReason::DataDigestError, &command), Err(Fault::DataDigest));
 }
 
 #[test]
@@ -196,13 +183,13 @@ fn a_rejected_request_is_over() {
     let mut world = World::with_connections(1);
     world.session.send_targets(world.now, LaneId(0), &SendTargets::Own).unwrap();
     let text = pulled(&mut world);
-    reject(&mut world, RejectReason::ProtocolError, &text).unwrap();
+    world.reject(0, RejectReason::ProtocolError, &text).unwrap();
     let refused = Event::SendTargetsRefused { lane: LaneId(0), reason: RejectReason::ProtocolError };
     assert_eq!(world.events(), [refused]);
 
     let function = world.session.task_management(world.now, TaskFunction::TargetWarmReset);
     let request = pulled(&mut world);
-    reject(&mut world, RejectReason::ImmediateCommandReject, &request).unwrap();
+    world.reject(0, RejectReason::ImmediateCommandReject, &request).unwrap();
     let response = TaskManagementOutcome::FunctionRejected;
     assert_eq!(world.events(), [Event::FunctionDone { function, response }]);
 }

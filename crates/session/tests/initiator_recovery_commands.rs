@@ -5,8 +5,8 @@ mod initiator_world;
 
 use initiator_world::{FIRST_CMD_SN, UNIT, World};
 use pdu::{
-    CmdSn, DataSn, Duration, InitiatorPdu, Itt, LaneId, Reject, RejectReason, SnackKind,
-    TaskManagementFunction, TaskManagementOutcome, Ttt,
+    CmdSn, DataSn, Duration, InitiatorPdu, Itt, LaneId, RejectReason, SnackKind, TaskManagementFunction,
+    TaskManagementOutcome, Ttt,
 };
 use ropewalk_session::initiator::{Event, SendTargets, TaskFunction};
 use ropewalk_session::seam::{Endpoint, Fault};
@@ -112,16 +112,7 @@ fn a_command_whose_data_was_damaged_is_sent_again_at_once() {
     let task = world.submit_write(100);
     world.session.start(world.now, LANE).unwrap();
     let header = world.session.poll_transmit(world.now, LANE, 1 << 20).unwrap().header;
-    let mut rejected = Vec::new();
-    header.write_to(&mut rejected);
-    let reject = Reject {
-        reason: RejectReason::DataDigestError,
-        stat_sn: world.take_stat_sn(0),
-        window: world.window,
-        next_data_or_r2t_sn: 0,
-        data_segment_bytes: u32::try_from(rejected.len()).unwrap(),
-    };
-    world.receive(0, &reject.emit(), &rejected).unwrap();
+    world.reject(0, RejectReason::DataDigestError, &header).unwrap();
     assert_eq!(world.command(0).itt, Itt(task.0));
 }
 

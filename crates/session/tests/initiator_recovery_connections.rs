@@ -5,7 +5,7 @@ mod initiator_world;
 
 use initiator_world::{FIRST_CMD_SN, FIRST_STAT_SN, UNIT, World};
 use pdu::{
-    Cid, DataSn, Duration, InitiatorPdu, Itt, LaneId, LogoutOutcome, LogoutReason, Reject, RejectReason,
+    Cid, DataSn, Duration, InitiatorPdu, Itt, LaneId, LogoutOutcome, LogoutReason, RejectReason,
     TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, Ttt,
 };
 use ropewalk_session::initiator::{Event, TaskFunction, TaskId};
@@ -362,17 +362,7 @@ fn a_session_is_logged_out_when_its_recovered_tasks_have_ended() {
 
 /// The target has no room for this immediate request.
 fn reject_function(world: &mut World, lane: usize, function: &TaskManagementRequest) {
-    let mut rejected = Vec::new();
-    function.emit().write_to(&mut rejected);
-    let stat_sn = world.take_stat_sn(lane);
-    let reject = Reject {
-        reason: RejectReason::ImmediateCommandReject,
-        stat_sn,
-        window: world.window,
-        next_data_or_r2t_sn: 0,
-        data_segment_bytes: u32::try_from(rejected.len()).unwrap(),
-    };
-    world.receive(lane, &reject.emit(), &rejected).unwrap();
+    world.reject(lane, RejectReason::ImmediateCommandReject, &function.emit()).unwrap();
 }
 
 #[test]

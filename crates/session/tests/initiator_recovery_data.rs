@@ -5,8 +5,8 @@ mod initiator_world;
 
 use initiator_world::{NoBuffers, UNIT, World};
 use pdu::{
-    CollapsedStatus, DataIn, DataSn, Duration, Header, InitiatorPdu, Itt, LaneId, Reject, RejectReason,
-    Residual, ScsiResponse, SnackKind, StatSn, Ttt,
+    CollapsedStatus, DataIn, DataSn, Duration, Header, InitiatorPdu, Itt, LaneId, RejectReason, Residual,
+    ScsiResponse, SnackKind, StatSn, Ttt,
 };
 use ropewalk_session::initiator::{Event, TaskId};
 use ropewalk_session::seam::{Destination, Digest, Endpoint, Fault};
@@ -193,16 +193,7 @@ fn a_read_whose_data_cannot_be_sent_again_ends_with_a_check_condition() {
     let Some(transmit) = world.session.poll_transmit(world.now, LaneId(0), 1 << 20) else { panic!() };
     let done = response(&mut world, task, 2);
     world.receive(0, &done.emit(), &[]).unwrap();
-    let mut rejected = Vec::new();
-    transmit.header.write_to(&mut rejected);
-    let reject = Reject {
-        reason: RejectReason::SnackReject,
-        stat_sn: world.take_stat_sn(0),
-        window: world.window,
-        next_data_or_r2t_sn: 0,
-        data_segment_bytes: u32::try_from(rejected.len()).unwrap(),
-    };
-    world.receive(0, &reject.emit(), &rejected).unwrap();
+    world.reject(0, RejectReason::SnackReject, &transmit.header).unwrap();
     let Some(Event::Completed(completion)) = world.events().into_iter().next() else { panic!() };
     assert_eq!((completion.status, &completion.sense[12..14]), (2, [0x47, 0x05].as_slice()));
 }

@@ -4,7 +4,7 @@
 mod initiator_world;
 
 use initiator_world::{FIRST_STAT_SN, World};
-use pdu::{Duration, InitiatorPdu, LaneId, NopIn, R2t, Reject, RejectReason, SnackKind, StatSn, Ttt};
+use pdu::{Duration, InitiatorPdu, LaneId, NopIn, R2t, RejectReason, SnackKind, StatSn, Ttt};
 use ropewalk_session::initiator::Event;
 use ropewalk_session::seam::{Endpoint, Fault};
 
@@ -97,16 +97,7 @@ fn a_response_that_the_target_no_longer_has_takes_the_connection() {
     let response = world.response(0, task);
     world.receive(0, &response.emit(), &[]).unwrap();
     let snack = world.session.poll_transmit(world.now, LaneId(0), 1 << 20).unwrap();
-    let mut rejected = Vec::new();
-    snack.header.write_to(&mut rejected);
-    let reject = Reject {
-        reason: RejectReason::SnackReject,
-        stat_sn: world.take_stat_sn(0),
-        window: world.window,
-        next_data_or_r2t_sn: 0,
-        data_segment_bytes: u32::try_from(rejected.len()).unwrap(),
-    };
-    world.receive(0, &reject.emit(), &rejected).unwrap();
+    world.reject(0, RejectReason::SnackReject, &snack.header).unwrap();
     let closes = |event: &Event| matches!(event, Event::CloseLane { .. });
     assert!(world.events().iter().any(closes));
 }

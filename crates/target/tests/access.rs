@@ -3,7 +3,7 @@
 
 mod world;
 
-use pdu::{Cid, InitiatorPdu, Itt, LoginRequest, LoginStatus, Lun, Stage, TargetPdu, TextRequest, Ttt};
+use pdu::{Cid, InitiatorPdu, LoginRequest, LoginStatus, Stage, TargetPdu};
 use ropewalk_target::{
     Chap, ChapAlgorithms, Config, Credential, DiscoveryConfig, InvalidConfig, Mask, PortalGroupConfig,
     TargetConfig,
@@ -129,18 +129,7 @@ fn a_wrong_secret_or_none_at_all_is_refused() {
 /// The targets that SendTargets tells in a session that is established.
 fn listed(peer: &mut Peer) -> String {
     let question = b"SendTargets=All\0";
-    let request = TextRequest {
-        immediate: false,
-        final_: true,
-        continued: false,
-        lun: Lun::default(),
-        itt: Itt(1),
-        ttt: Ttt::NONE,
-        cmd_sn: peer.cmd_sn,
-        exp_stat_sn: peer.exp_stat_sn,
-        data_segment_bytes: u32::try_from(question.len()).unwrap(),
-    };
-    peer.send(&InitiatorPdu::TextRequest(request), question);
+    peer.send(&InitiatorPdu::TextRequest(peer.text_request(question)), question);
     let (answer, list) = peer.receive().unwrap();
     assert!(matches!(answer, TargetPdu::TextResponse(_)), "{answer:?}");
     String::from_utf8(list).unwrap()

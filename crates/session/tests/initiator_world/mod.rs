@@ -5,8 +5,8 @@
 
 use pdu::{
     BufferId, Cdb, Cid, CmdSn, DataIn, DataSn, Duration, Header, InitiatorPdu, Instant, Isid, Itt, LaneId,
-    LogoutOutcome, LogoutRequest, LogoutResponse, Lun, NopIn, R2t, R2tSn, Residual, ScsiCommand,
-    ScsiResponse, ServiceResponse, SnackKind, StatSn, TaskAttribute, TaskManagementOutcome,
+    LogoutOutcome, LogoutRequest, LogoutResponse, Lun, NopIn, R2t, R2tSn, Reject, RejectReason, Residual,
+    ScsiCommand, ScsiResponse, ServiceResponse, SnackKind, StatSn, TaskAttribute, TaskManagementOutcome,
     TaskManagementRequest, TaskManagementResponse, Tsih, Ttt, Window,
 };
 use ropewalk_session::initiator::{Command, Data, Event, Session, TaskId};
@@ -294,6 +294,20 @@ impl World {
         let stat_sn = self.take_stat_sn(lane);
         let response = TaskManagementResponse { outcome, itt, stat_sn, window: self.window };
         self.receive(lane, &response.emit(), &[]).unwrap();
+    }
+
+    /// Refuses a PDU whose header this is.
+    pub fn reject(&mut self, lane: usize, reason: RejectReason, what: &Header) -> Result<Destination, Fault> {
+        let mut rejected = Vec::new();
+        what.write_to(&mut rejected);
+        let reject = Reject {
+            reason,
+            stat_sn: self.take_stat_sn(lane),
+            window: self.window,
+            next_data_or_r2t_sn: 0,
+            data_segment_bytes: rejected.len() as u32,
+        };
+        self.receive(lane, &reject.emit(), &rejected)
     }
 
     /// Pulls what must be a task management request.

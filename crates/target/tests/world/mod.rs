@@ -8,7 +8,7 @@
 use pdu::{
     Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Isid, Itt, LoginRequest, LoginStatus,
     LogoutOutcome, LogoutReason, LogoutRequest, Lun, ScsiCommand, Stage, StatSn, TargetPdu, TaskAttribute,
-    TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, Tsih, Ttt,
+    TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, TextRequest, Tsih, Ttt,
 };
 use ropewalk_target::{
     Config, Counters, LunConfig, Mask, NumberedLunSpec, Server, ShutdownReport, StartError, TargetConfig,
@@ -231,6 +231,21 @@ impl Peer {
         }
     }
 
+    /// A question in this text, whole.
+    pub fn text_request(&self, text: &[u8]) -> TextRequest {
+        TextRequest {
+            immediate: false,
+            final_: true,
+            continued: false,
+            lun: Lun::default(),
+            itt: Itt(1),
+            ttt: Ttt::NONE,
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: self.exp_stat_sn,
+            data_segment_bytes: u32::try_from(text.len()).unwrap(),
+        }
+    }
+
     /// The rest of a login whose security stage has been left.
     pub fn finish_login(&mut self, isid: u8) {
         self.login_with("", |request| request, isid).unwrap();
@@ -435,4 +450,9 @@ pub fn read_write_10(code: u8, lba: u32, blocks: usize) -> [u8; 10] {
 /// Bytes that tell where they belong.
 pub fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| u8::try_from((at / BLOCK + at) % 251).unwrap()).collect()
+}
+
+/// Puts a length into a CDB, in the `width` bytes from `place` on.
+pub fn set_length(cdb: &mut [u8], place: usize, width: usize, bytes: usize) {
+    cdb[place..place + width].copy_from_slice(&bytes.to_be_bytes()[size_of::<usize>() - width..]);
 }
