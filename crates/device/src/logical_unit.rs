@@ -54,6 +54,8 @@ pub struct UnitDescription {
     pub read_only: bool,
     /// Tell initiators when so many percent of the capacity are allocated, or cannot be, from 1 to 99.
     pub threshold_percent: Option<u8>,
+    /// A WRITE SAME of no blocks means all to the end of the disk; else it is refused.
+    pub write_same_to_end: bool,
 }
 
 /// The longest transfer of one command: as long as one buffer may be.
@@ -91,7 +93,11 @@ impl LogicalUnit {
             read_only: properties.read_only || description.read_only,
             write_cache: properties.volatile_cache,
             provisioning: provisioning(&properties, description.threshold_percent)?,
-            limits: scsi::Limits { transfer_bytes_max: TRANSFER_BYTES_MAX, ..scsi::Limits::default() },
+            limits: scsi::Limits {
+                transfer_bytes_max: TRANSFER_BYTES_MAX,
+                write_same_to_end: description.write_same_to_end,
+                ..scsi::Limits::default()
+            },
         };
         let ports = disk.target_port.iter().chain(&disk.other_ports);
         let ports = ports.map(|port| RelativePort(port.relative_identifier));

@@ -81,6 +81,9 @@ pub struct Limits {
     pub compare_and_write_blocks_max: u8,
     /// WRITE SAME: bounds how long one command works.
     pub write_same_blocks_max: Blocks,
+    /// WRITE SAME: no blocks mean all to the end of the disk, if they are not too many (WSNZ is zero). Otherwise it is
+    /// refused, because a count that was forgotten or cut to its field must not cost a disk.
+    pub write_same_to_end: bool,
     /// All descriptors of one UNMAP together.
     pub unmap_blocks_max: u32,
     /// Descriptors of one UNMAP.
@@ -96,6 +99,7 @@ impl Default for Limits {
             compare_and_write_blocks_max: u8::MAX,
             // 2 GiB of 512-byte blocks: seconds, not minutes, even where each must really be written.
             write_same_blocks_max: Blocks(1 << 22),
+            write_same_to_end: false,
             // No limit of its own: deallocating is a matter of metadata.
             unmap_blocks_max: u32::MAX,
             // A parameter list of 4 KiB and a header.

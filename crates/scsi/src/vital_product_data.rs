@@ -181,7 +181,7 @@ fn block_limits(disk: &Disk) -> [u8; 60] {
     const WRITE_SAME_NON_ZERO: u8 = 1;
     let limits = &disk.limits;
     let mut page = [0; 60];
-    page[0] = WRITE_SAME_NON_ZERO;
+    page[0] = if limits.write_same_to_end { 0 } else { WRITE_SAME_NON_ZERO };
     page[1] = limits.compare_and_write_blocks_max;
     page[4..8].copy_from_slice(&disk.transfer_blocks_max().to_be_bytes());
     if let Provisioning::Thin { granularity, .. } = disk.provisioning {

@@ -17,8 +17,6 @@ pub fn begin_16(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     write_same(disk, cdb, cdb.u64::<2>(), blocks, pattern)
 }
 
-/// No blocks would mean all to the end of the disk; it is refused (WSNZ is one), because a count that was forgotten
-/// or cut to its field must not cost a disk.
 fn write_same(
     disk: &Disk,
     cdb: &Cdb,
@@ -31,9 +29,16 @@ fn write_same(
     if unmap && !disk.is_thin() {
         return Err(Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(1, UNMAP_BIT)));
     }
+    let blocks = if blocks == 0 { blocks_to_end(disk, lba) } else { blocks };
     let extent = disk.extent_at(Lba(lba), Blocks(blocks), FieldPointer::cdb(2))?;
     if extent.is_empty() || extent.blocks > disk.limits.write_same_blocks_max {
         return Err(Sense::invalid_field_in_cdb(blocks_field));
     }
     Ok(Step::WriteSame { extent, pattern, unmap })
+}
+
+/// What no blocks mean: all to the end of the disk, if it takes that, else none. Where there is no block left it is one,
+/// which is then out of range.
+fn blocks_to_end(disk: &Disk, lba: u64) -> u64 {
+    if disk.limits.write_same_to_end { disk.blocks.0.saturating_sub(lba).max(1) } else { 0 }
 }

@@ -3,8 +3,8 @@
 mod world;
 
 use ropewalk_scsi::{
-    AdditionalSense, BlockLength, Blocks, Disk, Extent, FieldPointer, GetLbaStatus, Limits, Outcome, Pattern,
-    ProvisioningStatus, Sense, Step,
+    AdditionalSense, BlockLength, Blocks, Disk, Extent, FieldPointer, GetLbaStatus, Lba, Limits, Outcome,
+    Pattern, ProvisioningStatus, Sense, Step,
 };
 use world::{cdb, data, full, illegal, out_of_range, refusal, thin};
 
@@ -148,6 +148,19 @@ fn write_same_of_no_blocks_is_refused_and_not_taken_for_all_to_the_end() {
         let field = FieldPointer::cdb(byte);
         assert_eq!(refusal(full().begin(&bytes)), Sense::invalid_field_in_cdb(field));
     }
+}
+
+#[test]
+fn a_disk_may_take_no_blocks_for_all_to_the_end_within_bounds() {
+    let limits = Limits { write_same_to_end: true, write_same_blocks_max: Blocks(1000), ..Limits::default() };
+    let disk = Disk { limits, ..full() };
+    for bytes in [write_same_10(0, 99_000, 0), write_same_16(0, 99_000, 0)] {
+        let Step::WriteSame { extent, .. } = disk.begin(&bytes) else { panic!() };
+        assert_eq!(extent, Extent { lba: Lba(99_000), blocks: Blocks(1000) });
+    }
+    let field = FieldPointer::cdb(10);
+    assert_eq!(refusal(disk.begin(&write_same_16(0, 98_999, 0))), Sense::invalid_field_in_cdb(field));
+    assert_eq!(refusal(disk.begin(&write_same_16(0, 100_000, 0))), out_of_range(2));
 }
 
 #[test]

@@ -121,6 +121,7 @@ impl Target {
             removable: false,
             read_only: false,
             threshold_percent: None,
+            write_same_to_end: false,
         };
         let disk = Arc::clone(&self.disk) as Arc<dyn block::Backend>;
         // A disk of blocks that no disk has would be this crate's own mistake: the target then has no unit.

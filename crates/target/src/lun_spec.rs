@@ -24,6 +24,8 @@ pub struct LunSpec {
     pub thin: bool,
     /// Tell initiators when so many percent of the capacity are allocated, or cannot be, because the filesystem is full.
     pub threshold_percent: Option<u8>,
+    /// A WRITE SAME of no blocks means all to the end of the disk; else it is refused.
+    pub write_same_to_end: bool,
     /// Put a write-back cache into this process's memory: what was not flushed is lost when it is killed.
     pub volatile: bool,
     /// Slow the device down.
@@ -71,7 +73,8 @@ pub struct NumberedLunSpec {
 
 /// The options of a LUN, for help texts.
 pub const LUN_OPTIONS: &str = "size=SIZE (create or extend the file), bs=512|4096, pbs=SIZE (physical block), ro, \
-     removable, thin, threshold=PERCENT (tell initiators when so much of a thin LUN is used), direct, volatile, \
+     removable, thin, threshold=PERCENT (tell initiators when so much of a thin LUN is used), \
+     write-same-to-end (WRITE SAME of no blocks means all), direct, volatile, \
      rate=SIZE (bytes per second), latency=MILLISECONDS, id=NAME (identity)";
 
 /// A text that does not describe a LUN.
@@ -157,6 +160,7 @@ impl LunSpec {
             read_only: false,
             thin,
             threshold_percent: None,
+            write_same_to_end: false,
             volatile: false,
             pace: None,
             id: None,
@@ -174,6 +178,7 @@ impl LunSpec {
             ("ro", None, _) => self.read_only = true,
             ("volatile", None, _) => self.volatile = true,
             ("thin", None, _) => self.thin = true,
+            ("write-same-to-end", None, _) => self.write_same_to_end = true,
             ("threshold", Some(value), _) => self.threshold_percent = Some(percent(option, value)?),
             ("bs", Some(value), _) => self.block_bytes = block_bytes(option, value)?,
             ("rate", Some(value), _) => self.pace_mut().bytes_per_second = Some(rate(option, value)?),
@@ -264,11 +269,11 @@ mod tests {
 
     #[test]
     fn a_file_lun_takes_every_option() {
-        let text = "7=file:/srv/a.img,size=1GiB,thin,threshold=80%,direct,ro,bs=4096,pbs=64K,removable,volatile,rate=200M,latency=5ms,id=a";
+        let text = "7=file:/srv/a.img,size=1GiB,thin,threshold=80%,direct,ro,bs=4096,pbs=64K,removable,write-same-to-end,volatile,rate=200M,latency=5ms,id=a";
         let spec = parse(text).unwrap().spec;
         let medium = Medium::File { path: "/srv/a.img".into(), size_bytes: Some(1 << 30), direct: true };
         assert_eq!(spec.medium, medium);
-        assert!(spec.thin && spec.read_only && spec.volatile && spec.removable);
+        assert!(spec.thin && spec.read_only && spec.volatile && spec.removable && spec.write_same_to_end);
         assert_eq!((spec.block_bytes, spec.physical_bytes), (4096, Some(64 << 10)));
         let pace = Pace { bytes_per_second: Some(200 << 20), latency: Duration::from_millis(5) };
         assert_eq!(spec.pace, Some(pace));

@@ -70,6 +70,7 @@ fn open_unit(
         removable: lun.backend.removable,
         read_only: lun.backend.read_only,
         threshold_percent: lun.backend.threshold_percent,
+        write_same_to_end: lun.backend.write_same_to_end,
     };
     let unit = LogicalUnit::new(description, backend, memory)?;
     // Reservations of a medium that forgets its data have nothing to protect.

@@ -92,8 +92,8 @@ const DISK_MIB: u64 = 128;
 const ROPEWALK: &[Configuration] = &[
     disk(
         "full",
-        "a file, every block allocated, 512-byte blocks",
-        Served::Ropewalk(&["0=file:{file}"], Access::Plain),
+        "a file, every block allocated, 512-byte blocks; a WRITE SAME of no blocks goes to its end",
+        Served::Ropewalk(&["0=file:{file},write-same-to-end"], Access::Plain),
     ),
     disk("thin", "memory, blocks can be deallocated", Served::Ropewalk(&["0=ram:128M"], Access::Plain)),
     disk(

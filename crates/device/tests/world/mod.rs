@@ -67,6 +67,7 @@ pub fn unit(number: u16) -> UnitDescription {
         removable: false,
         read_only: false,
         threshold_percent: None,
+        write_same_to_end: false,
     }
 }
 
