@@ -330,7 +330,7 @@ impl SessionDriver {
     fn visible_targets(&self, portal: SocketAddr, only: Option<&str>) -> Vec<TargetRecord> {
         let own = Some(self.node.name()).filter(|name| !name.is_empty());
         match (own, only) {
-            (Some(own), Some(name)) if !own.eq_ignore_ascii_case(name) => Vec::new(),
+            (Some(own), Some(name)) if !session::name::is_same(own, name) => Vec::new(),
             (own, only) => {
                 let visitor = Visitor {
                     initiator_name: &self.identity.initiator_name,

@@ -10,6 +10,31 @@ use crate::negotiation::rule::NAME_BYTES_MAX;
 )]
 pub struct InvalidName(String);
 
+/// Two names that differ only in case are one, in any language (§4.2.7.2). Nothing is asked of them.
+#[must_use]
+pub fn is_same(one: &str, other: &str) -> bool {
+    letters(one).eq(letters(other))
+}
+
+/// Whether a name begins with this, whatever the case.
+#[must_use]
+pub fn starts_with(name: &str, beginning: &str) -> bool {
+    let mut letters_of_name = letters(name);
+    letters(beginning).all(|letter| letters_of_name.next() == Some(letter))
+}
+
+/// A name in the lower case in which names are compared. Nothing is asked of it.
+#[must_use]
+pub fn folded(name: &str) -> String {
+    letters(name).collect()
+}
+
+/// In lower case, letter by letter: what a letter becomes does not depend on those beside it, so that the beginning of a
+/// name stays one.
+fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().flat_map(char::to_lowercase)
+}
+
 /// A peer's name, in the lower case in which names are compared. Peers name themselves as they like, so no form is asked
 /// for, only letters and digits of any language and `-.:_`: nothing that could mean something in a path, a list, a log
 /// line or a terminal. Letters beyond ASCII must come composed (NFC), as the standard demands; others make another name.
@@ -17,7 +42,7 @@ pub struct InvalidName(String);
 /// # Errors
 /// It has other characters, begins with a dot, is empty, or is longer than 223 bytes.
 pub fn normalized(name: &str) -> Result<String, InvalidName> {
-    let normalized = name.to_lowercase();
+    let normalized = folded(name);
     if is_acceptable(name) && normalized.len() <= NAME_BYTES_MAX {
         Ok(normalized)
     } else {
@@ -73,6 +98,20 @@ mod tests {
         assert!(well_formed("naa.0123456789abcdef0123456789abcdef").is_ok());
         assert_eq!(normalized("Host_1").unwrap(), "host_1");
         assert_eq!(normalized("iqn.2026-01.com.example:MÜNCHEN").unwrap(), "iqn.2026-01.com.example:münchen");
+    }
+
+    #[test]
+    fn names_are_the_same_in_any_case_and_language() {
+        assert!(is_same("iqn.2026-01.gr.example:ΟΔΟΣ", "IQN.2026-01.gr.example:οδοσ"));
+        assert!(!is_same("iqn.2026-01.gr.example", "iqn.2026-01.gr.example:a"));
+        assert!(starts_with("iqn.2026-01.gr.example:οδοσα", "IQN.2026-01.gr.example:ΟΔΟΣ"));
+        assert!(!starts_with("iqn.2026-01.gr.example:ο", "iqn.2026-01.gr.example:οδ"));
+    }
+
+    #[test]
+    fn letters_that_must_come_composed_are_refused_in_parts() {
+        assert!(normalized("host-e\u{301}").is_err());
+        assert!(normalized("host-\u{e9}").is_ok());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use device::Visitor;
 use ipnet::IpNet;
 use serde::Deserialize;
+use session::name;
 use std::net::IpAddr;
 
 /// A restriction to some initiators. A list that is empty restricts nothing; of each of the others
@@ -38,16 +39,12 @@ impl Mask {
     pub(crate) fn admits_claim(&self, initiator_name: &str, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let name_matches = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(beginning) => starts_with_ignoring_case(initiator_name, beginning),
-            None => initiator_name.eq_ignore_ascii_case(pattern),
+            Some(beginning) => name::starts_with(initiator_name, beginning),
+            None => name::is_same(initiator_name, pattern),
         };
         (self.initiators.is_empty() || self.initiators.iter().any(name_matches))
             && (self.addresses.is_empty() || self.addresses.iter().any(|network| network.contains(&address)))
     }
-}
-
-fn starts_with_ignoring_case(name: &str, beginning: &str) -> bool {
-    name.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
 }
 
 #[cfg(test)]

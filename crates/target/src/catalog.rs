@@ -9,6 +9,7 @@ use device::{Visibility, Visitor};
 use pdu::LoginStatus;
 use session::chap::{Account, Authentication};
 use session::login::target::{Access, Denial, Directory, Redirection};
+use session::name;
 use session::target::TargetRecord;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -69,7 +70,7 @@ impl Catalog {
     }
 
     fn find(&self, target_name: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.name.as_str().eq_ignore_ascii_case(target_name))
+        self.entries.iter().find(|entry| name::is_same(entry.name.as_str(), target_name))
     }
 
     /// Whether any target asks for this user.
@@ -121,7 +122,7 @@ impl Visibility for Catalog {
             !refused && entry.mask.admits_claim(visitor.initiator_name, visitor.address)
         };
         let wanted = |entry: &&Entry| {
-            only.is_none_or(|name| entry.name.as_str().eq_ignore_ascii_case(name)) && may_use(entry)
+            only.is_none_or(|name| name::is_same(entry.name.as_str(), name)) && may_use(entry)
         };
         let record = |entry: &Entry| TargetRecord {
             target_name: entry.name.to_string(),

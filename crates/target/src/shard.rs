@@ -223,7 +223,7 @@ async fn keep_house(memory: Memory, own: Arc<device::Gauges>) {
 impl Shard {
     /// The target of this name, if it is here.
     pub(crate) fn node(&self, target_name: &str) -> Option<Rc<TargetNode>> {
-        self.nodes.iter().find(|node| node.name().eq_ignore_ascii_case(target_name)).cloned()
+        self.nodes.iter().find(|node| session::name::is_same(node.name(), target_name)).cloned()
     }
 
     pub(crate) fn nodes(&self) -> &[Rc<TargetNode>] {

@@ -15,7 +15,7 @@ impl InitiatorPort {
     /// The port of this initiator with this ISID.
     #[must_use]
     pub fn new(name: &str, isid: Isid) -> Self {
-        Self { name: name.to_ascii_lowercase(), isid }
+        Self { name: session::name::folded(name), isid }
     }
 
     /// The port that parameter data names; `None` if that is a whole initiator.
@@ -25,7 +25,7 @@ impl InitiatorPort {
 
     /// Whether it is the port, or one of the ports, that parameter data names.
     pub(super) fn is_named_by(&self, id: &TransportId) -> bool {
-        self.name.eq_ignore_ascii_case(&id.initiator_name)
+        session::name::is_same(&self.name, &id.initiator_name)
             && id.isid.is_none_or(|isid| Isid(isid) == self.isid)
     }
 

@@ -6,6 +6,7 @@ use super::immediate::{ImmediateKind, Ticket};
 use super::request::{Content, Request};
 use super::session::Session;
 use super::transmit::Reply;
+use crate::name;
 use crate::negotiation::rule::Key;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
 use pdu::{
@@ -175,7 +176,7 @@ impl Session {
             (true, "All") => Some(None),
             (true, "") | (false, "All") => None,
             (false, "") => Some(Some(own.clone())),
-            (false, name) if !name.eq_ignore_ascii_case(own) => None,
+            (false, name) if !name::is_same(name, own) => None,
             (_, name) => Some(Some(name.to_owned())),
         }
     }
