@@ -2,14 +2,18 @@
 //! only this user can write to.
 //!
 //! A file is replaced as a whole: written beside the old one, made durable, renamed, and the directory made durable.
-//! What is found after a crash is one or the other.
+//! What is found after a crash is one or the other. A file beside it is locked for as long as a server serves the unit:
+//! two servers that store without each other's knowledge would undo each other's fences.
 
 use device::{Persist, Stored};
 use nexus::target::{InvalidSnapshot, PersistedReservations};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A directory, or a file in it, that cannot be used. Its reservations say who must not write, so nothing is served
 /// without them.
@@ -42,6 +46,16 @@ pub enum StateError {
         /// Why.
         source: io::Error,
     },
+    /// Another server serves a unit of the same target name and number, and keeps its reservations in the same file.
+    #[error(
+        "the reservations in {} are those of another server, which serves the same target name and LUN: stop it, or \
+         give this one another state directory (--state-directory) or target name",
+        path.display()
+    )]
+    InUse {
+        /// Which.
+        path: PathBuf,
+    },
     /// The file was damaged, or is of a later version.
     #[error(
         "the reservations in {} cannot be trusted: {source}. If no initiator relies on them, remove the file",
@@ -55,10 +69,16 @@ pub enum StateError {
     },
 }
 
-/// The longest file name (`NAME_MAX` of Linux), without room for [`NEW`].
-const NAME_BYTES_MAX: usize = 255 - NEW.len();
+/// The longest file name (`NAME_MAX` of Linux), without room for the longer of what is added.
+const NAME_BYTES_MAX: usize = 255 - LOCK.len();
 /// What is added to a file's name while it is being written.
 const NEW: &str = ".new";
+/// What is added to it for the file that is locked; it stays.
+const LOCK: &str = ".lock";
+/// For how long a lock is tried again: whoever starts a server again at once must not fail for the end of the old one.
+const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
+/// Between two tries.
+const IN_USE_PAUSE: Duration = Duration::from_millis(10);
 /// Permissions of others that a state directory must not give.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
@@ -83,7 +103,8 @@ impl StateDirectory {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// The file of a logical unit, and what it holds; `None` if its name would be too long.
+    /// The file of a logical unit, for this server alone, and what it holds; `None` if its name would be too long. Waits
+    /// for a server that is about to end.
     pub(crate) fn unit(
         &self,
         target_name: &str,
@@ -94,7 +115,7 @@ impl StateDirectory {
             tracing::warn!(target_name, lun, "its name is too long for a file that keeps reservations");
             return Ok(None);
         }
-        let file = StateFile { path: self.path.join(name) };
+        let file = StateFile::claim(self.path.join(name))?;
         let last = file.load()?;
         Ok(Some((file, last)))
     }
@@ -104,9 +125,25 @@ impl StateDirectory {
 #[derive(Clone, Debug)]
 pub(crate) struct StateFile {
     path: PathBuf,
+    /// Locked until the last of its owners is gone.
+    _lock: Arc<File>,
 }
 
 impl StateFile {
+    fn claim(path: PathBuf) -> Result<Self, StateError> {
+        let failed = |source| StateError::File { path: path.clone(), source };
+        let lock = create(&beside(&path, LOCK)).map_err(failed)?;
+        let deadline = Instant::now() + IN_USE_PATIENCE;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { path, _lock: Arc::new(lock) }),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(IN_USE_PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(StateError::InUse { path }),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+        }
+    }
+
     /// What was stored last; nothing if nothing ever was.
     fn load(&self) -> Result<PersistedReservations, StateError> {
         let failed = |source| StateError::File { path: self.path.clone(), source };
@@ -124,12 +161,11 @@ impl StateFile {
     }
 
     fn replace(&self, text: &str) -> io::Result<()> {
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(NEW);
-        let mut file = create(Path::new(&beside))?;
+        let new = beside(&self.path, NEW);
+        let mut file = create(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&beside, &self.path)?;
+        fs::rename(&new, &self.path)?;
         match self.path.parent() {
             Some(directory) => File::open(directory)?.sync_all(),
             None => Ok(()),
@@ -145,6 +181,13 @@ impl Persist for StateFile {
             replaced.await.map_err(io::Error::other)?
         })
     }
+}
+
+/// A file of the same name with something added.
+fn beside(path: &Path, added: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(added);
+    name.into()
 }
 
 fn create(path: &Path) -> io::Result<File> {

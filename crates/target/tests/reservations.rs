@@ -161,6 +161,24 @@ fn damaged_reservations_are_not_passed_over() {
 }
 
 #[test]
+fn two_servers_keep_no_reservations_in_the_same_file() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let state = one.path().join("state");
+    let _first = keeping(one.path(), &state).unwrap();
+    let refused = keeping(other.path(), &state).err().unwrap();
+    assert!(refused.to_string().contains("--state-directory"), "{refused}");
+    let StartError::Lun(OpenError { source: OpenFailure::Reservations(source), .. }) = refused else {
+        panic!("{refused}")
+    };
+    assert!(matches!(source, StateError::InUse { .. }));
+    // Another target of a server of its own is nobody's business.
+    let lun = format!("0=file:{}/disk,size=1M,thin", other.path().display());
+    let mut config = config(vec![target("iqn.2026-01.net.example:other", &[&lun])]);
+    config.state_directory = Some(state);
+    World::with_config(config);
+}
+
+#[test]
 fn a_state_directory_that_others_can_write_to_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");

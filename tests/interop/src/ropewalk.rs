@@ -7,6 +7,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
+use tempfile::TempDir;
 
 /// The name of the target that [`Ropewalk`] serves.
 pub const IQN: &str = "iqn.2026-11.org.example:disk";
@@ -17,6 +18,8 @@ pub struct Ropewalk {
     luns: Vec<String>,
     options: Vec<String>,
     addresses: Vec<SocketAddr>,
+    /// Its own: others serve the same target name and LUN at the same time.
+    state: TempDir,
     /// The process.
     pub program: Program,
 }
@@ -38,10 +41,11 @@ impl Ropewalk {
         let luns: Vec<String> = luns.iter().copied().map(str::to_owned).collect();
         let options: Vec<String> = options.iter().copied().map(str::to_owned).collect();
         let anywhere = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); portals];
-        let program = Program::start(&mut command(&anywhere, &luns, &options)?)?;
+        let state = tempfile::tempdir()?;
+        let program = Program::start(&mut command(&anywhere, &luns, &options, &state)?)?;
         let found = |line: &Line| Some(listening_addresses(line)).filter(|found| found.len() == portals);
         let addresses = program.wait_for(PATIENCE, found)?;
-        Ok(Self { luns, options, addresses, program })
+        Ok(Self { luns, options, addresses, state, program })
     }
 
     /// Serves one LUN, which is this file, with a `[negotiation]` section of these lines.
@@ -62,7 +66,8 @@ impl Ropewalk {
     /// If it does not come back.
     pub fn kill_and_restart(&mut self) -> io::Result<()> {
         self.program.kill()?;
-        self.program = Program::start(&mut command(&self.addresses, &self.luns, &self.options)?)?;
+        let mut command = command(&self.addresses, &self.luns, &self.options, &self.state)?;
+        self.program = Program::start(&mut command)?;
         self.addresses.iter().try_for_each(|address| self.program.wait_until_listening(*address, PATIENCE))
     }
 
@@ -100,8 +105,14 @@ impl Ropewalk {
     }
 }
 
-fn command(listen: &[SocketAddr], luns: &[String], options: &[String]) -> io::Result<Command> {
+fn command(
+    listen: &[SocketAddr],
+    luns: &[String],
+    options: &[String],
+    state: &TempDir,
+) -> io::Result<Command> {
     let mut command = Command::new(binary()?);
+    command.env("STATE_DIRECTORY", state.path());
     command.arg("serve").args(options);
     if !luns.is_empty() {
         command.args(["--target", IQN]);

@@ -62,6 +62,8 @@ impl Outcome {
 pub struct Server {
     child: Child,
     pub address: String,
+    /// Its own: others serve the same target name and LUN at the same time.
+    _state: tempfile::TempDir,
 }
 
 impl Server {
@@ -88,7 +90,9 @@ impl Server {
     }
 
     fn spawn(command: &mut Command, address: &str, arguments: &[&str]) -> Self {
+        let state = tempfile::tempdir().unwrap();
         let mut child = command
+            .env("STATE_DIRECTORY", state.path())
             .args(["serve", "--listen", address])
             .args(arguments)
             .stdout(Stdio::piped())
@@ -98,7 +102,7 @@ impl Server {
         let mut ready = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let address = ready.strip_prefix("Ready at ").and_then(|rest| rest.split_once(": ")).unwrap();
-        Self { address: address.0.to_owned(), child }
+        Self { address: address.0.to_owned(), child, _state: state }
     }
 
     /// Its process.
