@@ -3,7 +3,9 @@
 
 mod world;
 
-use ropewalk_initiator::{Compared, Lun, Report, Session};
+use ropewalk_initiator::{Compared, Config, Lun, Report, Session};
+use std::time::Duration;
+use target::Negotiation;
 use world::{PIECE, Relay, World, config, connect, expect_pattern, pattern, url, write_carefully};
 
 /// In a PDU's header, between PDUs, inside data, far into it.
@@ -40,6 +42,16 @@ async fn survive_a_cut(connections: u16, cut: impl Fn(&Relay)) {
     assert_nothing_lost(&before, &after);
     assert!(after.recovered_connections > 0, "{after:?}");
     session.close().await.unwrap();
+}
+
+/// Otherwise a target that saw a half-open connection break would forget its commands before the initiator knows of it.
+#[test]
+fn commands_are_kept_for_longer_than_a_silent_peer_goes_unnoticed() {
+    let initiator = Config::default();
+    let agreed_s = initiator.offer.default_time2retain_s.min(Negotiation::default().time2retain);
+    // A quarter more, if the peer's host still acknowledges.
+    let unnoticed = initiator.limits.ping_after + initiator.limits.ping_timeout * 5 / 4;
+    assert!(Duration::from_secs(agreed_s.into()) > unnoticed, "{agreed_s} s, {unnoticed:?}");
 }
 
 #[tokio::test]

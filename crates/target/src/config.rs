@@ -294,8 +294,7 @@ impl Default for Negotiation {
             max_outstanding_r2t: offer.max_outstanding_r2t,
             error_recovery_level: ERROR_RECOVERY_LEVEL_MAX,
             time2wait: offer.default_time2wait_s,
-            // What the standard has when nothing is said: time for a network to find another way.
-            time2retain: 20,
+            time2retain: TIME2RETAIN_S,
             receive_segment: ByteSize(offer.receive_segment_bytes_max.into()),
             header_digest: DigestUse::Accepted,
             data_digest: DigestUse::Accepted,
@@ -308,6 +307,10 @@ const LENGTH_BYTES: std::ops::RangeInclusive<u64> = 512..=(1 << 24) - 1;
 
 /// There is no higher one (RFC 7143 §13.20).
 const ERROR_RECOVERY_LEVEL_MAX: u8 = 2;
+
+/// Twice the half minute in which an initiator usually notices that a peer has fallen silent: a target that saw the
+/// connection break keeps its commands for that long, and for another one to be made.
+const TIME2RETAIN_S: u16 = 60;
 
 /// An hour, the most that can be negotiated (RFC 7143 §13.15, §13.16).
 const RECOVERY_SECONDS_MAX: u16 = 3600;
