@@ -41,20 +41,30 @@ pub(crate) async fn run(
     let lane = driver.add_lane(&established, portal);
     let mut connection = Connection::new(lane, stream, &established.connection);
     let end = poll_fn(|cx| poll(shard, &driver, &mut connection, cx)).await;
-    if matches!(end, End::Closed(_) | End::Failed(ConnectionError::Fault(_))) {
-        // What the peer does with it is its own affair.
-        let _ =
-            tokio::time::timeout(FAREWELL, poll_fn(|cx| poll_farewell(shard, &driver, &mut connection, cx)))
-                .await;
-    }
+    log(&driver, established.cid, peer, &end);
     let loss = match &end {
         End::Closed(closing) => closing.loss,
         // The session has taken leave of a lane that it logged out, however its last bytes fared: it goes on without.
         End::Failed(_) => driver.state().closing(lane).map_or(LaneLoss::Broken, |closing| closing.loss),
     };
-    log(&driver, established.cid, peer, &end);
+    let has_last_words = matches!(end, End::Closed(_) | End::Failed(ConnectionError::Fault(_)));
+    if loss == LaneLoss::Broken {
+        // The session need not wait until they have left: its tasks go on elsewhere, or it ends.
+        if has_last_words {
+            poll_fn(|cx| offer_last_words(shard, &driver, &mut connection, cx)).await;
+        }
+        driver.remove_lane(lane, loss);
+    }
+    if has_last_words {
+        // What the peer does with it is its own affair.
+        let _ =
+            tokio::time::timeout(FAREWELL, poll_fn(|cx| poll_farewell(shard, &driver, &mut connection, cx)))
+                .await;
+    }
     drop(connection);
-    driver.remove_lane(lane, loss);
+    if loss == LaneLoss::LoggedOut {
+        driver.remove_lane(lane, loss);
+    }
     driver.node().lane_closed(driver.tsih(), established.cid);
 }
 
@@ -146,6 +156,18 @@ fn poll_send(
             return Ok(false);
         }
     }
+}
+
+/// Takes what the session has left to say, as much as the connection holds.
+fn offer_last_words(
+    shard: &Shard,
+    driver: &Rc<SessionDriver>,
+    connection: &mut Connection,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    // Whether it can leave is found out by the farewell.
+    let _ = poll_send(shard, driver, &mut driver.state(), connection, cx);
+    Poll::Ready(())
 }
 
 /// Sends what is left and says goodbye.

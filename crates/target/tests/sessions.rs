@@ -8,6 +8,7 @@ use pdu::{
     AsyncEvent, Cid, InitiatorPdu, Itt, LoginRequest, LoginStatus, LogoutOutcome, TargetPdu,
     TaskManagementFunction, Tsih,
 };
+use std::io::Read;
 use std::time::Duration;
 use world::*;
 
@@ -74,6 +75,30 @@ fn a_reinstating_login_waits_for_the_writes_of_the_old_session() {
     // Whether the old write began or not, it cannot come now.
     assert_eq!(new.write(0, &[8; BLOCK]).status, 0);
     assert_eq!(new.read(0, 1).data, [8; BLOCK]);
+}
+
+#[test]
+fn a_login_does_not_wait_for_the_stuck_connection_of_the_session_that_it_replaces() {
+    const READ_BLOCKS: usize = 8 << 11;
+    let world = World::with_lun("0=ram:8M");
+    let mut old = world.initiator(1);
+    // More than both sockets hold.
+    for _ in 0..4 {
+        let command = old.next_command(0, &read_write_10(0x28, 0, READ_BLOCKS), 0, READ_BLOCKS * BLOCK);
+        old.send(&InitiatorPdu::ScsiCommand(command), &[]);
+    }
+    old.receive().unwrap();
+    let mut new = world.connect();
+    new.login(TARGET, 1).unwrap();
+    // The target has not lost patience yet: what it began to send comes whole.
+    let mut rest = Vec::new();
+    old.stream.read_to_end(&mut rest).unwrap();
+    let mut at = 0;
+    while at < rest.len() {
+        let header = pdu::Header::new(rest[at..at + pdu::Header::BHS_BYTES].try_into().unwrap());
+        at += pdu::Header::BHS_BYTES + header.data_segment_bytes() as usize;
+    }
+    assert_eq!(at, rest.len());
 }
 
 #[test]
