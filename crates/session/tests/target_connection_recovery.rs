@@ -6,7 +6,7 @@ mod target_world;
 
 use pdu::{
     AsyncEvent, Cid, Header, InitiatorPdu, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, Opcode,
-    TargetPdu, TaskManagementOutcome, Ttt,
+    StatSn, TargetPdu, TaskManagementFunction, TaskManagementOutcome, Ttt,
 };
 use ropewalk_session::seam::{Destination, Digest, Endpoint, LaneLoss};
 use ropewalk_session::target::Event;
@@ -69,6 +69,52 @@ fn logging_out_twice_is_no_error_but_a_stranger_is() {
     assert_eq!(world.remove(1, 9).outcome, LogoutOutcome::CidNotFound);
     let mut world = World::of_level(1, 2);
     assert_eq!(world.remove(1, 0).outcome, LogoutOutcome::RecoveryNotSupported);
+}
+
+#[test]
+fn responses_that_arrived_before_their_connection_broke_are_not_kept_for_another() {
+    let mut world = World::of_level(2, 2);
+    world.acknowledges = false;
+    world.read(0, 7, 2000);
+    world.plain(0, 8);
+    let tasks: Vec<_> = world.executed().iter().map(|command| command.task).collect();
+    world.give(tasks[0], 0, 2000);
+    world.respond(tasks[0], GOOD, 2000);
+    world.pull(0);
+    world.respond(tasks[1], GOOD, 0);
+    world.pull(0);
+    world.lose(0, LaneLoss::Broken);
+    for never_sent in [StatSn(FIRST_STAT_SN.0 - 1), StatSn(FIRST_STAT_SN.0 + 3)] {
+        world.remove_after(1, 0, never_sent);
+        assert_eq!(world.session.counters().tasks, 2, "{never_sent:?}");
+    }
+    world.remove_after(1, 0, FIRST_STAT_SN.next());
+    world.expect_all_buffers_released();
+    assert_eq!(world.reassign(1, 7, 0), TaskManagementOutcome::TaskDoesNotExist);
+    assert_eq!(world.reassign(1, 8, 0), TaskManagementOutcome::FunctionComplete);
+    assert_eq!(response(&world.pull_only(1)).itt, Itt(8));
+}
+
+#[test]
+fn a_reset_does_not_wait_for_responses_that_the_logout_for_recovery_acknowledges() {
+    let mut world = World::of_level(2, 2);
+    world.acknowledges = false;
+    world.plain(0, 7);
+    let task = world.task();
+    world.respond(task, GOOD, 0);
+    world.pull(0);
+    world.lose(0, LaneLoss::Broken);
+    world.manage(1, TaskManagementFunction::LogicalUnitReset, 8, 90);
+    let events = world.events();
+    let [Event::TaskManagement(function)] = events[..] else { panic!("{events:?}") };
+    let done = TaskManagementOutcome::FunctionComplete;
+    world.session.task_management_done(world.now, function.id, done);
+    let is_answer = |pdu: &Received| matches!(pdu.0, TargetPdu::TaskManagementResponse(_));
+    assert!(!world.pull(1).iter().any(is_answer), "a response before it may not have arrived");
+    world.acknowledges = true;
+    world.remove_after(1, 0, FIRST_STAT_SN.next());
+    world.acknowledge(1);
+    assert_eq!(function_outcome(&world.pull_only(1)), done);
 }
 
 #[test]

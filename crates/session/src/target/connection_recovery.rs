@@ -4,9 +4,10 @@
 use super::lane::{Lane, Phase};
 use super::logout::Closing;
 use super::session::{Session, Standing};
+use super::status::StatusNumbers;
 use super::task::{Stage, Task};
 use crate::parameters::MAX_CONNECTIONS;
-use pdu::{Cid, Instant, LaneId};
+use pdu::{Cid, Instant, LaneId, StatSn};
 use std::time::Duration;
 
 /// Connections that are gone and are remembered. Who loses more than it may have within the time they are kept for is
@@ -25,6 +26,8 @@ pub(super) struct Departed {
     pub(super) is_removed: bool,
     /// When its tasks are terminated.
     until: Instant,
+    /// What was sent on it, and what of that the initiator has acknowledged.
+    status: StatusNumbers,
 }
 
 impl Session {
@@ -44,11 +47,12 @@ impl Session {
     }
 
     /// A connection broke: its tasks wait for another one.
-    pub(super) fn break_away(&mut self, now: Instant, lane: LaneId, cid: Cid) {
+    pub(super) fn break_away(&mut self, now: Instant, lane: LaneId, state: Lane) {
         if self.departed.contains_key(&lane) {
             return;
         }
-        self.depart(now, lane, cid);
+        let cid = state.cid;
+        self.depart(now, lane, cid, state.status);
         let first = self.open_lanes().next();
         if let Some(first) = first {
             let retain_seconds = self.parameters.default_time2retain_s;
@@ -58,14 +62,14 @@ impl Session {
     }
 
     /// The tasks of a lane lose it. Immediate commands do not survive their connection (§7.14).
-    fn depart(&mut self, now: Instant, lane: LaneId, cid: Cid) {
+    fn depart(&mut self, now: Instant, lane: LaneId, cid: Cid, status: StatusNumbers) {
         while self.departed.len() >= DEPARTED_MAX || self.kept_answers() > KEPT_ANSWERS_MAX {
             let oldest = self.departed.iter().min_by_key(|(_, departed)| departed.until).map(|(id, _)| *id);
             let Some(oldest) = oldest else { break };
             self.give_up_departed(now, oldest);
         }
         let until = now + self.retention_time();
-        self.departed.insert(lane, Departed { cid, is_removed: false, until });
+        self.departed.insert(lane, Departed { cid, is_removed: false, until, status });
         for id in self.tasks.select(|task| task.request_lane == lane) {
             let Some(task) = self.tasks.get_mut(id) else { continue };
             if task.immediate && task.stage != Stage::Responded {
@@ -93,10 +97,10 @@ impl Session {
         let lives = |(_, lane): &(&LaneId, &Lane)| {
             lane.cid == cid && lane.phase != Phase::LoggedOut && !lane.is_quiesced
         };
-        let living = self.lanes.iter().find(lives).map(|(id, _)| *id);
-        if let Some(lane) = living {
+        let living = self.lanes.iter().find(lives).map(|(id, lane)| (*id, lane.status.clone()));
+        if let Some((lane, status)) = living.clone() {
             self.quiesce(lane);
-            self.depart(now, lane, cid);
+            self.depart(now, lane, cid, status);
         }
         let named = |(_, departed): &(&LaneId, &Departed)| departed.cid == cid;
         let departed: Vec<LaneId> = self.departed.iter().filter(named).map(|(id, _)| *id).collect();
@@ -111,7 +115,21 @@ impl Session {
                 self.drop_request(waiting.request);
             }
         }
-        (!departed.is_empty()).then_some(living)
+        (!departed.is_empty()).then_some(living.map(|(lane, _)| lane))
+    }
+
+    /// Takes note of the last ExpStatSN of a connection that is gone (§11.14.4): its responses before that number have
+    /// arrived. Otherwise they were kept, and fences waited for them, until their time is up.
+    pub(super) fn acknowledge_departed(&mut self, cid: Cid, exp_stat_sn: StatSn) {
+        let named = self.departed.iter_mut().rev().find(|(_, departed)| departed.cid == cid);
+        let Some((&lane, departed)) = named else { return };
+        if departed.status.acknowledge(exp_stat_sn) == 0 {
+            return;
+        }
+        let has_arrived = |task: &Task| {
+            task.response_lane == lane && task.sent_as.is_some_and(|stat_sn| stat_sn.precedes(exp_stat_sn))
+        };
+        self.tasks.select(has_arrived).into_iter().for_each(|id| self.finish(id));
     }
 
     /// Nothing is taken from a lane any more, and nothing of its tasks is sent on it.

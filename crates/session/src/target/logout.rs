@@ -86,6 +86,7 @@ impl Session {
     /// Removes a connection and keeps its tasks: they may be reassigned once this is answered (§7.2.2).
     fn log_out_for_recovery(&mut self, now: Instant, lane: LaneId, ticket: Ticket, pdu: &LogoutRequest) {
         let removed = self.remove_for_recovery(now, pdu.cid);
+        self.acknowledge_departed(pdu.cid, pdu.exp_stat_sn);
         let outcome = if removed.is_some() { LogoutOutcome::Closed } else { LogoutOutcome::CidNotFound };
         let closing = removed.flatten().map(Closing::Lane);
         let retains = removed.is_some();

@@ -436,7 +436,7 @@ impl Endpoint for Session {
         let is_orderly = matches!(state.phase, Phase::LoggingOut | Phase::LoggedOut);
         let is_over = if self.recovers_connections() && self.standing == Standing::Open {
             if !is_orderly {
-                self.break_away(now, lane, state.cid);
+                self.break_away(now, lane, state);
             }
             self.lanes.is_empty() && self.departed.is_empty()
         } else {

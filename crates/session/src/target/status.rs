@@ -3,7 +3,7 @@
 use pdu::StatSn;
 
 /// The responses of one lane: how many were sent, how many the initiator has acknowledged.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct StatusNumbers {
     next: StatSn,
     acknowledged: StatSn,

@@ -360,13 +360,18 @@ impl World {
 
     /// Logs a connection out for recovery, by an immediate request on another one, and returns the answer.
     pub fn remove(&mut self, lane: usize, cid: u16) -> LogoutResponse {
+        self.remove_after(lane, cid, FIRST_STAT_SN)
+    }
+
+    /// As [`Self::remove`]; of that connection the initiator has received all responses before this one.
+    pub fn remove_after(&mut self, lane: usize, cid: u16, exp_stat_sn: StatSn) -> LogoutResponse {
         let pdu = LogoutRequest {
             reason: LogoutReason::RemoveConnectionForRecovery,
             immediate: true,
             itt: Itt(0x2000 + u32::from(cid)),
             cid: Cid(cid),
             cmd_sn: self.session.counters().exp_cmd_sn,
-            exp_stat_sn: FIRST_STAT_SN,
+            exp_stat_sn,
         };
         self.send(lane, &InitiatorPdu::LogoutRequest(pdu), &[]);
         loop {
