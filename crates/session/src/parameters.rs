@@ -161,7 +161,8 @@ pub struct TargetLimits {
     /// Commands between ExpCmdSN and MaxCmdSN, both included: the command window. Window × FirstBurstLength
     /// must fit the session's share of the buffer budget, because a window cannot be taken back.
     pub window_commands: u32,
-    /// Immediate commands (those that carry the I bit) being executed at once: they bypass the window.
+    /// Immediate commands (those that carry the I bit) being executed at once: they bypass the window. TASK REASSIGN is
+    /// not counted here; of these there may be as many as the window has commands.
     pub immediate_commands_max: u32,
     /// The longest transfer of one command; a longer one is refused by the device server, its data discarded.
     pub transfer_bytes_max: u32,

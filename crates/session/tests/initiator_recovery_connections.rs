@@ -389,3 +389,58 @@ fn a_reassignment_that_the_target_has_no_room_for_is_asked_for_when_another_is_a
     let counters = world.session.counters();
     assert_eq!((counters.recovered_lanes, counters.reassignments), (1, 3));
 }
+
+/// Pulls what must be reassignments, all that there are.
+fn reassignments(world: &mut World) -> Vec<TaskManagementRequest> {
+    let request = |pdu| match pdu {
+        InitiatorPdu::TaskManagementRequest(request) => request,
+        other => panic!("not a reassignment: {other:?}"),
+    };
+    world.pull_all(0).into_iter().map(request).collect()
+}
+
+/// So many writes have lost their lane.
+fn with_orphans(tasks: u32) -> World {
+    let mut world = World::recovering(2, 2);
+    for task in 1..=tasks {
+        world.write(1, 10);
+        acknowledge(&mut world, 0, task);
+    }
+    lose_and_log_out(&mut world, 1, 0);
+    world
+}
+
+#[test]
+fn reassignments_are_asked_for_by_the_dozen_and_twice_as_many_in_the_next_round_trip() {
+    let mut world = with_orphans(60);
+    let mut rounds = Vec::new();
+    loop {
+        let asked = reassignments(&mut world);
+        if asked.is_empty() {
+            break;
+        }
+        rounds.push(asked.len());
+        asked.iter().for_each(|asked| world.answer_function(0, asked.itt, DONE));
+    }
+    assert_eq!(rounds, [16, 32, 12]);
+    assert_eq!(world.session.counters().recovered_lanes, 1);
+}
+
+#[test]
+fn a_target_that_takes_few_immediate_requests_is_not_asked_for_ever_more() {
+    let mut world = with_orphans(60);
+    let (mut granted, mut rounds) = (0, Vec::new());
+    while granted < 60 {
+        // What was rejected last is asked for after a pause.
+        world.pass(Duration::from_millis(100));
+        let asked = reassignments(&mut world);
+        rounds.push(asked.len());
+        let (accepted, rejected) = asked.split_at(asked.len().min(4));
+        accepted.iter().for_each(|asked| world.answer_function(0, asked.itt, DONE));
+        rejected.iter().for_each(|asked| reject_function(&mut world, 0, asked));
+        granted += accepted.len();
+    }
+    assert_eq!(world.session.counters().recovered_lanes, 1);
+    // In the second round there are four more, which were granted before the first was rejected.
+    assert!(rounds.iter().all(|asked| *asked <= 20), "{rounds:?}");
+}

@@ -350,6 +350,33 @@ fn an_orphan_can_be_aborted_on_another_connection() {
 }
 
 #[test]
+fn all_commands_of_a_window_are_reassigned_together() {
+    let mut world = World::of_level(2, 2);
+    (7..15).for_each(|cmd_sn| world.plain(0, cmd_sn));
+    world.executed();
+    lose_and_remove(&mut world);
+    (7..15).for_each(|task| world.send_reassign(1, task, 0));
+    let answers = world.pull(1);
+    assert_eq!(answers.len(), 8);
+    assert!(answers.iter().all(|answer| function_outcome(answer) == DONE), "{answers:?}");
+    assert_eq!(world.session.counters().immediate_commands, 0);
+}
+
+#[test]
+fn whoever_asks_for_more_reassignments_than_that_is_refused_and_keeps_the_connection() {
+    let mut world = World::of_level(2, 2);
+    lose_and_remove(&mut world);
+    (0..100).for_each(|task| world.send_reassign(1, task, 0));
+    world.nop(1, Itt(70), Ttt::NONE, 7, true, b"other immediate commands have their own room");
+    let answers = world.pull(1);
+    let is_reject = |pdu: &&Received| matches!(pdu.0, TargetPdu::Reject(_));
+    let rejects: Vec<_> = answers.iter().filter(is_reject).map(reject_reason).collect();
+    assert_eq!(rejects, [RejectReason::ImmediateCommandReject; 16]);
+    assert_eq!(answers.len(), 8 + 16 + 1);
+    assert_eq!(world.events(), []);
+}
+
+#[test]
 fn immediate_commands_end_with_their_connection() {
     let mut world = World::of_level(2, 2);
     world.immediate(0, 7, 70);

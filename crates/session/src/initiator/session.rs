@@ -10,7 +10,7 @@ use super::lane::{Lane, Phase};
 use super::outgoing::{Request, Turn};
 use super::task::{RequestTags, Task, Tasks};
 use super::task_management::Function;
-use super::task_reassign::Reassignment;
+use super::task_reassign::{Pace, Reassignment};
 use crate::parameters::{Established, InitiatorLimits, SessionParameters};
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use pdu::{CmdSn, Header, Instant, Itt, LaneId, TargetPdu};
@@ -53,6 +53,7 @@ pub struct Session {
     pub(super) unacknowledged: VecDeque<Unacknowledged>,
     pub(super) lost: Vec<LostConnection>,
     pub(super) reassignments: Vec<Reassignment>,
+    pub(super) reassignment_pace: Pace,
     pub(super) functions: Vec<Function>,
     pub(super) request_tags: RequestTags,
     pub(super) events: VecDeque<Event>,
@@ -77,6 +78,7 @@ impl Session {
             unacknowledged: VecDeque::new(),
             lost: Vec::new(),
             reassignments: Vec::new(),
+            reassignment_pace: Pace::default(),
             functions: Vec::new(),
             request_tags: RequestTags::default(),
             events: VecDeque::new(),

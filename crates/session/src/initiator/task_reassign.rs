@@ -10,12 +10,41 @@ use pdu::{
     TaskManagementOutcome, TaskManagementRequest, TaskManagementResponse,
 };
 
-/// The most reassignments that wait for their answers on all lanes. They are immediate requests, of which targets
-/// take few at a time; as one is answered, the next is asked for.
-const REASSIGNMENTS_MAX: usize = 8;
+/// Reassignments that are asked for at first, on all lanes together. They are immediate requests, of which targets may
+/// take as few as one at a time, so this is how many Rejects one may have to send at once.
+const AT_A_TIME_FIRST: usize = 16;
+
+/// The most that are asked for at a time: the usual command window.
+const AT_A_TIME_MAX: usize = 128;
 
 /// How long to wait where a target had no room for an immediate request, and nothing that it answers tells when it has.
 const DEFERRED_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many reassignments may wait for their answers: one more with each that is granted, so that their number doubles
+/// in a round trip, until the target has no room for one; from then on as few as at first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    at_a_time: usize,
+    may_grow: bool,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { at_a_time: AT_A_TIME_FIRST, may_grow: true }
+    }
+}
+
+impl Pace {
+    fn granted(&mut self) {
+        if self.may_grow {
+            self.at_a_time = (self.at_a_time + 1).min(AT_A_TIME_MAX);
+        }
+    }
+
+    fn rejected(&mut self) {
+        *self = Self { at_a_time: AT_A_TIME_FIRST, may_grow: false };
+    }
+}
 
 /// A task on its way to another lane.
 #[derive(Clone, Copy, Debug)]
@@ -76,14 +105,17 @@ impl Session {
 
     fn may_reassign(&self) -> bool {
         let defers = |reassignment: &Reassignment| reassignment.deferred.is_some();
-        self.reassignments.len() < REASSIGNMENTS_MAX && !self.reassignments.iter().any(defers)
+        self.reassignments.len() < self.reassignment_pace.at_a_time && !self.reassignments.iter().any(defers)
     }
 
     /// A reassignment was rejected: it is asked for again, at the latest when its time comes.
     pub(super) fn reassignment_rejected(&mut self, now: Instant, itt: Itt, reason: RejectReason) {
         let mut rejected = self.reassignments.iter_mut().filter(|reassignment| reassignment.itt == itt);
-        if let Some(reassignment) = rejected.next() {
-            reassignment.deferred = (reason == RejectReason::ImmediateCommandReject).then_some(now);
+        let Some(reassignment) = rejected.next() else { return };
+        let lacks_room = reason == RejectReason::ImmediateCommandReject;
+        reassignment.deferred = lacks_room.then_some(now);
+        if lacks_room {
+            self.reassignment_pace.rejected();
         }
     }
 
@@ -154,6 +186,7 @@ impl Session {
         match pdu.outcome {
             TaskManagementOutcome::FunctionComplete => {
                 self.reassignments.remove(at);
+                self.reassignment_pace.granted();
             }
             // The target has forgotten it, or its status was acknowledged and not received: nobody knows how it ended.
             TaskManagementOutcome::TaskDoesNotExist => {

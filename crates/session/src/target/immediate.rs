@@ -2,20 +2,34 @@
 //! (RFC 7143 §4.2.2.1). This does.
 
 use super::session::Session;
-use pdu::LaneId;
+use pdu::{LaneId, TaskManagementFunction};
 
-/// What the standard counts apart: of each kind, a lane may always have one (RFC 7143 §4.2.2.1).
+/// What is counted apart: of each kind, a lane may always have one (RFC 7143 §4.2.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ImmediateKind {
-    /// A task management request.
+    /// TASK REASSIGN. Unlike the others it occupies nothing but its answer, and an initiator whose connection broke asks
+    /// for all commands of that connection together: it is bounded by the command window, as these were.
+    TaskReassign,
+    /// Any other task management request.
     TaskManagement,
     /// Anything else.
     Other,
 }
 
+impl ImmediateKind {
+    /// The kind of a task management request.
+    pub(super) fn of(function: TaskManagementFunction) -> Self {
+        match function {
+            TaskManagementFunction::TaskReassign => Self::TaskReassign,
+            _ => Self::TaskManagement,
+        }
+    }
+}
+
 /// A lane's immediate commands that have not been answered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ImmediateCommands {
+    task_reassign: u32,
     task_management: u32,
     other: u32,
 }
@@ -23,13 +37,14 @@ pub(super) struct ImmediateCommands {
 impl ImmediateCommands {
     fn of(&mut self, kind: ImmediateKind) -> &mut u32 {
         match kind {
+            ImmediateKind::TaskReassign => &mut self.task_reassign,
             ImmediateKind::TaskManagement => &mut self.task_management,
             ImmediateKind::Other => &mut self.other,
         }
     }
 
     fn total(self) -> u32 {
-        self.task_management + self.other
+        self.task_reassign + self.task_management + self.other
     }
 }
 
@@ -48,11 +63,22 @@ impl Session {
         self.lanes.values().map(|lane| lane.immediate.total()).sum()
     }
 
+    /// Whether there is room for one more, beyond the one that a lane may always have.
+    fn has_room_for(&self, kind: ImmediateKind) -> bool {
+        let reassignments: u32 = self.lanes.values().map(|lane| lane.immediate.task_reassign).sum();
+        match kind {
+            ImmediateKind::TaskReassign => reassignments < self.limits.window_commands,
+            ImmediateKind::TaskManagement | ImmediateKind::Other => {
+                self.immediate_commands() - reassignments < self.limits.immediate_commands_max
+            }
+        }
+    }
+
     /// Admits an immediate command, or does not: then it is to be rejected.
     pub(super) fn admit_immediate(&mut self, lane: LaneId, kind: ImmediateKind) -> Option<Ticket> {
-        let total = self.immediate_commands();
+        let has_room = self.has_room_for(kind);
         let count = self.lanes.get_mut(&lane)?.immediate.of(kind);
-        if *count > 0 && total >= self.limits.immediate_commands_max {
+        if *count > 0 && !has_room {
             return None;
         }
         *count += 1;

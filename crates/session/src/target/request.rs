@@ -87,6 +87,13 @@ impl Session {
         if header.is_immediate() {
             return match self.admit_immediate(lane, kind) {
                 Some(ticket) => Ok(Ok(ticket)),
+                // They come in crowds, and are asked for again: where many Rejects wait, one less does no harm.
+                None if kind == ImmediateKind::TaskReassign => {
+                    if let Some(state) = self.lanes.get_mut(&lane) {
+                        state.queue_reject(header, RejectReason::ImmediateCommandReject, 0);
+                    }
+                    Ok(Err(self.discard_data(lane, header)))
+                }
                 None => self.refuse(lane, header, RejectReason::ImmediateCommandReject).map(Err),
             };
         }

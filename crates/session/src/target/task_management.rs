@@ -87,7 +87,7 @@ impl Session {
             *outlet = lane;
             return Ok(Destination::None);
         }
-        let ticket = match self.admit(lane, header, pdu.cmd_sn, ImmediateKind::TaskManagement)? {
+        let ticket = match self.admit(lane, header, pdu.cmd_sn, ImmediateKind::of(pdu.function))? {
             Ok(ticket) => ticket,
             Err(destination) => return Ok(destination),
         };
