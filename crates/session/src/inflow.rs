@@ -54,6 +54,11 @@ impl Inflow {
         self.brought_at + silence <= now
     }
 
+    /// Whether the lane has brought no task's data since `asked_at`.
+    pub(crate) fn has_rested_since(&self, asked_at: Instant) -> bool {
+        self.brought_at <= asked_at
+    }
+
     /// Whether what is late may still come behind the rest of what this lane owes, which goes on bringing it.
     pub(crate) fn is_behind(&self, turn: &mut Turn, owed_bytes: u64) -> bool {
         let turn_bytes = turn.brought_bytes.get_or_insert(self.brought_bytes + owed_bytes * OWED_TIMES);

@@ -172,6 +172,82 @@ fn a_retransmission_that_is_lost_is_asked_for_again_but_not_for_ever() {
     assert_eq!(asked, 6);
 }
 
+/// A read whose command the target acknowledges with whatever it sends next.
+fn acknowledged_read(world: &mut World, bytes: u32) -> TaskId {
+    let task = world.read(0, bytes);
+    let next = world.session.counters().cmd_sn;
+    world.acknowledge_before(next);
+    task
+}
+
+/// A read of two PDUs of which the first was lost, and asked for.
+fn read_with_a_hole(world: &mut World) -> TaskId {
+    let task = acknowledged_read(world, 2 * PIECE_BYTES);
+    let pdu = data(world, task, 1);
+    world.receive(0, &pdu, &[]).unwrap();
+    assert_eq!(world.snacks(0), [data_snack(task, 0, 1)]);
+    task
+}
+
+#[test]
+fn what_comes_behind_other_data_of_its_lane_is_not_asked_for_again() {
+    let mut world = World::recovering(1, 1);
+    let task = read_with_a_hole(&mut world);
+    let other = acknowledged_read(&mut world, 100 * PIECE_BYTES);
+    for number in 0..100 {
+        world.pass(Duration::from_secs(1));
+        let pdu = data(&world, other, number);
+        world.receive(0, &pdu, &[]).unwrap();
+        assert_eq!(world.snacks(0), []);
+    }
+    // Now the lane is silent; it is pinged, too.
+    world.pass(Duration::from_secs(4));
+    let sent = world.pull_all(0);
+    let asks = |pdu: &&InitiatorPdu| matches!(pdu, InitiatorPdu::Snack(snack) if snack.kind == data_snack(task, 0, 1));
+    assert_eq!(sent.iter().filter(asks).count(), 1, "{sent:?}");
+}
+
+#[test]
+fn what_was_lost_again_is_asked_for_while_its_lane_goes_on_with_later_reads() {
+    let mut world = World::recovering(1, 1);
+    let task = read_with_a_hole(&mut world);
+    let others = (1..100).find(|_| {
+        world.pass(Duration::from_secs(1));
+        let asked = world.snacks(0);
+        let other = acknowledged_read(&mut world, PIECE_BYTES);
+        let pdu = data(&world, other, 0);
+        world.receive(0, &pdu, &[]).unwrap();
+        let done = response(&mut world, other, 1);
+        world.receive(0, &done.emit(), &[]).unwrap();
+        asked == [data_snack(task, 0, 1)]
+    });
+    // Two seconds until it is late, and then two looks until the lane has brought twice what it owed.
+    assert_eq!(others, Some(4));
+}
+
+#[test]
+fn a_read_that_waits_for_its_turn_is_not_asked_for_its_end() {
+    let mut world = World::recovering(1, 1);
+    let [task, other] = [(); 2].map(|()| acknowledged_read(&mut world, 2 * PIECE_BYTES));
+    for read in [task, other] {
+        let pdu = data(&world, read, 0);
+        world.receive(0, &pdu, &[]).unwrap();
+    }
+    for (is_busy, expected) in [(true, vec![]), (false, vec![data_snack(task, 1, 0)])] {
+        world.session.ping(world.now, LaneId(0));
+        let Some((InitiatorPdu::NopOut(ping), _)) = world.pull(0) else { panic!() };
+        world.now += Duration::from_secs(1);
+        if is_busy {
+            let pdu = data(&world, other, 1);
+            world.receive(0, &pdu, &[]).unwrap();
+            let done = response(&mut world, other, 2);
+            world.receive(0, &done.emit(), &[]).unwrap();
+        }
+        world.answer_ping(0, ping.itt);
+        assert_eq!(world.snacks(0), expected);
+    }
+}
+
 #[test]
 fn data_that_does_not_fit_the_hole_is_a_fault() {
     let mut world = World::recovering(1, 1);

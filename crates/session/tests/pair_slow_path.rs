@@ -7,14 +7,15 @@ use pdu::Duration;
 use ropewalk_session::parameters::{DigestPreference, Offer};
 use world::device::GOOD;
 use world::wire::Path;
-use world::{Settings, World};
+use world::{Damage, Direction, Part, Settings, World};
 
 /// Nanoseconds that a byte takes.
 const ONE_MEGABIT: u64 = 8000;
 const TEN_MEGABITS: u64 = 800;
 
-fn path(nanoseconds_per_byte: u64) -> Path {
-    Path { delay: Duration::from_millis(50), nanoseconds_per_byte, buffer_bytes: 128 << 10 }
+/// A path, with what the buffers before it hold.
+fn path(nanoseconds_per_byte: u64, buffer_bytes: u64) -> Path {
+    Path { delay: Duration::from_millis(50), nanoseconds_per_byte, buffer_bytes }
 }
 
 fn offer() -> Offer {
@@ -26,8 +27,15 @@ fn offer() -> Offer {
     }
 }
 
+const SHORT_BUFFER_BYTES: u64 = 128 << 10;
+const LONG_BUFFER_BYTES: u64 = 4 << 20;
+
 /// A world with room for as many commands of this length as are outstanding at a time.
 fn world(offer: Offer, nanoseconds_per_byte: u64, commands: u32, bytes: u32) -> World {
+    world_on(path(nanoseconds_per_byte, SHORT_BUFFER_BYTES), offer, commands, bytes)
+}
+
+fn world_on(path: Path, offer: Offer, commands: u32, bytes: u32) -> World {
     let settings = Settings {
         initiator: offer,
         target: offer,
@@ -36,7 +44,7 @@ fn world(offer: Offer, nanoseconds_per_byte: u64, commands: u32, bytes: u32) -> 
         budget_bytes: 16 << 20,
         ..Settings::default()
     };
-    World::log_in(settings, path(nanoseconds_per_byte))
+    World::log_in(settings, path)
 }
 
 /// Submits so many writes at once and waits for all of them.
@@ -94,4 +102,37 @@ fn a_single_long_segment_takes_longer_than_any_patience() {
     let mut world = world(longest, ONE_MEGABIT, 1, bytes);
     write_all(&mut world, 1, bytes);
     assert_eq!(asked_again(&world), (0, 0));
+}
+
+#[test]
+fn data_of_reads_that_waits_for_its_turn_is_not_asked_for_again() {
+    const COMMANDS: u32 = 64;
+    const BYTES: u32 = 128 << 10;
+    for buffer_bytes in [SHORT_BUFFER_BYTES, LONG_BUFFER_BYTES] {
+        let offer = Offer { receive_segment_bytes_max: 32 << 10, ..offer() };
+        let mut world = world_on(path(ONE_MEGABIT, buffer_bytes), offer, COMMANDS, BYTES);
+        for command in 0..COMMANDS / 2 {
+            world.read(command * BYTES, BYTES);
+            world.write((command + COMMANDS / 2) * BYTES, &vec![command as u8; BYTES as usize]);
+        }
+        finish(&mut world, COMMANDS);
+        assert_eq!(asked_again(&world), (0, 0), "{buffer_bytes}");
+        assert_eq!(world.target.session.counters().snacks, 0);
+    }
+}
+
+#[test]
+fn what_was_lost_behind_a_long_buffer_is_sent_again_once() {
+    const COMMANDS: u32 = 64;
+    const BYTES: u32 = 128 << 10;
+    for part in [Part::Header, Part::Data] {
+        let offer = Offer { receive_segment_bytes_max: 32 << 10, ..offer() };
+        let mut world = world_on(path(ONE_MEGABIT, LONG_BUFFER_BYTES), offer, COMMANDS, BYTES);
+        world.damage = Some(Damage { direction: Direction::ToInitiator, pdu: 40, part });
+        for command in 0..COMMANDS {
+            world.read(command * BYTES, BYTES);
+        }
+        finish(&mut world, COMMANDS);
+        assert_eq!(world.target.session.counters().retransmitted_pdus, 1, "{part:?}");
+    }
 }

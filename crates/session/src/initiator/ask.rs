@@ -1,5 +1,6 @@
 //! What was asked of the target and may have been lost on the way: asked again after a growing time, and not for ever.
 
+use crate::inflow::{Inflow, Turn};
 use pdu::{Duration, Instant};
 
 /// Longer than the longest round trip on Earth, so that what is asked again was most likely lost.
@@ -14,12 +15,14 @@ const ASKED_MAX: u32 = 6;
 pub(super) struct Ask {
     at: Instant,
     times: u32,
+    /// How far its lane must have come before it counts as lost.
+    turn: Turn,
 }
 
 impl Ask {
     /// Asked for the first time.
     pub(super) fn new(now: Instant) -> Self {
-        Self { at: now, times: 1 }
+        Self { at: now, times: 1, turn: Turn::default() }
     }
 
     /// What was asked leaves only now.
@@ -32,12 +35,19 @@ impl Ask {
         self.at + AGAIN_AFTER * (1 << (self.times - 1))
     }
 
+    /// Waits on if what was asked for may still be behind what its lane owes, and goes on bringing.
+    pub(super) fn wait_behind(&mut self, now: Instant, inflow: &Inflow, owed_bytes: u64) {
+        if !inflow.is_silent(now, AGAIN_AFTER) && inflow.is_behind(&mut self.turn, owed_bytes) {
+            self.at = now;
+        }
+    }
+
     /// Takes note that it is asked once more; `false` if it was asked often enough.
     pub(super) fn again(&mut self, now: Instant) -> bool {
         if self.times >= ASKED_MAX {
             return false;
         }
-        *self = Self { at: now, times: self.times + 1 };
+        *self = Self { at: now, times: self.times + 1, turn: Turn::default() };
         true
     }
 }

@@ -68,7 +68,7 @@ impl Session {
         if task.input.fit(number, pdu.buffer_offset, bytes)? == Arrival::Repeated {
             return Ok(());
         }
-        (task.resumes, task.data_in_at, task.tail_asks) = (false, now, 0);
+        task.note_data_in(now);
         let hole = task.input.receive(number, pdu.buffer_offset, bytes);
         let moved = task.moved(bytes);
         self.counters.data_in_bytes += u64::from(bytes);

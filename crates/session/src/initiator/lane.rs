@@ -6,6 +6,7 @@ use super::outgoing::{Outgoing, Request};
 use super::ping::Pings;
 use super::status_sequence::StatusSequence;
 use super::text::TextExchange;
+use crate::inflow::Inflow;
 use crate::liveness::Liveness;
 use crate::parameters::{ConnectionParameters, Established};
 use crate::seam::{LaneLoss, Transmit};
@@ -46,6 +47,7 @@ pub(super) struct Lane {
     pub(super) commands: u32,
     pub(super) outstanding_bytes: u64,
     pub(super) liveness: Liveness,
+    pub(super) inflow: Inflow,
     pub(super) pings: Pings,
     /// SNACKs that have not been pulled.
     pub(super) snacks: u32,
@@ -73,6 +75,7 @@ impl Lane {
             commands: 0,
             outstanding_bytes: 0,
             liveness: Liveness::new(now),
+            inflow: Inflow::new(now),
             pings: Pings::default(),
             snacks: 0,
             text: None,

@@ -40,11 +40,13 @@ impl Session {
     }
 
     /// A lane answers, and yet a read on it has stood still since it was asked: perhaps the last data that the target
-    /// sent was lost, or the acknowledgement that it waits for.
+    /// sent was lost, or the acknowledgement that it waits for. Not so while the lane brings what may be before it.
     pub(super) fn ask_for_tails(&mut self, lane: LaneId, asked_at: Instant) {
+        let owed_bytes = self.owed_bytes().get(&lane).copied().unwrap_or_default();
         let Some(place) = self.lanes.get_mut(&lane).filter(|place| !place.statuses.has_gaps()) else {
             return;
         };
+        let has_rested = place.inflow.has_rested_since(asked_at);
         for task in self.tasks.iter_mut() {
             let is_here = task.allegiance.is_some_and(|home| home.sent && home.response_lane == lane);
             let stands_still = task.input.next() > 0 && task.data_in_at <= asked_at && task.ending.is_none();
@@ -52,6 +54,7 @@ impl Session {
                 || !stands_still
                 || task.command.data.in_bytes() == 0
                 || task.tail_asks >= TAIL_ASKS_MAX
+                || !has_rested && place.inflow.is_behind(&mut task.tail_turn, owed_bytes)
             {
                 continue;
             }

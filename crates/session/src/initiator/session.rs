@@ -304,6 +304,9 @@ impl Session {
         let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
         place.liveness.heard(now);
         let Some(pdu) = place.incoming.take() else { return Ok(()) };
+        if let TargetPdu::DataIn(pdu) = &pdu {
+            place.inflow.bring(now, pdu.data_segment_bytes, true);
+        }
         self.events.extend(place.held.take().map(Event::Release));
         if digest == Digest::Bad {
             return self.lose_pdu(lane, &pdu);

@@ -8,6 +8,7 @@ use super::session::Session;
 use super::status_sequence::Gap;
 use crate::seam::Fault;
 use pdu::{DataSn, Instant, Itt, LaneId, Lun, RejectReason, Snack, SnackKind, StatSn, TargetPdu, Ttt};
+use std::collections::BTreeMap;
 
 /// The most SNACKs that wait on one lane for their turn to leave. What is not asked for now is asked for when the
 /// time has come to ask again.
@@ -101,6 +102,10 @@ impl Session {
 
     /// Asks again for what is due.
     pub(super) fn snack_again(&mut self, now: Instant) {
+        if self.snack_deadline().is_none_or(|due| due > now) {
+            return;
+        }
+        self.wait_for_lanes(now);
         let is_due = |ask: &Ask| ask.due() <= now;
         let due: Vec<Itt> =
             self.incomplete.iter().filter(|(_, ask)| is_due(ask)).map(|(itt, _)| *itt).collect();
@@ -112,6 +117,37 @@ impl Session {
                 self.fail_lane(lane, Fault::Timeout("a response to be sent again"));
             }
         }
+    }
+
+    /// What may still be behind other data that its lane is bringing is not asked for again yet.
+    fn wait_for_lanes(&mut self, now: Instant) {
+        let owed_bytes = self.owed_bytes();
+        let owed_bytes = |lane: &LaneId| owed_bytes.get(lane).copied().unwrap_or_default();
+        for (id, lane) in &mut self.lanes {
+            if lane.incoming.is_some() {
+                lane.inflow.go_on(now);
+            }
+            if let Some(ask) = lane.statuses.asked.as_mut().filter(|ask| ask.due() <= now) {
+                ask.wait_behind(now, &lane.inflow, owed_bytes(id));
+            }
+        }
+        for (itt, ask) in self.incomplete.iter_mut().filter(|(_, ask)| ask.due() <= now) {
+            let home = self.tasks.get(*itt).and_then(|task| task.allegiance).map(|home| home.response_lane);
+            if let Some((id, lane)) = home.and_then(|home| self.lanes.get_key_value(&home)) {
+                ask.wait_behind(now, &lane.inflow, owed_bytes(id));
+            }
+        }
+    }
+
+    /// The data of reads that each lane has not brought.
+    pub(super) fn owed_bytes(&self) -> BTreeMap<LaneId, u64> {
+        let mut owed_bytes = BTreeMap::new();
+        for task in self.tasks.iter().filter(|task| task.command.data.in_bytes() > 0) {
+            if let Some(home) = task.allegiance {
+                *owed_bytes.entry(home.response_lane).or_default() += u64::from(task.unmoved_bytes);
+            }
+        }
+        owed_bytes
     }
 
     fn ask_for_data_again(&mut self, now: Instant, itt: Itt) {

@@ -6,6 +6,7 @@ use super::data_sequence::InputSequence;
 use super::event::{Command, Data, TaskId};
 use super::scsi_response::Ending;
 use super::snack::DataAck;
+use crate::inflow::Turn;
 use pdu::{BufferId, CmdSn, Instant, Itt, LaneId};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -43,6 +44,8 @@ pub(super) struct Task {
     pub(super) data_in_at: Instant,
     /// How often it was asked for what may have been lost at its end.
     pub(super) tail_asks: u32,
+    /// How far its lane must have come before that counts as lost.
+    pub(super) tail_turn: Turn,
     /// It was given another lane, and nothing has come on that yet.
     pub(super) resumes: bool,
     /// The target will not send missing data again.
@@ -75,7 +78,13 @@ impl Task {
         self.unmoved_bytes += self.input.forget_later();
         self.sequences.clear();
         (self.ending, self.data_ack, self.data_refused) = (None, None, false);
-        (self.resumes, self.tail_asks) = (true, 0);
+        (self.resumes, self.tail_asks, self.tail_turn) = (true, 0, Turn::default());
+    }
+
+    /// Some of its data has arrived, that was not here before.
+    pub(super) fn note_data_in(&mut self, now: Instant) {
+        (self.resumes, self.data_in_at) = (false, now);
+        (self.tail_asks, self.tail_turn) = (0, Turn::default());
     }
 
     /// The target sends all data of a read again, instead of what is missing; returns how many bytes come again.
@@ -157,6 +166,7 @@ impl Tasks {
             ending: None,
             data_in_at: Instant::ZERO,
             tail_asks: 0,
+            tail_turn: Turn::default(),
             resumes: false,
             data_refused: false,
             data_ack: None,
