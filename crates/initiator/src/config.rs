@@ -34,8 +34,8 @@ pub struct Config {
     pub login_timeout: Duration,
     /// What to do when an iSCSI session is lost.
     pub reconnect: Reconnect,
-    /// For how long the oldest unanswered command of an iSCSI session may stand still, none of its data moving, on a
-    /// connection that answers pings. Then it is aborted, its session is reinstated, and it is sent once more; if it
+    /// For how long the oldest unanswered command of an iSCSI session may stand still, neither its data moving nor any
+    /// that may be before it, on a connection that answers pings. Then it is aborted, its session is reinstated, and it is sent once more; if it
     /// stands still that long again, it fails. A logical unit is not reset. Longer than storage behind a target may
     /// freeze; a flush gets five times as long.
     pub command_limit: Duration,

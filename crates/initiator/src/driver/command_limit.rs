@@ -1,8 +1,9 @@
 //! A command that is never answered, though the target answers pings.
 //!
 //! Only the oldest command of a session is watched: those before it, which a target does first as a rule, cost it no
-//! time, however slow the path is. It stands still if no byte of its data moves. Whoever stands still for too long is
-//! aborted. Unless the target confirms that, and nothing can have been written, the session is closed too, so that the login
+//! time, however slow the path is. It stands still if no byte of its data moves, while the session moves none that may be
+//! before it: data of many commands takes turns, and on a slow path a turn may take minutes. Whoever stands still for too
+//! long is aborted. Unless the target confirms that, and nothing can have been written, the session is closed too, so that the login
 //! that reinstates it proves the command dead (RFC 7143 §6.3.5). Then the command is sent again, once.
 
 use super::flush::SYNCHRONIZE_CACHE;
@@ -31,8 +32,36 @@ pub(super) struct Watch {
 struct Oldest {
     task: TaskId,
     unmoved_bytes: u32,
-    /// Since when that is so.
+    /// Since when it stands still.
     since: Instant,
+    /// What the session had moved when it was last looked at.
+    moved_bytes: u64,
+    /// What it will have moved when nothing can be before this task any more.
+    turn_bytes: u64,
+}
+
+/// The data of all commands of a session, in both directions.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// Since its login.
+    moved_bytes: u64,
+    /// Still to be moved.
+    outstanding_bytes: u64,
+}
+
+impl Oldest {
+    fn new(task: TaskId, unmoved_bytes: u32, load: Load, now: Instant) -> Self {
+        // What one turn of every command brings, and as much of those that come meanwhile.
+        let turn_bytes = load.moved_bytes + 2 * load.outstanding_bytes;
+        Self { task, unmoved_bytes, since: now, moved_bytes: load.moved_bytes, turn_bytes }
+    }
+
+    /// The same command, none of its data moved, at a later time.
+    fn at(self, load: Load, now: Instant) -> Self {
+        let is_behind = self.moved_bytes < load.moved_bytes && load.moved_bytes < self.turn_bytes;
+        let since = if is_behind { now } else { self.since };
+        Self { since, moved_bytes: load.moved_bytes, ..self }
+    }
 }
 
 /// ABORT TASK, asked for.
@@ -160,10 +189,52 @@ impl Path {
     /// network's.
     fn stands_still(&mut self, task: TaskId, now: Instant) -> Duration {
         let unmoved_bytes = self.core.as_ref().and_then(|core| core.unmoved_bytes(task)).unwrap_or(0);
+        let load = self.load();
         let is_same = |known: &Oldest| (known.task, known.unmoved_bytes) == (task, unmoved_bytes);
         let known = self.watch.oldest.filter(is_same).filter(|_| self.connections() > 0);
-        let oldest = known.unwrap_or(Oldest { task, unmoved_bytes, since: now });
+        let oldest = known.map_or(Oldest::new(task, unmoved_bytes, load, now), |known| known.at(load, now));
         self.watch.oldest = Some(oldest);
         now.saturating_duration_since(oldest.since)
+    }
+
+    fn load(&self) -> Load {
+        let moved_bytes = self.core.as_ref().map_or(0, |core| {
+            let counters = core.counters();
+            counters.data_in_bytes + counters.data_out_bytes
+        });
+        let lanes = self.lanes.iter().filter_map(|lane| self.lane_state(lane.id));
+        Load { moved_bytes, outstanding_bytes: lanes.map(|lane| lane.outstanding_bytes).sum() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTSTANDING_BYTES: u64 = 1000;
+
+    /// For how long a command that does not move seems to stand still after so many seconds, in each of which its session
+    /// moves so much.
+    fn stands_still(seconds: u64, moved_bytes: u64) -> Duration {
+        let load = |second| Load { moved_bytes: moved_bytes * second, outstanding_bytes: OUTSTANDING_BYTES };
+        let at = |second| Instant::ZERO + Duration::from_secs(second);
+        let first = Oldest::new(TaskId(1), 512, load(0), at(0));
+        let oldest = (1..=seconds).fold(first, |oldest, second| oldest.at(load(second), at(second)));
+        at(seconds).saturating_duration_since(oldest.since)
+    }
+
+    #[test]
+    fn a_command_does_not_stand_still_while_what_may_be_before_it_moves() {
+        assert_eq!(stands_still(2 * OUTSTANDING_BYTES - 1, 1), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_command_that_is_passed_over_stands_still_from_then_on() {
+        assert_eq!(stands_still(3 * OUTSTANDING_BYTES, 1), Duration::from_secs(OUTSTANDING_BYTES + 1));
+    }
+
+    #[test]
+    fn a_command_stands_still_where_nothing_moves() {
+        assert_eq!(stands_still(3600, 0), Duration::from_secs(3600));
     }
 }
