@@ -4,11 +4,11 @@
 
 mod initiator_world;
 
-use initiator_world::{FIRST_STAT_SN, UNIT, World, parameters};
+use initiator_world::{FIRST_CMD_SN, FIRST_STAT_SN, UNIT, World, parameters};
 use pdu::{
     AsyncEvent, AsyncMessage, BufferId, Cid, CmdSn, CollapsedStatus, DataIn, InitiatorPdu, Itt, LaneId,
-    LogoutReason, RejectReason, Residual, SenseSegment, StatSn, TaskManagementOutcome,
-    TaskManagementResponse, TextResponse, Ttt, Window,
+    LogoutReason, RejectReason, Residual, SenseSegment, StatSn, TaskManagementFunction,
+    TaskManagementOutcome, TaskManagementResponse, TextResponse, Ttt, Window,
 };
 use ropewalk_session::initiator::{Event, SendTargets, SubmitError, TaskFunction};
 use ropewalk_session::parameters::{SessionParameters, SessionType};
@@ -167,6 +167,49 @@ fn a_rejected_command_completes_undelivered() {
     let events = world.events();
     let Event::Completed(completion) = &events[0] else { panic!() };
     assert_eq!((completion.task, completion.delivered), (task, false));
+}
+
+#[test]
+fn the_number_of_a_rejected_command_is_not_waited_for_in_vain() {
+    for level in [0, 2] {
+        let mut world = World::recovering(level, 1);
+        let task = world.submit_write(10);
+        world.session.start(world.now, LaneId(0)).unwrap();
+        let command = pulled(&mut world);
+        world.reject(0, RejectReason::InvalidPduField, &command).unwrap();
+        let abort = world.function(0);
+        assert_eq!(abort.function, TaskManagementFunction::AbortTask);
+        assert_eq!((abort.referenced_task, abort.ref_cmd_sn), (Itt(task.0), FIRST_CMD_SN));
+        assert!(abort.immediate && abort.cmd_sn == FIRST_CMD_SN.next(), "{abort:?}");
+        world.acknowledge_before(FIRST_CMD_SN.next());
+        world.answer_function(0, abort.itt, TaskManagementOutcome::FunctionComplete);
+        assert!(matches!(world.events()[..], [Event::Completed(_), Event::Release(_)]));
+    }
+}
+
+#[test]
+fn a_target_that_counts_a_rejected_command_as_received_waits_for_nothing() {
+    let mut world = World::with_connections(1);
+    world.submit_write(10);
+    world.session.start(world.now, LaneId(0)).unwrap();
+    let command = pulled(&mut world);
+    world.acknowledge_before(FIRST_CMD_SN.next());
+    world.reject(0, RejectReason::InvalidPduField, &command).unwrap();
+    assert_eq!(world.pull(0), None);
+}
+
+#[test]
+fn a_command_that_met_itself_at_the_target_is_not_over() {
+    let mut world = World::recovering(1, 1);
+    let task = world.submit_write(10);
+    world.session.start(world.now, LaneId(0)).unwrap();
+    let command = pulled(&mut world);
+    world.reject(0, RejectReason::TaskInProgress, &command).unwrap();
+    assert_eq!((world.events(), world.pull(0)), (Vec::new(), None));
+    world.acknowledge_before(FIRST_CMD_SN.next());
+    let response = world.response(0, task);
+    world.receive(0, &response.emit(), &[]).unwrap();
+    assert!(matches!(&world.events()[0], Event::Completed(completion) if completion.delivered));
 }
 
 #[test]

@@ -113,13 +113,19 @@ fn a_window_that_opens_without_a_response_is_announced() {
     assert_eq!((news.itt, news.ttt, news.window.max_cmd_sn), (Itt::NONE, Ttt::NONE, CmdSn(15)));
 }
 
+/// "A command sequence gap must be assumed" (RFC 7143 §7.3).
 #[test]
-fn a_tag_that_is_in_use_is_refused_to_another_command() {
+fn a_tag_that_is_in_use_is_refused_to_another_command_whose_number_is_still_to_come() {
     let mut world = World::with_connections(1);
     world.plain(0, 7);
     let command = pdu::ScsiCommand { itt: Itt(7), ..world.command(0, 8) };
     world.send(0, &pdu::InitiatorPdu::ScsiCommand(command), &[]);
-    assert_eq!(reject_reason(&world.pull_only(0)), RejectReason::TaskInProgress);
+    let reject = world.pull_only(0);
+    assert_eq!(reject_reason(&reject), RejectReason::TaskInProgress);
+    assert_eq!(reject.0.window().exp_cmd_sn, CmdSn(8));
+    world.plain(0, 9);
+    assert_eq!(world.executed().len(), 1);
+    world.nop(0, Itt(70), Ttt::NONE, 8, false, &[]);
     assert_eq!(world.executed().len(), 1);
 }
 

@@ -151,7 +151,8 @@ impl Session {
         }
     }
 
-    fn plug(&mut self, now: Instant, lane: LaneId, itt: Itt, lun: Lun, cmd_sn: CmdSn) {
+    /// Aborts a command that has ended and did not arrive, so that the target does not wait for its number.
+    pub(super) fn plug(&mut self, now: Instant, lane: LaneId, itt: Itt, lun: Lun, cmd_sn: CmdSn) {
         let function = TaskFunction::AbortTask(TaskId(itt.0));
         let tag = self.request_tags.take();
         let request = TaskManagementRequest {

@@ -53,8 +53,9 @@ impl Session {
         Ok(())
     }
 
-    /// A command that was rejected never became a task, and gets no response. If only its data was damaged, its
-    /// number is still waited for: it is sent again, but not at error recovery level 0 (§7.8).
+    /// A command that was rejected never became a task, and gets no response; but its number is still waited for, and
+    /// every command after it (§7.3). If only its data was damaged, it is sent again, though not at error recovery
+    /// level 0 (§7.8); otherwise it is aborted, which counts as its arrival (§11.6.1).
     fn command_rejected(
         &mut self,
         now: Instant,
@@ -66,10 +67,17 @@ impl Session {
             let is_sent_again = self.recovers() && self.retry_rejected_command(now, rejected.task_tag());
             return if is_sent_again { Ok(()) } else { Err(Fault::DataDigest) };
         }
-        if self.task_on(lane, rejected.task_tag())?.is_some() {
-            self.end_task(rejected.task_tag(), |task| {
-                Event::Completed(task.completion(false, 0, Residual::None, Vec::new()))
-            });
+        // Sent again, it met itself: that what is carried out already is to be ignored in silence (§4.2.2.1) not every
+        // target knows.
+        if reason == RejectReason::TaskInProgress && self.recovers() {
+            return Ok(());
+        }
+        let itt = rejected.task_tag();
+        let Some(task) = self.task_on(lane, itt)? else { return Ok(()) };
+        let (lun, allegiance) = (task.command.lun, task.allegiance);
+        self.end_task(itt, |task| Event::Completed(task.completion(false, 0, Residual::None, Vec::new())));
+        if let Some(home) = allegiance.filter(|home| !self.is_acknowledged(home.cmd_sn)) {
+            self.plug(now, lane, itt, lun, home.cmd_sn);
         }
         Ok(())
     }
