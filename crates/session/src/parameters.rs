@@ -167,7 +167,7 @@ pub struct TargetLimits {
     /// The longest transfer of one command; a longer one is refused by the device server, its data discarded.
     pub transfer_bytes_max: u32,
     /// Data-In that was sent and is kept until the initiator acknowledges it, so that it can be sent again (error
-    /// recovery level 1 and above). Beyond it the largest reads lose what they could repeat. Twice MaxBurstLength or
+    /// recovery level 1 and above). Beyond it reads lose what they could repeat, the oldest first. Twice MaxBurstLength or
     /// more, for a single read is not asked for an acknowledgement sooner; and less than the driver's own bound on
     /// buffers that it has handed over, or a long read would wait for itself.
     pub retained_bytes_max: u32,

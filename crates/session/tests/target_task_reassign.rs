@@ -332,6 +332,47 @@ fn data_that_was_given_up_fails_its_task_and_no_other() {
     world.expect_all_buffers_released();
 }
 
+/// A session that keeps 4 KiB, with two reads on these lanes; `meanwhile` is between them.
+fn two_reads(lanes: [usize; 2], meanwhile: impl Fn(&mut World)) -> World {
+    let mut settings = Settings::of_level(2);
+    settings.limits.retained_bytes_max = 4096;
+    let mut world = World::with_settings(2, settings);
+    world.acknowledges = false;
+    for (lane, (cmd_sn, bytes)) in lanes.into_iter().zip([(7, 2048), (8, 4096)]) {
+        world.read(lane, cmd_sn, bytes);
+        let task = world.task();
+        for part in 0..bytes as usize / 1024 {
+            world.give(task, part << 10, 1 << 10);
+        }
+        world.respond(task, GOOD, bytes);
+        world.pull(lane);
+        meanwhile(&mut world);
+    }
+    world
+}
+
+#[test]
+fn of_more_data_than_is_kept_that_is_given_up_which_arrived_first() {
+    let mut world = two_reads([0, 0], |_| {});
+    lose_and_remove(&mut world);
+    assert_eq!(world.reassign(1, 7, 2), DONE, "the initiator has all of its data");
+    assert_eq!(response(&world.pull_only(1)).status, GOOD);
+    assert_eq!(world.reassign(1, 8, 0), DONE);
+    let sent = world.pull(1);
+    assert_eq!(joined(&sent), pattern(4096));
+    assert_eq!(response(&sent[4]).status, GOOD);
+}
+
+#[test]
+fn data_whose_connection_broke_is_kept_for_another_while_the_session_goes_on_reading() {
+    let mut world = two_reads([0, 1], |world| world.lose(0, LaneLoss::Broken));
+    world.remove(1, 0);
+    assert_eq!(world.reassign(1, 7, 0), DONE);
+    let sent = world.pull(1);
+    assert_eq!(joined(&sent), pattern(2048));
+    assert_eq!(response(&sent[2]).status, GOOD);
+}
+
 #[test]
 fn an_orphan_can_be_aborted_on_another_connection() {
     let mut world = World::of_level(2, 2);

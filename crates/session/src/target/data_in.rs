@@ -99,10 +99,6 @@ impl DataIn {
         self.retention.as_deref()
     }
 
-    pub(super) fn retained_bytes(&self) -> u32 {
-        self.retention.as_ref().map_or(0, |retention| retention.bytes())
-    }
-
     /// All PDUs before `next_sn` have arrived; what need not be kept any more.
     pub(super) fn acknowledge(&mut self, next_sn: u32) -> Vec<Piece> {
         let sent_bytes = self.sent_bytes;
@@ -330,7 +326,8 @@ impl Session {
         match self.tasks.get_mut(id).and_then(|task| task.data_in.retention.as_mut()) {
             Some(retention) => {
                 self.retained_bytes += piece.bytes() as usize;
-                retention.keep(piece);
+                self.kept_pieces += 1;
+                retention.keep(self.kept_pieces, piece);
                 self.bound_retention(now);
             }
             None => {

@@ -88,8 +88,8 @@ pub(super) struct Retention {
     /// The number of the first of `sent`: what is between was forgotten.
     first_sn: u32,
     sent: VecDeque<Sent>,
-    /// The data of what was sent, in order.
-    pieces: VecDeque<Piece>,
+    /// The data of what was sent, in order, with the session's count of pieces when it was.
+    pieces: VecDeque<(u64, Piece)>,
     /// Tags of the A bits that were not answered, oldest first.
     asked: VecDeque<Ttt>,
 }
@@ -108,9 +108,14 @@ impl Retention {
         }
     }
 
-    /// Keeps a piece that has been sent to its end.
-    pub(super) fn keep(&mut self, piece: Piece) {
-        self.pieces.push_back(piece);
+    /// Keeps a piece that has been sent to its end, as this one of its session.
+    pub(super) fn keep(&mut self, number: u64, piece: Piece) {
+        self.pieces.push_back((number, piece));
+    }
+
+    /// The number of the piece that has been kept for longest.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.pieces.front().map(|(number, _)| *number)
     }
 
     /// The first number that is not acknowledged.
@@ -148,8 +153,8 @@ impl Retention {
 
     /// Data that was sent, if its piece is kept.
     pub(super) fn data(&self, offset: u32, bytes: u32) -> Option<Payload> {
-        let index = self.pieces.partition_point(|piece| piece.end() <= offset);
-        self.pieces.get(index)?.part(offset, bytes)
+        let index = self.pieces.partition_point(|(_, piece)| piece.end() <= offset);
+        self.pieces.get(index)?.1.part(offset, bytes)
     }
 
     /// Takes note that all PDUs before `next` have arrived. Returns the pieces that are needed no more.
@@ -165,13 +170,13 @@ impl Retention {
             self.first_sn += 1;
         }
         let needed_from = self.first_offset().unwrap_or(sent_bytes);
-        let needless = self.pieces.partition_point(|piece| piece.end() <= needed_from);
-        self.pieces.drain(..needless).collect()
+        let needless = self.pieces.partition_point(|(_, piece)| piece.end() <= needed_from);
+        self.pieces.drain(..needless).map(|(_, piece)| piece).collect()
     }
 
     /// Gives up the oldest piece, and with it the PDUs that it lies in.
     pub(super) fn forget_oldest(&mut self) -> Option<Piece> {
-        let piece = self.pieces.pop_front()?;
+        let (_, piece) = self.pieces.pop_front()?;
         while let Some(first) = self.sent.front() {
             if matches!(first, Sent::DataIn(data) if data.offset >= piece.end()) {
                 break;
@@ -180,11 +185,6 @@ impl Retention {
             self.first_sn += 1;
         }
         Some(piece)
-    }
-
-    /// How many bytes are kept.
-    pub(super) fn bytes(&self) -> u32 {
-        self.pieces.iter().map(Piece::bytes).fold(0, u32::saturating_add)
     }
 
     /// Whether PDUs that are not acknowledged cannot be sent again.
@@ -203,8 +203,8 @@ impl Retention {
             Sent::R2t(_) => None,
         });
         let Some(start) = offset else { return (None, Vec::new()) };
-        let before = self.pieces.partition_point(|piece| piece.end() <= start);
-        (offset, self.pieces.drain(before..).collect())
+        let before = self.pieces.partition_point(|(_, piece)| piece.end() <= start);
+        (offset, self.pieces.drain(before..).map(|(_, piece)| piece).collect())
     }
 
     /// Gives up everything.
@@ -212,7 +212,7 @@ impl Retention {
         self.asked.clear();
         self.first_sn = self.next_sn();
         self.sent.clear();
-        self.pieces.drain(..).collect()
+        self.pieces.drain(..).map(|(_, piece)| piece).collect()
     }
 
     fn first_offset(&self) -> Option<u32> {
@@ -246,8 +246,14 @@ impl Session {
         }
     }
 
-    /// Keeps what is retained within its bound: asks for acknowledgements in good time, and gives up what is largest
-    /// when none come.
+    /// Keeps what is retained within its bound: asks for acknowledgements in good time, and gives up what was sent before
+    /// the rest when none come.
+    ///
+    /// Sending does not wait for them. That would bound every read on a long path by what its target keeps, and a read
+    /// that is sent in part may not ask for an acknowledgement before MaxBurstLength (§11.7.2), so that many of them
+    /// could wait for each other. Nor is data read from the medium again: another write may have changed it, even
+    /// within a block of which the initiator has a half, and what is sent again must be what was sent (§11.16). A read
+    /// whose data is gone and needed ends with an error that makes its initiator ask for all of it (§7.8 a.1).
     pub(super) fn bound_retention(&mut self, now: Instant) {
         let bound = self.limits.retained_bytes_max as usize;
         if self.retained_bytes <= bound / 2 {
@@ -258,13 +264,20 @@ impl Session {
             self.solicit_acknowledgement(now, lane);
         }
         while self.retained_bytes > bound {
-            let largest = self.tasks.iter().max_by_key(|(_, task)| task.data_in.retained_bytes());
-            let Some(id) = largest.map(|(id, _)| id) else { return };
-            let Some(piece) = self.tasks.get_mut(id).and_then(|task| task.data_in.forget_oldest()) else {
-                return;
-            };
+            let piece = self.least_needed().and_then(|id| self.tasks.get_mut(id)?.data_in.forget_oldest());
+            let Some(piece) = piece else { return };
             self.release_retained(vec![piece]);
         }
+    }
+
+    /// Whose data is given up first: what was sent longest ago on a lane that lives has most likely arrived, and only its
+    /// acknowledgement is on the way. Data of lanes that are gone is what another lane will ask for.
+    fn least_needed(&self) -> Option<TaskId> {
+        let kept = self.tasks.iter().filter_map(|(id, task)| {
+            let is_orphan = self.departed.contains_key(&task.response_lane);
+            Some((is_orphan, task.data_in.retention()?.oldest()?, id))
+        });
+        kept.min().map(|(.., id)| id)
     }
 
     /// Data that the initiator needs again was given up: the command ends with an error, if its status has not been
@@ -310,8 +323,8 @@ mod tests {
         for number in 0..4 {
             retention.note(data(number * 50, 50));
         }
-        retention.keep(piece(0, 100));
-        retention.keep(piece(100, 100));
+        retention.keep(1, piece(0, 100));
+        retention.keep(2, piece(100, 100));
         retention
     }
 
@@ -333,10 +346,10 @@ mod tests {
     fn a_piece_is_kept_until_its_last_pdu_is_acknowledged() {
         let mut retention = sent();
         assert_eq!(retention.acknowledge(1, 200).len(), 0);
-        assert_eq!(retention.bytes(), 200);
+        assert_eq!(retention.oldest(), Some(1));
         assert_eq!(retention.acknowledge(2, 200).len(), 1);
         assert_eq!(retention.acknowledge(4, 200).len(), 1);
-        assert_eq!(retention.bytes(), 0);
+        assert_eq!(retention.oldest(), None);
         assert_eq!(retention.acknowledge(9, 200).len(), 0);
     }
 

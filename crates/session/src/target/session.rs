@@ -66,6 +66,8 @@ pub struct Session {
     pub(super) inline_bytes: usize,
     /// Data-In that was sent and is kept; see [`TargetLimits::retained_bytes_max`].
     pub(super) retained_bytes: usize,
+    /// Pieces of Data-In that were ever kept: tells the older from the newer.
+    pub(super) kept_pieces: u64,
     pub(super) events: VecDeque<Event>,
     pub(super) counters: Counters,
 }
@@ -96,6 +98,7 @@ impl Session {
             restless: Vec::new(),
             inline_bytes: 0,
             retained_bytes: 0,
+            kept_pieces: 0,
             events: VecDeque::new(),
             counters: Counters::default(),
         }
