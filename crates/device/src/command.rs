@@ -157,8 +157,9 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
             work(driver, id, async move { unit.settled(unit.write_same(extent, block, unmap).await).await });
         }
         Step::Flush { immediate, .. } => {
+            let asker = (!immediate).then_some(driver.nexus);
             let immediate = immediate.then(Outcome::good);
-            work_on(driver, state, id, immediate, async move { unit.flush().await });
+            work_on(driver, state, id, immediate, async move { unit.flush(asker).await });
         }
         Step::Unmap(extents) => {
             work(driver, id, async move { unit.settled(unit.unmap(extents).await).await });
@@ -226,8 +227,8 @@ fn work(driver: &Rc<SessionDriver>, id: TaskId, work: impl Future<Output = Outco
     });
 }
 
-/// The same, but with an `immediate` answer it is given at once (IMMED): then nobody hears how the work ends, and a
-/// failure is only logged where it happens. Where too much goes on unheard already, the answer waits after all.
+/// The same, but with an `immediate` answer it is given at once (IMMED): then nobody hears how the work ends, unless by
+/// a deferred error. Where too much goes on unheard already, the answer waits after all.
 fn work_on(
     driver: &Rc<SessionDriver>,
     state: &mut SessionState,

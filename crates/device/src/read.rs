@@ -141,7 +141,7 @@ impl Read {
     /// The outcome of a command that failed.
     async fn run(mut self, driver: &Rc<SessionDriver>, flush_first: bool) -> Result<(), Outcome> {
         if flush_first {
-            let flushed = self.unit.flush().await;
+            let flushed = self.unit.flush(None).await;
             if flushed != Outcome::good() {
                 return Err(flushed);
             }

@@ -83,6 +83,53 @@ fn or_write_adds_bits_to_what_is_there() {
     assert_eq!(done.status, Status::Good.code());
 }
 
+/// SYNCHRONIZE CACHE (10), with IMMED if it is 2.
+fn synchronize_cache(immediate: u8) -> [u8; 10] {
+    cdb_10(0x35, immediate, 0, 0)
+}
+
+fn deferred_write_error(completion: &Completion) -> bool {
+    let sense = SenseData::parse(&completion.sense);
+    sense.is_some_and(|sense| sense.deferred && sense.additional == AdditionalSense::WRITE_ERROR)
+}
+
+#[test]
+fn a_flush_that_fails_when_it_has_been_answered_is_told_to_everybody() {
+    let disk = HeldDisk::new(BLOCK, BLOCKS);
+    let world = World::with_disk(Arc::new(disk.clone()));
+    let (mut asker, mut other) = (initiator(&world, 1), initiator(&world, 2));
+    disk.hold();
+    let answered = carried_out(&world, &mut asker, &synchronize_cache(2), Data::None);
+    assert_eq!((answered.status, disk.held()), (Status::Good.code(), 1));
+    disk.fail();
+    for initiator in [&mut asker, &mut other] {
+        world.run(&mut [initiator]);
+        let told = carried_out(&world, initiator, &client::test_unit_ready(), Data::None);
+        assert!(deferred_write_error(&told), "{told:?}");
+        let told = carried_out(&world, initiator, &client::test_unit_ready(), Data::None);
+        assert_eq!(told.status, Status::Good.code());
+    }
+}
+
+#[test]
+fn a_flush_that_fails_is_told_to_its_asker_at_once_and_then_to_all_others() {
+    let disk = HeldDisk::new(BLOCK, BLOCKS);
+    let world = World::with_disk(Arc::new(disk.clone()));
+    let (mut asker, mut other) = (initiator(&world, 1), initiator(&world, 2));
+    disk.hold();
+    let flush = asker.submit(world.host.now(), &synchronize_cache(0), Data::None);
+    world.run(&mut [&mut asker]);
+    disk.fail();
+    world.run(&mut [&mut asker]);
+    let failed = &asker.completed[&flush];
+    assert_eq!(told(failed), AdditionalSense::WRITE_ERROR);
+    assert!(!deferred_write_error(failed));
+    let next = carried_out(&world, &mut asker, &client::test_unit_ready(), Data::None);
+    assert_eq!(next.status, Status::Good.code());
+    let next = carried_out(&world, &mut other, &synchronize_cache(0), Data::None);
+    assert!(deferred_write_error(&next), "{next:?}");
+}
+
 #[test]
 fn pre_fetch_says_that_its_condition_is_met() {
     let (world, _) = cached();

@@ -105,7 +105,7 @@ fn kind_of(error: &Error) -> BlockErrorKind {
     const WRITE_PROTECTED: (u8, u8) = (0x27, 0x00);
     const SPACE_ALLOCATION_FAILED: (u8, u8) = (0x27, 0x07);
     match error {
-        Error::NexusLostSinceLastFlush { .. } => BlockErrorKind::WritesLost,
+        Error::WritesLost { .. } => BlockErrorKind::WritesLost,
         Error::Usage(UsageError::Misaligned { .. }) => BlockErrorKind::Misaligned,
         Error::Usage(UsageError::OutOfRange { .. }) => BlockErrorKind::OutOfRange,
         Error::Usage(

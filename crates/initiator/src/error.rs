@@ -39,12 +39,13 @@ pub enum Error {
         lun: Lun,
     },
     /// Writes that had been acknowledged may be lost: their nexus was lost before they were flushed, perhaps with
-    /// the target. Write again what was acknowledged since the last successful flush, and flush again. Each
-    /// [`crate::Lun`] is told once.
+    /// the target, or the unit says that it failed to write them. Write again what was acknowledged since the last
+    /// successful flush, and flush again. Each [`crate::Lun`] is told once.
     #[error(
-        "the connection was lost since the last flush: write again what was written since then, and flush again"
+        "what was written since the last flush may be lost, with a connection or in the target's cache: write it \
+         again, and flush again"
     )]
-    NexusLostSinceLastFlush {
+    WritesLost {
         /// The generation that begins now.
         generation: Generation,
     },

@@ -147,8 +147,8 @@ impl Lun {
     /// Makes every write durable that was answered before this was called; waits for those under way, too.
     ///
     /// # Errors
-    /// [`Error::NexusLostSinceLastFlush`]: a nexus was lost (or the unit was reset) when writes had been answered
-    /// that were not flushed. They may be lost: write them again, then flush again. Everything answered since this
+    /// [`Error::WritesLost`]: a nexus was lost, or the unit was reset or failed to write its cache, when writes had been
+    /// answered that were not flushed. They may be lost: write them again, then flush again. Everything answered since this
     /// handle's last successful flush is concerned, through whichever handle it was written. Each handle is told
     /// once; a clone inherits what its original has not heard of yet.
     pub async fn flush(&self) -> Result<(), Error> {

@@ -62,7 +62,7 @@ async fn a_flush_after_a_loss_says_once_that_answered_writes_may_be_gone() {
     lun.write(0, pattern(&lun, 0, 4096, 1), false).await.unwrap();
     relay.cut_after(1);
     let error = lun.flush().await.unwrap_err();
-    assert!(matches!(error, Error::NexusLostSinceLastFlush { .. }), "{error}");
+    assert!(matches!(error, Error::WritesLost { .. }), "{error}");
     assert_ne!(lun.generation(), generation);
     lun.flush().await.unwrap();
     assert!(other.flush().await.is_err(), "each handle is told");

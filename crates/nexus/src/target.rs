@@ -11,6 +11,7 @@ mod reservations;
 mod reserve;
 mod task_set;
 mod unit_attention;
+mod untold;
 
 pub use i_t_nexus::{InitiatorPort, Ports, RelativePort};
 pub use logical_unit::{Cleared, LogicalUnit, NexusId, Reset, TASKS_MAX};

@@ -93,6 +93,54 @@ fn request_sense_tells_and_clears() {
     assert_eq!(told(&mut unit, A), []);
 }
 
+/// What a command that writes nothing is told, whatever it is.
+fn sense_told_to(unit: &mut LogicalUnit, nexus: NexusId) -> Option<Sense> {
+    let probe = task(nexus, u32::MAX);
+    match unit.arrive(probe, TaskAttribute::Simple, TEST_UNIT_READY) {
+        Ok(()) => {
+            assert_eq!(unit.finish(probe), []);
+            None
+        }
+        Err(outcome) => outcome.sense().copied(),
+    }
+}
+
+const LOST: Sense = Sense::FLUSH_FAILED;
+
+#[test]
+fn a_deferred_error_is_told_to_each_nexus_once_but_not_to_whoever_knows() {
+    let mut unit = quiet();
+    unit.defer_error(LOST, None);
+    unit.defer_error(LOST, Some(A));
+    for nexus in [A, B] {
+        assert_eq!(told_by(&mut unit, nexus, INQUIRY), None);
+        assert_eq!(sense_told_to(&mut unit, nexus), Some(LOST.deferred()));
+        assert_eq!(sense_told_to(&mut unit, nexus), None);
+    }
+    unit.defer_error(LOST, Some(A));
+    assert_eq!(sense_told_to(&mut unit, A), None);
+    assert_eq!(unit.request_sense(B), Some(LOST.deferred()));
+    assert_eq!(sense_told_to(&mut unit, B), None);
+}
+
+#[test]
+fn a_deferred_error_waits_for_an_initiator_that_is_away_and_outlives_a_reset() {
+    let mut unit = quiet();
+    unit.defer_error(LOST, None);
+    let _ = unit.lose(A);
+    unit.establish(A, world::ports(A));
+    let _ = unit.reset(Reset::LogicalUnit);
+    assert_eq!(
+        told_by(&mut unit, A, TEST_UNIT_READY),
+        Some(AdditionalSense::BUS_DEVICE_RESET_FUNCTION_OCCURRED)
+    );
+    assert_eq!(sense_told_to(&mut unit, A), Some(LOST.deferred()));
+    // Who goes away in order and comes back is as new.
+    let _ = unit.leave(B);
+    unit.establish(B, world::ports(B));
+    assert_eq!(told(&mut unit, B), [AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED]);
+}
+
 #[test]
 fn a_reset_is_told_to_all_in_place_of_what_was_pending() {
     for (reset, expected) in [

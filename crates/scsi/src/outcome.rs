@@ -69,12 +69,6 @@ impl Outcome {
         Self::CheckCondition(sense.with_information(first.0))
     }
 
-    /// Written data could not be made durable.
-    #[must_use]
-    pub const fn flush_failed() -> Self {
-        Self::CheckCondition(Sense::new(SenseKey::MediumError, AdditionalSense::WRITE_ERROR))
-    }
-
     /// The backend refuses writes although the disk was not described as read-only.
     #[must_use]
     pub const fn write_protected() -> Self {

@@ -8,6 +8,8 @@ use crate::AdditionalSense;
 pub const FIXED_SENSE_BYTES: usize = 18;
 /// RESPONSE CODE of current errors in fixed format.
 const CURRENT_FIXED: u8 = 0x70;
+/// What is added to a RESPONSE CODE for a deferred error.
+const DEFERRED: u8 = 0x01;
 /// VALID: the INFORMATION field holds what the command's standard says it holds.
 const VALID: u8 = 0x80;
 /// ADDITIONAL SENSE LENGTH does not count the eight bytes up to and including itself.
@@ -102,6 +104,8 @@ pub struct Sense {
     pub information: Option<u64>,
     /// The wrong field, for an ILLEGAL REQUEST.
     pub field: Option<FieldPointer>,
+    /// Something that was answered before has failed. The command that tells so was not carried out.
+    pub deferred: bool,
 }
 
 impl Sense {
@@ -112,10 +116,13 @@ impl Sense {
     pub const INTERNAL_FAILURE: Self =
         Self::new(SenseKey::HardwareError, AdditionalSense::INTERNAL_TARGET_FAILURE);
 
+    /// Written data could not be made durable.
+    pub const FLUSH_FAILED: Self = Self::new(SenseKey::MediumError, AdditionalSense::WRITE_ERROR);
+
     /// Sense data without information or field pointer.
     #[must_use]
     pub const fn new(key: SenseKey, additional: AdditionalSense) -> Self {
-        Self { key, additional, information: None, field: None }
+        Self { key, additional, information: None, field: None, deferred: false }
     }
 
     /// An ILLEGAL REQUEST.
@@ -155,12 +162,18 @@ impl Sense {
         Self { information: Some(information), ..self }
     }
 
-    /// Fixed format, current error (SPC-4). An INFORMATION that does not fit its four bytes is left
+    /// The same, as an error of something that was answered before.
+    #[must_use]
+    pub const fn deferred(self) -> Self {
+        Self { deferred: true, ..self }
+    }
+
+    /// Fixed format (SPC-4). An INFORMATION that does not fit its four bytes is left
     /// out, as the standard asks.
     #[must_use]
     pub fn to_fixed(&self) -> [u8; FIXED_SENSE_BYTES] {
         let mut bytes = [0; FIXED_SENSE_BYTES];
-        bytes[0] = CURRENT_FIXED;
+        bytes[0] = CURRENT_FIXED | self.deferral();
         if let Some(information) = self.information.and_then(|information| u32::try_from(information).ok()) {
             bytes[0] |= VALID;
             bytes[3..7].copy_from_slice(&information.to_be_bytes());
@@ -177,7 +190,7 @@ impl Sense {
 }
 
 impl Sense {
-    /// Current error in the format that the initiator reads.
+    /// The error in the format that the initiator reads.
     #[must_use]
     pub fn to_bytes(&self, format: SenseFormat) -> Vec<u8> {
         match format {
@@ -186,7 +199,7 @@ impl Sense {
         }
     }
 
-    /// Descriptor format, current error: an information descriptor and a sense key specific descriptor where
+    /// Descriptor format: an information descriptor and a sense key specific descriptor where
     /// there is something to tell (SPC-4).
     #[must_use]
     pub fn to_descriptor(&self) -> Vec<u8> {
@@ -206,15 +219,21 @@ impl Sense {
         }
         let AdditionalSense { code, qualifier } = self.additional;
         let length = u8::try_from(descriptors.len()).unwrap_or(u8::MAX);
-        let mut bytes = vec![CURRENT_DESCRIPTOR, self.key as u8, code, qualifier, 0, 0, 0, length];
+        let mut bytes =
+            vec![CURRENT_DESCRIPTOR | self.deferral(), self.key as u8, code, qualifier, 0, 0, 0, length];
         bytes.extend(descriptors);
         bytes
+    }
+
+    const fn deferral(&self) -> u8 {
+        if self.deferred { DEFERRED } else { 0 }
     }
 }
 
 impl fmt::Display for Sense {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?}: {}", self.key, self.additional)?;
+        let deferred = if self.deferred { "deferred " } else { "" };
+        write!(formatter, "{deferred}{:?}: {}", self.key, self.additional)?;
         if let Some(FieldPointer { in_cdb, byte, .. }) = self.field {
             let place = if in_cdb { "CDB" } else { "parameter list" };
             write!(formatter, " at byte {byte} of the {place}")?;

@@ -33,6 +33,8 @@ pub enum Way {
     UnknownWriteAgain,
     /// A unit attention was told.
     UnitAttention,
+    /// A deferred error was told.
+    DeferredError,
     /// A COMPARE AND WRITE found another value.
     Miscompare,
     /// A COMPARE AND WRITE found its value.
@@ -53,7 +55,7 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -69,6 +71,7 @@ impl Way {
         Self::SessionReinstated,
         Self::UnknownWriteAgain,
         Self::UnitAttention,
+        Self::DeferredError,
         Self::Miscompare,
         Self::CompareAndWritten,
         Self::BlockLostAtCrash,
@@ -98,6 +101,7 @@ impl Way {
             Self::SessionReinstated => "sessions reinstated",
             Self::UnknownWriteAgain => "writes of unknown outcome again",
             Self::UnitAttention => "unit attentions",
+            Self::DeferredError => "deferred errors",
             Self::Miscompare => "miscompares",
             Self::CompareAndWritten => "COMPARE AND WRITEs that matched",
             Self::BlockLostAtCrash => "blocks lost at crashes",

@@ -92,7 +92,7 @@ impl Worker {
 
     async fn flush(&mut self) -> Result<(), Stopped> {
         match self.lun.flush().await {
-            Err(Error::NexusLostSinceLastFlush { .. }) => {
+            Err(Error::WritesLost { .. }) => {
                 self.tally.restarts_told.set(self.tally.restarts_told.get() + 1);
                 Ok(())
             }

@@ -1,6 +1,8 @@
 //! A disk in memory that finishes its writes and flushes when it is told to.
 
-use block::{Backend, Completer, Operation, Pending, Properties, Ram};
+use block::{
+    Backend, BlockError, BlockErrorKind, Completer, Completion, Operation, Pending, Properties, Ram,
+};
 use std::sync::{Arc, Mutex};
 
 #[derive(Clone)]
@@ -22,6 +24,14 @@ impl HeldDisk {
     /// From now on writes and flushes wait.
     pub fn hold(&self) {
         *self.0.holds.lock().unwrap() = true;
+    }
+
+    /// What waits fails; what comes later neither waits nor fails.
+    pub fn fail(&self) {
+        *self.0.holds.lock().unwrap() = false;
+        for (_, completer) in self.0.held.lock().unwrap().drain(..) {
+            completer.complete(Completion::failed(BlockError::new(BlockErrorKind::Medium, "a test")));
+        }
     }
 
     /// Carries out what waits; what comes later waits no more.

@@ -47,7 +47,7 @@ impl Driver {
                 Event::Async(message) => {
                     tracing::info!(path = %self.paths[at].id, code = ?message.code, "the target sent a message");
                     if let Some(sense) = SenseData::parse(&message.sense) {
-                        self.unit_attention(message.lun, &sense);
+                        self.told(message.lun, &sense);
                     }
                 }
                 Event::Ended { orderly } => self.path_ended(at, orderly),
@@ -71,9 +71,9 @@ impl Driver {
         match Ending::of(completion.delivered, completion.status, sense.as_ref()) {
             None => self.succeeded(self.paths[at].id, key, completion),
             Some(ending) => {
-                if let Some(sense) = sense.as_ref().filter(|sense| sense.is_unit_attention()) {
-                    tracing::debug!(%lun, %sense, "unit attention");
-                    self.unit_attention(lun, sense);
+                if let Some(sense) = &sense {
+                    self.told(lun, sense);
+                    self.flush_failed(key, ending, sense);
                 }
                 let command = self.command_name(key);
                 let error = match sense {
@@ -93,17 +93,25 @@ impl Driver {
         self.operations[self.requests[key].operation].command
     }
 
-    /// A power on or a reset may have emptied a volatile cache. An I_T nexus loss (29h/07h) is accounted for where
-    /// the nexus was lost.
-    fn unit_attention(&mut self, lun: Lun, sense: &SenseData) {
-        const RESET: u8 = 0x29;
-        const LAST_KIND_OF_RESET: u8 = 0x04;
-        let additional = sense.additional;
-        if additional.code == RESET
-            && additional.qualifier <= LAST_KIND_OF_RESET
-            && let Some(unit) = self.units.get_mut(&lun)
+    /// What a unit says beside, or instead of, how a command ended.
+    fn told(&mut self, lun: Lun, sense: &SenseData) {
+        if sense.deferred {
+            tracing::warn!(%lun, %sense, "writes that were answered may be lost");
+        } else if sense.is_unit_attention() {
+            tracing::debug!(%lun, %sense, "unit attention");
+        }
+        if let Some(unit) = self.units.get_mut(&lun) {
+            unit.durability.told(sense);
+        }
+    }
+
+    fn flush_failed(&mut self, key: usize, ending: Ending, sense: &SenseData) {
+        let request = &self.requests[key];
+        if request.flush.is_some()
+            && ending == Ending::Failed
+            && let Some(unit) = self.units.get_mut(&request.lun)
         {
-            unit.durability.unit_reset();
+            unit.durability.flush_failed(sense);
         }
     }
 

@@ -239,12 +239,16 @@ impl Driver {
         if let Some(write) = operation.write {
             self.leave_fence(operation.lun, write, operation.sealed);
         }
-        // Whoever is told that the flush hangs is told of the loss by the next one.
+        // Whoever is told that the flush hangs is told of the loss by the next one; and if the device said itself why it
+        // failed, that is said.
         let hangs = matches!(operation.error, Some(Error::Target(TargetError::Unanswered { .. })));
         if let Some(seen) = operation.seen.as_ref().filter(|_| !hangs)
             && let Some(generation) = self.news(operation.lun, seen)
         {
-            operation.error = Some(Error::NexusLostSinceLastFlush { generation });
+            operation.error = match operation.error {
+                Some(Error::Target(error @ TargetError::CheckCondition { .. })) => Some(error.into()),
+                _ => Some(Error::WritesLost { generation }),
+            };
         }
         if let (None, Some(seen)) = (&operation.error, operation.then_flush) {
             return self.begin_flush(operation.lun, seen, operation.sink, buffer);

@@ -116,7 +116,7 @@ pub async fn write_carefully(lun: &Lun, pieces: u64) -> u32 {
         }
         match lun.flush().await {
             Ok(()) => return rewritten,
-            Err(Error::NexusLostSinceLastFlush { .. }) => rewritten += 1,
+            Err(Error::WritesLost { .. }) => rewritten += 1,
             Err(error) => panic!("{error}"),
         }
     }

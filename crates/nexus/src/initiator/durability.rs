@@ -5,6 +5,8 @@
 //! flushed may be gone although every status said GOOD.
 
 use super::PathId;
+use scsi::AdditionalSense;
+use scsi::client::SenseData;
 use std::collections::BTreeMap;
 
 /// Counts how often acknowledged writes may have been lost. What was acknowledged in one generation and
@@ -83,8 +85,28 @@ impl Durability {
         }
     }
 
-    /// The logical unit was reset or switched on anew: whatever path acknowledged it, it may be lost.
-    pub fn unit_reset(&mut self) {
+    /// The logical unit has told this. A reset or a power on may have emptied its cache, and a deferred error is of
+    /// something that it had answered with success. (What a lost nexus means was accounted for where it was lost.)
+    pub fn told(&mut self, sense: &SenseData) {
+        const RESET: u8 = 0x29;
+        const LAST_KIND_OF_RESET: u8 = 0x04;
+        let AdditionalSense { code, qualifier } = sense.additional;
+        let was_reset = sense.is_unit_attention() && code == RESET && qualifier <= LAST_KIND_OF_RESET;
+        if was_reset || sense.deferred {
+            self.cache_lost();
+        }
+    }
+
+    /// SYNCHRONIZE CACHE was answered with this. A device may drop what it could not write, and succeed the next time:
+    /// that is nothing that it promised to those who flush then.
+    pub fn flush_failed(&mut self, sense: &SenseData) {
+        if !sense.is_illegal_request() {
+            self.cache_lost();
+        }
+    }
+
+    /// Whatever path acknowledged it, it may be lost.
+    fn cache_lost(&mut self) {
         let mut was_dirty = false;
         for writes in self.paths.values_mut() {
             was_dirty |= writes.settle_all();
@@ -105,6 +127,15 @@ mod tests {
 
     const PATH: PathId = PathId(0);
     const OTHER: PathId = PathId(1);
+
+    const RESET: SenseData = SenseData {
+        key: 6,
+        additional: AdditionalSense::BUS_DEVICE_RESET_FUNCTION_OCCURRED,
+        information: None,
+        deferred: false,
+    };
+    const WRITE_ERROR: SenseData =
+        SenseData { key: 3, additional: AdditionalSense::WRITE_ERROR, information: None, deferred: false };
 
     fn dirty_paths(durability: &Durability) -> Vec<PathId> {
         durability.unflushed().map(|(path, _)| path).collect()
@@ -162,7 +193,7 @@ mod tests {
         durability.flushed(path, mark);
         assert_eq!(dirty_paths(&durability), [PATH]);
         let (path, mark) = durability.unflushed().next().unwrap();
-        durability.unit_reset();
+        durability.told(&RESET);
         durability.acknowledged(PATH);
         durability.flushed(path, mark);
         assert_eq!(dirty_paths(&durability), [PATH]);
@@ -178,11 +209,33 @@ mod tests {
     }
 
     #[test]
+    fn a_deferred_error_concerns_the_writes_of_every_path() {
+        let mut durability = Durability::default();
+        durability.acknowledged(OTHER);
+        durability.told(&WRITE_ERROR);
+        assert_eq!(durability.generation(), Generation(0));
+        durability.told(&SenseData { deferred: true, ..WRITE_ERROR });
+        assert_eq!(durability.generation(), Generation(1));
+        assert!(dirty_paths(&durability).is_empty());
+    }
+
+    #[test]
+    fn a_flush_that_failed_is_not_made_good_by_the_next() {
+        let mut durability = Durability::default();
+        durability.acknowledged(PATH);
+        durability.flush_failed(&SenseData { key: 5, ..WRITE_ERROR });
+        assert_eq!(dirty_paths(&durability), [PATH]);
+        durability.flush_failed(&WRITE_ERROR);
+        flush(&mut durability);
+        assert_eq!(durability.generation(), Generation(1));
+    }
+
+    #[test]
     fn a_reset_of_the_unit_concerns_the_writes_of_every_path() {
         let mut durability = Durability::default();
         durability.acknowledged(OTHER);
-        durability.unit_reset();
-        durability.unit_reset();
+        durability.told(&RESET);
+        durability.told(&RESET);
         assert_eq!(durability.generation(), Generation(1));
     }
 }

@@ -22,7 +22,8 @@ pub enum CommandKind {
 pub enum Ending {
     /// No byte of it has left.
     NotStarted,
-    /// The target says that it did not begin, for a reason that it has told by now: UNIT ATTENTION.
+    /// The target says that it did not begin, for a reason that it has told by now: UNIT ATTENTION, or the deferred error
+    /// of an earlier command.
     Told,
     /// The target says that it did not begin, for lack of something: BUSY, TASK SET FULL, becoming ready.
     Declined,
@@ -72,6 +73,7 @@ impl Ending {
         const RECOVERED_ERROR: u8 = 1;
         let Some(sense) = sense else { return Some(Self::Failed) };
         match sense.key {
+            _ if sense.deferred => Some(Self::Told),
             0..=RECOVERED_ERROR => None,
             _ if sense.is_unit_attention() => Some(Self::Told),
             _ if sense.is_aborted() => Some(Self::GivenUp),
@@ -112,7 +114,7 @@ mod tests {
 
     fn check_condition(key: u8, code: u8, qualifier: u8) -> Option<Ending> {
         let additional = AdditionalSense { code, qualifier };
-        let sense = SenseData { key, additional, information: None };
+        let sense = SenseData { key, additional, information: None, deferred: false };
         Ending::of(true, Status::CheckCondition.code(), Some(&sense))
     }
 
@@ -161,6 +163,16 @@ mod tests {
     fn a_recovered_error_is_a_success() {
         assert_eq!(check_condition(1, 0x17, 0), None);
         assert_eq!(Ending::of(true, Status::Good.code(), None), None);
+    }
+
+    #[test]
+    fn a_deferred_error_is_not_the_command_s_whose_end_tells_it() {
+        for key in 0..16 {
+            let additional = AdditionalSense::WRITE_ERROR;
+            let sense = SenseData { key, additional, information: None, deferred: true };
+            let ending = Ending::of(true, Status::CheckCondition.code(), Some(&sense));
+            assert_eq!(ending, Some(Ending::Told));
+        }
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
+use scsi::Sense;
+
 use super::i_t_nexus::Ports;
-use super::unit_attention::{UnitAttention, UnitAttentions};
+use super::unit_attention::UnitAttention;
+use super::untold::Untold;
 
 /// Lost nexuses that one unit remembers, the oldest forgotten first: more initiators than one target serves at a time.
 /// Who is forgotten and comes back is told of a power on, which says that it knows nothing.
@@ -11,26 +14,31 @@ const AWAY_MAX: usize = 1024;
 
 /// The nexuses that were lost and have not come back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Away(VecDeque<(Ports, UnitAttentions)>);
+pub(crate) struct Away(VecDeque<(Ports, Untold)>);
 
 impl Away {
     /// A session was lost, with this left to be told.
-    pub(crate) fn remember(&mut self, ports: Ports, attentions: UnitAttentions) {
+    pub(crate) fn remember(&mut self, ports: Ports, untold: Untold) {
         if self.0.len() == AWAY_MAX {
             self.0.pop_front();
         }
-        self.0.push_back((ports, attentions));
+        self.0.push_back((ports, untold));
     }
 
     /// The same ports have a session again: what it is to be told. `None` if they are not known to have had one.
-    pub(crate) fn welcome(&mut self, ports: &Ports) -> Option<UnitAttentions> {
+    pub(crate) fn welcome(&mut self, ports: &Ports) -> Option<Untold> {
         let place = self.0.iter().position(|(away, _)| away == ports)?;
-        self.0.remove(place).map(|(_, attentions)| attentions)
+        self.0.remove(place).map(|(_, untold)| untold)
     }
 
     /// Makes a condition pending for those that are chosen.
     pub(crate) fn tell(&mut self, chosen: impl Fn(&Ports) -> bool, attention: UnitAttention) {
         let told = self.0.iter_mut().filter(|(ports, _)| chosen(ports));
-        told.for_each(|(_, attentions)| attentions.establish(attention));
+        told.for_each(|(_, untold)| untold.attentions.establish(attention));
+    }
+
+    /// Makes a deferred error pending for all.
+    pub(crate) fn defer(&mut self, error: Sense) {
+        self.0.iter_mut().for_each(|(_, untold)| untold.defer(error));
     }
 }

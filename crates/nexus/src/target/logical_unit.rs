@@ -18,7 +18,8 @@ use super::i_t_nexus::Ports;
 use super::medium::{Loaded, Medium};
 use super::reserve::Reserve;
 use super::task_set::{Admission, NexusTask, TaskSet};
-use super::unit_attention::{UnitAttention, UnitAttentions};
+use super::unit_attention::UnitAttention;
+use super::untold::Untold;
 
 /// An I_T nexus, named by whoever drives the sessions. A name is not used again while tasks of its former
 /// bearer are unfinished.
@@ -80,7 +81,7 @@ pub struct LogicalUnit {
 #[derive(Clone, Debug)]
 struct Nexus {
     ports: Ports,
-    attentions: UnitAttentions,
+    untold: Untold,
 }
 
 impl LogicalUnit {
@@ -94,26 +95,22 @@ impl LogicalUnit {
     /// learns of that, and of all that it was not told; any other is told of a power on: whatever it may remember is from
     /// before this target was started, or too long ago to vouch for.
     pub fn establish(&mut self, nexus: NexusId, ports: Ports) {
-        let mut attentions = UnitAttentions::default();
-        match self.away.welcome(&ports) {
-            Some(untold) => {
-                attentions = untold;
-                attentions.establish(UnitAttention::NexusLoss);
-            }
-            None => attentions.establish(UnitAttention::PowerOn),
-        }
-        self.nexuses.insert(nexus, Nexus { ports, attentions });
+        let known = self.away.welcome(&ports);
+        let news = if known.is_some() { UnitAttention::NexusLoss } else { UnitAttention::PowerOn };
+        let mut untold = known.unwrap_or_default();
+        untold.attentions.establish(news);
+        self.nexuses.insert(nexus, Nexus { ports, untold });
     }
 
     /// A session was lost: its tasks are aborted, and what is to be told to it is kept until it comes back.
     pub fn lose(&mut self, nexus: NexusId) -> Cleared {
         let lost = self.nexuses.remove(&nexus);
         let cleared = self.forget(nexus);
-        if let Some(Nexus { ports, mut attentions }) = lost {
+        if let Some(Nexus { ports, mut untold }) = lost {
             if !cleared.dropped.is_empty() || !cleared.started.is_empty() {
-                attentions.establish(UnitAttention::CommandsClearedByProtocolEvent);
+                untold.attentions.establish(UnitAttention::CommandsClearedByProtocolEvent);
             }
-            self.away.remember(ports, attentions);
+            self.away.remember(ports, untold);
         }
         cleared
     }
@@ -137,21 +134,22 @@ impl LogicalUnit {
     /// unit attentions (SAM-5, "status precedence").
     ///
     /// # Errors
-    /// The command ends here, with this outcome: a unit attention is reported instead of carrying it out, a
-    /// reservation holds it up, the medium that it needs is not there or may not be written, the task set is full, its
-    /// task attribute is not supported, or its nexus is unknown.
+    /// The command ends here, with this outcome: a unit attention or a deferred error is reported instead of carrying it
+    /// out, a reservation holds it up, the medium that it needs is not there or may not be written, the task set is full,
+    /// its task attribute is not supported, or its nexus is unknown.
     pub fn arrive(&mut self, task: NexusTask, attribute: TaskAttribute, cdb: &[u8]) -> Result<(), Outcome> {
-        let Nexus { ports, attentions } =
+        let Nexus { ports, untold } =
             self.nexuses.get_mut(&task.nexus).ok_or_else(Outcome::internal_failure)?;
         let restriction = Restriction::of(cdb);
         if !self.reserve.admits(task.nexus, ports, restriction) {
-            let told = attentions.take_reset().map(|attention| Outcome::CheckCondition(attention.sense()));
+            let told =
+                untold.attentions.take_reset().map(|attention| Outcome::CheckCondition(attention.sense()));
             return Err(told.unwrap_or_else(Outcome::reservation_conflict));
         }
         if !passes_unit_attentions(cdb)
-            && let Some(attention) = attentions.take()
+            && let Some(sense) = untold.take()
         {
-            return Err(Outcome::CheckCondition(attention.sense()));
+            return Err(Outcome::CheckCondition(sense));
         }
         self.check_medium(MediumAccess::of(cdb)).map_err(Outcome::CheckCondition)?;
         if attribute == TaskAttribute::Aca {
@@ -206,11 +204,21 @@ impl LogicalUnit {
         }
     }
 
-    /// What REQUEST SENSE reports to this nexus: a unit attention, which is thereby told, or that there is no medium.
+    /// What was answered with success has failed, and nobody can say whose it was: each nexus is told once, now or when it
+    /// comes back (SPC-4, deferred errors), but for `asker`, whom the end of its command tells.
+    pub fn defer_error(&mut self, error: Sense, asker: Option<NexusId>) {
+        for (_, other) in self.nexuses.iter_mut().filter(|(nexus, _)| Some(**nexus) != asker) {
+            other.untold.defer(error);
+        }
+        self.away.defer(error);
+    }
+
+    /// What REQUEST SENSE reports to this nexus: a unit attention or a deferred error, which is thereby told, or that there
+    /// is no medium.
     #[must_use]
     pub fn request_sense(&mut self, nexus: NexusId) -> Option<Sense> {
-        let attention = self.nexuses.get_mut(&nexus).and_then(|nexus| nexus.attentions.take());
-        attention.map(UnitAttention::sense).or(self.medium.check_present().err())
+        let untold = self.nexuses.get_mut(&nexus).and_then(|nexus| nexus.untold.take());
+        untold.or(self.medium.check_present().err())
     }
 
     /// Whether the medium is as a command needs it.
@@ -249,7 +257,7 @@ impl LogicalUnit {
     /// Whether the unit attention that this nexus was told just now, by [`Self::arrive`] or [`Self::request_sense`], is
     /// the first after a function aborted the tasks of many: its response is fenced (RFC 7143 §4.2.2.3.4 a).
     pub fn take_fence(&mut self, nexus: NexusId) -> bool {
-        self.nexuses.get_mut(&nexus).is_some_and(|nexus| nexus.attentions.take_fence())
+        self.nexuses.get_mut(&nexus).is_some_and(|nexus| nexus.untold.attentions.take_fence())
     }
 
     /// The mode parameters that are not their defaults.
@@ -355,14 +363,14 @@ impl LogicalUnit {
     }
 
     pub(super) fn tell(&mut self, nexus: NexusId, attention: UnitAttention) {
-        if let Some(Nexus { attentions, .. }) = self.nexuses.get_mut(&nexus) {
-            attentions.establish(attention);
+        if let Some(Nexus { untold, .. }) = self.nexuses.get_mut(&nexus) {
+            untold.attentions.establish(attention);
         }
     }
 
     fn tell_others(&mut self, nexus: NexusId, attention: UnitAttention) {
         for (_, other) in self.nexuses.iter_mut().filter(|(other, _)| **other != nexus) {
-            other.attentions.establish(attention);
+            other.untold.attentions.establish(attention);
         }
         self.away.tell(|_| true, attention);
     }
@@ -374,7 +382,7 @@ impl LogicalUnit {
     /// Tells those whose ports are chosen, now or when they come back.
     pub(super) fn tell_ports(&mut self, chosen: impl Fn(&Ports) -> bool, attention: UnitAttention) {
         let told = self.nexuses.values_mut().filter(|nexus| chosen(&nexus.ports));
-        told.for_each(|nexus| nexus.attentions.establish(attention));
+        told.for_each(|nexus| nexus.untold.attentions.establish(attention));
         self.away.tell(chosen, attention);
     }
 

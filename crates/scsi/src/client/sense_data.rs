@@ -13,6 +13,8 @@ pub struct SenseData {
     pub additional: AdditionalSense,
     /// The INFORMATION field, if valid.
     pub information: Option<u64>,
+    /// It is of an earlier command that was answered before it failed; the one that tells so was not carried out.
+    pub deferred: bool,
 }
 
 /// NOT READY.
@@ -27,19 +29,19 @@ const ABORTED_COMMAND: u8 = 0xb;
 const MISCOMPARE: u8 = 0xe;
 
 impl SenseData {
-    /// Understands fixed (70h) and descriptor (72h) format. Deferred errors (71h, 73h) belong to an earlier
-    /// command and are told all the same, because something was lost. `None` for anything else.
+    /// Understands fixed and descriptor format, current errors (70h, 72h) and deferred ones (71h, 73h). `None` for
+    /// anything else.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         match bytes.first()? & 0x7f {
-            0x70 | 0x71 => Self::parse_fixed(bytes),
-            0x72 | 0x73 => Self::parse_descriptor(bytes),
+            code @ (0x70 | 0x71) => Self::parse_fixed(bytes, code == 0x71),
+            code @ (0x72 | 0x73) => Self::parse_descriptor(bytes, code == 0x73),
             _ => None,
         }
     }
 
     /// A device may cut fixed format after the key (SPC-4 §4.5.3): the rest reads as zero.
-    fn parse_fixed(bytes: &[u8]) -> Option<Self> {
+    fn parse_fixed(bytes: &[u8], deferred: bool) -> Option<Self> {
         const VALID: u8 = 0x80;
         let information = array_at(bytes, 3).filter(|_| bytes[0] & VALID != 0);
         Some(Self {
@@ -49,13 +51,14 @@ impl SenseData {
                 qualifier: bytes.get(13).copied().unwrap_or(0),
             },
             information: information.map(|field| u32::from_be_bytes(field).into()),
+            deferred,
         })
     }
 
-    fn parse_descriptor(bytes: &[u8]) -> Option<Self> {
+    fn parse_descriptor(bytes: &[u8], deferred: bool) -> Option<Self> {
         let [key, code, qualifier] = array_at(bytes, 1)?;
         let information = Self::information_descriptor(bytes.get(8..).unwrap_or_default());
-        Some(Self { key: key & 0x0f, additional: AdditionalSense { code, qualifier }, information })
+        Some(Self { key: key & 0x0f, additional: AdditionalSense { code, qualifier }, information, deferred })
     }
 
     /// Looks for the information descriptor, type 00h (SPC-4 §4.5.2.2).
@@ -70,28 +73,33 @@ impl SenseData {
         }
     }
 
+    /// Whether the command itself ended with this key.
+    const fn ended_with(&self, key: u8) -> bool {
+        self.key == key && !self.deferred
+    }
+
     /// The unit is not ready yet.
     #[must_use]
     pub const fn is_not_ready(&self) -> bool {
-        self.key == NOT_READY
+        self.ended_with(NOT_READY)
     }
 
     /// The unit has something to tell, and has not begun the command (SAM-5 §5.14).
     #[must_use]
     pub const fn is_unit_attention(&self) -> bool {
-        self.key == UNIT_ATTENTION
+        self.ended_with(UNIT_ATTENTION)
     }
 
     /// The target began the command and gave it up.
     #[must_use]
     pub const fn is_aborted(&self) -> bool {
-        self.key == ABORTED_COMMAND
+        self.ended_with(ABORTED_COMMAND)
     }
 
     /// What was compared differs.
     #[must_use]
     pub const fn is_miscompare(&self) -> bool {
-        self.key == MISCOMPARE
+        self.ended_with(MISCOMPARE)
     }
 
     /// The device does not know this command or this field of it.
@@ -99,7 +107,13 @@ impl SenseData {
     pub const fn is_unsupported(&self) -> bool {
         const OPERATION_CODE: u8 = 0x20;
         const FIELD_IN_CDB: u8 = 0x24;
-        self.key == ILLEGAL_REQUEST && matches!(self.additional.code, OPERATION_CODE | FIELD_IN_CDB)
+        self.is_illegal_request() && matches!(self.additional.code, OPERATION_CODE | FIELD_IN_CDB)
+    }
+
+    /// The command makes no sense to the device, which did nothing.
+    #[must_use]
+    pub const fn is_illegal_request(&self) -> bool {
+        self.ended_with(ILLEGAL_REQUEST)
     }
 }
 
@@ -123,7 +137,8 @@ impl fmt::Display for SenseData {
             "MISCOMPARE",
             "COMPLETED",
         ];
-        write!(formatter, "{}: {}", KEYS[usize::from(self.key & 0x0f)], self.additional)?;
+        let deferred = if self.deferred { "deferred " } else { "" };
+        write!(formatter, "{deferred}{}: {}", KEYS[usize::from(self.key & 0x0f)], self.additional)?;
         match self.information {
             Some(information) => write!(formatter, " (information {information})"),
             None => Ok(()),
@@ -153,6 +168,19 @@ mod tests {
         let seen = SenseData::parse(&bytes).unwrap();
         assert!(seen.is_miscompare());
         assert_eq!(seen.information, Some(512));
+    }
+
+    #[test]
+    fn a_deferred_error_is_not_the_command_s_own() {
+        let sent = Sense::unit_attention(AdditionalSense::WRITE_ERROR).deferred();
+        for bytes in [sent.to_fixed().to_vec(), sent.to_descriptor()] {
+            let seen = SenseData::parse(&bytes).unwrap();
+            assert!(seen.deferred && !seen.is_unit_attention());
+            assert_eq!(
+                seen.to_string(),
+                format!("deferred UNIT ATTENTION: {}", AdditionalSense::WRITE_ERROR)
+            );
+        }
     }
 
     #[test]

@@ -98,6 +98,9 @@ impl Host {
         if sense.as_ref().is_some_and(SenseData::is_unit_attention) {
             context.tally.reached.count(Way::UnitAttention);
         }
+        if sense.as_ref().is_some_and(|sense| sense.deferred) {
+            context.tally.reached.count(Way::DeferredError);
+        }
         match Ending::of(completion.delivered, completion.status, sense.as_ref()) {
             None => self.succeeded(context, path, key, completion),
             Some(ending) => self.failed(context, path, key, ending, sense.as_ref(), completion),
