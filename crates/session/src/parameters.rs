@@ -84,6 +84,9 @@ pub struct Established {
     pub cmd_sn: CmdSn,
     /// The next StatSN on this connection.
     pub stat_sn: StatSn,
+    /// What the initiator has received of the connection whose name, and place, this one takes: the ExpStatSN of the
+    /// first Login Request (RFC 7143 §11.12.9). It means nothing where there is no such connection.
+    pub replaced_exp_stat_sn: StatSn,
     /// The command window that the last Login Response told.
     pub window: Window,
 }

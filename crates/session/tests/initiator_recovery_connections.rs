@@ -59,6 +59,7 @@ fn a_broken_connection_is_logged_out_with_its_last_stat_sn_after_time2wait() {
     let expected = Event::ConnectionLost { lane: LaneId(1), cid: Cid(1), is_last: false, not_before, until };
     assert_eq!(world.events(), [expected]);
     assert_eq!(world.pull(0), None);
+    assert_eq!(world.session.exp_stat_sn(Cid(1)), FIRST_STAT_SN.next(), "for a login in its place");
     world.pass(WAIT);
     let request = world.answer_logout(0, LogoutOutcome::Closed, 0);
     assert_eq!((request.reason, request.cid), (LogoutReason::RemoveConnectionForRecovery, Cid(1)));

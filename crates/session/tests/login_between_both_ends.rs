@@ -4,13 +4,13 @@
 mod login_world;
 
 use login_world::{Configured, INITIATOR, PORTAL_GROUP, TARGET, config, log_in, place};
-use pdu::{Cid, CmdSn, LoginStatus, Tsih};
+use pdu::{Cid, CmdSn, LoginStatus, StatSn, Tsih};
 use ropewalk_session::login::initiator::{Config, Failure, Joining, Remedy};
 use ropewalk_session::login::target::Place;
 use ropewalk_session::parameters::{DigestPreference, Established, Offer, SessionParameters, SessionType};
 
 fn joining(session: SessionParameters) -> Config {
-    let joining = Some(Joining { tsih: Tsih(9), session });
+    let joining = Some(Joining { tsih: Tsih(9), session, replaced_exp_stat_sn: StatSn(77) });
     Config { joining, cid: Cid(8), cmd_sn: CmdSn(500), ..config() }
 }
 
@@ -107,6 +107,7 @@ fn a_connection_joins_with_its_own_digests_and_segments_and_the_sessions_bursts(
     let (initiator, target) = log_in(config, Offer::default(), &Configured::default(), Ok(place)).agreed();
     assert_eq!(initiator.session, session);
     assert_eq!(target.session, session);
+    assert_eq!(target.replaced_exp_stat_sn, StatSn(77));
     assert!(initiator.connection.header_digest && target.connection.header_digest);
     assert_eq!(target.connection.send_segment_bytes_max, 8192);
     assert_eq!((initiator.tsih, target.tsih), (Tsih(9), Tsih(9)));

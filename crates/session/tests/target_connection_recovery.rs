@@ -96,6 +96,22 @@ fn responses_that_arrived_before_their_connection_broke_are_not_kept_for_another
 }
 
 #[test]
+fn a_login_that_takes_the_place_of_a_connection_acknowledges_what_arrived_on_it() {
+    let mut world = World::of_level(2, 1);
+    world.acknowledges = false;
+    for cmd_sn in [7, 8] {
+        world.plain(0, cmd_sn);
+        let task = world.task();
+        world.respond(task, GOOD, 0);
+    }
+    world.pull(0);
+    world.lose(0, LaneLoss::Broken);
+    let lane = world.join_as(0, |established| established.replaced_exp_stat_sn = FIRST_STAT_SN.next());
+    assert_eq!(world.reassign(lane, 7, 0), TaskManagementOutcome::TaskDoesNotExist);
+    assert_eq!(world.reassign(lane, 8, 0), TaskManagementOutcome::FunctionComplete);
+}
+
+#[test]
 fn a_reset_does_not_wait_for_responses_that_the_logout_for_recovery_acknowledges() {
     let mut world = World::of_level(2, 2);
     world.acknowledges = false;

@@ -96,6 +96,7 @@ impl Initiator {
             connection,
             cmd_sn: first,
             stat_sn: StatSn(field(stream, NUMBER_AT)),
+            replaced_exp_stat_sn: StatSn(0),
             window: Window { exp_cmd_sn: first, max_cmd_sn: CmdSn(field(stream, MAX_CMD_SN_AT)) },
         };
         let mut session = Session::new(parameters, limits, first);

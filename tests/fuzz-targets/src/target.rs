@@ -172,6 +172,7 @@ impl Target {
             connection,
             cmd_sn: self.first,
             stat_sn: FIRST_STAT_SN,
+            replaced_exp_stat_sn: FIRST_STAT_SN.next(),
             window: Window { exp_cmd_sn: self.first, max_cmd_sn: self.first.plus(WINDOW_COMMANDS - 1) },
         };
         self.lanes.insert(lane, Receiver::new(lane, &connection));

@@ -184,12 +184,16 @@ impl Path {
     /// A login that makes this path's session, or a further connection of it.
     pub fn applicant(&mut self, config: &Config, target_name: &str) -> Applicant {
         let cid = self.next_cid();
-        let joining = self.tsih.zip(self.parameters).filter(|_| self.core.is_some());
+        let old = self.tsih.zip(self.parameters).zip(self.core.as_ref());
         Applicant {
             target_name: Some(target_name.to_owned()),
             isid: self.isid,
             cid,
-            joining: joining.map(|(tsih, session)| Joining { tsih, session }),
+            joining: old.map(|((tsih, session), core)| Joining {
+                tsih,
+                session,
+                replaced_exp_stat_sn: core.exp_stat_sn(cid),
+            }),
             cmd_sn: self.core.as_ref().map_or(CmdSn(1), initiator::Session::cmd_sn),
             offer: config.offer,
         }

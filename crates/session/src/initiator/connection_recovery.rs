@@ -120,6 +120,13 @@ impl Session {
         orphans.into_iter().map(|(_, itt)| itt).collect()
     }
 
+    /// The ExpStatSN with which a login restarts a connection of this name that was lost (§11.12.9).
+    #[must_use]
+    pub fn exp_stat_sn(&self, cid: Cid) -> StatSn {
+        let lost = self.lost.iter().rev().find(|lost| lost.cid == cid);
+        lost.map_or(StatSn(0), |lost| lost.exp_stat_sn)
+    }
+
     /// A connection came. If it has the place of one that broke, that is logged out by it (§6.3.4).
     pub(super) fn reinstate(&mut self, cid: Cid) {
         for lost in self.lost.iter_mut().filter(|lost| lost.cid == cid) {

@@ -79,7 +79,7 @@ impl Login {
                 None => Stage::OperationalNegotiation,
             },
             asked: None,
-            exp_stat_sn: StatSn(0),
+            exp_stat_sn: config.joining.map_or(StatSn(0), |joining| joining.replaced_exp_stat_sn),
             portal_group_tag: None,
             target_alias: None,
             is_over: false,
@@ -267,6 +267,10 @@ impl Login {
             connection,
             cmd_sn: self.config.cmd_sn,
             stat_sn: self.exp_stat_sn,
+            replaced_exp_stat_sn: self
+                .config
+                .joining
+                .map_or(StatSn(0), |joining| joining.replaced_exp_stat_sn),
             window: response.window,
         })
     }

@@ -305,6 +305,7 @@ impl Login {
             connection: done.connection,
             cmd_sn: self.first.map_or(done.request.cmd_sn, |first| first.cmd_sn),
             stat_sn: self.stat_sn,
+            replaced_exp_stat_sn: self.first.map_or(StatSn(0), |first| first.exp_stat_sn),
             window: place.window,
         };
         (Some(reply), Some(established))

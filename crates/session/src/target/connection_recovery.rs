@@ -118,7 +118,7 @@ impl Session {
         (!departed.is_empty()).then_some(living.map(|(lane, _)| lane))
     }
 
-    /// Takes note of the last ExpStatSN of a connection that is gone (§11.14.4): its responses before that number have
+    /// Takes note of the last ExpStatSN of a connection that is gone (§11.14.4, §11.12.9): its responses before that number have
     /// arrived. Otherwise they were kept, and fences waited for them, until their time is up.
     pub(super) fn acknowledge_departed(&mut self, cid: Cid, exp_stat_sn: StatSn) {
         let named = self.departed.iter_mut().rev().find(|(_, departed)| departed.cid == cid);

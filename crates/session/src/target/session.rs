@@ -121,6 +121,7 @@ impl Session {
         let mut state = Lane::new(now, established, unacknowledged_max);
         self.target_name.clone_from(&established.identity.target_name);
         self.reinstate_connection(now, established.cid);
+        self.acknowledge_departed(established.cid, established.replaced_exp_stat_sn);
         if self.standing != Standing::Open {
             state.phase = Phase::Failed;
             self.events.push_back(Event::CloseLane { lane, loss: LaneLoss::Broken, fault: None });

@@ -366,6 +366,7 @@ fn established(cid: u16, session: SessionParameters) -> Established {
         },
         cmd_sn: FIRST_CMD_SN,
         stat_sn: FIRST_STAT_SN,
+        replaced_exp_stat_sn: StatSn(0),
         window: WINDOW,
     }
 }

@@ -65,6 +65,7 @@ pub fn established(settings: &Settings, cid: u16) -> Established {
         connection: settings.connection,
         cmd_sn: FIRST_CMD_SN,
         stat_sn: FIRST_STAT_SN,
+        replaced_exp_stat_sn: FIRST_STAT_SN,
         window: Window { exp_cmd_sn: FIRST_CMD_SN, max_cmd_sn: FIRST_CMD_SN },
     }
 }
@@ -384,9 +385,14 @@ impl World {
 
     /// A new connection, of the lane number that is next.
     pub fn join(&mut self, cid: u16, change: impl FnOnce(&mut ConnectionParameters)) -> usize {
+        self.join_as(cid, |established| change(&mut established.connection))
+    }
+
+    /// As [`Self::join`], with anything of its login changed.
+    pub fn join_as(&mut self, cid: u16, change: impl FnOnce(&mut Established)) -> usize {
         let lane = self.exp_stat_sn.len();
         let mut established = established(&self.settings, cid);
-        change(&mut established.connection);
+        change(&mut established);
         self.exp_stat_sn.push(FIRST_STAT_SN);
         self.acknowledged.push(FIRST_STAT_SN);
         self.session.add_lane(self.now, LaneId(u32::try_from(lane).unwrap()), &established);

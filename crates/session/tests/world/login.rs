@@ -127,7 +127,11 @@ impl World {
 
     /// Adds a connection of this CID to the session; an older one of that CID is replaced.
     pub fn add_connection(&mut self, path: Path, cid: u16) -> LaneId {
-        let joining = Some(initiator::Joining { tsih: self.tsih, session: self.parameters });
+        let joining = Some(initiator::Joining {
+            tsih: self.tsih,
+            session: self.parameters,
+            replaced_exp_stat_sn: self.initiator.session.exp_stat_sn(Cid(cid)),
+        });
         let config =
             initiator::Config { joining, ..config(&self.settings, cid, self.initiator.session.cmd_sn()) };
         let mut registry = std::mem::replace(&mut self.registry, Registry::new(0));

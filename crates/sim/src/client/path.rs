@@ -4,7 +4,7 @@ use super::context::Context;
 use crate::checker::SessionKey;
 use crate::network::{ConnectionId, LoginStream, Side, Wire, bytes_of};
 use crate::reached::Way;
-use pdu::{Cid, CmdSn, Duration, Instant, Isid, LaneId, Tsih};
+use pdu::{Cid, CmdSn, Duration, Instant, Isid, LaneId, StatSn, Tsih};
 use session::initiator::{FunctionId, Session, TaskId};
 use session::login::initiator::{Config, Joining, Login, Progress};
 use session::parameters::{InitiatorLimits, Offer, SessionParameters};
@@ -166,7 +166,11 @@ impl Path {
             target_name: Some(TARGET_NAME.into()),
             isid: self.isid,
             cid,
-            joining: joining.map(|session| Joining { tsih: self.tsih, session }),
+            joining: joining.map(|session| Joining {
+                tsih: self.tsih,
+                session,
+                replaced_exp_stat_sn: self.core.as_ref().map_or(StatSn(0), |core| core.exp_stat_sn(cid)),
+            }),
             cmd_sn: self.core.as_ref().map_or_else(|| CmdSn(context.random_word()), Session::cmd_sn),
             offer: self.plan.offer,
             credentials: None,

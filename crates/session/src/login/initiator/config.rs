@@ -2,7 +2,7 @@
 
 use crate::chap::{Credentials, Entropy};
 use crate::parameters::{Offer, SessionParameters};
-use pdu::{Cid, CmdSn, Isid, Tsih};
+use pdu::{Cid, CmdSn, Isid, StatSn, Tsih};
 
 /// One connection's login.
 #[derive(Clone, Debug)]
@@ -36,4 +36,7 @@ pub struct Joining {
     pub tsih: Tsih,
     /// Its parameters, which hold for the new connection too.
     pub session: SessionParameters,
+    /// What has been received of the connection whose name, and place, the new one takes
+    /// ([`crate::initiator::Session::exp_stat_sn`]). It means nothing where there is no such connection.
+    pub replaced_exp_stat_sn: StatSn,
 }
