@@ -107,6 +107,22 @@ impl InitiatorPdu {
         }
     }
 
+    /// Which status the initiator expects next, and so which it has (RFC 7143 §4.2.2.2): on the connection that carries the
+    /// PDU, but for a logout, on the one that is to be closed (§11.14.4).
+    #[must_use]
+    pub fn exp_stat_sn(&self) -> StatSn {
+        match self {
+            Self::NopOut(pdu) => pdu.exp_stat_sn,
+            Self::ScsiCommand(pdu) => pdu.exp_stat_sn,
+            Self::TaskManagementRequest(pdu) => pdu.exp_stat_sn,
+            Self::LoginRequest(pdu) => pdu.exp_stat_sn,
+            Self::TextRequest(pdu) => pdu.exp_stat_sn,
+            Self::DataOut(pdu) => pdu.exp_stat_sn,
+            Self::LogoutRequest(pdu) => pdu.exp_stat_sn,
+            Self::Snack(pdu) => pdu.exp_stat_sn,
+        }
+    }
+
     /// The header of this PDU.
     #[must_use]
     pub fn emit(&self) -> Header {

@@ -112,6 +112,27 @@ fn a_login_that_takes_the_place_of_a_connection_acknowledges_what_arrived_on_it(
 }
 
 #[test]
+fn a_response_that_moves_is_not_acknowledged_by_a_number_of_the_connection_that_did_not_get_it() {
+    let mut world = World::of_level(2, 3);
+    world.acknowledges = false;
+    world.plain(0, 7);
+    world.plain(2, 8);
+    for task in world.executed().iter().map(|command| command.task).collect::<Vec<_>>() {
+        world.respond(task, GOOD, 0);
+    }
+    world.pull(0);
+    world.pull(2);
+    world.lose(0, LaneLoss::Broken);
+    world.remove(1, 0);
+    world.send_reassign(2, 7, 0);
+    world.lose(2, LaneLoss::Broken);
+    world.remove_after(1, 2, FIRST_STAT_SN.next());
+    assert_eq!(world.reassign(1, 8, 0), TaskManagementOutcome::TaskDoesNotExist);
+    assert_eq!(world.reassign(1, 7, 0), TaskManagementOutcome::FunctionComplete);
+    assert_eq!(response(&world.pull_only(1)).status, GOOD);
+}
+
+#[test]
 fn a_reset_does_not_wait_for_responses_that_the_logout_for_recovery_acknowledges() {
     let mut world = World::of_level(2, 2);
     world.acknowledges = false;

@@ -294,17 +294,13 @@ fn is_for_discovery(pdu: &InitiatorPdu) -> bool {
 
 /// What a PDU acknowledges on the lane it came on.
 fn exp_stat_sn(pdu: &InitiatorPdu, lane: &Lane) -> Option<StatSn> {
-    match pdu {
-        InitiatorPdu::NopOut(pdu) => Some(pdu.exp_stat_sn),
-        InitiatorPdu::ScsiCommand(pdu) => Some(pdu.exp_stat_sn),
-        InitiatorPdu::TaskManagementRequest(pdu) => Some(pdu.exp_stat_sn),
-        InitiatorPdu::TextRequest(pdu) => Some(pdu.exp_stat_sn),
-        InitiatorPdu::DataOut(pdu) => Some(pdu.exp_stat_sn),
+    let is_of_lane = match pdu {
         // It speaks of the connection to be closed, which may be another (§11.14.4).
-        InitiatorPdu::LogoutRequest(pdu) => Some(pdu.exp_stat_sn).filter(|_| pdu.cid == lane.cid),
-        InitiatorPdu::Snack(pdu) => Some(pdu.exp_stat_sn),
-        InitiatorPdu::LoginRequest(_) => None,
-    }
+        InitiatorPdu::LogoutRequest(pdu) => pdu.cid == lane.cid,
+        InitiatorPdu::LoginRequest(_) => false,
+        _ => true,
+    };
+    is_of_lane.then(|| pdu.exp_stat_sn())
 }
 
 impl Endpoint for Session {

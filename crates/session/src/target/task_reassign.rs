@@ -22,6 +22,8 @@ impl Session {
             task.response_lane = lane;
             task.is_suspended = true;
             task.is_reassigned = true;
+            // Its number was one of the connection that is gone.
+            task.sent_as = None;
         }
         let exp_data_sn = pdu.exp_data_sn.0;
         self.push_reply(lane, Reply::Reassigned { itt: pdu.itt, ticket, task: id, exp_data_sn });
@@ -100,7 +102,6 @@ impl Session {
         task.snack_tag = 0;
         if task.stage == Stage::Responded {
             task.stage = Stage::Ended;
-            task.sent_as = None;
         }
         // 0, and whatever makes no sense, leave what is acknowledged as it is (§11.5.6).
         self.acknowledge_data(id, exp_data_sn);
