@@ -45,6 +45,9 @@ pub(crate) struct Task {
 /// A command has come out of its session, in order.
 pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, command: Command) {
     driver.environment.gauges.count_command();
+    if let Some(observer) = driver.environment.observer.get() {
+        observer.command_begins(driver.tsih, &command);
+    }
     let id = command.task;
     let Some(unit) = driver.unit(command.lun).cloned() else {
         return begin_without_unit(driver, state, &command);

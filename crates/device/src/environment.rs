@@ -3,9 +3,9 @@
 use crate::memory::Memory;
 use crate::peer::Peers;
 use nexus::target::NexusId;
-use pdu::{Duration, Instant};
-use session::target::TargetRecord;
-use std::cell::Cell;
+use pdu::{Duration, Instant, Tsih};
+use session::target::{Command, TargetRecord};
+use std::cell::{Cell, OnceCell};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -48,6 +48,12 @@ pub trait Visibility {
     /// What SendTargets tells this initiator, which came through `portal`: all that it may log in to, or of these the
     /// one that is named.
     fn targets(&self, visitor: &Visitor<'_>, portal: SocketAddr, only: Option<&str>) -> Vec<TargetRecord>;
+}
+
+/// Somebody who is told what the device server is asked for, and must do nothing about it.
+pub trait Observer {
+    /// A session hands over a command, in its order.
+    fn command_begins(&self, session: Tsih, command: &Command);
 }
 
 /// Bounds on every session.
@@ -112,6 +118,7 @@ pub struct Environment {
     pub(crate) memory: Memory,
     pub(crate) limits: SessionLimits,
     pub(crate) gauges: Arc<Gauges>,
+    pub(crate) observer: OnceCell<Rc<dyn Observer>>,
     pub(crate) peers: Peers,
     next_nexus: Cell<u64>,
 }
@@ -132,9 +139,16 @@ impl Environment {
             memory,
             limits,
             gauges,
+            observer: OnceCell::new(),
             peers: Peers::default(),
             next_nexus: Cell::new(0),
         })
+    }
+
+    /// Tells `observer` what happens from now on. There is one at the most: the first stays.
+    pub fn observe(&self, observer: Rc<dyn Observer>) {
+        // A second one is dropped.
+        let _ = self.observer.set(observer);
     }
 
     /// The memory of commands.

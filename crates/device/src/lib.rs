@@ -48,7 +48,7 @@ mod write_and_verify;
 mod write_same;
 
 pub use admission::Leading;
-pub use environment::{Environment, Gauges, Host, LocalFuture, SessionLimits, Visibility, Visitor};
+pub use environment::{Environment, Gauges, Host, LocalFuture, Observer, SessionLimits, Visibility, Visitor};
 pub use logical_unit::{LogicalUnit, UnitDescription};
 pub use memory::Memory;
 pub use reservation::{Persist, Stored};

@@ -1,7 +1,7 @@
 //! What a target's session tells its driver, and what the driver answers.
 
 use crate::seam::{Fault, LaneLoss};
-use pdu::{BufferId, Cdb, Itt, LaneId, Lun, TaskAttribute};
+use pdu::{BufferId, Cdb, CmdSn, Itt, LaneId, Lun, TaskAttribute};
 
 /// One SCSI task of this session, for as long as the session remembers it. Never reused while it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,6 +16,8 @@ pub struct TaskManagementId(pub u32);
 pub struct Command {
     /// Its name in every later verb.
     pub task: TaskId,
+    /// Its place in the order of the session's commands; `None` for an immediate one, which has none.
+    pub cmd_sn: Option<CmdSn>,
     /// Addressed logical unit.
     pub lun: Lun,
     /// Task attribute.

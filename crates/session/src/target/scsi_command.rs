@@ -184,6 +184,7 @@ impl Session {
         self.counters.commands += 1;
         self.events.push_back(Event::Command(Command {
             task: id,
+            cmd_sn: (!task.immediate).then_some(task.cmd_sn),
             lun: task.lun,
             attribute: task.attribute,
             cdb: task.cdb.clone(),
