@@ -5,8 +5,11 @@
 
 mod block_history;
 mod command_order;
+mod lane_watch;
 mod numbered;
+mod presence;
 mod reservation_history;
+mod session_watch;
 mod stamp;
 mod tap;
 mod task_watch;

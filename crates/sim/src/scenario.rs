@@ -82,6 +82,14 @@ pub const CONNECTIONS_MIN: u16 = 4;
 /// all sessions together.
 const TARGET_MEMORY_BYTES: (u64, u64) = (12 << 20, 32 << 20);
 
+/// In one seed of so many the target has hardly more memory than its sessions take, with the smallest windows that it
+/// grants.
+const SCARCE_MEMORY_ONE_IN: u64 = 3;
+const WINDOW_COMMANDS_MIN: u32 = 4;
+
+/// Of what is needed, at the most.
+const SCARCE_MEMORY_PERCENT_MAX: u64 = 200;
+
 impl Scenario {
     /// What `seed` means, without what `reduction` leaves out.
     #[must_use]
@@ -107,13 +115,21 @@ impl Scenario {
         let reserves = Random::new(seed, "reservations").one_in(RESERVATIONS_ONE_IN);
         hosts.iter_mut().for_each(|host| host.mix.reservations = reserves);
         let target_offer = offer(&mut random, digests);
-        let limits = SessionLimits {
+        let mut limits = SessionLimits {
             window_commands: random.between(4, 64),
             sessions_per_address: u16::MAX,
             ping_after: Duration::from_millis(random.between(2_000, 10_000)),
             ping_timeout: Duration::from_millis(random.between(5_000, 10_000)),
         };
-        let memory = random.between(TARGET_MEMORY_BYTES.0, TARGET_MEMORY_BYTES.1);
+        let ample = random.between(TARGET_MEMORY_BYTES.0, TARGET_MEMORY_BYTES.1);
+        let mut scarce = Random::new(seed, "memory");
+        let memory = if scarce.one_in(SCARCE_MEMORY_ONE_IN) {
+            limits.window_commands = WINDOW_COMMANDS_MIN;
+            scarce_memory_bytes(&hosts, &target_offer, &disk) * scarce.between(100, SCARCE_MEMORY_PERCENT_MAX)
+                / 100
+        } else {
+            ample
+        };
         let target = TargetPlan {
             offer: Offer { max_connections: random.between(4, 8), ..target_offer },
             limits,
@@ -233,6 +249,29 @@ fn offer(random: &mut Random, digests: (DigestPreference, DigestPreference)) -> 
         header_digest: digests.0,
         data_digest: digests.1,
     }
+}
+
+/// What a target needs for these hosts: half of it for windows of the smallest kind, with one more while a session is
+/// replaced, and as much for the pieces of all other data, some of which it keeps until they are acknowledged.
+fn scarce_memory_bytes(hosts: &[HostPlan], target: &Offer, disk: &Geometry) -> u64 {
+    /// Of a window, and immediate ones.
+    const COMMANDS: u64 = WINDOW_COMMANDS_MIN as u64 + 4;
+    const PAGE_BYTES: u32 = 4 << 10;
+    const PIECE_BYTES_MAX: u64 = 1 << 20;
+    let paths = || hosts.iter().flat_map(|host| &host.paths);
+    let burst_bytes = |path: &PathPlan| {
+        let bytes = path.offer.first_burst_bytes.min(target.first_burst_bytes);
+        u64::from(bytes.next_power_of_two().max(PAGE_BYTES))
+    };
+    let windows_bytes: u64 = paths().map(|path| COMMANDS * burst_bytes(path)).sum();
+    let longest = paths().map(burst_bytes).max().unwrap_or_default();
+    let transfers = hosts.iter().map(|host| host.mix.blocks_max);
+    let longest_read =
+        if hosts.iter().any(|host| host.mix.whole_reads_percent > 0) { disk.blocks } else { 0 };
+    let blocks = transfers.map(u64::from).max().unwrap_or_default().max(longest_read);
+    let piece_bytes = (blocks * u64::from(LOGICAL_BLOCK_BYTES)).next_power_of_two().min(PIECE_BYTES_MAX);
+    let common_bytes = piece_bytes * 2;
+    2 * (windows_bytes + COMMANDS * longest).max(common_bytes)
 }
 
 fn network(random: &mut Random) -> Profile {

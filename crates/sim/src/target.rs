@@ -11,14 +11,15 @@ use crate::disk::Disk;
 use crate::executor::Executor;
 use crate::network::{ConnectionId, Network, Notice};
 use device::{
-    Environment, Gauges, LogicalUnit, Memory, SessionLimits, TargetNode, UnitDescription, Visibility, Visitor,
+    Environment, Gauges, LogicalUnit, Memory, Observer, SessionLimits, TargetNode, UnitDescription,
+    Visibility, Visitor,
 };
 use kept_reservations::KeptReservations;
 use machine::Machine;
-use pdu::Instant;
+use pdu::{Instant, Tsih};
 use scsi::{Identity, TargetPort};
 use session::parameters::Offer;
-use session::target::TargetRecord;
+use session::target::{Command, TargetRecord};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -49,6 +50,14 @@ pub(crate) struct Shared {
     pub tap: Rc<RefCell<Tap>>,
     /// Who waits for news of a connection.
     pub doors: RefCell<HashMap<ConnectionId, Waker>>,
+}
+
+impl Observer for Shared {
+    fn command_begins(&self, session: Tsih, command: &Command) {
+        if let Some(cmd_sn) = command.cmd_sn {
+            self.tap.borrow_mut().hand_out(session, cmd_sn);
+        }
+    }
 }
 
 /// A target that can crash and be started again.
@@ -108,6 +117,7 @@ impl Target {
             self.plan.limits,
             Arc::clone(&gauges),
         );
+        environment.observe(Rc::clone(&self.shared) as Rc<dyn Observer>);
         let description = UnitDescription {
             number: 0,
             identity: Identity::from_name("sim"),
@@ -162,6 +172,18 @@ impl Target {
     pub fn buffer_bytes(&self) -> usize {
         self.running.as_ref().map_or(0, |running| {
             running.memory.transfers.in_use_bytes() + running.memory.working.in_use_bytes()
+        })
+    }
+
+    /// The memory that it holds beyond its budgets, in words, if there is any.
+    #[must_use]
+    pub fn excess_memory(&self) -> Option<String> {
+        let Memory { transfers, working } = &self.running.as_ref()?.memory;
+        let (transfer_bytes, working_bytes) = (transfers.in_use_bytes(), working.in_use_bytes());
+        let exceeds = transfer_bytes > self.plan.memory_bytes || working_bytes > working.budget_bytes();
+        exceeds.then(|| {
+            let (transfers_max, working_max) = (self.plan.memory_bytes, working.budget_bytes());
+            format!("{transfer_bytes} of {transfers_max} bytes and {working_bytes} of {working_max}")
         })
     }
 

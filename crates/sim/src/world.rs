@@ -32,6 +32,9 @@ const STEPS_BETWEEN_AUDITS: u64 = 64;
 /// PDUs that one fault damages.
 const DAMAGED_PDUS_MAX: u32 = 4;
 
+/// Of a hundred crashes of a target whose disk has a volatile cache, so many wait for the end of a flush.
+const CRASHES_AFTER_FLUSH_PERCENT: u64 = 60;
+
 /// How long after it was noticed a short fault may be felt.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
@@ -95,6 +98,8 @@ struct World {
     faults: VecDeque<Fault>,
     counts: FaultCounts,
     restart_at: Option<Instant>,
+    /// A crash that waits until a host is told that a flush is done: of so many.
+    crash_after_flush: Option<(u64, Random)>,
     phase: Phase,
     phase_until: Instant,
     violation: Option<Violation>,
@@ -161,6 +166,7 @@ impl World {
             faults: scenario.faults.iter().map(|(_, fault)| fault.clone()).collect(),
             counts: FaultCounts::default(),
             restart_at: None,
+            crash_after_flush: None,
             phase: Phase::Work,
             phase_until: Instant(u64::MAX),
             violation: None,
@@ -328,10 +334,8 @@ impl World {
 
     /// Nobody uses more memory than it was given.
     fn check_bounds(&mut self) {
-        let bytes = self.target.buffer_bytes();
-        if bytes > self.scenario.target.memory_bytes {
-            let what = format!("the target uses {bytes} of {} bytes", self.scenario.target.memory_bytes);
-            self.violation.get_or_insert(Violation(what));
+        if let Some(excess) = self.target.excess_memory() {
+            self.violation.get_or_insert(Violation(format!("the target uses {excess}")));
         }
         if let Some(host) = self.hosts.iter().find(|host| host.buffer_bytes() > MEMORY_BYTES) {
             let what = format!("an initiator uses {} of {MEMORY_BYTES} bytes", host.buffer_bytes());
@@ -365,6 +369,16 @@ impl World {
         {
             self.happen(fault);
         }
+        if self.phase == Phase::Work
+            && let Some((_, mut random)) =
+                self.crash_after_flush.take_if(|(flushes, _)| self.tally.flushes > *flushes)
+        {
+            let open: Vec<ConnectionId> = self.network.borrow().open_connections().collect();
+            self.note("fault: crash, just when all was safe");
+            if self.crash(&mut random, &open) {
+                self.counts.count(FaultKind::Crash);
+            }
+        }
     }
 
     fn happen(&mut self, fault: Fault) {
@@ -376,25 +390,25 @@ impl World {
         self.note(&format!("fault: {} {connection:?} {side:?}", kind.name()));
         let happened = match (kind, connection) {
             (FaultKind::Reset, Some(connection)) => {
-                self.disturb(connection, now, false);
+                self.disturb(connection, now);
                 self.network.borrow_mut().reset(now, connection);
                 true
             }
             (FaultKind::HalfOpen, Some(connection)) => {
-                self.disturb(connection, now, true);
+                self.disturb(connection, now);
                 self.network.borrow_mut().half_open(now, connection, side);
                 true
             }
             (FaultKind::Stall, Some(connection)) => {
                 let until = now + Duration::from_millis(random.between(1, 6_000));
-                self.disturb(connection, until, true);
+                self.disturb(connection, until);
                 self.network.borrow_mut().stall(connection, side, until);
                 true
             }
             (FaultKind::CorruptHeader | FaultKind::CorruptData, Some(connection)) => {
                 if !self.corrupt(kind, &open, side, random.between(1, DAMAGED_PDUS_MAX)) {
                     // Nothing would notice the damage: the connection breaks instead.
-                    self.disturb(connection, now, false);
+                    self.disturb(connection, now);
                     self.network.borrow_mut().reset(now, connection);
                     return self.counts.count(FaultKind::Reset);
                 }
@@ -418,6 +432,15 @@ impl World {
                 self.excuses.disturbed_until = self.excuses.disturbed_until.max(until);
                 true
             }
+            // What a flush promised is tested best right after it.
+            (FaultKind::Crash, _)
+                if self.scenario.disk.volatile_cache
+                    && self.crash_after_flush.is_none()
+                    && random.percent(CRASHES_AFTER_FLUSH_PERCENT) =>
+            {
+                self.crash_after_flush = Some((self.tally.flushes, random));
+                return;
+            }
             (FaultKind::Crash, _) => self.crash(&mut random, &open),
             (_, None) => false,
         };
@@ -430,9 +453,9 @@ impl World {
         }
     }
 
-    fn disturb(&mut self, connection: ConnectionId, until: Instant, is_silent: bool) {
+    fn disturb(&mut self, connection: ConnectionId, until: Instant) {
         let until = until + AFTERMATH;
-        self.hosts.iter_mut().for_each(|host| host.disturb(connection, until, is_silent));
+        self.hosts.iter_mut().for_each(|host| host.disturb(connection, until));
     }
 
     /// Damages PDUs on the first connection where that will be noticed.
@@ -444,7 +467,7 @@ impl World {
             return false;
         };
         self.network.borrow_mut().damage_next(connection, from, part, pdus);
-        self.disturb(connection, self.clock.now(), false);
+        self.disturb(connection, self.clock.now());
         true
     }
 

@@ -1,4 +1,5 @@
-//! Which numbered commands have arrived: ExpCmdSN must not go past one that has not (RFC 7143 §4.2.2.1).
+//! The order of a session's commands: ExpCmdSN must not go past one that has not arrived, and the device server gets
+//! them in the order of their numbers (RFC 7143 §4.2.2.1).
 
 use pdu::CmdSn;
 use std::collections::BTreeSet;
@@ -11,11 +12,13 @@ pub(super) struct CommandOrder {
     /// Those beyond it that have arrived, by their distance from the first of the session.
     early: BTreeSet<u32>,
     first: CmdSn,
+    /// The last that has reached the device server.
+    handed_out: Option<CmdSn>,
 }
 
 impl CommandOrder {
     pub fn new(first: CmdSn) -> Self {
-        Self { next: first, early: BTreeSet::new(), first }
+        Self { next: first, early: BTreeSet::new(), first, handed_out: None }
     }
 
     /// A command has arrived, or counts as if it had.
@@ -42,6 +45,22 @@ impl CommandOrder {
         }
         Ok(())
     }
+
+    /// A command reaches the device server. Those between it and the last one may have been aborted on their way.
+    ///
+    /// # Errors
+    /// One before it has not arrived, or it comes after one that follows it.
+    pub fn hand_out(&mut self, cmd_sn: CmdSn) -> Result<(), String> {
+        if !cmd_sn.precedes(self.next) {
+            return Err(format!("CmdSN {} begins although {} has not arrived", cmd_sn.0, self.next.0));
+        }
+        match self.handed_out.replace(cmd_sn) {
+            Some(last) if !last.precedes(cmd_sn) => {
+                Err(format!("CmdSN {} begins after {}", cmd_sn.0, last.0))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -57,5 +76,17 @@ mod tests {
         order.arrive(CmdSn(u32::MAX));
         assert_eq!(order.expects(CmdSn(1)), Ok(()));
         assert!(order.expects(CmdSn(2)).is_err());
+    }
+
+    #[test]
+    fn commands_begin_in_the_order_of_their_numbers_and_once() {
+        let mut order = CommandOrder::new(CmdSn(7));
+        (7..11).for_each(|cmd_sn| order.arrive(CmdSn(cmd_sn)));
+        assert_eq!(order.hand_out(CmdSn(7)), Ok(()));
+        assert_eq!(order.hand_out(CmdSn(9)), Ok(()), "8 was aborted");
+        assert!(order.hand_out(CmdSn(8)).is_err());
+        assert_eq!(order.hand_out(CmdSn(10)), Ok(()));
+        assert!(order.hand_out(CmdSn(10)).is_err(), "twice");
+        assert!(order.hand_out(CmdSn(11)).is_err(), "it has not arrived");
     }
 }

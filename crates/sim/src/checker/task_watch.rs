@@ -19,6 +19,8 @@ struct Solicited {
     data_sn: DataSn,
     /// Its last Data-Out has reached the target.
     is_answered: bool,
+    /// It asks for what was asked for before.
+    is_recovery: bool,
 }
 
 /// A status, and where it was sent first.
@@ -54,6 +56,8 @@ pub(super) struct TaskWatch {
     /// The connection over which it was asked to be aborted last.
     aborted_over: Option<ConnectionId>,
     over: bool,
+    /// The target has said that it is aborted.
+    aborted: bool,
 }
 
 impl TaskWatch {
@@ -85,6 +89,7 @@ impl TaskWatch {
             reassigned_to: None,
             aborted_over: None,
             over: false,
+            aborted: false,
         })
     }
 
@@ -110,6 +115,26 @@ impl TaskWatch {
         self.over
     }
 
+    /// The target says that it is aborted: unless it was answered before, nothing more may be said of it
+    /// (RFC 7143 §4.2.3.3).
+    pub(super) fn note_aborted(&mut self) {
+        self.aborted = self.status.is_none();
+    }
+
+    /// Whether it comes before a function of this place in the order of commands.
+    pub(super) fn is_before(&self, cmd_sn: CmdSn) -> bool {
+        self.cmd_sn.precedes(cmd_sn)
+    }
+
+    /// Where its status was sent, and under which number.
+    pub(super) fn status_place(&self) -> Option<(ConnectionId, StatSn)> {
+        self.status.map(|status| (status.connection, status.stat_sn))
+    }
+
+    fn check_alive(&self) -> Result<(), String> {
+        if self.aborted { Err("a PDU of a task that is aborted".into()) } else { Ok(()) }
+    }
+
     /// The target has heard that all Data-In before `next` has arrived.
     pub(super) fn acknowledge(&mut self, next: DataSn) {
         self.acknowledged_sn = self.acknowledged_sn.max(next.0);
@@ -126,6 +151,7 @@ impl TaskWatch {
             // No number of an R2T was acknowledged: they begin anew.
             self.r2ts.resume(0);
             self.asked_bytes = 0;
+            self.solicited.iter_mut().for_each(|solicited| solicited.is_answered = true);
             return;
         }
         if exp_data_sn.0 <= self.data_in.next() {
@@ -181,11 +207,13 @@ impl TaskWatch {
         Ok(())
     }
 
+    /// An R2T has its last data. So have those before it whose end this was once more.
     pub(super) fn receive_data_out(&mut self, pdu: &DataOut) {
-        if pdu.final_ && pdu.ttt != Ttt::NONE {
-            let answered = self.solicited.iter_mut().filter(|solicited| solicited.ttt == pdu.ttt);
-            answered.for_each(|solicited| solicited.is_answered = true);
-        }
+        let answered = self.solicited.iter().find(|solicited| solicited.ttt == pdu.ttt);
+        let Some(answered) = answered.filter(|_| pdu.final_ && pdu.ttt != Ttt::NONE) else { return };
+        let range = answered.offset_bytes + 1..=answered.offset_bytes + answered.bytes;
+        let ended = |solicited: &&mut Solicited| range.contains(&(solicited.offset_bytes + solicited.bytes));
+        self.solicited.iter_mut().filter(ended).for_each(|solicited| solicited.is_answered = true);
     }
 
     pub(super) fn send_r2t(
@@ -194,6 +222,7 @@ impl TaskWatch {
         parameters: &SessionParameters,
         reached: &mut Reached,
     ) -> Result<(), String> {
+        self.check_alive()?;
         if pdu.desired_bytes > parameters.max_burst_bytes {
             return Err(format!("an R2T for {} bytes", pdu.desired_bytes));
         }
@@ -208,15 +237,17 @@ impl TaskWatch {
             reached.count(Way::R2tAgain);
             return if recovers { Ok(()) } else { Err("an R2T again".into()) };
         }
-        if offset_bytes < self.asked_bytes {
+        let is_recovery = offset_bytes < self.asked_bytes;
+        if is_recovery {
             reached.count(Way::RecoveryR2t);
             if !recovers {
                 return Err(format!("an R2T for bytes {offset_bytes}..{end} again"));
             }
         }
-        // Of data that was lost on its way nobody knows that it will not come, so beyond level 0 none is waited for.
-        let outstanding = self.solicited.iter().filter(|solicited| !solicited.is_answered).count();
-        if !recovers && outstanding >= usize::from(parameters.max_outstanding_r2t) {
+        // One that asks for lost data may take the place of the one that asked first, or follow it.
+        let is_outstanding = |solicited: &&Solicited| !solicited.is_answered && !solicited.is_recovery;
+        let outstanding = self.solicited.iter().filter(is_outstanding).count();
+        if !is_recovery && outstanding >= usize::from(parameters.max_outstanding_r2t) {
             return Err(format!("{} R2Ts outstanding", outstanding + 1));
         }
         self.asked_bytes = self.asked_bytes.max(end);
@@ -228,6 +259,7 @@ impl TaskWatch {
             bytes,
             data_sn: DataSn(0),
             is_answered: false,
+            is_recovery,
         });
         Ok(())
     }
@@ -239,6 +271,7 @@ impl TaskWatch {
         parameters: &SessionParameters,
         reached: &mut Reached,
     ) -> Result<(), String> {
+        self.check_alive()?;
         let (offset_bytes, bytes) = (pdu.buffer_offset, pdu.data_segment_bytes);
         let tag = if pdu.acknowledge { pdu.ttt } else { Ttt::NONE };
         let numbered = Numbered { offset_bytes, bytes, final_: pdu.final_, tag };
@@ -279,6 +312,7 @@ impl TaskWatch {
         pdu: &ScsiResponse,
         parameters: &SessionParameters,
     ) -> Result<(), String> {
+        self.check_alive()?;
         let sent = self.data_in.next();
         if pdu.exp_data_sn.0 != sent {
             return Err(format!("ExpDataSN {} after {sent} PDUs", pdu.exp_data_sn.0));

@@ -146,7 +146,10 @@ impl Host {
                 context.tally.reached.count(Way::CompareAndWritten);
                 history.compare_and_write(read, operation.lba, expected)?;
             }
-            (Kind::Flush, Some(flush)) => history.flushed(flush),
+            (Kind::Flush, Some(flush)) => {
+                context.tally.flushes += 1;
+                history.flushed(flush);
+            }
             _ => {}
         }
         if let Some(write) = operation.write.take() {
@@ -168,6 +171,7 @@ impl Host {
         const MISCOMPARE: u8 = 0x0e;
         const RESERVATION_CONFLICT: u8 = 0x18;
         const ILLEGAL_REQUEST: u8 = 0x05;
+        const TASK_SET_FULL: u8 = 0x28;
         if completion.delivered && completion.status == RESERVATION_CONFLICT {
             return self.refused(context, path, key);
         }
@@ -185,7 +189,9 @@ impl Host {
             }
             return self.give_up(context, key);
         }
-        if ending == Ending::Failed && !is_medium_error(sense) {
+        // The command window is a promise of memory, and the units' task sets are larger than all windows.
+        let is_broken_promise = completion.delivered && completion.status == TASK_SET_FULL;
+        if is_broken_promise || ending == Ending::Failed && !is_medium_error(sense) {
             let (kind, status) = (operation.kind, completion.status);
             return context.violate(format!("{kind:?} answered with status {status:#04x}, {sense:?}"));
         }

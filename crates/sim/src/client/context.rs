@@ -25,6 +25,8 @@ pub struct Tally {
     pub functions: u64,
     /// Blocks read and compared.
     pub blocks_read: u64,
+    /// Flushes that ended with success.
+    pub flushes: u64,
     /// What went another way than usual.
     pub reached: Reached,
 }

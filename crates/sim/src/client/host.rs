@@ -283,15 +283,11 @@ impl Host {
         }
     }
 
-    /// A fault concerns the session of this connection, until a time. Whether sessions of error recovery level 2 may be
-    /// lost with it.
-    pub fn disturb(&mut self, connection: ConnectionId, until: Instant, is_silent: bool) {
+    /// A fault concerns the session of this connection, until a time.
+    pub fn disturb(&mut self, connection: ConnectionId, until: Instant) {
         let Some(path) = self.by_connection.get(&connection) else { return };
         let path = &mut self.paths[*path];
         path.disturbed_until = path.disturbed_until.max(until);
-        if is_silent {
-            path.silenced_at = Some(until);
-        }
     }
 
     /// Aborts a command that is with a session.

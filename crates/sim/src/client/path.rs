@@ -29,9 +29,6 @@ const RETRY_PAUSE_MS: (u64, u64) = (20, 500);
 /// How long a login may take; a target waits up to twenty seconds for an old session's writes.
 const LOGIN_PATIENCE: Duration = Duration::from_secs(40);
 
-/// How long it may take to notice that the other end is gone, and to give up.
-const SILENCE: Duration = Duration::from_secs(90);
-
 #[derive(Debug)]
 enum Link {
     Login { login: Box<Login>, stream: LoginStream, sent_bytes: u64, leading: bool, until: Instant },
@@ -89,10 +86,10 @@ pub(super) struct Path {
     pub leaving: bool,
     /// When the last fault ended that touches this session only.
     pub disturbed_until: Instant,
-    /// When one of its ends last lost the other without hearing of it.
-    pub silenced_at: Option<Instant>,
     /// Resets of the logical unit that were not answered.
     pub resets: Vec<FunctionId>,
+    /// When its leading login was done.
+    begun: Instant,
     /// When it last had a connection.
     up_at: Instant,
     /// The CID of a connection that broke, if the next is to take its place.
@@ -118,8 +115,8 @@ impl Path {
             over: false,
             leaving: false,
             disturbed_until: Instant::ZERO,
-            silenced_at: None,
             resets: Vec::new(),
+            begun: Instant::ZERO,
             up_at: Instant::ZERO,
             replaces: None,
             initiator_name,
@@ -255,6 +252,7 @@ impl Path {
             self.parameters = Some(established.session);
             self.tsih = established.tsih;
             self.key = context.new_session();
+            self.begun = context.now;
         } else if self.core.is_none() || self.tsih != established.tsih {
             return LoginOutcome::Failed;
         }
@@ -287,18 +285,23 @@ impl Path {
     }
 
     /// What is wrong with the loss of this session, if anything: at error recovery level 2 it survives the loss of its
-    /// connections for Time2Retain, if the target lives and both ends hear of the loss.
+    /// connections for Time2Retain at either end, if the target does not crash.
     pub(super) fn loss_is_wrong(&self, context: &Context<'_>) -> Option<String> {
         let parameters = self.parameters.filter(|parameters| parameters.error_recovery_level == 2)?;
-        let excused = |at: Option<Instant>| at.is_some_and(|at| context.now <= at + SILENCE);
-        if self.leaving || excused(self.silenced_at) || excused(context.excuses.crashed_at) {
+        let has_crashed = context.excuses.crashed_at.is_some_and(|crashed| self.begun <= crashed);
+        if self.leaving || has_crashed {
             return None;
         }
         let lanes = self.lanes.iter().filter(|lane| lane.is_up()).count();
-        let retain = Duration::from_secs(parameters.default_time2retain_s.into());
         let alone = context.now.saturating_duration_since(self.up_at);
-        (lanes > 0 || alone < retain)
-            .then(|| format!("lost at error recovery level 2, {lanes} connections, the last {alone:?} ago"))
+        let alone_at_target = context.tap.alone_longest(context.now, self.tsih);
+        let retain = Duration::from_secs(parameters.default_time2retain_s.into());
+        (alone < retain && alone_at_target < retain).then(|| {
+            format!(
+                "lost at error recovery level 2, {lanes} connections, the last {alone:?} ago, and alone for \
+                 {alone_at_target:?} at its target"
+            )
+        })
     }
 
     /// Connects again after a pause, unless that is planned already.

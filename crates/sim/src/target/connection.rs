@@ -126,6 +126,8 @@ pub(super) async fn serve(shared: Rc<Shared>, node: Rc<TargetNode>, offer: Offer
 
 async fn run(driver: &Rc<SessionDriver>, visitor: Visitor, established: &Established) {
     let Visitor { shared, connection, stream, sent_bytes } = visitor;
+    let leading = !driver.has_lanes();
+    shared.tap.borrow_mut().target_gains(shared.clock.now(), driver.tsih(), leading);
     let lane = driver.add_lane(established, PORTAL);
     let mut wire = Wire::new(connection, Side::Target, lane, &established.connection, sent_bytes);
     let mut rest = Some(stream.into_rest());
@@ -145,6 +147,7 @@ async fn run(driver: &Rc<SessionDriver>, visitor: Visitor, established: &Establi
         trace.push(format!("{now:>14} connection {} is given up by the target: {fault}", connection.0));
     }
     shared.close(connection);
+    shared.tap.borrow_mut().target_loses(shared.clock.now(), driver.tsih(), connection);
     driver.remove_lane(lane, loss);
     driver.node().lane_closed(driver.tsih(), established.cid);
 }
@@ -194,9 +197,11 @@ fn receive(
         };
         match arrival {
             Some(Arrival::Bytes(bytes)) => {
-                let SessionState { session, buffers, .. } = &mut *state;
-                let tap = &mut shared.tap.borrow_mut();
-                let received = wire.receive(shared.clock.now(), &bytes, session, buffers, tap);
+                let received = {
+                    let SessionState { session, buffers, .. } = &mut *state;
+                    let tap = &mut shared.tap.borrow_mut();
+                    wire.receive(shared.clock.now(), &bytes, session, buffers, tap)
+                };
                 driver.drain(state);
                 received?;
             }
@@ -214,9 +219,11 @@ fn send(
     wire: &mut Wire,
 ) -> Result<bool, Fault> {
     loop {
-        let SessionState { session, buffers, .. } = &mut *state;
-        let (network, tap) = (&mut shared.network.borrow_mut(), &mut shared.tap.borrow_mut());
-        let has_room = wire.send(shared.clock.now(), session, buffers, network, tap)?;
+        let has_room = {
+            let SessionState { session, buffers, .. } = &mut *state;
+            let (network, tap) = (&mut shared.network.borrow_mut(), &mut shared.tap.borrow_mut());
+            wire.send(shared.clock.now(), session, buffers, network, tap)?
+        };
         driver.drain(state);
         if !has_room || !state.session.wants_transmit(wire.lane) {
             return Ok(!has_room);

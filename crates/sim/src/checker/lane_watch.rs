@@ -1,0 +1,114 @@
+//! One connection of a session: the numbers of its statuses (RFC 7143 §4.2.2.2), and how far they are acknowledged.
+
+use super::tap::SessionKey;
+use pdu::{Cid, InitiatorPdu, Itt, StatSn, TargetPdu};
+use session::parameters::Established;
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+pub(super) struct LaneWatch {
+    pub session: SessionKey,
+    /// The longest data segment that each side takes, by the side that sends it.
+    pub segment_bytes_max: [u32; 2],
+    /// The target knows it no more.
+    pub is_gone: bool,
+    cid: Cid,
+    /// The next status.
+    stat_sn: StatSn,
+    /// Whose the last statuses were, and which; the last of them has the number before `stat_sn`.
+    statuses: VecDeque<(Itt, u8)>,
+    /// The target has heard that all before this one have arrived.
+    acknowledged: StatSn,
+}
+
+impl LaneWatch {
+    /// `early` is the next status, if some were sent before the initiator knew of the connection.
+    pub fn new(session: SessionKey, established: &Established, early: Option<StatSn>) -> Self {
+        Self {
+            session,
+            segment_bytes_max: [
+                established.connection.send_segment_bytes_max,
+                established.connection.receive_segment_bytes_max,
+            ],
+            is_gone: false,
+            cid: established.cid,
+            stat_sn: early.unwrap_or(established.stat_sn),
+            statuses: VecDeque::new(),
+            acknowledged: established.stat_sn,
+        }
+    }
+
+    /// A status leaves. Whether it left before.
+    ///
+    /// # Errors
+    /// It has another number than its turn, or is not what had that number before.
+    pub fn send_status(&mut self, stat_sn: StatSn, pdu: &TargetPdu, level: u8) -> Result<bool, String> {
+        /// Statuses that a lane remembers; what is older was acknowledged long ago.
+        const STATUSES_MAX: usize = 1 << 12;
+        let what = status_of(pdu);
+        if stat_sn == self.stat_sn {
+            self.stat_sn = stat_sn.next();
+            if level > 0 {
+                self.statuses.push_back(what);
+                if self.statuses.len() > STATUSES_MAX {
+                    self.statuses.pop_front();
+                }
+            }
+            return Ok(false);
+        }
+        if level == 0 || !stat_sn.precedes(self.stat_sn) {
+            return Err(format!("StatSN {} where {} is due", stat_sn.0, self.stat_sn.0));
+        }
+        let age = usize::try_from(self.stat_sn.distance_from(stat_sn)).unwrap_or(usize::MAX);
+        let before = self.statuses.len().checked_sub(age).and_then(|place| self.statuses.get(place));
+        match before {
+            Some(before) if *before != what => {
+                Err(format!("StatSN {} is {what:x?} and was {before:x?}", stat_sn.0))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// The target has received this on it.
+    pub fn target_hears(&mut self, pdu: &InitiatorPdu) {
+        // A logout may speak of another connection (§11.14.4).
+        let is_own = !matches!(pdu, InitiatorPdu::LogoutRequest(logout) if logout.cid != self.cid);
+        let exp_stat_sn = pdu.exp_stat_sn();
+        if is_own && self.acknowledged.precedes(exp_stat_sn) {
+            self.acknowledged = exp_stat_sn;
+        }
+    }
+
+    /// Whether the target knows that a status has arrived.
+    pub fn is_acknowledged(&self, stat_sn: StatSn) -> bool {
+        stat_sn.precedes(self.acknowledged)
+    }
+}
+
+/// Whose status a PDU brings, and which.
+fn status_of(pdu: &TargetPdu) -> (Itt, u8) {
+    match pdu {
+        TargetPdu::DataIn(pdu) => (pdu.itt, pdu.status.map_or(0, |status| status.status)),
+        TargetPdu::ScsiResponse(pdu) => (pdu.itt, pdu.status),
+        TargetPdu::TaskManagementResponse(pdu) => (pdu.itt, 0),
+        TargetPdu::TextResponse(pdu) => (pdu.itt, 0),
+        TargetPdu::LogoutResponse(pdu) => (pdu.itt, 0),
+        TargetPdu::NopIn(pdu) => (pdu.itt, 0),
+        _ => (Itt::NONE, 0),
+    }
+}
+
+/// The StatSN of PDUs that use one up (RFC 7143 §4.2.2.2).
+pub(super) fn status_number(pdu: &TargetPdu) -> Option<StatSn> {
+    match pdu {
+        TargetPdu::DataIn(pdu) => pdu.status.map(|status| status.stat_sn),
+        TargetPdu::ScsiResponse(pdu) => Some(pdu.stat_sn),
+        TargetPdu::TaskManagementResponse(pdu) => Some(pdu.stat_sn),
+        TargetPdu::TextResponse(pdu) => Some(pdu.stat_sn),
+        TargetPdu::LogoutResponse(pdu) => Some(pdu.stat_sn),
+        TargetPdu::AsyncMessage(pdu) => Some(pdu.stat_sn),
+        TargetPdu::Reject(pdu) => Some(pdu.stat_sn),
+        TargetPdu::NopIn(pdu) if pdu.itt != Itt::NONE => Some(pdu.stat_sn),
+        TargetPdu::NopIn(_) | TargetPdu::R2t(_) | TargetPdu::LoginResponse(_) => None,
+    }
+}

@@ -1,0 +1,325 @@
+//! One session, on all its connections: what its initiator may send, what its target may answer, and in which order.
+
+use super::command_order::CommandOrder;
+use super::lane_watch::LaneWatch;
+use super::task_watch::TaskWatch;
+use crate::network::ConnectionId;
+use crate::reached::{Reached, Way};
+use pdu::{
+    CmdSn, DataIn, InitiatorPdu, Itt, LogoutReason, ScsiCommand, Snack, SnackKind, StatSn, TargetPdu,
+    TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, TaskManagementResponse, Ttt,
+    Window,
+};
+use session::parameters::{Established, SessionParameters};
+use std::collections::HashMap;
+
+/// The connections of all sessions.
+pub(super) type Lanes = HashMap<ConnectionId, LaneWatch>;
+
+#[derive(Debug)]
+pub(super) struct SessionWatch {
+    pub parameters: SessionParameters,
+    /// Commands between ExpCmdSN and MaxCmdSN at first: memory was set aside for so many.
+    window_commands: u32,
+    /// The greatest MaxCmdSN that has reached the initiator.
+    max_cmd_sn: CmdSn,
+    /// The greatest that the target has sent.
+    told_max_cmd_sn: CmdSn,
+    /// Which commands have arrived, and which have reached the device server.
+    order: CommandOrder,
+    tasks: HashMap<Itt, TaskWatch>,
+    functions: HashMap<Itt, TaskManagementRequest>,
+    /// The tasks of which Data-In asked for an acknowledgement, by its tag.
+    acknowledging: HashMap<Ttt, Itt>,
+    /// Where the last answer to a function over many tasks was sent, as long as it is not acknowledged.
+    fence: Option<(ConnectionId, StatSn)>,
+}
+
+impl SessionWatch {
+    pub fn new(established: &Established) -> Self {
+        let Window { exp_cmd_sn, max_cmd_sn } = established.window;
+        Self {
+            parameters: established.session,
+            window_commands: max_cmd_sn.next().distance_from(exp_cmd_sn),
+            max_cmd_sn,
+            told_max_cmd_sn: max_cmd_sn,
+            order: CommandOrder::new(exp_cmd_sn),
+            tasks: HashMap::new(),
+            functions: HashMap::new(),
+            acknowledging: HashMap::new(),
+            fence: None,
+        }
+    }
+
+    /// The initiator sends this.
+    pub fn initiator_sends(&mut self, pdu: InitiatorPdu, reached: &mut Reached) -> Result<(), String> {
+        match pdu {
+            InitiatorPdu::ScsiCommand(pdu) => {
+                if !pdu.immediate && self.max_cmd_sn.precedes(pdu.cmd_sn) {
+                    return Err(format!("CmdSN {} beyond MaxCmdSN {}", pdu.cmd_sn.0, self.max_cmd_sn.0));
+                }
+                return self.begin_task(&pdu, reached);
+            }
+            InitiatorPdu::DataOut(pdu) => {
+                let task = self.tasks.get_mut(&pdu.itt);
+                let task = task.ok_or_else(|| format!("Data-Out of no task {:#x}", pdu.itt.0))?;
+                return task.send_data_out(&pdu, &self.parameters);
+            }
+            InitiatorPdu::TaskManagementRequest(pdu) => {
+                self.functions.insert(pdu.itt, pdu);
+            }
+            InitiatorPdu::Snack(Snack { kind, .. }) => reached.count(match kind {
+                SnackKind::DataOrR2t { .. } | SnackKind::ResegmentedData { .. } => Way::DataSnack,
+                SnackKind::Status { .. } => Way::StatusSnack,
+                SnackKind::DataAck { .. } => Way::DataAcknowledged,
+            }),
+            InitiatorPdu::LogoutRequest(pdu) if pdu.reason == LogoutReason::RemoveConnectionForRecovery => {
+                reached.count(Way::LogoutForRecovery);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin_task(&mut self, pdu: &ScsiCommand, reached: &mut Reached) -> Result<(), String> {
+        if let Some(before) = self.tasks.get_mut(&pdu.itt)
+            && !before.is_over()
+        {
+            if !before.is_same_again(pdu, &self.parameters) {
+                return Err(format!("ITT {:#x} used again", pdu.itt.0));
+            }
+            reached.count(Way::CommandAgain);
+            return Ok(());
+        }
+        let watch = TaskWatch::begin(pdu, &self.parameters)?;
+        self.tasks.insert(pdu.itt, watch);
+        Ok(())
+    }
+
+    /// The target has received this.
+    pub fn target_hears(&mut self, connection: ConnectionId, pdu: &InitiatorPdu) {
+        match pdu {
+            InitiatorPdu::DataOut(pdu) => {
+                let task = self.tasks.get_mut(&pdu.itt);
+                task.into_iter().for_each(|task| task.receive_data_out(pdu));
+            }
+            InitiatorPdu::Snack(Snack { kind: SnackKind::DataAck { ttt, next }, .. }) => {
+                let task = self.acknowledging.get(ttt).and_then(|itt| self.tasks.get_mut(itt));
+                task.into_iter().for_each(|task| task.acknowledge(*next));
+            }
+            InitiatorPdu::TaskManagementRequest(pdu) if pdu.function == TaskManagementFunction::AbortTask => {
+                // A command that is aborted before it arrives counts as arrived (RFC 7143 §11.6.1).
+                self.order.arrive(pdu.ref_cmd_sn);
+                let task = self.tasks.get_mut(&pdu.referenced_task);
+                task.into_iter().for_each(|task| task.abort(connection));
+            }
+            _ => {}
+        }
+        if let Some(cmd_sn) = place_in_order(pdu) {
+            self.order.arrive(cmd_sn);
+        }
+    }
+
+    /// A command reaches the device server.
+    pub fn hand_out(&mut self, cmd_sn: CmdSn) -> Result<(), String> {
+        self.order.hand_out(cmd_sn)
+    }
+
+    /// The target tells its window.
+    pub fn target_tells(&mut self, window: Window) -> Result<(), String> {
+        let Window { exp_cmd_sn, max_cmd_sn } = window;
+        if max_cmd_sn.precedes(self.told_max_cmd_sn) {
+            return Err(format!("MaxCmdSN {} after {}", max_cmd_sn.0, self.told_max_cmd_sn.0));
+        }
+        self.told_max_cmd_sn = max_cmd_sn;
+        let commands = max_cmd_sn.next().distance_from(exp_cmd_sn);
+        if commands > self.window_commands {
+            return Err(format!("a window of {commands} commands, {} at first", self.window_commands));
+        }
+        self.order.expects(exp_cmd_sn)
+    }
+
+    /// The target sends this, its status for the first time.
+    pub fn target_answers(
+        &mut self,
+        connection: ConnectionId,
+        stat_sn: StatSn,
+        pdu: &TargetPdu,
+        lanes: &Lanes,
+    ) -> Result<(), String> {
+        match pdu {
+            TargetPdu::ScsiResponse(_) | TargetPdu::DataIn(_) => self.check_fence(connection, lanes),
+            TargetPdu::TaskManagementResponse(pdu) => self.answer_function(connection, stat_sn, pdu, lanes),
+            _ => Ok(()),
+        }
+    }
+
+    /// What follows the answer to a function over many tasks waits until that has arrived (RFC 7143 §4.2.2.3.3), unless
+    /// it travels behind it.
+    fn check_fence(&mut self, connection: ConnectionId, lanes: &Lanes) -> Result<(), String> {
+        let Some((fence, stat_sn)) = self.fence else { return Ok(()) };
+        let stands = |lane: &LaneWatch| !lane.is_gone && !lane.is_acknowledged(stat_sn);
+        if !lanes.get(&fence).is_some_and(stands) {
+            self.fence = None;
+        } else if fence != connection {
+            return Err(format!(
+                "a response although the function's before it, on connection {}, is not acknowledged",
+                fence.0
+            ));
+        }
+        Ok(())
+    }
+
+    /// The target tells for the first time how a function ended.
+    fn answer_function(
+        &mut self,
+        connection: ConnectionId,
+        stat_sn: StatSn,
+        pdu: &TaskManagementResponse,
+        lanes: &Lanes,
+    ) -> Result<(), String> {
+        let Some(function) = self.functions.get(&pdu.itt) else { return Ok(()) };
+        match function.function {
+            TaskManagementFunction::TaskReassign => {}
+            TaskManagementFunction::AbortTask => {
+                if has_aborted(pdu.outcome)
+                    && let Some(task) = self.tasks.get_mut(&function.referenced_task)
+                {
+                    task.note_aborted();
+                }
+            }
+            _ if pdu.outcome == TaskManagementOutcome::FunctionComplete => {
+                let cmd_sn = function.cmd_sn;
+                let before = self.tasks.values_mut().filter(|task| task.is_before(cmd_sn));
+                before.for_each(TaskWatch::note_aborted);
+                self.check_overtaken(connection, cmd_sn, lanes)?;
+                self.fence = Some((connection, stat_sn));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The answer to a function over many tasks that comes at `cmd_sn` waits until those before it have arrived
+    /// (RFC 7143 §4.2.2.3.3), unless it travels behind them. Those of a connection that is gone need not be acknowledged.
+    fn check_overtaken(&self, connection: ConnectionId, cmd_sn: CmdSn, lanes: &Lanes) -> Result<(), String> {
+        let has_arrived = |task: &TaskWatch, lane: &LaneWatch, stat_sn| {
+            lane.is_acknowledged(stat_sn) || lane.is_gone && task.is_over()
+        };
+        let overtaken = |task: &TaskWatch| {
+            let (other, stat_sn) = task.status_place()?;
+            let lane = lanes.get(&other)?;
+            (task.is_before(cmd_sn) && other != connection && !has_arrived(task, lane, stat_sn))
+                .then_some((other.0, stat_sn.0))
+        };
+        match self.tasks.values().filter_map(overtaken).min() {
+            Some((other, stat_sn)) => Err(format!(
+                "a function over many tasks is answered before StatSN {stat_sn} of connection {other} has arrived"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The target sends this on a connection.
+    pub fn target_sends(
+        &mut self,
+        connection: ConnectionId,
+        pdu: &TargetPdu,
+        reached: &mut Reached,
+    ) -> Result<(), String> {
+        match pdu {
+            TargetPdu::DataIn(pdu) => {
+                if pdu.acknowledge {
+                    self.acknowledging.insert(pdu.ttt, pdu.itt);
+                }
+                match self.tasks.get_mut(&pdu.itt) {
+                    Some(task) => task.send_data_in(connection, pdu, &self.parameters, reached),
+                    None => Ok(()),
+                }
+            }
+            TargetPdu::R2t(pdu) => match self.tasks.get_mut(&pdu.itt) {
+                Some(task) => task.send_r2t(pdu, &self.parameters, reached),
+                None => Ok(()),
+            },
+            TargetPdu::ScsiResponse(pdu) => match self.tasks.get_mut(&pdu.itt) {
+                Some(task) => task.send_response(connection, pdu, &self.parameters),
+                None => Err(format!("a response to no task {:#x}", pdu.itt.0)),
+            },
+            TargetPdu::TaskManagementResponse(pdu)
+                if pdu.outcome == TaskManagementOutcome::FunctionComplete =>
+            {
+                self.reassign(connection, pdu.itt, reached);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The target tells that a function is done: if that was a reassignment, the task goes on.
+    fn reassign(&mut self, connection: ConnectionId, function: Itt, reached: &mut Reached) {
+        let Some(function) = self.functions.get(&function) else { return };
+        if function.function != TaskManagementFunction::TaskReassign {
+            return;
+        }
+        reached.count(Way::TaskReassigned);
+        if let Some(task) = self.tasks.get_mut(&function.referenced_task) {
+            task.reassign(connection, function.exp_data_sn);
+        }
+    }
+
+    /// The initiator has received this.
+    pub fn initiator_hears(&mut self, pdu: &TargetPdu) {
+        match pdu {
+            TargetPdu::ScsiResponse(pdu) => self.end_task(pdu.itt),
+            TargetPdu::DataIn(DataIn { itt, status: Some(_), .. }) => self.end_task(*itt),
+            TargetPdu::TaskManagementResponse(pdu) => self.end_function(pdu.itt, pdu.outcome),
+            _ => {}
+        }
+    }
+
+    /// A window has reached the initiator.
+    pub fn hear_window(&mut self, max_cmd_sn: CmdSn) {
+        if self.max_cmd_sn.precedes(max_cmd_sn) {
+            self.max_cmd_sn = max_cmd_sn;
+        }
+    }
+
+    fn end_task(&mut self, itt: Itt) {
+        if let Some(task) = self.tasks.get_mut(&itt) {
+            task.end();
+        }
+    }
+
+    fn end_function(&mut self, itt: Itt, outcome: TaskManagementOutcome) {
+        let Some(function) = self.functions.remove(&itt) else { return };
+        match function.function {
+            TaskManagementFunction::AbortTask if has_aborted(outcome) => {
+                self.end_task(function.referenced_task);
+            }
+            TaskManagementFunction::AbortTask | TaskManagementFunction::TaskReassign => {}
+            _ if outcome == TaskManagementOutcome::FunctionComplete => {
+                let concerns = |task: &&mut TaskWatch| task.is_before(function.cmd_sn);
+                self.tasks.values_mut().filter(concerns).for_each(TaskWatch::end);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether the answer to ABORT TASK says that the task is no more.
+fn has_aborted(outcome: TaskManagementOutcome) -> bool {
+    matches!(outcome, TaskManagementOutcome::TaskDoesNotExist | TaskManagementOutcome::FunctionComplete)
+}
+
+/// The CmdSN of PDUs that have a place of their own in the order of commands.
+fn place_in_order(pdu: &InitiatorPdu) -> Option<CmdSn> {
+    let (immediate, cmd_sn) = match pdu {
+        InitiatorPdu::NopOut(pdu) => (pdu.immediate, pdu.cmd_sn),
+        InitiatorPdu::ScsiCommand(pdu) => (pdu.immediate, pdu.cmd_sn),
+        InitiatorPdu::TaskManagementRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
+        InitiatorPdu::TextRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
+        InitiatorPdu::LogoutRequest(pdu) => (pdu.immediate, pdu.cmd_sn),
+        InitiatorPdu::LoginRequest(_) | InitiatorPdu::DataOut(_) | InitiatorPdu::Snack(_) => return None,
+    };
+    (!immediate).then_some(cmd_sn)
+}
