@@ -13,6 +13,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("scsi", &[]),
     ("block", &[]),
     ("secret", &[]),
+    ("netem", &[]),
     ("session", &["pdu"]),
     ("nexus", &["pdu", "session", "scsi"]),
     ("policy", &["pdu"]),
@@ -47,7 +48,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without input or output, and what would bring it in.
-const PURE: &[&str] = &["pdu", "scsi", "session", "nexus", "policy", "framing", "device", "sim"];
+const PURE: &[&str] = &["pdu", "scsi", "session", "nexus", "policy", "framing", "device", "sim", "netem"];
 const IMPURE_LIBRARIES: &[&str] = &["tokio", "libc", "rustix", "socket2", "io-uring", "getrandom", "rand"];
 
 #[test]

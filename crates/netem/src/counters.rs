@@ -1,0 +1,130 @@
+//! What went in, came out and was lost on the way.
+
+use std::ops::{Add, AddAssign, SubAssign};
+
+/// An amount of packets as they are on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Packets of at most one MTU.
+    pub segments: u64,
+    /// Their length with framing.
+    pub bytes: u64,
+}
+
+/// What was lost, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// Longer than the MTU.
+    pub oversize: Traffic,
+    /// A policer's: the flow was above its rate.
+    pub policer: Traffic,
+    /// A shaper's: the flow's own queue was full.
+    pub shaper: Traffic,
+    /// The queue in front of the bottleneck was full.
+    pub queue: Traffic,
+    /// The queue was too long for too long.
+    pub codel: Traffic,
+    /// Lost on the line.
+    pub loss: Traffic,
+    /// Lost in an outage.
+    pub outage: Traffic,
+    /// Lost while the schedule had the line down.
+    pub down: Traffic,
+}
+
+/// What became of the traffic that only takes up room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CrossTrafficCounters {
+    /// All of it.
+    pub offered: Traffic,
+    /// The part for which the queue had no room, or that `CoDel` dropped.
+    pub dropped: Traffic,
+    /// The part that took its turn at the bottleneck.
+    pub carried: Traffic,
+}
+
+/// Of a link, or of one of its parallel paths. At any time
+/// `sent + duplicated = received + dropped.total() + in_flight`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// What was handed in. For a parallel path: what reached its queue, or was dropped there.
+    pub sent: Traffic,
+    /// What was taken at the far end.
+    pub received: Traffic,
+    /// What was lost.
+    pub dropped: Drops,
+    /// What is on the way, or waits at the far end.
+    pub in_flight: Traffic,
+    /// What was put in by the network itself.
+    pub duplicated: Traffic,
+    /// What has a flipped bit.
+    pub corrupted: Traffic,
+    /// What arrived behind something that was sent after it (RFC 4737 §3).
+    pub reordered: Traffic,
+    /// What `CoDel` marked in the place of a drop.
+    pub marked: Traffic,
+    /// The longest that a queue has been, cross traffic included. Of a link: the longest of its parallel paths.
+    pub queue_bytes_max: u64,
+    /// What shared the queue.
+    pub cross_traffic: CrossTrafficCounters,
+}
+
+impl Drops {
+    /// All causes together.
+    #[must_use]
+    pub fn total(&self) -> Traffic {
+        let Self { oversize, policer, shaper, queue, codel, loss, outage, down } = *self;
+        oversize + policer + shaper + queue + codel + loss + outage + down
+    }
+}
+
+impl Add for Traffic {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { segments: self.segments + other.segments, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl SubAssign for Traffic {
+    fn sub_assign(&mut self, other: Self) {
+        self.segments -= other.segments;
+        self.bytes -= other.bytes;
+    }
+}
+
+impl AddAssign for Drops {
+    fn add_assign(&mut self, other: Self) {
+        self.oversize += other.oversize;
+        self.policer += other.policer;
+        self.shaper += other.shaper;
+        self.queue += other.queue;
+        self.codel += other.codel;
+        self.loss += other.loss;
+        self.outage += other.outage;
+        self.down += other.down;
+    }
+}
+
+impl Counters {
+    /// Adds what a parallel path did behind the stages that all share, which have counted what was sent.
+    pub(crate) fn add_path(&mut self, path: &Self) {
+        self.received += path.received;
+        self.dropped += path.dropped;
+        self.in_flight += path.in_flight;
+        self.duplicated += path.duplicated;
+        self.corrupted += path.corrupted;
+        self.reordered += path.reordered;
+        self.marked += path.marked;
+        self.queue_bytes_max = self.queue_bytes_max.max(path.queue_bytes_max);
+        self.cross_traffic.offered += path.cross_traffic.offered;
+        self.cross_traffic.dropped += path.cross_traffic.dropped;
+        self.cross_traffic.carried += path.cross_traffic.carried;
+    }
+}

@@ -1,0 +1,205 @@
+//! Traffic of others, that shares a bottleneck's queue and goes elsewhere behind it.
+
+use crate::model::InvalidModel;
+use crate::pareto::draw_with_mean;
+use crate::random::Random;
+use crate::time::{NEVER, nanoseconds};
+use crate::units::{Rate, Span};
+use crate::virtual_clock::VirtualClock;
+use serde::{Deserialize, Serialize};
+
+/// Packets of one MTU each, which do not yield to congestion. It is the same on every parallel path, with random numbers
+/// of its own on each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum CrossTraffic {
+    /// None.
+    #[default]
+    None,
+    /// Evenly spaced packets.
+    Constant(Rate),
+    /// Bursts and pauses whose lengths have heavy tails: the sum of many such sources is self-similar, as real traffic.
+    OnOff {
+        /// In the long run.
+        mean: Rate,
+        /// During a burst.
+        peak: Rate,
+        /// The shape of both distributions (Pareto), at least 1.05; usually 1.2 to 2.
+        alpha: f64,
+        /// The mean length of a burst.
+        burst: Span,
+    },
+}
+
+/// Below this nearly all bursts are far shorter than the mean, which hardly ever is met.
+const ALPHA_MIN: f64 = 1.05;
+
+impl CrossTraffic {
+    pub(crate) fn validate(&self, segment_bytes_max: u64) -> Result<(), InvalidModel> {
+        match self {
+            Self::OnOff { alpha, .. } if !(*alpha >= ALPHA_MIN && alpha.is_finite()) => {
+                Err(InvalidModel::new("alpha", alpha, "at least 1.05, as there is no mean else"))
+            }
+            Self::OnOff { mean, peak, .. } if mean > peak => {
+                Err(InvalidModel::new("mean", mean, "not above the peak"))
+            }
+            Self::OnOff { burst, peak, .. } if nanoseconds(burst.0) < peak.time_ns(segment_bytes_max) => {
+                Err(InvalidModel::new(
+                    "burst",
+                    burst,
+                    "at least as long as a packet of the MTU takes at the peak rate",
+                ))
+            }
+            Self::None | Self::Constant(_) | Self::OnOff { .. } => Ok(()),
+        }
+    }
+}
+
+/// When the next packet comes.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pattern: Option<Pattern>,
+    packet_bytes: u64,
+    next_ns: u64,
+    random: Random,
+}
+
+#[derive(Clone, Debug)]
+struct Pattern {
+    /// Runs only during bursts, at their rate.
+    clock: VirtualClock,
+    bursts: Option<Bursts>,
+}
+
+#[derive(Clone, Debug)]
+struct Bursts {
+    alpha: f64,
+    mean_ns: f64,
+    pause_mean_ns: f64,
+    /// What is left of the present one.
+    left_ns: u64,
+}
+
+impl Source {
+    pub fn new(cross_traffic: CrossTraffic, packet_bytes: u64, random: Random) -> Self {
+        let mut source = Self { pattern: None, packet_bytes, next_ns: NEVER, random };
+        source.set(0, cross_traffic);
+        source
+    }
+
+    /// From now on it comes like this.
+    pub fn set(&mut self, now_ns: u64, cross_traffic: CrossTraffic) {
+        self.pattern = Pattern::new(cross_traffic);
+        self.next_ns = now_ns;
+        self.advance();
+    }
+
+    /// [`NEVER`] if there is none.
+    pub fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// The packet at [`Self::next_ns`] has been taken.
+    pub fn advance(&mut self) {
+        self.next_ns = match &mut self.pattern {
+            None => NEVER,
+            Some(pattern) => self.next_ns.saturating_add(pattern.step(self.packet_bytes, &mut self.random)),
+        };
+    }
+}
+
+impl Pattern {
+    fn new(cross_traffic: CrossTraffic) -> Option<Self> {
+        match cross_traffic {
+            CrossTraffic::None => None,
+            CrossTraffic::Constant(rate) => Some(Self { clock: VirtualClock::new(rate), bursts: None }),
+            CrossTraffic::OnOff { mean, peak, alpha, burst } => {
+                let burst_ns = nanoseconds(burst.0) as f64;
+                let pauses = peak.bits().get() as f64 / mean.bits().get() as f64 - 1.0;
+                let bursts =
+                    Bursts { alpha, mean_ns: burst_ns, pause_mean_ns: burst_ns * pauses, left_ns: 0 };
+                Some(Self { clock: VirtualClock::new(peak), bursts: Some(bursts) })
+            }
+        }
+    }
+
+    /// The time from one packet to the next.
+    fn step(&mut self, packet_bytes: u64, random: &mut Random) -> u64 {
+        let before_ns = self.clock.done_ns();
+        let spacing_ns = self.clock.serve(before_ns, packet_bytes) - before_ns;
+        let paused_ns = self.bursts.as_mut().map_or(0, |bursts| bursts.pauses_within(spacing_ns, random));
+        spacing_ns.saturating_add(paused_ns)
+    }
+}
+
+impl Bursts {
+    /// How much there is of pauses while bursts go on for `spacing_ns`: a packet that a burst has begun is completed by
+    /// the next one, so that short bursts count as much as long ones.
+    fn pauses_within(&mut self, spacing_ns: u64, random: &mut Random) -> u64 {
+        let (mut needed_ns, mut paused_ns) = (spacing_ns, 0_u64);
+        while needed_ns > self.left_ns {
+            needed_ns -= self.left_ns;
+            paused_ns = paused_ns.saturating_add(draw_with_mean(self.pause_mean_ns, self.alpha, random));
+            self.left_ns = draw_with_mean(self.mean_ns, self.alpha, random).max(1);
+        }
+        self.left_ns -= needed_ns;
+        paused_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const PACKET_BYTES: u64 = 1250;
+    const SECOND: u64 = 1_000_000_000;
+
+    fn arrivals(cross_traffic: CrossTraffic, seconds: u64) -> Vec<u64> {
+        let mut source = Source::new(cross_traffic, PACKET_BYTES, Random::new(1, "cross", 0));
+        std::iter::from_fn(|| {
+            let next_ns = source.next_ns();
+            source.advance();
+            (next_ns <= seconds * SECOND).then_some(next_ns)
+        })
+        .collect()
+    }
+
+    fn bursty(alpha: f64) -> CrossTraffic {
+        CrossTraffic::OnOff {
+            mean: Rate::megabits_per_second(10),
+            peak: Rate::megabits_per_second(40),
+            alpha,
+            burst: Span(Duration::from_millis(10)),
+        }
+    }
+
+    #[test]
+    fn constant_traffic_is_evenly_spaced() {
+        let arrivals = arrivals(CrossTraffic::Constant(Rate::megabits_per_second(10)), 1);
+        assert_eq!(arrivals.len(), 1000);
+        assert!(arrivals.windows(2).all(|pair| pair[1] - pair[0] == 1_000_000));
+    }
+
+    #[test]
+    fn bursts_and_pauses_give_the_mean_rate() {
+        let expected = 1000.0 * 1000.0;
+        // In 1000 s there are 25000 bursts. At alpha = 3 the deviation of each burst, and of each pause, is mean / √3.
+        let count = arrivals(bursty(3.0), 1000).len() as f64;
+        assert!((count - expected).abs() < 6.0 * expected * (2.0 / 3.0 / 25_000.0_f64).sqrt(), "{count}");
+    }
+
+    #[test]
+    fn a_burst_is_at_the_peak_rate() {
+        let arrivals = arrivals(bursty(1.5), 100);
+        let spacings: Vec<u64> = arrivals.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(spacings.iter().all(|spacing| *spacing >= 250_000));
+        let within_bursts = spacings.iter().filter(|spacing| **spacing == 250_000).count();
+        assert!(within_bursts * 10 > spacings.len() * 9);
+    }
+
+    #[test]
+    fn without_cross_traffic_nothing_comes() {
+        assert!(arrivals(CrossTraffic::None, 1000).is_empty());
+    }
+}
