@@ -87,6 +87,9 @@ const TARGET_MEMORY_BYTES: (u64, u64) = (12 << 20, 32 << 20);
 const SCARCE_MEMORY_ONE_IN: u64 = 3;
 const WINDOW_COMMANDS_MIN: u32 = 4;
 
+/// Transfers are so long there that a few take all of it.
+const SCARCE_MEMORY_BLOCKS_MAX: u32 = 256;
+
 /// Of what is needed, at the most.
 const SCARCE_MEMORY_PERCENT_MAX: u64 = 200;
 
@@ -122,10 +125,13 @@ impl Scenario {
             ping_timeout: Duration::from_millis(random.between(5_000, 10_000)),
         };
         let ample = random.between(TARGET_MEMORY_BYTES.0, TARGET_MEMORY_BYTES.1);
-        let mut scarce = Random::new(seed, "memory");
-        let memory = if scarce.one_in(SCARCE_MEMORY_ONE_IN) {
+        let mut scarcity = Random::new(seed, "memory");
+        let memory = if scarcity.one_in(SCARCE_MEMORY_ONE_IN) {
             limits.window_commands = WINDOW_COMMANDS_MIN;
-            scarce_memory_bytes(&hosts, &target_offer, &disk) * scarce.between(100, SCARCE_MEMORY_PERCENT_MAX)
+            let blocks_max = SCARCE_MEMORY_BLOCKS_MAX.min(u32::try_from(disk.blocks).unwrap_or(u32::MAX));
+            hosts.iter_mut().for_each(|host| host.mix.blocks_max = blocks_max);
+            scarce_memory_bytes(&hosts, &target_offer, &disk)
+                * scarcity.between(100, SCARCE_MEMORY_PERCENT_MAX)
                 / 100
         } else {
             ample

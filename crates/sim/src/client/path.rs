@@ -4,9 +4,9 @@ use super::context::Context;
 use crate::checker::SessionKey;
 use crate::network::{ConnectionId, LoginStream, Side, Wire, bytes_of};
 use crate::reached::Way;
-use pdu::{Cid, CmdSn, Duration, Instant, Isid, LaneId, StatSn, Tsih};
+use pdu::{Cid, CmdSn, Duration, Instant, Isid, LaneId, LoginStatus, StatSn, Tsih};
 use session::initiator::{FunctionId, Session, TaskId};
-use session::login::initiator::{Config, Joining, Login, Progress};
+use session::login::initiator::{Config, Failure, Joining, Login, Progress};
 use session::parameters::{InitiatorLimits, Offer, SessionParameters};
 use session::seam::{Endpoint, LaneLoss};
 use std::collections::HashMap;
@@ -217,6 +217,9 @@ impl Path {
                 }
                 Progress::Refused(reason) => {
                     context.trace(|| format!("connection {} refused: {reason}", connection.0));
+                    if reason == Failure::Refused(LoginStatus::SessionDoesNotExist) {
+                        self.forgotten(context);
+                    }
                     return LoginOutcome::Failed;
                 }
                 Progress::Redirected { .. } => {
@@ -288,20 +291,29 @@ impl Path {
     /// connections for Time2Retain at either end, if the target does not crash.
     pub(super) fn loss_is_wrong(&self, context: &Context<'_>) -> Option<String> {
         let parameters = self.parameters.filter(|parameters| parameters.error_recovery_level == 2)?;
-        let has_crashed = context.excuses.crashed_at.is_some_and(|crashed| self.begun <= crashed);
-        if self.leaving || has_crashed {
-            return None;
-        }
-        let lanes = self.lanes.iter().filter(|lane| lane.is_up()).count();
         let alone = context.now.saturating_duration_since(self.up_at);
-        let alone_at_target = context.tap.alone_longest(context.now, self.tsih);
         let retain = Duration::from_secs(parameters.default_time2retain_s.into());
-        (alone < retain && alone_at_target < retain).then(|| {
-            format!(
-                "lost at error recovery level 2, {lanes} connections, the last {alone:?} ago, and alone for \
-                 {alone_at_target:?} at its target"
-            )
-        })
+        (!self.leaving && alone < retain && !self.may_be_forgotten(context, retain))
+            .then(|| format!("lost at error recovery level 2, the last connection {alone:?} ago"))
+    }
+
+    /// Whether the target may know this session no more.
+    fn may_be_forgotten(&self, context: &Context<'_>, retain: Duration) -> bool {
+        let has_crashed = context.excuses.crashed_at.is_some_and(|crashed| self.begun <= crashed);
+        has_crashed || context.tap.alone_longest(context.now, self.tsih) >= retain
+    }
+
+    /// The target says that it does not know this session.
+    fn forgotten(&self, context: &mut Context<'_>) {
+        let living = self.core.is_some() && !self.leaving;
+        let Some(parameters) = self.parameters.filter(|_| living) else { return };
+        let retain = Duration::from_secs(parameters.default_time2retain_s.into());
+        if parameters.error_recovery_level == 2 && !self.may_be_forgotten(context, retain) {
+            let alone = context.tap.alone_longest(context.now, self.tsih);
+            context.violate(format!(
+                "a session of error recovery level 2 is forgotten, {alone:?} after its last connection"
+            ));
+        }
     }
 
     /// Connects again after a pause, unless that is planned already.
