@@ -47,6 +47,8 @@ pub enum Way {
     Reserved,
     /// Somebody's registration was preempted.
     Preempted,
+    /// The same, with the tasks of its session.
+    PreemptedAndAborted,
     /// Registrations survived a crash.
     RegistrationsKept,
     /// Registrations were lost at a crash.
@@ -55,7 +57,7 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -78,6 +80,7 @@ impl Way {
         Self::ReservationConflict,
         Self::Reserved,
         Self::Preempted,
+        Self::PreemptedAndAborted,
         Self::RegistrationsKept,
         Self::RegistrationsLost,
     ];
@@ -108,6 +111,7 @@ impl Way {
             Self::ReservationConflict => "reservation conflicts",
             Self::Reserved => "reservations made",
             Self::Preempted => "registrations preempted",
+            Self::PreemptedAndAborted => "registrations preempted, and tasks aborted",
             Self::RegistrationsKept => "registrations kept through crashes",
             Self::RegistrationsLost => "registrations lost at crashes",
         }

@@ -35,12 +35,14 @@ pub enum Change {
     Release(ReservationType),
     /// CLEAR.
     Clear,
-    /// PREEMPT.
+    /// PREEMPT, or PREEMPT AND ABORT.
     Preempt {
         /// Whose key; `None` for no key.
         victim: Option<Port>,
         /// The reservation that follows.
         kind: ReservationType,
+        /// Whether the tasks of whoever loses a registration are aborted.
+        abort: bool,
     },
 }
 
@@ -65,9 +67,9 @@ impl Change {
             Self::Reserve(kind) => ReserveAction::Reserve(kind),
             Self::Release(kind) => ReserveAction::Release(kind),
             Self::Clear => ReserveAction::Clear,
-            Self::Preempt { victim, kind } => {
+            Self::Preempt { victim, kind, abort } => {
                 let victim = victim.map_or(ReservationKey::NONE, Port::key);
-                ReserveAction::Preempt { victim, kind: Some(kind), abort: false }
+                ReserveAction::Preempt { victim, kind: Some(kind), abort }
             }
         };
         PersistentReserveOut { key: port.key(), action }
@@ -165,7 +167,7 @@ impl State {
                 next.registered.clear();
                 next.held = None;
             }
-            Change::Preempt { victim, kind } => next.preempt(port, victim, kind)?,
+            Change::Preempt { victim, kind, .. } => next.preempt(port, victim, kind)?,
         }
         Ok(next)
     }
@@ -411,7 +413,7 @@ mod tests {
     fn preempting_a_holder_takes_its_place() {
         let mut history = reserved(false);
         does(&mut history, OTHER, Change::Register { persist: false });
-        does(&mut history, OTHER, Change::Preempt { victim: Some(ONE), kind: KIND });
+        does(&mut history, OTHER, Change::Preempt { victim: Some(ONE), kind: KIND, abort: false });
         assert_eq!(history.held(), Some((KIND, OTHER)));
         assert!(!history.is_registered(ONE));
     }

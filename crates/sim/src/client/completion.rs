@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::host::Host;
 use super::operation::{Kind, Operation, Whereabouts};
+use super::reserving::aborts_others;
 use crate::checker::{Answer, Order, SessionKey, Stamp};
 use crate::disk::BLOCK_BYTES;
 use crate::reached::Way;
@@ -288,6 +289,11 @@ impl Host {
     fn finish(&mut self, context: &mut Context<'_>, key: usize) {
         let Some(operation) = self.operations.try_remove(key) else { return };
         operation.read.into_iter().for_each(|read| context.history.end_read(read));
+        if let Kind::Reserve(change) = operation.kind
+            && aborts_others(change)
+        {
+            context.excuses.resets_ended(context.now, 1);
+        }
         let Some(fence) = operation.fence else { return };
         for admitted in self.fence.leave(fence) {
             self.queue.extend(self.fenced.remove(&admitted));

@@ -303,11 +303,18 @@ impl Host {
         self.pump(context, path);
     }
 
+    /// Ends many tasks at once.
     fn reset_unit(&mut self, context: &mut Context<'_>) {
         let Some(path) = (0..self.paths.len()).find(|path| self.paths[*path].core.is_some()) else { return };
         if let Some(core) = &mut self.paths[path].core {
             context.tally.functions += 1;
-            let reset = core.task_management(context.now, TaskFunction::LogicalUnitReset(Lun::from_index(0)));
+            let lun = Lun::from_index(0);
+            let function = *context.random.choose(&[
+                TaskFunction::LogicalUnitReset(lun),
+                TaskFunction::ClearTaskSet(lun),
+                TaskFunction::AbortTaskSet(lun),
+            ]);
+            let reset = core.task_management(context.now, function);
             self.paths[path].resets.push(reset);
             context.excuses.resets_under_way += 1;
         }

@@ -37,10 +37,16 @@ fn draw(random: &mut Random, port: Port, context: &Context<'_>) -> Change {
         Some((_, holder)) if holder == port && chance < 85 => Change::Unregister,
         Some((_, holder)) if holder != port && chance < 30 => Change::Reserve(kind),
         Some((held, holder)) if holder != port && chance < 80 => {
-            Change::Preempt { victim: (!held.is_all_registrants()).then_some(holder), kind }
+            let victim = (!held.is_all_registrants()).then_some(holder);
+            Change::Preempt { victim, kind, abort: random.one_in(2) }
         }
         _ => Change::Clear,
     }
+}
+
+/// Whether commands of other hosts end with a change, of which these are told by a unit attention at the most.
+pub(super) fn aborts_others(change: Change) -> bool {
+    matches!(change, Change::Preempt { abort: true, .. })
 }
 
 impl Host {
@@ -76,6 +82,7 @@ impl Host {
 
     fn ask_for_change(&mut self, context: &mut Context<'_>, path: usize, change: Change) {
         context.reservations.begin(self.port(path), change);
+        context.excuses.resets_under_way += usize::from(aborts_others(change));
         let operation = self.workload.change_reservations(path, change);
         let key = self.operations.insert(operation);
         self.queue.push_back(key);
@@ -112,7 +119,9 @@ impl Host {
         };
         match change {
             Change::Reserve(_) => context.tally.reached.count(Way::Reserved),
-            Change::Preempt { .. } => context.tally.reached.count(Way::Preempted),
+            Change::Preempt { abort, .. } => {
+                context.tally.reached.count(if abort { Way::PreemptedAndAborted } else { Way::Preempted });
+            }
             _ => {}
         }
         context.reservations.end(Answer::Done)
