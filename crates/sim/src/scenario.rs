@@ -283,12 +283,14 @@ fn scarce_memory_bytes(hosts: &[HostPlan], target: &Offer, disk: &Geometry) -> u
 fn network(random: &mut Random) -> Profile {
     let latency_max = random.between(20, 40_000);
     let jitter_max = *random.choose(&[0, latency_max / 10, latency_max]);
+    // On a megabit per second what is late is most likely only queued.
+    let bytes_per_ms_max = *random.choose(&[200, 20_000, 1_000_000]);
     Profile {
         latency_min: Duration::from_micros(latency_max / random.between(1, 20)),
         latency_max: Duration::from_micros(latency_max),
         jitter_max: Duration::from_micros(jitter_max),
-        bytes_per_ms_min: 10_000,
-        bytes_per_ms_max: *random.choose(&[20_000, 1_000_000]),
+        bytes_per_ms_min: 10_000.min(bytes_per_ms_max / 2),
+        bytes_per_ms_max,
         capacity_bytes_min: 16 << 10,
         capacity_bytes_max: *random.choose(&[16 << 10, 64 << 10, 1 << 20]),
         cut_percent: *random.choose(&[0, 5, 50]),
