@@ -190,6 +190,15 @@ mod tests {
     }
 
     #[test]
+    fn bursts_that_are_shorter_than_a_packet_count_too() {
+        let CrossTraffic::OnOff { mean, peak, alpha, .. } = bursty(3.0) else { unreachable!() };
+        let burst = Span(Duration::from_micros(250));
+        let count = arrivals(CrossTraffic::OnOff { mean, peak, alpha, burst }, 100).len() as f64;
+        // A hundred thousand bursts.
+        assert!((count - 1e5).abs() < 6.0 * 1e5 * (2.0 / 3.0 / 1e5_f64).sqrt(), "{count}");
+    }
+
+    #[test]
     fn a_burst_is_at_the_peak_rate() {
         let arrivals = arrivals(bursty(1.5), 100);
         let spacings: Vec<u64> = arrivals.windows(2).map(|pair| pair[1] - pair[0]).collect();

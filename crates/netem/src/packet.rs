@@ -96,8 +96,7 @@ impl Size {
             return self.segments;
         }
         let each = u64::from(self.segment_bytes) + u64::from(framing);
-        let fitting = room.checked_div(each).unwrap_or(0);
-        u32::try_from(fitting).unwrap_or(u32::MAX).min(self.segments - 1)
+        u32::try_from(room / each).unwrap_or(u32::MAX)
     }
 }
 

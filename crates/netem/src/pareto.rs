@@ -62,6 +62,11 @@ mod tests {
     }
 
     #[test]
+    fn a_seed_gives_these_lengths_for_ever() {
+        assert_eq!(draws(3).collect::<Vec<_>>(), [612_849_977, 59_963_229, 69_404_155]);
+    }
+
+    #[test]
     fn lengths_stay_within_their_bounds_and_come_near_both() {
         let (shortest, longest) = (draws(10_000).min().unwrap(), draws(10_000).max().unwrap());
         assert!((50_000_000..51_000_000).contains(&shortest), "{shortest}");

@@ -74,6 +74,16 @@ fn a_line_that_is_down_loses_what_is_sent_and_brings_what_is_under_way() {
 }
 
 #[test]
+fn what_is_lost_while_a_line_is_down_is_not_put_down_to_loss() {
+    let schedule = vec![Change { up: Some(false), ..Change::default() }];
+    let loss = Loss::Random(Probability::new(0.5).unwrap());
+    let mut world = World::new(&LinkModel { loss, schedule, ..packet_each_millisecond() });
+    world.send_steadily(100, ms(1));
+    world.run();
+    assert_eq!(world.counters().dropped.down, packets(100));
+}
+
+#[test]
 fn one_parallel_path_may_fail_alone() {
     let schedule = vec![Change { path: Some(1), up: Some(false), ..Change::default() }];
     let mut world = World::new(&LinkModel { parallel: 2, schedule, ..packet_each_millisecond() });

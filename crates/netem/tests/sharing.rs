@@ -100,6 +100,15 @@ fn cross_traffic_takes_its_share_of_the_line() {
 }
 
 #[test]
+fn a_packet_that_comes_as_another_has_been_sent_finds_its_room() {
+    let cross_traffic = CrossTraffic::Constant(Rate::megabits_per_second(12));
+    let queue = "1500B".parse().unwrap();
+    let mut world = World::new(&LinkModel { cross_traffic, queue, mtu: 1482, ..packet_each_millisecond() });
+    assert_eq!(world.link.receive(ms(1000)), None);
+    assert_eq!(world.counters().cross_traffic.dropped, Traffic::default());
+}
+
+#[test]
 fn cross_traffic_that_does_not_yield_leaves_a_full_queue_to_all() {
     let cross_traffic = CrossTraffic::Constant(Rate::megabits_per_second(12));
     let mut world = World::new(&LinkModel { cross_traffic, mtu: 1482, ..packet_each_millisecond() });
