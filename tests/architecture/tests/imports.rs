@@ -27,6 +27,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("initiator", &["pdu", "scsi", "session", "nexus", "policy", "block", "framing", "transport", "secret"]),
     ("transfer", &["initiator", "policy", "block"]),
+    ("observe", &["pdu"]),
     (
         "cli",
         &[
@@ -43,12 +44,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "target",
             "initiator",
             "transfer",
+            "observe",
         ],
     ),
 ];
 
 /// Crates without input or output, and what would bring it in.
-const PURE: &[&str] = &["pdu", "scsi", "session", "nexus", "policy", "framing", "device", "sim", "netem"];
+const PURE: &[&str] =
+    &["pdu", "scsi", "session", "nexus", "policy", "framing", "device", "observe", "sim", "netem"];
 const IMPURE_LIBRARIES: &[&str] = &["tokio", "libc", "rustix", "socket2", "io-uring", "getrandom", "rand"];
 
 #[test]

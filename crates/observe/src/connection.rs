@@ -1,0 +1,335 @@
+//! One TCP connection and the iSCSI in it, from the segments of both directions.
+
+use crate::analyser::{Options, Room};
+use crate::command::Kind;
+use crate::commands::{Before, Commands};
+use crate::digests::Digests;
+use crate::flight::Flight;
+use crate::login::Login;
+use crate::pdu_cutter::{Cut, Listener, PduCutter, Sender};
+use crate::pdu_record::PduRecord;
+use crate::report::{CommandSummary, ConnectionReport, DirectionReport};
+use crate::segment::Segment;
+use crate::stream::{Piece, Stream};
+use crate::timeline::{Point, Timeline};
+use crate::timing::{CommandReport, RttParts};
+use pdu::{Duration, Header, Instant, Opcode};
+use std::net::SocketAddr;
+
+/// Registered for iSCSI targets.
+const PORT: u16 = 3260;
+/// Silences shorter than this are never gaps, however short the round trip.
+const GAP_MIN: Duration = Duration::from_millis(1);
+
+/// What one end sends.
+#[derive(Debug, Default)]
+struct Half {
+    stream: Stream,
+    flight: Flight,
+    cutter: PduCutter,
+    /// The shift count in its SYN, if that was captured: that of the windows that it offers.
+    shift: Option<Option<u8>>,
+    /// When its latest payload was captured, and what it had in flight then.
+    latest: Option<(Instant, u64)>,
+    pdus: u64,
+    invalid_pdus: u64,
+    unknown_bytes: u64,
+}
+
+/// What both directions have in common.
+#[derive(Debug)]
+struct Conversation {
+    digests: Digests,
+    login: Login,
+    commands: Commands,
+    timeline: Timeline,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    ends: [SocketAddr; 2],
+    halves: [Half; 2],
+    conversation: Conversation,
+    options: Options,
+}
+
+impl Connection {
+    /// A connection whose first captured segment is this.
+    pub(crate) fn new(first: &Segment<'_>, options: Options) -> Self {
+        let conversation = Conversation {
+            digests: options.digests,
+            login: Login::default(),
+            commands: Commands::default(),
+            timeline: Timeline::default(),
+        };
+        let mut this = Self {
+            ends: [first.from, first.to],
+            halves: [Half::default(), Half::default()],
+            conversation,
+            options,
+        };
+        if !first.syn {
+            // Only the port may tell who is who; without it the first header will.
+            match (first.from.port(), first.to.port()) {
+                (_, PORT) => this.assign(0, Sender::Initiator),
+                (PORT, _) => this.assign(0, Sender::Target),
+                _ => {}
+            }
+        }
+        this
+    }
+
+    /// Whether a SYN with this sequence number begins another connection between the same ends.
+    pub(crate) fn is_over_at(&self, segment: &Segment<'_>) -> bool {
+        let way = self.way(segment);
+        let begun = self.halves[way].stream.position(segment.sequence.wrapping_add(1));
+        segment.syn && segment.acknowledgment.is_none() && begun.is_some_and(|position| position != 0)
+    }
+
+    pub(crate) fn has_pdus(&self) -> bool {
+        self.halves.iter().any(|half| half.pdus > 0)
+    }
+
+    fn way(&self, segment: &Segment<'_>) -> usize {
+        usize::from(segment.from != self.ends[0])
+    }
+
+    fn assign(&mut self, way: usize, sender: Sender) {
+        self.halves[way].cutter.sender = Some(sender);
+        self.halves[1 - way].cutter.sender = Some(sender.peer());
+    }
+
+    /// Takes in one of its segments. Its PDUs are told with `number`.
+    pub(crate) fn segment(
+        &mut self,
+        segment: &Segment<'_>,
+        frame: u64,
+        number: usize,
+        room: &mut Room,
+        tell: &mut dyn FnMut(&PduRecord),
+    ) {
+        let way = self.way(segment);
+        if segment.syn {
+            self.syn(segment, way);
+        }
+        if let Some(sequence) = segment.acknowledgment {
+            self.listen(1 - way, number, room, tell, |stream, room, tell| {
+                stream.acknowledge(sequence, room, tell);
+            });
+            let half = &mut self.halves[1 - way];
+            half.flight.acknowledged(&half.stream, sequence, segment.at);
+            if !segment.syn {
+                half.flight.offered(segment.window);
+            }
+        }
+        let new_bytes = self.halves[way].stream.counters.bytes;
+        self.listen(way, number, room, tell, |stream, room, tell| stream.push(segment, frame, room, tell));
+        self.sent(segment, way, new_bytes);
+        if let Some(sender) = self.halves[way].cutter.sender {
+            self.assign(way, sender);
+        }
+    }
+
+    fn syn(&mut self, segment: &Segment<'_>, way: usize) {
+        let half = &mut self.halves[way];
+        half.stream.begin(segment.sequence.wrapping_add(1));
+        half.flight.syn_sent(segment.at);
+        if half.shift.is_none() {
+            half.cutter.begin();
+            half.shift = Some(segment.window_shift);
+        }
+        let is_first = segment.acknowledgment.is_none();
+        self.assign(way, if is_first { Sender::Initiator } else { Sender::Target });
+        if let (Some(ours), Some(theirs)) = (self.halves[0].shift, self.halves[1].shift) {
+            // Windows are scaled only if both sides say so (RFC 7323 §2.2).
+            let is_scaled = ours.is_some() && theirs.is_some();
+            self.halves[0].flight.window_shift = theirs.filter(|_| is_scaled).or(Some(0));
+            self.halves[1].flight.window_shift = ours.filter(|_| is_scaled).or(Some(0));
+        }
+    }
+
+    /// Notes what is in flight after a segment with payload.
+    fn sent(&mut self, segment: &Segment<'_>, way: usize, new_bytes_before: u64) {
+        let half = &mut self.halves[way];
+        let sequence = segment.sequence.wrapping_add(u32::from(segment.syn));
+        let Some(from) = half.stream.position(sequence) else { return };
+        if segment.payload_bytes == 0 {
+            return;
+        }
+        half.flight.sent(from, from + u64::from(segment.payload_bytes), segment.at);
+        let new_bytes = half.stream.counters.bytes - new_bytes_before;
+        let in_flight = half.flight.bytes();
+        half.latest = Some((segment.at, in_flight));
+        let mut point = Point {
+            outstanding_commands_max: self.conversation.commands.outstanding() as u64,
+            outstanding_bytes_max: self.conversation.commands.outstanding_bytes,
+            ..Point::default()
+        };
+        match half.cutter.sender {
+            Some(Sender::Target) => {
+                point.bytes_to_initiator = new_bytes;
+                point.in_flight_to_initiator_bytes_max = in_flight;
+            }
+            _ => {
+                point.bytes_to_target = new_bytes;
+                point.in_flight_to_target_bytes_max = in_flight;
+            }
+        }
+        self.conversation.timeline.add(segment.at, &point);
+    }
+
+    /// Does something to one direction's stream and takes in what that tells.
+    fn listen(
+        &mut self,
+        way: usize,
+        number: usize,
+        room: &mut Room,
+        tell: &mut dyn FnMut(&PduRecord),
+        change: impl FnOnce(&mut Stream, &mut usize, &mut dyn FnMut(Piece<'_>)),
+    ) {
+        let gap_ns_min = self.gap_ns_min();
+        let assumed = self.options.digests;
+        let Half { stream, flight, cutter, latest, pdus, invalid_pdus, unknown_bytes, .. } =
+            &mut self.halves[way];
+        let mut before = Before {
+            at: latest.map(|(at, _)| at),
+            in_flight_bytes: latest.map_or(0, |(_, in_flight_bytes)| in_flight_bytes),
+            window_bytes: flight.window.map(|(_, most)| most),
+            gap_ns_min,
+        };
+        let conversation = &mut self.conversation;
+        let Room { held_bytes, commands } = room;
+        change(stream, held_bytes, &mut |piece| {
+            let mut hearing = Hearing {
+                conversation,
+                before,
+                assumed,
+                number,
+                sender: cutter.sender,
+                commands_room: commands,
+                counts: [0; 3],
+                tell,
+            };
+            cutter.feed(piece, &mut hearing);
+            let [whole, invalid, unknown] = hearing.counts;
+            *pdus += whole;
+            *invalid_pdus += invalid;
+            *unknown_bytes += unknown;
+            before.at = Some(piece.stamp.at);
+        });
+    }
+
+    fn gap_ns_min(&self) -> u64 {
+        let half_rtt = self.rtt().whole().unwrap_or_default() / 2;
+        let least = self.options.gap.unwrap_or_else(|| half_rtt.max(GAP_MIN));
+        u64::try_from(least.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Which way the initiator sends; as captured first if nothing says it.
+    fn initiator_way(&self) -> usize {
+        usize::from(self.halves[0].cutter.sender == Some(Sender::Target))
+    }
+
+    fn rtt(&self) -> RttParts {
+        let way = self.initiator_way();
+        RttParts {
+            to_target: self.halves[way].flight.round_trips.min,
+            to_initiator: self.halves[1 - way].flight.round_trips.min,
+        }
+    }
+
+    /// How much of the room for early segments it takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.halves.iter().map(|half| half.stream.held_bytes()).sum()
+    }
+
+    pub(crate) fn report(&self, number: usize) -> ConnectionReport {
+        let way = self.initiator_way();
+        let Conversation { digests, login, commands, timeline } = &self.conversation;
+        let rtt = self.rtt();
+        let reports: Vec<_> =
+            commands.ended.iter().filter_map(|command| CommandReport::new(command, rtt)).collect();
+        let kinds = [Kind::Write, Kind::Read, Kind::NoData];
+        ConnectionReport {
+            number,
+            initiator: self.ends[way],
+            target: self.ends[1 - way],
+            initiator_name: login.initiator_name.clone(),
+            target_name: login.target_name.clone(),
+            header_digest: digests.header,
+            data_digest: digests.data,
+            rtt_ns_min: rtt.whole().and_then(|rtt| u64::try_from(rtt.as_nanos()).ok()),
+            to_target: self.halves[way].report(),
+            to_initiator: self.halves[1 - way].report(),
+            summaries: kinds.iter().filter_map(|kind| CommandSummary::of(*kind, &reports)).collect(),
+            commands_without_status: commands.unended(),
+            commands_not_kept: commands.not_kept,
+            commands: reports,
+            timeline: timeline.clone(),
+        }
+    }
+}
+
+impl Half {
+    fn report(&self) -> DirectionReport {
+        DirectionReport {
+            pdus: self.pdus,
+            invalid_pdus: self.invalid_pdus,
+            unknown_bytes: self.unknown_bytes,
+            ..DirectionReport::new(self.stream.counters, &self.flight)
+        }
+    }
+}
+
+/// The conversation listening to one piece.
+struct Hearing<'a> {
+    conversation: &'a mut Conversation,
+    before: Before,
+    assumed: Digests,
+    number: usize,
+    sender: Option<Sender>,
+    commands_room: &'a mut usize,
+    /// PDUs, those of them that are invalid, unknown bytes.
+    counts: [u64; 3],
+    tell: &'a mut dyn FnMut(&PduRecord),
+}
+
+impl Listener for Hearing<'_> {
+    fn digests(&mut self) -> &mut Digests {
+        &mut self.conversation.digests
+    }
+
+    fn cut(&mut self, cut: Cut<'_>) {
+        match cut {
+            Cut::End { header, first, stamp, text } => {
+                let record = PduRecord::new(self.number, header, first, stamp);
+                self.counts[0] += 1;
+                self.counts[1] += u64::from(record.invalid);
+                (self.tell)(&record);
+                self.login(header, text);
+            }
+            Cut::Lost { bytes } => self.counts[2] += bytes,
+            Cut::Header { .. } | Cut::Data { .. } => {}
+        }
+        let sender = cut.header().and_then(Sender::of).or(self.sender);
+        if let Some(sender) = sender {
+            self.conversation.commands.cut(sender, &cut, &self.before, self.commands_room);
+        }
+    }
+}
+
+impl Hearing<'_> {
+    fn login(&mut self, header: &Header, text: Option<&[u8]>) {
+        let Conversation { digests, login, .. } = self.conversation;
+        match header.opcode() {
+            Ok(Opcode::LoginRequest) => login.text(text),
+            Ok(Opcode::LoginResponse) => {
+                login.text(text);
+                if let Some(after) = login.digests_after(header, self.assumed) {
+                    *digests = after;
+                }
+            }
+            _ => {}
+        }
+    }
+}

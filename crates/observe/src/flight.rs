@@ -1,0 +1,88 @@
+//! What one end of a TCP connection has in flight, and how long it takes to be acknowledged.
+
+use crate::stream::Stream;
+use pdu::{Duration, Instant};
+
+/// Round trips between the point of capture and one end and back, from data and its acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RoundTrips {
+    pub(crate) min: Option<Duration>,
+    pub(crate) max: Duration,
+    pub(crate) sum: Duration,
+    pub(crate) samples: u64,
+}
+
+impl RoundTrips {
+    fn add(&mut self, sample: Duration) {
+        self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+        self.max = self.max.max(sample);
+        self.sum = self.sum.saturating_add(sample);
+        self.samples += 1;
+    }
+}
+
+/// The sender of one direction, as seen at the point of capture.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    /// The end of what was sent.
+    sent: u64,
+    acknowledged: u64,
+    /// One segment at a time is timed; none that was sent again (Karn's rule, RFC 6298 §3).
+    timed: Option<(u64, Instant)>,
+    pub(crate) round_trips: RoundTrips,
+    /// The most that was in flight.
+    pub(crate) bytes_max: u64,
+    /// What the peer offers, scaled; the least and the most of it.
+    pub(crate) window: Option<(u64, u64)>,
+    /// The peer's shift count, known from its SYN. Without a SYN the window is not known.
+    pub(crate) window_shift: Option<u8>,
+}
+
+impl Flight {
+    /// Bytes that were sent and are not acknowledged.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.sent.saturating_sub(self.acknowledged)
+    }
+
+    /// That bytes left, from one position to another. A SYN has none, but is acknowledged too.
+    pub(crate) fn sent(&mut self, from: u64, to: u64, at: Instant) {
+        if let Some((end, _)) = self.timed
+            && from < end
+        {
+            self.timed = None;
+        }
+        if to > self.sent {
+            if from >= self.sent && self.timed.is_none() {
+                self.timed = Some((to, at));
+            }
+            self.sent = to;
+        }
+        self.bytes_max = self.bytes_max.max(self.bytes());
+    }
+
+    /// That the SYN left: its answer is the first round trip.
+    pub(crate) fn syn_sent(&mut self, at: Instant) {
+        self.timed = if self.timed.is_none() { Some((0, at)) } else { None };
+    }
+
+    /// That the peer acknowledged everything before a sequence number.
+    pub(crate) fn acknowledged(&mut self, stream: &Stream, sequence: u32, at: Instant) {
+        let Some(position) = stream.position(sequence) else { return };
+        self.acknowledged = self.acknowledged.max(position);
+        if let Some((end, sent_at)) = self.timed
+            && position >= end
+        {
+            self.round_trips.add(at.saturating_duration_since(sent_at));
+            self.timed = None;
+        }
+    }
+
+    /// That the peer offers this window (not in a SYN, whose window is never scaled).
+    pub(crate) fn offered(&mut self, window: u16) {
+        let Some(shift) = self.window_shift else { return };
+        // RFC 7323 §2.3: a shift above 14 is taken as 14.
+        let bytes = u64::from(window) << shift.min(14);
+        let (least, most) = self.window.unwrap_or((bytes, bytes));
+        self.window = Some((least.min(bytes), most.max(bytes)));
+    }
+}

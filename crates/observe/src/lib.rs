@@ -1,0 +1,43 @@
+//! Captures of the network, read and written, and what they say of TCP and of every iSCSI command.
+//!
+//! * [`read_capture`] reads pcap and pcapng; [`CaptureWriter`] writes pcapng.
+//! * [`Analyser`] takes [`Frame`]s in and follows every TCP connection: order, repetitions, round trips, what is in
+//!   flight. In each it looks for iSCSI, on any port, and cuts it into PDUs, each of which is told as a [`PduRecord`].
+//! * [`Report`] says of every command where its time went; [`timing`] defines the times.
+//!
+//! A capture may be anyone's, taken anywhere on the path, cut short, incomplete or made to harm: all memory is bounded,
+//! and what was lost is told.
+
+#![forbid(unsafe_code)]
+
+mod analyser;
+mod capture_reader;
+mod capture_writer;
+mod command;
+mod commands;
+mod connection;
+mod digests;
+mod flight;
+mod frame;
+mod login;
+mod pdu_cutter;
+mod pdu_record;
+mod report;
+mod segment;
+mod stream;
+mod timeline;
+pub mod timing;
+
+pub use analyser::{Analyser, Options};
+pub use capture_reader::{CaptureError, ReadSummary, read_capture};
+pub use capture_writer::{CaptureWriter, InterfaceId};
+pub use command::{Gap, Kind};
+pub use digests::Digests;
+pub use frame::{Frame, LinkType};
+pub use pdu_record::PduRecord;
+pub use report::{
+    CaptureReport, CommandSummary, ConnectionReport, DirectionReport, Report, RttReport, Statistic,
+};
+pub use stream::StreamCounters;
+pub use timeline::{Point, Timeline};
+pub use timing::CommandReport;
