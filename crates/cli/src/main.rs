@@ -7,6 +7,7 @@ mod clock;
 mod copy;
 mod exit;
 mod info;
+mod lab;
 mod local;
 mod ls;
 mod output;
@@ -50,6 +51,8 @@ enum Command {
     ///
     /// Writing destroys what the disk holds, and needs --destroy-data.
     Bench(bench::Arguments),
+    /// Look into what goes on between an initiator and a target
+    Lab(lab::Arguments),
 }
 
 const STATUS_HELP: &str = "\
@@ -81,6 +84,7 @@ fn run(command: Command) -> Result<(), Failed> {
             Command::Info(arguments) => info::run(arguments).await,
             Command::Copy(arguments) => copy::run(arguments).await,
             Command::Bench(arguments) => bench::run(arguments).await,
+            Command::Lab(arguments) => lab::run(arguments),
         }
     });
     // A thread that waits for standard input must not keep a copy that was interrupted from ending.

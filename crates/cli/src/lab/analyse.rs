@@ -1,0 +1,95 @@
+//! `ropewalk lab analyse`: a capture read and analysed.
+
+use super::analysis;
+use crate::exit::Failed;
+use crate::output;
+use anyhow::Context;
+use clap::ValueEnum;
+use observe::{Analyser, Digests, Options, ReadSummary, Report, read_capture};
+use serde_json::json;
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+#[command(after_help = "Example: ropewalk lab analyse slow-backup.pcapng")]
+pub(crate) struct Arguments {
+    /// The capture
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The digests of connections whose login was not captured; looked for without this
+    #[arg(long, value_name = "WHICH")]
+    digests: Option<WhichDigests>,
+
+    /// Call silences amid data gaps if they are longer than so many milliseconds, instead of half a round trip
+    #[arg(long, value_name = "MS")]
+    gap: Option<u64>,
+
+    /// Print every command, not only their summary
+    #[arg(long)]
+    commands: bool,
+
+    /// With --json: print a line for every PDU first (`message_type` is pdu), the report last (it is summary)
+    #[arg(long, requires = "json")]
+    pdus: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which parts of a PDU have digests.
+#[derive(Clone, Copy, ValueEnum)]
+enum WhichDigests {
+    None,
+    Header,
+    Data,
+    Both,
+}
+
+impl WhichDigests {
+    fn known(self) -> Digests {
+        Digests {
+            header: Some(matches!(self, Self::Header | Self::Both)),
+            data: Some(matches!(self, Self::Data | Self::Both)),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
+    let (report, read) =
+        analyse(arguments).with_context(|| format!("cannot analyse {:?}", arguments.file))?;
+    if read.cut_short {
+        tracing::warn!("the capture ends within a frame; what is before it has been analysed");
+    }
+    if arguments.json {
+        let mut object = json!(report);
+        if arguments.pdus {
+            object["message_type"] = json!("summary");
+        }
+        object["read"] = json!(read);
+        output::json(&object);
+    } else {
+        analysis::print(&report, arguments.commands);
+    }
+    Ok(())
+}
+
+fn analyse(arguments: &Arguments) -> anyhow::Result<(Report, ReadSummary)> {
+    let file = File::open(&arguments.file)?;
+    let mut analyser = Analyser::new(Options {
+        digests: arguments.digests.map(WhichDigests::known).unwrap_or_default(),
+        gap: arguments.gap.map(Duration::from_millis),
+    });
+    let read = read_capture(file, |frame| {
+        analyser.frame(frame, |pdu| {
+            if arguments.pdus {
+                let mut object = json!(pdu);
+                object["message_type"] = json!("pdu");
+                output::json(&object);
+            }
+        });
+    })?;
+    Ok((analyser.report(), read))
+}
