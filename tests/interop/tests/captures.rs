@@ -1,0 +1,139 @@
+//! What we read from a capture of real sessions, beside what Wireshark's dissector reads from the same.
+
+use ropewalk_interop::{Image, PATIENCE, Program, Requirement, Ropewalk, require, ropewalk};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Frames that are captured: a part of what the copy sends, so that the capture ends by itself.
+const FRAMES: &str = "300";
+
+/// The PDUs that end in one frame, field by field, as tshark lists them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Ended {
+    opcodes: Vec<u64>,
+    task_tags: Vec<u64>,
+    cmd_sns: Vec<u64>,
+    stat_sns: Vec<u64>,
+    data_bytes: Vec<u64>,
+    /// Of the frame, in nanoseconds.
+    at: u64,
+}
+
+type ByFrame = BTreeMap<u64, Ended>;
+
+#[test]
+fn every_pdu_is_read_as_wireshark_reads_it() {
+    compare("");
+}
+
+#[test]
+fn every_pdu_with_digests_is_read_as_wireshark_reads_it() {
+    compare("header_digest = \"required\"\ndata_digest = \"required\"");
+}
+
+#[test]
+fn every_pdu_of_writes_that_wait_for_r2ts_is_read_as_wireshark_reads_it() {
+    compare("initial_r2t = true\nimmediate_data = false\nmax_burst = \"64K\"");
+}
+
+/// Captures a copy to a target that negotiates so.
+fn compare(negotiation: &str) {
+    if !require(&[Requirement::Root, Requirement::Peers(&["dumpcap", "tshark"])]) {
+        return;
+    }
+    let (source, there) = (Image::random(32).unwrap(), Image::empty(32).unwrap());
+    let target = Ropewalk::serve_negotiating(there.name(), negotiation).unwrap();
+    let (url, port) = (target.url(0), target.address().port());
+    let file = source.beside("copy.pcapng");
+    let mut capture = capture(port, &file);
+    let arguments = ["--connections", "3", "--overwrite"];
+    let copy = [&["copy", source.name(), &url], &arguments[..]].concat();
+    let (status, lines) = ropewalk(copy).unwrap();
+    assert!(status.success(), "{lines:?}");
+    assert!(capture.finish(PATIENCE).unwrap().success(), "{:?}", capture.lines());
+
+    let (ours, theirs) = (ours(&file), theirs(&file, port));
+    assert!(theirs.len() > 50, "tshark found PDUs in {} frames only", theirs.len());
+    for (frame, ended) in &theirs {
+        assert_eq!(ours.get(frame), Some(ended), "frame {frame}: ours, Wireshark's");
+    }
+    assert_eq!(ours.len(), theirs.len());
+}
+
+/// A capture that has begun.
+fn capture(port: u16, file: &str) -> Program {
+    let mut command = Command::new("dumpcap");
+    command.args(["-q", "-i", "lo", "-B", "64", "-f", &format!("tcp port {port}"), "-c", FRAMES, "-w", file]);
+    let capture = Program::start(&mut command).unwrap();
+    capture.wait_for(PATIENCE, |line| line.text.starts_with("File:").then_some(())).unwrap();
+    capture
+}
+
+fn ours(file: &str) -> ByFrame {
+    let (status, lines) = ropewalk(["lab", "analyse", "--json", "--pdus", file]).unwrap();
+    assert!(status.success(), "{lines:?}");
+    let objects = lines.iter().filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
+    let mut frames = ByFrame::new();
+    for pdu in objects.filter(|object| object["message_type"] == "pdu") {
+        let number = |name: &str| pdu[name].as_u64();
+        let ended = frames.entry(number("last_frame").unwrap()).or_default();
+        let opcode = number("opcode").unwrap();
+        ended.at = number("last_ns").unwrap();
+        ended.opcodes.push(opcode);
+        ended.task_tags.extend(number("task_tag"));
+        ended.cmd_sns.extend(number("cmd_sn"));
+        ended.data_bytes.extend(number("data_bytes"));
+        if opcode >= 0x20 {
+            // tshark shows the reserved field of a Data-In without status.
+            ended.stat_sns.push(number("stat_sn").unwrap_or_default());
+        }
+    }
+    frames
+}
+
+fn theirs(file: &str, port: u16) -> ByFrame {
+    let mut command = Command::new("tshark");
+    command.args(["-r", file, "-d", &format!("tcp.port=={port},iscsi"), "-Y", "iscsi"]);
+    command.args(["-o", "iscsi.bogus_pdu_filter:FALSE", "-T", "fields", "-E", "separator=|"]);
+    let fields = [
+        "frame.number",
+        "frame.time_epoch",
+        "iscsi.opcode",
+        "iscsi.initiatortasktag",
+        "iscsi.cmdsn",
+        "iscsi.statsn",
+        "iscsi.datasegmentlength",
+    ];
+    for field in fields {
+        command.args(["-e", field]);
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> (u64, Ended) {
+    let fields: Vec<&str> = line.split('|').collect();
+    let &[frame, time, opcodes, task_tags, cmd_sns, stat_sns, data_bytes] = fields.as_slice() else {
+        panic!("tshark wrote {line:?}")
+    };
+    let ended = Ended {
+        opcodes: numbers(opcodes),
+        task_tags: numbers(task_tags),
+        cmd_sns: numbers(cmd_sns),
+        stat_sns: numbers(stat_sns),
+        data_bytes: numbers(data_bytes),
+        // Seconds with nine digits behind the point.
+        at: time.replace('.', "").parse().unwrap(),
+    };
+    (frame.parse().unwrap(), ended)
+}
+
+fn numbers(list: &str) -> Vec<u64> {
+    let parse = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
+        None => text.parse().unwrap(),
+    };
+    list.split(',').filter(|text| !text.is_empty()).map(parse).collect()
+}
