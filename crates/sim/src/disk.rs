@@ -60,6 +60,8 @@ struct State {
     /// Blocks that a crash changed.
     lost_blocks: u64,
     stalled_until: Instant,
+    /// How many of a hundred operations wait for that.
+    stalled_percent: u64,
 }
 
 struct InFlight {
@@ -82,6 +84,7 @@ impl Disk {
             failed: 0,
             lost_blocks: 0,
             stalled_until: Instant::ZERO,
+            stalled_percent: 0,
         };
         Self { geometry, clock, state: Mutex::new(state) }
     }
@@ -133,10 +136,11 @@ impl Disk {
         self.lock().failures += operations;
     }
 
-    /// Nothing ends before `until`.
-    pub fn stall(&self, until: Instant) {
+    /// Of a hundred operations that begin before `until`, so many do not end before it. What comes after them may.
+    pub fn stall(&self, until: Instant, percent: u64) {
         let mut state = self.lock();
         state.stalled_until = state.stalled_until.max(until);
+        state.stalled_percent = percent;
     }
 
     /// No more faults.
@@ -178,7 +182,9 @@ impl Backend for Disk {
         let latency_max = u64::try_from(self.geometry.latency_max.as_nanos()).unwrap_or(u64::MAX);
         let slow = if state.random.one_in(SLOW_ONE_IN) { SLOW_FACTOR } else { 1 };
         let latency = Duration::from_nanos(state.random.between(1, latency_max) * slow);
-        let at = (now + latency).max(state.stalled_until);
+        let percent = if now < state.stalled_until { state.stalled_percent } else { 0 };
+        let begins = if state.random.percent(percent) { state.stalled_until } else { now };
+        let at = begins + latency;
         state.pending.push(at, InFlight { operation, completer });
         pending
     }

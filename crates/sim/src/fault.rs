@@ -19,7 +19,7 @@ pub enum FaultKind {
     Refusal,
     /// Disk operations fail, done in part.
     DiskError,
-    /// The disk answers nothing for a while.
+    /// The disk answers nothing for a while, or only some of what it is asked; perhaps just when a connection breaks.
     DiskStall,
     /// The target dies, with the disk's cache, and is started again after a while.
     Crash,

@@ -428,7 +428,12 @@ impl World {
             }
             (FaultKind::DiskStall, _) => {
                 let until = now + Duration::from_millis(random.between(1, 5_000));
-                self.disk.stall(until);
+                self.disk.stall(until, *random.choose(&[50, 100]));
+                // A session is replaced best while its writes are still on the disk.
+                if let Some(connection) = connection.filter(|_| random.one_in(2)) {
+                    self.disturb(connection, now);
+                    self.network.borrow_mut().reset(now, connection);
+                }
                 self.excuses.disturbed_until = self.excuses.disturbed_until.max(until);
                 true
             }

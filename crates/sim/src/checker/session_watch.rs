@@ -66,7 +66,13 @@ impl SessionWatch {
                 return task.send_data_out(&pdu, &self.parameters);
             }
             InitiatorPdu::TaskManagementRequest(pdu) => {
-                self.functions.insert(pdu.itt, pdu);
+                let what = |function: &TaskManagementRequest| {
+                    (function.function, function.referenced_task, function.lun)
+                };
+                let before = self.functions.insert(pdu.itt, pdu);
+                if before.is_some_and(|before| what(&before) != what(&pdu)) {
+                    return Err(format!("ITT {:#x} used again", pdu.itt.0));
+                }
             }
             InitiatorPdu::Snack(Snack { kind, .. }) => reached.count(match kind {
                 SnackKind::DataOrR2t { .. } | SnackKind::ResegmentedData { .. } => Way::DataSnack,
@@ -193,7 +199,8 @@ impl SessionWatch {
                 let before = self.tasks.values_mut().filter(|task| task.is_before(cmd_sn));
                 before.for_each(TaskWatch::note_aborted);
                 self.check_overtaken(connection, cmd_sn, lanes)?;
-                self.fence = Some((connection, stat_sn));
+                // In a session of one connection nothing can be overtaken.
+                self.fence = is_one_of_several(connection, lanes).then_some((connection, stat_sn));
             }
             _ => {}
         }
@@ -304,6 +311,12 @@ impl SessionWatch {
             _ => {}
         }
     }
+}
+
+/// Whether a connection's session has others.
+fn is_one_of_several(connection: ConnectionId, lanes: &Lanes) -> bool {
+    let Some(one) = lanes.get(&connection) else { return false };
+    lanes.values().filter(|lane| lane.session == one.session && !lane.is_gone).count() > 1
 }
 
 /// Whether the answer to ABORT TASK says that the task is no more.
