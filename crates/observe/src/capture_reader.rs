@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::io::Read;
 
 /// How much of a file is read at once.
-const BUFFER_BYTES: usize = 1 << 20;
+const BUFFER_BYTES: usize = 1 << 17;
 /// The longest block that is read: far more than any frame is long.
 const BLOCK_BYTES_MAX: usize = 64 << 20;
 /// More interfaces than any machine has; those beyond are not followed.

@@ -94,9 +94,10 @@ impl Connection {
         usize::from(segment.from != self.ends[0])
     }
 
+    /// That this half is the sender's, unless it is known already who is who.
     fn assign(&mut self, way: usize, sender: Sender) {
-        self.halves[way].cutter.sender = Some(sender);
-        self.halves[1 - way].cutter.sender = Some(sender.peer());
+        let known = *self.halves[way].cutter.sender.get_or_insert(sender);
+        self.halves[1 - way].cutter.sender.get_or_insert(known.peer());
     }
 
     /// Takes in one of its segments. Its PDUs are told with `number`.
@@ -125,13 +126,14 @@ impl Connection {
         let new_bytes = self.halves[way].stream.counters.bytes;
         self.listen(way, number, room, tell, |stream, room, tell| stream.push(segment, frame, room, tell));
         self.sent(segment, way, new_bytes);
-        if let Some(sender) = self.halves[way].cutter.sender {
-            self.assign(way, sender);
-        }
     }
 
     fn syn(&mut self, segment: &Segment<'_>, way: usize) {
         let half = &mut self.halves[way];
+        if half.shift.is_none() && half.stream.has_begun() {
+            // Not the SYN of what has been seen.
+            return;
+        }
         half.stream.begin(segment.sequence.wrapping_add(1));
         half.flight.syn_sent(segment.at);
         if half.shift.is_none() {
@@ -217,6 +219,10 @@ impl Connection {
             *unknown_bytes += unknown;
             before.at = Some(piece.stamp.at);
         });
+        // A first header says who is who.
+        if let Some(sender) = self.halves[way].cutter.sender {
+            self.assign(way, sender);
+        }
     }
 
     fn gap_ns_min(&self) -> u64 {

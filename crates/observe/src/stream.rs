@@ -79,6 +79,11 @@ impl Stream {
         self.next.checked_add_signed(distance)
     }
 
+    /// Whether its first byte has been seen, or it is known where that will be.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.origin.is_some()
+    }
+
     /// That the stream begins here.
     pub(crate) fn begin(&mut self, sequence: u32) {
         self.origin.get_or_insert(sequence);

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 mod cdb_with_data;
 mod initiator;
 mod login;
@@ -13,6 +14,7 @@ mod stream;
 mod target;
 mod text_keys;
 
+pub use capture::capture;
 pub use cdb_with_data::cdb_with_data;
 pub use initiator::pdu_stream_into_initiator;
 pub use login::pdu_stream_before_login;
@@ -23,11 +25,12 @@ pub use text_keys::text_keys;
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const FUZZ_TARGETS: [FuzzTarget; 6] = [
+pub const FUZZ_TARGETS: [FuzzTarget; 7] = [
     ("pdu_stream_before_login", pdu_stream_before_login),
     ("pdu_stream_after_login", pdu_stream_after_login),
     ("pdu_stream_into_initiator", pdu_stream_into_initiator),
     ("text_keys", text_keys),
     ("cdb_with_data", cdb_with_data),
     ("two_connections_interleaved", two_connections_interleaved),
+    ("capture", capture),
 ];

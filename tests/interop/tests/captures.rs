@@ -1,5 +1,7 @@
 //! What we read from a capture of real sessions, beside what Wireshark's dissector reads from the same.
 
+#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
+
 use ropewalk_interop::{Image, PATIENCE, Program, Requirement, Ropewalk, require, ropewalk};
 use serde_json::Value;
 use std::collections::BTreeMap;
