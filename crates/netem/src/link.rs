@@ -68,13 +68,19 @@ impl<P: Packet> Link<P> {
 
     /// The next packet that has arrived by `now`, in the order of arrival; to be called until there is none.
     pub fn receive(&mut self, now: Duration) -> Option<P> {
+        self.receive_with_time(now).map(|(_, packet)| packet)
+    }
+
+    /// The same, with the time at which it arrived: `now`, or before.
+    pub fn receive_with_time(&mut self, now: Duration) -> Option<(Duration, P)> {
         let now_ns = nanoseconds(now);
         self.advance(now_ns);
         for path in &mut self.paths {
             path.advance(now_ns);
         }
         let first = self.paths.iter_mut().min_by_key(|path| path.next_arrival_ns())?;
-        first.receive(now_ns)
+        let arrived_ns = first.next_arrival_ns();
+        Some((Duration::from_nanos(arrived_ns), first.receive(now_ns)?))
     }
 
     /// When to look again, if nothing is sent before: nothing arrives earlier, but then nothing may have arrived either.
