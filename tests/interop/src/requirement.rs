@@ -21,13 +21,21 @@ pub enum Requirement {
 pub fn require(requirements: &[Requirement]) -> bool {
     let missing = requirements.iter().find_map(|requirement| requirement.missing());
     let Some((name, reason)) = missing else { return true };
+    skip(name, &reason);
+    false
+}
+
+/// Says that the test is skipped because the machine lacks what is called `name`, for that reason.
+///
+/// # Panics
+/// As [`require`].
+pub fn skip(name: &str, reason: &str) {
     let wanted = std::env::var("REQUIRE").unwrap_or_default();
     let insisted = wanted.split(',').any(|wanted| wanted == name || wanted == "all");
     assert!(!insisted, "{reason}, and REQUIRE={wanted} forbids to skip");
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     // Past the harness, which keeps what a passing test prints. If nobody reads it, nothing is lost.
     let _ = writeln!(io::stderr(), "skipped: {test}: {reason}");
-    false
 }
 
 impl Requirement {
