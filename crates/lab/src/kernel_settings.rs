@@ -1,0 +1,114 @@
+//! What the kernel is told of TCP in a host's namespace, and what then holds there.
+
+use crate::namespace::Namespace;
+use crate::topology::Topology;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// The kernel's settings (sysctl) that decide about a run, by name, as they hold in a host's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct KernelSettings(pub BTreeMap<&'static str, String>);
+
+/// A setting that the kernel refused.
+#[derive(Debug, thiserror::Error)]
+#[error("setting {name} to \"{value}\" in a namespace: {source}{hint}")]
+pub struct SettingRefused {
+    /// Its name.
+    pub name: &'static str,
+    /// What was asked.
+    pub value: String,
+    /// What the kernel said.
+    pub source: io::Error,
+    hint: String,
+}
+
+/// What is set nowhere, but worth knowing.
+const RECORDED: &[&str] = &[
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_moderate_rcvbuf",
+];
+
+const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+
+impl KernelSettings {
+    /// Sets what `topology` asks for, and reads back what holds.
+    pub(crate) fn apply(topology: &Topology, host: &Namespace) -> Result<Self, SettingRefused> {
+        let wanted = wanted(topology);
+        let apply = || {
+            for (name, value) in &wanted {
+                write(name, value)?;
+            }
+            let names = wanted.iter().map(|(name, _)| *name).chain(RECORDED.iter().copied());
+            names
+                .map(|name| Ok((name, read(name).map_err(|source| refused(name, "", source))?)))
+                .collect::<Result<_, _>>()
+        };
+        let outcome = host.run(apply).map_err(|source| refused("everything", "", source))?;
+        outcome.map(Self)
+    }
+}
+
+fn wanted(topology: &Topology) -> Vec<(&'static str, String)> {
+    let bytes_max = topology.tcp_buffer_bytes_max;
+    let mut wanted = vec![
+        // The smallest and the first buffer are the kernel's defaults.
+        ("net.ipv4.tcp_rmem", format!("4096 131072 {bytes_max}")),
+        ("net.ipv4.tcp_wmem", format!("4096 16384 {bytes_max}")),
+        // Else a connection would begin with what an earlier one on the same path has learnt.
+        ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
+    ];
+    if has_ipv6() {
+        // No packets but those of the run, as far as that can be had.
+        wanted.push(("net.ipv6.conf.default.accept_ra", "0".to_owned()));
+        // Duplicates are not looked for, or addresses could not be used at once (RFC 4862 §5.4).
+        wanted.push(("net.ipv6.conf.default.accept_dad", "0".to_owned()));
+        wanted.push(("net.ipv6.conf.default.router_solicitations", "0".to_owned()));
+        // No link-local addresses.
+        wanted.push(("net.ipv6.conf.default.addr_gen_mode", "1".to_owned()));
+    }
+    if let Some(name) = &topology.congestion_control {
+        wanted.push((CONGESTION_CONTROL, name.clone()));
+    }
+    wanted
+}
+
+/// Whether the kernel knows IPv6.
+pub(crate) fn has_ipv6() -> bool {
+    file("net.ipv6.conf").exists()
+}
+
+fn write(name: &'static str, value: &str) -> Result<(), SettingRefused> {
+    fs::write(file(name), value).map_err(|source| refused(name, value, source))
+}
+
+/// In the calling thread's namespace.
+fn read(name: &str) -> io::Result<String> {
+    let text = fs::read_to_string(file(name))?;
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from("/proc/sys").join(name.replace('.', "/"))
+}
+
+fn refused(name: &'static str, value: &str, source: io::Error) -> SettingRefused {
+    let is_forbidden = name == CONGESTION_CONTROL && source.kind() == io::ErrorKind::PermissionDenied;
+    let hint = match is_forbidden {
+        false => String::new(),
+        true => format!(
+            "; a namespace may only use what net.ipv4.tcp_allowed_congestion_control of the whole system lists ({}). Add \
+             it there as root, or choose it for each socket",
+            read("net.ipv4.tcp_allowed_congestion_control").unwrap_or_default()
+        ),
+    };
+    SettingRefused { name, value: value.to_owned(), source, hint }
+}

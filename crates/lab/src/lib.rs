@@ -1,0 +1,42 @@
+//! A laboratory on one machine: two hosts in network namespaces, and between them a path across a wide area, as
+//! [`netem`] models it, for the real packets of the kernel's own TCP.
+//!
+//! ```text
+//!   namespace of the client         namespace of the relay          namespace of the server
+//!  ┌───────────────────────┐      ┌────────────────────────┐       ┌───────────────────────┐
+//!  │ programs, TCP ──> wan ┼──────┼ to-client    to-server ┼───────┼ wan ──> TCP, programs │
+//!  └───────────────────────┘ veth │     └── Relay ──┘      │ veth  └───────────────────────┘
+//!                                 └────────────────────────┘
+//! ```
+//!
+//! * **Nothing is left behind**: namespaces are known by their file descriptors only, and the kernel takes them away
+//!   with the process.
+//! * **Nothing happens outside**: no interface, address or setting of the machine changes.
+//! * **Root is not needed**, where user namespaces are allowed: [`in_user_namespace`]. It helps at high rates.
+//! * **A run is valid or not**: [`RelayReport::verdict`] says whether the relay itself had a part in what was measured.
+//! * **Segments are the model's**: hosts hand over super-packets, as they would to an interface, and the relay cuts
+//!   them where the path loses a part ([`Segmentation`]). They are received as they travelled: fewer acknowledgements
+//!   come back than for single packets.
+
+mod frame;
+mod interface;
+mod kernel_settings;
+mod lab;
+mod namespace;
+mod ping;
+mod relay;
+mod rights;
+mod streams;
+mod topology;
+
+pub use kernel_settings::{KernelSettings, SettingRefused};
+pub use lab::{Lab, LabError, LabHost};
+pub use namespace::Namespace;
+pub use netem;
+pub use ping::ping;
+pub use relay::{
+    Distribution, Point, Reason, Relay, RelayError, RelayReport, Sighting, Tap, Verdict, Way, WayReport,
+};
+pub use rights::{NoRights, Rights, in_user_namespace};
+pub use streams::{Arrived, Streams};
+pub use topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};

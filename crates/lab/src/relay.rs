@@ -1,0 +1,160 @@
+//! The relay: one thread that carries real packets between two interfaces as a model of a path says.
+
+pub(crate) mod buffers;
+mod clock;
+mod direction;
+mod event_loop;
+pub(crate) mod packet_socket;
+mod report;
+mod tap;
+
+use crate::interface::relay_interface;
+use crate::namespace::Namespace;
+use crate::topology::Host;
+use direction::{Direction, Tools};
+use event_loop::{EventLoop, Request, Watch, nap};
+use netem::{InvalidModel, PathModel};
+use packet_socket::PacketSocket;
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+
+pub use report::{Distribution, Reason, RelayReport, Verdict, WayReport};
+pub use tap::{Point, Sighting, Tap, Way};
+
+/// A relay at work. Dropped, it stops, and what is under way is lost.
+#[derive(Debug)]
+pub struct Relay {
+    requests: Sender<Request>,
+    bell: Arc<OwnedFd>,
+    /// Taken when it is stopped.
+    thread: Option<JoinHandle<Result<RelayReport, RelayError>>>,
+}
+
+/// A relay that could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    /// The model of the path is none.
+    #[error(transparent)]
+    Model(#[from] InvalidModel),
+    /// The system refused something.
+    #[error("starting the relay: {0}")]
+    System(#[from] io::Error),
+}
+
+impl Relay {
+    /// Starts a relay in a namespace that has an interface to each host.
+    pub(crate) fn start(
+        namespace: &Namespace,
+        path: &PathModel,
+        seed: u64,
+        tap: Option<Tap>,
+    ) -> Result<Self, RelayError> {
+        let (requests, to_answer) = channel();
+        let bell =
+            Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?);
+        let (begun, has_begun) = sync_channel(1);
+        let beginning = Beginning { namespace: namespace.clone(), path: path.clone(), seed, tap };
+        let thread_bell = bell.clone();
+        let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || {
+            let event_loop = beginning.event_loop(to_answer, thread_bell)?;
+            // Whoever starts a relay waits for this.
+            let _ = begun.send(());
+            Ok(event_loop.run())
+        })?;
+        match has_begun.recv() {
+            Ok(()) => Ok(Self { requests, bell, thread: Some(thread) }),
+            Err(_) => Err(join(thread).err().unwrap_or_else(|| io::Error::from(io::ErrorKind::Other).into())),
+        }
+    }
+
+    /// What it has done so far.
+    ///
+    /// # Panics
+    /// If its thread has.
+    #[must_use]
+    pub fn report(&self) -> RelayReport {
+        let (to, report) = sync_channel(1);
+        self.ask(Request::Report(to));
+        report.recv().expect("the relay's thread ends only when it is stopped")
+    }
+
+    /// Stops it. What is under way is lost.
+    ///
+    /// # Panics
+    /// If its thread has.
+    #[must_use]
+    pub fn stop(mut self) -> RelayReport {
+        let thread = self.thread.take().expect("it is stopped once");
+        self.ask(Request::Stop);
+        join(thread).expect("a relay that has begun does not fail")
+    }
+
+    /// A thread that has panicked does not answer.
+    fn ask(&self, request: Request) {
+        let _ = self.requests.send(request);
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.ask(Request::Stop);
+            // There is nobody to whom a panic could be told.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the relay's thread begins with.
+struct Beginning {
+    namespace: Namespace,
+    path: PathModel,
+    seed: u64,
+    tap: Option<Tap>,
+}
+
+impl Beginning {
+    /// Called on the relay's thread.
+    fn event_loop(self, requests: Receiver<Request>, bell: Arc<OwnedFd>) -> Result<EventLoop, RelayError> {
+        self.namespace.enter()?;
+        let (forward, backward) = self.path.links(self.seed)?;
+        let client = PacketSocket::open(relay_interface(Host::Client))?;
+        let server = PacketSocket::open(relay_interface(Host::Server))?;
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(io::Error::from)?;
+        Ok(EventLoop {
+            has_priority: take_priority(),
+            tools: Tools::new(self.tap),
+            client,
+            server,
+            forward: Direction::new(Way::Forward, forward),
+            backward: Direction::new(Way::Backward, backward),
+            requests,
+            bell,
+            watch: Watch::new(),
+            round_trip: self.path.round_trip(),
+            nap: nap(self.path.round_trip()),
+        })
+    }
+}
+
+/// Above every ordinary process, below the kernel's own threads of that kind.
+const PRIORITY: i32 = 10;
+
+/// Whether the calling thread now has priority over ordinary processes.
+fn take_priority() -> bool {
+    // SAFETY: plain integers, for which all-zero bytes are a value.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = PRIORITY;
+    // SAFETY: the kernel reads `parameters`, which outlives the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
+}
+
+fn join(thread: JoinHandle<Result<RelayReport, RelayError>>) -> Result<RelayReport, RelayError> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

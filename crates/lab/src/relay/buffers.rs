@@ -1,0 +1,90 @@
+//! Memory for the frames under way, used again and again: no allocation for each frame.
+
+use std::cell::{Cell, RefCell};
+use std::ops::{Bound, Deref, DerefMut, RangeBounds};
+use std::rc::Rc;
+
+/// Lengths of buffers: an acknowledgement, a packet, a super-packet of a few segments, the largest super-packet.
+const CLASS_BYTES: [usize; 4] = [256, 2048, 16 << 10, FRAME_BYTES_MAX];
+
+/// The longest frame: an IP packet of 64 KiB and its Ethernet header, rounded up.
+pub(crate) const FRAME_BYTES_MAX: usize = (64 << 10) + 64;
+
+/// Enough for 2 Gbit/s with two seconds of delay and queue; less than test machines have.
+const BYTES_MAX: usize = 1 << 30;
+
+/// A pool of buffers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Buffers(Rc<Pool>);
+
+#[derive(Debug, Default)]
+struct Pool {
+    unused: [RefCell<Vec<Box<[u8]>>>; CLASS_BYTES.len()],
+    /// In use.
+    bytes: Cell<usize>,
+}
+
+/// The bytes of one frame. Dropped, its memory returns to the pool.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    memory: Box<[u8]>,
+    class: usize,
+    start: usize,
+    end: usize,
+    pool: Rc<Pool>,
+}
+
+impl Buffers {
+    /// Whether more than copies of what is under way should be taken.
+    pub fn has_room(&self) -> bool {
+        self.0.bytes.get() < BYTES_MAX
+    }
+
+    /// A buffer with these bytes, at most [`FRAME_BYTES_MAX`]: what is longer is cut off.
+    pub fn copy_of(&self, bytes: &[u8]) -> Buffer {
+        let bytes = &bytes[..bytes.len().min(FRAME_BYTES_MAX)];
+        let class = CLASS_BYTES.iter().position(|class_bytes| *class_bytes >= bytes.len());
+        let class = class.unwrap_or(CLASS_BYTES.len() - 1);
+        let used_before = self.0.unused[class].borrow_mut().pop();
+        let mut memory = used_before.unwrap_or_else(|| vec![0; CLASS_BYTES[class]].into_boxed_slice());
+        memory[..bytes.len()].copy_from_slice(bytes);
+        self.0.bytes.update(|in_use| in_use + memory.len());
+        Buffer { memory, class, start: 0, end: bytes.len(), pool: self.0.clone() }
+    }
+}
+
+impl Buffer {
+    /// Another buffer with a part of the bytes.
+    pub fn copy_of(&self, part: impl RangeBounds<usize>) -> Self {
+        let bounds = (part.start_bound().cloned(), part.end_bound().cloned());
+        Buffers(self.pool.clone()).copy_of(&self[(bounds.0, bounds.1) as (Bound<usize>, Bound<usize>)])
+    }
+
+    /// Takes `count` bytes out that follow the first `headers` bytes.
+    pub fn remove_behind_headers(&mut self, headers: usize, count: usize) {
+        let start = self.start;
+        self.memory.copy_within(start..start + headers, start + count);
+        self.start += count;
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.end]
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.end]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.pool.bytes.update(|in_use| in_use - self.memory.len());
+        self.pool.unused[self.class].borrow_mut().push(std::mem::take(&mut self.memory));
+    }
+}

@@ -1,0 +1,38 @@
+//! The relay's time: since it began, unaffected by changes of the clock of the day.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::time::{Duration, SystemTime};
+
+/// Counts from when it was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    begun: Timespec,
+    /// The same moment by the clock of the day.
+    pub begun_at: SystemTime,
+}
+
+impl Clock {
+    pub fn new() -> Self {
+        Self { begun: clock_gettime(ClockId::Monotonic), begun_at: SystemTime::now() }
+    }
+
+    pub fn now(&self) -> Duration {
+        since(self.begun, clock_gettime(ClockId::Monotonic))
+    }
+
+    /// What to subtract from times of the clock of the day. To be asked anew for each use: that clock may be set.
+    pub fn difference(&self) -> Timespec {
+        let (now, now_of_day) = (self.now(), clock_gettime(ClockId::Realtime));
+        now_of_day - Timespec::try_from(now).unwrap_or_default()
+    }
+}
+
+/// From `earlier` to `later`; nothing if it is the other way round.
+pub(crate) fn since(earlier: Timespec, later: Timespec) -> Duration {
+    later.checked_sub(earlier).and_then(|span| Duration::try_from(span).ok()).unwrap_or_default()
+}
+
+/// What the calling thread has worked since it began.
+pub(crate) fn processor_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}

@@ -1,0 +1,204 @@
+//! One way through the relay: from a socket into the model of the path, and out of it into the other socket.
+
+use super::buffers::Buffers;
+use super::clock::{Clock, since};
+use super::packet_socket::{Batch, FRAMES_PER_CALL, PacketSocket, Received};
+use super::report::{Durations, WayReport};
+use super::tap::{Point, Tap, Way};
+use crate::frame::Frame;
+use netem::Link;
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+/// A busy socket must not keep the relay from the other one, or from what is due.
+const CALLS_PER_TURN: usize = 8;
+
+pub(crate) struct Direction {
+    way: Way,
+    link: Link<Frame>,
+    /// The model knows all that happened until then.
+    model_time: Duration,
+    /// All that arrived at the socket before has been read.
+    read_until: Duration,
+    /// What has arrived at the far end of the path, when it did, and is to be written.
+    arrived: VecDeque<(Duration, Frame)>,
+    frames_in: u64,
+    frames_out: u64,
+    unreadable: u64,
+    beyond_memory: u64,
+    writes_failed: u64,
+    lateness: Durations,
+    sightings_lost: u64,
+}
+
+/// What both directions use.
+pub(crate) struct Tools {
+    pub clock: Clock,
+    pub buffers: Buffers,
+    pub tap: Option<Tap>,
+}
+
+impl Tools {
+    pub fn new(tap: Option<Tap>) -> Self {
+        Self { clock: Clock::new(), buffers: Buffers::default(), tap }
+    }
+}
+
+/// How a turn went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// Whether there was anything to do.
+    pub has_moved: bool,
+    /// For how long the first frame had waited to be read.
+    pub waited: Duration,
+    pub next: Next,
+}
+
+/// When to look again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// When a frame comes, or at that time.
+    At(Option<Duration>),
+    /// Now: there is more to do.
+    Now,
+    /// When the far end has room.
+    Room,
+}
+
+impl Direction {
+    pub fn new(way: Way, link: Link<Frame>) -> Self {
+        Self {
+            way,
+            link,
+            model_time: Duration::ZERO,
+            read_until: Duration::ZERO,
+            arrived: VecDeque::with_capacity(FRAMES_PER_CALL),
+            frames_in: 0,
+            frames_out: 0,
+            unreadable: 0,
+            beyond_memory: 0,
+            writes_failed: 0,
+            lateness: Durations::new(),
+            sightings_lost: 0,
+        }
+    }
+
+    /// Reads what has come, and writes what is due.
+    pub fn turn(&mut self, tools: &Tools, batch: &mut Batch, from: &PacketSocket, to: &PacketSocket) -> Turn {
+        let moved_before = self.frames_in + self.frames_out;
+        let (is_drained, waited) = self.read(tools, batch, from);
+        let next = match self.write(tools, to) {
+            Next::At(_) if !is_drained => Next::Now,
+            next => next,
+        };
+        Turn { has_moved: self.frames_in + self.frames_out != moved_before, waited, next }
+    }
+
+    /// Whether all was read that had come, and for how long the first frame had waited.
+    ///
+    /// The model is told when each frame reached its interface, not when it was read. For this its time does not run
+    /// ahead of what has been read.
+    fn read(&mut self, tools: &Tools, batch: &mut Batch, from: &PacketSocket) -> (bool, Duration) {
+        let begun = tools.clock.now();
+        let difference = tools.clock.difference();
+        let mut waited = Duration::ZERO;
+        for _ in 0..CALLS_PER_TURN {
+            if from.receive(batch).is_err() {
+                // Of a kind that the kernel cannot describe; it is lost.
+                self.unreadable += 1;
+                continue;
+            }
+            for received in batch.frames() {
+                let at = received.at.map_or(begun, |at| since(difference, at));
+                waited = waited.max(begun.saturating_sub(at));
+                self.take(tools, received, at);
+            }
+            if !batch.is_full() {
+                self.read_until = begun.max(self.model_time);
+                return (true, waited);
+            }
+        }
+        self.read_until = self.model_time;
+        (false, waited)
+    }
+
+    fn take(&mut self, tools: &Tools, received: Received<'_>, at: Duration) {
+        self.frames_in += 1;
+        if received.is_cut_off {
+            self.unreadable += 1;
+            return;
+        }
+        if !tools.buffers.has_room() {
+            self.beyond_memory += 1;
+            return;
+        }
+        let mut frame = Frame::new(received.offload, tools.buffers.copy_of(received.bytes));
+        self.see(tools, Point::Sent, at, &frame);
+        frame.noticed_late = self.model_time.saturating_sub(at);
+        self.model_time = self.model_time.max(at);
+        self.link.send(self.model_time, frame);
+    }
+
+    fn write(&mut self, tools: &Tools, to: &PacketSocket) -> Next {
+        for _ in 0..CALLS_PER_TURN {
+            self.fetch_arrived();
+            if self.arrived.is_empty() {
+                return Next::At(self.link.next_event());
+            }
+            match to.send(self.arrived.iter().map(|(_, frame)| frame)) {
+                Ok(count) => self.written(tools, count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Next::Room,
+                Err(_) => {
+                    self.writes_failed += 1;
+                    self.arrived.pop_front();
+                }
+            }
+        }
+        Next::Now
+    }
+
+    fn fetch_arrived(&mut self) {
+        self.model_time = self.model_time.max(self.read_until);
+        while self.arrived.len() < FRAMES_PER_CALL
+            && let Some(arrived) = self.link.receive_with_time(self.model_time)
+        {
+            self.arrived.push_back(arrived);
+        }
+    }
+
+    fn written(&mut self, tools: &Tools, count: usize) {
+        let now = tools.clock.now();
+        for _ in 0..count {
+            let Some((due, frame)) = self.arrived.pop_front() else { return };
+            self.lateness.record(now.saturating_sub(due) + frame.noticed_late);
+            self.frames_out += 1;
+            self.see(tools, Point::Received, now, &frame);
+        }
+    }
+
+    fn see(&mut self, tools: &Tools, point: Point, at: Duration, frame: &Frame) {
+        if let Some(tap) = &tools.tap
+            && !tap.see(self.way, point, at, frame.bytes())
+        {
+            self.sightings_lost += 1;
+        }
+    }
+
+    pub fn sightings_lost(&self) -> u64 {
+        self.sightings_lost
+    }
+
+    pub fn report(&self, dropped_by_kernel: u64) -> WayReport {
+        WayReport {
+            frames_in: self.frames_in,
+            frames_out: self.frames_out,
+            dropped_by_kernel,
+            unreadable: self.unreadable,
+            beyond_memory: self.beyond_memory,
+            writes_failed: self.writes_failed,
+            lateness: self.lateness.distribution(),
+            path: self.link.counters(),
+        }
+    }
+}

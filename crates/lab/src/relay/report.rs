@@ -1,0 +1,226 @@
+//! What the relay did, and whether a run through it can be believed.
+
+use hdrhistogram::Histogram;
+use netem::Counters;
+use serde::Serialize;
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// What the relay did since it began.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RelayReport {
+    /// When it began, by the clock of the day.
+    pub begun_at: SystemTime,
+    /// For how long it has run.
+    pub elapsed: Duration,
+    /// Whether it had priority over all ordinary processes (`SCHED_FIFO`); not without root.
+    pub has_priority: bool,
+    /// Whether its sockets had the buffers that it wants; not without root, unless `net.core.rmem_max` is 64 MiB.
+    pub has_large_buffers: bool,
+    /// The path's round trip without queues.
+    pub round_trip: Duration,
+    /// From the client to the server.
+    pub forward: WayReport,
+    /// From the server to the client.
+    pub backward: WayReport,
+    /// For how long it did not look although there was something to look at.
+    pub gaps: Distribution,
+    /// The share of a processor that it took, from 0 to 1, of its whole life.
+    pub processor_share: f64,
+    /// The same of the busiest second.
+    pub processor_share_max: f64,
+    /// What a tap was told and did not take.
+    pub sightings_lost: u64,
+}
+
+/// What the relay did in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WayReport {
+    /// Frames that came in: packets, and super-packets.
+    pub frames_in: u64,
+    /// Frames that went out.
+    pub frames_out: u64,
+    /// Frames that the kernel dropped because the relay did not take them in time.
+    pub dropped_by_kernel: u64,
+    /// Frames that the relay could not read, because they were too long or of an unknown kind.
+    pub unreadable: u64,
+    /// Frames for which there was no memory.
+    pub beyond_memory: u64,
+    /// Frames that the kernel refused at the far end.
+    pub writes_failed: u64,
+    /// How much later than the model says frames left.
+    pub lateness: Distribution,
+    /// What the model did.
+    pub path: Counters,
+}
+
+/// How a time was distributed, in nanoseconds; all zero if it was never measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Distribution {
+    /// How often it was measured.
+    pub count: u64,
+    /// The median.
+    pub p50_ns: u64,
+    /// Of 99 % not more.
+    pub p99_ns: u64,
+    /// Of 99.9 % not more.
+    pub p999_ns: u64,
+    /// Of all not more.
+    pub max_ns: u64,
+}
+
+/// Whether what was measured through the relay was the path's doing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It was.
+    Valid,
+    /// It may have been the relay's.
+    Invalid(Vec<Reason>),
+}
+
+/// Why a run is invalid.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Frames were lost at the relay's own sockets.
+    DroppedByKernel(u64),
+    /// Frames were lost because they could not be read.
+    Unreadable(u64),
+    /// Frames were lost because there was no memory for them.
+    BeyondMemory(u64),
+    /// Frames were lost because the kernel refused them.
+    WritesFailed(u64),
+    /// Of a thousand frames more than one left later than the model says by more than the limit.
+    Late {
+        /// 99.9 % were not later than this.
+        p999: Duration,
+        /// What is allowed.
+        limit: Duration,
+    },
+    /// The relay did not look for too long.
+    Gap(Duration),
+    /// The relay's thread was nearly always busy, in its busiest second: the share of a processor, from 0 to 1.
+    Busy(f64),
+}
+
+/// Of the round trip, what lateness may take.
+const LATENESS_SHARE_MAX: f64 = 0.02;
+/// Less cannot be had of an ordinary kernel's timers: what that means on a path of less than 10 ms, the report says.
+const LATENESS_FLOOR: Duration = Duration::from_micros(200);
+const GAP_MAX: Duration = Duration::from_millis(1);
+const PROCESSOR_SHARE_MAX: f64 = 0.7;
+
+impl RelayReport {
+    /// Whether the run can be believed.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let reasons: Vec<Reason> = self.losses().chain(self.delays()).collect();
+        if reasons.is_empty() { Verdict::Valid } else { Verdict::Invalid(reasons) }
+    }
+
+    fn losses(&self) -> impl Iterator<Item = Reason> {
+        let sum = |count: fn(&WayReport) -> u64| count(&self.forward) + count(&self.backward);
+        let dropped_by_kernel = sum(|way| way.dropped_by_kernel);
+        let unreadable = sum(|way| way.unreadable);
+        let beyond_memory = sum(|way| way.beyond_memory);
+        let writes_failed = sum(|way| way.writes_failed);
+        [
+            (dropped_by_kernel > 0).then_some(Reason::DroppedByKernel(dropped_by_kernel)),
+            (unreadable > 0).then_some(Reason::Unreadable(unreadable)),
+            (beyond_memory > 0).then_some(Reason::BeyondMemory(beyond_memory)),
+            (writes_failed > 0).then_some(Reason::WritesFailed(writes_failed)),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    fn delays(&self) -> impl Iterator<Item = Reason> {
+        let limit = self.round_trip.mul_f64(LATENESS_SHARE_MAX).max(LATENESS_FLOOR);
+        let p999_ns = self.forward.lateness.p999_ns.max(self.backward.lateness.p999_ns);
+        let p999 = Duration::from_nanos(p999_ns);
+        let gap = Duration::from_nanos(self.gaps.max_ns);
+        let share = self.processor_share_max;
+        [
+            (p999 > limit).then_some(Reason::Late { p999, limit }),
+            (gap > GAP_MAX).then_some(Reason::Gap(gap)),
+            (share > PROCESSOR_SHARE_MAX).then_some(Reason::Busy(share)),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+impl Verdict {
+    /// Whether it is valid.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        *self == Self::Valid
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Invalid(reasons) = self else { return to.write_str("VALID") };
+        to.write_str("INVALID: ")?;
+        for (index, reason) in reasons.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(to, "{separator}{reason}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DroppedByKernel(frames) => {
+                write!(to, "{frames} frames were dropped at the relay's sockets")
+            }
+            Self::Unreadable(frames) => write!(to, "the relay could not read {frames} frames"),
+            Self::BeyondMemory(frames) => write!(to, "there was no memory for {frames} frames"),
+            Self::WritesFailed(frames) => write!(to, "the kernel refused {frames} frames of the relay"),
+            Self::Late { p999, limit } => {
+                write!(
+                    to,
+                    "one frame of a thousand was late by {p999:.1?} or more, and {limit:.1?} is allowed"
+                )
+            }
+            Self::Gap(gap) => write!(to, "the relay did not look for {gap:.1?}"),
+            Self::Busy(share) => {
+                write!(to, "the relay was busy for {:.0} % of its busiest second", share * 100.0)
+            }
+        }
+    }
+}
+
+/// Durations as they are measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Durations(Histogram<u64>);
+
+/// Longer ones count as this.
+const LONGEST: Duration = Duration::from_secs(60);
+
+impl Durations {
+    pub fn new() -> Self {
+        let longest_ns = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
+        Self(Histogram::new_with_bounds(1, longest_ns, 3).expect("bounds and precision are allowed ones"))
+    }
+
+    pub fn record(&mut self, duration: Duration) {
+        self.0.saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    pub fn distribution(&self) -> Distribution {
+        Distribution {
+            count: self.0.len(),
+            p50_ns: self.0.value_at_quantile(0.5),
+            p99_ns: self.0.value_at_quantile(0.99),
+            p999_ns: self.0.value_at_quantile(0.999),
+            max_ns: self.0.max(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

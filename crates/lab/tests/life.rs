@@ -1,0 +1,121 @@
+//! How a lab begins and ends.
+
+#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
+
+mod world;
+
+use ropewalk_lab::{Lab, LabError, Rights, Topology, ping};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use world::{again, in_lab, lab, link, topology};
+
+/// Set for a test that was started again to be killed, or without root.
+const PART: &str = "ROPEWALK_TEST_PART";
+
+/// What the process says that is to be killed: its lab's namespace, and a process in it.
+const READY: &str = "ready: ";
+
+#[test]
+fn nothing_is_left_of_a_lab_whose_process_was_killed() {
+    if std::env::var_os(PART).is_some() {
+        return in_lab(build_and_wait_to_be_killed);
+    }
+    in_lab(|| {
+        let mut builder = again().env(PART, "1").stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(builder.stdout.take().unwrap()).lines();
+        let ready = lines.map_while(Result::ok).find_map(|line| Some(line.split_once(READY)?.1.to_owned()));
+        let ready = ready.expect("it builds a lab");
+        let (namespace, program) = ready.split_once(' ').unwrap();
+        let program =
+            pidfd_open(Pid::from_raw(program.parse().unwrap()).unwrap(), PidfdFlags::empty()).unwrap();
+        assert!(is_used(namespace));
+        builder.kill().unwrap();
+        builder.wait().unwrap();
+        poll(&mut [PollFd::new(&program, PollFlags::IN)], None).unwrap();
+        assert!(!is_used(namespace), "a process is still in the namespace");
+    });
+}
+
+fn build_and_wait_to_be_killed() {
+    let lab = lab(link(100, Duration::from_millis(1)));
+    let mut program = Command::new("sleep");
+    program.arg("1000").stdout(Stdio::null());
+    lab.client.namespace.put(&mut program);
+    let mut program = program.spawn().unwrap();
+    let namespace = lab.client.namespace.run(|| fs::metadata("/proc/thread-self/ns/net")).unwrap().unwrap();
+    println!("{READY}{} {}", namespace.ino(), program.id());
+    program.wait().unwrap();
+}
+
+/// Whether a process is in the namespace.
+fn is_used(namespace: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let mut namespaces = processes.filter_map(|process| fs::metadata(process.path().join("ns/net")).ok());
+    namespaces.any(|used| used.ino().to_string() == namespace)
+}
+
+#[test]
+fn a_lab_is_built_without_root() {
+    let is_first = std::env::var_os(PART).is_none();
+    let rights = Rights::of_this_process();
+    if is_first && geteuid().is_root() && rights.is_ok_and(|rights| rights == Rights::Root) {
+        return run_as_nobody();
+    }
+    in_lab(|| {
+        let lab = lab(link(100, Duration::from_millis(1)));
+        assert_eq!(lab.rights, Rights::UserNamespace);
+        assert_eq!(ping(&lab.client.namespace, lab.server.addresses[0], 1).unwrap().len(), 1);
+        let report = lab.relay.stop();
+        assert!(!report.has_priority, "and it says so");
+    });
+}
+
+/// This test once more.
+fn run_as_nobody() {
+    const NOBODY: u32 = 65534;
+    // Where this program is, nobody may have no access.
+    let everybodys = Permissions::from_mode(0o755);
+    let folder = tempfile::Builder::new().permissions(everybodys).tempdir().unwrap();
+    let program = folder.path().join("test");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let mut command = Command::new(program);
+    command.args(again().get_args()).env(PART, "1").current_dir("/").uid(NOBODY).gid(NOBODY);
+    assert!(command.status().unwrap().success(), "as nobody");
+}
+
+#[test]
+fn tcp_has_the_buffers_that_were_asked_for() {
+    in_lab(|| {
+        let topology = Topology { tcp_buffer_bytes_max: 99 << 20, ..topology(link(100, Duration::ZERO)) };
+        let lab = Lab::build(&topology, None).unwrap();
+        for host in [&lab.client, &lab.server] {
+            assert_eq!(host.settings.0["net.ipv4.tcp_rmem"], "4096 131072 103809024");
+            assert_eq!(host.settings.0["net.ipv4.tcp_wmem"], "4096 16384 103809024");
+            assert_eq!(host.settings.0["net.ipv4.tcp_no_metrics_save"], "1");
+            assert!(host.settings.0.contains_key("net.ipv4.tcp_slow_start_after_idle"));
+        }
+    });
+}
+
+#[test]
+fn the_congestion_control_is_the_one_asked_for_or_there_is_no_lab() {
+    in_lab(|| {
+        let with = |name: &str| {
+            let congestion_control = Some(name.to_owned());
+            Lab::build(&Topology { congestion_control, ..topology(link(100, Duration::ZERO)) }, None)
+        };
+        let lab = with("reno").unwrap();
+        assert_eq!(lab.client.settings.0["net.ipv4.tcp_congestion_control"], "reno");
+        let error = with("no-such-control").unwrap_err();
+        assert!(
+            matches!(&error, LabError::Setting(_)) && error.to_string().contains("no-such-control"),
+            "{error}"
+        );
+    });
+}

@@ -1,0 +1,75 @@
+//! Labs for the tests: with root's rights, or in a user namespace, or not at all, which is said.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
+
+use ropewalk_interop::skip;
+use ropewalk_lab::netem::{LinkModel, PathModel, Rate};
+use ropewalk_lab::{Lab, Namespace, RelayReport, Rights, Streams, Topology, in_user_namespace};
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+/// Set for a test that was started again in a user namespace.
+const AGAIN: &str = "ROPEWALK_TEST_IN_USER_NAMESPACE";
+
+/// Calls `test` where labs can be built. Without root that is another process: this test's program once more, in a user
+/// namespace.
+pub fn in_lab(test: impl FnOnce()) {
+    match Rights::of_this_process() {
+        Ok(_) => test(),
+        Err(reason) if std::env::var_os(AGAIN).is_some() => skip("netns", &reason.to_string()),
+        Err(reason) => {
+            let mut command = again();
+            in_user_namespace(command.env(AGAIN, "1"));
+            match command.status() {
+                Ok(status) => assert!(status.success(), "in a user namespace"),
+                Err(error) => skip("netns", &format!("{reason}: {error}")),
+            }
+        }
+    }
+}
+
+/// This test once more, as a process of its own.
+pub fn again() -> Command {
+    let name = std::thread::current().name().expect("the harness names its threads").to_owned();
+    let mut command = Command::new(std::env::current_exe().expect("it is running"));
+    command.args([&name, "--exact", "--nocapture", "--test-threads=1"]);
+    command
+}
+
+/// A clean path, the same in both directions.
+pub fn link(megabits_per_second: u64, delay: Duration) -> LinkModel {
+    LinkModel::new(Rate::megabits_per_second(megabits_per_second), delay)
+}
+
+/// A lab with that path in both directions.
+pub fn lab(link: LinkModel) -> Lab {
+    Lab::build(&topology(link), None).unwrap()
+}
+
+pub fn topology(link: LinkModel) -> Topology {
+    Topology::new(PathModel::symmetric(link))
+}
+
+/// To the server by IPv4.
+pub fn streams(lab: &Lab, count: u8) -> Streams {
+    Streams { count, congestion_control: Some("reno".to_owned()), to: lab.server.addresses[0] }
+}
+
+/// Of the kernel's table in `file` below /proc/net, in that namespace: the number in the column `name` of `protocol`.
+pub fn counter(namespace: &Namespace, protocol: &str, name: &str) -> u64 {
+    let table = namespace.run(|| fs::read_to_string("/proc/thread-self/net/snmp")).unwrap().unwrap();
+    let mut lines = table.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(": "));
+    let (names, numbers) = (lines.next().unwrap(), lines.next().unwrap());
+    let mut columns = names.split(' ').zip(numbers.split(' '));
+    columns.find(|(column, _)| *column == name).unwrap().1.parse().unwrap()
+}
+
+/// So many answers of a relay take minutes.
+const ANSWERS_MAX: usize = 10_000_000;
+
+/// Asks the relay until it says so.
+pub fn until(lab: &Lab, holds: impl Fn(&RelayReport) -> bool) -> RelayReport {
+    let mut reports = (0..ANSWERS_MAX).map(|_| lab.relay.report());
+    reports.find(holds).expect("the relay comes to it")
+}
