@@ -449,3 +449,11 @@ fn an_aborted_task_that_the_driver_still_has_is_no_more_when_that_is_done_with_i
     let outcomes: Vec<_> = world.pull(1).iter().map(function_outcome).collect();
     assert_eq!(outcomes, [TaskManagementOutcome::TaskDoesNotExist, DONE]);
 }
+
+#[test]
+fn data_that_the_initiator_has_missed_is_kept_while_the_session_goes_on_reading() {
+    two_reads([0, 1], |world| {
+        world.snack(0, SnackKind::DataOrR2t { itt: Itt(7), begin: 0, count: 0 });
+        assert_eq!(joined(&world.pull(0)), pattern(2048));
+    });
+}

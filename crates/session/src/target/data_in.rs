@@ -99,6 +99,10 @@ impl DataIn {
         self.retention.as_deref()
     }
 
+    pub(super) fn retention_mut(&mut self) -> Option<&mut Retention> {
+        self.retention.as_deref_mut()
+    }
+
     /// All PDUs before `next_sn` have arrived; what need not be kept any more.
     pub(super) fn acknowledge(&mut self, next_sn: u32) -> Vec<Piece> {
         let sent_bytes = self.sent_bytes;

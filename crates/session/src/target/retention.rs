@@ -92,6 +92,8 @@ pub(super) struct Retention {
     pieces: VecDeque<(u64, Piece)>,
     /// Tags of the A bits that were not answered, oldest first.
     asked: VecDeque<Ttt>,
+    /// Whether the initiator has missed some of it.
+    is_missed: bool,
 }
 
 impl Retention {
@@ -111,6 +113,16 @@ impl Retention {
     /// Keeps a piece that has been sent to its end, as this one of its session.
     pub(super) fn keep(&mut self, number: u64, piece: Piece) {
         self.pieces.push_back((number, piece));
+    }
+
+    /// The initiator has asked for some of it again.
+    pub(super) fn miss(&mut self) {
+        self.is_missed = true;
+    }
+
+    /// Whether it is surely not what has arrived long ago.
+    pub(super) fn is_missed(&self) -> bool {
+        self.is_missed
     }
 
     /// The number of the piece that has been kept for longest.
@@ -271,11 +283,13 @@ impl Session {
     }
 
     /// Whose data is given up first: what was sent longest ago on a lane that lives has most likely arrived, and only its
-    /// acknowledgement is on the way. Data of lanes that are gone is what another lane will ask for.
+    /// acknowledgement is on the way. Not so what the initiator has missed some of already; and data of lanes that are
+    /// gone is what another lane will ask for.
     fn least_needed(&self) -> Option<TaskId> {
         let kept = self.tasks.iter().filter_map(|(id, task)| {
-            let is_orphan = self.departed.contains_key(&task.response_lane);
-            Some((is_orphan, task.data_in.retention()?.oldest()?, id))
+            let retention = task.data_in.retention()?;
+            let is_needed = retention.is_missed() || self.departed.contains_key(&task.response_lane);
+            Some((is_needed, retention.oldest()?, id))
         });
         kept.min().map(|(.., id)| id)
     }

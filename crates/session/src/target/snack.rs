@@ -86,10 +86,11 @@ impl Session {
         count: u32,
     ) -> Result<(), Refusal> {
         let id = self.allegiant(lane, itt)?;
-        let retention = self.tasks.get(id).and_then(|task| task.data_in.retention());
+        let retention = self.tasks.get_mut(id).and_then(|task| task.data_in.retention_mut());
         let retention = retention.ok_or(Refusal::no_such_run(0))?;
         match retention.run(begin, count) {
             Ok(run) => {
+                retention.miss();
                 self.queue_resend(lane, Resend::Data { task: id, next: run.start, end: run.end });
                 Ok(())
             }
