@@ -22,7 +22,11 @@ impl World {
 
     /// A command without data on each of these lanes, in this order.
     fn plains(&mut self, lanes: &[usize]) -> Vec<TaskId> {
-        for (cmd_sn, lane) in (7..).zip(lanes) {
+        self.plains_from(7, lanes)
+    }
+
+    fn plains_from(&mut self, first: u32, lanes: &[usize]) -> Vec<TaskId> {
+        for (cmd_sn, lane) in (first..).zip(lanes) {
             self.plain(*lane, cmd_sn);
         }
         self.executed().iter().map(|command| command.task).collect()
@@ -139,6 +143,22 @@ fn one_fence_follows_another_in_the_order_of_the_responses() {
     assert_eq!(world.answered(0), [10]);
     world.acknowledge(0);
     assert_eq!(world.session.counters().tasks, 0);
+}
+
+#[test]
+fn a_response_that_waits_for_data_waits_for_the_fence_too_and_is_not_waited_for() {
+    let mut world = World::with_connections(2);
+    world.write(0, 7, 1000, &[], true);
+    let refused = world.executed()[0].task;
+    world.respond(refused, CHECK_CONDITION, 0);
+    let tasks = world.plains_from(8, &[1, 1]);
+    tasks.into_iter().for_each(|task| world.respond_fenced(task));
+    world.sequence(0, 7, Ttt::NONE, 0, &pattern(1000));
+    assert_eq!((world.answered(0), world.answered(1)), (vec![], vec![8]));
+    world.acknowledge(1);
+    assert_eq!((world.answered(0), world.answered(1)), (vec![], vec![9]));
+    world.acknowledge(1);
+    assert_eq!(world.answered(0), [7]);
 }
 
 #[test]

@@ -64,9 +64,9 @@ fn main() -> ExitCode {
     let seeds = arguments.seed..arguments.seed.saturating_add(arguments.seeds);
     let summary = campaign::run_all(seeds, threads.unwrap_or(1).max(1), &reduction, arguments.until_failure);
     report::print(&summary);
-    for failure in summary.failures.iter().take(report::FAILURES_MAX) {
-        report::print_failure(failure, &reduction);
-        if !arguments.no_shrink && reduction == Reduction::default() {
+    summary.failures.iter().for_each(|failure| report::print_failure(failure, &reduction));
+    if !arguments.no_shrink && reduction == Reduction::default() {
+        for failure in summary.failures.iter().take(report::SHRUNK_MAX) {
             let (smaller, outcome) = shrink(failure.seed, failure.clone());
             report::print_shrunk(&outcome, &smaller);
         }

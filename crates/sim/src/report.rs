@@ -8,8 +8,8 @@ use ropewalk_sim::reached::Way;
 use ropewalk_sim::{Outcome, Reduction};
 use std::fmt::Write;
 
-/// Failures that are told and shrunk; with more there is something that the first will show.
-pub const FAILURES_MAX: usize = 3;
+/// Failures that are shrunk; with more there is something that the first will show.
+pub const SHRUNK_MAX: usize = 3;
 
 /// The table of a campaign.
 pub fn print(summary: &Summary) {

@@ -21,7 +21,7 @@ pub(super) struct Fences {
     held: VecDeque<Handed>,
 }
 
-/// A response that the device server has handed over.
+/// A response that the device server has handed over, and whose initiator has sent all Data-Out that it announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handed {
     /// Of a command.
@@ -76,15 +76,6 @@ enum Step {
     Confirming { lane: LaneId, mark: StatSn },
 }
 
-impl Fence {
-    fn is_preceded_by(&self, response: Handed) -> bool {
-        match (&self.step, response) {
-            (Step::Preceding(preceding), Handed::Command(id)) => preceding.contains(&id),
-            _ => false,
-        }
-    }
-}
-
 impl Fences {
     pub(super) fn stands(&self) -> bool {
         self.standing.is_some()
@@ -111,7 +102,7 @@ impl Session {
     /// A response leaves; behind a fence if it is fenced, and not before one that stands in its way is lifted.
     pub(super) fn hand_over(&mut self, response: Handed) {
         let Some((units, is_fenced)) = self.nature(response) else { return };
-        if self.is_held_up(units, is_fenced, response) {
+        if self.is_held_up(units, is_fenced) {
             self.note_waiting(response);
             self.fences.held.push_back(response);
         } else if is_fenced && let Some(preceding) = self.preceding(units, response) {
@@ -134,9 +125,8 @@ impl Session {
         }
     }
 
-    fn is_held_up(&self, units: Units, is_fenced: bool, response: Handed) -> bool {
-        let stands_in_the_way =
-            |fence: &Fence| is_fenced || (fence.units.meet(units) && !fence.is_preceded_by(response));
+    fn is_held_up(&self, units: Units, is_fenced: bool) -> bool {
+        let stands_in_the_way = |fence: &Fence| is_fenced || fence.units.meet(units);
         let goes_first = |earlier: &Handed| {
             self.nature(*earlier).is_some_and(|(its, is_fenced)| is_fenced && its.meet(units))
         };
@@ -148,9 +138,8 @@ impl Session {
     /// be overtaken: there is one connection, and no task of another (§4.2.2.3.3 a).
     fn preceding(&self, units: Units, response: Handed) -> Option<Vec<TaskId>> {
         let precedes = |(id, task): &(TaskId, &Task)| {
-            matches!(task.stage, Stage::Ended | Stage::Responded)
+            task.response_ready
                 && !task.silent
-                && !task.waits_at_fence
                 && units.meet(Units::One(task.lun))
                 && response != Handed::Command(*id)
         };
