@@ -391,6 +391,24 @@ fn an_orphan_can_be_aborted_on_another_connection() {
 }
 
 #[test]
+fn a_task_that_is_aborted_before_the_answer_that_moves_it_is_silent() {
+    let mut world = World::of_level(2, 2);
+    world.acknowledges = false;
+    world.plain(0, 7);
+    let task = world.task();
+    world.respond(task, GOOD, 0);
+    assert_eq!(response(&world.pull_only(0)).itt, Itt(7));
+    world.acknowledges = true;
+    lose_and_remove(&mut world);
+    world.send_reassign(1, 7, 0);
+    world.manage_task(1, TaskManagementFunction::AbortTask, 8, 90, Itt(7), CmdSn(7));
+    let sent = world.pull(1);
+    assert_eq!(sent.iter().map(function_outcome).collect::<Vec<_>>(), [DONE, DONE]);
+    assert_eq!(world.reassign(1, 7, 0), TaskManagementOutcome::TaskDoesNotExist);
+    assert_eq!(world.session.counters().tasks, 0);
+}
+
+#[test]
 fn all_commands_of_a_window_are_reassigned_together() {
     let mut world = World::of_level(2, 2);
     (7..15).for_each(|cmd_sn| world.plain(0, cmd_sn));

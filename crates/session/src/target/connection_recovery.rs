@@ -86,8 +86,7 @@ impl Session {
 
     /// Tasks that were answered on connections that are gone.
     fn kept_answers(&self) -> usize {
-        let is_kept =
-            |task: &Task| task.stage == Stage::Responded && self.departed.contains_key(&task.request_lane);
+        let is_kept = |task: &Task| task.is_retired && self.departed.contains_key(&task.request_lane);
         self.tasks.iter().filter(|(_, task)| is_kept(task)).count()
     }
 

@@ -22,8 +22,11 @@ impl Session {
             task.response_lane = lane;
             task.is_suspended = true;
             task.is_reassigned = true;
-            // Its number was one of the connection that is gone.
+            // Its number was one of the connection that is gone; it will be answered again.
             task.sent_as = None;
+            if task.stage == Stage::Responded {
+                task.stage = Stage::Ended;
+            }
         }
         let exp_data_sn = pdu.exp_data_sn.0;
         self.push_reply(lane, Reply::Reassigned { itt: pdu.itt, ticket, task: id, exp_data_sn });
@@ -100,9 +103,6 @@ impl Session {
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.is_suspended = false;
         task.snack_tag = 0;
-        if task.stage == Stage::Responded {
-            task.stage = Stage::Ended;
-        }
         // 0, and whatever makes no sense, leave what is acknowledged as it is (§11.5.6).
         self.acknowledge_data(id, exp_data_sn);
         let Some(task) = self.tasks.get(id) else { return };
