@@ -117,6 +117,34 @@ fn a_command_whose_data_was_damaged_is_sent_again_at_once() {
 }
 
 #[test]
+fn a_late_word_of_damage_does_no_harm_when_another_copy_has_arrived() {
+    let mut world = World::recovering(1, 1);
+    let task = world.submit_write(100);
+    world.session.start(world.now, LANE).unwrap();
+    let header = world.session.poll_transmit(world.now, LANE, 1 << 20).unwrap().header;
+    world.pass(LONG);
+    answer_ping(&mut world, 0);
+    assert_eq!(world.command(0).itt, Itt(task.0));
+    world.acknowledge_before(FIRST_CMD_SN.next());
+    world.reject(0, RejectReason::DataDigestError, &header).unwrap();
+    assert_eq!(world.events(), []);
+    let response = world.response(0, task);
+    world.receive(0, &response.emit(), &[]).unwrap();
+    assert!(matches!(world.events()[..], [Event::Completed(_), ..]));
+    world.reject(0, RejectReason::DataDigestError, &header).unwrap();
+}
+
+#[test]
+fn the_only_copy_of_a_command_that_was_acknowledged_and_dropped_takes_its_connection() {
+    let mut world = World::recovering(1, 1);
+    world.submit_write(100);
+    world.session.start(world.now, LANE).unwrap();
+    let header = world.session.poll_transmit(world.now, LANE, 1 << 20).unwrap().header;
+    world.acknowledge_before(FIRST_CMD_SN.next());
+    assert_eq!(world.reject(0, RejectReason::DataDigestError, &header), Err(Fault::DataDigest));
+}
+
+#[test]
 fn a_lost_command_that_was_reset_meanwhile_leaves_no_hole() {
     let mut world = World::recovering(1, 1);
     let task = world.write(0, 100);

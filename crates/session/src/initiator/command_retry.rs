@@ -105,11 +105,12 @@ impl Session {
         }
     }
 
-    /// The target says that it dropped this command because its data was damaged. `false` if it is not outstanding.
+    /// The target says that it dropped this command because its data was damaged. `false` if that is not mended: it is
+    /// not waited for, and no other copy of it was sent that could have arrived.
     pub(super) fn retry_rejected_command(&mut self, now: Instant, itt: Itt) -> bool {
         let is_next = self.unacknowledged.front().is_some_and(|command| command.itt == itt);
         let Some(command) = self.unacknowledged.iter_mut().find(|command| command.itt == itt) else {
-            return false;
+            return self.tasks.get(itt).is_none_or(|task| task.is_repeated);
         };
         if is_next {
             self.send_again(now);

@@ -46,6 +46,8 @@ pub(super) struct Task {
     pub(super) tail_asks: u32,
     /// How far its lane must have come before that counts as lost.
     pub(super) tail_turn: Turn,
+    /// Its command was sent more than once.
+    pub(super) is_repeated: bool,
     /// It was given another lane, and nothing has come on that yet.
     pub(super) resumes: bool,
     /// The target will not send missing data again.
@@ -66,6 +68,7 @@ impl Task {
     pub(super) fn start_over(&mut self) -> u32 {
         let again_bytes = self.command.data.out_bytes() + self.command.data.in_bytes() - self.unmoved_bytes;
         self.unmoved_bytes += again_bytes;
+        self.is_repeated = true;
         self.sequences.clear();
         self.sent = DataCoverage::default();
         self.input = InputSequence::default();
@@ -167,6 +170,7 @@ impl Tasks {
             data_in_at: Instant::ZERO,
             tail_asks: 0,
             tail_turn: Turn::default(),
+            is_repeated: false,
             resumes: false,
             data_refused: false,
             data_ack: None,
