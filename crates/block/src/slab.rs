@@ -45,23 +45,23 @@ impl Slab {
     }
 
     /// Keeps room for `buffers` buffers of up to `bytes` each for [`Slab::allocate_reserved`], which then cannot
-    /// fail for want of budget. `None` if that would leave less than half of the budget to [`Slab::allocate`].
+    /// fail for want of budget. `None` if that would leave less than half of the budget to [`Slab::allocate`], or if so
+    /// much of it is not free now.
     #[must_use]
     pub fn reserve(&self, buffers: usize, bytes: usize) -> Option<Reservation> {
         let bytes = SizeClass::holding(bytes)?.bytes().checked_mul(buffers)?;
         let mut pages = self.store.lock();
-        let reserved_bytes = pages.reserved_bytes.checked_add(bytes)?;
-        if reserved_bytes > self.store.budget_bytes / 2 {
+        if bytes > pages.unreserved_bytes(self.store.budget_bytes) {
             return None;
         }
-        pages.reserved_bytes = reserved_bytes;
+        pages.reserved_bytes += bytes;
         Some(Reservation { bytes, store: Arc::clone(&self.store) })
     }
 
-    /// What could still be reserved.
+    /// What could be reserved now.
     #[must_use]
     pub fn unreserved_bytes(&self) -> usize {
-        (self.store.budget_bytes / 2).saturating_sub(self.store.lock().reserved_bytes)
+        self.store.lock().unreserved_bytes(self.store.budget_bytes)
     }
 
     /// A buffer from what was reserved, or where that is used up, from the rest.
@@ -298,15 +298,24 @@ impl Pages {
                 self.in_use_reserved_bytes = (sum <= self.reserved_bytes).then_some(sum)?;
             }
             Purse::Common => {
-                let common_bytes = self.in_use_bytes - self.in_use_reserved_bytes;
                 // Reservations may have been given up while their last buffers are still in use.
                 let set_aside_bytes = self.reserved_bytes.max(self.in_use_reserved_bytes);
-                let sum = common_bytes.checked_add(bytes)?;
+                let sum = self.in_use_common_bytes().checked_add(bytes)?;
                 (sum <= budget_bytes.saturating_sub(set_aside_bytes)).then_some(())?;
             }
         }
         self.in_use_bytes += bytes;
         Some(())
+    }
+
+    const fn in_use_common_bytes(&self) -> usize {
+        self.in_use_bytes - self.in_use_reserved_bytes
+    }
+
+    /// What could be reserved now: up to half of the budget, of what is not in use without a reservation.
+    fn unreserved_bytes(&self, budget_bytes: usize) -> usize {
+        let free_bytes = budget_bytes.saturating_sub(self.in_use_common_bytes());
+        free_bytes.min(budget_bytes / 2).saturating_sub(self.reserved_bytes)
     }
 
     fn discharge(&mut self, bytes: usize, purse: Purse) {
@@ -362,6 +371,17 @@ mod tests {
         assert!(slab.reserve(1, 1).is_none());
         drop(first);
         assert!(slab.reserve(1, 1).is_some());
+    }
+
+    #[test]
+    fn what_is_in_use_cannot_be_reserved_as_well() {
+        let slab = Slab::new(4 * MIB);
+        let common: Vec<_> = std::iter::from_fn(|| slab.allocate(MIB)).take(3).collect();
+        assert_eq!(slab.unreserved_bytes(), MIB);
+        assert!(slab.reserve(2, MIB).is_none());
+        let _reservation = slab.reserve(1, MIB).unwrap();
+        drop(common);
+        assert_eq!(slab.unreserved_bytes(), MIB);
     }
 
     #[test]
