@@ -1,9 +1,11 @@
-//! Captures of the network, read and written, and what they say of TCP and of every iSCSI command.
+//! What is observed of the network: captures, read and written, and what they say of TCP and of every iSCSI command;
+//! what the kernel tells of its sockets.
 //!
 //! * [`read_capture`] reads pcap and pcapng; [`CaptureWriter`] writes pcapng.
 //! * [`Analyser`] takes [`Frame`]s in and follows every TCP connection: order, repetitions, round trips, what is in
 //!   flight. In each it looks for iSCSI, on any port, and cuts it into PDUs, each of which is told as a [`PduRecord`].
 //! * [`Report`] says of every command where its time went; [`timing`] defines the times.
+//! * [`SocketsReport`] is what the kernel told of sockets over time: [`TcpInfo`], [`SocketMemory`].
 //!
 //! A capture may be anyone's, taken anywhere on the path, cut short, incomplete or made to harm: all memory is bounded,
 //! and what was lost is told.
@@ -24,7 +26,10 @@ mod pdu_cutter;
 mod pdu_record;
 mod report;
 mod segment;
+mod socket_memory;
+mod socket_series;
 mod stream;
+mod tcp_info;
 mod timeline;
 pub mod timing;
 
@@ -38,6 +43,9 @@ pub use pdu_record::PduRecord;
 pub use report::{
     CaptureReport, CommandSummary, ConnectionReport, DirectionReport, Report, RttReport, Statistic,
 };
+pub use socket_memory::SocketMemory;
+pub use socket_series::{CongestionControl, SocketSample, SocketSeries, SocketsReport};
 pub use stream::StreamCounters;
+pub use tcp_info::{CongestionState, TcpInfo, TcpState};
 pub use timeline::{Point, Timeline};
 pub use timing::CommandReport;
