@@ -38,5 +38,5 @@ pub use relay::{
     Distribution, Point, Reason, Relay, RelayError, RelayReport, Sighting, Tap, Verdict, Way, WayReport,
 };
 pub use rights::{NoRights, Rights, in_user_namespace};
-pub use streams::{Arrived, Streams};
+pub use streams::{Arrived, Recording, RecordingTimes, StreamSample, Streams};
 pub use topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};

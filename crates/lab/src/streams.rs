@@ -1,12 +1,14 @@
 //! Plain TCP streams through a lab: what the path itself lets through.
 
 use crate::lab::Lab;
+use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
+use transport::SocketOptions;
 
 /// Streams from the client to the server.
 #[derive(Clone, Debug)]
@@ -28,6 +30,39 @@ pub struct Arrived {
     pub elapsed: Duration,
 }
 
+/// When a [`Recording`] is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordingTimes {
+    /// For so long the streams run before what they do counts.
+    pub warm_up: Duration,
+    /// Then for so long it counts.
+    pub measured: Duration,
+    /// So often it is looked at what has arrived.
+    pub every: Duration,
+}
+
+/// What arrived, looked at again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    /// In their order, up to when the measured time is over.
+    pub samples: Vec<StreamSample>,
+    /// Bytes of each stream that arrived in the measured time.
+    pub bytes: Vec<u64>,
+    /// How long the measured time was.
+    pub elapsed: Duration,
+    /// What each stream's sender uses, as its socket says.
+    pub congestion_controls: Vec<String>,
+}
+
+/// What had arrived at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamSample {
+    /// Since the streams began, in nanoseconds.
+    pub at_ns: u64,
+    /// Bytes of payload of each stream since then.
+    pub bytes: Vec<u64>,
+}
+
 /// Its length has no factor in common with those of packets, so that a piece in the wrong place is noticed.
 const PATTERN_BYTES: usize = 65_521;
 /// What is written and read at once; less than the pattern.
@@ -39,11 +74,9 @@ impl Streams {
     /// # Errors
     /// What the kernel said, or "invalid data" if other bytes arrived than were sent.
     pub fn transfer(&self, lab: &Lab, bytes: u64) -> io::Result<Arrived> {
-        let never = AtomicBool::new(false);
         let begun = Instant::now();
-        let arrived = AtomicU64::new(0);
-        self.run(lab, bytes, &never, &arrived, || ())?;
-        Ok(Arrived { bytes: arrived.load(Relaxed), elapsed: begun.elapsed() })
+        let (arrived, ()) = run(&self.connect(lab)?, Some(bytes), |_| ())?;
+        Ok(Arrived { bytes: arrived, elapsed: begun.elapsed() })
     }
 
     /// Sends for as long as the two times, and counts what arrives in the second.
@@ -51,44 +84,32 @@ impl Streams {
     /// # Errors
     /// As those of [`transfer`](Self::transfer).
     pub fn measure(&self, lab: &Lab, warm_up: Duration, measured: Duration) -> io::Result<Arrived> {
-        let is_over = AtomicBool::new(false);
-        let arrived = AtomicU64::new(0);
-        self.run(lab, u64::MAX, &is_over, &arrived, || {
-            thread::sleep(warm_up);
-            let (begun, before) = (Instant::now(), arrived.load(Relaxed));
-            thread::sleep(measured);
-            let outcome = Arrived { bytes: arrived.load(Relaxed) - before, elapsed: begun.elapsed() };
-            is_over.store(true, Relaxed);
-            outcome
-        })
+        let recording = self.record(lab, RecordingTimes { warm_up, measured, every: measured }, |_| ())?;
+        Ok(Arrived { bytes: recording.bytes.iter().sum(), elapsed: recording.elapsed })
     }
 
-    fn run<T>(
+    /// Sends for as long as the two times, and looks again and again at what has arrived. `connected` is shown the
+    /// senders' sockets before anything is sent.
+    ///
+    /// # Errors
+    /// As those of [`transfer`](Self::transfer).
+    pub fn record(
         &self,
         lab: &Lab,
-        bytes: u64,
-        is_over: &AtomicBool,
-        arrived: &AtomicU64,
-        meanwhile: impl FnOnce() -> T,
-    ) -> io::Result<T> {
+        times: RecordingTimes,
+        connected: impl FnOnce(&[&TcpStream]),
+    ) -> io::Result<Recording> {
         let connections = self.connect(lab)?;
-        let pattern = pattern();
-        thread::scope(|scope| {
-            let mut threads = Vec::new();
-            for (sender, receiver) in connections {
-                threads.push(scope.spawn(|| send(sender, &pattern, bytes, is_over)));
-                threads.push(scope.spawn(|| receive(receiver, &pattern, arrived)));
-            }
-            let outcome = meanwhile();
-            for thread in threads {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            }
-            Ok(outcome)
-        })
+        let senders: Vec<&TcpStream> = connections.iter().map(|connection| &connection.sender).collect();
+        let controls = senders.iter().map(SocketOptions::congestion_of);
+        let congestion_controls = controls.collect::<io::Result<_>>()?;
+        connected(&senders);
+        let (_, watched) = run(&connections, None, |arrived| watch(arrived, times))?;
+        let Watched { samples, bytes, elapsed } = watched;
+        Ok(Recording { samples, bytes, elapsed, congestion_controls })
     }
 
-    /// Both ends of each stream.
-    fn connect(&self, lab: &Lab) -> io::Result<Vec<(TcpStream, TcpStream)>> {
+    fn connect(&self, lab: &Lab) -> io::Result<Vec<Connection>> {
         let listener = lab.server.namespace.run(|| TcpListener::bind(SocketAddr::new(self.to, 0)))??;
         let address = listener.local_addr()?;
         let connect = |_| {
@@ -96,10 +117,55 @@ impl Streams {
             if let Some(name) = &self.congestion_control {
                 SockRef::from(&sender).set_tcp_congestion(name.as_bytes())?;
             }
-            Ok((sender, listener.accept()?.0))
+            Ok(Connection { sender, receiver: listener.accept()?.0, arrived: AtomicU64::new(0) })
         };
         (0..self.count).map(connect).collect()
     }
+}
+
+/// Both ends of a stream.
+struct Connection {
+    sender: TcpStream,
+    receiver: TcpStream,
+    /// Bytes.
+    arrived: AtomicU64,
+}
+
+/// Sends until so many bytes have arrived on each connection, or else until `meanwhile` is over; the bytes that
+/// arrived.
+fn run<T>(
+    connections: &[Connection],
+    bytes: Option<u64>,
+    meanwhile: impl FnOnce(&[Connection]) -> T,
+) -> io::Result<(u64, T)> {
+    let pattern = pattern();
+    let is_over = AtomicBool::new(false);
+    // What a connection says that was torn down because all is over is no error.
+    let unless_over = |outcome: io::Result<()>| {
+        outcome.or_else(|error| match is_over.load(Relaxed) {
+            true => Ok(()),
+            false => Err(error),
+        })
+    };
+    let (pattern, unless_over) = (&pattern, &unless_over);
+    let outcome = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for connection in connections {
+            threads
+                .push(scope.spawn(move || unless_over(connection.send(pattern, bytes.unwrap_or(u64::MAX)))));
+            threads.push(scope.spawn(move || unless_over(connection.receive(pattern))));
+        }
+        let outcome = meanwhile(connections);
+        if bytes.is_none() {
+            is_over.store(true, Relaxed);
+            connections.iter().for_each(Connection::tear_down);
+        }
+        for thread in threads {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok::<_, io::Error>(outcome)
+    })?;
+    Ok((connections.iter().map(Connection::arrived).sum(), outcome))
 }
 
 /// Twice the pattern, so that a piece can be taken from wherever it begins.
@@ -117,27 +183,72 @@ fn expected(pattern: &[u8], offset: u64, bytes: usize) -> &[u8] {
     &pattern[start..start + bytes]
 }
 
-fn send(mut stream: TcpStream, pattern: &[u8], bytes: u64, is_over: &AtomicBool) -> io::Result<()> {
-    let mut sent = 0;
-    while sent < bytes && !is_over.load(Relaxed) {
-        let piece = usize::try_from(bytes - sent).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
-        sent += stream.write(expected(pattern, sent, piece))? as u64;
+impl Connection {
+    fn arrived(&self) -> u64 {
+        self.arrived.load(Relaxed)
     }
-    Ok(())
+
+    fn send(&self, pattern: &[u8], bytes: u64) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < bytes {
+            let piece = usize::try_from(bytes - sent).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+            sent += (&self.sender).write(expected(pattern, sent, piece))? as u64;
+        }
+        self.sender.shutdown(Shutdown::Write)
+    }
+
+    fn receive(&self, pattern: &[u8]) -> io::Result<()> {
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            let bytes = (&self.receiver).read(&mut piece)?;
+            if bytes == 0 {
+                return Ok(());
+            }
+            if piece[..bytes] != *expected(pattern, self.arrived(), bytes) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "other bytes arrived than were sent"));
+            }
+            self.arrived.fetch_add(bytes as u64, Relaxed);
+        }
+    }
+
+    /// Wakes whoever waits for it, whatever is still under way.
+    fn tear_down(&self) {
+        for end in [&self.sender, &self.receiver] {
+            // One that is closed needs none.
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
 }
 
-fn receive(mut stream: TcpStream, pattern: &[u8], arrived: &AtomicU64) -> io::Result<()> {
-    let mut piece = vec![0; PIECE_BYTES];
-    let mut received = 0;
-    loop {
-        let bytes = stream.read(&mut piece)?;
-        if bytes == 0 {
-            return Ok(());
+/// What was seen of connections from outside.
+struct Watched {
+    samples: Vec<StreamSample>,
+    bytes: Vec<u64>,
+    elapsed: Duration,
+}
+
+fn watch(connections: &[Connection], times: RecordingTimes) -> Watched {
+    let begun = Instant::now();
+    let mut samples = Vec::new();
+    let mut look = || {
+        let bytes: Vec<u64> = connections.iter().map(Connection::arrived).collect();
+        let elapsed = begun.elapsed();
+        let at_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        samples.push(StreamSample { at_ns, bytes: bytes.clone() });
+        (bytes, elapsed)
+    };
+    let mut look_until = |end: Duration| {
+        // A time of zero would never end.
+        let every = times.every.max(Duration::from_millis(1));
+        while begun.elapsed() + every < end {
+            thread::sleep(every);
+            look();
         }
-        if piece[..bytes] != *expected(pattern, received, bytes) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "other bytes arrived than were sent"));
-        }
-        received += bytes as u64;
-        arrived.fetch_add(bytes as u64, Relaxed);
-    }
+        thread::sleep(end.saturating_sub(begun.elapsed()));
+        look()
+    };
+    let (before, measured_from) = look_until(times.warm_up);
+    let (after, measured_to) = look_until(measured_from + times.measured);
+    let bytes = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    Watched { samples, bytes, elapsed: measured_to - measured_from }
 }

@@ -3,7 +3,7 @@
 mod world;
 
 use ropewalk_lab::netem::{LinkModel, Loss, PathModel, Probability, QueueSize};
-use ropewalk_lab::{Lab, RelayReport, Segmentation, Streams, Tap, Topology, ping};
+use ropewalk_lab::{Lab, RecordingTimes, RelayReport, Segmentation, Streams, Tap, Topology, ping};
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 use world::{counter, in_lab, lab, link, streams, topology, until};
@@ -128,5 +128,29 @@ fn what_is_lost_and_what_arrives_is_what_the_model_says() {
         let (lost, sent) = (forward.path.dropped.loss.segments as f64, forward.path.sent.segments as f64);
         let standard_deviation = (sent * 0.03 * 0.97).sqrt();
         assert!((lost - sent * 0.03).abs() < 6.0 * standard_deviation, "{lost} of {sent}");
+    });
+}
+
+#[test]
+fn a_recording_shows_what_had_arrived_when() {
+    in_lab(|| {
+        let lab = lab(link(100, Duration::from_millis(1)));
+        let milliseconds = Duration::from_millis;
+        let times = RecordingTimes {
+            warm_up: milliseconds(40),
+            measured: milliseconds(100),
+            every: milliseconds(10),
+        };
+        let mut seen = 0;
+        let recording = streams(&lab, 2).record(&lab, times, |sockets| seen = sockets.len()).unwrap();
+        assert_eq!((seen, &*recording.congestion_controls), (2, &["reno".to_owned(), "reno".to_owned()][..]));
+        assert!(recording.elapsed >= times.measured);
+        let (first, last) = (&recording.samples[0], recording.samples.last().unwrap());
+        assert!(last.at_ns - first.at_ns >= 100_000_000);
+        assert!(
+            recording.bytes.iter().zip(&last.bytes).all(|(measured, all)| 0 < *measured && measured < all)
+        );
+        let is_sorted = |stream: usize| recording.samples.is_sorted_by_key(|sample| sample.bytes[stream]);
+        assert!(is_sorted(0) && is_sorted(1));
     });
 }
