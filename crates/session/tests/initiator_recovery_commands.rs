@@ -107,13 +107,17 @@ fn a_command_that_never_arrives_takes_its_connection() {
 }
 
 #[test]
-fn a_command_whose_data_was_damaged_is_sent_again_at_once() {
+fn a_command_whose_data_was_damaged_is_sent_again_at_once_whatever_else_the_target_misses() {
     let mut world = World::recovering(1, 1);
-    let task = world.submit_write(100);
-    world.session.start(world.now, LANE).unwrap();
-    let header = world.session.poll_transmit(world.now, LANE, 1 << 20).unwrap().header;
-    world.reject(0, RejectReason::DataDigestError, &header).unwrap();
-    assert_eq!(world.command(0).itt, Itt(task.0));
+    let tasks = [world.submit_write(100), world.submit_write(100)];
+    let headers = tasks.map(|_| {
+        world.session.start(world.now, LANE).unwrap();
+        world.session.poll_transmit(world.now, LANE, 1 << 20).unwrap().header
+    });
+    for (task, header) in tasks.iter().zip(&headers).rev() {
+        world.reject(0, RejectReason::DataDigestError, header).unwrap();
+        assert_eq!(world.command(0).itt, Itt(task.0));
+    }
 }
 
 #[test]

@@ -101,30 +101,24 @@ impl Session {
         };
         command.probing = false;
         if command.pulled.is_some_and(|pulled| pulled < ping) {
-            self.send_again(now);
+            self.send_again(now, 0);
         }
     }
 
     /// The target says that it dropped this command because its data was damaged. `false` if that is not mended: it is
     /// not waited for, and no other copy of it was sent that could have arrived.
     pub(super) fn retry_rejected_command(&mut self, now: Instant, itt: Itt) -> bool {
-        let is_next = self.unacknowledged.front().is_some_and(|command| command.itt == itt);
-        let Some(command) = self.unacknowledged.iter_mut().find(|command| command.itt == itt) else {
+        let Some(place) = self.unacknowledged.iter().position(|command| command.itt == itt) else {
             return self.tasks.get(itt).is_none_or(|task| task.is_repeated);
         };
-        if is_next {
-            self.send_again(now);
-        } else {
-            // Its turn comes when the target misses it.
-            command.ask = command.ask.map(|ask| ask.counted_from(Instant::ZERO));
-        }
+        self.send_again(now, place);
         true
     }
 
-    /// Sends the command that the target misses first once more. One that has ended meanwhile is aborted, so that the
-    /// target waits for its number no longer (§7.11).
-    fn send_again(&mut self, now: Instant) {
-        let Some(command) = self.unacknowledged.front_mut() else { return };
+    /// Sends a command that did not arrive once more. One that has ended meanwhile is aborted, so that the target waits
+    /// for its number no longer (§7.11).
+    fn send_again(&mut self, now: Instant, place: usize) {
+        let Some(command) = self.unacknowledged.get_mut(place) else { return };
         let (lane, itt, lun, cmd_sn) = (command.lane, command.itt, command.lun, command.cmd_sn);
         if !command.ask.as_mut().is_some_and(|ask| ask.again(now)) {
             return self.fail_lane(lane, Fault::Timeout("the acknowledgement of a command"));
