@@ -45,9 +45,7 @@ pub(crate) struct Task {
 /// A command has come out of its session, in order.
 pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, command: Command) {
     driver.environment.gauges.count_command();
-    if let Some(observer) = driver.environment.observer.get() {
-        observer.command_begins(driver.tsih, &command);
-    }
+    driver.environment.tell(|observer| observer.command_begins(driver.tsih, &command));
     let id = command.task;
     let Some(unit) = driver.unit(command.lun).cloned() else {
         return begin_without_unit(driver, state, &command);
@@ -134,6 +132,7 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
     if let Err(sense) = medium {
         return finish(driver, state, id, Outcome::CheckCondition(sense));
     }
+    driver.environment.tell(|observer| observer.command_starts(driver.tsih, id));
     let data = task.data.take();
     match std::mem::replace(&mut task.step, Step::Done(Outcome::good())) {
         Step::Done(outcome) => finish(driver, state, id, outcome),
@@ -267,6 +266,7 @@ fn copy(driver: &Rc<SessionDriver>, id: TaskId, unit: Rc<LogicalUnit>, request: 
 /// The command has ended: answers it, and lets those start that waited for it.
 pub(crate) fn finish(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId, outcome: Outcome) {
     let Some(task) = state.tasks.remove(&id) else { return };
+    driver.environment.tell(|observer| observer.command_ends(driver.tsih, id));
     let failed_read = task.command.data_in_bytes > 0 && outcome.status() != scsi::Status::Good;
     let wanted_bytes = if failed_read { task.delivered_bytes } else { task.wanted_bytes };
     let (format, is_fenced) = (task.unit.sense_format(), task.is_fenced);

@@ -4,7 +4,7 @@ use crate::memory::Memory;
 use crate::peer::Peers;
 use nexus::target::NexusId;
 use pdu::{Duration, Instant, Tsih};
-use session::target::{Command, TargetRecord};
+use session::target::{Command, TargetRecord, TaskId};
 use std::cell::{Cell, OnceCell};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -54,6 +54,28 @@ pub trait Visibility {
 pub trait Observer {
     /// A session hands over a command, in its order.
     fn command_begins(&self, session: Tsih, command: &Command);
+
+    /// Its Data-Out is there and its turn has come: what it wants of the medium begins.
+    fn command_starts(&self, _session: Tsih, _task: TaskId) {}
+
+    /// It has been carried out, or has failed; its answer follows. A long read ends when the last of its pieces has been
+    /// handed to the session, and so waits for the network with those before. A command that was aborted before it
+    /// started has no end.
+    fn command_ends(&self, _session: Tsih, _task: TaskId) {}
+}
+
+impl<O: Observer + ?Sized> Observer for Arc<O> {
+    fn command_begins(&self, session: Tsih, command: &Command) {
+        (**self).command_begins(session, command);
+    }
+
+    fn command_starts(&self, session: Tsih, task: TaskId) {
+        (**self).command_starts(session, task);
+    }
+
+    fn command_ends(&self, session: Tsih, task: TaskId) {
+        (**self).command_ends(session, task);
+    }
 }
 
 /// Bounds on every session.
@@ -155,6 +177,12 @@ impl Environment {
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    pub(crate) fn tell(&self, what: impl FnOnce(&dyn Observer)) {
+        if let Some(observer) = self.observer.get() {
+            what(&**observer);
+        }
     }
 
     pub(crate) fn now(&self) -> Instant {

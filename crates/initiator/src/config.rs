@@ -3,8 +3,9 @@
 use crate::{Portal, Reconnect};
 use session::chap::Credentials;
 use session::parameters::{InitiatorLimits, Offer};
+use std::sync::Arc;
 use std::time::Duration;
-use transport::SocketOptions;
+use transport::{Observer, SocketOptions};
 
 /// Everything that can be chosen about a [`crate::Session`]. The defaults suit a long fat network.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct Config {
     /// For how long a command that the target declines (BUSY, TASK SET FULL, becoming ready) or gives up is
     /// sent again.
     pub decline_patience: Duration,
+    /// Is told of every connection, and what happens on it.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// Commands queued and outstanding per session: 64 connections with 64 commands each.
@@ -95,6 +98,7 @@ impl Default for Config {
             reconnect: Reconnect::default(),
             command_limit: COMMAND_LIMIT,
             decline_patience: Duration::from_secs(60),
+            observer: None,
         }
     }
 }

@@ -8,8 +8,9 @@ use session::login::{DATA_SEGMENT_BYTES_MAX, initiator};
 use session::parameters::{Established, Offer};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use tokio::net::TcpStream;
-use transport::{SocketOptions, read_pdu, write_pdu};
+use transport::{ConnectionObserver, SocketOptions, read_pdu, write_pdu};
 
 /// A login from portal to portal is followed this often. Arrays use one step; more are a loop.
 const REDIRECTIONS_MAX: usize = 4;
@@ -32,6 +33,7 @@ pub(crate) struct Opened {
     pub established: Established,
     pub peer: SocketAddr,
     pub congestion: Option<String>,
+    pub observer: Option<Box<dyn ConnectionObserver>>,
 }
 
 /// Connects and logs in, where the target redirects to if it does. Every portal is a peer of its own: the login begins
@@ -148,7 +150,9 @@ async fn attempt(
             Progress::Established(established) => {
                 let peer = stream.peer_addr().map_err(broken)?;
                 let congestion = SocketOptions::congestion_of(&stream).ok();
-                let opened = Opened { stream, established, peer, congestion };
+                let observer = config.observer.as_ref();
+                let observer = observer.map(|observer| observer.connected(stream.as_fd(), &established));
+                let opened = Opened { stream, established, peer, congestion, observer };
                 return Ok(Ok(Answer::Opened(Box::new(opened))));
             }
         }

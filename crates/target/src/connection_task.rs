@@ -7,6 +7,7 @@ use session::parameters::Established;
 use session::seam::{Endpoint, LaneLoss};
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -39,7 +40,8 @@ pub(crate) async fn run(
         return driver.node().lane_closed(driver.tsih(), established.cid);
     };
     let lane = driver.add_lane(&established, portal);
-    let mut connection = Connection::new(lane, stream, &established.connection);
+    let observer = shard.observer.as_ref().map(|observer| observer.connected(stream.as_fd(), &established));
+    let mut connection = Connection::new(lane, stream, &established.connection).watched_by(observer);
     let end = poll_fn(|cx| poll(shard, &driver, &mut connection, cx)).await;
     log(&driver, established.cid, peer, &end);
     let loss = match &end {

@@ -17,6 +17,7 @@ mod listener;
 mod login_task;
 mod lun_spec;
 mod name;
+mod observers;
 mod opening;
 mod pace_timer;
 mod portal_group;
@@ -37,6 +38,7 @@ pub use config::{
 pub use counters::Counters;
 pub use lun_spec::{InvalidLunSpec, LUN_OPTIONS, LunSpec, Medium, NumberedLunSpec, Pace};
 pub use name::IscsiName;
+pub use observers::Observers;
 pub use opening::{OpenError, OpenFailure};
 pub use portal_group::PortalGroupConfig;
 pub use redirect::{InvalidRedirect, Redirect};

@@ -4,6 +4,7 @@ use crate::catalog::{Catalog, DISCOVERY_SHARD};
 use crate::chap::SecretError;
 use crate::config::{Config, InvalidConfig};
 use crate::counters::{Counters, Gauges};
+use crate::observers::Observers;
 use crate::opening::OpenError;
 use crate::portal_group::Portal;
 use crate::shard::{self, Message, ShardPlan};
@@ -77,6 +78,14 @@ impl Server {
     /// # Errors
     /// What is wrong, and what to do about it. Nothing is left running.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_observed(config, Observers::default()).await
+    }
+
+    /// The same, with somebody who is told what happens.
+    ///
+    /// # Errors
+    /// As those of [`start`](Self::start).
+    pub async fn start_observed(config: Config, observers: Observers) -> Result<Self, StartError> {
         config.validate()?;
         let offer = config.offer()?;
         let state = config.state_directory().map(StateDirectory::open).transpose()?;
@@ -110,6 +119,7 @@ impl Server {
                 doors: doors.clone(),
                 messages,
                 state: state.clone(),
+                observers: observers.clone(),
                 opened,
             };
             server.start_shard(plan, &doors, &mut listeners)?;

@@ -6,6 +6,7 @@ use crate::config::{Config, Limits, TargetConfig};
 use crate::counters::Gauges;
 use crate::failed_logins::FailedLogins;
 use crate::listener::{self, WaitingRoom};
+use crate::observers::Observers;
 use crate::opening::{self, OpenError};
 use crate::shutdown::{self, ShutdownReport};
 use crate::state_directory::StateDirectory;
@@ -36,6 +37,7 @@ pub(crate) struct Shard {
     /// All shards'; which of them a login will belong to, it has not said when it is offered a FirstBurstLength.
     pub memories: Arc<[Memory]>,
     pub socket: SocketOptions,
+    pub observer: Option<Arc<dyn transport::Observer>>,
     pub waiting_room: WaitingRoom,
     pub failed_logins: RefCell<FailedLogins>,
     nodes: Vec<Rc<TargetNode>>,
@@ -75,6 +77,7 @@ pub(crate) struct ShardPlan {
     pub messages: mpsc::UnboundedReceiver<Message>,
     /// Where reservations are kept.
     pub state: Option<StateDirectory>,
+    pub observers: Observers,
     pub opened: oneshot::Sender<Result<(), OpenError>>,
 }
 
@@ -99,6 +102,9 @@ async fn serve(plan: ShardPlan) {
         plan.config.limits.session(),
         Arc::clone(&plan.own),
     );
+    if let Some(observer) = &plan.observers.commands {
+        environment.observe(Rc::new(Arc::clone(observer)));
+    }
     let mut engine = None;
     let nodes = match open_targets(&plan, &environment, &mut engine) {
         Ok(nodes) => nodes,
@@ -119,6 +125,7 @@ async fn serve(plan: ShardPlan) {
         listeners,
         doors,
         mut messages,
+        observers,
         opened,
         ..
     } = plan;
@@ -131,6 +138,7 @@ async fn serve(plan: ShardPlan) {
         offer,
         memories,
         socket: config.socket.options(),
+        observer: observers.connections,
         waiting_room: WaitingRoom::default(),
         failed_logins: RefCell::default(),
         nodes,

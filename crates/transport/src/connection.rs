@@ -1,6 +1,7 @@
 //! One TCP connection in full feature phase: a lane's bytes, both ways.
 
-use crate::{Clock, TcpInfo, send_queue};
+use crate::observer::Watched;
+use crate::{Clock, ConnectionObserver, TcpInfo, send_queue};
 use framing::{BufferTable, Receiver, Scratch, Sender};
 use pdu::LaneId;
 use session::parameters::ConnectionParameters;
@@ -64,6 +65,7 @@ pub struct Connection {
     sender: Sender,
     received_bytes: u64,
     sent_bytes: u64,
+    observer: Option<Box<dyn ConnectionObserver>>,
 }
 
 impl Connection {
@@ -77,7 +79,14 @@ impl Connection {
             sender: Sender::new(parameters),
             received_bytes: 0,
             sent_bytes: 0,
+            observer: None,
         }
+    }
+
+    /// Tells `observer`, if there is one, what happens from now on.
+    #[must_use]
+    pub fn watched_by(self, observer: Option<Box<dyn ConnectionObserver>>) -> Self {
+        Self { observer, ..self }
     }
 
     /// The lane whose bytes these are.
@@ -140,7 +149,14 @@ impl Connection {
         }
         self.received_bytes += (direct_bytes + beyond_bytes) as u64;
         self.receiver.filled(direct_bytes, buffers)?;
-        self.receiver.feed(&scratch[..beyond_bytes], clock.now(), endpoint, buffers)?;
+        let (beyond, now) = (&scratch[..beyond_bytes], clock.now());
+        match &mut self.observer {
+            None => self.receiver.feed(beyond, now, endpoint, buffers)?,
+            Some(observer) => {
+                let mut watched = Watched { endpoint, observer: &mut **observer };
+                self.receiver.feed(beyond, now, &mut watched, buffers)?;
+            }
+        }
         Poll::Ready(Ok(()))
     }
 
@@ -169,9 +185,16 @@ impl Connection {
             }
             let mut slices = [IoSlice::new(&[]); GATHER_SLICES];
             let filled = self.sender.gather(&mut slices);
-            let bytes = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..filled]))?;
+            let written = Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..filled]);
+            if let (Poll::Pending, Some(observer)) = (&written, &mut self.observer) {
+                observer.blocked();
+            }
+            let bytes = ready!(written)?;
             self.sent_bytes += bytes as u64;
             let pdus = self.sender.advance(bytes);
+            if let Some(observer) = &mut self.observer {
+                observer.sent(bytes, pdus);
+            }
             if pdus > 0 {
                 endpoint.transmitted(clock.now(), self.lane, pdus);
             }
@@ -188,6 +211,9 @@ impl Connection {
             let Some(transmit) = endpoint.poll_transmit(clock.now(), self.lane, PULL_BYTES_MAX) else {
                 break;
             };
+            if let Some(observer) = &mut self.observer {
+                observer.pulled(&transmit.header);
+            }
             if !self.sender.push(transmit, buffers) {
                 return Err(Fault::Limit("the buffer of a transfer is gone").into());
             }

@@ -7,6 +7,7 @@
 mod clock;
 mod connection;
 mod login_pdu;
+mod observer;
 mod readable_fd;
 mod send_queue;
 mod socket_options;
@@ -15,6 +16,7 @@ mod tcp_info;
 pub use clock::Clock;
 pub use connection::{Connection, ConnectionError, Counters};
 pub use login_pdu::{read_pdu, write_pdu};
+pub use observer::{ConnectionObserver, Observer};
 pub use readable_fd::ReadableFd;
 pub use socket_options::{SocketOptions, SocketOptionsError};
 pub use tcp_info::TcpInfo;

@@ -5,12 +5,13 @@
 use framing::{BufferTable, Scratch};
 use pdu::{BufferId, Header, Instant, LaneId};
 use proptest::prelude::*;
-use ropewalk_transport::{Clock, Connection, ConnectionError};
+use ropewalk_transport::{Clock, Connection, ConnectionError, ConnectionObserver};
 use session::parameters::ConnectionParameters;
 use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef, Transmit};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -360,5 +361,80 @@ fn what_a_peer_has_not_taken_is_not_told_as_delivered() {
             near.send().await.unwrap();
             tokio::task::yield_now().await;
         }
+    });
+}
+
+/// What an observer was told, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    headers: usize,
+    segments: usize,
+    pulled_pdus: usize,
+    sent_bytes: u64,
+    sent_pdus: u64,
+    blocked: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Notes(Arc<Mutex<Told>>);
+
+impl Notes {
+    fn note(&self, note: impl FnOnce(&mut Told)) {
+        note(&mut self.0.lock().unwrap());
+    }
+
+    fn told(&self) -> Told {
+        *self.0.lock().unwrap()
+    }
+
+    fn watch(&self, end: End) -> End {
+        End { connection: end.connection.watched_by(Some(Box::new(self.clone()))), ..end }
+    }
+}
+
+impl ConnectionObserver for Notes {
+    fn header_received(&mut self, _: &Header) {
+        self.note(|told| told.headers += 1);
+    }
+
+    fn data_received(&mut self) {
+        self.note(|told| told.segments += 1);
+    }
+
+    fn pulled(&mut self, _: &Header) {
+        self.note(|told| told.pulled_pdus += 1);
+    }
+
+    fn sent(&mut self, bytes: usize, pdus: u32) {
+        self.note(|told| {
+            told.sent_bytes += bytes as u64;
+            told.sent_pdus += u64::from(pdus);
+        });
+    }
+
+    fn blocked(&mut self) {
+        self.note(|told| told.blocked += 1);
+    }
+}
+
+#[test]
+fn an_observer_is_told_what_goes_over_a_connection_and_when_its_socket_is_full() {
+    run(async {
+        let (near, far) = socket_pair().await;
+        let (sending, receiving) = (Notes::default(), Notes::default());
+        let (mut near, mut far) = (sending.watch(End::new(near, true)), receiving.watch(End::new(far, true)));
+        let lengths = [1 << 20; 32];
+        let sent = near.queue(&lengths);
+        far.expect(sent.len());
+        assert!(near.send_some().await.is_pending());
+        assert_eq!(sending.told().blocked, 1);
+        let (left, arrived) = tokio::join!(near.send(), far.receive_segments(lengths.len()));
+        left.unwrap();
+        arrived.unwrap();
+        assert_eq!(far.collected(), sent, "nothing is different for it");
+        let (counters, told) = (near.connection.counters(), sending.told());
+        assert_eq!((told.pulled_pdus, told.sent_pdus), (lengths.len(), counters.sent_pdus));
+        assert_eq!(told.sent_bytes, counters.sent_bytes);
+        assert_eq!((receiving.told().headers, receiving.told().segments), (lengths.len(), lengths.len()));
     });
 }

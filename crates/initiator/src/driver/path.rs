@@ -211,13 +211,13 @@ impl Path {
 
     /// The session has one more connection.
     pub fn join(&mut self, now: Instant, lane: LaneId, opened: Opened) {
-        let Opened { stream, established, peer, congestion } = opened;
+        let Opened { stream, established, peer, congestion, observer } = opened;
         let Some(core) = &mut self.core else { return };
         core.add_lane(now, lane, &established);
         self.fill_vacancy(established.cid);
         self.lanes.push(Lane {
             id: lane,
-            connection: Connection::new(lane, stream, &established.connection),
+            connection: Connection::new(lane, stream, &established.connection).watched_by(observer),
             cid: established.cid,
             peer,
             congestion,
