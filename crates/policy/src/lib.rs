@@ -4,6 +4,7 @@
 
 mod least_loaded;
 mod placement;
+pub mod time_model;
 
 pub use least_loaded::LeastLoaded;
 pub use placement::{Demand, LaneState, Placement};

@@ -1,0 +1,289 @@
+//! The time that one request takes, and what throughput that allows: the model of paper 004 (figure 9), and what
+//! follows from it for R2Ts, send buffers and several requests at a time.
+//!
+//! ```text
+//! write   T = B/C + RTT + Tb + Tc  +  waits for R2Ts  +  waits for room in the send buffer
+//! read    T = RTT + Tb + B/C + Tc
+//! ```
+//!
+//! | name | meaning |
+//! |---|---|
+//! | B | bytes of the request |
+//! | C | what the network carries of them per second |
+//! | RTT | round trip without queues |
+//! | Tb | the target's time: of a write from its last data to its status, of a read from its command to its first data |
+//! | Tc | the initiator's time from a status to the next request |
+//! | Tr | the target's time from a command, or the last data of a burst, to an R2T |
+//!
+//! **R2Ts.** Of a write u bytes leave unsolicited, at the most FirstBurstLength. If there are more, the first R2T comes
+//! RTT + Tr after the command, while these u are being sent: it costs max(0, RTT + Tr − u/C). What is left takes k bursts
+//! of MaxBurstLength M, of which MaxOutstandingR2T R are asked for at a time: every further R of them cost
+//! max(0, RTT + Tr − R·M/C).
+//!
+//! **The send buffer.** TCP keeps what it has sent until it is acknowledged. If no more than S bytes fit, a write is cut
+//! into ⌈B/S⌉ pieces, and between two of them the sender waits max(0, RTT − S/C): the transfer grows with the distance
+//! (paper 004, figures 10 to 12).
+//!
+//! The model knows no slow start, no losses and no queues: it is what a connection reaches that has grown to the path.
+
+use pdu::Duration;
+
+/// A path, and the constant times at its ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeModel {
+    /// C: payload of TCP that arrives per second, in bits; see [`payload_bits_per_second`].
+    pub payload_bits_per_second: f64,
+    /// RTT.
+    pub round_trip: Duration,
+    /// Tb.
+    pub target_time: Duration,
+    /// Tc.
+    pub initiator_time: Duration,
+    /// Tr.
+    pub r2t_time: Duration,
+    /// S: payload that the sender of data can have in flight; `None` if it does not limit.
+    pub send_buffer_bytes: Option<u64>,
+}
+
+/// What decides about the R2Ts of a write (RFC 7143 §13.10 to §13.17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteTerms {
+    /// InitialR2T: no unsolicited Data-Out.
+    pub initial_r2t: bool,
+    /// ImmediateData.
+    pub immediate_data: bool,
+    /// FirstBurstLength.
+    pub first_burst_bytes: u32,
+    /// MaxBurstLength.
+    pub max_burst_bytes: u32,
+    /// MaxOutstandingR2T.
+    pub max_outstanding_r2t: u16,
+    /// The target's MaxRecvDataSegmentLength: immediate data is one segment.
+    pub segment_bytes_max: u32,
+}
+
+impl WriteTerms {
+    /// u: what leaves of a write without being asked for.
+    #[must_use]
+    pub fn unsolicited_bytes(&self, bytes: u64) -> u64 {
+        let first_burst_bytes = match (self.initial_r2t, self.immediate_data) {
+            (true, false) => 0,
+            (true, true) => self.first_burst_bytes.min(self.segment_bytes_max),
+            (false, _) => self.first_burst_bytes,
+        };
+        bytes.min(first_burst_bytes.into())
+    }
+}
+
+/// Headers of IPv4 and of TCP with timestamps.
+const TCP_IP_BYTES: f64 = 52.0;
+/// What an Ethernet cable carries beside a packet: preamble, header, checksum and gap (IEEE 802.3).
+pub const ETHERNET_CABLE_BYTES: u32 = 38;
+
+/// C of a link of so many bits per second, of which `framing_bytes` belong to the framing of each packet of `mtu` bytes.
+#[must_use]
+pub fn payload_bits_per_second(link_bits_per_second: f64, mtu: u32, framing_bytes: u32) -> f64 {
+    let mtu = f64::from(mtu);
+    link_bits_per_second * (mtu - TCP_IP_BYTES) / (mtu + f64::from(framing_bytes))
+}
+
+impl TimeModel {
+    /// T of a write of `bytes`: from its first byte to that of the next, if there is one at a time.
+    #[must_use]
+    pub fn write_time(&self, bytes: u64, terms: &WriteTerms) -> Duration {
+        let waits_s = self.r2t_waits_s(bytes, terms) + self.send_buffer_waits_s(bytes);
+        seconds(self.transfer_s(bytes) + self.constant_s() + waits_s)
+    }
+
+    /// T of a write of which all data is unsolicited: the theoretical curve of paper 004.
+    #[must_use]
+    pub fn unsolicited_write_time(&self, bytes: u64) -> Duration {
+        seconds(self.transfer_s(bytes) + self.constant_s() + self.send_buffer_waits_s(bytes))
+    }
+
+    /// T of a read of `bytes`. Its data is sent by the target: so is the send buffer that target's.
+    #[must_use]
+    pub fn read_time(&self, bytes: u64) -> Duration {
+        self.unsolicited_write_time(bytes)
+    }
+
+    /// Bits per second of requests of `bytes` that take `time` each, `depth` at a time: what the network carries, what
+    /// the send buffer of each of `connections` lets through, or what so many requests amount to, whichever is least.
+    #[must_use]
+    pub fn bits_per_second(&self, bytes: u64, time: Duration, depth: u32, connections: u16) -> f64 {
+        let requests = f64::from(depth) * bits(bytes) / time.as_secs_f64();
+        let round_trip_s = self.round_trip.as_secs_f64();
+        let buffers = match self.send_buffer_bytes {
+            Some(buffer_bytes) if round_trip_s > 0.0 => {
+                f64::from(connections) * bits(buffer_bytes) / round_trip_s
+            }
+            _ => f64::INFINITY,
+        };
+        requests.min(buffers).min(self.payload_bits_per_second)
+    }
+
+    /// Ta without any wait: B/C.
+    fn transfer_s(&self, bytes: u64) -> f64 {
+        bits(bytes) / self.payload_bits_per_second
+    }
+
+    fn constant_s(&self) -> f64 {
+        (self.round_trip + self.target_time + self.initiator_time).as_secs_f64()
+    }
+
+    fn r2t_waits_s(&self, bytes: u64, terms: &WriteTerms) -> f64 {
+        let unsolicited_bytes = terms.unsolicited_bytes(bytes);
+        if bytes == unsolicited_bytes {
+            return 0.0;
+        }
+        let r2t_s = (self.round_trip + self.r2t_time).as_secs_f64();
+        let first_s = (r2t_s - self.transfer_s(unsolicited_bytes)).max(0.0);
+        let burst_bytes = u64::from(terms.max_burst_bytes.max(1));
+        let outstanding = u64::from(terms.max_outstanding_r2t.max(1));
+        let bursts = (bytes - unsolicited_bytes).div_ceil(burst_bytes);
+        let further = bursts.div_ceil(outstanding) - 1;
+        let further_s = (r2t_s - self.transfer_s(outstanding * burst_bytes)).max(0.0);
+        first_s + further as f64 * further_s
+    }
+
+    fn send_buffer_waits_s(&self, bytes: u64) -> f64 {
+        let Some(buffer_bytes) = self.send_buffer_bytes.filter(|bytes| *bytes > 0) else { return 0.0 };
+        let pauses = bytes.div_ceil(buffer_bytes).saturating_sub(1);
+        let pause_s = self.round_trip.as_secs_f64() - self.transfer_s(buffer_bytes);
+        pauses as f64 * pause_s.max(0.0)
+    }
+}
+
+fn bits(bytes: u64) -> f64 {
+    bytes as f64 * 8.0
+}
+
+/// As far as a duration can be told; a network that carries nothing takes for ever.
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEBIBYTE: u64 = 1 << 20;
+    const ROUND_TRIPS_MS: [u64; 6] = [1, 5, 10, 20, 32, 50];
+
+    /// Gigabit Ethernet, and Tb + Tc of half a millisecond, as in paper 004.
+    fn gigabit(round_trip_ms: u64) -> TimeModel {
+        TimeModel {
+            payload_bits_per_second: payload_bits_per_second(1e9, 1500, ETHERNET_CABLE_BYTES),
+            round_trip: Duration::from_millis(round_trip_ms),
+            target_time: Duration::from_micros(300),
+            initiator_time: Duration::from_micros(200),
+            r2t_time: Duration::ZERO,
+            send_buffer_bytes: None,
+        }
+    }
+
+    fn terms(first_burst_bytes: u32, max_burst_bytes: u32, max_outstanding_r2t: u16) -> WriteTerms {
+        WriteTerms {
+            initial_r2t: false,
+            immediate_data: true,
+            first_burst_bytes,
+            max_burst_bytes,
+            max_outstanding_r2t,
+            segment_bytes_max: 256 << 10,
+        }
+    }
+
+    fn megabits(model: &TimeModel, bytes: u64, time: Duration) -> f64 {
+        (model.bits_per_second(bytes, time, 1, 1) / 1e6).round()
+    }
+
+    #[test]
+    fn the_payload_of_a_link_is_what_headers_and_framing_leave() {
+        assert_eq!(payload_bits_per_second(1e9, 1500, ETHERNET_CABLE_BYTES).round(), 941_482_445.0);
+        assert_eq!(payload_bits_per_second(1e9, 9000, ETHERNET_CABLE_BYTES).round(), 990_042_045.0);
+    }
+
+    #[test]
+    fn throughput_falls_with_distance_as_the_theory_of_paper_004_says() {
+        let expected = [
+            (MEBIBYTE, [806.0, 582.0, 432.0, 285.0, 203.0, 141.0]),
+            (2 * MEBIBYTE, [868.0, 719.0, 592.0, 438.0, 333.0, 246.0]),
+            (4 * MEBIBYTE, [903.0, 815.0, 727.0, 597.0, 492.0, 389.0]),
+        ];
+        for (bytes, expected) in expected {
+            let found = ROUND_TRIPS_MS.map(|round_trip_ms| {
+                let model = gigabit(round_trip_ms);
+                megabits(&model, bytes, model.unsolicited_write_time(bytes))
+            });
+            for (found, expected) in found.into_iter().zip(expected) {
+                assert!((found - expected).abs() <= 1.0, "{bytes}: {found} and not {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_send_buffer_of_a_megabyte_costs_what_paper_004_measured() {
+        for (round_trip_ms, expected) in [(10, 680.0), (20, 375.0), (50, 160.0)] {
+            let model = TimeModel { send_buffer_bytes: Some(1_050_000), ..gigabit(round_trip_ms) };
+            let time = model.unsolicited_write_time(4 * MEBIBYTE);
+            assert!((megabits(&model, 4 * MEBIBYTE, time) - expected).abs() <= 1.0, "{round_trip_ms} ms");
+        }
+        // Figure 12: four bursts, and between them pauses of eleven to twelve milliseconds.
+        let model = TimeModel { send_buffer_bytes: Some(1_050_000), ..gigabit(20) };
+        let pauses =
+            model.unsolicited_write_time(4 * MEBIBYTE) - gigabit(20).unsolicited_write_time(4 * MEBIBYTE);
+        assert!((11.0..12.0).contains(&(pauses.as_secs_f64() * 1e3 / 3.0)), "{pauses:?}");
+    }
+
+    #[test]
+    fn a_write_within_its_first_burst_waits_for_no_r2t() {
+        let model = gigabit(50);
+        let time = model.write_time(MEBIBYTE, &terms(1 << 20, 1 << 20, 1));
+        assert_eq!(time, model.unsolicited_write_time(MEBIBYTE));
+    }
+
+    #[test]
+    fn a_write_that_must_ask_first_takes_one_round_trip_more() {
+        let model = gigabit(50);
+        let terms = WriteTerms { initial_r2t: true, immediate_data: false, ..terms(1 << 20, 1 << 20, 1) };
+        assert_eq!(terms.unsolicited_bytes(MEBIBYTE), 0);
+        let extra = model.write_time(MEBIBYTE, &terms) - model.unsolicited_write_time(MEBIBYTE);
+        assert_eq!(extra.as_micros(), 50_000);
+    }
+
+    #[test]
+    fn without_unsolicited_data_out_only_one_segment_is_immediate() {
+        let terms = WriteTerms { initial_r2t: true, ..terms(1 << 20, 1 << 20, 1) };
+        assert_eq!(terms.unsolicited_bytes(MEBIBYTE), 256 << 10);
+        assert_eq!(terms.unsolicited_bytes(4096), 4096);
+    }
+
+    #[test]
+    fn every_burst_that_is_asked_for_alone_costs_what_is_left_of_a_round_trip() {
+        let model = gigabit(20);
+        // Three bursts after the unsolicited one: the first R2T comes early, each of the other two after it.
+        let time = model.write_time(4 * MEBIBYTE, &terms(1 << 20, 1 << 20, 1));
+        let left_ms = 20.0 - (8 * MEBIBYTE) as f64 / model.payload_bits_per_second * 1e3;
+        let extra = time - model.unsolicited_write_time(4 * MEBIBYTE);
+        assert!((extra.as_secs_f64() * 1e3 - 3.0 * left_ms).abs() < 0.001, "{extra:?}");
+        // Three at a time fill more than a round trip.
+        let time = model.write_time(4 * MEBIBYTE, &terms(1 << 20, 1 << 20, 3));
+        let extra = time - model.unsolicited_write_time(4 * MEBIBYTE);
+        assert!((extra.as_secs_f64() * 1e3 - left_ms).abs() < 0.001, "{extra:?}");
+    }
+
+    #[test]
+    fn depth_multiplies_until_the_network_or_a_send_buffer_is_full() {
+        let model = gigabit(50);
+        let time = model.read_time(MEBIBYTE);
+        let megabits = |model: &TimeModel, depth, connections| {
+            (model.bits_per_second(MEBIBYTE, time, depth, connections) / 1e6).round()
+        };
+        assert_eq!(megabits(&model, 1, 1), 141.0);
+        assert_eq!(megabits(&model, 4, 1), 565.0);
+        assert_eq!(megabits(&model, 32, 1), 941.0);
+        let buffered = TimeModel { send_buffer_bytes: Some(1_000_000), ..model };
+        assert_eq!(megabits(&buffered, 32, 1), 160.0);
+        assert_eq!(megabits(&buffered, 32, 4), 640.0);
+    }
+}
