@@ -79,6 +79,23 @@ fn damaged_data_is_asked_for_again_and_one_status_ends_the_command() {
 }
 
 #[test]
+fn data_that_is_damaged_again_is_asked_for_again_at_once_but_not_for_ever() {
+    let mut world = World::recovering(1, 1);
+    let task = world.read(0, 2 * PIECE_BYTES);
+    let last = data(&world, task, 1);
+    world.receive(0, &last, &[]).unwrap();
+    assert_eq!(world.snacks(0), [data_snack(task, 0, 1)]);
+    let pdu = data(&world, task, 0);
+    for _ in 1..6 {
+        world.receive_damaged(0, &pdu).unwrap();
+        assert_eq!(world.snacks(0), [data_snack(task, 0, 1)]);
+    }
+    world.receive_damaged(0, &pdu).unwrap();
+    world.receive_damaged(0, &last).unwrap();
+    assert_eq!(world.snacks(0), []);
+}
+
+#[test]
 fn damaged_data_with_a_status_is_a_hole_in_both_numberings() {
     let mut world = World::recovering(1, 1);
     let task = world.read(0, PIECE_BYTES);

@@ -63,13 +63,18 @@ impl InputSequence {
         self.later.iter().map(|run| run.to_bytes - run.from_bytes).sum()
     }
 
+    /// Whether a PDU has arrived.
+    pub(super) fn has(&self, number: u32) -> bool {
+        number < self.next || self.later.get(self.position(number)).is_some_and(|run| run.begin <= number)
+    }
+
     /// Whether a PDU is news, and fits what is here.
     pub(super) fn fit(&self, number: u32, offset_bytes: u32, bytes: u32) -> Result<Arrival, Fault> {
-        let at = self.position(number);
-        let after = self.later.get(at);
-        if number < self.next || after.is_some_and(|run| run.begin <= number) {
+        if self.has(number) {
             return Ok(Arrival::Repeated);
         }
+        let at = self.position(number);
+        let after = self.later.get(at);
         let (end, to_bytes) = self.before(at);
         let follows = if end == number { offset_bytes == to_bytes } else { offset_bytes >= to_bytes };
         let end_bytes = u64::from(offset_bytes) + u64::from(bytes);

@@ -166,6 +166,15 @@ impl Session {
         }
     }
 
+    /// What was asked for came, damaged once more.
+    fn ask_for_damaged_again(&mut self, lane: LaneId, itt: Itt, data_sn: DataSn) {
+        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let now = place.liveness.heard_at();
+        if self.incomplete.get_mut(&itt).is_some_and(|ask| ask.again(now)) {
+            place.snack(Lun::default(), SnackKind::DataOrR2t { itt, begin: data_sn.0, count: 1 });
+        }
+    }
+
     /// A SNACK was rejected.
     pub(super) fn snack_rejected(&mut self, lane: LaneId, reason: RejectReason, rejected: &Snack) {
         match rejected.kind {
@@ -197,7 +206,11 @@ impl Session {
         let status = match pdu {
             TargetPdu::DataIn(pdu) => {
                 if let Some(task) = self.task_on(lane, pdu.itt)? {
+                    let was_missed = !task.input.has(pdu.data_sn.0);
                     let hole = task.input.told(pdu.data_sn.next().0);
+                    if hole.is_none() && was_missed {
+                        self.ask_for_damaged_again(lane, pdu.itt, pdu.data_sn);
+                    }
                     self.ask_for_hole(lane, pdu.itt, hole);
                 }
                 pdu.status.map(|status| status.stat_sn)
