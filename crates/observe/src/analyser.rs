@@ -1,10 +1,10 @@
 //! Frames in, a report out.
 
+use crate::analysis::{Analysis, CaptureReport};
 use crate::connection::Connection;
 use crate::digests::Digests;
 use crate::frame::Frame;
 use crate::pdu_record::PduRecord;
-use crate::report::{CaptureReport, Report};
 use crate::segment::Segment;
 use pdu::Duration;
 use std::collections::{BTreeMap, HashMap};
@@ -77,9 +77,9 @@ impl Analyser {
 
     /// What has been seen so far.
     #[must_use]
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> Analysis {
         let connections = self.connections.iter().filter(|(_, connection)| connection.has_pdus());
-        Report {
+        Analysis {
             capture: self.capture,
             connections: connections.map(|(number, connection)| connection.report(*number)).collect(),
         }

@@ -1,6 +1,7 @@
 //! One TCP connection and the iSCSI in it, from the segments of both directions.
 
 use crate::analyser::{Options, Room};
+use crate::analysis::{CommandSummary, ConnectionReport, DirectionReport};
 use crate::command::Kind;
 use crate::commands::{Before, Commands};
 use crate::digests::Digests;
@@ -8,7 +9,6 @@ use crate::flight::Flight;
 use crate::login::Login;
 use crate::pdu_cutter::{Cut, Listener, PduCutter, Sender};
 use crate::pdu_record::PduRecord;
-use crate::report::{CommandSummary, ConnectionReport, DirectionReport};
 use crate::segment::Segment;
 use crate::stream::{Piece, Stream};
 use crate::timeline::{Point, Timeline};

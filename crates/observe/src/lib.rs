@@ -4,8 +4,9 @@
 //! * [`read_capture`] reads pcap and pcapng; [`CaptureWriter`] writes pcapng.
 //! * [`Analyser`] takes [`Frame`]s in and follows every TCP connection: order, repetitions, round trips, what is in
 //!   flight. In each it looks for iSCSI, on any port, and cuts it into PDUs, each of which is told as a [`PduRecord`].
-//! * [`Report`] says of every command where its time went; [`timing`] defines the times.
+//! * [`Analysis`] says of every command where its time went; [`timing`] defines the times.
 //! * [`SocketsReport`] is what the kernel told of sockets over time: [`TcpInfo`], [`SocketMemory`].
+//! * [`statistics`] of repeated measurements, and [`report`]: figures and tables that a person reads.
 //!
 //! A capture may be anyone's, taken anywhere on the path, cut short, incomplete or made to harm: all memory is bounded,
 //! and what was lost is told.
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod analyser;
+mod analysis;
 mod capture_reader;
 mod capture_writer;
 mod command;
@@ -24,25 +26,26 @@ mod frame;
 mod login;
 mod pdu_cutter;
 mod pdu_record;
-mod report;
+pub mod report;
 mod segment;
 mod socket_memory;
 mod socket_series;
+pub mod statistics;
 mod stream;
 mod tcp_info;
 mod timeline;
 pub mod timing;
 
 pub use analyser::{Analyser, Options};
+pub use analysis::{
+    Analysis, CaptureReport, CommandSummary, ConnectionReport, DirectionReport, RttReport, Statistic,
+};
 pub use capture_reader::{CaptureError, ReadSummary, read_capture};
 pub use capture_writer::{CaptureWriter, InterfaceId};
 pub use command::{Gap, Kind};
 pub use digests::Digests;
 pub use frame::{Frame, LinkType};
 pub use pdu_record::PduRecord;
-pub use report::{
-    CaptureReport, CommandSummary, ConnectionReport, DirectionReport, Report, RttReport, Statistic,
-};
 pub use socket_memory::SocketMemory;
 pub use socket_series::{CongestionControl, SocketSample, SocketSeries, SocketsReport};
 pub use stream::StreamCounters;

@@ -1,225 +1,87 @@
-//! What a capture says, for programs to read.
+//! What a person reads of an experiment or a capture: text, figures and tables, as plain values that can be stored, and
+//! ways to show them.
+//!
+//! Every number is in the base of its [`Unit`] (seconds, bytes, bits per second); what shows it chooses the prefix.
 
-use crate::command::Kind;
-use crate::flight::{Flight, RoundTrips};
-use crate::stream::StreamCounters;
-use crate::timeline::Timeline;
-use crate::timing::CommandReport;
-use serde::Serialize;
-use std::net::SocketAddr;
+mod figure;
+mod table;
+mod unit;
 
-/// All of it. Connections without iSCSI are only counted.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+pub use figure::{Annotation, Axis, Figure, Place, Point, Series, Style};
+pub use table::{Cell, Column, Row, Table};
+pub use unit::{Scale, Unit};
+
+use serde::{Deserialize, Serialize};
+
+/// A document, in the order in which it is read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The capture as a whole.
-    pub capture: CaptureReport,
-    /// Connections in which PDUs were found, in the order in which they appeared.
-    pub connections: Vec<ConnectionReport>,
+    /// What it is about.
+    pub title: String,
+    /// What to know before anything else, such as that the measurement is not valid.
+    #[serde(default)]
+    pub verdicts: Vec<Verdict>,
+    /// The result in words.
+    #[serde(default)]
+    pub summary: Vec<String>,
+    /// Figures and tables.
+    #[serde(default)]
+    pub sections: Vec<Section>,
+    /// With what it was made: programs, kernel, settings, date. What somebody needs who wants to repeat it.
+    #[serde(default)]
+    pub description: Vec<Fact>,
 }
 
-/// What was captured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CaptureReport {
-    /// Frames that were given to the analysis.
-    pub frames: u64,
-    /// Those that hold a TCP segment whose header is complete.
-    pub segments: u64,
-    /// When the first was captured, in nanoseconds since 1970-01-01 UTC.
-    pub first_ns: u64,
-    /// When the latest was.
-    pub last_ns: u64,
-    /// TCP connections, with or without iSCSI.
-    pub connections: u64,
-    /// Those of them that were not followed because too many others were.
-    pub connections_ignored: u64,
+/// A part of a report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Section {
+    /// Its heading, or empty.
+    #[serde(default)]
+    pub heading: String,
+    /// Text before its figures.
+    #[serde(default)]
+    pub paragraphs: Vec<String>,
+    /// Then tables.
+    #[serde(default)]
+    pub tables: Vec<Table>,
+    /// And figures.
+    #[serde(default)]
+    pub figures: Vec<Figure>,
 }
 
-/// One TCP connection that carries iSCSI.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ConnectionReport {
-    /// Its number among all TCP connections of the capture, in the order of appearance, from 0.
-    pub number: usize,
-    /// The initiator's end.
-    pub initiator: SocketAddr,
-    /// The target's.
-    pub target: SocketAddr,
-    /// What the login called the initiator, if it was captured.
-    pub initiator_name: Option<String>,
-    /// And the target.
-    pub target_name: Option<String>,
-    /// Whether headers have digests, if known.
-    pub header_digest: Option<bool>,
-    /// Whether data has.
-    pub data_digest: Option<bool>,
-    /// Smallest round trip of the whole path, in nanoseconds: the sum of both parts'.
-    pub rtt_ns_min: Option<u64>,
-    /// What the initiator sent.
-    pub to_target: DirectionReport,
-    /// What the target sent.
-    pub to_initiator: DirectionReport,
-    /// Commands by kind, those only that were captured whole.
-    pub summaries: Vec<CommandSummary>,
-    /// Commands whose status was not captured, or that had none.
-    pub commands_without_status: u64,
-    /// Commands that there was no room to follow.
-    pub commands_not_kept: u64,
-    /// Every command that ended.
-    pub commands: Vec<CommandReport>,
-    /// Bytes and commands over time.
-    pub timeline: Timeline,
+/// One finding in a few words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Whether it is good.
+    pub standing: Standing,
+    /// In words: `VALID`, `INVALID: the relay was busy`, `limited by: send buffer`.
+    pub text: String,
 }
 
-/// One direction of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct DirectionReport {
-    /// TCP's view.
-    #[serde(flatten)]
-    pub counters: StreamCounters,
-    /// PDUs that were followed to their end.
-    pub pdus: u64,
-    /// Those whose header breaks the standard.
-    pub invalid_pdus: u64,
-    /// Bytes of which it is not known what they were: what was passed over until a segment started with a header.
-    pub unknown_bytes: u64,
-    /// Round trips from the point of capture to the receiver of this direction and back, from data and its
-    /// acknowledgement; the receiver may delay that.
-    pub rtt: Option<RttReport>,
-    /// The most that had been sent and was not acknowledged.
-    pub in_flight_bytes_max: u64,
-    /// The smallest window that the receiver offered; `None` if its scale is not known because the SYN was not captured.
-    pub window_bytes_min: Option<u64>,
-    /// And the largest.
-    pub window_bytes_max: Option<u64>,
+/// Whether something is as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It is.
+    Good,
+    /// Neither good nor bad.
+    Neutral,
+    /// It is not.
+    Bad,
 }
 
-/// Round trips, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct RttReport {
-    /// How many were measured.
-    pub samples: u64,
-    /// The shortest.
-    pub min_ns: u64,
-    /// The mean.
-    pub mean_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
+/// A name and its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// `kernel`.
+    pub name: String,
+    /// `6.18.5`.
+    pub value: String,
 }
 
-impl DirectionReport {
-    pub(crate) fn new(counters: StreamCounters, flight: &Flight) -> Self {
-        Self {
-            counters,
-            rtt: RttReport::new(&flight.round_trips),
-            in_flight_bytes_max: flight.bytes_max,
-            window_bytes_min: flight.window.map(|(least, _)| least),
-            window_bytes_max: flight.window.map(|(_, most)| most),
-            ..Self::default()
-        }
-    }
-}
-
-impl RttReport {
-    fn new(round_trips: &RoundTrips) -> Option<Self> {
-        let nanoseconds = |duration: pdu::Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Some(Self {
-            samples: round_trips.samples,
-            min_ns: nanoseconds(round_trips.min?),
-            mean_ns: nanoseconds(round_trips.sum).checked_div(round_trips.samples)?,
-            max_ns: nanoseconds(round_trips.max),
-        })
-    }
-}
-
-/// The commands of one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct CommandSummary {
-    /// Which.
-    pub kind: Kind,
-    /// How many.
-    pub commands: u64,
-    /// Data that they moved.
-    pub data_bytes: u64,
-    /// Ta.
-    pub ta: Option<Statistic>,
-    /// Tb.
-    pub tb: Option<Statistic>,
-    /// Tc, of those that have one.
-    pub tc: Option<Statistic>,
-    /// The time from command to status.
-    pub turnaround: Option<Statistic>,
-    /// Waits for R2Ts, of those that had any.
-    pub r2t_wait: Option<Statistic>,
-    /// Silences, together, of those that had any.
-    pub gaps: Option<Statistic>,
-}
-
-impl CommandSummary {
-    /// Of those of one kind that were captured whole; `None` if there is none.
-    pub(crate) fn of(kind: Kind, commands: &[CommandReport]) -> Option<Self> {
-        let chosen = || commands.iter().filter(|command| command.kind == kind && command.whole);
-        let statistic =
-            |time: fn(&CommandReport) -> Option<u64>| Statistic::of(chosen().filter_map(time).collect());
-        chosen().next()?;
-        Some(Self {
-            kind,
-            commands: chosen().count() as u64,
-            data_bytes: chosen().map(|command| command.data_bytes).sum(),
-            ta: statistic(|command| Some(command.ta_ns)),
-            tb: statistic(|command| Some(command.tb_ns)),
-            tc: statistic(|command| command.tc_ns),
-            turnaround: statistic(|command| Some(command.turnaround_ns)),
-            r2t_wait: statistic(|command| (command.r2ts > 0).then_some(command.r2t_wait_ns)),
-            gaps: statistic(|command| (command.gap_count > 0).then_some(command.gap_ns)),
-        })
-    }
-}
-
-/// Some times, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Statistic {
-    /// How many.
-    pub samples: u64,
-    /// The shortest.
-    pub min_ns: u64,
-    /// The mean.
-    pub mean_ns: u64,
-    /// Half are not longer.
-    pub median_ns: u64,
-    /// Of a hundred one is longer.
-    pub p99_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
-}
-
-impl Statistic {
-    fn of(mut times_ns: Vec<u64>) -> Option<Self> {
-        times_ns.sort_unstable();
-        let samples = times_ns.len();
-        let sum: u128 = times_ns.iter().map(|&time_ns| u128::from(time_ns)).sum();
-        let at = |percent: usize| times_ns.get((samples * percent).div_ceil(100).saturating_sub(1)).copied();
-        Some(Self {
-            samples: samples as u64,
-            min_ns: *times_ns.first()?,
-            mean_ns: u64::try_from(sum / samples as u128).unwrap_or(u64::MAX),
-            median_ns: at(50)?,
-            p99_ns: at(99)?,
-            max_ns: *times_ns.last()?,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_times_that_occurred() {
-        let statistic = Statistic::of((1..=200).rev().collect()).expect("there are times");
-        assert_eq!(
-            (statistic.min_ns, statistic.median_ns, statistic.p99_ns, statistic.max_ns),
-            (1, 100, 198, 200)
-        );
-        assert_eq!(Statistic::of(vec![7]).map(|one| (one.median_ns, one.p99_ns)), Some((7, 7)));
-        assert_eq!(Statistic::of(Vec::new()), None);
+impl Fact {
+    /// A fact.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into() }
     }
 }

@@ -5,7 +5,7 @@ use crate::exit::Failed;
 use crate::output;
 use anyhow::Context;
 use clap::ValueEnum;
-use observe::{Analyser, Digests, Options, ReadSummary, Report, read_capture};
+use observe::{Analyser, Analysis, Digests, Options, ReadSummary, read_capture};
 use serde_json::json;
 use std::fs::File;
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
     Ok(())
 }
 
-fn analyse(arguments: &Arguments) -> anyhow::Result<(Report, ReadSummary)> {
+fn analyse(arguments: &Arguments) -> anyhow::Result<(Analysis, ReadSummary)> {
     let file = File::open(&arguments.file)?;
     let mut analyser = Analyser::new(Options {
         digests: arguments.digests.map(WhichDigests::known).unwrap_or_default(),

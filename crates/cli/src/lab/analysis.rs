@@ -1,10 +1,10 @@
 //! An analysis as a person reads it.
 
 use crate::{output, sizes};
-use observe::{CommandReport, CommandSummary, ConnectionReport, DirectionReport, Kind, Report, Statistic};
+use observe::{Analysis, CommandReport, CommandSummary, ConnectionReport, DirectionReport, Kind, Statistic};
 use std::time::Duration;
 
-pub(crate) fn print(report: &Report, every_command: bool) {
+pub(crate) fn print(report: &Analysis, every_command: bool) {
     let capture = &report.capture;
     println!(
         "{} frames in {}, {} of them TCP; {} of {} with iSCSI",

@@ -8,7 +8,7 @@ use pdu::{
     ServiceResponse, StatSn, TaskAttribute, Ttt, Window,
 };
 use ropewalk_observe::{
-    Analyser, CaptureWriter, InterfaceId, LinkType, Options, PduRecord, Report, read_capture,
+    Analyser, Analysis, CaptureWriter, InterfaceId, LinkType, Options, PduRecord, read_capture,
 };
 
 pub const MS: u64 = 1_000_000;
@@ -100,7 +100,7 @@ impl World {
         self.writer.into_inner()
     }
 
-    pub fn analyse(self) -> (Report, Vec<PduRecord>) {
+    pub fn analyse(self) -> (Analysis, Vec<PduRecord>) {
         analyse(&self.into_capture(), Options::default())
     }
 }
@@ -141,7 +141,7 @@ fn headers(link: LinkType, from: From, segment_bytes: usize) -> Vec<u8> {
     }
 }
 
-pub fn analyse(capture: &[u8], options: Options) -> (Report, Vec<PduRecord>) {
+pub fn analyse(capture: &[u8], options: Options) -> (Analysis, Vec<PduRecord>) {
     let mut analyser = Analyser::new(options);
     let mut pdus = Vec::new();
     read_capture(capture, |frame| analyser.frame(frame, |pdu| pdus.push(*pdu))).unwrap();

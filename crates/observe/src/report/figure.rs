@@ -1,0 +1,351 @@
+//! Figures: series of points over axes.
+
+use super::table::{Cell, Column, Row, Table};
+use super::unit::Unit;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Rows of a table that is made of the points of a figure; more are not read.
+const ROWS_MAX: usize = 200;
+
+/// Series over common axes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What it shows.
+    pub title: String,
+    /// How to read it, or empty.
+    #[serde(default)]
+    pub caption: String,
+    /// Below.
+    pub x: Axis,
+    /// To the left.
+    pub y: Axis,
+    /// To the right, for the series that are drawn against it.
+    #[serde(default)]
+    pub right: Option<Axis>,
+    /// What is drawn.
+    pub series: Vec<Series>,
+    /// What is written into it.
+    #[serde(default)]
+    pub annotations: Vec<Annotation>,
+    /// What stands across it, because nobody should look at it without: `INVALID: the relay was busy`.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+    /// The table that belongs to it. Without, one is made of its points ([`Figure::table_or_points`]).
+    #[serde(default)]
+    pub table: Option<Table>,
+}
+
+/// One axis. A linear y axis contains zero; an x axis contains what is drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axis {
+    /// What is measured along it, without the unit.
+    pub label: String,
+    /// In what.
+    #[serde(default)]
+    pub unit: Unit,
+    /// Whether equal distances are equal factors. Numbers that are not positive are not drawn then.
+    #[serde(default)]
+    pub logarithmic: bool,
+}
+
+/// Points that belong together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// As in the legend.
+    pub name: String,
+    /// In any order; they are drawn in that of their x.
+    pub points: Vec<Point>,
+    /// How they are drawn.
+    #[serde(default)]
+    pub style: Style,
+    /// Whether they are measured by the axis to the right.
+    #[serde(default)]
+    pub right: bool,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Style {
+    /// Points, joined by lines; of many points the lines only.
+    #[default]
+    Line,
+    /// A dashed line for what was not measured: theory, a limit.
+    Dashed,
+    /// A line that keeps each value until the next.
+    Steps,
+    /// Points that are not joined.
+    Points,
+}
+
+/// One point.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Along the axis below.
+    pub x: f64,
+    /// Along that at the side. What is not a finite number (stored as null) interrupts the line.
+    #[serde(deserialize_with = "number_or_null")]
+    pub y: f64,
+    /// The lower end of its error bar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// Why it is not to be believed, if it is not. It is drawn as a cross then, and no line leads to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+}
+
+/// A text at a place of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Annotation {
+    /// Where.
+    pub place: Place,
+    /// A few words.
+    pub text: String,
+}
+
+/// Where something is annotated.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// A vertical line.
+    X(f64),
+    /// A horizontal line, measured by the axis to the left.
+    Y(f64),
+    /// A stretch of the axis below.
+    Span {
+        /// Where it begins.
+        from: f64,
+        /// Where it ends.
+        to: f64,
+    },
+}
+
+fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+impl Axis {
+    /// A linear axis.
+    pub fn new(label: impl Into<String>, unit: Unit) -> Self {
+        Self { label: label.into(), unit, logarithmic: false }
+    }
+
+    /// The same, logarithmic.
+    #[must_use]
+    pub fn logarithmic(self) -> Self {
+        Self { logarithmic: true, ..self }
+    }
+}
+
+impl Point {
+    /// A point without an error bar.
+    #[must_use]
+    pub fn new(x: f64, y: f64) -> Self {
+        Self { x, y, ..Self::default() }
+    }
+
+    /// The same with an error bar.
+    #[must_use]
+    pub fn between(self, low: f64, high: f64) -> Self {
+        Self { low: Some(low), high: Some(high), ..self }
+    }
+
+    /// The same, not to be believed.
+    #[must_use]
+    pub fn invalid(self, reason: impl Into<String>) -> Self {
+        Self { invalid: Some(reason.into()), ..self }
+    }
+}
+
+impl Series {
+    /// A series.
+    pub fn new(name: impl Into<String>, style: Style, points: impl IntoIterator<Item = Point>) -> Self {
+        Self { name: name.into(), points: points.into_iter().collect(), style, right: false }
+    }
+
+    /// The same, measured by the axis to the right.
+    #[must_use]
+    pub fn right(self) -> Self {
+        Self { right: true, ..self }
+    }
+}
+
+impl Figure {
+    /// A figure without series.
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
+        Self { title: title.into(), x, y, ..Self::default() }
+    }
+
+    /// The same with a caption.
+    #[must_use]
+    pub fn caption(self, caption: impl Into<String>) -> Self {
+        Self { caption: caption.into(), ..self }
+    }
+
+    /// The same with another series.
+    #[must_use]
+    pub fn series(mut self, series: Series) -> Self {
+        self.series.push(series);
+        self
+    }
+
+    /// Why points of it are not to be believed, each reason once, in the order of the points.
+    #[must_use]
+    pub fn invalid_reasons(&self) -> Vec<&str> {
+        let mut reasons = Vec::new();
+        let points = self.series.iter().flat_map(|series| &series.points);
+        for reason in points.filter_map(|point| point.invalid.as_deref()) {
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        reasons
+    }
+
+    /// Its table; without one, its points: a row for each x, or several if a series has several points there. Of more
+    /// than a few hundred rows the first.
+    #[must_use]
+    pub fn table_or_points(&self) -> Table {
+        self.table.clone().unwrap_or_else(|| self.points())
+    }
+
+    fn points(&self) -> Table {
+        let mut table = Table { columns: self.columns(), ..Table::default() };
+        let rows = self.rows();
+        if rows.len() > ROWS_MAX {
+            table.note = format!("The first {ROWS_MAX} of {} rows.", rows.len());
+        }
+        table.rows = rows.into_iter().take(ROWS_MAX).collect();
+        table
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let mut columns = vec![Column { label: self.x.label.clone(), unit: self.x.unit.clone() }];
+        for series in &self.series {
+            let axis = self.right.as_ref().filter(|_| series.right).unwrap_or(&self.y);
+            let mut column = |label: String| columns.push(Column { label, unit: axis.unit.clone() });
+            column(series.name.clone());
+            if series.has_errors() {
+                column(format!("{}, low", series.name));
+                column(format!("{}, high", series.name));
+            }
+        }
+        columns
+    }
+
+    /// One for every x, or several: the second is for those series that have a second point there.
+    fn rows(&self) -> Vec<Row> {
+        let width = self.columns().len();
+        let mut column = 1;
+        let mut entries = Vec::new();
+        for series in &self.series {
+            let (mut x, mut occurrence) = (f64::NAN, 0);
+            for point in series.in_order() {
+                occurrence = if point.x == x { occurrence + 1 } else { 0 };
+                x = point.x;
+                entries.push(((x, occurrence), column, series, point));
+            }
+            column += series.columns();
+        }
+        entries.sort_by(|(one, ..), (other, ..)| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        let same_row = entries.chunk_by(|(one, ..), (other, ..)| one == other);
+        let rows = same_row.map(|entries| {
+            let mut row = Row { cells: vec![Cell::Empty; width], invalid: None };
+            for ((x, _), column, series, point) in entries {
+                row.cells[0] = Cell::Number(*x);
+                series.fill(&mut row, *column, point);
+            }
+            row
+        });
+        rows.collect()
+    }
+}
+
+impl Series {
+    pub(crate) fn has_errors(&self) -> bool {
+        self.points.iter().any(|point| point.low.is_some() || point.high.is_some())
+    }
+
+    /// How many columns of a table it takes.
+    fn columns(&self) -> usize {
+        if self.has_errors() { 3 } else { 1 }
+    }
+
+    /// Its points in the order in which they are drawn.
+    pub(crate) fn in_order(&self) -> Vec<&Point> {
+        let mut points: Vec<&Point> = self.points.iter().filter(|point| point.x.is_finite()).collect();
+        points.sort_by(|one, other| one.x.total_cmp(&other.x));
+        points
+    }
+
+    fn fill(&self, row: &mut Row, column: usize, point: &Point) {
+        row.cells[column] = point.y.into();
+        if self.has_errors() {
+            row.cells[column + 1] = point.low.into();
+            row.cells[column + 2] = point.high.into();
+        }
+        if row.invalid.is_none() {
+            row.invalid.clone_from(&point.invalid);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
+mod tests {
+    use super::*;
+
+    fn figure() -> Figure {
+        Figure::new("t", Axis::new("RTT", Unit::Seconds), Axis::new("rate", Unit::BitsPerSecond))
+    }
+
+    #[test]
+    fn points_of_the_same_x_share_a_row_and_repetitions_have_more() {
+        let one = [Point::new(2.0, 20.0), Point::new(1.0, 10.0), Point::new(1.0, 11.0)];
+        let other = [Point::new(1.0, 5.0).between(4.0, 6.0).invalid("late")];
+        let table = figure()
+            .series(Series::new("one", Style::Points, one))
+            .series(Series::new("other", Style::Points, other))
+            .table_or_points();
+        let labels: Vec<_> = table.columns.iter().map(|column| column.label.as_str()).collect();
+        assert_eq!(labels, ["RTT", "one", "other", "other, low", "other, high"]);
+        let number = |cell: &Cell| if let Cell::Number(number) = cell { *number } else { f64::NAN };
+        let numbers: Vec<Vec<f64>> = table
+            .rows
+            .iter()
+            .map(|row| row.cells.iter().map(number).filter(|n| n.is_finite()).collect())
+            .collect();
+        assert_eq!(numbers, [vec![1.0, 10.0, 5.0, 4.0, 6.0], vec![1.0, 11.0], vec![2.0, 20.0]]);
+        assert_eq!(table.rows[0].invalid.as_deref(), Some("late"));
+        assert_eq!(table.rows[1].invalid, None);
+    }
+
+    #[test]
+    fn a_long_table_says_that_it_ends_early() {
+        let points = (0..1000).map(|x| Point::new(x.into(), 1.0));
+        let table = figure().series(Series::new("s", Style::Line, points)).table_or_points();
+        assert_eq!((table.rows.len(), table.note.as_str()), (ROWS_MAX, "The first 200 of 1000 rows."));
+    }
+
+    #[test]
+    fn a_reason_is_told_once() {
+        let points = [
+            Point::new(1.0, 1.0).invalid("late"),
+            Point::new(2.0, 1.0),
+            Point::new(3.0, 1.0).invalid("late"),
+        ];
+        assert_eq!(figure().series(Series::new("s", Style::Line, points)).invalid_reasons(), ["late"]);
+    }
+
+    #[test]
+    fn a_figure_with_a_break_in_its_line_is_read_back_as_it_was_stored() {
+        let points = [Point::new(1.0, 2.0).between(1.5, 2.5), Point::new(2.0, f64::NAN)];
+        let stored = serde_json::to_string(&figure().series(Series::new("s", Style::Steps, points))).unwrap();
+        let read: Figure = serde_json::from_str(&stored).unwrap();
+        assert!(read.series[0].points[1].y.is_nan());
+        assert_eq!(serde_json::to_string(&read).unwrap(), stored);
+    }
+}

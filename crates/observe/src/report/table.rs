@@ -1,0 +1,110 @@
+//! Tables.
+
+use super::unit::{Scale, Unit};
+use serde::{Deserialize, Serialize};
+
+/// Rows of the same columns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// What it shows, or empty.
+    #[serde(default)]
+    pub title: String,
+    /// What stands in it, from left to right.
+    pub columns: Vec<Column>,
+    /// From top to bottom.
+    pub rows: Vec<Row>,
+    /// A note below it, or empty.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// One column.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its heading.
+    pub label: String,
+    /// The unit of its numbers.
+    #[serde(default)]
+    pub unit: Unit,
+}
+
+/// One row, with a cell for every column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// From left to right.
+    pub cells: Vec<Cell>,
+    /// Why its numbers are not to be believed, if they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+}
+
+/// What stands in a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// Nothing is known.
+    #[default]
+    Empty,
+    /// In the base of the column's unit.
+    Number(f64),
+    /// Words.
+    Text(String),
+}
+
+impl Table {
+    /// An empty table with these columns.
+    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Unit)>) -> Self {
+        let column = |(label, unit): (&str, _)| Column { label: label.to_owned(), unit };
+        Self { columns: columns.into_iter().map(column).collect(), ..Self::default() }
+    }
+
+    /// Adds a row to the end.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(Row { cells: cells.into_iter().collect(), invalid: None });
+    }
+
+    /// How the numbers of a column are shown: by the largest of them.
+    #[must_use]
+    pub fn scale(&self, column: usize) -> Scale {
+        let largest = self.numbers(column).map(f64::abs).fold(0.0, f64::max);
+        self.columns.get(column).map_or(&Unit::None, |column| &column.unit).scale(largest)
+    }
+
+    /// Whether a column holds numbers only.
+    #[must_use]
+    pub fn is_numeric(&self, column: usize) -> bool {
+        let is_text = |row: &Row| matches!(row.cells.get(column), Some(Cell::Text(_)));
+        !self.rows.iter().any(is_text)
+    }
+
+    fn numbers(&self, column: usize) -> impl Iterator<Item = f64> {
+        self.rows.iter().filter_map(move |row| match row.cells.get(column) {
+            Some(Cell::Number(number)) if number.is_finite() => Some(*number),
+            _ => None,
+        })
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(number: f64) -> Self {
+        if number.is_finite() { Self::Number(number) } else { Self::Empty }
+    }
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(number: Option<f64>) -> Self {
+        number.map_or(Self::Empty, Self::from)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}

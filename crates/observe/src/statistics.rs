@@ -1,0 +1,187 @@
+//! What repeated measurements say, for as few repetitions as experiments have.
+
+/// Quantiles of Student's distribution for an interval of 95 % (0.975 on either side), for 1 to 30 degrees of freedom.
+const T_975: [f64; 30] = [
+    12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157,
+    2.228_139, 2.200_985, 2.178_813, 2.160_369, 2.144_787, 2.131_450, 2.119_905, 2.109_816, 2.100_922,
+    2.093_024, 2.085_963, 2.079_614, 2.073_873, 2.068_658, 2.063_899, 2.059_539, 2.055_529, 2.051_831,
+    2.048_407, 2.045_230, 2.042_272,
+];
+/// The same quantile of the normal distribution.
+const Z_975: f64 = 1.959_964;
+
+/// Values of one quantity, at least one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// In ascending order.
+    values: Vec<f64>,
+}
+
+impl Sample {
+    /// Of these values, in any order. Those that are not finite do not count; `None` if no other is there.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        (!values.is_empty()).then_some(Self { values })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The smallest.
+    #[must_use]
+    pub fn min(&self) -> f64 {
+        self.percentile(0.0)
+    }
+
+    /// The largest.
+    #[must_use]
+    pub fn max(&self) -> f64 {
+        self.percentile(100.0)
+    }
+
+    /// The arithmetic mean.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.values.iter().sum::<f64>() / self.values.len() as f64
+    }
+
+    /// The standard deviation of what the sample was taken from, estimated with n − 1; `None` for a single value.
+    #[must_use]
+    pub fn standard_deviation(&self) -> Option<f64> {
+        let degrees = self.values.len() - 1;
+        let mean = self.mean();
+        let squares: f64 = self.values.iter().map(|value| (value - mean).powi(2)).sum();
+        (degrees > 0).then(|| (squares / degrees as f64).sqrt())
+    }
+
+    /// The 50th percentile.
+    #[must_use]
+    pub fn median(&self) -> f64 {
+        self.percentile(50.0)
+    }
+
+    /// The value below which so many percent are, interpolated linearly between the two next to it: of n values the
+    /// k-th smallest is the percentile 100 (k − 1) / (n − 1) (type 7 of Hyndman and Fan, 1996). `percent` is from 0 to
+    /// 100.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the number of values")]
+    pub fn percentile(&self, percent: f64) -> f64 {
+        let last = self.values.len() - 1;
+        let rank = last as f64 * (percent / 100.0).clamp(0.0, 1.0);
+        let below = rank as usize;
+        let (low, high) = (self.values[below], self.values[(below + 1).min(last)]);
+        low + (high - low) * rank.fract()
+    }
+
+    /// Lowest and highest mean that are compatible with the sample at a confidence of 95 %, by Student's distribution.
+    /// It takes the values to be independent and roughly normal. `None` for a single value.
+    #[must_use]
+    pub fn mean_interval(&self) -> Option<(f64, f64)> {
+        let half =
+            t_975(self.values.len() - 1)? * self.standard_deviation()? / (self.values.len() as f64).sqrt();
+        Some((self.mean() - half, self.mean() + half))
+    }
+}
+
+/// The 97.5th percentile of Student's distribution.
+fn t_975(degrees: usize) -> Option<f64> {
+    if let Some(quantile) = T_975.get(degrees.checked_sub(1)?) {
+        return Some(*quantile);
+    }
+    // Beyond the table the expansion by 1/ν (Fisher and Cornish) is exact to five digits.
+    let (z, degrees) = (Z_975, degrees as f64);
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    let third = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+    Some(z + first / degrees + second / degrees.powi(2) + third / degrees.powi(3))
+}
+
+/// How evenly something is shared out, from 1/n (one has all) to 1 (all have the same): Jain's fairness index, (Σx)² /
+/// (n Σx²). `None` if nobody has anything, or there is nobody.
+#[must_use]
+pub fn jain_index(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+}
+
+/// What part of their sum each is, from 0 to 1; all zero if the sum is.
+#[must_use]
+pub fn shares(values: &[f64]) -> Vec<f64> {
+    let sum: f64 = values.iter().sum();
+    values.iter().map(|value| if sum == 0.0 { 0.0 } else { value / sum }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(values: &[f64]) -> Sample {
+        Sample::of(values.iter().copied()).expect("there are values")
+    }
+
+    fn assert_close(value: f64, expected: f64) {
+        assert!((value - expected).abs() <= 1e-6 * expected.abs().max(1.0), "{value} is not {expected}");
+    }
+
+    /// The control group of `PlantGrowth`, a data set that comes with R.
+    const CONTROL: [f64; 10] = [4.17, 5.58, 5.18, 6.11, 4.50, 4.61, 5.17, 4.53, 5.33, 5.14];
+
+    #[test]
+    fn mean_deviation_and_interval_are_those_of_a_textbook() {
+        let control = sample(&CONTROL);
+        assert_close(control.mean(), 5.032);
+        assert_close(control.standard_deviation().expect("there are ten"), 0.583_091_378);
+        let (low, high) = control.mean_interval().expect("there are ten");
+        assert_close(low, 4.614_882);
+        assert_close(high, 5.449_118);
+    }
+
+    #[test]
+    fn percentiles_are_interpolated_between_neighbours() {
+        let four = sample(&[40.0, 10.0, 30.0, 20.0]);
+        assert_eq!((four.min(), four.median(), four.max()), (10.0, 25.0, 40.0));
+        assert_close(four.percentile(25.0), 17.5);
+        assert_close(four.percentile(95.0), 38.5);
+    }
+
+    #[test]
+    fn a_single_value_has_neither_deviation_nor_interval() {
+        let one = sample(&[7.0]);
+        assert_eq!((one.mean(), one.median(), one.percentile(99.0)), (7.0, 7.0, 7.0));
+        assert_eq!((one.standard_deviation(), one.mean_interval()), (None, None));
+    }
+
+    #[test]
+    fn what_is_not_finite_does_not_count() {
+        assert_eq!(sample(&[f64::NAN, 3.0, f64::INFINITY]).count(), 1);
+        assert_eq!(Sample::of([f64::NAN]), None);
+    }
+
+    #[test]
+    fn quantiles_beyond_the_table_continue_it() {
+        for (degrees, expected) in [(1, 12.706_205), (30, 2.042_272), (31, 2.039_513), (120, 1.979_930)] {
+            assert_close(t_975(degrees).expect("a sample"), expected);
+        }
+        assert_eq!(t_975(0), None);
+    }
+
+    #[test]
+    fn fairness_is_one_for_equals_and_one_in_n_if_one_has_all() {
+        assert_eq!(jain_index(&[3.0; 4]), Some(1.0));
+        assert_eq!(jain_index(&[8.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_close(jain_index(&[1.0, 2.0, 3.0]).expect("they have something"), 36.0 / 42.0);
+        assert_eq!((jain_index(&[]), jain_index(&[0.0, 0.0])), (None, None));
+    }
+
+    #[test]
+    fn shares_add_up_to_the_whole() {
+        assert_eq!(shares(&[1.0, 3.0]), [0.25, 0.75]);
+        assert_eq!(shares(&[0.0, 0.0]), [0.0, 0.0]);
+    }
+}
