@@ -220,7 +220,7 @@ mod tests {
 
     /// As long as Linux 6.18's; each u32 is its own number, which tells from where a field was read.
     fn numbered(bytes: usize) -> Vec<u8> {
-        let mut numbered: Vec<u8> = (0..bytes / 4).flat_map(|number| (number as u32).to_ne_bytes()).collect();
+        let mut numbered: Vec<u8> = (0_u32..).take(bytes / 4).flat_map(u32::to_ne_bytes).collect();
         numbered[..8].copy_from_slice(&[1, 3, 0, 0, 2, 0, 0, 1]);
         numbered
     }
