@@ -28,6 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("initiator", &["pdu", "scsi", "session", "nexus", "policy", "block", "framing", "transport", "secret"]),
     ("transfer", &["initiator", "policy", "block"]),
     ("observe", &["pdu"]),
+    ("monitor", &["observe"]),
     (
         "lab",
         &[
@@ -44,6 +45,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "initiator",
             "netem",
             "observe",
+            "monitor",
         ],
     ),
     (
