@@ -18,6 +18,7 @@
 //!   them where the path loses a part ([`Segmentation`]). They are received as they travelled: fewer acknowledgements
 //!   come back than for single packets.
 
+mod experiment;
 mod frame;
 mod interface;
 mod kernel_settings;
@@ -25,10 +26,18 @@ mod lab;
 mod namespace;
 mod ping;
 mod relay;
+mod report;
+mod results;
 mod rights;
+mod run;
+mod series;
 mod streams;
 mod topology;
 
+pub use experiment::{
+    Cell, Experiment, Form, InvalidExperiment, Plan, PlannedRun, Plot, Quantity, Segments, Setup,
+    StreamsSetup, Theory,
+};
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use lab::{Lab, LabError, LabHost};
 pub use namespace::Namespace;
@@ -37,6 +46,12 @@ pub use ping::ping;
 pub use relay::{
     Distribution, Point, Reason, Relay, RelayError, RelayReport, Sighting, Tap, Verdict, Way, WayReport,
 };
+pub use report::report;
+pub use results::{
+    Folder, FolderError, Machine, Manifest, ManifestRun, PARTIAL, RunRecord, SCHEMA, remove_partial_files,
+};
 pub use rights::{NoRights, Rights, in_user_namespace};
+pub use run::{RunOutcome, execute};
+pub use series::{RunState, SeriesError, SeriesEvent, remaining, run_series, run_state};
 pub use streams::{Arrived, Recording, RecordingTimes, StreamSample, Streams};
 pub use topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};

@@ -3,14 +3,14 @@
 use crate::namespace::{leave_network_namespace, on_a_thread};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// The rights by which this process makes network namespaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rights {
     /// Root's.

@@ -1,10 +1,10 @@
 //! What went in, came out and was lost on the way.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ops::{Add, AddAssign, SubAssign};
 
 /// An amount of packets as they are on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// Packets of at most one MTU.
     pub segments: u64,
@@ -13,7 +13,7 @@ pub struct Traffic {
 }
 
 /// What was lost, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// Longer than the MTU.
     pub oversize: Traffic,
@@ -34,7 +34,7 @@ pub struct Drops {
 }
 
 /// What became of the traffic that only takes up room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrossTrafficCounters {
     /// All of it.
     pub offered: Traffic,
@@ -46,7 +46,7 @@ pub struct CrossTrafficCounters {
 
 /// Of a link, or of one of its parallel paths. At any time
 /// `sent + duplicated = received + dropped.total() + in_flight`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// What was handed in. For a parallel path: what reached its queue, or was dropped there.
     pub sent: Traffic,

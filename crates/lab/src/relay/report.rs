@@ -2,12 +2,12 @@
 
 use hdrhistogram::Histogram;
 use netem::Counters;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
 /// What the relay did since it began.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelayReport {
     /// When it began, by the clock of the day.
     pub begun_at: SystemTime,
@@ -34,7 +34,7 @@ pub struct RelayReport {
 }
 
 /// What the relay did in one direction.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WayReport {
     /// Frames that came in: packets, and super-packets.
     pub frames_in: u64,
@@ -55,7 +55,7 @@ pub struct WayReport {
 }
 
 /// How a time was distributed, in nanoseconds; all zero if it was never measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
     /// How often it was measured.
     pub count: u64,
@@ -70,7 +70,7 @@ pub struct Distribution {
 }
 
 /// Whether what was measured through the relay was the path's doing.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It was.
@@ -80,7 +80,7 @@ pub enum Verdict {
 }
 
 /// Why a run is invalid.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// Frames were lost at the relay's own sockets.

@@ -1,0 +1,181 @@
+//! All runs of an experiment: every value of each variable with every value of the others, again and again.
+
+use super::InvalidExperiment;
+use super::document::{Document, Form, Variable, label};
+use super::overlay::{lay, nest};
+use super::setup::Setup;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use toml::{Table, Value};
+
+/// The runs of one form of an experiment.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Which form.
+    pub form: Form,
+    /// The names of what is varied, as the file has them.
+    pub variables: Vec<String>,
+    /// What is run.
+    pub cells: Vec<Cell>,
+    /// In the order in which they are run: every cell once, then every cell again, so that what changes on this machine
+    /// in the meantime touches all of them alike.
+    pub runs: Vec<PlannedRun>,
+    /// How often a run that is invalid is tried.
+    pub attempts: u32,
+}
+
+/// One combination of values.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The value of each of [`Plan::variables`].
+    pub labels: Vec<String>,
+    /// What is run.
+    pub setup: Setup,
+    /// The same as it was written, after everything was laid over everything.
+    pub table: Table,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedRun {
+    /// An index of [`Plan::cells`].
+    pub cell: usize,
+    /// From 1.
+    pub repetition: u32,
+    /// Of all that looks random.
+    pub seed: u64,
+}
+
+/// More cells are a mistake: at a second each they would take most of a day.
+const CELLS_MAX: usize = 50_000;
+/// So are more runs.
+const REPETITIONS_MAX: u32 = 10_000;
+
+impl Plan {
+    /// The different values of a variable, in their order; none if there is no such variable.
+    #[must_use]
+    pub fn labels(&self, variable: &str) -> Vec<&str> {
+        let mut labels = Vec::new();
+        if let Some(index) = self.variables.iter().position(|name| name == variable) {
+            for cell in &self.cells {
+                if !labels.contains(&cell.labels[index].as_str()) {
+                    labels.push(cell.labels[index].as_str());
+                }
+            }
+        }
+        labels
+    }
+
+    /// The value of each variable, by its name.
+    #[must_use]
+    pub fn values(&self, cell: usize) -> BTreeMap<String, String> {
+        self.variables.iter().cloned().zip(self.cells[cell].labels.iter().cloned()).collect()
+    }
+
+    /// How long all runs take if each is valid at once.
+    #[must_use]
+    pub fn estimate(&self) -> Duration {
+        self.runs.iter().map(|run| self.cells[run.cell].setup.estimate()).sum()
+    }
+
+    /// A cell as people are told of it: `RTT 20ms, congestion control reno`.
+    #[must_use]
+    pub fn describe(&self, cell: usize) -> String {
+        describe(&self.variables, &self.cells[cell].labels)
+    }
+}
+
+fn describe(variables: &[String], labels: &[String]) -> String {
+    let pairs = variables.iter().zip(labels).map(|(variable, label)| format!("{variable} {label}"));
+    pairs.collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn expand(document: &Document, form: Form) -> Result<Plan, InvalidExperiment> {
+    document.check()?;
+    let changes = document.changes(form);
+    let mut combinations = vec![(Vec::new(), document.setup.clone())];
+    for variable in &document.variables {
+        let choices = choices(variable, changes.values.get(&variable.name), form)?;
+        if combinations.len().saturating_mul(choices.len()) > CELLS_MAX {
+            let error = format!("the {form} form has more than {CELLS_MAX} combinations");
+            return Err(InvalidExperiment::new(error));
+        }
+        combinations = combine(&combinations, &choices);
+    }
+    let variables: Vec<String> = document.variables.iter().map(|variable| variable.name.clone()).collect();
+    let cells = combinations.into_iter().map(|(labels, mut table)| {
+        lay(&mut table, &changes.setup);
+        let setup = Setup::read(&table).map_err(|problem| {
+            let cell = match labels.is_empty() {
+                true => String::new(),
+                false => format!(" with {}", describe(&variables, &labels)),
+            };
+            InvalidExperiment::new(format!("in the {form} form{cell}: {problem}"))
+        })?;
+        Ok(Cell { labels, setup, table })
+    });
+    let cells = cells.collect::<Result<Vec<_>, InvalidExperiment>>()?;
+    let repetitions = changes.repetitions.unwrap_or(1);
+    if repetitions > REPETITIONS_MAX {
+        let error = format!("{form}.repetitions is {repetitions}, but must be at most {REPETITIONS_MAX}");
+        return Err(InvalidExperiment::new(error));
+    }
+    let runs = (1..=repetitions).flat_map(|repetition| {
+        let seed = document.seed.wrapping_add(u64::from(repetition - 1));
+        (0..cells.len()).map(move |cell| PlannedRun { cell, repetition, seed })
+    });
+    Ok(Plan { form, variables, runs: runs.collect(), cells, attempts: document.attempts })
+}
+
+type Combination = (Vec<String>, Table);
+
+fn combine(combinations: &[Combination], choices: &[(String, Table)]) -> Vec<Combination> {
+    let combined = combinations.iter().flat_map(|(labels, table)| {
+        choices.iter().map(move |(label, over)| {
+            let mut table = table.clone();
+            lay(&mut table, over);
+            (labels.iter().cloned().chain([label.clone()]).collect(), table)
+        })
+    });
+    combined.collect()
+}
+
+/// What a variable can be, and what that lays over the setup.
+fn choices(
+    variable: &Variable,
+    of_form: Option<&Vec<Value>>,
+    form: Form,
+) -> Result<Vec<(String, Table)>, InvalidExperiment> {
+    let name = &variable.name;
+    let invalid = |problem: &str| Err(InvalidExperiment::new(format!("vary \"{name}\": {problem}")));
+    let choices: Vec<(String, Table)> = match (&variable.key, &variable.values, &variable.cases) {
+        (Some(key), Some(values), None) => {
+            let values = of_form.unwrap_or(values);
+            values.iter().map(|value| (label(value), nest(key, value.clone()))).collect()
+        }
+        (None, None, Some(cases)) => {
+            let is_wanted =
+                |name: &str| of_form.is_none_or(|values| values.iter().any(|value| label(value) == name));
+            for value in of_form.into_iter().flatten() {
+                if !cases.iter().any(|case| case.name == label(value)) {
+                    let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+                    return Err(InvalidExperiment::new(format!(
+                        "{form}.values: \"{name}\" has no case {value}, but {}",
+                        known.join(", ")
+                    )));
+                }
+            }
+            let cases = cases.iter().filter(|case| is_wanted(&case.name));
+            cases.map(|case| (case.name.clone(), case.setup.clone())).collect()
+        }
+        _ => return invalid("it needs key and values, or else cases, each with name and setup"),
+    };
+    if choices.is_empty() {
+        return invalid(&format!("the {form} form has no value of it"));
+    }
+    let labels: BTreeSet<&String> = choices.iter().map(|(label, _)| label).collect();
+    if labels.len() < choices.len() {
+        return invalid("a value is there twice");
+    }
+    Ok(choices)
+}

@@ -1,0 +1,213 @@
+//! What one run is made of.
+
+use super::document::SPAN_MAX;
+use super::overlay::lay;
+use crate::topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};
+use netem::{LinkModel, PathModel, Span};
+use observe::report::Unit;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use toml::{Table, Value};
+
+/// One run, as it is written below `setup`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    /// The round trip of the path without queues, half of it in each direction.
+    pub rtt: Span,
+    /// The path to the server: the keys of [`LinkModel`], but its delay, which follows from `rtt`.
+    link: Table,
+    /// What is different on the way back.
+    #[serde(default)]
+    backward: Table,
+    /// What hosts hand over at once.
+    #[serde(default)]
+    pub segments: Segments,
+    /// The MTU of the hosts' interfaces, in bytes, if it is not that of the path.
+    #[serde(default)]
+    pub host_mtu: Option<u32>,
+    /// Where TCP's autotuning of buffers ends; far beyond what a path can take, if it is missing.
+    #[serde(default)]
+    pub buffer_max: Option<netem::Bytes>,
+    /// Of all connections, set for each socket: namespaces may use fewer. There is no default: what a system has set is
+    /// nobody's choice.
+    pub congestion_control: String,
+    /// The workload: plain TCP streams.
+    pub streams: StreamsSetup,
+    /// Of `rtt`, `link` and `backward`.
+    #[serde(skip)]
+    path: Option<PathModel>,
+}
+
+/// What hosts hand over at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Segments {
+    /// Short super-packets, as most machines do.
+    #[default]
+    Offloaded,
+    /// Single packets: exact, and possible up to about 500 Mbit/s.
+    Single,
+}
+
+/// Plain TCP streams from the client to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamsSetup {
+    /// How many at the same time.
+    pub count: u8,
+    /// For so long they run before what they do counts.
+    #[serde(default)]
+    pub warm_up: Span,
+    /// Then for so long it counts.
+    pub measured: Span,
+}
+
+/// What is measured of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// What arrived, payload only, in bits per second.
+    Throughput,
+    /// How evenly it was spread over the connections: Jain's index, from 1/n to 1.
+    Fairness,
+    /// The round trip before the workload began, the shortest of a few, in seconds.
+    RoundTrip,
+    /// Segments that were lost on the path on their way to the server: at its queue, or on the line.
+    Lost,
+}
+
+impl Quantity {
+    /// As files name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Fairness => "fairness",
+            Self::RoundTrip => "round_trip",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// As people are told of it.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Fairness => "Jain's fairness index",
+            Self::RoundTrip => "round trip",
+            Self::Lost => "lost on the way to the server",
+        }
+    }
+
+    /// What its numbers count.
+    #[must_use]
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Throughput => Unit::BitsPerSecond,
+            Self::Fairness => Unit::None,
+            Self::RoundTrip => Unit::Seconds,
+            Self::Lost => Unit::named("segments"),
+        }
+    }
+}
+
+/// Building a lab, and taking it down.
+const OVERHEAD: Duration = Duration::from_millis(500);
+/// What happens before the workload: echo requests, and a connection.
+const ROUND_TRIPS_BEFORE: u32 = 6;
+
+impl Setup {
+    /// Reads a setup whose pieces have been laid over each other.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub(crate) fn read(table: &Table) -> Result<Self, String> {
+        let mut setup: Self = table.clone().try_into().map_err(|error| problem("setup", &error))?;
+        let path = setup.read_path()?;
+        path.validate().map_err(|error| format!("setup.link: {error}"))?;
+        setup.path = Some(path);
+        setup.check()?;
+        Ok(setup)
+    }
+
+    fn read_path(&self) -> Result<PathModel, String> {
+        let direction = |name: &str, table: &Table| -> Result<LinkModel, String> {
+            if table.contains_key("delay") {
+                return Err(format!("setup.{name}.delay is not for you to set: it is half of setup.rtt"));
+            }
+            let mut table = table.clone();
+            table.insert("delay".to_owned(), Value::String(Span(self.rtt.0 / 2).to_string()));
+            table.try_into().map_err(|error| problem(&format!("setup.{name}"), &error))
+        };
+        let mut backward = self.link.clone();
+        lay(&mut backward, &self.backward);
+        let forward = direction("link", &self.link)?;
+        let backward = direction("backward", &backward)?;
+        Ok(PathModel { forward, backward: Some(backward) })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.congestion_control.is_empty() {
+            return Err("setup.congestion_control is empty, but must be a name, such as cubic".to_owned());
+        }
+        if self.streams.count == 0 {
+            return Err("setup.streams.count is 0, but must be 1 to 255".to_owned());
+        }
+        if self.streams.measured.0.is_zero() {
+            return Err("setup.streams.measured is 0, but must be a time".to_owned());
+        }
+        let spans = [
+            ("rtt", self.rtt),
+            ("streams.warm_up", self.streams.warm_up),
+            ("streams.measured", self.streams.measured),
+        ];
+        match spans.iter().find(|(_, span)| *span > SPAN_MAX) {
+            Some((key, span)) => Err(format!("setup.{key} is {span}, but must be at most a week")),
+            None => Ok(()),
+        }
+    }
+
+    /// The network that it asks for.
+    #[must_use]
+    pub fn topology(&self, seed: u64) -> Topology {
+        let mut topology = Topology::new(self.path().clone());
+        topology.seed = seed;
+        topology.mtu = self.host_mtu;
+        topology.segmentation = match self.segments {
+            Segments::Offloaded => Segmentation::Offloaded(OFFLOADED_SEGMENTS),
+            Segments::Single => Segmentation::PerPacket,
+        };
+        if let Some(bytes) = self.buffer_max {
+            topology.tcp_buffer_bytes_max = u32::try_from(bytes.0).unwrap_or(u32::MAX);
+        }
+        topology
+    }
+
+    /// The model of the path.
+    pub(crate) fn path(&self) -> &PathModel {
+        self.path.as_ref().expect("a setup is only made by reading, which makes the path")
+    }
+
+    /// What is measured of it.
+    #[must_use]
+    pub fn quantities(&self) -> &'static [Quantity] {
+        &[Quantity::Throughput, Quantity::Fairness, Quantity::RoundTrip, Quantity::Lost]
+    }
+
+    /// How long a run takes.
+    #[must_use]
+    pub fn estimate(&self) -> Duration {
+        OVERHEAD + self.rtt.0 * ROUND_TRIPS_BEFORE + self.streams.warm_up.0 + self.streams.measured.0
+    }
+}
+
+/// An error of a table that has no text of its own: the key's place, what is wrong, and what is allowed.
+fn problem(place: &str, error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let (what, keys) = text.trim_end().split_once("\nin `").unwrap_or((text.trim_end(), ""));
+    match keys.trim_end_matches('`') {
+        "" => format!("{place}: {what}"),
+        keys => format!("{place}.{keys}: {what}"),
+    }
+}

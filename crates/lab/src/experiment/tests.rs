@@ -1,0 +1,172 @@
+//! Experiments as they are written, and what comes of them.
+
+use super::*;
+use netem::Span;
+use std::time::Duration;
+
+const BASE: &str = r#"
+    title = "A test"
+    [setup]
+    rtt = "10ms"
+    link = { rate = "100Mbit" }
+    congestion_control = "reno"
+    streams = { count = 1, measured = "1s" }
+"#;
+
+fn parse(more: &str) -> Result<Experiment, InvalidExperiment> {
+    Experiment::parse(&format!("{BASE}\n{more}"))
+}
+
+fn quick(more: &str) -> Plan {
+    parse(more).unwrap().plan(Form::Quick).unwrap()
+}
+
+/// Everything that an error must say.
+fn assert_refused(text: &str, parts: &[&str]) {
+    let error = Experiment::parse(text).expect_err("it is wrong").to_string();
+    for part in parts {
+        assert!(error.contains(part), "{part:?} is not in: {error}");
+    }
+}
+
+fn assert_more_refused(more: &str, parts: &[&str]) {
+    assert_refused(&format!("{BASE}\n{more}"), parts);
+}
+
+const RTTS: &str = r#"
+    [[vary]]
+    name = "RTT"
+    key = "rtt"
+    values = ["0ms", "20ms"]
+"#;
+const CONTROLS: &str = r#"
+    [[vary]]
+    name = "control"
+    key = "congestion_control"
+    values = ["reno", "cubic", "bbr"]
+"#;
+const CASES: &str = r#"
+    [[vary]]
+    name = "path"
+    cases = [
+      { name = "clean", setup = {} },
+      { name = "lossy", setup = { link.loss = { random = "1%" }, streams.count = 4 } },
+    ]
+"#;
+
+#[test]
+fn an_experiment_in_which_nothing_varies_is_one_run() {
+    let plan = quick("");
+    assert_eq!((plan.cells.len(), plan.runs.len()), (1, 1));
+    assert_eq!(plan.runs[0], PlannedRun { cell: 0, repetition: 1, seed: 1 });
+    assert_eq!(plan.cells[0].setup.rtt, Span(Duration::from_millis(10)));
+}
+
+#[test]
+fn every_value_is_run_with_every_value_of_the_others() {
+    let plan = quick(&format!("{RTTS}{CONTROLS}"));
+    let labels: Vec<_> = plan.cells.iter().map(|cell| cell.labels.join(" ")).collect();
+    assert_eq!(labels, ["0ms reno", "0ms cubic", "0ms bbr", "20ms reno", "20ms cubic", "20ms bbr"]);
+    for cell in &plan.cells {
+        assert_eq!(cell.setup.rtt, cell.labels[0].parse().unwrap());
+        assert_eq!(cell.setup.congestion_control, cell.labels[1]);
+    }
+    assert_eq!(plan.describe(5), "RTT 20ms, control bbr");
+}
+
+#[test]
+fn a_case_sets_several_keys_and_leaves_the_others() {
+    let plan = quick(CASES);
+    let count = |cell: usize| plan.cells[cell].setup.streams.count;
+    let lossy = |cell: usize| plan.cells[cell].setup.path().forward.loss != netem::Loss::None;
+    assert_eq!((count(0), lossy(0), count(1), lossy(1)), (1, false, 4, true));
+    assert_eq!(plan.cells[1].setup.streams.measured, Span(Duration::from_secs(1)));
+}
+
+#[test]
+fn the_round_trip_is_half_in_each_direction_and_the_way_back_can_differ() {
+    let plan = quick("[setup.backward]\nrate = \"1Mbit\"");
+    let path = plan.cells[0].setup.path();
+    assert_eq!(path.round_trip(), Duration::from_millis(10));
+    assert_eq!(path.forward.delay, path.backward().delay);
+    let rate = |megabits| netem::Rate::megabits_per_second(megabits);
+    assert_eq!((path.forward.rate, path.backward().rate), (rate(100), rate(1)));
+}
+
+#[test]
+fn a_form_has_its_own_values_settings_and_repetitions() {
+    let more = format!(
+        "{RTTS}{CASES}\n[quick]\nvalues.RTT = [\"5ms\"]\nvalues.path = [\"lossy\"]\nsetup.streams.measured = \"200ms\"\n\
+         [full]\nrepetitions = 3"
+    );
+    let experiment = parse(&more).unwrap();
+    let (quick, full) = (experiment.plan(Form::Quick).unwrap(), experiment.plan(Form::Full).unwrap());
+    assert_eq!((quick.runs.len(), full.runs.len()), (1, 2 * 2 * 3));
+    assert_eq!((quick.labels("RTT"), quick.labels("path")), (vec!["5ms"], vec!["lossy"]));
+    assert_eq!(quick.cells[0].setup.streams.measured, Span(Duration::from_millis(200)));
+    assert_eq!(full.cells[0].setup.streams.measured, Span(Duration::from_secs(1)));
+    assert!(quick.estimate() < full.estimate());
+}
+
+#[test]
+fn repetitions_come_round_by_round_and_what_is_compared_has_the_same_seed() {
+    let plan = quick(&format!("{RTTS}\n[quick]\nrepetitions = 2"));
+    let order: Vec<_> = plan.runs.iter().map(|run| (run.repetition, run.cell, run.seed)).collect();
+    assert_eq!(order, [(1, 0, 1), (1, 1, 1), (2, 0, 2), (2, 1, 2)]);
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_those_that_are_known() {
+    let misspelt = BASE.replace("title", "titel");
+    assert_refused(&misspelt, &["titel", "title", "line 2"]);
+    assert_refused(
+        &BASE.replace("count = 1", "counts = 1"),
+        &["setup.streams", "counts", "`count`", "`warm_up`"],
+    );
+    assert_refused(&BASE.replace("rate =", "rat ="), &["setup.link", "`rat`", "`rate`", "`queue`"]);
+    assert_more_refused("[quick]\nrepetition = 2", &["repetition", "`repetitions`"]);
+    assert_more_refused(&RTTS.replace("\"rtt\"", "\"rt\""), &["with RTT 0ms", "setup", "`rt`", "`rtt`"]);
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_its_key_and_what_is_allowed() {
+    assert_refused(&BASE.replace("\"10ms\"", "\"10\""), &["setup.rtt", "\"10\"", "as in 20ms"]);
+    assert_refused(&BASE.replace("100Mbit", "100Mb"), &["setup.link.rate", "144Mbit"]);
+    assert_refused(&BASE.replace("\"1s\"", "\"0s\""), &["setup.streams.measured", "must be a time"]);
+    assert_refused(&BASE.replace("count = 1", "count = 0"), &["setup.streams.count", "1 to 255"]);
+    assert_more_refused(&CASES.replace("1%", "101%"), &["with path lossy", "setup.link.loss", "percentage"]);
+    assert_more_refused("[setup.backward]\nmtu = 1", &["setup.link", "mtu", "68 to 65535"]);
+    assert_more_refused("[setup.backward]\ndelay = \"1ms\"", &["setup.backward.delay", "half of setup.rtt"]);
+}
+
+#[test]
+fn the_congestion_control_must_be_named() {
+    let without = BASE.replace("congestion_control = \"reno\"", "");
+    assert_refused(&without, &["setup", "missing field `congestion_control`"]);
+}
+
+#[test]
+fn what_is_varied_wrongly_is_refused() {
+    assert_more_refused("[[vary]]\nname = \"x\"", &["vary \"x\"", "key and values", "cases"]);
+    assert_more_refused(&RTTS.replace("\"0ms\", \"20ms\"", ""), &["vary \"RTT\"", "no value"]);
+    assert_more_refused(&RTTS.replace("\"0ms\"", "\"20ms\""), &["vary \"RTT\"", "twice"]);
+    assert_more_refused(&format!("{RTTS}{RTTS}"), &["\"RTT\" is varied twice"]);
+    assert_more_refused(
+        &format!("{RTTS}\n[quick]\nvalues.rtt = [\"1ms\"]"),
+        &["quick.values", "\"rtt\"", "\"RTT\""],
+    );
+    assert_more_refused(&format!("{CASES}\n[full]\nvalues.path = [\"dirty\"]"), &["dirty", "clean, lossy"]);
+    assert_more_refused("[full]\nrepetitions = 0", &["full.repetitions", "1 or more"]);
+}
+
+#[test]
+fn what_cannot_be_plotted_is_refused() {
+    let plot = |x: &str, y: &str| format!("{RTTS}{CONTROLS}\n[[plot]]\nx = \"{x}\"\ny = \"{y}\"");
+    parse(&plot("RTT", "throughput")).unwrap();
+    assert_more_refused(&plot("rtt", "throughput"), &["plot 1, x", "\"rtt\"", "\"RTT\", \"control\""]);
+    assert_more_refused(&plot("control", "throughput"), &["plot 1, x", "reno, cubic, bbr", "numbers"]);
+    assert_more_refused(&plot("RTT", "speed"), &["speed", "`throughput`"]);
+    let only = |name: &str| format!("{}\nonly = {{ control = [\"{name}\"] }}", plot("RTT", "throughput"));
+    parse(&only("bbr")).unwrap();
+    assert_more_refused(&only("vegas"), &["plot 1, only", "vegas", "reno, cubic, bbr"]);
+}

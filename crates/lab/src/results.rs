@@ -1,0 +1,23 @@
+//! The results of an experiment: a folder that says of itself what is in it, and how it came about.
+//!
+//! | file | what |
+//! |---|---|
+//! | `experiment.toml` | the experiment, as it was run |
+//! | `manifest.json` | which form; the machine; every run that is to be done |
+//! | `runs/0001-1.json` | run 1, first attempt: setup, seed, settings of both hosts, measured values, the relay's report, the verdict |
+//! | `runs/0001-1.jsonl` | its samples, one a line |
+//!
+//! A file is there whole or not at all, and a run is there if its `.json` is. So a series of runs that was interrupted
+//! goes on where it was.
+
+mod file;
+mod folder;
+mod machine;
+mod manifest;
+mod record;
+
+pub use file::{PARTIAL, remove_partial_files};
+pub use folder::{Folder, FolderError};
+pub use machine::Machine;
+pub use manifest::{Manifest, ManifestRun, SCHEMA};
+pub use record::RunRecord;

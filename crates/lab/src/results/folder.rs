@@ -1,0 +1,290 @@
+//! A folder of results: begun, gone on with, and read.
+
+use super::file::{self, remove_partial_files};
+use super::machine::Machine;
+use super::manifest::{Manifest, SCHEMA};
+use super::record::RunRecord;
+use crate::experiment::{Experiment, InvalidExperiment, Plan};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A folder of results.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// What it is about.
+    pub manifest: Manifest,
+    /// Every attempt that was made, in the order of runs and attempts.
+    pub records: Vec<RunRecord>,
+    /// Locked while runs are added.
+    _lock: File,
+}
+
+/// A folder that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// There is something else in it.
+    #[error("{0:?} is not empty, and does not hold results of an experiment")]
+    Foreign(PathBuf),
+    /// There is nothing in it.
+    #[error("{0:?} does not hold results of an experiment: there is no manifest.json")]
+    Missing(PathBuf),
+    /// Somebody else adds runs to it.
+    #[error("{0:?} is in use by another ropewalk")]
+    InUse(PathBuf),
+    /// It was made by another version of the program.
+    #[error("{path:?} has format {schema}, and this ropewalk knows format {SCHEMA}")]
+    Schema {
+        /// The folder.
+        path: PathBuf,
+        /// Its format.
+        schema: u32,
+    },
+    /// What it holds is something else than what is now to be run.
+    #[error(
+        "{path:?} holds results of {what}; --fresh removes them and begins anew, --out names another folder"
+    )]
+    Different {
+        /// The folder.
+        path: PathBuf,
+        /// In what way.
+        what: String,
+    },
+    /// A file of it is damaged.
+    #[error("{path:?} is damaged: {reason}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How.
+        reason: String,
+    },
+    /// The system refused something.
+    #[error("{path:?}: {source}")]
+    System {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+const MANIFEST: &str = "manifest.json";
+const EXPERIMENT: &str = "experiment.toml";
+const RUNS: &str = "runs";
+
+impl Folder {
+    /// A folder to which runs of this plan are added: a new one, or one that holds some of them already.
+    ///
+    /// # Errors
+    /// If it holds something else.
+    pub fn begin_or_go_on(path: &Path, experiment: &Experiment, plan: &Plan) -> Result<Self, FolderError> {
+        fs::create_dir_all(path).map_err(at(path))?;
+        let lock = lock(path)?;
+        let wanted = Manifest::new(experiment, plan);
+        if is_there(&path.join(MANIFEST)) {
+            let folder = Self::read(path, lock)?;
+            folder.check_same(&wanted)?;
+            remove_partial_files(path).map_err(at(path))?;
+            // What is plotted may have changed.
+            write(&path.join(EXPERIMENT), experiment.text().as_bytes())?;
+            return Ok(folder);
+        }
+        let runs = path.join(RUNS);
+        if !is_begun(path).map_err(at(path))? {
+            return Err(FolderError::Foreign(path.to_owned()));
+        }
+        fs::create_dir_all(&runs).map_err(at(&runs))?;
+        write(&path.join(EXPERIMENT), experiment.text().as_bytes())?;
+        write(&path.join(MANIFEST), &json(&wanted))?;
+        Ok(Self { path: path.to_owned(), manifest: wanted, records: Vec::new(), _lock: lock })
+    }
+
+    /// Removes the results that are in a folder, if there are any.
+    ///
+    /// # Errors
+    /// If something else is in it, or somebody adds runs to it.
+    pub fn clear(path: &Path) -> Result<(), FolderError> {
+        if !is_there(path) {
+            return Ok(());
+        }
+        let _lock = lock(path)?;
+        if !is_there(&path.join(MANIFEST)) {
+            let is_empty = fs::read_dir(path).map_err(at(path))?.next().is_none();
+            return if is_empty { Ok(()) } else { Err(FolderError::Foreign(path.to_owned())) };
+        }
+        // The manifest last: until then it can be tried again.
+        let runs = path.join(RUNS);
+        fs::remove_dir_all(&runs).or_else(unless_missing).map_err(at(&runs))?;
+        for name in [EXPERIMENT, MANIFEST] {
+            let file = path.join(name);
+            fs::remove_file(&file).or_else(unless_missing).map_err(at(&file))?;
+        }
+        Ok(())
+    }
+
+    /// Results to be read; also while runs are added.
+    ///
+    /// # Errors
+    /// If there are none, or they cannot be read.
+    pub fn open(path: &Path) -> Result<Self, FolderError> {
+        if !is_there(&path.join(MANIFEST)) {
+            return Err(FolderError::Missing(path.to_owned()));
+        }
+        Self::read(path, File::open(path).map_err(at(path))?)
+    }
+
+    fn read(path: &Path, lock: File) -> Result<Self, FolderError> {
+        let file = path.join(MANIFEST);
+        let value: serde_json::Value = read(&file)?;
+        let schema = value["schema"].as_u64().and_then(|schema| u32::try_from(schema).ok()).unwrap_or(0);
+        if schema != SCHEMA {
+            return Err(FolderError::Schema { path: path.to_owned(), schema });
+        }
+        let manifest = serde_json::from_value(value).map_err(|error| damaged(&file, &error))?;
+        Ok(Self { path: path.to_owned(), manifest, records: records(&path.join(RUNS))?, _lock: lock })
+    }
+
+    /// Results of another experiment, machine or program are not mixed.
+    fn check_same(&self, wanted: &Manifest) -> Result<(), FolderError> {
+        let is = &self.manifest;
+        let what = if is.form != wanted.form {
+            format!("the {} form", is.form)
+        } else if is.runs != wanted.runs {
+            "an experiment that has changed since".to_owned()
+        } else if is.machine != wanted.machine {
+            let Machine { kernel, processor, processors, .. } = &is.machine;
+            format!("another machine ({kernel}, {processors} × {processor})")
+        } else if is.ropewalk != wanted.ropewalk {
+            format!("ropewalk {}", is.ropewalk)
+        } else {
+            return Ok(());
+        };
+        Err(FolderError::Different { path: self.path.clone(), what })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The experiment that was run.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn experiment(&self) -> Result<Experiment, FolderError> {
+        let file = self.path.join(EXPERIMENT);
+        let text = fs::read_to_string(&file).map_err(at(&file))?;
+        Experiment::parse(&text).map_err(|error: InvalidExperiment| damaged(&file, &error))
+    }
+
+    /// All runs of the experiment that was run.
+    ///
+    /// # Errors
+    /// If it is not that of the manifest.
+    pub fn plan(&self, experiment: &Experiment) -> Result<Plan, FolderError> {
+        let file = self.path.join(EXPERIMENT);
+        let plan = experiment.plan(self.manifest.form).map_err(|error| damaged(&file, &error))?;
+        match Manifest::new(experiment, &plan).runs == self.manifest.runs {
+            true => Ok(plan),
+            false => Err(damaged(&file, &"it is not the experiment of manifest.json")),
+        }
+    }
+
+    /// The attempts at the run of this number, which counts from 1.
+    pub fn attempts(&self, run: usize) -> impl Iterator<Item = &RunRecord> {
+        self.records.iter().filter(move |record| record.run == run)
+    }
+
+    /// Keeps an attempt, with its samples.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn add<T: Serialize>(&mut self, record: RunRecord, samples: &[T]) -> Result<(), FolderError> {
+        let name = format!("{:04}-{}", record.run, record.attempt);
+        let lines: Vec<u8> = samples.iter().flat_map(|sample| line(sample).into_bytes()).collect();
+        let runs = self.path.join(RUNS);
+        write(&runs.join(format!("{name}.jsonl")), &lines)?;
+        write(&runs.join(format!("{name}.json")), &json(&record))?;
+        self.records.push(record);
+        Ok(())
+    }
+}
+
+fn records(runs: &Path) -> Result<Vec<RunRecord>, FolderError> {
+    let mut records = Vec::new();
+    for entry in fs::read_dir(runs).map_err(at(runs))? {
+        let path = entry.map_err(at(runs))?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            records.push(read::<RunRecord>(&path)?);
+        }
+    }
+    records.sort_by_key(|record| (record.run, record.attempt));
+    Ok(records)
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FolderError> {
+    let bytes = fs::read(path).map_err(at(path))?;
+    serde_json::from_slice(&bytes).map_err(|error| damaged(path, &error))
+}
+
+fn write(path: &Path, contents: &[u8]) -> Result<(), FolderError> {
+    file::write(path, contents).map_err(at(path))
+}
+
+/// For people too.
+fn json(value: &impl Serialize) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(value).expect("keys are texts");
+    text.push(b'\n');
+    text
+}
+
+fn line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("keys are texts") + "\n"
+}
+
+fn lock(path: &Path) -> Result<File, FolderError> {
+    let folder = File::open(path).map_err(at(path))?;
+    match folder.try_lock() {
+        Ok(()) => Ok(folder),
+        Err(TryLockError::WouldBlock) => Err(FolderError::InUse(path.to_owned())),
+        Err(TryLockError::Error(source)) => Err(at(path)(source)),
+    }
+}
+
+/// Whether nothing is in a folder but what is there just before there is a manifest.
+fn is_begun(path: &Path) -> io::Result<bool> {
+    let is_empty = |folder: &Path| Ok::<_, io::Error>(fs::read_dir(folder)?.next().is_none());
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_ours = match name.to_str() {
+            Some(RUNS) => is_empty(&entry.path())?,
+            Some(name) => name.starts_with(EXPERIMENT) || name.starts_with(MANIFEST),
+            None => false,
+        };
+        if !is_ours {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+fn unless_missing(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> FolderError {
+    move |source| FolderError::System { path: path.to_owned(), source }
+}
+
+fn damaged(path: &Path, reason: &impl ToString) -> FolderError {
+    FolderError::Damaged { path: path.to_owned(), reason: reason.to_string() }
+}

@@ -1,0 +1,94 @@
+//! All runs of an experiment, one after the other; those that have been done are not done again.
+
+use crate::experiment::{Plan, Setup};
+use crate::lab::LabError;
+use crate::results::{Folder, FolderError, RunRecord};
+use crate::run::RunOutcome;
+use std::time::Duration;
+
+/// A series of runs that ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum SeriesError {
+    /// There is no lab.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// Results cannot be kept.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+/// What is told of a series of runs.
+#[derive(Clone, Copy, Debug)]
+pub enum SeriesEvent<'a> {
+    /// An attempt at a run begins.
+    Begins {
+        /// The run, from 1.
+        run: usize,
+        /// From 1.
+        attempt: u32,
+        /// How long that should take.
+        estimate: Duration,
+    },
+    /// It has ended, and is kept.
+    Ended(&'a RunRecord),
+}
+
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// It is done, and to be believed.
+    Valid,
+    /// It was tried as often as it may be, and never was to be believed.
+    Invalid,
+    /// It has to be tried, again or for the first time.
+    ToDo,
+}
+
+/// What became of the run of this index.
+#[must_use]
+pub fn run_state(plan: &Plan, folder: &Folder, index: usize) -> RunState {
+    let attempts: Vec<&RunRecord> = folder.attempts(index + 1).collect();
+    if attempts.iter().any(|attempt| attempt.valid) {
+        RunState::Valid
+    } else if attempts.len() >= plan.attempts as usize {
+        RunState::Invalid
+    } else {
+        RunState::ToDo
+    }
+}
+
+/// How long what is to be done still takes, if every run is valid at once.
+#[must_use]
+pub fn remaining(plan: &Plan, folder: &Folder) -> Duration {
+    let runs = plan.runs.iter().enumerate();
+    let to_do = runs.filter(|(index, _)| run_state(plan, folder, *index) == RunState::ToDo);
+    to_do.map(|(_, run)| plan.cells[run.cell].setup.estimate()).sum()
+}
+
+/// Does with `execute` ([`execute`](crate::execute)) whatever is to be done. It can be broken off at any time: what was
+/// kept is not done again.
+///
+/// # Errors
+/// If there can be no lab, or results cannot be kept.
+pub fn run_series(
+    plan: &Plan,
+    folder: &mut Folder,
+    mut execute: impl FnMut(&Setup, u64) -> Result<RunOutcome, LabError>,
+    mut tell: impl FnMut(SeriesEvent<'_>),
+) -> Result<(), SeriesError> {
+    for (index, run) in plan.runs.iter().enumerate() {
+        while run_state(plan, folder, index) == RunState::ToDo {
+            let setup = &plan.cells[run.cell].setup;
+            let made = u32::try_from(folder.attempts(index + 1).count()).unwrap_or(u32::MAX);
+            let attempt = made.saturating_add(1);
+            tell(SeriesEvent::Begins { run: index + 1, attempt, estimate: setup.estimate() });
+            let outcome = execute(setup, run.seed)?;
+            let record = RunRecord::new(plan, index, attempt, &outcome);
+            folder.add(record, &outcome.samples)?;
+            if let Some(record) = folder.records.last() {
+                tell(SeriesEvent::Ended(record));
+            }
+        }
+    }
+    Ok(())
+}

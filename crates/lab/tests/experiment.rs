@@ -1,0 +1,278 @@
+//! Experiments are run as they are written, once each, and their results say what they are.
+
+#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
+
+mod world;
+
+use observe::report::Standing;
+use ropewalk_lab::{
+    Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Rights, RunOutcome, Setup,
+    execute, report, run_series,
+};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use world::in_lab;
+
+const TEXT: &str = r#"
+    title = "Throughput against distance"
+    about = """
+    First
+    paragraph.
+
+    Second."""
+    attempts = 2
+
+    [setup]
+    link = { rate = "100Mbit", queue = "200kB" }
+    congestion_control = "reno"
+    streams = { count = 2, warm_up = "20ms", measured = "200ms" }
+
+    [[vary]]
+    name = "RTT"
+    key = "rtt"
+    values = ["0ms", "10ms"]
+
+    [[vary]]
+    name = "control"
+    key = "congestion_control"
+    values = ["reno", "cubic"]
+
+    [[plot]]
+    x = "RTT"
+    y = "throughput"
+    theory = "link"
+"#;
+
+struct World {
+    folder: tempfile::TempDir,
+    experiment: Experiment,
+    plan: Plan,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::of(TEXT)
+    }
+
+    fn of(text: &str) -> Self {
+        let experiment = Experiment::parse(text).unwrap();
+        let plan = experiment.plan(Form::Quick).unwrap();
+        Self { folder: tempfile::tempdir().unwrap(), experiment, plan }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn folder(&self) -> Result<Folder, FolderError> {
+        Folder::begin_or_go_on(self.path(), &self.experiment, &self.plan)
+    }
+
+    /// Runs what is to be done; `reasons` says of each attempt, by its number from 0, why it is invalid. How many
+    /// attempts were made.
+    fn run(&self, reasons: impl Fn(usize) -> Vec<String>) -> usize {
+        let mut made = 0;
+        let attempt = |_: &Setup, seed| {
+            made += 1;
+            Ok(outcome(seed, reasons(made - 1)))
+        };
+        run_series(&self.plan, &mut self.folder().unwrap(), attempt, |_| ()).unwrap();
+        made
+    }
+}
+
+/// Of a run that somebody has made up.
+fn outcome(seed: u64, reasons: Vec<String>) -> RunOutcome {
+    let way = r#"{"frames_in":0,"frames_out":0,"dropped_by_kernel":0,"unreadable":0,"beyond_memory":0,
+        "writes_failed":0,"lateness":{"count":0,"p50_ns":0,"p99_ns":0,"p999_ns":0,"max_ns":0},"path":"#;
+    let way = format!("{way}{}}}", serde_json::to_string(&netem::Counters::default()).unwrap());
+    let relay: RelayReport = serde_json::from_str(&format!(
+        r#"{{"begun_at":{{"secs_since_epoch":0,"nanos_since_epoch":0}},"elapsed":{{"secs":1,"nanos":0}},
+        "has_priority":true,"has_large_buffers":true,"round_trip":{{"secs":0,"nanos":0}},"forward":{way},
+        "backward":{way},"gaps":{{"count":0,"p50_ns":0,"p99_ns":0,"p999_ns":0,"max_ns":0}},"processor_share":0.1,
+        "processor_share_max":0.1,"sightings_lost":0}}"#
+    ))
+    .unwrap();
+    RunOutcome {
+        measured: BTreeMap::from([(Quantity::Throughput, 1e6 * seed as f64)]),
+        samples: Vec::new(),
+        congestion_controls: Vec::new(),
+        settings: Default::default(),
+        rights: Rights::Root,
+        relay,
+        reasons,
+    }
+}
+
+fn valid(_: usize) -> Vec<String> {
+    Vec::new()
+}
+
+fn late() -> Vec<String> {
+    vec!["the relay was late".to_owned()]
+}
+
+#[test]
+fn a_run_that_is_done_is_not_done_again() {
+    let world = World::new();
+    let mut left = 3;
+    let broken_off = |_: &Setup, seed| {
+        left -= 1;
+        let failure = || LabError::Network(std::io::Error::other("the machine went down"));
+        if left == 0 { Err(failure()) } else { Ok(outcome(seed, Vec::new())) }
+    };
+    run_series(&world.plan, &mut world.folder().unwrap(), broken_off, |_| ()).unwrap_err();
+    assert_eq!(world.folder().unwrap().records.len(), 2);
+    assert_eq!(world.run(valid), 2, "of four");
+    assert_eq!(world.run(valid), 0);
+    let folder = world.folder().unwrap();
+    assert_eq!(folder.records.iter().map(|record| record.run).collect::<Vec<_>>(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn an_invalid_run_is_kept_and_tried_again_but_not_for_ever() {
+    let world = World::new();
+    // The first run succeeds at the second attempt, the second never.
+    assert_eq!(
+        world.run(|attempt| if matches!(attempt, 0 | 2 | 3) { late() } else { Vec::new() }),
+        2 + 2 + 1 + 1
+    );
+    assert_eq!(world.run(valid), 0, "what stays invalid is done too");
+    let folder = world.folder().unwrap();
+    let attempts: Vec<_> =
+        folder.records.iter().map(|record| (record.run, record.attempt, record.valid)).collect();
+    assert_eq!(
+        attempts,
+        [(1, 1, false), (1, 2, true), (2, 1, false), (2, 2, false), (3, 1, true), (4, 1, true)]
+    );
+}
+
+#[test]
+fn an_invalid_run_is_shown() {
+    let world = World::new();
+    world.run(|attempt| if attempt < 2 { late() } else { Vec::new() });
+    let report = report(&Folder::open(world.path()).unwrap()).unwrap();
+    assert_eq!(report.verdicts[0].standing, Standing::Bad);
+    assert_eq!(report.verdicts[0].text, "INVALID: 1 of 4 runs");
+    let figure = &report.sections[0].figures[0];
+    assert_eq!(figure.invalid_reasons(), ["the relay was late"]);
+    let rows = &report.sections[1].tables[0].rows;
+    assert_eq!(rows.iter().filter(|row| row.invalid.is_some()).count(), 2, "both attempts");
+}
+
+#[test]
+fn a_figure_has_a_series_for_all_that_is_varied_and_the_theory() {
+    let world = World::new();
+    world.run(valid);
+    let report = report(&Folder::open(world.path()).unwrap()).unwrap();
+    assert_eq!(report.title, "Throughput against distance (quick form)");
+    assert_eq!(report.summary, ["First paragraph.", "Second."]);
+    assert_eq!(report.verdicts[0].text, "VALID: all 4 runs");
+    let figure = &report.sections[0].figures[0];
+    let names: Vec<_> = figure.series.iter().map(|series| &*series.name).collect();
+    assert_eq!(names, ["reno", "cubic", "theory"]);
+    let points: Vec<_> = figure.series[1].points.iter().map(|point| (point.x, point.y)).collect();
+    assert_eq!(points, [(0.0, 1e6), (0.01, 1e6)]);
+    let theory = figure.series[2].points[0].y;
+    assert!((theory - 1e8 * 1448.0 / 1518.0).abs() < 1.0, "{theory}");
+}
+
+#[test]
+fn repetitions_make_one_point_with_a_bar() {
+    let world = World::of(&format!("{TEXT}\n[quick]\nrepetitions = 3"));
+    world.run(valid);
+    let report = report(&Folder::open(world.path()).unwrap()).unwrap();
+    let point = report.sections[0].figures[0].series[0].points[0].clone();
+    // The made-up throughput is the seed.
+    assert_eq!((point.y, point.low, point.high), (2e6, Some(1e6), Some(3e6)));
+}
+
+#[test]
+fn results_of_a_changed_experiment_are_not_mixed() {
+    let mut world = World::new();
+    world.run(valid);
+    world.experiment = Experiment::parse(&TEXT.replace("count = 2", "count = 3")).unwrap();
+    world.plan = world.experiment.plan(Form::Quick).unwrap();
+    let error = world.folder().unwrap_err();
+    assert!(matches!(&error, FolderError::Different { what, .. } if what.contains("changed")), "{error}");
+    Folder::clear(world.path()).unwrap();
+    assert_eq!(world.run(valid), 4, "anew");
+}
+
+#[test]
+fn what_is_plotted_may_change() {
+    let mut world = World::new();
+    world.run(valid);
+    world.experiment =
+        Experiment::parse(&TEXT.replace("throughput\"", "fairness\"").replace("theory = \"link\"", ""))
+            .unwrap();
+    world.plan = world.experiment.plan(Form::Quick).unwrap();
+    assert_eq!(world.run(valid), 0);
+}
+
+#[test]
+fn a_folder_with_something_else_in_it_is_left_alone() {
+    let world = World::new();
+    fs::write(world.path().join("thesis.tex"), "years of work").unwrap();
+    assert!(matches!(world.folder(), Err(FolderError::Foreign(_))));
+    assert!(matches!(Folder::clear(world.path()), Err(FolderError::Foreign(_))));
+    assert_eq!(fs::read_dir(world.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn two_do_not_add_to_the_same_results() {
+    let world = World::new();
+    let _first = world.folder().unwrap();
+    assert!(matches!(world.folder(), Err(FolderError::InUse(_))));
+    assert!(matches!(Folder::clear(world.path()), Err(FolderError::InUse(_))));
+    Folder::open(world.path()).unwrap();
+}
+
+#[test]
+fn a_file_whose_writing_was_interrupted_does_not_count() {
+    let world = World::new();
+    world.run(valid);
+    let file = world.path().join("runs/0003-1.json");
+    fs::rename(&file, file.with_extension("json.partial")).unwrap();
+    assert_eq!(world.run(valid), 1);
+    assert!(!file.with_extension("json.partial").exists());
+}
+
+#[test]
+fn results_of_a_later_format_are_refused() {
+    let world = World::new();
+    world.run(valid);
+    let manifest = world.path().join("manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap().replacen("\"schema\": 1", "\"schema\": 99", 1);
+    fs::write(&manifest, text).unwrap();
+    let error = Folder::open(world.path()).unwrap_err();
+    assert!(matches!(error, FolderError::Schema { schema: 99, .. }), "{error}");
+}
+
+#[test]
+fn an_experiment_is_run_with_real_packets() {
+    in_lab(|| {
+        let world = World::new();
+        // One attempt each, valid or not: that depends on what else this machine does.
+        let plan = Plan { attempts: 1, ..world.plan.clone() };
+        run_series(&plan, &mut world.folder().unwrap(), execute, |_| ()).unwrap();
+        let folder = Folder::open(world.path()).unwrap();
+        assert_eq!(folder.records.len(), 4);
+        for record in &folder.records {
+            let control = &record.values["control"];
+            assert_eq!(record.congestion_controls, [control.clone(), control.clone()], "as the sockets say");
+            assert_eq!(record.client_settings["net.ipv4.tcp_no_metrics_save"], "1");
+            assert!(record.server_settings.contains_key("net.ipv4.tcp_rmem"));
+            assert!(record.measured[&Quantity::Throughput] > 0.0);
+            assert!(
+                record.measured[&Quantity::RoundTrip]
+                    >= if record.values["RTT"] == "10ms" { 0.01 } else { 0.0 }
+            );
+            assert_eq!(record.valid, record.relay.verdict().is_valid());
+            let samples = format!("runs/{:04}-1.jsonl", record.run);
+            assert!(fs::read_to_string(world.path().join(samples)).unwrap().lines().count() >= 2);
+        }
+        assert_eq!(report(&folder).unwrap().sections[0].figures[0].series.len(), 3);
+    });
+}
