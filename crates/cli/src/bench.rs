@@ -1,18 +1,21 @@
 //! `ropewalk bench`: what a remote disk delivers.
 
-mod load;
 mod measurement;
 
 use crate::exit::{Failed, Status};
 use crate::remote::{Connecting, Portals, Usage, ceilings};
 use crate::signals::Interrupts;
 use crate::{info, output, remote, sizes};
+use block::Backend;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use initiator::{Session, Url};
-use load::Load;
+use lab::netem::{Bytes, Span};
+use lab::workload::{Contents, End, Load, Order, Pattern};
 use measurement::Measurement;
 use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -28,7 +31,7 @@ pub(crate) struct Arguments {
 
     /// What to do
     #[arg(long, value_name = "WHAT", default_value = "read")]
-    rw: Pattern,
+    rw: Way,
 
     /// Length of a request
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = sizes::request_size)]
@@ -56,7 +59,7 @@ pub(crate) struct Arguments {
 
 /// What the requests do, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Pattern {
+pub(crate) enum Way {
     /// Read from beginning to end
     Read,
     /// Write from beginning to end
@@ -67,7 +70,7 @@ pub(crate) enum Pattern {
     Randwrite,
 }
 
-impl Pattern {
+impl Way {
     fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -81,8 +84,11 @@ impl Pattern {
         matches!(self, Self::Write | Self::Randwrite)
     }
 
-    fn is_random(self) -> bool {
-        matches!(self, Self::Randread | Self::Randwrite)
+    fn order(self) -> Order {
+        match self {
+            Self::Read | Self::Write => Order::Sequential,
+            Self::Randread | Self::Randwrite => Order::Random,
+        }
     }
 }
 
@@ -103,12 +109,15 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
         remote = arguments.connecting.open(&arguments.url, Portals::Given) => remote?,
         () = interrupts.next() => return Err(anyhow::anyhow!("interrupted").into()),
     };
-    let load = Load::new(remote.lun, arguments.rw, arguments.request_size, arguments.requests.into())?;
-    let mut measurement = Measurement::begin()?;
-    let until = Instant::now() + arguments.runtime;
+    let pattern = arguments.pattern();
+    let disk = remote.lun.properties();
+    let requests = pattern.requests(disk.bytes(), disk.block_bytes)?;
+    let request_bytes = usize::try_from(arguments.request_size)?;
+    let load = Load::new(&remote.lun, pattern.depth, request_bytes, Contents::Any);
+    let measurement = RefCell::new(Measurement::begin()?);
     let bar = if arguments.json { ProgressBar::hidden() } else { bar(arguments.runtime) };
-    let status = |measurement: &mut Measurement| {
-        let interval = measurement.interval();
+    let status = || {
+        let interval = measurement.borrow_mut().interval();
         if arguments.json {
             output::json(&status(&interval, &remote.session));
         } else {
@@ -117,20 +126,46 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
         }
     };
     tokio::select! {
-        outcome = load.run(until, &mut measurement, status) => outcome?,
+        outcome = load.run(requests, |ended| measurement.borrow_mut().add(ended)) => outcome?,
+        () = every_second(status) => {}
         // What was measured until now counts.
         () = interrupts.next() => {}
     }
     bar.finish_and_clear();
+    let mut measurement = measurement.into_inner();
+    measurement.end();
     let report = remote.session.report();
     if arguments.json {
         output::json(&summary(&arguments, &measurement, &remote.session));
     } else {
         print(&arguments, &measurement, &report);
     }
-    drop(load);
     remote::close([remote.session]).await;
     Ok(())
+}
+
+impl Arguments {
+    fn pattern(&self) -> Pattern {
+        Pattern {
+            order: self.rw.order(),
+            read_percent: if self.rw.writes() { 0 } else { 100 },
+            request_size: Bytes(self.request_size),
+            depth: self.requests,
+            end: End::Time(Span(self.runtime)),
+            seed: RandomState::new().hash_one(()),
+        }
+    }
+}
+
+/// How often a status is wanted.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+async fn every_second(mut status: impl FnMut()) {
+    let mut ticks = tokio::time::interval_at(Instant::now() + STATUS_INTERVAL, STATUS_INTERVAL);
+    loop {
+        ticks.tick().await;
+        status();
+    }
 }
 
 /// Seconds that went by, and the rate of the last one, on standard error if that is a terminal.

@@ -23,6 +23,7 @@ mod frame;
 mod interface;
 mod kernel_settings;
 mod lab;
+mod monotonic;
 mod namespace;
 mod ping;
 mod relay;
@@ -33,6 +34,7 @@ mod run;
 mod series;
 mod streams;
 mod topology;
+pub mod workload;
 
 pub use experiment::{
     Cell, Experiment, Form, InvalidExperiment, Plan, PlannedRun, Plot, Quantity, Segments, Setup,
@@ -40,6 +42,7 @@ pub use experiment::{
 };
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use lab::{Lab, LabError, LabHost};
+pub use monotonic::monotonic_ns;
 pub use namespace::Namespace;
 pub use netem;
 pub use ping::ping;

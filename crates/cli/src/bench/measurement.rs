@@ -1,6 +1,7 @@
 //! What was measured.
 
 use hdrhistogram::Histogram;
+use lab::workload::RequestSample;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -33,9 +34,9 @@ impl Measurement {
         Ok(Self { begun, ended: None, bytes: 0, latencies, last: (begun, 0) })
     }
 
-    pub(super) fn add(&mut self, bytes: u64, latency: Duration) {
-        self.bytes += bytes;
-        self.latencies.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
+    pub(super) fn add(&mut self, ended: &RequestSample) {
+        self.bytes += u64::from(ended.bytes);
+        self.latencies.saturating_record((ended.ended_ns - ended.begun_ns) / 1000);
     }
 
     pub(super) fn end(&mut self) {
