@@ -1,13 +1,21 @@
 //! What a person reads of an experiment or a capture: text, figures and tables, as plain values that can be stored, and
 //! ways to show them.
 //!
+//! [`Report::html`] is one file for a browser; [`Figure::png`] and [`Figure::svg`] are pictures.
+//!
 //! Every number is in the base of its [`Unit`] (seconds, bytes, bits per second); what shows it chooses the prefix.
 
+mod axis_range;
+mod escape;
 mod figure;
+mod html;
+mod png;
+mod svg;
 mod table;
 mod unit;
 
 pub use figure::{Annotation, Axis, Figure, Place, Point, Series, Style};
+pub use png::DrawError;
 pub use table::{Cell, Column, Row, Table};
 pub use unit::{Scale, Unit};
 

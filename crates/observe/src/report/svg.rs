@@ -1,0 +1,93 @@
+//! A figure as a picture in SVG.
+
+mod frame;
+mod legend;
+mod marks;
+
+use super::axis_range::{Axes, AxisRange};
+use super::escape;
+use super::figure::Figure;
+use std::fmt::Write;
+
+/// Colours of series, one after the other; they stay apart for most of those who see colours differently (Okabe and
+/// Ito, 2008).
+const COLOURS: [&str; 8] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7a5195", "#666666"];
+const WIDTH: f64 = 860.0;
+const PLOT_HEIGHT: f64 = 380.0;
+const TITLE_HEIGHT: f64 = 40.0;
+const WARNING_HEIGHT: f64 = 22.0;
+/// Ticks and label of the axis below.
+const BELOW: f64 = 56.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 24.0;
+/// The page's own fonts, if the picture is part of a page.
+const FONT: &str = "Roboto, system-ui, sans-serif";
+
+/// Where what is.
+struct Layout {
+    axes: Axes,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Layout {
+    fn of(figure: &Figure) -> Self {
+        let top = TITLE_HEIGHT + WARNING_HEIGHT * figure.warnings.len() as f64;
+        let right = WIDTH - if figure.right.is_some() { LEFT } else { RIGHT };
+        Self { axes: Axes::of(figure), left: LEFT, right, top, bottom: top + PLOT_HEIGHT }
+    }
+
+    fn x(&self, shown: f64) -> Option<f64> {
+        Some(self.left + self.axes.x.position(shown)? * (self.right - self.left))
+    }
+
+    fn y(&self, axis: &AxisRange, shown: f64) -> Option<f64> {
+        Some(self.bottom - axis.position(shown)? * (self.bottom - self.top))
+    }
+}
+
+fn colour(series: usize) -> &'static str {
+    COLOURS[series % COLOURS.len()]
+}
+
+impl Figure {
+    /// The picture, light, with texts as texts: for a page, or a program that has fonts. What looks the same everywhere
+    /// is [`Figure::png`] and [`Figure::svg_without_fonts`].
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let layout = Layout::of(self);
+        let legend = legend::draw(self, layout.bottom + BELOW);
+        let height = legend.bottom;
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
+             height=\"{height}\" font-family=\"{FONT}\" font-size=\"13\" fill=\"#222\" role=\"img\">\
+             <title>{title}</title><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\
+             <text x=\"{LEFT}\" y=\"25\" font-size=\"17\" font-weight=\"500\">{title}</text>",
+            title = escape::text(&self.title),
+        );
+        for (line, warning) in self.warnings.iter().enumerate() {
+            let y = TITLE_HEIGHT + WARNING_HEIGHT * line as f64 + 5.0;
+            let warning = escape::text(warning);
+            put(
+                &mut svg,
+                format_args!(
+                    "<text x=\"{LEFT}\" y=\"{y}\" font-weight=\"500\" fill=\"#b00020\">{warning}</text>"
+                ),
+            );
+        }
+        frame::draw(&mut svg, self, &layout);
+        marks::draw(&mut svg, self, &layout);
+        frame::annotations(&mut svg, self, &layout);
+        svg.push_str(&legend.svg);
+        svg.push_str("</svg>");
+        svg
+    }
+}
+
+fn put(svg: &mut String, what: std::fmt::Arguments<'_>) {
+    // A string takes everything.
+    let _ = svg.write_fmt(what);
+}

@@ -1,0 +1,71 @@
+//! What the colours and the crosses mean.
+
+use super::marks::{cross, is_marked};
+use super::{LEFT, RIGHT, WIDTH, colour, put};
+use crate::report::escape;
+use crate::report::figure::{Figure, Series, Style};
+
+const LINE_HEIGHT: f64 = 22.0;
+/// The sample of a line, and the space after it.
+const SAMPLE: f64 = 34.0;
+const GAP: f64 = 24.0;
+/// Of a letter, on average, at the size of the legend.
+const LETTER_WIDTH: f64 = 7.0;
+
+pub(super) struct Legend {
+    pub(super) svg: String,
+    /// Where it ends.
+    pub(super) bottom: f64,
+}
+
+/// The legend below `top`, in as many lines as it needs.
+pub(super) fn draw(figure: &Figure, top: f64) -> Legend {
+    let mut svg = String::new();
+    let (mut x, mut y) = (LEFT, top + 4.0);
+    for (index, series) in figure.series.iter().enumerate() {
+        let name = name(figure, series);
+        let width = SAMPLE + name.chars().count() as f64 * LETTER_WIDTH + GAP;
+        if x > LEFT && x + width > WIDTH - RIGHT {
+            (x, y) = (LEFT, y + LINE_HEIGHT);
+        }
+        sample(&mut svg, series, colour(index), x, y);
+        let name = escape::text(&name);
+        put(&mut svg, format_args!("<text x=\"{:.1}\" y=\"{:.1}\">{name}</text>", x + SAMPLE, y + 4.5));
+        x += width;
+    }
+    for reason in figure.invalid_reasons() {
+        y += LINE_HEIGHT;
+        svg.push_str("<g stroke=\"#b00020\">");
+        cross(&mut svg, LEFT + 13.0, y);
+        svg.push_str("</g>");
+        let reason = escape::text(reason);
+        put(
+            &mut svg,
+            format_args!(
+                "<text x=\"{:.1}\" y=\"{:.1}\" fill=\"#b00020\">not valid: {reason}</text>",
+                LEFT + SAMPLE,
+                y + 4.5
+            ),
+        );
+    }
+    Legend { svg, bottom: y + LINE_HEIGHT }
+}
+
+/// With the side that its axis is on, if there are two.
+fn name(figure: &Figure, series: &Series) -> String {
+    match (&figure.right, series.right) {
+        (Some(_), true) => format!("{} (right)", series.name),
+        (Some(_), false) => format!("{} (left)", series.name),
+        (None, _) => series.name.clone(),
+    }
+}
+
+fn sample(svg: &mut String, series: &Series, colour: &str, x: f64, y: f64) {
+    let dashes = if series.style == Style::Dashed { " stroke-dasharray=\"7 5\"" } else { "" };
+    if series.style != Style::Points {
+        put(svg, format_args!("<path d=\"M{x} {y}h26\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>"));
+    }
+    if is_marked(series) {
+        put(svg, format_args!("<circle cx=\"{}\" cy=\"{y}\" r=\"3.5\" fill=\"{colour}\"/>", x + 13.0));
+    }
+}

@@ -1,0 +1,118 @@
+//! Lines, points and error bars.
+
+use super::{Layout, colour, put};
+use crate::report::axis_range::AxisRange;
+use crate::report::figure::{Figure, Point, Series, Style};
+use std::fmt::Write;
+
+/// A line with more points is drawn without marks at them.
+const MARKED_POINTS_MAX: usize = 60;
+
+pub(super) fn draw(svg: &mut String, figure: &Figure, layout: &Layout) {
+    for (index, series) in figure.series.iter().enumerate() {
+        let marks = Marks { layout, axis: layout.axes.y_of(series), series };
+        put(svg, format_args!("<g stroke=\"{0}\" fill=\"{0}\">", colour(index)));
+        if series.style != Style::Points {
+            marks.line(svg);
+        }
+        marks.errors(svg);
+        marks.points(svg);
+        svg.push_str("</g>");
+    }
+}
+
+/// What is drawn of one series.
+struct Marks<'a> {
+    layout: &'a Layout,
+    axis: &'a AxisRange,
+    series: &'a Series,
+}
+
+impl Marks<'_> {
+    /// Where the height `y` above the x of a point is.
+    fn place(&self, point: &Point, y: f64) -> Option<(f64, f64)> {
+        let x = self.layout.x(point.x / self.layout.axes.x.scale.factor)?;
+        Some((x, self.layout.y(self.axis, y / self.axis.scale.factor)?))
+    }
+
+    /// The line through all points that can be believed.
+    fn line(&self, svg: &mut String) {
+        let mut path = String::new();
+        let mut pen: Option<(f64, f64)> = None;
+        for point in self.series.in_order().into_iter().filter(|point| point.invalid.is_none()) {
+            let Some((x, y)) = self.place(point, point.y) else {
+                pen = None;
+                continue;
+            };
+            // To a tenth of a unit: what falls on the point before is not drawn again.
+            let (x, y) = ((x * 10.0).round() / 10.0, (y * 10.0).round() / 10.0);
+            let _ = match pen {
+                None => write!(path, "M{x} {y}"),
+                Some(same) if same == (x, y) => Ok(()),
+                Some(_) if self.series.style == Style::Steps => write!(path, "H{x}V{y}"),
+                Some(_) => write!(path, "L{x} {y}"),
+            };
+            pen = Some((x, y));
+        }
+        let dashes = if self.series.style == Style::Dashed { " stroke-dasharray=\"7 5\"" } else { "" };
+        put(
+            svg,
+            format_args!(
+                "<path d=\"{path}\" fill=\"none\" stroke-width=\"1.8\" stroke-linejoin=\"round\"{dashes}/>"
+            ),
+        );
+    }
+
+    fn errors(&self, svg: &mut String) {
+        for point in self.series.points.iter().filter(|point| point.low.or(point.high).is_some()) {
+            let Some((x, high)) = self.place(point, point.high.unwrap_or(point.y)) else { continue };
+            // What a logarithmic axis cannot show goes on to its end.
+            let low =
+                self.place(point, point.low.unwrap_or(point.y)).map_or(self.layout.bottom, |(_, low)| low);
+            let (left, right) = (x - 4.0, x + 4.0);
+            put(
+                svg,
+                format_args!(
+                    "<path d=\"M{left:.1} {high:.1}H{right:.1}M{x:.1} {high:.1}V{low:.1}M{left:.1} {low:.1}H{right:.1}\" \
+                     fill=\"none\" stroke-width=\"1.2\"/>"
+                ),
+            );
+        }
+    }
+
+    fn points(&self, svg: &mut String) {
+        let radius = if self.series.points.len() <= MARKED_POINTS_MAX { 3.5 } else { 2.0 };
+        for point in &self.series.points {
+            let Some((x, y)) = self.place(point, point.y) else { continue };
+            if point.invalid.is_some() {
+                cross(svg, x, y);
+            } else if is_marked(self.series) {
+                put(
+                    svg,
+                    format_args!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" stroke=\"none\"/>"),
+                );
+            }
+        }
+    }
+}
+
+/// Whether there is a mark at each of its points.
+pub(super) fn is_marked(series: &Series) -> bool {
+    match series.style {
+        Style::Points => true,
+        Style::Line | Style::Steps => series.points.len() <= MARKED_POINTS_MAX,
+        Style::Dashed => false,
+    }
+}
+
+/// The mark of a point that is not to be believed.
+pub(super) fn cross(svg: &mut String, x: f64, y: f64) {
+    put(
+        svg,
+        format_args!(
+            "<path d=\"M{:.1} {:.1}l10 10m0 -10l-10 10\" fill=\"none\" stroke-width=\"2\"/>",
+            x - 5.0,
+            y - 5.0,
+        ),
+    );
+}
