@@ -5,6 +5,9 @@
 
 export CARGO_TERM_COLOR ?= auto
 
+# BPF programs are compiled where clang is.
+BPF = $(if $(shell command -v clang),--features ropewalk-monitor/bpf)
+
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
@@ -20,8 +23,8 @@ demo: ## copy a real disk image there and back through broken connections, in ab
 check: ## format, lints and the tests that need no root: under 3 minutes
 	@scripts/setup build
 	cargo fmt --all --check
-	cargo clippy -q --workspace --all-targets -- -D warnings
-	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak
+	cargo clippy -q --workspace --all-targets $(BPF) -- -D warnings
+	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak $(BPF)
 
 test: check ## everything: also the peers, faults and long properties (some need root)
 	@scripts/setup test

@@ -3,10 +3,13 @@
 //! A [`Monitor`] asks the kernel of the connections of a network namespace, whoever's they are: `TCP_INFO`, `SO_MEMINFO` and
 //! the congestion control, by `sock_diag(7)`, for which no rights are needed.
 //!
+//! With the Cargo feature `bpf` and root's rights there is also a `Tracer`, which misses nothing between samples: programs in
+//! the kernel tell of each segment that arrives, each retransmission, each change of the congestion state, each write.
+//!
 //! * **Nothing is held**: sockets are asked for by their cookie, not through a descriptor, and one that was closed is
 //!   closed. A duplicate of its descriptor would keep it open, and its peer would wait for the end of the stream.
-//! * **Nothing is unbounded**: samples and sockets beyond [`Options`] are counted, not kept.
-//! * **It has a price**, which [`SocketsReport`](observe::SocketsReport) tells.
+//! * **Nothing is unbounded**: sockets, samples and events beyond the options are counted, not kept.
+//! * **It has a price**, which [`SocketsReport`](observe::SocketsReport) and [`TcpTrace`](observe::TcpTrace) tell.
 //! * **One clock**: all times are those of `CLOCK_MONOTONIC`.
 
 #![forbid(unsafe_code)]
@@ -18,5 +21,9 @@ mod rounds;
 mod sampler;
 
 mod sock_diag;
+#[cfg(feature = "bpf")]
+mod tracer;
 
 pub use monitor::{Discovery, Monitor, Options, WatchError};
+#[cfg(feature = "bpf")]
+pub use tracer::{TraceError, TraceOptions, Tracer};

@@ -6,6 +6,7 @@
 //!   flight. In each it looks for iSCSI, on any port, and cuts it into PDUs, each of which is told as a [`PduRecord`].
 //! * [`Analysis`] says of every command where its time went; [`timing`] defines the times.
 //! * [`SocketsReport`] is what the kernel told of sockets over time: [`TcpInfo`], [`SocketMemory`].
+//! * [`TcpTrace`] is what happened to connections, event by event.
 //! * [`statistics`] of repeated measurements, and [`report`]: figures and tables that a person reads.
 //!
 //! A capture may be anyone's, taken anywhere on the path, cut short, incomplete or made to harm: all memory is bounded,
@@ -32,6 +33,7 @@ mod socket_memory;
 mod socket_series;
 pub mod statistics;
 mod stream;
+mod tcp_event;
 mod tcp_info;
 mod timeline;
 pub mod timing;
@@ -49,6 +51,7 @@ pub use pdu_record::PduRecord;
 pub use socket_memory::SocketMemory;
 pub use socket_series::{CongestionControl, SocketSample, SocketSeries, SocketsReport};
 pub use stream::StreamCounters;
-pub use tcp_info::{CongestionState, TcpInfo, TcpState};
+pub use tcp_event::{TcpEvent, TcpEventKind, TcpTrace};
+pub use tcp_info::{CongestionState, TcpInfo, TcpState, slow_start_threshold};
 pub use timeline::{Point, Timeline};
 pub use timing::CommandReport;

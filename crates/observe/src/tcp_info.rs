@@ -143,6 +143,12 @@ const BYTES_MIN: usize = 232;
 /// Slow start without a threshold (`TCP_INFINITE_SSTHRESH`).
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
+/// Slow start's threshold as the kernel has it; `None` before the first loss.
+#[must_use]
+pub fn slow_start_threshold(number: u32) -> Option<u32> {
+    (number < NO_THRESHOLD).then_some(number)
+}
+
 impl TcpInfo {
     /// Reads what the kernel wrote. `None` if that is shorter than Linux 5.5's, or a state is unknown.
     #[must_use]
@@ -164,7 +170,7 @@ impl TcpInfo {
             retrans: fields.u32(36)?,
             rtt_us: fields.u32(68)?,
             rttvar_us: fields.u32(72)?,
-            snd_ssthresh: fields.u32(76).filter(|threshold| *threshold < NO_THRESHOLD),
+            snd_ssthresh: fields.u32(76).and_then(slow_start_threshold),
             snd_cwnd: fields.u32(80)?,
             reordering: fields.u32(88)?,
             rcv_space_bytes: fields.u32(96)?,

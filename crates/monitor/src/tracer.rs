@@ -1,0 +1,149 @@
+//! Traces of TCP by BPF programs.
+
+mod event;
+mod programs;
+
+use crate::clock::{now_ns, processor_ns};
+use event::parse;
+use libbpf_rs::{ErrorKind, RingBufferBuilder};
+use observe::{TcpEvent, TcpTrace};
+use programs::{Programs, Wanted};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::cell::RefCell;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// What to trace, and how much of it to keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// Only connections of which one end has this port.
+    pub port: Option<u16>,
+    /// How many events to keep. One takes 72 bytes; there are some 50000 in a second of 500 Mbit/s.
+    pub events_max: usize,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        Self { port: None, events_max: 4_000_000 }
+    }
+}
+
+/// A trace that could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// It takes root's rights, or `CAP_BPF` and `CAP_PERFMON`, in the machine's first user namespace.
+    #[error("loading BPF programs takes root's rights: {0}")]
+    NoRights(#[source] libbpf_rs::Error),
+    /// The kernel does not take the programs, because it lacks what they need.
+    #[error("loading BPF programs: {0}")]
+    Refused(#[source] libbpf_rs::Error),
+    /// A resource is missing.
+    #[error("tracing: {0}")]
+    System(#[from] io::Error),
+}
+
+impl From<libbpf_rs::Error> for TraceError {
+    fn from(error: libbpf_rs::Error) -> Self {
+        match error.kind() {
+            ErrorKind::PermissionDenied => Self::NoRights(error),
+            _ => Self::Refused(error),
+        }
+    }
+}
+
+/// BPF programs at work, and a thread that takes what they tell. Dropped, they are taken away, and the trace is lost.
+#[derive(Debug)]
+pub struct Tracer {
+    bell: Arc<OwnedFd>,
+    /// Taken when it is stopped.
+    thread: Option<JoinHandle<Result<TcpTrace, TraceError>>>,
+}
+
+/// How often the thread looks. The programs do not wake it: that would cost more than they do. In between there is room
+/// for more events than two processors can cause.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
+impl Tracer {
+    /// Starts to trace connections of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn start(options: &TraceOptions) -> Result<Self, TraceError> {
+        let inode = fs::metadata("/proc/thread-self/ns/net")?.ino();
+        let namespace_inode = u32::try_from(inode).map_err(io::Error::other)?;
+        let bell =
+            Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?);
+        let begun_ns = now_ns();
+        let programs = Programs::load(Wanted { namespace_inode, port: options.port })?;
+        let (events_max, thread_bell) = (options.events_max, bell.clone());
+        let run = move || run(programs, begun_ns, events_max, &thread_bell);
+        let thread = thread::Builder::new().name("tracer".to_owned()).spawn(run)?;
+        Ok(Self { bell, thread: Some(thread) })
+    }
+
+    /// Takes the programs away, and what is left of what they told.
+    ///
+    /// # Errors
+    /// If the kernel did not hand over what they told.
+    ///
+    /// # Panics
+    /// If the thread has.
+    pub fn stop(mut self) -> Result<TcpTrace, TraceError> {
+        self.end().expect("it is stopped once").unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn end(&mut self) -> Option<thread::Result<Result<TcpTrace, TraceError>>> {
+        let thread = self.thread.take()?;
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        Some(thread.join())
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        // There is nobody to whom an error could be told.
+        let _ = self.end();
+    }
+}
+
+/// Until the bell rings.
+fn run(
+    mut programs: Programs,
+    begun_ns: u64,
+    events_max: usize,
+    bell: &OwnedFd,
+) -> Result<TcpTrace, TraceError> {
+    let trace = RefCell::new(TcpTrace { begun_ns, ..TcpTrace::default() });
+    let events = programs.events()?;
+    let mut ring = RingBufferBuilder::new();
+    ring.add(&events, |bytes| {
+        keep(&mut trace.borrow_mut(), parse(bytes), events_max);
+        0
+    })?;
+    let ring = ring.build()?;
+    while poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&LOOK)) != Ok(1) {
+        ring.consume()?;
+    }
+    programs.detach();
+    ring.consume()?;
+    drop(ring);
+    let cost = programs.cost()?;
+    let mut trace = trace.into_inner();
+    // Each processor writes for itself, so neighbours may have changed places.
+    trace.events.sort_by_key(|event| event.at_ns);
+    trace.events_lost += cost.events_lost;
+    (trace.calls, trace.busy_ns) = (cost.calls, cost.busy_ns);
+    (trace.processor_ns, trace.ended_ns) = (processor_ns(), now_ns());
+    Ok(trace)
+}
+
+fn keep(trace: &mut TcpTrace, event: Option<TcpEvent>, events_max: usize) {
+    match event.filter(|_| trace.events.len() < events_max) {
+        Some(event) => trace.events.push(event),
+        None => trace.events_lost += 1,
+    }
+}
