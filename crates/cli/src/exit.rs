@@ -11,6 +11,8 @@ pub(crate) enum Status {
     Failed = 1,
     /// It was asked for in a way that makes no sense.
     Usage = 2,
+    /// It was broken off, and goes on where it was if it is started again.
+    Incomplete = 3,
     /// Source and copy differ.
     Mismatch = 4,
     /// It would be wrong or dangerous; nothing was written.
@@ -29,6 +31,10 @@ pub(crate) struct Failed {
 impl Failed {
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Self { status: Status::Usage, error: anyhow::anyhow!(text.into()), consequence: None }
+    }
+
+    pub(crate) fn incomplete(text: impl Into<String>) -> Self {
+        Self { status: Status::Incomplete, error: anyhow::anyhow!(text.into()), consequence: None }
     }
 
     /// Says it on standard error.

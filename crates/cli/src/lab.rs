@@ -2,6 +2,12 @@
 
 mod analyse;
 mod analysis;
+mod clean;
+mod list;
+mod report;
+mod run;
+mod run_progress;
+mod user_namespace;
 
 use crate::exit::Failed;
 use clap::Subcommand;
@@ -14,6 +20,22 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// List experiments, and how long they take
+    List(list::Arguments),
+    /// Run an experiment, or go on with it
+    ///
+    /// Each run takes place in a lab of its own: two hosts in network namespaces of this machine, with the kernel's own
+    /// TCP, and between them a path as the experiment describes it. It needs root, or a kernel that lets users make user
+    /// namespaces. Runs in which the emulation itself had a part in what was measured are INVALID: they are tried
+    /// again, kept, and shown as such.
+    Run(run::Arguments),
+    /// Make figures and tables of what was run
+    ///
+    /// They are printed, and put into the folder of the results: report.html, one page that opens offline, and a PNG of
+    /// each figure.
+    Report(report::Arguments),
+    /// Remove what an interrupted run has left behind
+    Clean(clean::Arguments),
     /// Say where the time of every command in a capture went
     ///
     /// Reads pcap and pcapng, taken anywhere on the path, and follows TCP and iSCSI on any port. Captures that keep only
@@ -26,8 +48,12 @@ enum Command {
     Analyse(analyse::Arguments),
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<(), Failed> {
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     match arguments.command {
+        Command::List(arguments) => list::run(&arguments),
+        Command::Run(arguments) => run::run(arguments).await,
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Clean(arguments) => clean::run(&arguments),
         Command::Analyse(arguments) => analyse::run(&arguments),
     }
 }

@@ -51,12 +51,12 @@ enum Command {
     ///
     /// Writing destroys what the disk holds, and needs --destroy-data.
     Bench(bench::Arguments),
-    /// Look into what goes on between an initiator and a target
+    /// Experiments on an emulated WAN, and a look into what goes on between an initiator and a target
     Lab(lab::Arguments),
 }
 
 const STATUS_HELP: &str = "\
-Exit status: 0 done; 1 failed; 2 wrong usage; 4 source and copy differ; 5 refused, nothing written.
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 interrupted, goes on if started again; 4 source and copy differ; 5 refused, nothing written.
 
 Remote disks are named iscsi://[user@]host[:port]/TARGET-IQN/LUN. CHAP names and secrets come from --chap-file, or \
 from LIBISCSI_CHAP_USERNAME, LIBISCSI_CHAP_PASSWORD and, to ask who the target is, LIBISCSI_CHAP_TARGET_USERNAME and \
@@ -84,7 +84,7 @@ fn run(command: Command) -> Result<(), Failed> {
             Command::Info(arguments) => info::run(arguments).await,
             Command::Copy(arguments) => copy::run(arguments).await,
             Command::Bench(arguments) => bench::run(arguments).await,
-            Command::Lab(arguments) => lab::run(arguments),
+            Command::Lab(arguments) => lab::run(arguments).await,
         }
     });
     // A thread that waits for standard input must not keep a copy that was interrupted from ending.

@@ -50,9 +50,7 @@ pub use relay::{
     Distribution, Point, Reason, Relay, RelayError, RelayReport, Sighting, Tap, Verdict, Way, WayReport,
 };
 pub use report::report;
-pub use results::{
-    Folder, FolderError, Machine, Manifest, ManifestRun, PARTIAL, RunRecord, SCHEMA, remove_partial_files,
-};
+pub use results::{Folder, FolderError, Machine, Manifest, ManifestRun, REPORT, RunRecord, SCHEMA};
 pub use rights::{NoRights, Rights, in_user_namespace};
 pub use run::{RunOutcome, execute};
 pub use series::{RunState, SeriesError, SeriesEvent, remaining, run_series, run_state};

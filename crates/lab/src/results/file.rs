@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// How the names of files end that are being written.
-pub const PARTIAL: &str = ".partial";
+const PARTIAL: &str = ".partial";
 
 /// Writes a file so that, whatever happens meanwhile, there is the old one or the new one, and the new one survives a
 /// crash once this has returned.
@@ -21,10 +21,7 @@ pub(super) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
 }
 
 /// Removes what is left in a folder, and below it, of files whose writing was interrupted; their paths.
-///
-/// # Errors
-/// What the system said.
-pub fn remove_partial_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn remove_partial_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

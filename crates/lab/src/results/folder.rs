@@ -74,6 +74,10 @@ pub enum FolderError {
 const MANIFEST: &str = "manifest.json";
 const EXPERIMENT: &str = "experiment.toml";
 const RUNS: &str = "runs";
+/// The file of a report.
+pub const REPORT: &str = "report.html";
+/// How the names of its pictures begin; a number and `.png` follow.
+const FIGURE: &str = "figure-";
 
 impl Folder {
     /// A folder to which runs of this plan are added: a new one, or one that holds some of them already.
@@ -118,11 +122,27 @@ impl Folder {
         // The manifest last: until then it can be tried again.
         let runs = path.join(RUNS);
         fs::remove_dir_all(&runs).or_else(unless_missing).map_err(at(&runs))?;
-        for name in [EXPERIMENT, MANIFEST] {
-            let file = path.join(name);
-            fs::remove_file(&file).or_else(unless_missing).map_err(at(&file))?;
+        for entry in fs::read_dir(path).map_err(at(path))? {
+            let file = entry.map_err(at(path))?.path();
+            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if is_of_report(name) || name == EXPERIMENT {
+                fs::remove_file(&file).map_err(at(&file))?;
+            }
         }
-        Ok(())
+        let manifest = path.join(MANIFEST);
+        fs::remove_file(&manifest).map_err(at(&manifest))
+    }
+
+    /// Removes what is left of files whose writing was interrupted; their paths.
+    ///
+    /// # Errors
+    /// If there are no results in the folder, or somebody adds runs to it.
+    pub fn clean(path: &Path) -> Result<Vec<PathBuf>, FolderError> {
+        if !is_there(&path.join(MANIFEST)) {
+            return Err(FolderError::Missing(path.to_owned()));
+        }
+        let _lock = lock(path)?;
+        remove_partial_files(path).map_err(at(path))
     }
 
     /// Results to be read; also while runs are added.
@@ -199,6 +219,17 @@ impl Folder {
         self.records.iter().filter(move |record| record.run == run)
     }
 
+    /// Writes [`REPORT`], and pictures of its figures.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn write_report(&self, html: &str, pictures: &[Vec<u8>]) -> Result<(), FolderError> {
+        for (number, picture) in (1..).zip(pictures) {
+            write(&self.path.join(format!("{FIGURE}{number}.png")), picture)?;
+        }
+        write(&self.path.join(REPORT), html.as_bytes())
+    }
+
     /// Keeps an attempt, with its samples.
     ///
     /// # Errors
@@ -271,6 +302,10 @@ fn is_begun(path: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+fn is_of_report(name: &str) -> bool {
+    name == REPORT || name.starts_with(FIGURE) && name.ends_with(".png")
 }
 
 fn is_there(path: &Path) -> bool {

@@ -89,6 +89,12 @@ impl Scale {
             (_, symbol) => format!("{label} [{symbol}]"),
         }
     }
+
+    /// A number without the unit, as under such a label; of the base.
+    #[must_use]
+    pub fn digits(&self, value: f64) -> String {
+        number(value / self.factor)
+    }
 }
 
 /// A number with four digits that count, without zeroes at its end.

@@ -1,0 +1,71 @@
+//! `ropewalk lab report`: what was measured.
+
+use crate::exit::Failed;
+use crate::output;
+use ::lab::{Folder, REPORT, report};
+use observe::report::{Cell, Figure, Report, Table};
+use serde_json::json;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+#[command(after_help = "Example: ropewalk lab report results/004/figure06/quick")]
+pub(crate) struct Arguments {
+    /// The results
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+
+    /// Print one JSON object, and write nothing
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
+    let folder = Folder::open(&arguments.folder)?;
+    let report = report(&folder)?;
+    if arguments.json {
+        output::json(&json!(report));
+    } else {
+        print(&report);
+        let figures = report.sections.iter().flat_map(|section| &section.figures);
+        let pictures = figures.map(Figure::png).collect::<Result<Vec<_>, _>>()?;
+        folder.write_report(&report.html(), &pictures)?;
+        println!("\n{}", arguments.folder.join(REPORT).display());
+    }
+    Ok(())
+}
+
+fn print(report: &Report) {
+    println!("{}", report.title);
+    for verdict in &report.verdicts {
+        println!("{}", verdict.text);
+    }
+    for section in &report.sections {
+        for figure in &section.figures {
+            print_table(&figure.title, &figure.table_or_points());
+        }
+        for table in &section.tables {
+            print_table(&section.heading, table);
+        }
+    }
+}
+
+fn print_table(title: &str, table: &Table) {
+    println!("\n{title}\n");
+    let scales: Vec<_> = (0..table.columns.len()).map(|column| table.scale(column)).collect();
+    let labels = table.columns.iter().zip(&scales).map(|(column, scale)| scale.label(&column.label));
+    let labels: Vec<String> = labels.collect();
+    let mut printed = output::table(&labels.iter().map(String::as_str).collect::<Vec<_>>());
+    for row in &table.rows {
+        let cells = row.cells.iter().zip(&scales).map(|(cell, scale)| match cell {
+            Cell::Empty => String::new(),
+            Cell::Number(number) => scale.digits(*number),
+            Cell::Text(text) => text.clone(),
+        });
+        printed.add_row(cells.collect::<Vec<_>>());
+    }
+    output::align_right(&mut printed, (0..table.columns.len()).filter(|column| table.is_numeric(*column)));
+    output::print(&printed);
+    if !table.note.is_empty() {
+        println!("{}", table.note);
+    }
+}

@@ -1,0 +1,154 @@
+//! `ropewalk lab run`: an experiment, run by run.
+
+use super::run_progress::RunProgress;
+use super::user_namespace;
+use crate::exit::{Failed, Status};
+use crate::progress_bar::REDRAW;
+use crate::signals::Interrupts;
+use crate::{output, sizes};
+use ::lab::{
+    Experiment, Folder, FolderError, Form, Plan, Rights, RunState, execute, remaining, run_series, run_state,
+};
+use anyhow::{Context, anyhow};
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(clap::Args)]
+#[command(after_help = "Example: ropewalk lab run experiments/004/figure06.toml")]
+pub(crate) struct Arguments {
+    /// The experiment
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Run all of it, not its quick form
+    #[arg(long)]
+    full: bool,
+
+    /// Where the results go, and where runs that were done before are found; results/… if not given
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+
+    /// Remove what results are there, and begin anew
+    #[arg(long)]
+    fresh: bool,
+
+    /// Only say how many runs there are to be done, and how long they take
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Print JSON: one object per line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
+    let file = &arguments.file;
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {file:?}"))?;
+    let experiment =
+        Experiment::parse(&text).map_err(|error| Failed::usage(format!("{}: {error}", file.display())))?;
+    let form = if arguments.full { Form::Full } else { Form::Quick };
+    let plan = experiment.plan(form).context("the experiment")?;
+    if arguments.dry_run {
+        print_estimate(&experiment, &plan, plan.runs.len(), plan.estimate(), arguments.json);
+        return Ok(());
+    }
+    let rights = user_namespace::rights().await?;
+    let path = arguments.out.clone().unwrap_or_else(|| folder_of(file, form));
+    if arguments.fresh {
+        Folder::clear(&path).map_err(refused)?;
+    }
+    let folder = Folder::begin_or_go_on(&path, &experiment, &plan).map_err(refused)?;
+    let to_do = count(&plan, &folder, RunState::ToDo);
+    print_estimate(&experiment, &plan, to_do, remaining(&plan, &folder), arguments.json);
+    if rights == Rights::UserNamespace && !arguments.json {
+        println!("Without root the relay has no priority: more runs may be INVALID.");
+    }
+    let folder = run_all(plan.clone(), folder, arguments.json).await?;
+    conclude(&plan, &folder, arguments.json)
+}
+
+/// `results/004/figure06/quick` of `experiments/004/figure06.toml`.
+fn folder_of(file: &Path, form: Form) -> PathBuf {
+    let parent = file.parent().and_then(Path::file_name);
+    let name = file.file_stem();
+    [Some("results".as_ref()), parent, name].into_iter().flatten().collect::<PathBuf>().join(form.to_string())
+}
+
+fn refused(error: FolderError) -> Failed {
+    let status = match error {
+        FolderError::Foreign(_) | FolderError::Different { .. } => Status::Refused,
+        _ => Status::Failed,
+    };
+    Failed { status, error: error.into(), consequence: None }
+}
+
+fn count(plan: &Plan, folder: &Folder, state: RunState) -> usize {
+    (0..plan.runs.len()).filter(|index| run_state(plan, folder, *index) == state).count()
+}
+
+fn print_estimate(
+    experiment: &Experiment,
+    plan: &Plan,
+    to_do: usize,
+    time: std::time::Duration,
+    is_json: bool,
+) {
+    let all = plan.runs.len();
+    if is_json {
+        return output::json(&json!({
+            "message_type": "estimate", "form": plan.form, "runs": all, "runs_to_do": to_do,
+            "estimated_seconds": time.as_secs_f64(),
+        }));
+    }
+    println!("{} ({} form)", experiment.title(), plan.form);
+    let done = if to_do < all { format!(", {} of them done", all - to_do) } else { String::new() };
+    println!("{}{done}; about {}", sizes::count(all, "run"), sizes::time(time));
+}
+
+/// Until all is done, or a signal comes.
+async fn run_all(plan: Plan, mut folder: Folder, json: bool) -> Result<Folder, Failed> {
+    let mut interrupts = Interrupts::listen()?;
+    let plan = Arc::new(plan);
+    let progress = RunProgress::new(plan.clone(), remaining(&plan, &folder), json);
+    let teller = progress.clone();
+    let mut series = tokio::task::spawn_blocking(move || {
+        run_series(&plan, &mut folder, execute, |event| teller.tell(event)).map(|()| folder)
+    });
+    let mut redraw = tokio::time::interval(REDRAW);
+    loop {
+        tokio::select! {
+            ended = &mut series => {
+                progress.clear();
+                return Ok(ended.context("a run panicked")??);
+            }
+            () = interrupts.next() => {
+                progress.clear();
+                // The lab of the run that was under way ends with this process.
+                return Err(Failed::incomplete("interrupted; the same command goes on with what is to be done"));
+            }
+            _ = redraw.tick() => progress.draw(),
+        }
+    }
+}
+
+fn conclude(plan: &Plan, folder: &Folder, is_json: bool) -> Result<(), Failed> {
+    let (valid, invalid) = (count(plan, folder, RunState::Valid), count(plan, folder, RunState::Invalid));
+    let path = folder.path().display();
+    if is_json {
+        output::json(&json!({
+            "message_type": "summary", "folder": folder.path(), "valid_runs": valid, "invalid_runs": invalid,
+        }));
+    } else {
+        println!("{path}: {valid} VALID. Figures and tables: ropewalk lab report {path}");
+    }
+    if invalid == 0 {
+        return Ok(());
+    }
+    let runs = sizes::count(invalid, "run");
+    let error = anyhow!("{runs} stayed INVALID in {}", sizes::count(plan.attempts as usize, "attempt"));
+    let consequence =
+        "They are kept, and marked in the report. A quieter machine, a lower rate or root may help.";
+    Err(Failed { consequence: Some(consequence.to_owned()), ..Failed::from(error) })
+}

@@ -1,0 +1,48 @@
+//! A lab without root: the command is started again where it may build one.
+
+use crate::exit::Failed;
+use ::lab::{Rights, in_user_namespace};
+use anyhow::{Context, anyhow};
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Set for a process that was started again.
+const STARTED_AGAIN: &str = "ROPEWALK_IN_USER_NAMESPACE";
+
+/// The rights by which this process may build a lab. If it has none, the command is run by another process, which may,
+/// and this one ends as that does.
+pub(super) async fn rights() -> Result<Rights, Failed> {
+    match Rights::of_this_process() {
+        Ok(rights) => Ok(rights),
+        Err(reason) if std::env::var_os(STARTED_AGAIN).is_some() => Err(reason.into()),
+        Err(reason) => start_again().await.with_context(|| reason.to_string()).map_err(Failed::from),
+    }
+}
+
+async fn start_again() -> anyhow::Result<Rights> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(std::env::args_os().skip(1)).env(STARTED_AGAIN, "1");
+    in_user_namespace(&mut command);
+    // A terminal tells both processes of an interrupt, and this one must outlive the other.
+    let _interrupts = signal(SignalKind::interrupt())?;
+    let mut terminations = signal(SignalKind::terminate())?;
+    let mut process = command.spawn()?;
+    let id = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
+    let mut ended = tokio::task::spawn_blocking(move || process.wait());
+    let status = loop {
+        tokio::select! {
+            status = &mut ended => break status??,
+            _ = terminations.recv() => {
+                if let Some(id) = id {
+                    // One that has just ended needs no telling.
+                    let _ = kill_process(id, Signal::TERM);
+                }
+            }
+        }
+    };
+    match status.code() {
+        Some(code) => std::process::exit(code),
+        None => Err(anyhow!("it was killed in its user namespace: {status}")),
+    }
+}
