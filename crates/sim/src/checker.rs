@@ -6,6 +6,7 @@
 mod block_history;
 mod command_order;
 mod lane_watch;
+mod medium_watch;
 mod numbered;
 mod presence;
 mod reservation_history;
@@ -15,6 +16,7 @@ mod tap;
 mod task_watch;
 
 pub use block_history::{BlockHistory, Order, ReadId, WriteId};
+pub use medium_watch::MediumWatch;
 pub use reservation_history::{Access, Answer, Change, Port, ReservationHistory, Version};
 pub use stamp::Stamp;
 pub use tap::{SessionKey, Tap, Tapped};

@@ -13,6 +13,6 @@ mod reserving;
 mod workload;
 
 pub use context::{Context, Excuses, Tally};
-pub use host::{Host, HostPlan, MEMORY_BYTES};
+pub use host::{Host, HostPlan, MEMORY_BYTES, port_of};
 pub use path::{PathPlan, TARGET_NAME};
 pub use workload::Mix;

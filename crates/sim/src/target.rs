@@ -4,7 +4,7 @@ mod connection;
 mod kept_reservations;
 mod machine;
 
-use crate::checker::Tap;
+use crate::checker::{MediumWatch, ReservationHistory, Tap};
 use crate::client::TARGET_NAME;
 use crate::clock::Clock;
 use crate::disk::Disk;
@@ -19,7 +19,7 @@ use machine::Machine;
 use pdu::{Instant, Tsih};
 use scsi::{Identity, TargetPort};
 use session::parameters::Offer;
-use session::target::{Command, TargetRecord};
+use session::target::{Command, TargetRecord, TaskId};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -48,6 +48,7 @@ pub(crate) struct Shared {
     pub clock: Clock,
     pub network: Rc<RefCell<Network>>,
     pub tap: Rc<RefCell<Tap>>,
+    pub medium: RefCell<MediumWatch>,
     /// Who waits for news of a connection.
     pub doors: RefCell<HashMap<ConnectionId, Waker>>,
 }
@@ -57,6 +58,15 @@ impl Observer for Shared {
         if let Some(cmd_sn) = command.cmd_sn {
             self.tap.borrow_mut().hand_out(session, cmd_sn);
         }
+        self.medium.borrow_mut().command_begins(session, command);
+    }
+
+    fn command_starts(&self, session: Tsih, task: TaskId) {
+        self.medium.borrow_mut().command_starts(session, task);
+    }
+
+    fn command_ends(&self, session: Tsih, task: TaskId) {
+        self.medium.borrow_mut().command_ends(session, task);
     }
 }
 
@@ -101,7 +111,8 @@ impl Target {
     ) -> Self {
         let machine =
             Rc::new(Machine { clock: clock.clone(), executor: Executor::default(), timers: Rc::default() });
-        let shared = Rc::new(Shared { clock, network, tap, doors: RefCell::default() });
+        let (medium, doors) = (RefCell::default(), RefCell::default());
+        let shared = Rc::new(Shared { clock, network, tap, medium, doors });
         let reservations = Rc::new(KeptReservations::new(Rc::clone(&machine)));
         Self { plan, disk, machine, reservations, shared, running: None }
     }
@@ -153,6 +164,15 @@ impl Target {
         self.machine.executor.clear();
         self.machine.timers.borrow_mut().clear();
         self.shared.doors.borrow_mut().clear();
+        self.shared.medium.borrow_mut().crash();
+    }
+
+    /// Judges what has begun and ended at the medium, right after it has.
+    ///
+    /// # Errors
+    /// What went on that should not have.
+    pub fn judge_medium(&self, reservations: &mut ReservationHistory) -> Result<(), String> {
+        self.shared.medium.borrow_mut().judge(reservations)
     }
 
     /// Whether it runs.

@@ -224,6 +224,9 @@ impl World {
             self.target.wake_due(at);
         }
         self.target.run();
+        if let Err(problem) = self.target.judge_medium(&mut self.reservations) {
+            self.violation.get_or_insert(Violation(problem));
+        }
         self.strike();
     }
 

@@ -1,7 +1,7 @@
 //! One connection of a session: the numbers of its statuses (RFC 7143 §4.2.2.2), and how far they are acknowledged.
 
 use super::tap::SessionKey;
-use pdu::{Cid, InitiatorPdu, Itt, StatSn, TargetPdu};
+use pdu::{Cid, InitiatorPdu, Instant, Itt, StatSn, TargetPdu};
 use session::parameters::Established;
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ pub(super) struct LaneWatch {
     pub session: SessionKey,
     /// The longest data segment that each side takes, by the side that sends it.
     pub segment_bytes_max: [u32; 2],
-    /// The target knows it no more.
-    pub is_gone: bool,
+    /// Since when the target knows it no more.
+    pub gone_since: Option<Instant>,
     cid: Cid,
     /// The next status.
     stat_sn: StatSn,
@@ -30,7 +30,7 @@ impl LaneWatch {
                 established.connection.send_segment_bytes_max,
                 established.connection.receive_segment_bytes_max,
             ],
-            is_gone: false,
+            gone_since: None,
             cid: established.cid,
             stat_sn: early.unwrap_or(established.stat_sn),
             statuses: VecDeque::new(),
@@ -77,6 +77,11 @@ impl LaneWatch {
         if is_own && self.acknowledged.precedes(exp_stat_sn) {
             self.acknowledged = exp_stat_sn;
         }
+    }
+
+    /// Whether the target knows it no more.
+    pub fn is_gone(&self) -> bool {
+        self.gone_since.is_some()
     }
 
     /// Whether the target knows that a status has arrived.

@@ -12,6 +12,12 @@ use std::collections::BTreeSet;
 pub struct Port(pub u32);
 
 impl Port {
+    /// Of a host, by their numbers.
+    #[must_use]
+    pub fn of(host: u16, path: u16) -> Self {
+        Self(u32::from(host) << 8 | u32::from(path))
+    }
+
     /// The key with which it registers.
     #[must_use]
     pub const fn key(self) -> ReservationKey {
@@ -199,6 +205,15 @@ impl State {
     }
 }
 
+/// Who is surely registered no more, and has no more tasks, since a PREEMPT AND ABORT was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preempted {
+    /// Who asked for it.
+    pub by: Port,
+    /// Whose registrations it took away.
+    pub victims: BTreeSet<Port>,
+}
+
 #[derive(Debug)]
 struct UnderWay {
     port: Port,
@@ -218,11 +233,12 @@ pub struct ReservationHistory {
     /// The possible states, after each change of what is possible.
     versions: Vec<Vec<State>>,
     under_way: Option<UnderWay>,
+    preempted: Option<Preempted>,
 }
 
 impl Default for ReservationHistory {
     fn default() -> Self {
-        Self { versions: vec![vec![State::default()]], under_way: None }
+        Self { versions: vec![vec![State::default()]], under_way: None, preempted: None }
     }
 }
 
@@ -306,8 +322,18 @@ impl ReservationHistory {
         if states.is_empty() {
             return Err(format!("{change:?} of {port:?} was answered with {answer:?}, after {before:?}"));
         }
+        if matches!((change, answer), (Change::Preempt { abort: true, .. }, Answer::Done)) {
+            let victims =
+                surely_registered(&before).into_iter().filter(|victim| !may_be_registered(&states, *victim));
+            self.preempted = Some(Preempted { by: port, victims: victims.collect() });
+        }
         self.become_possible(states);
         Ok(())
+    }
+
+    /// What the last PREEMPT AND ABORT did, once.
+    pub fn take_preempted(&mut self) -> Option<Preempted> {
+        self.preempted.take()
     }
 
     /// The target lost its memory. A change that is under way may not have arrived there: then it is still to come.
@@ -336,6 +362,16 @@ impl ReservationHistory {
         let what = if refused { "RESERVATION CONFLICT" } else { "no RESERVATION CONFLICT" };
         Err(format!("{what} for {access:?} of {port:?}, although {:?}", self.possible()))
     }
+}
+
+fn surely_registered(states: &[State]) -> BTreeSet<Port> {
+    let mut sets = states.iter().map(|state| state.registered.clone());
+    let first = sets.next().unwrap_or_default();
+    sets.fold(first, |common, set| common.intersection(&set).copied().collect())
+}
+
+fn may_be_registered(states: &[State], port: Port) -> bool {
+    states.iter().any(|state| state.registered.contains(&port))
 }
 
 #[cfg(test)]

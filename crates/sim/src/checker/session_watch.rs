@@ -105,6 +105,10 @@ impl SessionWatch {
     /// The target has received this.
     pub fn target_hears(&mut self, connection: ConnectionId, pdu: &InitiatorPdu) {
         match pdu {
+            InitiatorPdu::ScsiCommand(pdu) => {
+                let task = self.tasks.get_mut(&pdu.itt);
+                task.into_iter().for_each(|task| task.come_over(connection));
+            }
             InitiatorPdu::DataOut(pdu) => {
                 let task = self.tasks.get_mut(&pdu.itt);
                 task.into_iter().for_each(|task| task.receive_data_out(pdu));
@@ -124,6 +128,11 @@ impl SessionWatch {
         if let Some(cmd_sn) = place_in_order(pdu) {
             self.order.arrive(cmd_sn);
         }
+    }
+
+    /// The connection to which a task belongs at the target.
+    pub fn home(&self, itt: Itt) -> Option<ConnectionId> {
+        self.tasks.get(&itt)?.home()
     }
 
     /// A command reaches the device server.
@@ -164,7 +173,7 @@ impl SessionWatch {
     /// it travels behind it.
     fn check_fence(&mut self, connection: ConnectionId, lanes: &Lanes) -> Result<(), String> {
         let Some((fence, stat_sn)) = self.fence else { return Ok(()) };
-        let stands = |lane: &LaneWatch| !lane.is_gone && !lane.is_acknowledged(stat_sn);
+        let stands = |lane: &LaneWatch| !lane.is_gone() && !lane.is_acknowledged(stat_sn);
         if !lanes.get(&fence).is_some_and(stands) {
             self.fence = None;
         } else if fence != connection {
@@ -211,7 +220,7 @@ impl SessionWatch {
     /// (RFC 7143 §4.2.2.3.3), unless it travels behind them. Those of a connection that is gone need not be acknowledged.
     fn check_overtaken(&self, connection: ConnectionId, cmd_sn: CmdSn, lanes: &Lanes) -> Result<(), String> {
         let has_arrived = |task: &TaskWatch, lane: &LaneWatch, stat_sn| {
-            lane.is_acknowledged(stat_sn) || lane.is_gone && task.is_over()
+            lane.is_acknowledged(stat_sn) || lane.is_gone() && task.is_over()
         };
         let overtaken = |task: &TaskWatch| {
             let (other, stat_sn) = task.status_place()?;
@@ -316,7 +325,7 @@ impl SessionWatch {
 /// Whether a connection's session has others.
 fn is_one_of_several(connection: ConnectionId, lanes: &Lanes) -> bool {
     let Some(one) = lanes.get(&connection) else { return false };
-    lanes.values().filter(|lane| lane.session == one.session && !lane.is_gone).count() > 1
+    lanes.values().filter(|lane| lane.session == one.session && !lane.is_gone()).count() > 1
 }
 
 /// Whether the answer to ABORT TASK says that the task is no more.

@@ -10,7 +10,7 @@ use super::presence::Presence;
 use super::session_watch::{Lanes, SessionWatch};
 use crate::network::{ConnectionId, Side};
 use crate::reached::{Reached, Way};
-use pdu::{CmdSn, Duration, Header, InitiatorPdu, Instant, LaneId, StatSn, TargetPdu, Tsih, Window};
+use pdu::{CmdSn, Duration, Header, InitiatorPdu, Instant, Itt, LaneId, StatSn, TargetPdu, Tsih, Window};
 use session::parameters::Established;
 use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use std::collections::HashMap;
@@ -66,8 +66,16 @@ impl Tap {
     pub fn target_loses(&mut self, now: Instant, session: Tsih, connection: ConnectionId) {
         self.presences.entry(session).or_default().leave(now);
         if let Some(lane) = self.lanes.get_mut(&connection) {
-            lane.is_gone = true;
+            lane.gone_since = Some(now);
         }
+    }
+
+    /// How long the target has not known the connection to which a task belongs there.
+    #[must_use]
+    pub fn orphaned(&self, now: Instant, session: SessionKey, task: Itt) -> Duration {
+        let home = self.sessions.get(&session).and_then(|session| session.home(task));
+        let gone_since = home.and_then(|home| self.lanes.get(&home)?.gone_since);
+        gone_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
     /// How long a session was without a connection at its target, at the most.

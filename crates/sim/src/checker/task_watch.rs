@@ -51,6 +51,8 @@ pub(super) struct TaskWatch {
     acknowledged_sn: u32,
     burst_bytes: u32,
     status: Option<SentStatus>,
+    /// The connection over which it has come to the target.
+    home: Option<ConnectionId>,
     /// The connection to which it was reassigned last.
     reassigned_to: Option<ConnectionId>,
     /// The connection over which it was asked to be aborted last.
@@ -86,6 +88,7 @@ impl TaskWatch {
             acknowledged_sn: 0,
             burst_bytes: 0,
             status: None,
+            home: None,
             reassigned_to: None,
             aborted_over: None,
             over: false,
@@ -129,6 +132,16 @@ impl TaskWatch {
     /// Where its status was sent, and under which number.
     pub(super) fn status_place(&self) -> Option<(ConnectionId, StatSn)> {
         self.status.map(|status| (status.connection, status.stat_sn))
+    }
+
+    /// It reaches the target on this connection.
+    pub(super) fn come_over(&mut self, connection: ConnectionId) {
+        self.home = Some(connection);
+    }
+
+    /// The connection to which it belongs at the target.
+    pub(super) fn home(&self) -> Option<ConnectionId> {
+        self.reassigned_to.or(self.home)
     }
 
     fn check_alive(&self) -> Result<(), String> {

@@ -221,6 +221,7 @@ impl Host {
         if let Some(Operation { whereabouts: Whereabouts::Sent { at, .. }, aborted: false, kind, .. }) =
             self.operations.get(key)
             && !context.excuses.may_have_reset(*at)
+            && !self.paths[path].may_be_given_up(context, task)
         {
             let what = format!("host {}: {kind:?} given up although its session lives", self.index);
             context.violate(what);

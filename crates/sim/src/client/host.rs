@@ -5,6 +5,7 @@ use super::operation::{Kind, Operation, Whereabouts};
 use super::path::{LoginOutcome, Path, PathPlan};
 use super::workload::{Mix, Workload};
 use crate::agenda::Agenda;
+use crate::checker::Port;
 use crate::network::{Arrival, ConnectionId, Notice, Part, Side};
 use crate::random::Random;
 use block::Slab;
@@ -73,11 +74,22 @@ pub struct HostPlan {
     pub astray_percent: u64,
 }
 
+/// Of hosts; their numbers follow.
+const NAME_PREFIX: &str = "iqn.2026-01.org.ropewalk:host-";
+
+/// Which host's which path a session belongs to.
+#[must_use]
+pub fn port_of(identity: &session::parameters::Identity) -> Option<Port> {
+    let host = identity.initiator_name.strip_prefix(NAME_PREFIX)?.parse().ok()?;
+    let [.., high, low] = identity.isid.0;
+    Some(Port::of(host, u16::from_be_bytes([high, low])))
+}
+
 impl Host {
     /// A host that has not begun.
     #[must_use]
     pub fn new(index: u16, plan: &HostPlan, disk_blocks: u64, random: Random) -> Self {
-        let name = format!("iqn.2026-01.org.ropewalk:host-{index}");
+        let name = format!("{NAME_PREFIX}{index}");
         let path = |(qualifier, path): (usize, &PathPlan)| {
             let qualifier = u16::try_from(qualifier).unwrap_or(u16::MAX);
             Path::new(name.clone(), Isid::random([1, 2, 3], qualifier), path.clone())

@@ -4,7 +4,7 @@ use super::context::Context;
 use crate::checker::SessionKey;
 use crate::network::{ConnectionId, LoginStream, Side, Wire, bytes_of};
 use crate::reached::Way;
-use pdu::{Cid, CmdSn, Duration, Instant, Isid, LaneId, LoginStatus, StatSn, Tsih};
+use pdu::{Cid, CmdSn, Duration, Instant, Isid, Itt, LaneId, LoginStatus, StatSn, Tsih};
 use session::initiator::{FunctionId, Session, TaskId};
 use session::login::initiator::{Config, Failure, Joining, Login, Progress};
 use session::parameters::{InitiatorLimits, Offer, SessionParameters};
@@ -301,6 +301,12 @@ impl Path {
     fn may_be_forgotten(&self, context: &Context<'_>, retain: Duration) -> bool {
         let has_crashed = context.excuses.crashed_at.is_some_and(|crashed| self.begun <= crashed);
         has_crashed || context.tap.alone_longest(context.now, self.tsih) >= retain
+    }
+
+    /// Whether the target may have given up a task, because it has waited for its reassignment for Time2Retain.
+    pub(super) fn may_be_given_up(&self, context: &Context<'_>, task: TaskId) -> bool {
+        let retain = self.parameters.map_or(0, |parameters| parameters.default_time2retain_s);
+        context.tap.orphaned(context.now, self.key, Itt(task.0)) >= Duration::from_secs(retain.into())
     }
 
     /// The target says that it does not know this session.

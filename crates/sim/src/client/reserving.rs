@@ -52,9 +52,7 @@ pub(super) fn aborts_others(change: Change) -> bool {
 impl Host {
     /// The initiator port of a path.
     pub(super) fn port(&self, path: usize) -> Port {
-        /// More than a host has paths.
-        const PATHS: u32 = 1 << 8;
-        Port(u32::from(self.index) * PATHS + u32::try_from(path).unwrap_or(0))
+        Port::of(self.index, u16::try_from(path).unwrap_or(0))
     }
 
     /// Asks for a change of the reservations, now and then.

@@ -1,6 +1,7 @@
 //! One connection at the target, from its login to its end.
 
 use super::{PORTAL_GROUP_TAG, Shared};
+use crate::client::port_of;
 use crate::network::{Arrival, ConnectionId, LoginPdu, LoginStream, Side, Wire, bytes_of};
 use device::{Closing, Leading, SessionDriver, SessionState, TargetNode};
 use session::login::target::{Access, Denial, Directory, Login, Progress};
@@ -112,6 +113,9 @@ pub(super) async fn serve(shared: Rc<Shared>, node: Rc<TargetNode>, offer: Offer
     if let (Some(applicant), Some((parameters, first))) = (applicant, parameters.zip(login.first_cmd_sn())) {
         let leading = Leading { parameters, first, peer: PEER };
         let placed = node.admit(&applicant, leading).await;
+        if let (Ok(driver), Some(port)) = (&placed, port_of(&applicant.identity)) {
+            shared.medium.borrow_mut().session_begins(driver.tsih(), port);
+        }
         let decision = placed.as_ref().map(|driver| driver.place_for(&applicant)).map_err(|status| *status);
         let (reply, established) = login.admit(decision);
         reply.iter().for_each(|reply| visitor.send(reply));
