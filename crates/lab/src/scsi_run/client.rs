@@ -1,0 +1,82 @@
+//! The client's side of a run: a session, and the workload on it.
+
+use super::server::{Storage, runtime};
+use super::{DiskModel, ScsiRun, ScsiRunError};
+use crate::lab::Lab;
+use crate::monotonic_ns;
+use crate::workload::{Contents, Load, RequestSample, Throughput};
+use initiator::{Config, Session};
+use std::sync::Arc;
+use transport::Observer;
+
+/// Requests that are kept; the totals count all.
+const SAMPLES_MAX: usize = 1 << 20;
+
+/// What was measured.
+pub(super) struct Measured {
+    pub begun_ns: u64,
+    pub ended_ns: u64,
+    pub samples: Vec<RequestSample>,
+    pub samples_lost: u64,
+    pub throughput: Throughput,
+    pub report: initiator::Report,
+}
+
+impl Measured {
+    fn begin(report: initiator::Report) -> Self {
+        let begun_ns = monotonic_ns();
+        Self {
+            begun_ns,
+            ended_ns: begun_ns,
+            samples: Vec::new(),
+            samples_lost: 0,
+            throughput: Throughput::from(begun_ns),
+            report,
+        }
+    }
+
+    fn add(&mut self, sample: &RequestSample) {
+        self.throughput.add(sample);
+        if self.samples.len() < SAMPLES_MAX {
+            self.samples.push(*sample);
+        } else {
+            self.samples_lost += 1;
+        }
+    }
+}
+
+pub(super) fn measure(
+    run: &ScsiRun,
+    lab: &Lab,
+    congestion_control: &str,
+    storage: &Storage,
+    contents: Contents,
+    observer: Arc<dyn Observer>,
+) -> Result<Measured, ScsiRunError> {
+    let mut config = Config {
+        connections: run.session.connections,
+        sessions: Some(run.session.sessions),
+        offer: run.session.offer(),
+        socket: run.sockets.options(congestion_control),
+        observer: Some(observer),
+        ..Config::default()
+    };
+    config.initiator_name.push_str(".lab");
+    let url = &storage.url;
+    lab.client.namespace.run(|| {
+        runtime()?.block_on(async {
+            let session = Session::connect(url, config).await?;
+            let lun = session.lun(url.lun).await?;
+            run.session.check(&session.report())?;
+            let mut measured = Measured::begin(session.report());
+            let requests = run.workload.requests(run.disk.size, DiskModel::BLOCK_BYTES)?;
+            let longest = usize::try_from(run.workload.request_bytes_max()).unwrap_or(usize::MAX);
+            let load = Load::new(&lun, run.workload.depth(), longest, contents);
+            load.run(requests, |sample| measured.add(sample)).await?;
+            measured.ended_ns = monotonic_ns();
+            measured.report = session.report();
+            session.close().await?;
+            Ok(measured)
+        })
+    })?
+}

@@ -1,0 +1,98 @@
+//! Options of the sockets of a run.
+
+use initiator::Config;
+use netem::{Bytes, InvalidQuantity};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use transport::SocketOptions;
+
+/// Options of the sockets at both ends. What is missing is not set, and left to the kernel's own tuning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SocketTerms {
+    /// `SO_SNDBUF`. Other initiators set it (512 KiB is a usual value), and so cap what is in flight (paper 004). The
+    /// kernel doubles the value, and takes no more than `net.core.wmem_max`.
+    pub send_buffer: Option<Bytes>,
+    /// `SO_RCVBUF`.
+    pub receive_buffer: Option<Bytes>,
+    /// `TCP_NOTSENT_LOWAT` at the initiator.
+    pub unsent: UnsentLimit,
+}
+
+/// What a socket may hold that has not been sent. As text: `"default"`, `"none"`, or a number of bytes as `"64KiB"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum UnsentLimit {
+    /// The initiator's own bound, by which it can place commands late.
+    #[default]
+    Default,
+    /// As much as the send buffer.
+    None,
+    /// So much.
+    Bytes(Bytes),
+}
+
+impl SocketTerms {
+    pub(super) fn options(&self, congestion_control: &str) -> SocketOptions {
+        SocketOptions {
+            congestion: Some(congestion_control.to_owned()),
+            send_buffer_bytes: self.send_buffer.map(whole),
+            receive_buffer_bytes: self.receive_buffer.map(whole),
+            unsent_bytes: match self.unsent {
+                UnsentLimit::Default => Config::default().socket.unsent_bytes,
+                UnsentLimit::None => None,
+                UnsentLimit::Bytes(bytes) => Some(whole(bytes)),
+            },
+        }
+    }
+
+    pub(super) fn target_config(&self, congestion_control: &str) -> target::SocketConfig {
+        target::SocketConfig {
+            congestion: Some(congestion_control.to_owned()),
+            send_buffer: self.send_buffer.map(whole),
+            receive_buffer: self.receive_buffer.map(whole),
+        }
+    }
+}
+
+/// The kernel bounds it far below this.
+fn whole(bytes: Bytes) -> u32 {
+    u32::try_from(bytes.0).unwrap_or(u32::MAX)
+}
+
+impl FromStr for UnsentLimit {
+    type Err = InvalidQuantity;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "default" => Ok(Self::Default),
+            "none" => Ok(Self::None),
+            bytes => bytes.parse().map(Self::Bytes),
+        }
+    }
+}
+
+impl fmt::Display for UnsentLimit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => formatter.write_str("default"),
+            Self::None => formatter.write_str("none"),
+            Self::Bytes(bytes) => bytes.fmt(formatter),
+        }
+    }
+}
+
+impl TryFrom<String> for UnsentLimit {
+    type Error = InvalidQuantity;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<UnsentLimit> for String {
+    fn from(limit: UnsentLimit) -> Self {
+        limit.to_string()
+    }
+}

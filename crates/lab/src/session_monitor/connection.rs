@@ -1,0 +1,59 @@
+//! What is kept of one end of a connection.
+
+use super::samples::{ConnectionSample, End};
+use session::parameters::Established;
+use socket2::SockRef;
+use std::os::fd::BorrowedFd;
+use transport::SocketOptions;
+
+/// Connections of a run, at each end. A run whose connections break that often has nothing to tell.
+const CONNECTIONS_MAX: usize = 1 << 16;
+
+/// Connections in the order of their logins.
+#[derive(Debug, Default)]
+pub(super) struct Connections(Vec<ConnectionSample>);
+
+impl Connections {
+    /// The place of a connection that has just logged in; that of none, if there are too many.
+    pub fn add(&mut self, end: End, socket: BorrowedFd<'_>, established: &Established) -> usize {
+        if self.0.len() == CONNECTIONS_MAX {
+            return usize::MAX;
+        }
+        self.0.push(ConnectionSample {
+            end,
+            session: established.tsih.0,
+            connection: established.cid.0,
+            local: SockRef::from(&socket).local_addr().ok().and_then(|address| address.as_socket()),
+            congestion_control: SocketOptions::congestion_of(&socket).ok(),
+            sent_bytes: 0,
+            sent_pdus: 0,
+            received_pdus: 0,
+            blocked: Default::default(),
+        });
+        self.0.len() - 1
+    }
+
+    pub fn received(&mut self, place: usize) {
+        if let Some(connection) = self.0.get_mut(place) {
+            connection.received_pdus += 1;
+        }
+    }
+
+    pub fn sent(&mut self, place: usize, now_ns: u64, bytes: usize, pdus: u32) {
+        if let Some(connection) = self.0.get_mut(place) {
+            connection.sent_bytes += bytes as u64;
+            connection.sent_pdus += u64::from(pdus);
+            connection.blocked.note(now_ns, false);
+        }
+    }
+
+    pub fn blocked(&mut self, place: usize, now_ns: u64) {
+        if let Some(connection) = self.0.get_mut(place) {
+            connection.blocked.note(now_ns, true);
+        }
+    }
+
+    pub fn samples(&self) -> impl Iterator<Item = ConnectionSample> + '_ {
+        self.0.iter().cloned()
+    }
+}
