@@ -25,9 +25,16 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
+#define BPF_ANY 0
+#define BPF_NOEXIST 1
 #define BPF_RB_NO_WAKEUP 1
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct task_struct {
+	int pid;
+	int tgid;
+};
 
 struct ns_common {
 	unsigned int inum;

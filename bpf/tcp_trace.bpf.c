@@ -6,6 +6,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "cost.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -43,19 +44,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 8 << 20);
 } events SEC(".maps");
-
-struct cost {
-	__u64 calls;
-	__u64 busy_ns;
-	__u64 events_lost;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cost);
-} costs SEC(".maps");
 
 /* The bit of socket.flags that says that a writer waits for room (include/linux/net.h). */
 #define SOCK_NOSPACE 2
@@ -105,15 +93,8 @@ static __always_inline bool tell(struct sock *sk, enum kind kind, int state, __u
 static __always_inline int observe(struct sock *sk, enum kind kind, int state)
 {
 	__u64 begun_ns = bpf_ktime_get_ns();
-	__u32 zero = 0;
-	struct cost *cost = bpf_map_lookup_elem(&costs, &zero);
 
-	if (!cost)
-		return 0;
-	if (is_wanted(sk) && !tell(sk, kind, state, begun_ns))
-		cost->events_lost++;
-	cost->calls++;
-	cost->busy_ns += bpf_ktime_get_ns() - begun_ns;
+	count(begun_ns, is_wanted(sk) && !tell(sk, kind, state, begun_ns));
 	return 0;
 }
 

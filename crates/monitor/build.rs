@@ -13,9 +13,12 @@ fn build_bpf() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets it"));
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
     println!("cargo::rerun-if-changed={}", sources.display());
-    let source = sources.join("tcp_trace.bpf.c");
-    let built = libbpf_cargo::SkeletonBuilder::new().source(&source).obj(out.join("tcp_trace.bpf.o")).build();
-    if let Err(error) = built {
-        panic!("compiling {}: {error:#}", source.display());
+    for name in ["tcp_trace", "off_cpu"] {
+        let source = sources.join(name).with_extension("bpf.c");
+        let object = out.join(name).with_extension("bpf.o");
+        let built = libbpf_cargo::SkeletonBuilder::new().source(&source).obj(object).build();
+        if let Err(error) = built {
+            panic!("compiling {}: {error:#}", source.display());
+        }
     }
 }

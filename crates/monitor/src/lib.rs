@@ -4,7 +4,8 @@
 //! the congestion control, by `sock_diag(7)`, for which no rights are needed.
 //!
 //! With the Cargo feature `bpf` and root's rights there is also a `Tracer`, which misses nothing between samples: programs in
-//! the kernel tell of each segment that arrives, each retransmission, each change of the congestion state, each write.
+//! the kernel tell of each segment that arrives, each retransmission, each change of the congestion state, each write. And
+//! there is `OffCpu`, which says where in the kernel a process waits.
 //!
 //! * **Nothing is held**: sockets are asked for by their cookie, not through a descriptor, and one that was closed is
 //!   closed. A duplicate of its descriptor would keep it open, and its peer would wait for the end of the stream.
@@ -14,9 +15,13 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "bpf")]
+mod bpf;
 mod clock;
 mod inet_diag;
 mod monitor;
+#[cfg(feature = "bpf")]
+mod off_cpu;
 mod rounds;
 mod sampler;
 
@@ -26,4 +31,8 @@ mod tracer;
 
 pub use monitor::{Discovery, Monitor, Options, WatchError};
 #[cfg(feature = "bpf")]
-pub use tracer::{TraceError, TraceOptions, Tracer};
+pub use {
+    bpf::BpfError,
+    off_cpu::OffCpu,
+    tracer::{TraceOptions, Tracer},
+};

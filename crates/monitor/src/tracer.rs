@@ -1,13 +1,12 @@
 //! Traces of TCP by BPF programs.
 
 mod event;
-mod programs;
 
+use crate::bpf::{BpfError, Compiled, Programs, compiled};
 use crate::clock::{now_ns, processor_ns};
 use event::parse;
-use libbpf_rs::{ErrorKind, RingBufferBuilder};
+use libbpf_rs::RingBufferBuilder;
 use observe::{TcpEvent, TcpTrace};
-use programs::{Programs, Wanted};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::cell::RefCell;
 use std::fs;
@@ -32,36 +31,15 @@ impl Default for TraceOptions {
     }
 }
 
-/// A trace that could not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    /// It takes root's rights, or `CAP_BPF` and `CAP_PERFMON`, in the machine's first user namespace.
-    #[error("loading BPF programs takes root's rights: {0}")]
-    NoRights(#[source] libbpf_rs::Error),
-    /// The kernel does not take the programs, because it lacks what they need.
-    #[error("loading BPF programs: {0}")]
-    Refused(#[source] libbpf_rs::Error),
-    /// A resource is missing.
-    #[error("tracing: {0}")]
-    System(#[from] io::Error),
-}
-
-impl From<libbpf_rs::Error> for TraceError {
-    fn from(error: libbpf_rs::Error) -> Self {
-        match error.kind() {
-            ErrorKind::PermissionDenied => Self::NoRights(error),
-            _ => Self::Refused(error),
-        }
-    }
-}
-
 /// BPF programs at work, and a thread that takes what they tell. Dropped, they are taken away, and the trace is lost.
 #[derive(Debug)]
 pub struct Tracer {
     bell: Arc<OwnedFd>,
     /// Taken when it is stopped.
-    thread: Option<JoinHandle<Result<TcpTrace, TraceError>>>,
+    thread: Option<JoinHandle<Result<TcpTrace, BpfError>>>,
 }
+
+static COMPILED: &Compiled<[u8]> = compiled!("tcp_trace");
 
 /// How often the thread looks. The programs do not wake it: that would cost more than they do. In between there is room
 /// for more events than two processors can cause.
@@ -72,13 +50,14 @@ impl Tracer {
     ///
     /// # Errors
     /// If the kernel refuses it.
-    pub fn start(options: &TraceOptions) -> Result<Self, TraceError> {
+    pub fn start(options: &TraceOptions) -> Result<Self, BpfError> {
         let inode = fs::metadata("/proc/thread-self/ns/net")?.ino();
         let namespace_inode = u32::try_from(inode).map_err(io::Error::other)?;
         let bell =
             Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?);
         let begun_ns = now_ns();
-        let programs = Programs::load(Wanted { namespace_inode, port: options.port })?;
+        let port = u32::from(options.port.unwrap_or_default());
+        let programs = Programs::load(COMPILED, &[namespace_inode, port])?;
         let (events_max, thread_bell) = (options.events_max, bell.clone());
         let run = move || run(programs, begun_ns, events_max, &thread_bell);
         let thread = thread::Builder::new().name("tracer".to_owned()).spawn(run)?;
@@ -92,11 +71,11 @@ impl Tracer {
     ///
     /// # Panics
     /// If the thread has.
-    pub fn stop(mut self) -> Result<TcpTrace, TraceError> {
+    pub fn stop(mut self) -> Result<TcpTrace, BpfError> {
         self.end().expect("it is stopped once").unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    fn end(&mut self) -> Option<thread::Result<Result<TcpTrace, TraceError>>> {
+    fn end(&mut self) -> Option<thread::Result<Result<TcpTrace, BpfError>>> {
         let thread = self.thread.take()?;
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         Some(thread.join())
@@ -116,9 +95,9 @@ fn run(
     begun_ns: u64,
     events_max: usize,
     bell: &OwnedFd,
-) -> Result<TcpTrace, TraceError> {
+) -> Result<TcpTrace, BpfError> {
     let trace = RefCell::new(TcpTrace { begun_ns, ..TcpTrace::default() });
-    let events = programs.events()?;
+    let events = programs.map("events")?;
     let mut ring = RingBufferBuilder::new();
     ring.add(&events, |bytes| {
         keep(&mut trace.borrow_mut(), parse(bytes), events_max);
@@ -135,7 +114,7 @@ fn run(
     let mut trace = trace.into_inner();
     // Each processor writes for itself, so neighbours may have changed places.
     trace.events.sort_by_key(|event| event.at_ns);
-    trace.events_lost += cost.events_lost;
+    trace.events_lost += cost.lost;
     (trace.calls, trace.busy_ns) = (cost.calls, cost.busy_ns);
     (trace.processor_ns, trace.ended_ns) = (processor_ns(), now_ns());
     Ok(trace)

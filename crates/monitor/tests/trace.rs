@@ -4,7 +4,7 @@
 
 use observe::{CongestionState, TcpEvent, TcpEventKind, TcpTrace};
 use ropewalk_interop::skip;
-use ropewalk_monitor::{TraceError, TraceOptions, Tracer};
+use ropewalk_monitor::{BpfError, TraceOptions, Tracer};
 use rustix::net::sockopt::socket_cookie;
 use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};
@@ -15,7 +15,7 @@ fn traced(options: &TraceOptions) -> Option<(TcpStream, TcpStream, Tracer)> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let tracer = match Tracer::start(&TraceOptions { port: Some(address.port()), ..options.clone() }) {
-        Err(error @ TraceError::NoRights(_)) => {
+        Err(error @ BpfError::NoRights(_)) => {
             skip("bpf", &error.to_string());
             return None;
         }

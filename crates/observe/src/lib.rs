@@ -7,6 +7,7 @@
 //! * [`Analysis`] says of every command where its time went; [`timing`] defines the times.
 //! * [`SocketsReport`] is what the kernel told of sockets over time: [`TcpInfo`], [`SocketMemory`].
 //! * [`TcpTrace`] is what happened to connections, event by event.
+//! * [`OffCpuReport`] is where in the kernel a process waited.
 //! * [`statistics`] of repeated measurements, and [`report`]: figures and tables that a person reads.
 //!
 //! A capture may be anyone's, taken anywhere on the path, cut short, incomplete or made to harm: all memory is bounded,
@@ -25,6 +26,7 @@ mod digests;
 mod flight;
 mod frame;
 mod login;
+mod off_cpu;
 mod pdu_cutter;
 mod pdu_record;
 pub mod report;
@@ -47,6 +49,7 @@ pub use capture_writer::{CaptureWriter, InterfaceId};
 pub use command::{Gap, Kind};
 pub use digests::Digests;
 pub use frame::{Frame, LinkType};
+pub use off_cpu::{OffCpuReport, OffCpuStack};
 pub use pdu_record::PduRecord;
 pub use socket_memory::SocketMemory;
 pub use socket_series::{CongestionControl, SocketSample, SocketSeries, SocketsReport};

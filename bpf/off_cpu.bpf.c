@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Where in the kernel the threads of one process wait, and for how long: by the stack with which a thread gives up its
+ * processor. */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "cost.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* Set before loading. The only constant here: user space writes the section as a whole. */
+const volatile struct {
+	__u32 process;
+} wanted = {};
+
+#define THREADS_MAX 16384
+#define STACKS_MAX 16384
+#define FRAMES_MAX 64
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, STACKS_MAX);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, FRAMES_MAX * sizeof(__u64));
+} stacks SEC(".maps");
+
+struct wait {
+	__u64 begun_ns;
+	__s64 stack;
+};
+
+/* Of each thread that waits. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, THREADS_MAX);
+	__type(key, __u32);
+	__type(value, struct wait);
+} waits SEC(".maps");
+
+struct total {
+	__u64 waits;
+	__u64 waited_ns;
+};
+
+/* Of each stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, STACKS_MAX);
+	__type(key, __u32);
+	__type(value, struct total);
+} totals SEC(".maps");
+
+/* Each returns whether there was room. */
+static __always_inline bool begin(void *ctx, __u32 thread, __u64 now_ns)
+{
+	struct wait wait = { .begun_ns = now_ns, .stack = bpf_get_stackid(ctx, &stacks, 0) };
+
+	return wait.stack >= 0 && bpf_map_update_elem(&waits, &thread, &wait, BPF_ANY) == 0;
+}
+
+static __always_inline bool end(__u32 thread, __u64 now_ns)
+{
+	struct wait *wait = bpf_map_lookup_elem(&waits, &thread);
+	struct total nothing = {}, *total;
+	__u32 stack;
+
+	/* It did not wait, but was preempted; or it began to wait before there was anybody to see. */
+	if (!wait)
+		return true;
+	stack = wait->stack;
+	/* Fails if there is one, which is as good. */
+	bpf_map_update_elem(&totals, &stack, &nothing, BPF_NOEXIST);
+	total = bpf_map_lookup_elem(&totals, &stack);
+	if (total) {
+		__sync_fetch_and_add(&total->waits, 1);
+		__sync_fetch_and_add(&total->waited_ns, now_ns - wait->begun_ns);
+	}
+	bpf_map_delete_elem(&waits, &thread);
+	return total != 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, __u32 prev_state)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+	bool had_room = true;
+
+	if (next->tgid == wanted.process)
+		had_room &= end(next->pid, now_ns);
+	/* In state 0 a thread could go on, if it were let. */
+	if (prev->tgid == wanted.process && !preempt && prev_state != 0)
+		had_room &= begin(ctx, prev->pid, now_ns);
+	count(now_ns, !had_room);
+	return 0;
+}

@@ -1,0 +1,105 @@
+//! Programs of the folder `bpf`, loaded into the kernel.
+
+use libbpf_rs::{Error, ErrorKind, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
+use std::io;
+
+/// Programs that could not be put to work.
+#[derive(Debug, thiserror::Error)]
+pub enum BpfError {
+    /// It takes root's rights, or `CAP_BPF` and `CAP_PERFMON`, in the machine's first user namespace.
+    #[error("loading BPF programs takes root's rights: {0}")]
+    NoRights(#[source] Error),
+    /// The kernel does not take the programs, because it lacks what they need.
+    #[error("loading BPF programs: {0}")]
+    Refused(#[source] Error),
+    /// A resource is missing.
+    #[error("tracing: {0}")]
+    System(#[from] io::Error),
+}
+
+impl From<Error> for BpfError {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::PermissionDenied => Self::NoRights(error),
+            _ => Self::Refused(error),
+        }
+    }
+}
+
+/// What programs counted (`bpf/cost.h`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    pub calls: u64,
+    pub busy_ns: u64,
+    /// For which there was no room.
+    pub lost: u64,
+}
+
+/// The programs of one file, and what holds them in their places.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    object: Object,
+    links: Vec<Link>,
+}
+
+/// A compiled file, as the words of an ELF file want to lie.
+#[repr(C, align(8))]
+pub(crate) struct Compiled<Bytes: ?Sized>(pub Bytes);
+
+/// What `build.rs` compiled.
+macro_rules! compiled {
+    ($name:literal) => {
+        &$crate::bpf::Compiled(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")))
+    };
+}
+pub(crate) use compiled;
+
+impl Programs {
+    /// Loads them, with these constants, and puts them in their places.
+    pub fn load(compiled: &Compiled<[u8]>, constants: &[u32]) -> Result<Self, BpfError> {
+        // Else the library prints what is returned as an error as well.
+        libbpf_rs::set_print(None);
+        let mut open = ObjectBuilder::default().open_memory(&compiled.0)?;
+        let mut section = open.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".rodata"));
+        let section = section.as_mut().ok_or_else(|| missing(".rodata"))?;
+        let constants: Vec<u8> = constants.iter().copied().flat_map(u32::to_ne_bytes).collect();
+        section.set_initial_value(&constants)?;
+        let object = open.load()?;
+        let links = object.progs_mut().map(|program| program.attach()).collect::<Result<_, _>>()?;
+        Ok(Self { object, links })
+    }
+
+    /// Takes them away. Their maps stay.
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// What they counted, on all processors.
+    pub fn cost(&self) -> Result<Cost, BpfError> {
+        let counts = self.map("costs")?.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)?;
+        let mut cost = Cost::default();
+        for counts in counts.unwrap_or_default() {
+            let mut words = words(&counts);
+            let mut next = || words.next().unwrap_or_default();
+            cost.calls += next();
+            cost.busy_ns += next();
+            cost.lost += next();
+        }
+        Ok(cost)
+    }
+
+    /// One of their maps.
+    pub fn map(&self, name: &str) -> Result<MapHandle, BpfError> {
+        let map = self.object.maps().find(|map| map.name() == name).ok_or_else(|| missing(name))?;
+        Ok(MapHandle::try_from(&map)?)
+    }
+}
+
+/// What a map holds, if that is words of 64 bits.
+pub(crate) fn words(value: &[u8]) -> impl Iterator<Item = u64> {
+    value.chunks_exact(size_of::<u64>()).map(|word| word.try_into().map_or(0, u64::from_ne_bytes))
+}
+
+fn missing(name: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("the programs have no map {name}"))
+}
