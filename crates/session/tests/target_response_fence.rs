@@ -61,6 +61,24 @@ fn it_waits_until_what_was_sent_before_has_arrived() {
 }
 
 #[test]
+fn an_initiator_that_answers_and_acknowledges_nothing_is_not_asked_once_a_round_trip() {
+    let mut world = World::of_level(1, 2);
+    world.acknowledges = false;
+    let tasks = world.plains(&[0, 1]);
+    world.respond(tasks[0], GOOD, 0);
+    assert_eq!(world.answered(0), [7]);
+    world.respond_fenced(tasks[1]);
+    let mut pings = 0;
+    while let Some(ping) = world.pull(0).first() {
+        world.nop(0, Itt::NONE, nop_in(ping).ttt, 9, true, &[]);
+        pings += 1;
+    }
+    assert_eq!(pings, 4);
+    world.pass(2);
+    assert!(matches!(world.pull_only(0).0, TargetPdu::NopIn(_)));
+}
+
+#[test]
 fn it_waits_for_what_was_handed_over_before_and_not_sent() {
     for level in 0..=2 {
         let mut world = World::of_level(level, 2);

@@ -91,8 +91,17 @@ impl Session {
         Some(Transmit { header, payload })
     }
 
-    /// Pings the initiator, unless it has not answered the last one yet: its answer acknowledges responses.
+    /// Pings the initiator because its answer acknowledges responses; unless it has not answered the last ping yet, or
+    /// does not acknowledge for another reason.
     pub(super) fn solicit_acknowledgement(&mut self, now: Instant, lane: LaneId) {
+        let Some(state) = self.lanes.get_mut(&lane) else { return };
+        if state.liveness.asked_at().is_some() || state.status.ask() {
+            self.ping(now, lane);
+        }
+    }
+
+    /// Pings the initiator, unless it has not answered the last one yet.
+    fn ping(&mut self, now: Instant, lane: LaneId) {
         let repeats = self.retransmits();
         let Some(state) = self.lanes.get_mut(&lane).filter(|lane| lane.phase == Phase::Open) else { return };
         let liveness = &mut state.liveness;
@@ -132,7 +141,7 @@ impl Session {
         for id in lanes {
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
             if lane.reminder.falls_due(now) {
-                self.solicit_acknowledgement(now, id);
+                self.ping(now, id);
             } else if is_hole_due {
                 lane.unnumbered.push_back(Unnumbered::Window);
             }
@@ -161,9 +170,9 @@ impl Session {
         for id in lanes {
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
             match lane.liveness.measure(now, &patience) {
-                Measure::Late if lane.liveness.ping_has_left() => self.solicit_acknowledgement(now, id),
+                Measure::Late if lane.liveness.ping_has_left() => self.ping(now, id),
                 Measure::None | Measure::Late => {}
-                Measure::Ping if !is_discovery => self.solicit_acknowledgement(now, id),
+                Measure::Ping if !is_discovery => self.ping(now, id),
                 Measure::Ping | Measure::GiveUp => {
                     lane.phase = Phase::Failed;
                     let fault = Some(Fault::Timeout("the connection is silent and a ping was not answered"));

@@ -8,12 +8,14 @@ pub(super) struct StatusNumbers {
     next: StatSn,
     acknowledged: StatSn,
     unacknowledged_max: u32,
+    /// How often in a row the initiator was asked to acknowledge and had nothing new to say.
+    asked: u32,
 }
 
 impl StatusNumbers {
     /// At most `unacknowledged_max` responses will be outstanding.
     pub(super) fn new(first: StatSn, unacknowledged_max: u32) -> Self {
-        Self { next: first, acknowledged: first, unacknowledged_max }
+        Self { next: first, acknowledged: first, unacknowledged_max, asked: 0 }
     }
 
     /// The number that the next response will have: what a PDU that is none tells.
@@ -45,8 +47,19 @@ impl StatusNumbers {
             return 0;
         }
         let news = expected.distance_from(self.acknowledged);
-        self.acknowledged = expected;
+        (self.acknowledged, self.asked) = (expected, 0);
         news
+    }
+
+    /// Whether it may help to ask for an acknowledgement. An initiator that misses data of a command acknowledges neither
+    /// its status nor those after it, and asking it once a round trip does not change that. If it may, it is now done.
+    pub(super) fn ask(&mut self) -> bool {
+        /// One that takes responses in late may need to be asked twice.
+        const ASKED_MAX: u32 = 4;
+        let is_owed = self.acknowledged != self.next;
+        let may_help = !is_owed || self.asked < ASKED_MAX;
+        self.asked += u32::from(is_owed && may_help);
+        may_help
     }
 
     /// Whether all responses before `mark` are acknowledged.
