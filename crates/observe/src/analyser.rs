@@ -6,6 +6,7 @@ use crate::digests::Digests;
 use crate::frame::Frame;
 use crate::pdu_record::PduRecord;
 use crate::segment::Segment;
+use crate::timeline::PointRoom;
 use pdu::Duration;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -17,13 +18,24 @@ const HELD_BYTES_MAX: usize = 256 << 20;
 /// Commands that are followed and kept, of all connections; each takes less than a kilobyte.
 const COMMANDS_MAX: usize = 1 << 18;
 
+/// Points over time, of all connections; each takes less than 256 bytes.
+const POINTS_MAX: usize = 1 << 20;
+
 /// What the capture cannot say, and what is asked of it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The digests of connections whose login was not captured.
     pub digests: Digests,
     /// Silences longer than this are gaps. Without: half the smallest round trip, and at least a millisecond.
     pub gap: Option<Duration>,
+    /// How many points the timeline of a connection has at most.
+    pub timeline_points_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { digests: Digests::default(), gap: None, timeline_points_max: 512 }
+    }
 }
 
 /// What may yet be kept, by all connections together.
@@ -31,6 +43,7 @@ pub struct Options {
 pub(crate) struct Room {
     pub(crate) held_bytes: usize,
     pub(crate) commands: usize,
+    pub(crate) points: PointRoom,
 }
 
 /// Follows every TCP connection of a capture, and the iSCSI in it. Memory is bounded whatever the capture holds.
@@ -56,7 +69,11 @@ impl Analyser {
             connections: BTreeMap::new(),
             by_ends: HashMap::new(),
             next_number: 0,
-            room: Room { held_bytes: HELD_BYTES_MAX, commands: COMMANDS_MAX },
+            room: Room {
+                held_bytes: HELD_BYTES_MAX,
+                commands: COMMANDS_MAX,
+                points: PointRoom { of_one: options.timeline_points_max, left: POINTS_MAX },
+            },
         }
     }
 
@@ -115,6 +132,7 @@ impl Analyser {
         let oldest = self.connections.iter().find(|(_, connection)| !connection.has_pdus());
         let Some((&number, connection)) = oldest else { return false };
         self.room.held_bytes += connection.held_bytes();
+        self.room.points.left += connection.points();
         self.connections.remove(&number);
         self.by_ends.retain(|_, known| *known != number);
         true

@@ -11,7 +11,7 @@ use crate::pdu_cutter::{Cut, Listener, PduCutter, Sender};
 use crate::pdu_record::PduRecord;
 use crate::segment::Segment;
 use crate::stream::{Piece, Stream};
-use crate::timeline::{Point, Timeline};
+use crate::timeline::{Flow, Point, PointRoom, Timeline};
 use crate::timing::{CommandReport, RttParts};
 use pdu::{Duration, Header, Instant, Opcode};
 use std::net::SocketAddr;
@@ -113,19 +113,53 @@ impl Connection {
         if segment.syn {
             self.syn(segment, way);
         }
+        let mut back = Flow::default();
         if let Some(sequence) = segment.acknowledgment {
             self.listen(1 - way, number, room, tell, |stream, room, tell| {
                 stream.acknowledge(sequence, room, tell);
             });
-            let half = &mut self.halves[1 - way];
-            half.flight.acknowledged(&half.stream, sequence, segment.at);
-            if !segment.syn {
-                half.flight.offered(segment.window);
-            }
+            back = self.acknowledged(segment, sequence, way);
         }
-        let new_bytes = self.halves[way].stream.counters.bytes;
+        let before = self.halves[way].stream.counters;
         self.listen(way, number, room, tell, |stream, room, tell| stream.push(segment, frame, room, tell));
-        self.sent(segment, way, new_bytes);
+        self.sent(segment, way);
+        let after = &self.halves[way].stream.counters;
+        let forth = Flow {
+            bytes: after.bytes - before.bytes,
+            sent_again_bytes: after.retransmitted_bytes - before.retransmitted_bytes,
+            in_flight_bytes_max: self.halves[way].flight.bytes(),
+            ..Flow::default()
+        };
+        self.note(segment.at, way, forth, back, &mut room.points);
+    }
+
+    /// What an acknowledgement says of the direction that it acknowledges.
+    fn acknowledged(&mut self, segment: &Segment<'_>, sequence: u32, way: usize) -> Flow {
+        let half = &mut self.halves[1 - way];
+        let rtt = half.flight.acknowledged(&half.stream, sequence, segment.at);
+        let rtt_ns = rtt.map(|rtt| u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX));
+        Flow {
+            in_flight_bytes_max: half.flight.bytes(),
+            window_bytes_min: if segment.syn { None } else { half.flight.offered(segment.window) },
+            rtt_ns_min: rtt_ns,
+            rtt_ns_max: rtt_ns,
+            ..Flow::default()
+        }
+    }
+
+    /// Keeps what one segment said of its direction and of the other.
+    fn note(&mut self, at: Instant, way: usize, forth: Flow, back: Flow, room: &mut PointRoom) {
+        let is_target = self.halves[way].cutter.sender == Some(Sender::Target);
+        let (to_target, to_initiator) = if is_target { (back, forth) } else { (forth, back) };
+        let Conversation { commands, timeline, .. } = &mut self.conversation;
+        let point = Point {
+            segments: 1,
+            to_target,
+            to_initiator,
+            outstanding_commands_max: commands.outstanding() as u64,
+            outstanding_bytes_max: commands.outstanding_bytes,
+        };
+        timeline.add(at, &point, room);
     }
 
     fn syn(&mut self, segment: &Segment<'_>, way: usize) {
@@ -151,33 +185,14 @@ impl Connection {
     }
 
     /// Notes what is in flight after a segment with payload.
-    fn sent(&mut self, segment: &Segment<'_>, way: usize, new_bytes_before: u64) {
+    fn sent(&mut self, segment: &Segment<'_>, way: usize) {
         let half = &mut self.halves[way];
         let sequence = segment.sequence.wrapping_add(u32::from(segment.syn));
         let Some(from) = half.stream.position(sequence) else { return };
-        if segment.payload_bytes == 0 {
-            return;
+        if segment.payload_bytes > 0 {
+            half.flight.sent(from, from + u64::from(segment.payload_bytes), segment.at);
+            half.latest = Some((segment.at, half.flight.bytes()));
         }
-        half.flight.sent(from, from + u64::from(segment.payload_bytes), segment.at);
-        let new_bytes = half.stream.counters.bytes - new_bytes_before;
-        let in_flight = half.flight.bytes();
-        half.latest = Some((segment.at, in_flight));
-        let mut point = Point {
-            outstanding_commands_max: self.conversation.commands.outstanding() as u64,
-            outstanding_bytes_max: self.conversation.commands.outstanding_bytes,
-            ..Point::default()
-        };
-        match half.cutter.sender {
-            Some(Sender::Target) => {
-                point.bytes_to_initiator = new_bytes;
-                point.in_flight_to_initiator_bytes_max = in_flight;
-            }
-            _ => {
-                point.bytes_to_target = new_bytes;
-                point.in_flight_to_target_bytes_max = in_flight;
-            }
-        }
-        self.conversation.timeline.add(segment.at, &point);
     }
 
     /// Does something to one direction's stream and takes in what that tells.
@@ -200,7 +215,7 @@ impl Connection {
             gap_ns_min,
         };
         let conversation = &mut self.conversation;
-        let Room { held_bytes, commands } = room;
+        let Room { held_bytes, commands, .. } = room;
         change(stream, held_bytes, &mut |piece| {
             let mut hearing = Hearing {
                 conversation,
@@ -247,6 +262,11 @@ impl Connection {
     /// How much of the room for early segments it takes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.halves.iter().map(|half| half.stream.held_bytes()).sum()
+    }
+
+    /// How many points over time it keeps, of those that there are for all connections.
+    pub(crate) fn points(&self) -> usize {
+        self.conversation.timeline.room_taken()
     }
 
     pub(crate) fn report(&self, number: usize) -> ConnectionReport {

@@ -65,24 +65,25 @@ impl Flight {
         self.timed = if self.timed.is_none() { Some((0, at)) } else { None };
     }
 
-    /// That the peer acknowledged everything before a sequence number.
-    pub(crate) fn acknowledged(&mut self, stream: &Stream, sequence: u32, at: Instant) {
-        let Some(position) = stream.position(sequence) else { return };
+    /// That the peer acknowledged everything before a sequence number. A round trip that was measured by that is
+    /// returned.
+    pub(crate) fn acknowledged(&mut self, stream: &Stream, sequence: u32, at: Instant) -> Option<Duration> {
+        let position = stream.position(sequence)?;
         self.acknowledged = self.acknowledged.max(position);
-        if let Some((end, sent_at)) = self.timed
-            && position >= end
-        {
-            self.round_trips.add(at.saturating_duration_since(sent_at));
-            self.timed = None;
-        }
+        let (_, sent_at) = self.timed.take_if(|(end, _)| position >= *end)?;
+        let round_trip = at.saturating_duration_since(sent_at);
+        self.round_trips.add(round_trip);
+        Some(round_trip)
     }
 
-    /// That the peer offers this window (not in a SYN, whose window is never scaled).
-    pub(crate) fn offered(&mut self, window: u16) {
-        let Some(shift) = self.window_shift else { return };
+    /// That the peer offers this window (not in a SYN, whose window is never scaled). Its bytes are returned, if they
+    /// are known.
+    pub(crate) fn offered(&mut self, window: u16) -> Option<u64> {
+        let shift = self.window_shift?;
         // RFC 7323 §2.3: a shift above 14 is taken as 14.
         let bytes = u64::from(window) << shift.min(14);
         let (least, most) = self.window.unwrap_or((bytes, bytes));
         self.window = Some((least.min(bytes), most.max(bytes)));
+        Some(bytes)
     }
 }

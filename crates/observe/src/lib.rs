@@ -56,5 +56,5 @@ pub use socket_series::{CongestionControl, SocketSample, SocketSeries, SocketsRe
 pub use stream::StreamCounters;
 pub use tcp_event::{TcpEvent, TcpEventKind, TcpTrace};
 pub use tcp_info::{CongestionState, TcpInfo, TcpState, slow_start_threshold};
-pub use timeline::{Point, Timeline};
+pub use timeline::{Flow, Point, Timeline};
 pub use timing::CommandReport;
