@@ -46,3 +46,14 @@ fn a_file_that_is_no_capture_is_refused() {
     let outcome = run(&["lab", "analyse", &file]).expect(1);
     assert!(outcome.stderr().contains("neither a pcap nor a pcapng file"));
 }
+
+#[test]
+fn a_page_shows_what_was_analysed() {
+    let folder = Folder::new();
+    let page = folder.text("copy.html");
+    run(&["lab", "analyse", "--html", &page, COPY]).expect(0);
+    let page = std::fs::read_to_string(page).unwrap();
+    for part in ["What copy.pcap tells of iSCSI", "iqn.2026-11.org.example:disk", "How long writes took"] {
+        assert!(page.contains(part), "{part:?} is missing");
+    }
+}

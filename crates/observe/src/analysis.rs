@@ -1,5 +1,9 @@
 //! What a capture says, for programs to read.
 
+mod latency;
+mod over_time;
+mod report;
+
 use crate::command::Kind;
 use crate::flight::{Flight, RoundTrips};
 use crate::stream::StreamCounters;

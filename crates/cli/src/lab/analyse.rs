@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(clap::Args)]
-#[command(after_help = "Example: ropewalk lab analyse slow-backup.pcapng")]
+#[command(after_help = "Example: ropewalk lab analyse slow-backup.pcapng --html slow-backup.html")]
 pub(crate) struct Arguments {
     /// The capture
     #[arg(value_name = "FILE")]
@@ -37,7 +37,14 @@ pub(crate) struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+
+    /// Also write a page with figures and tables, which a browser opens without a network
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
 }
+
+/// Points over time in a page: enough to see single bursts after zooming in.
+const PAGE_POINTS_MAX: usize = 4096;
 
 /// Which parts of a PDU have digests.
 #[derive(Clone, Copy, ValueEnum)]
@@ -58,29 +65,39 @@ impl WhichDigests {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
-    let (report, read) =
+    let (analysis, read) =
         analyse(arguments).with_context(|| format!("cannot analyse {:?}", arguments.file))?;
     if read.cut_short {
         tracing::warn!("the capture ends within a frame; what is before it has been analysed");
     }
+    if let Some(out) = &arguments.html {
+        let name = arguments.file.file_name().unwrap_or(arguments.file.as_os_str()).to_string_lossy();
+        let page = analysis.report(&name).html();
+        std::fs::write(out, page).with_context(|| format!("cannot write {out:?}"))?;
+    }
     if arguments.json {
-        let mut object = json!(report);
+        let mut object = json!(analysis);
         if arguments.pdus {
             object["message_type"] = json!("summary");
         }
         object["read"] = json!(read);
         output::json(&object);
     } else {
-        analysis::print(&report, arguments.commands);
+        analysis::print(&analysis, arguments.commands);
     }
     Ok(())
 }
 
 fn analyse(arguments: &Arguments) -> anyhow::Result<(Analysis, ReadSummary)> {
     let file = File::open(&arguments.file)?;
+    let defaults = Options::default();
     let mut analyser = Analyser::new(Options {
         digests: arguments.digests.map(WhichDigests::known).unwrap_or_default(),
         gap: arguments.gap.map(Duration::from_millis),
+        timeline_points_max: arguments
+            .html
+            .as_ref()
+            .map_or(defaults.timeline_points_max, |_| PAGE_POINTS_MAX),
     });
     let read = read_capture(file, |frame| {
         analyser.frame(frame, |pdu| {

@@ -1,0 +1,198 @@
+//! An analysis as a person reads it.
+
+use super::{Analysis, ConnectionReport, DirectionReport, Statistic};
+use super::{latency, over_time};
+use crate::command::Kind;
+use crate::report::{Cell, Fact, Report, Section, Standing, Table, Unit, Verdict};
+use crate::statistics::shares;
+use std::net::SocketAddr;
+
+/// Connections that are shown each for itself; a session rarely has more, and a page with more is not read.
+const SHOWN_MAX: usize = 16;
+
+impl Analysis {
+    /// The analysis in figures and tables: bytes, flight and round trips over time, and where the time of commands
+    /// went. `name` is that of the capture.
+    #[must_use]
+    pub fn report(&self, name: &str) -> Report {
+        let mut sections = vec![self.overview()];
+        sections
+            .extend(self.connections.iter().take(SHOWN_MAX).map(|connection| self.connection(connection)));
+        Report {
+            title: format!("What {name} tells of iSCSI"),
+            verdicts: self.verdicts(),
+            summary: self.summary(),
+            sections,
+            description: self.description(),
+        }
+    }
+
+    fn verdicts(&self) -> Vec<Verdict> {
+        let bad = |is_so: bool, text: &str| {
+            is_so.then(|| Verdict { standing: Standing::Bad, text: text.to_owned() })
+        };
+        let directions = || self.connections.iter().flat_map(ConnectionReport::directions);
+        let verdicts = [
+            bad(self.connections.is_empty(), "no iSCSI found"),
+            bad(directions().any(|one| one.counters.missed_bytes > 0), "the capture missed segments"),
+            bad(directions().any(|one| one.unknown_bytes > 0), "not all bytes could be followed"),
+            bad(directions().any(|one| one.invalid_pdus > 0), "PDUs break the standard"),
+        ];
+        let verdicts: Vec<_> = verdicts.into_iter().flatten().collect();
+        if verdicts.is_empty() {
+            vec![Verdict { standing: Standing::Good, text: "captured whole".to_owned() }]
+        } else {
+            verdicts
+        }
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let mut summary = vec![
+            "Ta is the transfer of a command's data; Tb the target's time, from the last data of a write, or the \
+             command of a read, to the status or the first data, less the round trip; Tc the initiator's time from a \
+             status to the next command, if nothing was outstanding between. With one command at a time, a cycle is Ta \
+             + RTT + Tb + Tc."
+                .to_owned(),
+        ];
+        if self.connections.len() > SHOWN_MAX {
+            let count = self.connections.len();
+            summary.push(format!("The first {SHOWN_MAX} of {count} connections are shown one by one."));
+        }
+        summary
+    }
+
+    fn overview(&self) -> Section {
+        let mut figures = Vec::new();
+        if self.connections.len() > 1 {
+            figures.push(over_time::all_connections(self));
+        }
+        Section {
+            heading: "Connections".to_owned(),
+            tables: vec![self.connections_table()],
+            figures,
+            ..Section::default()
+        }
+    }
+
+    fn connections_table(&self) -> Table {
+        let mut table = Table::new([
+            ("connection", Unit::None),
+            ("initiator", Unit::None),
+            ("target", Unit::None),
+            ("RTT", Unit::Seconds),
+            ("to target", Unit::Bytes),
+            ("to initiator", Unit::Bytes),
+            ("sent again", Unit::Bytes),
+            ("missed", Unit::Bytes),
+            ("commands", Unit::None),
+            ("without status", Unit::None),
+        ]);
+        for connection in &self.connections {
+            let sum = |count: fn(&DirectionReport) -> u64| {
+                connection.directions().iter().map(|one| count(one)).sum()
+            };
+            table.row([
+                Cell::Text(connection.number.to_string()),
+                end(connection.initiator, connection.initiator_name.as_ref()),
+                end(connection.target, connection.target_name.as_ref()),
+                connection.rtt_ns_min.map(seconds).into(),
+                count(connection.to_target.counters.bytes),
+                count(connection.to_initiator.counters.bytes),
+                count(sum(|one| one.counters.retransmitted_bytes)),
+                count(sum(|one| one.counters.missed_bytes)),
+                count(connection.commands.len() as u64),
+                count(connection.commands_without_status),
+            ]);
+        }
+        table
+    }
+
+    fn connection(&self, connection: &ConnectionReport) -> Section {
+        let zero_ns = self.capture.first_ns;
+        let mut figures = over_time::figures(connection, zero_ns);
+        figures.extend(latency::figures(connection, zero_ns));
+        Section {
+            heading: format!("Connection {}, from {}", connection.number, connection.initiator),
+            paragraphs: Vec::new(),
+            tables: vec![time_table(connection)],
+            figures,
+        }
+    }
+
+    fn description(&self) -> Vec<Fact> {
+        let capture = &self.capture;
+        let length = seconds(capture.last_ns.saturating_sub(capture.first_ns));
+        let point_ns = self.connections.iter().map(|one| one.timeline.width_ns).max().unwrap_or_default();
+        vec![
+            Fact::new("frames", capture.frames.to_string()),
+            Fact::new("TCP segments", capture.segments.to_string()),
+            Fact::new("length", Unit::Seconds.format(length)),
+            Fact::new("first frame", format!("{} s since 1970-01-01 UTC", seconds(capture.first_ns))),
+            Fact::new("TCP connections", capture.connections.to_string()),
+            Fact::new("of these not followed", capture.connections_ignored.to_string()),
+            Fact::new("one point over time", Unit::Seconds.format(seconds(point_ns))),
+            Fact::new("made with", concat!("ropewalk ", env!("CARGO_PKG_VERSION"))),
+        ]
+    }
+}
+
+/// Mean times of the commands of each kind, and their shares of the mean cycle.
+fn time_table(connection: &ConnectionReport) -> Table {
+    let mut table = Table::new([
+        ("", Unit::None),
+        ("number", Unit::None),
+        ("data", Unit::Bytes),
+        ("Ta", Unit::Seconds),
+        ("RTT", Unit::Seconds),
+        ("Tb", Unit::Seconds),
+        ("Tc", Unit::Seconds),
+        ("share of Ta", Unit::Share),
+        ("of RTT", Unit::Share),
+        ("of Tb", Unit::Share),
+        ("of Tc", Unit::Share),
+        ("turnaround", Unit::Seconds),
+        ("p99", Unit::Seconds),
+    ]);
+    table.title = "Where the time of commands went: means, and their shares of Ta + RTT + Tb + Tc".to_owned();
+    for summary in &connection.summaries {
+        let mean = |statistic: Option<Statistic>| statistic.map(|known| seconds(known.mean_ns));
+        let parts =
+            [mean(summary.ta), connection.rtt_ns_min.map(seconds), mean(summary.tb), mean(summary.tc)];
+        let shares = shares(&parts.map(Option::unwrap_or_default));
+        let mut cells = vec![kind(summary.kind).into(), count(summary.commands), count(summary.data_bytes)];
+        cells.extend(parts.map(Cell::from));
+        cells.extend(shares.into_iter().map(Cell::from));
+        cells.push(mean(summary.turnaround).into());
+        cells.push(summary.turnaround.map(|known| seconds(known.p99_ns)).into());
+        table.row(cells);
+    }
+    table
+}
+
+impl ConnectionReport {
+    fn directions(&self) -> [&DirectionReport; 2] {
+        [&self.to_target, &self.to_initiator]
+    }
+}
+
+fn end(address: SocketAddr, name: Option<&String>) -> Cell {
+    Cell::Text(name.map_or_else(|| address.to_string(), |name| format!("{address} ({name})")))
+}
+
+pub(super) fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Write => "writes",
+        Kind::Read => "reads",
+        Kind::NoData => "others",
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "what is shown has four digits")]
+fn count(count: u64) -> Cell {
+    Cell::Number(count as f64)
+}
+
+/// Nanoseconds as seconds.
+pub(super) fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
