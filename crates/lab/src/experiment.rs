@@ -45,11 +45,14 @@ mod document;
 mod overlay;
 mod plan;
 mod setup;
+mod trace;
 
 pub(crate) use axis::positions;
 pub use document::{Form, Plot, Theory};
 pub use plan::{Cell, Plan, PlannedRun};
 pub use setup::{Quantity, Segments, Setup, StreamsSetup};
+
+pub use trace::{Observed, Trace};
 
 use document::Document;
 
@@ -85,6 +88,9 @@ impl Experiment {
             for number in 0..experiment.plots().len() {
                 experiment.document.check_plot(number, &plan)?;
             }
+            for number in 0..experiment.traces().len() {
+                experiment.document.check_trace(number, &plan)?;
+            }
         }
         Ok(experiment)
     }
@@ -111,6 +117,12 @@ impl Experiment {
     #[must_use]
     pub fn plots(&self) -> &[Plot] {
         &self.document.plots
+    }
+
+    /// What is drawn over the time of runs.
+    #[must_use]
+    pub fn traces(&self) -> &[Trace] {
+        &self.document.traces
     }
 
     /// All runs of one form.

@@ -31,6 +31,7 @@ mod report;
 mod results;
 mod rights;
 mod run;
+mod sample;
 pub mod scsi_run;
 mod series;
 pub mod session_monitor;
@@ -39,8 +40,8 @@ mod topology;
 pub mod workload;
 
 pub use experiment::{
-    Cell, Experiment, Form, InvalidExperiment, Plan, PlannedRun, Plot, Quantity, Segments, Setup,
-    StreamsSetup, Theory,
+    Cell, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Quantity, Segments, Setup,
+    StreamsSetup, Theory, Trace,
 };
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use lab::{Lab, LabError, LabHost};
@@ -55,6 +56,7 @@ pub use report::report;
 pub use results::{Folder, FolderError, Machine, Manifest, ManifestRun, REPORT, RunRecord, SCHEMA};
 pub use rights::{NoRights, Rights, in_user_namespace};
 pub use run::{RunOutcome, execute};
+pub use sample::{ConnectionSocketSample, Sample};
 pub use series::{RunState, SeriesError, SeriesEvent, remaining, run_series, run_state};
 pub use streams::{Arrived, Recording, RecordingTimes, StreamSample, Streams};
 pub use topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};

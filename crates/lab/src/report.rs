@@ -1,6 +1,7 @@
 //! What a folder of results says, for people.
 
 mod figure;
+mod trace;
 
 use crate::experiment::{Experiment, Plan, Quantity};
 use crate::results::{Folder, FolderError, Manifest, RunRecord};
@@ -15,9 +16,18 @@ use std::collections::BTreeMap;
 pub fn report(folder: &Folder) -> Result<Report, FolderError> {
     let experiment = folder.experiment()?;
     let plan = folder.plan(&experiment)?;
+    let traces = experiment.traces().iter().map(|trace| trace::draw(trace, &experiment, &plan, folder));
+    let traces = traces.collect::<Result<Vec<_>, _>>()?;
     let figures =
         experiment.plots().iter().map(|plot| figure::draw(plot, &experiment, &plan, folder)).collect();
     let mut sections = vec![Section { figures, ..Section::default() }];
+    if !traces.is_empty() {
+        sections.push(Section {
+            heading: "Over time".to_owned(),
+            figures: traces.into_iter().flatten().collect(),
+            ..Section::default()
+        });
+    }
     sections.push(Section {
         heading: "Every run".to_owned(),
         paragraphs: vec![

@@ -5,10 +5,13 @@ use crate::lab::{Lab, LabError};
 use crate::ping::ping;
 use crate::relay::{RelayReport, Verdict};
 use crate::rights::Rights;
-use crate::streams::{Recording, RecordingTimes, StreamSample, Streams};
+use crate::sample::{Sample, take_socket_samples};
+use crate::streams::{RecordingTimes, Streams};
+use monitor::{Discovery, Monitor, Options};
+use observe::SocketsReport;
+use observe::statistics::jain_index;
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Duration;
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -16,7 +19,9 @@ pub struct RunOutcome {
     /// What was measured; nothing if the workload failed. Each in the base of its unit.
     pub measured: BTreeMap<Quantity, f64>,
     /// What happened meanwhile.
-    pub samples: Vec<StreamSample>,
+    pub samples: Vec<Sample>,
+    /// What the client's kernel was asked of its connections, and what that cost; the samples are with the others.
+    pub sockets: SocketsReport,
     /// Of each connection, as its socket says.
     pub congestion_controls: Vec<String>,
     /// Of both hosts, the client first, as they hold.
@@ -29,15 +34,16 @@ pub struct RunOutcome {
     pub reasons: Vec<String>,
 }
 
-/// Between two samples.
-const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 /// Echo requests before the workload begins.
 const PINGS: u16 = 3;
 
 /// What a workload measured.
+#[derive(Default)]
 struct Measured {
-    round_trips: Vec<Duration>,
-    recording: Recording,
+    quantities: BTreeMap<Quantity, f64>,
+    samples: Vec<Sample>,
+    congestion_controls: Vec<String>,
+    sockets: SocketsReport,
 }
 
 /// Builds a lab, lets the workload run in it, and takes it down. What goes wrong with the workload makes the run invalid.
@@ -46,7 +52,7 @@ struct Measured {
 /// If there can be no lab.
 pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     let lab = Lab::build(&setup.topology(seed), None)?;
-    let outcome = load(setup, &lab);
+    let outcome = measure(setup, &lab);
     let Lab { client, server, relay, rights } = lab;
     let relay = relay.stop();
     let settings = [client, server].map(|host| {
@@ -57,47 +63,54 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         Verdict::Valid => Vec::new(),
         Verdict::Invalid(reasons) => reasons.iter().map(ToString::to_string).collect(),
     };
-    let (measured, samples, congestion_controls) = match outcome {
-        Ok(outcome) => {
-            let measured = outcome.quantities(&relay);
-            (measured, outcome.recording.samples, outcome.recording.congestion_controls)
-        }
-        Err(error) => {
-            reasons.push(format!("the workload failed: {error}"));
-            Default::default()
-        }
-    };
+    let mut measured = outcome.unwrap_or_else(|error| {
+        reasons.push(format!("the workload failed: {error}"));
+        Measured::default()
+    });
+    let lost = relay.forward.path.dropped.total().segments;
+    measured.quantities.insert(Quantity::Lost, lost as f64);
+    let Measured { quantities, samples, congestion_controls, sockets } = measured;
     if let Some(other) = congestion_controls.iter().find(|name| **name != setup.congestion_control) {
         reasons.push(format!("a connection used {other} in the place of {}", setup.congestion_control));
     }
-    Ok(RunOutcome { measured, samples, congestion_controls, settings, rights, relay, reasons })
+    let measured = quantities;
+    Ok(RunOutcome { measured, samples, sockets, congestion_controls, settings, rights, relay, reasons })
 }
 
-fn load(setup: &Setup, lab: &Lab) -> io::Result<Measured> {
-    let to = lab.server.addresses[0];
-    let round_trips = ping(&lab.client.namespace, to, PINGS)?;
+fn measure(setup: &Setup, lab: &Lab) -> io::Result<Measured> {
+    let round_trips = ping(&lab.client.namespace, lab.server.addresses[0], PINGS)?;
+    let monitor = lab.client.namespace.run(|| Monitor::start(monitoring(setup)))??;
+    let mut measured = stream(setup, lab)?;
+    measured.sockets = monitor.stop();
+    measured.samples.extend(take_socket_samples(&mut measured.sockets));
+    // What has no value, such as the round trip of a path that lost all echo requests, is left out.
+    if let Some(shortest) = round_trips.iter().min() {
+        measured.quantities.insert(Quantity::RoundTrip, shortest.as_secs_f64());
+    }
+    Ok(measured)
+}
+
+fn monitoring(setup: &Setup) -> Options {
+    Options { interval: setup.sample_every.0, discovery: Some(Discovery::default()), ..Options::default() }
+}
+
+fn stream(setup: &Setup, lab: &Lab) -> io::Result<Measured> {
     let congestion_control = Some(setup.congestion_control.clone());
-    let streams = Streams { count: setup.streams.count, congestion_control, to };
+    let streams = Streams { count: setup.streams.count, congestion_control, to: lab.server.addresses[0] };
     let times = RecordingTimes {
         warm_up: setup.streams.warm_up.0,
         measured: setup.streams.measured.0,
-        every: SAMPLE_EVERY,
+        every: setup.sample_every.0,
     };
-    Ok(Measured { round_trips, recording: streams.record(lab, times, |_| ())? })
-}
-
-impl Measured {
-    /// What has no value, such as the round trip of a path that lost all echo requests, is left out.
-    fn quantities(&self, relay: &RelayReport) -> BTreeMap<Quantity, f64> {
-        let bytes: Vec<f64> = self.recording.bytes.iter().map(|bytes| *bytes as f64).collect();
-        let bits = bytes.iter().sum::<f64>() * 8.0;
-        let lost = relay.forward.path.dropped.total().segments;
-        let quantities = [
-            (Quantity::Throughput, Some(bits / self.recording.elapsed.as_secs_f64())),
-            (Quantity::Fairness, observe::statistics::jain_index(&bytes)),
-            (Quantity::RoundTrip, self.round_trips.iter().min().map(Duration::as_secs_f64)),
-            (Quantity::Lost, Some(lost as f64)),
-        ];
-        quantities.into_iter().filter_map(|(quantity, value)| Some((quantity, value?))).collect()
-    }
+    let recording = streams.record(lab, times, |_| ())?;
+    let bytes: Vec<f64> = recording.bytes.iter().map(|bytes| *bytes as f64).collect();
+    let bits = bytes.iter().sum::<f64>() * 8.0;
+    let mut quantities = BTreeMap::from([(Quantity::Throughput, bits / recording.elapsed.as_secs_f64())]);
+    quantities.extend(jain_index(&bytes).map(|index| (Quantity::Fairness, index)));
+    Ok(Measured {
+        quantities,
+        samples: recording.samples.into_iter().map(Sample::Stream).collect(),
+        congestion_controls: recording.congestion_controls,
+        sockets: SocketsReport::default(),
+    })
 }

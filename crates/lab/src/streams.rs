@@ -1,6 +1,7 @@
 //! Plain TCP streams through a lab: what the path itself lets through.
 
 use crate::lab::Lab;
+use crate::monotonic::monotonic_ns;
 use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 use std::io::{self, Read, Write};
@@ -57,9 +58,9 @@ pub struct Recording {
 /// What had arrived at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamSample {
-    /// Since the streams began, in nanoseconds.
+    /// By [`monotonic_ns`](crate::monotonic_ns).
     pub at_ns: u64,
-    /// Bytes of payload of each stream since then.
+    /// Bytes of payload of each stream since it began.
     pub bytes: Vec<u64>,
 }
 
@@ -232,10 +233,8 @@ fn watch(connections: &[Connection], times: RecordingTimes) -> Watched {
     let mut samples = Vec::new();
     let mut look = || {
         let bytes: Vec<u64> = connections.iter().map(Connection::arrived).collect();
-        let elapsed = begun.elapsed();
-        let at_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        samples.push(StreamSample { at_ns, bytes: bytes.clone() });
-        (bytes, elapsed)
+        samples.push(StreamSample { at_ns: monotonic_ns(), bytes: bytes.clone() });
+        (bytes, begun.elapsed())
     };
     let mut look_until = |end: Duration| {
         // A time of zero would never end.

@@ -4,6 +4,7 @@
 
 mod world;
 
+use observe::SocketsReport;
 use observe::report::Standing;
 use ropewalk_lab::{
     Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Rights, RunOutcome, Setup,
@@ -42,6 +43,11 @@ const TEXT: &str = r#"
     x = "RTT"
     y = "throughput"
     theory = "link"
+
+    [[trace]]
+    y = ["send_queue", "send_buffer"]
+    right = ["in_flight"]
+    only = { RTT = ["10ms"], control = ["cubic"] }
 "#;
 
 struct World {
@@ -97,6 +103,7 @@ fn outcome(seed: u64, reasons: Vec<String>) -> RunOutcome {
     RunOutcome {
         measured: BTreeMap::from([(Quantity::Throughput, 1e6 * seed as f64)]),
         samples: Vec::new(),
+        sockets: SocketsReport::default(),
         congestion_controls: Vec::new(),
         settings: Default::default(),
         rights: Rights::Root,
@@ -157,7 +164,7 @@ fn an_invalid_run_is_shown() {
     assert_eq!(report.verdicts[0].text, "INVALID: 1 of 4 runs");
     let figure = &report.sections[0].figures[0];
     assert_eq!(figure.invalid_reasons(), ["the relay was late"]);
-    let rows = &report.sections[1].tables[0].rows;
+    let rows = &report.sections[2].tables[0].rows;
     assert_eq!(rows.iter().filter(|row| row.invalid.is_some()).count(), 2, "both attempts");
 }
 
@@ -273,6 +280,11 @@ fn an_experiment_is_run_with_real_packets() {
             let samples = format!("runs/{:04}-1.jsonl", record.run);
             assert!(fs::read_to_string(world.path().join(samples)).unwrap().lines().count() >= 2);
         }
-        assert_eq!(report(&folder).unwrap().sections[0].figures[0].series.len(), 3);
+        let report = report(&folder).unwrap();
+        assert_eq!(report.sections[0].figures[0].series.len(), 3);
+        let trace = &report.sections[1].figures[0];
+        assert_eq!(trace.title, "Throughput against distance (RTT 10ms, control cubic)");
+        assert_eq!(trace.series.len(), 2 * 3, "of each connection");
+        assert!(trace.series.iter().all(|series| !series.points.is_empty()));
     });
 }

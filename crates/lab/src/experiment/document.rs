@@ -2,6 +2,7 @@
 
 use super::axis;
 use super::setup::{Quantity, Setup};
+use super::trace::Trace;
 use super::{InvalidExperiment, Plan};
 use netem::Span;
 use policy::time_model::payload_bits_per_second;
@@ -34,6 +35,8 @@ pub(crate) struct Document {
     pub full: FormChanges,
     #[serde(rename = "plot", default)]
     pub plots: Vec<Plot>,
+    #[serde(rename = "trace", default)]
+    pub traces: Vec<Trace>,
 }
 
 fn default_seed() -> u64 {
@@ -190,20 +193,7 @@ impl Document {
         let labels = plan.labels(&plot.x);
         axis::positions(&labels)
             .map_err(|problem| InvalidExperiment::new(format!("{}: {problem}", place("x"))))?;
-        for (name, wanted) in &plot.only {
-            let place = place("only");
-            self.variable(name, &place)?;
-            // A quick form may leave out what the full one plots, but not everything.
-            let labels = plan.labels(name);
-            if !wanted.iter().any(|wanted| labels.contains(&wanted.as_str())) {
-                return Err(InvalidExperiment::new(format!(
-                    "{place}: \"{name}\" is never {}; its values in the {} form are {}",
-                    wanted.join(" or "),
-                    plan.form,
-                    labels.join(", ")
-                )));
-            }
-        }
+        self.check_only(&plot.only, &place("only"), plan)?;
         for run in &plan.runs {
             let setup = &plan.cells[run.cell].setup;
             if !setup.quantities().contains(&plot.y) {
@@ -213,6 +203,30 @@ impl Document {
                     place("y"),
                     plot.y.name(),
                     known.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Document {
+    /// Whether these values of these variables are ever run. A quick form may leave out some of them.
+    pub fn check_only(
+        &self,
+        only: &BTreeMap<String, Vec<String>>,
+        place: &str,
+        plan: &Plan,
+    ) -> Result<(), InvalidExperiment> {
+        for (name, wanted) in only {
+            self.variable(name, place)?;
+            let labels = plan.labels(name);
+            if !wanted.iter().any(|wanted| labels.contains(&wanted.as_str())) {
+                return Err(InvalidExperiment::new(format!(
+                    "{place}: \"{name}\" is never {}; its values in the {} form are {}",
+                    wanted.join(" or "),
+                    plan.form,
+                    labels.join(", ")
                 )));
             }
         }

@@ -72,6 +72,17 @@ impl Plan {
         self.variables.iter().cloned().zip(self.cells[cell].labels.iter().cloned()).collect()
     }
 
+    /// Whether a cell has one of the values that are wanted, of each variable of which some are.
+    pub(crate) fn is_among(&self, cell: usize, wanted: &BTreeMap<String, Vec<String>>) -> bool {
+        let values = self.values(cell);
+        wanted.iter().all(|(name, wanted)| values.get(name).is_some_and(|value| wanted.contains(value)))
+    }
+
+    /// The cell of a run whose number counts from 1.
+    pub(crate) fn cell_of_run(&self, run: usize) -> Option<usize> {
+        Some(self.runs.get(run.checked_sub(1)?)?.cell)
+    }
+
     /// How long all runs take if each is valid at once.
     #[must_use]
     pub fn estimate(&self) -> Duration {

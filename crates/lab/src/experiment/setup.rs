@@ -32,11 +32,18 @@ pub struct Setup {
     /// Of all connections, set for each socket: namespaces may use fewer. There is no default: what a system has set is
     /// nobody's choice.
     pub congestion_control: String,
+    /// How often it is looked at connections, and at what has arrived.
+    #[serde(default = "default_sample_every")]
+    pub sample_every: Span,
     /// The workload: plain TCP streams.
     pub streams: StreamsSetup,
     /// Of `rtt`, `link` and `backward`.
     #[serde(skip)]
     path: Option<PathModel>,
+}
+
+fn default_sample_every() -> Span {
+    Span(Duration::from_millis(100))
 }
 
 /// What hosts hand over at once.
@@ -112,6 +119,8 @@ impl Quantity {
     }
 }
 
+/// Looking more often would be a load of its own.
+const SAMPLE_EVERY_MIN: Span = Span(Duration::from_millis(1));
 /// Building a lab, and taking it down.
 const OVERHEAD: Duration = Duration::from_millis(500);
 /// What happens before the workload: echo requests, and a connection.
@@ -157,7 +166,14 @@ impl Setup {
         if self.streams.measured.0.is_zero() {
             return Err("setup.streams.measured is 0, but must be a time".to_owned());
         }
+        if self.sample_every < SAMPLE_EVERY_MIN {
+            return Err(format!(
+                "setup.sample_every is {}, but must be at least {SAMPLE_EVERY_MIN}",
+                self.sample_every
+            ));
+        }
         let spans = [
+            ("sample_every", self.sample_every),
             ("rtt", self.rtt),
             ("streams.warm_up", self.streams.warm_up),
             ("streams.measured", self.streams.measured),

@@ -170,3 +170,26 @@ fn what_cannot_be_plotted_is_refused() {
     parse(&only("bbr")).unwrap();
     assert_more_refused(&only("vegas"), &["plot 1, only", "vegas", "reno, cubic, bbr"]);
 }
+
+#[test]
+fn what_cannot_be_traced_is_refused() {
+    let trace = |more: &str| format!("{RTTS}\n[[trace]]\n{more}");
+    parse(&trace(
+        "y = [\"send_queue\", \"send_buffer\"]\nright = [\"in_flight\"]\nonly = { RTT = [\"20ms\"] }",
+    ))
+    .unwrap();
+    assert_more_refused(&trace("y = []"), &["trace 1, y", "nothing"]);
+    assert_more_refused(&trace("y = [\"cwnd\"]"), &["cwnd", "`congestion_window`"]);
+    assert_more_refused(&trace("y = [\"send_queue\", \"in_flight\"]"), &["trace 1, y", "one unit"]);
+    assert_more_refused(
+        &trace("y = [\"in_flight\"]\nonly = { RTT = [\"7ms\"] }"),
+        &["trace 1, only", "0ms, 20ms"],
+    );
+    assert_more_refused(&trace("y = [\"in_flight\"]\nfrom = \"1s\"\nto = \"1s\""), &["trace 1, to"]);
+}
+
+#[test]
+fn looking_all_the_time_is_refused() {
+    let often = BASE.replace("rtt = ", "sample_every = \"10us\"\n    rtt = ");
+    assert_refused(&often, &["setup.sample_every", "10us", "at least 1ms"]);
+}

@@ -35,12 +35,8 @@ pub(super) fn draw(plot: &Plot, experiment: &Experiment, plan: &Plan, folder: &F
 
 fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Unit) {
     let index = |name: &str| plan.variables.iter().position(|variable| variable == name);
-    let is_wanted = |labels: &[String]| {
-        plot.only
-            .iter()
-            .all(|(name, wanted)| index(name).is_some_and(|index| wanted.contains(&labels[index])))
-    };
-    let cells: Vec<_> = plan.cells.iter().enumerate().filter(|(_, cell)| is_wanted(&cell.labels)).collect();
+    let cells: Vec<_> =
+        plan.cells.iter().enumerate().filter(|(number, _)| plan.is_among(*number, &plot.only)).collect();
     // What always has the same value needs no telling.
     let differs =
         |index: &usize| cells.iter().any(|(_, cell)| cell.labels[*index] != cells[0].1.labels[*index]);

@@ -5,6 +5,7 @@ use super::machine::Machine;
 use super::manifest::{Manifest, SCHEMA};
 use super::record::RunRecord;
 use crate::experiment::{Experiment, InvalidExperiment, Plan};
+use crate::sample::Sample;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File, TryLockError};
@@ -219,6 +220,16 @@ impl Folder {
         self.records.iter().filter(move |record| record.run == run)
     }
 
+    /// What happened in an attempt, in the order in which it was kept.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn samples(&self, record: &RunRecord) -> Result<Vec<Sample>, FolderError> {
+        let file = self.path.join(RUNS).join(format!("{}.jsonl", name(record)));
+        let text = fs::read_to_string(&file).map_err(at(&file))?;
+        text.lines().map(|line| serde_json::from_str(line).map_err(|error| damaged(&file, &error))).collect()
+    }
+
     /// Writes [`REPORT`], and pictures of its figures.
     ///
     /// # Errors
@@ -234,8 +245,8 @@ impl Folder {
     ///
     /// # Errors
     /// What the system said.
-    pub fn add<T: Serialize>(&mut self, record: RunRecord, samples: &[T]) -> Result<(), FolderError> {
-        let name = format!("{:04}-{}", record.run, record.attempt);
+    pub fn add(&mut self, record: RunRecord, samples: &[Sample]) -> Result<(), FolderError> {
+        let name = name(&record);
         let lines: Vec<u8> = samples.iter().flat_map(|sample| line(sample).into_bytes()).collect();
         let runs = self.path.join(RUNS);
         write(&runs.join(format!("{name}.jsonl")), &lines)?;
@@ -243,6 +254,11 @@ impl Folder {
         self.records.push(record);
         Ok(())
     }
+}
+
+/// Of an attempt's files.
+fn name(record: &RunRecord) -> String {
+    format!("{:04}-{}", record.run, record.attempt)
 }
 
 fn records(runs: &Path) -> Result<Vec<RunRecord>, FolderError> {

@@ -6,6 +6,7 @@ use crate::experiment::{Plan, Quantity};
 use crate::relay::RelayReport;
 use crate::rights::Rights;
 use crate::run::RunOutcome;
+use observe::SocketsReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::Table;
@@ -43,6 +44,8 @@ pub struct RunRecord {
     pub server_settings: BTreeMap<String, String>,
     /// What was run.
     pub setup: Table,
+    /// The client's connections, and what it cost to look at them; the samples are in a file of their own.
+    pub sockets: SocketsReport,
     /// What the relay says of itself.
     pub relay: RelayReport,
 }
@@ -68,6 +71,7 @@ impl RunRecord {
             client_settings,
             server_settings,
             setup: plan.cells[run.cell].table.clone(),
+            sockets: outcome.sockets.clone(),
             relay: outcome.relay.clone(),
         }
     }

@@ -1,0 +1,35 @@
+//! What happened in a run, moment by moment. All times are those of [`monotonic_ns`](crate::monotonic_ns).
+
+use crate::streams::StreamSample;
+use observe::{SocketSample, SocketsReport};
+use serde::{Deserialize, Serialize};
+
+/// A line of a run's samples.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Sample {
+    /// What had arrived of plain streams.
+    Stream(StreamSample),
+    /// What the client's kernel knew of one of its connections.
+    Socket(ConnectionSocketSample),
+}
+
+/// What a kernel knew of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionSocketSample {
+    /// Which: an index of the sockets that the run's record names.
+    pub connection: usize,
+    /// What it knew.
+    #[serde(flatten)]
+    pub socket: SocketSample,
+}
+
+/// Takes the samples out of a report.
+pub(crate) fn take_socket_samples(report: &mut SocketsReport) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for (connection, socket) in report.sockets.iter_mut().enumerate() {
+        let of_socket = std::mem::take(&mut socket.samples).into_iter();
+        samples.extend(of_socket.map(|socket| Sample::Socket(ConnectionSocketSample { connection, socket })));
+    }
+    samples
+}
