@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test test-conformance fuzz corpus sim mutants bench audit
+.PHONY: help build demo check test test-conformance fuzz corpus sim mutants bench bench-relay audit
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -61,6 +61,10 @@ bench: ## speed against iSCSI peers and against plain sockets; writes benches/RE
 	@scripts/setup bench
 	cargo build -q --release -p ropewalk
 	benches/run
+
+bench-relay: ## what the lab's relay can carry, and how exactly; writes benches/RELAY.md
+	@scripts/setup build
+	benches/relay
 
 audit: ## licences and advisories of the dependencies
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny

@@ -25,7 +25,8 @@ pub struct RelayReport {
     pub backward: WayReport,
     /// For how long it did not look although there was something to look at.
     pub gaps: Distribution,
-    /// The share of a processor that it took, from 0 to 1, of its whole life.
+    /// The share of a processor that it took, from 0 to 1, of its whole life. It includes what the kernel does with
+    /// frames as they reach the receiving host, up to waking the program there: most of it at high rates.
     pub processor_share: f64,
     /// The same of the busiest second.
     pub processor_share_max: f64,

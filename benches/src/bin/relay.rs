@@ -1,0 +1,168 @@
+//! What the lab's relay can carry, and how exactly: bulk TCP at several rates, and pings on an idle path.
+//!
+//! Started by `benches/relay`. Nothing is judged but by the relay's own verdict.
+
+#![forbid(unsafe_code)]
+
+use anyhow::Context;
+use clap::Parser;
+use lab::netem::{ETHERNET_FRAMING, LinkModel, MTU, PathModel, Rate};
+use lab::{Lab, RelayReport, Segmentation, Streams, Topology, Verdict, ping};
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Measure the relay; write a report.
+#[derive(Debug, Parser)]
+struct Options {
+    /// How long each measurement takes, after as long a start.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// How often a measurement that is invalid is repeated.
+    #[arg(long, default_value_t = 4)]
+    repetitions: u32,
+    /// The report.
+    #[arg(long, default_value = "benches/RELAY.md")]
+    report: PathBuf,
+}
+
+const ONE_WAY: Duration = Duration::from_millis(20);
+const STREAMS: u8 = 4;
+const PINGS: u16 = 1000;
+/// The most that 64 KiB hold.
+const LARGEST: Segmentation = Segmentation::Offloaded(44);
+const FEW: Segmentation = Segmentation::Offloaded(lab::OFFLOADED_SEGMENTS);
+
+/// Megabits per second, and what hosts hand over.
+const CELLS: [(u64, Segmentation); 7] = [
+    (144, FEW),
+    (600, FEW),
+    (900, FEW),
+    (2000, FEW),
+    (2000, LARGEST),
+    (144, Segmentation::PerPacket),
+    (400, Segmentation::PerPacket),
+];
+
+/// Where the verdict is to stand.
+const VERDICT: &str = "@verdict";
+
+/// IP, and TCP with timestamps.
+const HEADERS: u32 = 52;
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    let duration = Duration::from_secs(options.seconds.max(1));
+    let mut report = describe(duration)?;
+    for (megabits, segmentation) in CELLS {
+        let row = repeat(options.repetitions, || bulk(megabits, segmentation, duration))?;
+        println!("{row}");
+        writeln!(report, "{row}")?;
+    }
+    let text = repeat(options.repetitions, idle)?;
+    println!("{text}");
+    write!(report, "\n{text}")?;
+    fs::write(&options.report, report).with_context(|| format!("writing {}", options.report.display()))
+}
+
+/// Measures until the relay says that it was valid, and says how often it was not.
+fn repeat(
+    repetitions: u32,
+    mut measure: impl FnMut() -> anyhow::Result<(String, Verdict)>,
+) -> anyhow::Result<String> {
+    let mut invalid = 0;
+    loop {
+        let (text, verdict) = measure()?;
+        match verdict {
+            Verdict::Valid if invalid == 0 => return Ok(text.replace(VERDICT, "VALID")),
+            Verdict::Valid => {
+                return Ok(text.replace(VERDICT, &format!("VALID, after {invalid} that were not")));
+            }
+            Verdict::Invalid(_) if invalid == repetitions => {
+                return Ok(text.replace(VERDICT, &format!("{verdict} (as {repetitions} before)")));
+            }
+            Verdict::Invalid(_) => invalid += 1,
+        }
+    }
+}
+
+fn describe(duration: Duration) -> anyhow::Result<String> {
+    let date = Command::new("date").args(["-u", "+%Y-%m-%d"]).output()?.stdout;
+    Ok(format!(
+        "# The lab's relay\n\n\
+         Written by `benches/relay` on {date}: {cores} cores, Linux {kernel}.\n\n\
+         {STREAMS} streams of CUBIC over a clean path of {round_trip} ms with a queue of one bandwidth-delay product; \
+         goodput in Mbit/s over {seconds} s, after as long a start; everything else of the whole run. Ideal is the \
+         rate less headers. Frames are super-packets of at most so many segments. All on the same cores: streams, \
+         their checks, and the relay; what else the machine does makes runs invalid, and those are repeated.\n\n\
+         | rate | segments | goodput | ideal | relay's processor, mean (busiest second) | late p50 | p99 | p99.9 | max \
+         | longest gap | verdict |\n\
+         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
+        date = String::from_utf8_lossy(&date).trim(),
+        cores = std::thread::available_parallelism()?,
+        kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
+        round_trip = (ONE_WAY * 2).as_millis(),
+        seconds = duration.as_secs(),
+    ))
+}
+
+fn lab(megabits: u64, segmentation: Segmentation) -> anyhow::Result<Lab> {
+    let link = LinkModel::new(Rate::megabits_per_second(megabits), ONE_WAY);
+    let topology = Topology { segmentation, ..Topology::new(PathModel::symmetric(link)) };
+    Ok(Lab::build(&topology, None)?)
+}
+
+/// A row of the table.
+fn bulk(megabits: u64, segmentation: Segmentation, duration: Duration) -> anyhow::Result<(String, Verdict)> {
+    let lab = lab(megabits, segmentation)?;
+    let congestion_control = Some("cubic".to_owned());
+    let streams = Streams { count: STREAMS, congestion_control, to: lab.server.addresses[0] };
+    let arrived = streams.measure(&lab, duration, duration)?;
+    let report = lab.relay.stop();
+    let goodput = arrived.bytes as f64 * 8e-6 / arrived.elapsed.as_secs_f64();
+    let ideal = megabits as f64 * f64::from(MTU - HEADERS) / f64::from(MTU + ETHERNET_FRAMING);
+    let segments = match segmentation {
+        Segmentation::Offloaded(segments) => segments,
+        Segmentation::PerPacket => 1,
+    };
+    let row = format!(
+        "| {megabits} | {segments} | {goodput:.0} | {ideal:.0} | {mean:.0} % ({busiest:.0} %) | {late} | {gap} | {VERDICT} |",
+        mean = report.processor_share * 100.0,
+        busiest = report.processor_share_max * 100.0,
+        late = lateness(&report),
+        gap = milliseconds(report.gaps.max_ns),
+    );
+    Ok((row, report.verdict()))
+}
+
+/// Of the direction that was worse.
+fn lateness(report: &RelayReport) -> String {
+    let (forward, backward) = (report.forward.lateness, report.backward.lateness);
+    let worse = if forward.p999_ns >= backward.p999_ns { forward } else { backward };
+    [worse.p50_ns, worse.p99_ns, worse.p999_ns, worse.max_ns].map(milliseconds).join(" | ")
+}
+
+fn milliseconds(nanoseconds: u64) -> String {
+    format!("{:.2} ms", nanoseconds as f64 / 1e6)
+}
+
+fn idle() -> anyhow::Result<(String, Verdict)> {
+    let lab = lab(144, FEW)?;
+    let mut round_trips = ping(&lab.client.namespace, lab.server.addresses[0], PINGS)?;
+    round_trips.sort_unstable();
+    let at = |share: usize| round_trips.get(round_trips.len() * share / 1000).copied().unwrap_or_default();
+    let beyond = |share: usize| at(share).saturating_sub(ONE_WAY * 2).as_secs_f64() * 1e3;
+    let verdict = lab.relay.stop().verdict();
+    let text = format!(
+        "On an idle path {count} of {PINGS} pings took {p50:.2} ms (median), {p99:.2} ms (p99) and {p999:.2} ms (p99.9) \
+         longer than the path's {round_trip} ms. {VERDICT}.\n",
+        count = round_trips.len(),
+        p50 = beyond(500),
+        p99 = beyond(990),
+        p999 = beyond(999),
+        round_trip = (ONE_WAY * 2).as_millis(),
+    );
+    Ok((text, verdict))
+}
