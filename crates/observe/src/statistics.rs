@@ -26,6 +26,12 @@ impl Sample {
         (!values.is_empty()).then_some(Self { values })
     }
 
+    /// The values, ascending.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -9,8 +9,8 @@ use crate::timing::CommandReport;
 
 /// Commands of one kind that are drawn one by one.
 const DRAWN_MAX: usize = 4000;
-/// Points of a distribution.
-const QUANTILES: u32 = 200;
+/// Steps of a distribution.
+const STEPS_MAX: usize = 400;
 /// Gaps in the table: the longest.
 const LISTED_GAPS_MAX: usize = 20;
 
@@ -67,15 +67,21 @@ fn distribution(connection: &ConnectionReport) -> Option<Figure> {
             .caption("The share of commands that took not longer, by kind.");
     for which in [Kind::Write, Kind::Read, Kind::NoData] {
         let times = whole(connection, which).into_iter().map(|command| seconds(command.turnaround_ns));
-        let Some(sample) = Sample::of(times) else { continue };
-        let points = (0..=QUANTILES).map(|step| {
-            let share = f64::from(step) / f64::from(QUANTILES);
-            Point::new(sample.percentile(100.0 * share), share)
-        });
-        figure.series.push(Series::new(kind(which), Style::Line, points));
+        let Some(sample) = Sample::of(times).filter(|sample| sample.count() > 1) else { continue };
+        figure.series.push(Series::new(kind(which), Style::Steps, steps(&sample)));
     }
-    let has_several = connection.commands.len() > 1;
-    (has_several && !figure.series.is_empty()).then_some(figure)
+    (!figure.series.is_empty()).then_some(figure)
+}
+
+/// The share of values that are not larger, at every value or, of many, at some.
+fn steps(sample: &Sample) -> Vec<Point> {
+    let count = sample.count();
+    let bunch = count.div_ceil(STEPS_MAX);
+    let ranked = sample.values().iter().enumerate().map(|(index, value)| (index + 1, *value));
+    let chosen = ranked.filter(|(rank, _)| rank % bunch == 0 || *rank == count);
+    let mut points = vec![Point::new(sample.min(), 0.0)];
+    points.extend(chosen.map(|(rank, value)| Point::new(value, rank as f64 / count as f64)));
+    points
 }
 
 /// Silences amid data.

@@ -93,8 +93,8 @@ impl Analysis {
             };
             table.row([
                 Cell::Text(connection.number.to_string()),
-                end(connection.initiator, connection.initiator_name.as_ref()),
-                end(connection.target, connection.target_name.as_ref()),
+                Cell::Text(connection.initiator.to_string()),
+                Cell::Text(connection.target.to_string()),
                 connection.rtt_ns_min.map(seconds).into(),
                 count(connection.to_target.counters.bytes),
                 count(connection.to_initiator.counters.bytes),
@@ -113,8 +113,8 @@ impl Analysis {
         figures.extend(latency::figures(connection, zero_ns));
         Section {
             heading: format!("Connection {}, from {}", connection.number, connection.initiator),
-            paragraphs: Vec::new(),
-            tables: vec![time_table(connection)],
+            paragraphs: vec![ends(connection)],
+            tables: vec![times(connection), shares_of_cycle(connection)],
             figures,
         }
     }
@@ -136,35 +136,61 @@ impl Analysis {
     }
 }
 
-/// Mean times of the commands of each kind, and their shares of the mean cycle.
-fn time_table(connection: &ConnectionReport) -> Table {
+/// Who talks to whom.
+fn ends(connection: &ConnectionReport) -> String {
+    let end = |name: &Option<String>, address: SocketAddr| match name {
+        Some(name) => format!("{name} ({address})"),
+        None => address.to_string(),
+    };
+    let initiator = end(&connection.initiator_name, connection.initiator);
+    format!("From {initiator} to {}.", end(&connection.target_name, connection.target))
+}
+
+fn mean(statistic: Option<Statistic>) -> Option<f64> {
+    statistic.map(|known| seconds(known.mean_ns))
+}
+
+/// Mean times of the commands of each kind.
+fn times(connection: &ConnectionReport) -> Table {
     let mut table = Table::new([
-        ("", Unit::None),
+        ("commands", Unit::None),
         ("number", Unit::None),
         ("data", Unit::Bytes),
         ("Ta", Unit::Seconds),
-        ("RTT", Unit::Seconds),
         ("Tb", Unit::Seconds),
         ("Tc", Unit::Seconds),
-        ("share of Ta", Unit::Share),
-        ("of RTT", Unit::Share),
-        ("of Tb", Unit::Share),
-        ("of Tc", Unit::Share),
         ("turnaround", Unit::Seconds),
-        ("p99", Unit::Seconds),
+        ("its p99", Unit::Seconds),
+        ("R2T wait", Unit::Seconds),
     ]);
-    table.title = "Where the time of commands went: means, and their shares of Ta + RTT + Tb + Tc".to_owned();
+    table.title = "Where the time of commands went, on average".to_owned();
     for summary in &connection.summaries {
-        let mean = |statistic: Option<Statistic>| statistic.map(|known| seconds(known.mean_ns));
+        table.row([
+            kind(summary.kind).into(),
+            count(summary.commands),
+            count(summary.data_bytes),
+            mean(summary.ta).into(),
+            mean(summary.tb).into(),
+            mean(summary.tc).into(),
+            mean(summary.turnaround).into(),
+            summary.turnaround.map(|known| seconds(known.p99_ns)).into(),
+            mean(summary.r2t_wait).into(),
+        ]);
+    }
+    table
+}
+
+/// What part of a cycle is whose, as if there were one command at a time.
+fn shares_of_cycle(connection: &ConnectionReport) -> Table {
+    let columns = ["Ta", "RTT", "Tb", "Tc"].map(|part| (part, Unit::Share));
+    let mut table = Table::new([("commands", Unit::None)].into_iter().chain(columns));
+    table.title = "Shares of Ta + RTT + Tb + Tc".to_owned();
+    for summary in &connection.summaries {
+        let rtt = connection.rtt_ns_min.map(seconds);
         let parts =
-            [mean(summary.ta), connection.rtt_ns_min.map(seconds), mean(summary.tb), mean(summary.tc)];
-        let shares = shares(&parts.map(Option::unwrap_or_default));
-        let mut cells = vec![kind(summary.kind).into(), count(summary.commands), count(summary.data_bytes)];
-        cells.extend(parts.map(Cell::from));
-        cells.extend(shares.into_iter().map(Cell::from));
-        cells.push(mean(summary.turnaround).into());
-        cells.push(summary.turnaround.map(|known| seconds(known.p99_ns)).into());
-        table.row(cells);
+            [mean(summary.ta), rtt, mean(summary.tb), mean(summary.tc)].map(Option::unwrap_or_default);
+        let shares = shares(&parts).into_iter().map(Cell::from);
+        table.row([Cell::from(kind(summary.kind))].into_iter().chain(shares));
     }
     table
 }
@@ -173,10 +199,6 @@ impl ConnectionReport {
     fn directions(&self) -> [&DirectionReport; 2] {
         [&self.to_target, &self.to_initiator]
     }
-}
-
-fn end(address: SocketAddr, name: Option<&String>) -> Cell {
-    Cell::Text(name.map_or_else(|| address.to_string(), |name| format!("{address} ({name})")))
 }
 
 pub(super) fn kind(kind: Kind) -> &'static str {

@@ -30,6 +30,8 @@ const WHOLE_PERCENT: f64 = 100.0;
 /// How many intervals a linear axis has at most: numbers beside each other need more room than those above each other.
 const INTERVALS_BESIDE: f64 = 10.0;
 const INTERVALS_ABOVE: f64 = 6.0;
+/// Fewer do not tell how an axis is divided.
+const TICKS_MIN: usize = 3;
 
 impl Axes {
     pub(super) fn of(figure: &Figure) -> Self {
@@ -139,7 +141,9 @@ impl AxisRange {
 
     /// Where lines and numbers are, ascending.
     pub(super) fn ticks(&self) -> Vec<f64> {
-        if self.logarithmic { self.logarithmic_ticks() } else { self.linear_ticks() }
+        let logarithmic = if self.logarithmic { self.logarithmic_ticks() } else { Vec::new() };
+        // A short axis has hardly any power of ten, or 2 or 5 times one.
+        if logarithmic.len() < TICKS_MIN { self.linear_ticks() } else { logarithmic }
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "some ten of them")]
@@ -159,7 +163,7 @@ impl AxisRange {
         if step.is_finite() && step > 0.0 { step } else { 1.0 }
     }
 
-    /// Powers of ten, and 2 and 5 between them if these are few.
+    /// Powers of ten, and 2 and 5 times them if these are few.
     #[allow(clippy::cast_possible_truncation, reason = "the exponent of a number")]
     fn logarithmic_ticks(&self) -> Vec<f64> {
         let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
@@ -200,6 +204,12 @@ mod tests {
         assert_eq!(range.ticks().first(), Some(&0.001));
         assert!(range.low < 0.001 && range.high > 1.0);
         assert_eq!(range.position(0.0), None);
+    }
+
+    #[test]
+    fn a_short_logarithmic_axis_has_ticks_too() {
+        let range = range(&Axis::new("p", Unit::None).logarithmic(), &[120.0, 150.0], false);
+        assert!(range.ticks().len() >= TICKS_MIN, "{range:?}");
     }
 
     #[test]

@@ -16,6 +16,8 @@ const UPLOT_SCRIPT: &str = include_str!("../../vendor/uplot-1.6.32/uPlot.iife.mi
 const UPLOT_LICENCE: &str = include_str!("../../vendor/uplot-1.6.32/LICENSE");
 /// What the page may do: what stands in it. Nothing is fetched, whatever is written into a report.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+/// A page with fewer sections needs no contents.
+const LISTED_SECTIONS_MIN: usize = 3;
 /// A table beside a figure with more rows is folded up.
 const OPEN_ROWS_MAX: usize = 24;
 
@@ -29,8 +31,9 @@ impl Report {
         page.put(format_args!("<body>\n<h1>{}</h1>\n", escape::text(&self.title)));
         page.verdicts(&self.verdicts);
         page.paragraphs(&self.summary);
-        for section in &self.sections {
-            page.section(section);
+        page.contents(&self.sections);
+        for (number, section) in self.sections.iter().enumerate() {
+            page.section(number, section);
         }
         page.description(&self.description);
         page.put(format_args!(
@@ -83,8 +86,23 @@ impl Page {
         }
     }
 
-    fn section(&mut self, section: &Section) {
-        self.put(format_args!("<section>\n"));
+    /// Where to find what, if there is much of it.
+    fn contents(&mut self, sections: &[Section]) {
+        if sections.len() < LISTED_SECTIONS_MIN {
+            return;
+        }
+        self.put(format_args!("<nav><ul>\n"));
+        for (number, section) in
+            sections.iter().enumerate().filter(|(_, section)| !section.heading.is_empty())
+        {
+            let heading = escape::text(&section.heading);
+            self.put(format_args!("<li><a href=\"#section-{number}\">{heading}</a></li>\n"));
+        }
+        self.put(format_args!("</ul></nav>\n"));
+    }
+
+    fn section(&mut self, number: usize, section: &Section) {
+        self.put(format_args!("<section id=\"section-{number}\">\n"));
         if !section.heading.is_empty() {
             self.put(format_args!("<h2>{}</h2>\n", escape::text(&section.heading)));
         }

@@ -50,19 +50,33 @@
     return [ordered.map(([, [x]]) => x), ...columns];
   };
 
-  const scale = (axis, isX) => {
-    const range = [axis.low, axis.high];
-    return { time: false, auto: !isX, distr: axis.log ? 3 : 1, range: () => range, min: axis.low, max: axis.high };
-  };
+  // What is shown is what was asked for: at first all, by wholeRange(), then what is dragged over.
+  const scale = (axis) => ({
+    time: false,
+    auto: false,
+    distr: axis.log ? 3 : 1,
+    min: axis.low,
+    max: axis.high,
+    range: (u, low, high) => [low, high],
+  });
 
-  // Powers of ten, and 2 and 5 between them if these are few; where none is in sight after zooming in, both ends.
+  // Powers of ten, and 2 and 5 times them if these are few; where hardly any is in sight, equal steps.
   const logTicks = (u, axis, low, high) => {
     const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
     const digits = last - first <= 4 ? [1, 2, 5] : [1];
     const ticks = [];
     for (let power = first; power <= last; power += 1) ticks.push(...digits.map((digit) => digit * 10 ** power));
     const inSight = ticks.filter((tick) => tick >= low && tick <= high);
-    return inSight.length > 1 ? inSight : [low, high];
+    return inSight.length >= 3 ? inSight : equalSteps(low, high);
+  };
+
+  const equalSteps = (low, high) => {
+    const rough = (high - low) / 6;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
+    const ticks = [];
+    for (let at = Math.ceil(low / step); at * step <= high; at += 1) ticks.push(at * step);
+    return ticks;
   };
 
   const axisOptions = (axis, key, side, grid) => {
@@ -261,10 +275,10 @@
   const plot = (figure, place) => {
     const [tip, dot] = [document.createElement("div"), document.createElement("div")];
     [tip.className, dot.className] = ["tip", "dot"];
-    const scales = { x: scale(figure.x, true), y: scale(figure.y, false) };
+    const scales = { x: scale(figure.x), y: scale(figure.y) };
     const axes = [axisOptions(figure.x, "x", 2, true), axisOptions(figure.y, "y", 3, true)];
     if (figure.right) {
-      scales.right = scale(figure.right, false);
+      scales.right = scale(figure.right);
       axes.push(axisOptions(figure.right, "right", 1, false));
     }
     const options = {
@@ -348,7 +362,7 @@
     };
     button("Whole range", () => wholeRange(u, figure));
     button("Save as CSV", () => save(figure));
-    element(place, "span", "", "Drag to zoom");
+    element(place, "span", "drag", "Drag to zoom");
   };
 
   root.classList.add("js");
