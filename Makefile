@@ -6,7 +6,7 @@
 export CARGO_TERM_COLOR ?= auto
 
 # BPF programs are compiled where clang is.
-BPF = $(if $(shell command -v clang),--features ropewalk-monitor/bpf)
+BPF = $(if $(shell command -v clang),--features ropewalk-lab/bpf)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28

@@ -45,6 +45,7 @@ pub use experiment::{
 };
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use lab::{Lab, LabError, LabHost};
+pub use monitor;
 pub use monotonic::monotonic_ns;
 pub use namespace::Namespace;
 pub use netem;

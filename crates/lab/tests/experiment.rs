@@ -94,7 +94,7 @@ fn outcome(seed: u64, reasons: Vec<String>) -> RunOutcome {
         "writes_failed":0,"lateness":{"count":0,"p50_ns":0,"p99_ns":0,"p999_ns":0,"max_ns":0},"path":"#;
     let way = format!("{way}{}}}", serde_json::to_string(&netem::Counters::default()).unwrap());
     let relay: RelayReport = serde_json::from_str(&format!(
-        r#"{{"begun_at":{{"secs_since_epoch":0,"nanos_since_epoch":0}},"elapsed":{{"secs":1,"nanos":0}},
+        r#"{{"begun_at":{{"secs_since_epoch":0,"nanos_since_epoch":0}},"begun_ns":0,"elapsed":{{"secs":1,"nanos":0}},
         "has_priority":true,"has_large_buffers":true,"round_trip":{{"secs":0,"nanos":0}},"forward":{way},
         "backward":{way},"gaps":{{"count":0,"p50_ns":0,"p99_ns":0,"p999_ns":0,"max_ns":0}},"processor_share":0.1,
         "processor_share_max":0.1,"sightings_lost":0}}"#

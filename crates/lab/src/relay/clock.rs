@@ -16,6 +16,12 @@ impl Clock {
         Self { begun: clock_gettime(ClockId::Monotonic), begun_at: SystemTime::now() }
     }
 
+    /// By `CLOCK_MONOTONIC`.
+    pub fn begun_ns(&self) -> u64 {
+        let begun = Duration::try_from(self.begun).unwrap_or_default();
+        u64::try_from(begun.as_nanos()).unwrap_or(u64::MAX)
+    }
+
     pub fn now(&self) -> Duration {
         since(self.begun, clock_gettime(ClockId::Monotonic))
     }

@@ -123,6 +123,7 @@ impl EventLoop {
         let dropped = |socket: &mut PacketSocket| socket.dropped().unwrap_or(u64::MAX);
         RelayReport {
             begun_at: self.tools.clock.begun_at,
+            begun_ns: self.tools.clock.begun_ns(),
             elapsed,
             has_priority: self.has_priority,
             has_large_buffers: self.client.has_large_buffers && self.server.has_large_buffers,

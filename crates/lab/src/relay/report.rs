@@ -11,6 +11,8 @@ use std::time::{Duration, SystemTime};
 pub struct RelayReport {
     /// When it began, by the clock of the day.
     pub begun_at: SystemTime,
+    /// The same moment by the clock of all samples ([`monotonic_ns`](crate::monotonic_ns)); a tap counts from it.
+    pub begun_ns: u64,
     /// For how long it has run.
     pub elapsed: Duration,
     /// Whether it had priority over all ordinary processes (`SCHED_FIFO`); not without root.

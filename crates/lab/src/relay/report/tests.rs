@@ -17,6 +17,7 @@ fn way() -> WayReport {
 fn report(round_trip: Duration) -> RelayReport {
     RelayReport {
         begun_at: SystemTime::UNIX_EPOCH,
+        begun_ns: 0,
         elapsed: Duration::from_secs(10),
         has_priority: true,
         has_large_buffers: true,
