@@ -23,7 +23,6 @@ mod frame;
 mod interface;
 mod kernel_settings;
 mod lab;
-mod monotonic;
 mod namespace;
 mod ping;
 mod relay;
@@ -45,8 +44,7 @@ pub use experiment::{
 };
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use lab::{Lab, LabError, LabHost};
-pub use monitor;
-pub use monotonic::monotonic_ns;
+pub use monitor::{self, monotonic_ns};
 pub use namespace::Namespace;
 pub use netem;
 pub use ping::ping;

@@ -1,7 +1,7 @@
 //! Plain TCP streams through a lab: what the path itself lets through.
 
 use crate::lab::Lab;
-use crate::monotonic::monotonic_ns;
+use crate::monotonic_ns;
 use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 use std::io::{self, Read, Write};

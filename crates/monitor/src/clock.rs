@@ -1,9 +1,10 @@
-//! `CLOCK_MONOTONIC` in nanoseconds, and what a thread has worked.
+//! The one clock of all that is measured, that of the machine, which nobody sets; and what a thread has worked.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Now.
-pub(crate) fn now_ns() -> u64 {
+/// `CLOCK_MONOTONIC`, in nanoseconds: the same in every thread and namespace, and for the kernel's own events.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 

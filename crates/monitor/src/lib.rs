@@ -11,7 +11,7 @@
 //!   closed. A duplicate of its descriptor would keep it open, and its peer would wait for the end of the stream.
 //! * **Nothing is unbounded**: sockets, samples and events beyond the options are counted, not kept.
 //! * **It has a price**, which [`SocketsReport`](observe::SocketsReport) and [`TcpTrace`](observe::TcpTrace) tell.
-//! * **One clock**: all times are those of `CLOCK_MONOTONIC`.
+//! * **One clock**: all times are those of [`monotonic_ns`].
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +29,7 @@ mod sock_diag;
 #[cfg(feature = "bpf")]
 mod tracer;
 
+pub use clock::monotonic_ns;
 pub use monitor::{Discovery, Monitor, Options, WatchError};
 #[cfg(feature = "bpf")]
 pub use {

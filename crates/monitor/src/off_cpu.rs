@@ -3,7 +3,7 @@
 mod symbols;
 
 use crate::bpf::{BpfError, Compiled, Programs, compiled, words};
-use crate::clock::now_ns;
+use crate::clock::monotonic_ns;
 use libbpf_rs::{MapCore as _, MapFlags};
 use observe::{OffCpuReport, OffCpuStack};
 use std::cmp::Reverse;
@@ -28,7 +28,7 @@ impl OffCpu {
     /// # Errors
     /// If the kernel refuses it.
     pub fn start(process: u32) -> Result<Self, BpfError> {
-        let begun_ns = now_ns();
+        let begun_ns = monotonic_ns();
         Ok(Self { programs: Programs::load(COMPILED, &[process])?, begun_ns })
     }
 
@@ -57,7 +57,7 @@ impl OffCpu {
         report.stacks.sort_by_key(|stack| Reverse(stack.waited_ns));
         let cost = self.programs.cost()?;
         (report.calls, report.busy_ns, report.waits_lost) = (cost.calls, cost.busy_ns, cost.lost);
-        report.ended_ns = now_ns();
+        report.ended_ns = monotonic_ns();
         Ok(report)
     }
 }

@@ -1,6 +1,6 @@
 //! The monitor's thread.
 
-use crate::clock::{now_ns, processor_ns};
+use crate::clock::{monotonic_ns, processor_ns};
 use crate::inet_diag::{Diagnosis, Family, SocketId};
 use crate::monitor::{Discovery, Options, WatchError};
 use crate::rounds::Rounds;
@@ -35,7 +35,7 @@ pub(crate) struct Sampler {
 impl Sampler {
     pub fn new(options: Options, requests: Receiver<Request>, bell: Arc<OwnedFd>) -> io::Result<Self> {
         let interval_ns = nanoseconds(options.interval);
-        let report = SocketsReport { begun_ns: now_ns(), interval_ns, ..SocketsReport::default() };
+        let report = SocketsReport { begun_ns: monotonic_ns(), interval_ns, ..SocketsReport::default() };
         let kernel = SockDiag::open()?;
         Ok(Self { options, kernel, requests, bell, known: HashSet::new(), report, samples: 0 })
     }
@@ -49,7 +49,7 @@ impl Sampler {
         let mut looking = discovery
             .map(|discovery| (Rounds::new(self.report.begun_ns, nanoseconds(discovery.interval)), discovery));
         loop {
-            let now_ns = now_ns();
+            let now_ns = monotonic_ns();
             if let Some((rounds, discovery)) = &mut looking
                 && rounds.is_due(now_ns)
             {
@@ -69,14 +69,14 @@ impl Sampler {
         }
         self.sample_all();
         self.report.rounds_missed = sampling.missed();
-        self.report.ended_ns = now_ns();
+        self.report.ended_ns = monotonic_ns();
         self.report.processor_ns = processor_ns();
         self.report
     }
 
     /// Until then, or until there is a request.
     fn sleep(&self, until_ns: u64) {
-        let timeout = Duration::from_nanos(until_ns.saturating_sub(now_ns()));
+        let timeout = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
         let timeout = Timespec::try_from(timeout).unwrap_or_default();
         // It may return early, which is harmless: nothing is due then.
         let _ = poll(&mut [PollFd::new(&self.bell, PollFlags::IN)], Some(&timeout));
@@ -161,7 +161,7 @@ impl Sampler {
                 self.samples += usize::from(has_room);
                 record(series, &diagnosis, has_room);
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => series.ended_ns = Some(now_ns()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => series.ended_ns = Some(monotonic_ns()),
             Err(_) => self.report.failures += 1,
         }
     }
@@ -169,7 +169,7 @@ impl Sampler {
 
 /// Adds to the series what was told, and ends it if nothing was.
 fn record(series: &mut SocketSeries, diagnosis: &Diagnosis<'_>, has_room: bool) {
-    let at_ns = now_ns();
+    let at_ns = monotonic_ns();
     let (Some(tcp), Some(memory)) = (diagnosis.tcp, diagnosis.memory) else {
         series.ended_ns = Some(at_ns);
         return;

@@ -3,7 +3,7 @@
 mod event;
 
 use crate::bpf::{BpfError, Compiled, Programs, compiled};
-use crate::clock::{now_ns, processor_ns};
+use crate::clock::{monotonic_ns, processor_ns};
 use event::parse;
 use libbpf_rs::RingBufferBuilder;
 use observe::{TcpEvent, TcpTrace};
@@ -55,7 +55,7 @@ impl Tracer {
         let namespace_inode = u32::try_from(inode).map_err(io::Error::other)?;
         let bell =
             Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?);
-        let begun_ns = now_ns();
+        let begun_ns = monotonic_ns();
         let port = u32::from(options.port.unwrap_or_default());
         let programs = Programs::load(COMPILED, &[namespace_inode, port])?;
         let (events_max, thread_bell) = (options.events_max, bell.clone());
@@ -116,7 +116,7 @@ fn run(
     trace.events.sort_by_key(|event| event.at_ns);
     trace.events_lost += cost.lost;
     (trace.calls, trace.busy_ns) = (cost.calls, cost.busy_ns);
-    (trace.processor_ns, trace.ended_ns) = (processor_ns(), now_ns());
+    (trace.processor_ns, trace.ended_ns) = (processor_ns(), monotonic_ns());
     Ok(trace)
 }
 
