@@ -17,8 +17,9 @@
 //!
 //! **R2Ts.** Of a write u bytes leave unsolicited, at the most FirstBurstLength. If there are more, the first R2T comes
 //! RTT + Tr after the command, while these u are being sent: it costs max(0, RTT + Tr − u/C). What is left takes k bursts
-//! of MaxBurstLength M, of which MaxOutstandingR2T R are asked for at a time: every further R of them cost
-//! max(0, RTT + Tr − R·M/C).
+//! of MaxBurstLength M, of which MaxOutstandingR2T R may be asked for at a time. An R2T is outstanding until the last of
+//! its data has arrived (RFC 7143 §13.17), so the next one follows a burst a round trip later, in which the other R − 1
+//! arrive: every further R bursts cost max(0, RTT + Tr − (R − 1)·M/C). One at a time costs a whole round trip each.
 //!
 //! **The send buffer.** TCP keeps what it has sent until it is acknowledged. If no more than S bytes fit, a write is cut
 //! into ⌈B/S⌉ pieces, and between two of them the sender waits max(0, RTT − S/C): the transfer grows with the distance
@@ -142,7 +143,7 @@ impl TimeModel {
         let outstanding = u64::from(terms.max_outstanding_r2t.max(1));
         let bursts = (bytes - unsolicited_bytes).div_ceil(burst_bytes);
         let further = bursts.div_ceil(outstanding) - 1;
-        let further_s = (r2t_s - self.transfer_s(outstanding * burst_bytes)).max(0.0);
+        let further_s = (r2t_s - self.transfer_s((outstanding - 1) * burst_bytes)).max(0.0);
         first_s + further as f64 * further_s
     }
 
@@ -259,17 +260,17 @@ mod tests {
     }
 
     #[test]
-    fn every_burst_that_is_asked_for_alone_costs_what_is_left_of_a_round_trip() {
+    fn every_burst_that_is_asked_for_alone_costs_a_round_trip_and_others_on_their_way_hide_it() {
         let model = gigabit(20);
-        // Three bursts after the unsolicited one: the first R2T comes early, each of the other two after it.
-        let time = model.write_time(4 * MEBIBYTE, &terms(1 << 20, 1 << 20, 1));
-        let left_ms = 20.0 - (8 * MEBIBYTE) as f64 / model.payload_bits_per_second * 1e3;
-        let extra = time - model.unsolicited_write_time(4 * MEBIBYTE);
-        assert!((extra.as_secs_f64() * 1e3 - 3.0 * left_ms).abs() < 0.001, "{extra:?}");
-        // Three at a time fill more than a round trip.
-        let time = model.write_time(4 * MEBIBYTE, &terms(1 << 20, 1 << 20, 3));
-        let extra = time - model.unsolicited_write_time(4 * MEBIBYTE);
-        assert!((extra.as_secs_f64() * 1e3 - left_ms).abs() < 0.001, "{extra:?}");
+        // Three bursts after the unsolicited one, during which the first R2T is on its way.
+        let burst_ms = (8 * MEBIBYTE) as f64 / model.payload_bits_per_second * 1e3;
+        let first_ms = 20.0 - burst_ms;
+        let expected_ms = [first_ms + 2.0 * 20.0, first_ms + 20.0 - burst_ms, first_ms];
+        for (outstanding, expected_ms) in (1..).zip(expected_ms) {
+            let time = model.write_time(4 * MEBIBYTE, &terms(1 << 20, 1 << 20, outstanding));
+            let extra = time - model.unsolicited_write_time(4 * MEBIBYTE);
+            assert!((extra.as_secs_f64() * 1e3 - expected_ms).abs() < 0.001, "{outstanding}: {extra:?}");
+        }
     }
 
     #[test]
