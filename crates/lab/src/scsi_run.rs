@@ -53,7 +53,7 @@ pub enum ScsiRunError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// Something else holds than what was to be measured.
-    #[error("{key} was to be {asked}, but {found} was negotiated")]
+    #[error("{key} was to be {asked}, but is {found}")]
     Negotiated {
         /// What.
         key: &'static str,
@@ -96,7 +96,9 @@ impl ScsiRun {
         monitor.restart();
         let measured =
             client::measure(self, lab, congestion_control, &storage, contents, monitor.initiator())?;
-        let mut report = ScsiReport::new(self, measured, monitor.take());
+        let session = monitor.take();
+        self.sockets.check(&session.connections)?;
+        let mut report = ScsiReport::new(self, measured, session);
         report.verified.read_back_bytes = storage.read_back(&report.requests, contents)?;
         storage.stop();
         Ok(report)

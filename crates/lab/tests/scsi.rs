@@ -83,6 +83,8 @@ fn what_is_written_across_a_wide_area_is_on_the_disk_and_every_request_is_told()
         let used: std::collections::HashSet<_> =
             report.requests.iter().map(|request| request.connection).collect();
         assert_eq!(used.len(), 2);
+        // Both bring data of a command at the same time: the later one has come before the earlier one is whole.
+        assert!(report.session.cmd_sn_holes.iter().any(|holes| holes.count > 0));
     });
 }
 
@@ -180,10 +182,26 @@ fn a_session_that_cannot_be_as_it_was_asked_for_is_no_run() {
             ..SessionTerms::default()
         };
         let outcome = ScsiRun { session, ..of(Workload::Pattern(writes(1, 1))) }.run(&wan(), "reno", 9);
-        let expected = "FirstBurstLength was to be 1048576, but 262144 was negotiated";
+        let expected = "FirstBurstLength was to be 1048576, but is 262144";
         assert!(
             matches!(&outcome, Err(error @ ScsiRunError::Negotiated { .. }) if error.to_string() == expected),
             "{outcome:?}"
         );
+    });
+}
+
+#[test]
+fn a_buffer_that_was_asked_for_is_what_the_sockets_have_or_there_is_no_run() {
+    in_lab(|| {
+        let with = |bytes: u64| {
+            let sockets = SocketTerms { send_buffer: Some(Bytes(bytes)), ..SocketTerms::default() };
+            ScsiRun { sockets, ..of(Workload::Pattern(writes(2, 1))) }
+        };
+        let report = run(&with(100_000));
+        let connections = &report.session.connections;
+        assert!(connections.iter().all(|connection| connection.send_buffer_bytes == Some(200_000)));
+        // Beyond net.core.wmem_max.
+        let outcome = with(1 << 30).run(&wan(), "reno", 9);
+        assert!(matches!(&outcome, Err(ScsiRunError::Negotiated { key: "SO_SNDBUF", .. })), "{outcome:?}");
     });
 }

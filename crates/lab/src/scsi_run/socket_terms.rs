@@ -1,5 +1,7 @@
 //! Options of the sockets of a run.
 
+use super::ScsiRunError;
+use crate::session_monitor::ConnectionSample;
 use initiator::Config;
 use netem::{Bytes, InvalidQuantity};
 use serde::{Deserialize, Serialize};
@@ -53,6 +55,31 @@ impl SocketTerms {
             send_buffer: self.send_buffer.map(whole),
             receive_buffer: self.receive_buffer.map(whole),
         }
+    }
+}
+
+/// The kernel takes twice what it is asked for, to have room for what it keeps beside data.
+const TAKEN: u64 = 2;
+
+impl SocketTerms {
+    /// Whether sockets have what was to be.
+    pub(super) fn check(&self, connections: &[ConnectionSample]) -> Result<(), ScsiRunError> {
+        for connection in connections {
+            let pairs = [
+                ("SO_SNDBUF", self.send_buffer, connection.send_buffer_bytes),
+                ("SO_RCVBUF", self.receive_buffer, connection.receive_buffer_bytes),
+            ];
+            for (key, asked, found) in pairs {
+                let found = found.map(|bytes| Bytes(bytes / TAKEN));
+                if let (Some(asked), Some(found)) = (asked, found)
+                    && found < asked
+                {
+                    let (asked, found) = (asked.to_string(), found.to_string());
+                    return Err(ScsiRunError::Negotiated { key, asked, found });
+                }
+            }
+        }
+        Ok(())
     }
 }
 

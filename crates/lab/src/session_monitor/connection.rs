@@ -1,5 +1,6 @@
 //! What is kept of one end of a connection.
 
+use super::intervals::Intervals;
 use super::samples::{ConnectionSample, End};
 use session::parameters::Established;
 use socket2::SockRef;
@@ -19,16 +20,20 @@ impl Connections {
         if self.0.len() == CONNECTIONS_MAX {
             return usize::MAX;
         }
+        let option = SockRef::from(&socket);
+        let bytes = |bytes: usize| bytes as u64;
         self.0.push(ConnectionSample {
             end,
             session: established.tsih.0,
             connection: established.cid.0,
-            local: SockRef::from(&socket).local_addr().ok().and_then(|address| address.as_socket()),
+            local: option.local_addr().ok().and_then(|address| address.as_socket()),
             congestion_control: SocketOptions::congestion_of(&socket).ok(),
+            send_buffer_bytes: option.send_buffer_size().ok().map(bytes),
+            receive_buffer_bytes: option.recv_buffer_size().ok().map(bytes),
             sent_bytes: 0,
             sent_pdus: 0,
             received_pdus: 0,
-            blocked: Default::default(),
+            blocked: Intervals::default(),
         });
         self.0.len() - 1
     }

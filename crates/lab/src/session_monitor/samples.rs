@@ -113,6 +113,10 @@ pub struct ConnectionSample {
     pub local: Option<SocketAddr>,
     /// The congestion control of its socket when its login was done, as the kernel names it.
     pub congestion_control: Option<String>,
+    /// `SO_SNDBUF` then: twice what was asked for, or what the kernel's tuning had come to.
+    pub send_buffer_bytes: Option<u64>,
+    /// `SO_RCVBUF`, likewise.
+    pub receive_buffer_bytes: Option<u64>,
     /// Bytes that the socket took.
     pub sent_bytes: u64,
     /// PDUs that it took whole.
