@@ -6,7 +6,8 @@
 //!
 //!     [setup]                                   # of every run
 //!     link = { rate = "400Mbit", queue = "2MB" }
-//!     streams = { count = 1, warm_up = "5s", measured = "30s" }
+//!     warm_up = "5s"
+//!     streams = { count = 1, measured = "30s" }
 //!
 //!     [[vary]]                                  # every value of this …
 //!     name = "RTT"
@@ -28,7 +29,7 @@
 //!     [[plot]]                                  # what else is varied makes the series
 //!     x = "RTT"
 //!     y = "throughput"
-//!     theory = "link"
+//!     theory = ["link"]
 //! "#)?;
 //! assert_eq!(experiment.plan(ropewalk_lab::Form::Quick)?.runs.len(), 3 * 3);
 //! assert_eq!(experiment.plan(ropewalk_lab::Form::Full)?.runs.len(), 5 * 3 * 3);
@@ -44,13 +45,14 @@ mod axis;
 mod document;
 mod overlay;
 mod plan;
+mod request_model;
 mod setup;
 mod trace;
 
 pub(crate) use axis::positions;
 pub use document::{Form, Plot, Theory};
 pub use plan::{Cell, Plan, PlannedRun};
-pub use setup::{Quantity, Segments, Setup, StreamsSetup};
+pub use setup::{Quantity, RunLoad, Segments, Setup, StreamsSetup};
 
 pub use trace::{Observed, Trace};
 

@@ -31,6 +31,7 @@ mod results;
 mod rights;
 mod run;
 mod sample;
+mod scsi_measures;
 pub mod scsi_run;
 mod series;
 pub mod session_monitor;
@@ -39,8 +40,8 @@ mod topology;
 pub mod workload;
 
 pub use experiment::{
-    Cell, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Quantity, Segments, Setup,
-    StreamsSetup, Theory, Trace,
+    Cell, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Quantity, RunLoad, Segments,
+    Setup, StreamsSetup, Theory, Trace,
 };
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use lab::{Lab, LabError, LabHost};

@@ -1,11 +1,13 @@
 //! One run of an experiment, in a lab of its own.
 
-use crate::experiment::{Quantity, Setup};
+use crate::experiment::{Quantity, RunLoad, Setup, StreamsSetup};
 use crate::lab::{Lab, LabError};
 use crate::ping::ping;
 use crate::relay::{RelayReport, Verdict};
 use crate::rights::Rights;
 use crate::sample::{Sample, take_socket_samples};
+use crate::scsi_measures;
+use crate::scsi_run::ScsiReport;
 use crate::streams::{RecordingTimes, Streams};
 use monitor::{Discovery, Monitor, Options};
 use observe::SocketsReport;
@@ -44,6 +46,8 @@ struct Measured {
     samples: Vec<Sample>,
     congestion_controls: Vec<String>,
     sockets: SocketsReport,
+    /// Why what was measured is not what was asked for.
+    reasons: Vec<String>,
 }
 
 /// Builds a lab, lets the workload run in it, and takes it down. What goes wrong with the workload makes the run invalid.
@@ -52,7 +56,7 @@ struct Measured {
 /// If there can be no lab.
 pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     let lab = Lab::build(&setup.topology(seed), None)?;
-    let outcome = measure(setup, &lab);
+    let outcome = measure(setup, &lab, seed);
     let Lab { client, server, relay, rights } = lab;
     let relay = relay.stop();
     let settings = [client, server].map(|host| {
@@ -69,7 +73,8 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     });
     let lost = relay.forward.path.dropped.total().segments;
     measured.quantities.insert(Quantity::Lost, lost as f64);
-    let Measured { quantities, samples, congestion_controls, sockets } = measured;
+    let Measured { quantities, samples, congestion_controls, sockets, reasons: others } = measured;
+    reasons.extend(others);
     if let Some(other) = congestion_controls.iter().find(|name| **name != setup.congestion_control) {
         reasons.push(format!("a connection used {other} in the place of {}", setup.congestion_control));
     }
@@ -77,11 +82,18 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     Ok(RunOutcome { measured, samples, sockets, congestion_controls, settings, rights, relay, reasons })
 }
 
-fn measure(setup: &Setup, lab: &Lab) -> io::Result<Measured> {
+fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     let round_trips = ping(&lab.client.namespace, lab.server.addresses[0], PINGS)?;
     let monitor = lab.client.namespace.run(|| Monitor::start(monitoring(setup)))??;
-    let mut measured = stream(setup, lab)?;
+    let mut measured = match setup.load() {
+        RunLoad::Streams(streams) => stream(streams, setup, lab)?,
+        RunLoad::Scsi(run) => {
+            let report = run.run(lab, &setup.congestion_control, seed).map_err(io::Error::other)?;
+            scsi(report, setup)
+        }
+    };
     measured.sockets = monitor.stop();
+    measured.reasons.extend(other_send_buffer(setup, &measured.sockets));
     measured.samples.extend(take_socket_samples(&mut measured.sockets));
     // What has no value, such as the round trip of a path that lost all echo requests, is left out.
     if let Some(shortest) = round_trips.iter().min() {
@@ -94,14 +106,11 @@ fn monitoring(setup: &Setup) -> Options {
     Options { interval: setup.sample_every.0, discovery: Some(Discovery::default()), ..Options::default() }
 }
 
-fn stream(setup: &Setup, lab: &Lab) -> io::Result<Measured> {
+fn stream(streams: &StreamsSetup, setup: &Setup, lab: &Lab) -> io::Result<Measured> {
     let congestion_control = Some(setup.congestion_control.clone());
-    let streams = Streams { count: setup.streams.count, congestion_control, to: lab.server.addresses[0] };
-    let times = RecordingTimes {
-        warm_up: setup.streams.warm_up.0,
-        measured: setup.streams.measured.0,
-        every: setup.sample_every.0,
-    };
+    let measured = streams.measured.0;
+    let streams = Streams { count: streams.count, congestion_control, to: lab.server.addresses[0] };
+    let times = RecordingTimes { warm_up: setup.warm_up.0, measured, every: setup.sample_every.0 };
     let recording = streams.record(lab, times, |_| ())?;
     let bytes: Vec<f64> = recording.bytes.iter().map(|bytes| *bytes as f64).collect();
     let bits = bytes.iter().sum::<f64>() * 8.0;
@@ -111,6 +120,43 @@ fn stream(setup: &Setup, lab: &Lab) -> io::Result<Measured> {
         quantities,
         samples: recording.samples.into_iter().map(Sample::Stream).collect(),
         congestion_controls: recording.congestion_controls,
-        sockets: SocketsReport::default(),
+        ..Measured::default()
     })
+}
+
+fn scsi(report: ScsiReport, setup: &Setup) -> Measured {
+    let quantities = scsi_measures::quantities(&report, setup);
+    let mut reasons = Vec::new();
+    if report.retries + report.recoveries > 0 {
+        let ScsiReport { retries, recoveries, .. } = report;
+        reasons.push(format!(
+            "{retries} commands were sent again, and {recoveries} connections or sessions replaced"
+        ));
+    }
+    let lost = report.requests_lost + report.session.commands_lost;
+    if lost > 0 {
+        reasons.push(format!("there was no room for {lost} samples of requests and commands"));
+    }
+    let requests = report.requests.into_iter().map(Sample::Request);
+    let commands = report.session.commands.into_iter().map(|command| Sample::Command(Box::new(command)));
+    Measured {
+        quantities,
+        samples: requests.chain(commands).collect(),
+        congestion_controls: report.congestion_controls,
+        reasons,
+        ..Measured::default()
+    }
+}
+
+/// The kernel doubles what is asked for (socket(7)), and bounds it without a word.
+fn other_send_buffer(setup: &Setup, sockets: &SocketsReport) -> Option<String> {
+    let RunLoad::Scsi(run) = setup.load() else { return None };
+    let asked_bytes = run.sockets.send_buffer?.0.saturating_mul(2);
+    let samples = sockets.sockets.iter().filter_map(|socket| socket.samples.last());
+    let mut found = samples.map(|sample| u64::from(sample.memory.sndbuf_bytes));
+    let other_bytes = found.find(|bytes| *bytes != asked_bytes)?;
+    Some(format!(
+        "a send buffer of {asked_bytes} bytes was asked for, and the kernel made one of {other_bytes}: net.core.wmem_max \
+         bounds it"
+    ))
 }

@@ -1,6 +1,8 @@
 //! What happened in a run, moment by moment. All times are those of [`monotonic_ns`](crate::monotonic_ns).
 
+use crate::session_monitor::CommandSample;
 use crate::streams::StreamSample;
+use crate::workload::RequestSample;
 use observe::{SocketSample, SocketsReport};
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +12,25 @@ use serde::{Deserialize, Serialize};
 pub enum Sample {
     /// What had arrived of plain streams.
     Stream(StreamSample),
+    /// A request of a SCSI workload.
+    Request(RequestSample),
+    /// One of its commands.
+    Command(Box<CommandSample>),
     /// What the client's kernel knew of one of its connections.
     Socket(ConnectionSocketSample),
+}
+
+impl Sample {
+    /// When it was taken, or what it tells of began.
+    #[must_use]
+    pub fn at_ns(&self) -> u64 {
+        match self {
+            Self::Stream(sample) => sample.at_ns,
+            Self::Request(sample) => sample.begun_ns,
+            Self::Command(sample) => sample.pulled_ns,
+            Self::Socket(sample) => sample.socket.at_ns,
+        }
+    }
 }
 
 /// What a kernel knew of a connection.

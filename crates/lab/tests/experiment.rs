@@ -7,8 +7,8 @@ mod world;
 use observe::SocketsReport;
 use observe::report::Standing;
 use ropewalk_lab::{
-    Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Rights, RunOutcome, Setup,
-    execute, report, run_series,
+    Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Rights, RunOutcome, Sample,
+    Setup, execute, report, run_series,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,8 @@ const TEXT: &str = r#"
     [setup]
     link = { rate = "100Mbit", queue = "200kB" }
     congestion_control = "reno"
-    streams = { count = 2, warm_up = "20ms", measured = "200ms" }
+    warm_up = "20ms"
+    streams = { count = 2, measured = "200ms" }
 
     [[vary]]
     name = "RTT"
@@ -42,12 +43,34 @@ const TEXT: &str = r#"
     [[plot]]
     x = "RTT"
     y = "throughput"
-    theory = "link"
+    theory = ["link"]
 
     [[trace]]
     y = ["send_queue", "send_buffer"]
     right = ["in_flight"]
     only = { RTT = ["10ms"], control = ["cubic"] }
+"#;
+
+const SCSI: &str = r#"
+    title = "One write after the other"
+
+    [setup]
+    link = { rate = "100Mbit", queue = "1MB" }
+    congestion_control = "reno"
+
+    [setup.scsi.workload.pattern]
+    request_size = "128KiB"
+    end = { requests = 8 }
+
+    [[vary]]
+    name = "RTT"
+    key = "rtt"
+    values = ["0ms", "10ms"]
+
+    [[plot]]
+    x = "RTT"
+    y = "throughput"
+    theory = ["ideal", "time_model"]
 "#;
 
 struct World {
@@ -178,7 +201,7 @@ fn a_figure_has_a_series_for_all_that_is_varied_and_the_theory() {
     assert_eq!(report.verdicts[0].text, "VALID: all 4 runs");
     let figure = &report.sections[0].figures[0];
     let names: Vec<_> = figure.series.iter().map(|series| &*series.name).collect();
-    assert_eq!(names, ["reno", "cubic", "theory"]);
+    assert_eq!(names, ["reno", "cubic", "link"]);
     let points: Vec<_> = figure.series[1].points.iter().map(|point| (point.x, point.y)).collect();
     assert_eq!(points, [(0.0, 1e6), (0.01, 1e6)]);
     let theory = figure.series[2].points[0].y;
@@ -193,6 +216,30 @@ fn repetitions_make_one_point_with_a_bar() {
     let point = report.sections[0].figures[0].series[0].points[0].clone();
     // The made-up throughput is the seed.
     assert_eq!((point.y, point.low, point.high), (2e6, Some(1e6), Some(3e6)));
+}
+
+#[test]
+fn commands_are_run_with_real_packets_and_beside_what_the_model_says() {
+    in_lab(|| {
+        let world = World::of(SCSI);
+        let plan = Plan { attempts: 1, ..world.plan.clone() };
+        run_series(&plan, &mut world.folder().unwrap(), execute, |_| ()).unwrap();
+        let folder = Folder::open(world.path()).unwrap();
+        assert_eq!(folder.records.len(), 2);
+        for record in &folder.records {
+            assert_eq!(record.congestion_controls, ["reno", "reno"], "at both ends: {:?}", record.reasons);
+            for quantity in plan.cells[0].setup.quantities() {
+                assert!(record.measured.contains_key(quantity), "{quantity:?}: {:?}", record.reasons);
+            }
+            let samples = folder.samples(record).unwrap();
+            let count = |is_one: fn(&Sample) -> bool| samples.iter().filter(|sample| is_one(sample)).count();
+            assert_eq!(count(|sample| matches!(sample, Sample::Request(_))), 8);
+            assert!(count(|sample| matches!(sample, Sample::Command(_))) >= 8);
+        }
+        // Where the relay was too slow there is no Tb + Tc to be believed, and so no curve.
+        let series = report(&folder).unwrap().sections[0].figures[0].series.len();
+        assert_eq!(series, if folder.records[0].valid { 3 } else { 1 });
+    });
 }
 
 #[test]
@@ -212,7 +259,7 @@ fn what_is_plotted_may_change() {
     let mut world = World::new();
     world.run(valid);
     world.experiment =
-        Experiment::parse(&TEXT.replace("throughput\"", "fairness\"").replace("theory = \"link\"", ""))
+        Experiment::parse(&TEXT.replace("throughput\"", "fairness\"").replace("theory = [\"link\"]", ""))
             .unwrap();
     world.plan = world.experiment.plan(Form::Quick).unwrap();
     assert_eq!(world.run(valid), 0);

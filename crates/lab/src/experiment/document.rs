@@ -1,9 +1,10 @@
 //! The file of an experiment as it is written.
 
 use super::axis;
-use super::setup::{Quantity, Setup};
+use super::request_model;
+use super::setup::{Quantity, RunLoad, Setup};
 use super::trace::Trace;
-use super::{InvalidExperiment, Plan};
+use super::{Cell, InvalidExperiment, Plan};
 use netem::Span;
 use policy::time_model::payload_bits_per_second;
 use serde::{Deserialize, Serialize};
@@ -113,9 +114,9 @@ pub struct Plot {
     /// Only runs with these values of these variables.
     #[serde(default)]
     pub only: BTreeMap<String, Vec<String>>,
-    /// The curve to compare with.
+    /// Curves to compare with.
     #[serde(default)]
-    pub theory: Option<Theory>,
+    pub theory: Vec<Theory>,
 }
 
 /// What a model of the path says.
@@ -124,17 +125,36 @@ pub struct Plot {
 pub enum Theory {
     /// The payload of TCP that the bottleneck lets through.
     Link,
+    /// What SCSI commands could do of which all data is sent at once, from a send buffer that is large enough: the
+    /// theoretical curve of paper 004. Tb + Tc are what was measured at the shortest round trip.
+    Ideal,
+    /// The same with all waits that follow from the setup: for R2Ts, and for room in the send buffer.
+    TimeModel,
 }
 
 impl Theory {
-    /// In the base of the unit of what it is drawn beside.
-    pub(crate) fn value(self, setup: &Setup) -> f64 {
+    /// As it is called in a figure.
+    pub(crate) fn label(self) -> &'static str {
         match self {
-            Self::Link => {
+            Self::Link => "link",
+            Self::Ideal => "theory",
+            Self::TimeModel => "time model",
+        }
+    }
+
+    /// In the base of its unit. `host_time_s` is what was measured of [`Quantity::HostTime`], if anything was.
+    pub(crate) fn value(self, setup: &Setup, quantity: Quantity, host_time_s: Option<f64>) -> Option<f64> {
+        match (self, setup.load()) {
+            (Self::Link, _) => {
                 let link = &setup.path().forward;
-                let mtu = setup.host_mtu.map_or(link.mtu, |mtu| mtu.min(link.mtu));
-                payload_bits_per_second(link.rate.bits().get() as f64, mtu, link.framing)
+                let payload =
+                    payload_bits_per_second(link.rate.bits().get() as f64, setup.mtu(), link.framing);
+                (quantity == Quantity::Throughput).then_some(payload)
             }
+            (Self::Ideal | Self::TimeModel, RunLoad::Scsi(run)) => {
+                request_model::predict(setup, run, quantity, host_time_s?, self == Self::Ideal)
+            }
+            (Self::Ideal | Self::TimeModel, RunLoad::Streams(_)) => None,
         }
     }
 }
@@ -194,8 +214,8 @@ impl Document {
         axis::positions(&labels)
             .map_err(|problem| InvalidExperiment::new(format!("{}: {problem}", place("x"))))?;
         self.check_only(&plot.only, &place("only"), plan)?;
-        for run in &plan.runs {
-            let setup = &plan.cells[run.cell].setup;
+        let cells = plan.cells.iter().enumerate().filter(|(cell, _)| plan.is_among(*cell, &plot.only));
+        for (_, Cell { setup, .. }) in cells {
             if !setup.quantities().contains(&plot.y) {
                 let known: Vec<&str> = setup.quantities().iter().map(|quantity| quantity.name()).collect();
                 return Err(InvalidExperiment::new(format!(

@@ -2,6 +2,8 @@
 
 use super::document::SPAN_MAX;
 use super::overlay::lay;
+use super::request_model;
+use crate::scsi_run::{DiskModel, ScsiRun};
 use crate::topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};
 use netem::{LinkModel, PathModel, Span};
 use observe::report::Unit;
@@ -35,8 +37,15 @@ pub struct Setup {
     /// How often it is looked at connections, and at what has arrived.
     #[serde(default = "default_sample_every")]
     pub sample_every: Span,
-    /// The workload: plain TCP streams.
-    pub streams: StreamsSetup,
+    /// For so long the workload runs before what it does counts. Of a SCSI workload it is a part.
+    #[serde(default)]
+    pub warm_up: Span,
+    /// A workload of plain TCP streams.
+    #[serde(default)]
+    streams: Option<StreamsSetup>,
+    /// Or else one of SCSI commands.
+    #[serde(default)]
+    scsi: Option<ScsiRun>,
     /// Of `rtt`, `link` and `backward`.
     #[serde(skip)]
     path: Option<PathModel>,
@@ -63,11 +72,17 @@ pub enum Segments {
 pub struct StreamsSetup {
     /// How many at the same time.
     pub count: u8,
-    /// For so long they run before what they do counts.
-    #[serde(default)]
-    pub warm_up: Span,
-    /// Then for so long it counts.
+    /// After the warm-up, for so long it counts what they do.
     pub measured: Span,
+}
+
+/// What runs across the path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RunLoad<'a> {
+    /// Plain TCP streams.
+    Streams(&'a StreamsSetup),
+    /// SCSI commands.
+    Scsi(&'a ScsiRun),
 }
 
 /// What is measured of a run.
@@ -80,6 +95,16 @@ pub enum Quantity {
     Fairness,
     /// The round trip before the workload began, the shortest of a few, in seconds.
     RoundTrip,
+    /// From the submission of a request to its end, the mean, in seconds.
+    RequestTime,
+    /// Of that 99 % took no longer.
+    RequestTimeP99,
+    /// Ta: from the arrival of a write command at the target to that of the last of its data, or from the first data of a
+    /// read to the last; the mean, in seconds.
+    TransferTime,
+    /// Tb + Tc: what one request at a time takes from one to the next beyond its transfer and the path's round trip, the
+    /// mean, in seconds.
+    HostTime,
     /// Segments that were lost on the path on their way to the server: at its queue, or on the line.
     Lost,
 }
@@ -92,6 +117,10 @@ impl Quantity {
             Self::Throughput => "throughput",
             Self::Fairness => "fairness",
             Self::RoundTrip => "round_trip",
+            Self::RequestTime => "request_time",
+            Self::RequestTimeP99 => "request_time_p99",
+            Self::TransferTime => "transfer_time",
+            Self::HostTime => "host_time",
             Self::Lost => "lost",
         }
     }
@@ -103,6 +132,10 @@ impl Quantity {
             Self::Throughput => "throughput",
             Self::Fairness => "Jain's fairness index",
             Self::RoundTrip => "round trip",
+            Self::RequestTime => "time of a request",
+            Self::RequestTimeP99 => "time of a request, 99th percentile",
+            Self::TransferTime => "transfer of a command's data (Ta)",
+            Self::HostTime => "time at both hosts (Tb + Tc)",
             Self::Lost => "lost on the way to the server",
         }
     }
@@ -113,7 +146,11 @@ impl Quantity {
         match self {
             Self::Throughput => Unit::BitsPerSecond,
             Self::Fairness => Unit::None,
-            Self::RoundTrip => Unit::Seconds,
+            Self::RoundTrip
+            | Self::RequestTime
+            | Self::RequestTimeP99
+            | Self::TransferTime
+            | Self::HostTime => Unit::Seconds,
             Self::Lost => Unit::named("segments"),
         }
     }
@@ -160,12 +197,21 @@ impl Setup {
         if self.congestion_control.is_empty() {
             return Err("setup.congestion_control is empty, but must be a name, such as cubic".to_owned());
         }
-        if self.streams.count == 0 {
-            return Err("setup.streams.count is 0, but must be 1 to 255".to_owned());
-        }
-        if self.streams.measured.0.is_zero() {
-            return Err("setup.streams.measured is 0, but must be a time".to_owned());
-        }
+        let measured = match (&self.streams, &self.scsi) {
+            (Some(streams), None) => {
+                streams.check()?;
+                streams.measured
+            }
+            (None, Some(run)) => {
+                let requests = run.workload.requests(run.disk.size, DiskModel::BLOCK_BYTES);
+                drop(requests.map_err(|error| format!("setup.scsi.workload: {error}"))?);
+                Span::default()
+            }
+            (None, None) => return Err("setup has no workload: it needs streams or scsi".to_owned()),
+            (Some(_), Some(_)) => {
+                return Err("setup has streams and scsi, but must have one of them".to_owned());
+            }
+        };
         if self.sample_every < SAMPLE_EVERY_MIN {
             return Err(format!(
                 "setup.sample_every is {}, but must be at least {SAMPLE_EVERY_MIN}",
@@ -175,8 +221,8 @@ impl Setup {
         let spans = [
             ("sample_every", self.sample_every),
             ("rtt", self.rtt),
-            ("streams.warm_up", self.streams.warm_up),
-            ("streams.measured", self.streams.measured),
+            ("warm_up", self.warm_up),
+            ("streams.measured", measured),
         ];
         match spans.iter().find(|(_, span)| *span > SPAN_MAX) {
             Some((key, span)) => Err(format!("setup.{key} is {span}, but must be at most a week")),
@@ -200,6 +246,12 @@ impl Setup {
         topology
     }
 
+    /// The longest packet that is sent, in bytes.
+    pub(super) fn mtu(&self) -> u32 {
+        let mtu = self.path().forward.mtu;
+        self.host_mtu.map_or(mtu, |host_mtu| host_mtu.min(mtu))
+    }
+
     /// The model of the path.
     pub(crate) fn path(&self) -> &PathModel {
         self.path.as_ref().expect("a setup is only made by reading, which makes the path")
@@ -208,13 +260,54 @@ impl Setup {
     /// What is measured of it.
     #[must_use]
     pub fn quantities(&self) -> &'static [Quantity] {
-        &[Quantity::Throughput, Quantity::Fairness, Quantity::RoundTrip, Quantity::Lost]
+        match self.load() {
+            RunLoad::Streams(_) => {
+                &[Quantity::Throughput, Quantity::Fairness, Quantity::RoundTrip, Quantity::Lost]
+            }
+            RunLoad::Scsi(_) => &[
+                Quantity::Throughput,
+                Quantity::RoundTrip,
+                Quantity::RequestTime,
+                Quantity::RequestTimeP99,
+                Quantity::TransferTime,
+                Quantity::HostTime,
+                Quantity::Lost,
+            ],
+        }
+    }
+
+    /// What runs across the path.
+    ///
+    /// # Panics
+    /// Never: a setup without a load is refused.
+    #[must_use]
+    pub fn load(&self) -> RunLoad<'_> {
+        let streams = self.streams.as_ref().map(RunLoad::Streams);
+        streams
+            .or(self.scsi.as_ref().map(RunLoad::Scsi))
+            .expect("a setup is only made by reading, which looks for it")
     }
 
     /// How long a run takes.
     #[must_use]
     pub fn estimate(&self) -> Duration {
-        OVERHEAD + self.rtt.0 * ROUND_TRIPS_BEFORE + self.streams.warm_up.0 + self.streams.measured.0
+        let load = match self.load() {
+            RunLoad::Streams(streams) => self.warm_up.0 + streams.measured.0,
+            RunLoad::Scsi(run) => request_model::load_time(self, run),
+        };
+        OVERHEAD + self.rtt.0 * ROUND_TRIPS_BEFORE + load
+    }
+}
+
+impl StreamsSetup {
+    fn check(&self) -> Result<(), String> {
+        if self.count == 0 {
+            return Err("setup.streams.count is 0, but must be 1 to 255".to_owned());
+        }
+        if self.measured.0.is_zero() {
+            return Err("setup.streams.measured is 0, but must be a time".to_owned());
+        }
+        Ok(())
     }
 }
 

@@ -21,6 +21,13 @@ fn quick(more: &str) -> Plan {
     parse(more).unwrap().plan(Form::Quick).unwrap()
 }
 
+fn streams(plan: &Plan, cell: usize) -> StreamsSetup {
+    match plan.cells[cell].setup.load() {
+        RunLoad::Streams(streams) => *streams,
+        RunLoad::Scsi(_) => panic!("streams were asked for"),
+    }
+}
+
 /// Everything that an error must say.
 fn assert_refused(text: &str, parts: &[&str]) {
     let error = Experiment::parse(text).expect_err("it is wrong").to_string();
@@ -77,10 +84,10 @@ fn every_value_is_run_with_every_value_of_the_others() {
 #[test]
 fn a_case_sets_several_keys_and_leaves_the_others() {
     let plan = quick(CASES);
-    let count = |cell: usize| plan.cells[cell].setup.streams.count;
+    let count = |cell: usize| streams(&plan, cell).count;
     let lossy = |cell: usize| plan.cells[cell].setup.path().forward.loss != netem::Loss::None;
     assert_eq!((count(0), lossy(0), count(1), lossy(1)), (1, false, 4, true));
-    assert_eq!(plan.cells[1].setup.streams.measured, Span(Duration::from_secs(1)));
+    assert_eq!(streams(&plan, 1).measured, Span(Duration::from_secs(1)));
 }
 
 #[test]
@@ -103,8 +110,8 @@ fn a_form_has_its_own_values_settings_and_repetitions() {
     let (quick, full) = (experiment.plan(Form::Quick).unwrap(), experiment.plan(Form::Full).unwrap());
     assert_eq!((quick.runs.len(), full.runs.len()), (1, 2 * 2 * 3));
     assert_eq!((quick.labels("RTT"), quick.labels("path")), (vec!["5ms"], vec!["lossy"]));
-    assert_eq!(quick.cells[0].setup.streams.measured, Span(Duration::from_millis(200)));
-    assert_eq!(full.cells[0].setup.streams.measured, Span(Duration::from_secs(1)));
+    assert_eq!(streams(&quick, 0).measured, Span(Duration::from_millis(200)));
+    assert_eq!(streams(&full, 0).measured, Span(Duration::from_secs(1)));
     assert!(quick.estimate() < full.estimate());
 }
 
@@ -121,7 +128,7 @@ fn an_unknown_key_is_refused_with_those_that_are_known() {
     assert_refused(&misspelt, &["titel", "title", "line 2"]);
     assert_refused(
         &BASE.replace("count = 1", "counts = 1"),
-        &["setup.streams", "counts", "`count`", "`warm_up`"],
+        &["setup.streams", "counts", "`count`", "`measured`"],
     );
     assert_refused(&BASE.replace("rate =", "rat ="), &["setup.link", "`rat`", "`rate`", "`queue`"]);
     assert_more_refused("[quick]\nrepetition = 2", &["repetition", "`repetitions`"]);
@@ -192,4 +199,69 @@ fn what_cannot_be_traced_is_refused() {
 fn looking_all_the_time_is_refused() {
     let often = BASE.replace("rtt = ", "sample_every = \"10us\"\n    rtt = ");
     assert_refused(&often, &["setup.sample_every", "10us", "at least 1ms"]);
+}
+
+const SCSI: &str = r#"
+    title = "A test"
+    [setup]
+    link = { rate = "941Mbit", framing = 0, mtu = 1500 }
+    congestion_control = "reno"
+    [setup.scsi.workload.pattern]
+    request_size = "4MiB"
+    depth = 1
+    end = { requests = 10 }
+    [setup.scsi.session]
+    initial_r2t = false
+    immediate_data = true
+    first_burst = "4MiB"
+    max_burst = "4MiB"
+    [[vary]]
+    name = "RTT"
+    key = "rtt"
+    values = ["0ms", "20ms"]
+    [[vary]]
+    name = "buffer"
+    cases = [
+      { name = "default", setup = { scsi.sockets.send_buffer = "512KiB" } },
+      { name = "large", setup = {} },
+    ]
+    [[plot]]
+    x = "RTT"
+    y = "transfer_time"
+    theory = ["ideal", "time_model"]
+"#;
+
+#[test]
+fn a_workload_of_commands_is_read_with_its_session_and_sockets() {
+    let plan = Experiment::parse(SCSI).unwrap().plan(Form::Quick).unwrap();
+    let RunLoad::Scsi(run) = plan.cells[0].setup.load() else { panic!("commands were asked for") };
+    assert_eq!(run.sockets.send_buffer, Some(netem::Bytes(512 << 10)));
+    assert_refused(&SCSI.replace("depth = 1", "deep = 1"), &["setup.scsi.workload", "deep", "`depth`"]);
+    assert_refused(&SCSI.replace("4MiB", "4097B"), &["setup.scsi.workload", "request_size", "whole blocks"]);
+    assert_refused(&SCSI.replace("transfer_time", "fairness"), &["plot 1, y", "fairness", "host_time"]);
+}
+
+#[test]
+fn a_setup_has_one_workload() {
+    let streams = "streams = { count = 1, measured = \"1s\" }";
+    assert_refused(&BASE.replace(streams, ""), &["streams or scsi"]);
+    assert_refused(
+        &SCSI.replace("congestion_control", &format!("{streams}\ncongestion_control")),
+        &["one of them"],
+    );
+}
+
+#[test]
+fn a_send_buffer_that_is_too_small_costs_a_pause_for_each_time_it_is_filled() {
+    let plan = Experiment::parse(SCSI).unwrap().plan(Form::Quick).unwrap();
+    let predict = |cell: usize, theory: Theory| {
+        theory.value(&plan.cells[cell].setup, Quantity::TransferTime, Some(0.0005)).unwrap()
+    };
+    assert_eq!(plan.describe(2), "RTT 20ms, buffer default");
+    let (ideal, limited) = (predict(2, Theory::Ideal), predict(2, Theory::TimeModel));
+    // Four buffers of a mebibyte, and three pauses of a round trip less the time that one of them takes.
+    let pause = 0.020 - ideal / 4.0;
+    assert!((limited - ideal - 3.0 * pause).abs() < 0.0002, "{ideal} {limited}");
+    assert!((predict(3, Theory::TimeModel) - ideal).abs() < 1e-6, "without the limit nothing is different");
+    assert!((predict(0, Theory::TimeModel) - ideal).abs() < 1e-6, "nor without a distance");
 }

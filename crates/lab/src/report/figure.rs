@@ -1,6 +1,6 @@
 //! One plot of an experiment, drawn from what was measured.
 
-use crate::experiment::{Experiment, Plan, Plot, Setup, Theory, positions};
+use crate::experiment::{Experiment, Plan, Plot, Quantity, Setup, Theory, positions};
 use crate::results::{Folder, RunRecord};
 use observe::report::{Axis, Figure, Point, Series, Style, Unit};
 use observe::statistics::Sample;
@@ -27,10 +27,8 @@ pub(super) fn draw(plot: &Plot, experiment: &Experiment, plan: &Plan, folder: &F
         let points = places.filter_map(|place| point(plot, place, plan, folder));
         figure = figure.series(Series::new(&name, Style::Line, points));
     }
-    match plot.theory {
-        Some(theory) => theoretical(theory, &places).into_iter().fold(figure, Figure::series),
-        None => figure,
-    }
+    let theories = plot.theory.iter().flat_map(|theory| theoretical(*theory, plot.y, &places, plan, folder));
+    theories.fold(figure, Figure::series)
 }
 
 fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Unit) {
@@ -66,9 +64,7 @@ fn names(places: &[Place<'_>]) -> Vec<String> {
 }
 
 fn point(plot: &Plot, place: &Place<'_>, plan: &Plan, folder: &Folder) -> Option<Point> {
-    let is_of_place = |record: &&RunRecord| {
-        plan.runs.get(record.run.wrapping_sub(1)).is_some_and(|run| run.cell == place.cell)
-    };
+    let is_of_place = |record: &&RunRecord| plan.cell_of_run(record.run) == Some(place.cell);
     let records: Vec<&RunRecord> = folder.records.iter().filter(is_of_place).collect();
     let values = |valid: bool| {
         let records = records.iter().filter(move |record| record.valid == valid);
@@ -90,18 +86,47 @@ fn point(plot: &Plot, place: &Place<'_>, plan: &Plan, folder: &Folder) -> Option
 }
 
 /// One curve for all series, if it is the same for all.
-fn theoretical(theory: Theory, places: &[Place<'_>]) -> Vec<Series> {
+fn theoretical(
+    theory: Theory,
+    y: Quantity,
+    places: &[Place<'_>],
+    plan: &Plan,
+    folder: &Folder,
+) -> Vec<Series> {
     let of_series = |name: &String| -> Vec<Point> {
         let places = places.iter().filter(|place| place.series == *name);
-        places.map(|place| Point::new(place.x, theory.value(place.setup))).collect()
+        let points = places.filter_map(|place| {
+            let host_time_s = host_time_s(place.cell, plan, folder);
+            Some(Point::new(place.x, theory.value(place.setup, y, host_time_s)?))
+        });
+        points.collect()
     };
     let names = names(places);
-    let curves: Vec<Vec<Point>> = names.iter().map(of_series).collect();
-    let is_common = curves.windows(2).all(|pair| pair[0] == pair[1]);
+    let curves = names.iter().map(|name| (name, of_series(name)));
+    let curves: Vec<(&String, Vec<Point>)> = curves.filter(|(_, curve)| !curve.is_empty()).collect();
+    let is_common = curves.windows(2).all(|pair| pair[0].1 == pair[1].1);
     let dashed = |name: String, curve: Vec<Point>| Series::new(name, Style::Dashed, curve);
+    let label = theory.label();
     if is_common {
-        curves.into_iter().take(1).map(|curve| dashed("theory".to_owned(), curve)).collect()
+        curves.into_iter().take(1).map(|(_, curve)| dashed(label.to_owned(), curve)).collect()
     } else {
-        names.iter().zip(curves).map(|(name, curve)| dashed(format!("theory, {name}"), curve)).collect()
+        curves.into_iter().map(|(name, curve)| dashed(format!("{label}, {name}"), curve)).collect()
     }
+}
+
+/// Tb + Tc of the runs that differ from a cell's in nothing but the round trip, where that is shortest: what the hosts
+/// take does not depend on the distance, and is seen best without.
+fn host_time_s(cell: usize, plan: &Plan, folder: &Folder) -> Option<f64> {
+    let elsewhere = |cell: usize| {
+        let mut table = plan.cells[cell].table.clone();
+        table.remove("rtt");
+        table
+    };
+    let here = elsewhere(cell);
+    let alike: Vec<usize> = (0..plan.cells.len()).filter(|cell| elsewhere(*cell) == here).collect();
+    let nearest = alike.into_iter().min_by_key(|cell| plan.cells[*cell].setup.rtt)?;
+    let records =
+        folder.records.iter().filter(|record| record.valid && plan.cell_of_run(record.run) == Some(nearest));
+    let measured = records.filter_map(|record| record.measured.get(&Quantity::HostTime).copied());
+    Some(Sample::of(measured)?.mean())
 }

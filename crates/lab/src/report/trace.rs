@@ -51,7 +51,7 @@ fn of_run(trace: &Trace, title: String, record: &RunRecord, samples: &[Sample]) 
     if !record.valid {
         figure.warnings.push(format!("INVALID: {}", record.reasons.join("; ")));
     }
-    let begun_ns = samples.iter().map(at_ns).min().unwrap_or(0);
+    let begun_ns = samples.iter().map(Sample::at_ns).min().unwrap_or(0);
     let connections = connections(samples);
     let is_single = connections.len() == 1;
     for (number, samples) in connections.iter().enumerate() {
@@ -94,11 +94,4 @@ fn points(trace: &Trace, observed: Observed, samples: &[&SocketSample], begun_ns
     let points: Vec<Point> = points.filter(|point| (from_s..=to_s).contains(&point.x)).collect();
     let every = points.len().div_ceil(POINTS_MAX).max(1);
     points.into_iter().step_by(every).collect()
-}
-
-fn at_ns(sample: &Sample) -> u64 {
-    match sample {
-        Sample::Stream(sample) => sample.at_ns,
-        Sample::Socket(sample) => sample.socket.at_ns,
-    }
 }

@@ -1,0 +1,77 @@
+//! What the time model says of the SCSI workload of a run.
+
+use super::setup::{Quantity, Setup};
+use crate::scsi_run::ScsiRun;
+use crate::workload::{End, Workload};
+use pdu::Duration as Nanoseconds;
+use policy::time_model::{TimeModel, payload_bits_per_second};
+use std::time::Duration;
+
+/// The header of a PDU that carries data (RFC 7143 §11.2).
+const HEADER_BYTES: f64 = 48.0;
+/// The kernel doubles what `SO_SNDBUF` asks for, for its own structures (socket(7)), which modern ones hardly need.
+const SEND_BUFFER_FACTOR: u64 = 2;
+
+/// What of a workload with one length of requests is known in advance, if `host_time_s` (Tb + Tc) is: `None` for what
+/// the model does not tell. `is_ideal` leaves out waits for R2Ts and for room in the send buffer.
+pub(crate) fn predict(
+    setup: &Setup,
+    run: &ScsiRun,
+    quantity: Quantity,
+    host_time_s: f64,
+    is_ideal: bool,
+) -> Option<f64> {
+    let Workload::Pattern(pattern) = &run.workload else { return None };
+    let bytes = pattern.request_size.0;
+    let model = model(setup, run, bytes, host_time_s, is_ideal);
+    let write = match is_ideal {
+        true => model.unsolicited_write_time(bytes),
+        false => model.write_time(bytes, &run.session.write_terms()),
+    };
+    let (write_s, read_s) = (write.as_secs_f64(), model.read_time(bytes).as_secs_f64());
+    let reads = f64::from(pattern.read_percent) / 100.0;
+    let time_s = write_s * (1.0 - reads) + read_s * reads;
+    let (depth, connections) = (pattern.depth, run.session.connections);
+    match quantity {
+        Quantity::Throughput => {
+            let time = nanoseconds(time_s);
+            Some(model.bits_per_second(bytes, time, depth.into(), connections))
+        }
+        Quantity::RequestTime if depth == 1 => Some(time_s),
+        Quantity::TransferTime if depth == 1 => Some(write_s - host_time_s - setup.rtt.0.as_secs_f64()),
+        _ => None,
+    }
+}
+
+fn model(setup: &Setup, run: &ScsiRun, bytes: u64, host_time_s: f64, is_ideal: bool) -> TimeModel {
+    let path = setup.path();
+    let link = if run.workload.reads() { path.backward() } else { &path.forward };
+    let payload = payload_bits_per_second(link.rate.bits().get() as f64, setup.mtu(), link.framing);
+    let pdus = bytes.div_ceil(run.session.receive_segment.0.max(1)) as f64;
+    let send_buffer = run.sockets.send_buffer.filter(|_| !is_ideal);
+    TimeModel {
+        payload_bits_per_second: payload * bytes as f64 / (bytes as f64 + pdus * HEADER_BYTES),
+        round_trip: nanoseconds(setup.rtt.0.as_secs_f64()),
+        target_time: nanoseconds(host_time_s),
+        initiator_time: nanoseconds(0.0),
+        r2t_time: nanoseconds(0.0),
+        send_buffer_bytes: send_buffer.map(|bytes| bytes.0.saturating_mul(SEND_BUFFER_FACTOR)),
+    }
+}
+
+/// How long a workload takes, about. A list of requests is taken to be as fast as its times say.
+pub(super) fn load_time(setup: &Setup, run: &ScsiRun) -> Duration {
+    let Workload::Pattern(pattern) = &run.workload else { return Duration::from_secs(1) };
+    match pattern.end {
+        End::Time(time) => time.0,
+        End::Requests(requests) => {
+            let throughput = predict(setup, run, Quantity::Throughput, 0.0, false).unwrap_or(0.0);
+            let bits = requests as f64 * pattern.request_size.0 as f64 * 8.0;
+            Duration::try_from_secs_f64(bits / throughput).unwrap_or(Duration::MAX)
+        }
+    }
+}
+
+fn nanoseconds(seconds: f64) -> Nanoseconds {
+    Nanoseconds::try_from_secs_f64(seconds).unwrap_or(Nanoseconds::MAX)
+}
