@@ -62,19 +62,10 @@ pub enum ScsiRunError {
         /// As it is.
         found: String,
     },
-    /// The disk does not hold what was written.
-    #[error("at {offset} the disk does not hold what was written last")]
-    Lost {
-        /// The first such block.
-        offset: u64,
-    },
     /// The kernel refused a thread or a namespace.
     #[error("running a workload: {0}")]
     System(#[from] io::Error),
 }
-
-/// What the disk holds before the run; the run writes the next generation.
-const FIRST_GENERATION: u8 = 0;
 
 impl ScsiRun {
     /// Runs it, with `congestion_control` at both ends. All data that is read is compared with what must be there, and so
@@ -84,23 +75,74 @@ impl ScsiRun {
     /// # Errors
     /// If it could not be run to its end as it was asked for.
     pub fn run(&self, lab: &Lab, congestion_control: &str, seed: u64) -> Result<ScsiReport, ScsiRunError> {
-        let disk_bytes = self.disk.size.0;
         drop(self.workload.requests(self.disk.size, DiskModel::BLOCK_BYTES)?);
-        let before = Contents::Known { seed, generation: FIRST_GENERATION };
-        let contents = Contents::Known { seed, generation: FIRST_GENERATION + 1 };
+        // What the disk holds before, what may be read meanwhile, and what must be where something was written.
+        let [before, meanwhile, after] =
+            [(0, 0), (0, 1), (1, 1)].map(|(oldest, newest)| Contents::Known { seed, oldest, newest });
         let monitor = SessionMonitor::default();
         let storage = Storage::start(self, lab, congestion_control, &monitor)?;
         if self.workload.reads() {
-            storage.fill(disk_bytes, before)?;
+            storage.fill(self.disk.size.0, before)?;
         }
         monitor.restart();
         let measured =
-            client::measure(self, lab, congestion_control, &storage, contents, monitor.initiator())?;
+            client::measure(self, lab, congestion_control, &storage, meanwhile, monitor.initiator())?;
         let session = monitor.take();
         self.sockets.check(&session.connections)?;
         let mut report = ScsiReport::new(self, measured, session);
-        report.verified.read_back_bytes = storage.read_back(&report.requests, contents)?;
+        report.verified.read_back_bytes = storage.read_back(&report.requests, after)?;
         storage.stop();
         Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::End;
+    use netem::{Bytes, Rate, Span};
+    use std::time::Duration;
+
+    fn read(text: &str) -> Result<ScsiRun, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    const WORKLOAD: &str = "workload.pattern = { request_size = \"4MiB\", end = { requests = 10 } }\n";
+
+    #[test]
+    fn a_run_is_one_connection_and_fast_memory_unless_it_says_otherwise() {
+        let run = read(WORKLOAD).unwrap();
+        assert_eq!((run.session.connections, run.disk.rate), (1, None));
+        assert_eq!(run.sockets, SocketTerms::default());
+        let Workload::Pattern(pattern) = &run.workload else { panic!("it is a pattern") };
+        assert_eq!((pattern.depth, pattern.end), (1, End::Requests(10)));
+    }
+
+    #[test]
+    fn a_run_reads_as_people_write_it_and_what_is_written_reads_back() {
+        let text = format!(
+            "{WORKLOAD}disk = {{ size = \"64MiB\", rate = \"800Mbit\", latency = \"2ms\" }}\n\
+             session = {{ connections = 4, initial_r2t = true, first_burst = \"64KiB\", data_digest = true }}\n\
+             sockets = {{ send_buffer = \"512KiB\", unsent = \"none\" }}\n"
+        );
+        let run = read(&text).unwrap();
+        let latency = Span(Duration::from_millis(2));
+        let rate = Some(Rate::megabits_per_second(800));
+        assert_eq!(run.disk, DiskModel { size: Bytes(64 << 20), rate, latency });
+        assert_eq!(run.sockets.unsent, UnsentLimit::None);
+        assert_eq!(run.session.offer().first_burst_bytes, 64 << 10);
+        assert_eq!(read(&toml::to_string(&run).unwrap()), Ok(run));
+    }
+
+    #[test]
+    fn what_a_run_does_not_know_is_refused_by_name() {
+        for (line, expected) in [
+            ("session = { initialr2t = true }", "initialr2t"),
+            ("sockets = { unsent = \"some\" }", "some"),
+            ("disk = { rate = \"fast\" }", "fast"),
+        ] {
+            let refusal = read(&format!("{WORKLOAD}{line}")).unwrap_err();
+            assert!(refusal.contains(expected), "{refusal}");
+        }
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn measure(
     contents: Contents,
     observer: Arc<dyn Observer>,
 ) -> Result<Measured, ScsiRunError> {
-    let mut config = Config {
+    let config = Config {
         connections: run.session.connections,
         sessions: Some(run.session.sessions),
         offer: run.session.offer(),
@@ -61,7 +61,6 @@ pub(super) fn measure(
         observer: Some(observer),
         ..Config::default()
     };
-    config.initiator_name.push_str(".lab");
     let url = &storage.url;
     lab.client.namespace.run(|| {
         runtime()?.block_on(async {

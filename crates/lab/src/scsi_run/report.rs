@@ -39,7 +39,7 @@ pub struct ScsiReport {
 pub struct Verified {
     /// As the workload read it.
     pub read_bytes: u64,
-    /// What it had written, read on the server when it was over. Of places that were written several times, once.
+    /// What it had written, read on the server when it was over; once, however often it was written.
     pub read_back_bytes: u64,
 }
 

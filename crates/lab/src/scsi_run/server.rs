@@ -6,10 +6,10 @@ use crate::namespace::Namespace;
 use crate::session_monitor::SessionMonitor;
 use crate::workload::{Contents, Direction, Load, Request, RequestSample};
 use initiator::{Config, Lun, Session, Url};
-use std::collections::HashSet;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Duration;
 use target::{LunConfig, Mask, Observers, Server, TargetConfig};
 use tokio::runtime::{Builder, Runtime};
@@ -64,24 +64,11 @@ impl Storage {
     }
 
     /// Reads what was written, as far as it is known; how much that was.
-    pub fn read_back(&self, written: &[RequestSample], contents: Contents) -> Result<u64, ScsiRunError> {
-        let written = written.iter().filter(|sample| sample.direction == Direction::Write);
-        let extents: HashSet<(u64, u32)> = written.map(|sample| (sample.lba, sample.bytes)).collect();
-        let block_bytes = u64::from(super::DiskModel::BLOCK_BYTES);
-        self.locally(async |lun| {
-            let mut bytes = 0;
-            for (lba, length) in extents {
-                let offset = lba * block_bytes;
-                for piece in pieces(offset, offset + u64::from(length), Direction::Read) {
-                    let found = lun.read(piece.offset, piece.bytes as usize).await?;
-                    if let Some(offset) = contents.first_not_written(&found, piece.offset) {
-                        return Err(ScsiRunError::Lost { offset });
-                    }
-                    bytes += u64::from(piece.bytes);
-                }
-            }
-            Ok(bytes)
-        })
+    pub fn read_back(&self, requests: &[RequestSample], contents: Contents) -> Result<u64, ScsiRunError> {
+        let extents = written(requests);
+        let pieces = extents.iter().flat_map(|extent| pieces(extent.start, extent.end, Direction::Read));
+        self.locally(async |lun| load(&lun, contents).run(pieces, |_| ()).await)?;
+        Ok(extents.iter().map(|extent| extent.end - extent.start).sum())
     }
 
     pub fn stop(self) {
@@ -131,6 +118,24 @@ fn load(lun: &Lun, contents: Contents) -> Load<'_> {
     Load::new(lun, PIECES, PIECE_BYTES as usize, contents)
 }
 
+/// The bytes of a disk that were written, ascending; none twice.
+fn written(requests: &[RequestSample]) -> Vec<Range<u64>> {
+    let block_bytes = u64::from(super::DiskModel::BLOCK_BYTES);
+    let written = requests.iter().filter(|sample| sample.direction == Direction::Write);
+    let mut extents: Vec<Range<u64>> = written
+        .map(|sample| sample.lba * block_bytes..sample.lba * block_bytes + u64::from(sample.bytes))
+        .collect();
+    extents.sort_unstable_by_key(|extent| extent.start);
+    extents.dedup_by(|next, extent| {
+        let touches = next.start <= extent.end;
+        if touches {
+            extent.end = extent.end.max(next.end);
+        }
+        touches
+    });
+    extents
+}
+
 fn pieces(from: u64, to: u64, direction: Direction) -> impl Iterator<Item = Request> {
     let offsets = (from..to).step_by(PIECE_BYTES as usize);
     offsets.map(move |offset| Request {
@@ -139,4 +144,30 @@ fn pieces(from: u64, to: u64, direction: Direction) -> impl Iterator<Item = Requ
         offset,
         bytes: u32::try_from(to - offset).unwrap_or(u32::MAX).min(PIECE_BYTES),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_several_times_is_read_back_once() {
+        let sample = |direction, lba, blocks: u32| RequestSample {
+            begun_ns: 0,
+            ended_ns: 0,
+            direction,
+            lba,
+            bytes: blocks * 512,
+            connection: None,
+        };
+        let requests = [
+            sample(Direction::Write, 8, 4),
+            sample(Direction::Write, 0, 2),
+            sample(Direction::Read, 2, 2),
+            sample(Direction::Write, 10, 6),
+            sample(Direction::Write, 8, 1),
+            sample(Direction::Write, 16, 1),
+        ];
+        assert_eq!(written(&requests), [0..1024, 4096..8704]);
+    }
 }

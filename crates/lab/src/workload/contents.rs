@@ -1,7 +1,5 @@
 //! What is written, so that it can be known again when it is read.
 
-use std::ops::RangeInclusive;
-
 /// The contents of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
@@ -12,8 +10,10 @@ pub enum Contents {
     Known {
         /// Of this run and no other.
         seed: u64,
-        /// What is written now. What is read may also be of the generation before, the disk's first contents.
-        generation: u8,
+        /// The oldest generation that may be read.
+        oldest: u8,
+        /// The newest, which is written.
+        newest: u8,
     },
 }
 
@@ -25,9 +25,9 @@ impl Contents {
     pub fn fill(self, memory: &mut [u8], offset: u64) {
         match self {
             Self::Any => fill_block(memory, mix(offset)),
-            Self::Known { seed, generation } => {
+            Self::Known { seed, newest, .. } => {
                 for (number, block) in numbered(memory.chunks_mut(BLOCK_BYTES), offset) {
-                    fill_block(block, first_word(seed, generation, number));
+                    fill_block(block, first_word(seed, newest, number));
                 }
             }
         }
@@ -36,25 +36,9 @@ impl Contents {
     /// Where memory that was read from `offset` is different from what may be there: the offset of the first block.
     #[must_use]
     pub fn first_difference(self, memory: &[u8], offset: u64) -> Option<u64> {
-        match self {
-            Self::Any => None,
-            Self::Known { generation, .. } => self.first_of_others(memory, offset, 0..=generation),
-        }
-    }
-
-    /// The same, if only what is written now may be there.
-    #[must_use]
-    pub fn first_not_written(self, memory: &[u8], offset: u64) -> Option<u64> {
-        match self {
-            Self::Any => None,
-            Self::Known { generation, .. } => self.first_of_others(memory, offset, generation..=generation),
-        }
-    }
-
-    fn first_of_others(self, memory: &[u8], offset: u64, generations: RangeInclusive<u8>) -> Option<u64> {
-        let Self::Known { seed, .. } = self else { return None };
+        let Self::Known { seed, oldest, newest } = self else { return None };
         let is_other = |number: u64, block: &[u8]| {
-            let mut words = generations.clone().map(|generation| first_word(seed, generation, number));
+            let mut words = (oldest..=newest).map(|generation| first_word(seed, generation, number));
             !words.any(|word| is_block(block, word))
         };
         let mut blocks = numbered(memory.chunks(BLOCK_BYTES), offset);
@@ -101,8 +85,9 @@ pub(crate) fn mix(word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const FIRST: Contents = Contents::Known { seed: 5, generation: 0 };
-    const SECOND: Contents = Contents::Known { seed: 5, generation: 1 };
+    const FIRST: Contents = Contents::Known { seed: 5, oldest: 0, newest: 0 };
+    const SECOND: Contents = Contents::Known { seed: 5, oldest: 0, newest: 1 };
+    const SECOND_ONLY: Contents = Contents::Known { seed: 5, oldest: 1, newest: 1 };
 
     fn written(contents: Contents, offset: u64) -> Vec<u8> {
         let mut memory = vec![0; 8 * BLOCK_BYTES];
@@ -114,15 +99,15 @@ mod tests {
     fn what_was_written_is_known_again_and_so_is_what_was_there_before() {
         assert_eq!(SECOND.first_difference(&written(SECOND, 4096), 4096), None);
         assert_eq!(SECOND.first_difference(&written(FIRST, 4096), 4096), None);
-        assert_eq!(SECOND.first_not_written(&written(SECOND, 4096), 4096), None);
-        assert_eq!(SECOND.first_not_written(&written(FIRST, 4096), 4096), Some(4096));
+        assert_eq!(SECOND_ONLY.first_difference(&written(SECOND, 4096), 4096), None);
+        assert_eq!(SECOND_ONLY.first_difference(&written(FIRST, 4096), 4096), Some(4096));
         assert_eq!(FIRST.first_difference(&written(SECOND, 4096), 4096), Some(4096));
     }
 
     #[test]
     fn a_block_in_the_wrong_place_or_of_another_run_is_noticed() {
         assert_eq!(FIRST.first_difference(&written(FIRST, 0), 512), Some(512));
-        let other = Contents::Known { seed: 6, generation: 0 };
+        let other = Contents::Known { seed: 6, oldest: 0, newest: 0 };
         assert_eq!(FIRST.first_difference(&written(other, 0), 0), Some(0));
     }
 

@@ -180,7 +180,7 @@ mod tests {
     use netem::Bytes;
 
     const DISK_BYTES: u64 = 1 << 20;
-    const CONTENTS: Contents = Contents::Known { seed: 1, generation: 0 };
+    const CONTENTS: Contents = Contents::Known { seed: 1, oldest: 0, newest: 0 };
 
     fn ram() -> Ram {
         Ram::new(512, DISK_BYTES / 512).unwrap()
