@@ -27,9 +27,10 @@ fn analyse(bytes: &[u8]) -> u64 {
         frames += 1;
         analyser.frame(frame, |_| pdus += 1);
     });
-    let report = analyser.report();
-    assert_eq!(report.capture.frames, frames);
-    for connection in &report.connections {
+    let analysis = analyser.report();
+    assert_eq!(analysis.capture.frames, frames);
+    let _ = analysis.report("any capture");
+    for connection in &analysis.connections {
         let commands = connection.commands.len() as u64 + connection.commands_without_status;
         assert!(commands <= connection.to_target.counters.bytes, "a command takes bytes");
         for direction in [&connection.to_target, &connection.to_initiator] {

@@ -3,7 +3,7 @@
 use crate::exit::Failed;
 use crate::output;
 use ::lab::{Folder, REPORT, report};
-use observe::report::{Cell, Figure, Report, Table};
+use observe::report::{Figure, Report, Table};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -56,11 +56,7 @@ fn print_table(title: &str, table: &Table) {
     let labels: Vec<String> = labels.collect();
     let mut printed = output::table(&labels.iter().map(String::as_str).collect::<Vec<_>>());
     for row in &table.rows {
-        let cells = row.cells.iter().zip(&scales).map(|(cell, scale)| match cell {
-            Cell::Empty => String::new(),
-            Cell::Number(number) => scale.digits(*number),
-            Cell::Text(text) => text.clone(),
-        });
+        let cells = row.cells.iter().zip(&scales).map(|(cell, scale)| cell.text(scale));
         printed.add_row(cells.collect::<Vec<_>>());
     }
     output::align_right(&mut printed, (0..table.columns.len()).filter(|column| table.is_numeric(*column)));

@@ -205,8 +205,8 @@ impl Figure {
         reasons
     }
 
-    /// Its table; without one, its points: a row for each x, or several if a series has several points there. Of more
-    /// than a few hundred rows the first.
+    /// Its table; without one, its points: a row for each x, or several if a series has several points there. Where
+    /// nothing was measured, theory has no row. Of more than a few hundred rows the first.
     #[must_use]
     pub fn table_or_points(&self) -> Table {
         self.table.clone().unwrap_or_else(|| self.points())
@@ -215,9 +215,14 @@ impl Figure {
     fn points(&self) -> Table {
         let mut table = Table { columns: self.columns(), ..Table::default() };
         let rows = self.rows();
+        let mut notes = Vec::new();
         if rows.len() > ROWS_MAX {
-            table.note = format!("The first {ROWS_MAX} of {} rows.", rows.len());
+            notes.push(format!("The first {ROWS_MAX} of {} rows.", rows.len()));
         }
+        if !self.invalid_reasons().is_empty() {
+            notes.push("×: not valid.".to_owned());
+        }
+        table.note = notes.join(" ");
         table.rows = rows.into_iter().take(ROWS_MAX).collect();
         table
     }
@@ -229,14 +234,14 @@ impl Figure {
             let mut column = |label: String| columns.push(Column { label, unit: axis.unit.clone() });
             column(series.name.clone());
             if series.has_errors() {
-                column(format!("{}, low", series.name));
-                column(format!("{}, high", series.name));
+                column(format!("{}, from–to", series.name));
             }
         }
         columns
     }
 
-    /// One for every x, or several: the second is for those series that have a second point there.
+    /// One for every x at which something was measured, or several: the second is for those series that have a second
+    /// point there.
     fn rows(&self) -> Vec<Row> {
         let width = self.columns().len();
         let mut column = 1;
@@ -252,7 +257,11 @@ impl Figure {
         }
         entries.sort_by(|(one, ..), (other, ..)| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let same_row = entries.chunk_by(|(one, ..), (other, ..)| one == other);
-        let rows = same_row.map(|entries| {
+        let is_measured = |series: &Series| series.style != Style::Dashed;
+        let all = !self.series.iter().any(is_measured);
+        let told =
+            same_row.filter(|entries| all || entries.iter().any(|(_, _, series, _)| is_measured(series)));
+        let rows = told.map(|entries| {
             let mut row = Row { cells: vec![Cell::Empty; width], invalid: None };
             for ((x, _), column, series, point) in entries {
                 row.cells[0] = Cell::Number(*x);
@@ -271,7 +280,7 @@ impl Series {
 
     /// How many columns of a table it takes.
     fn columns(&self) -> usize {
-        if self.has_errors() { 3 } else { 1 }
+        if self.has_errors() { 2 } else { 1 }
     }
 
     /// Its points in the order in which they are drawn.
@@ -282,13 +291,13 @@ impl Series {
     }
 
     fn fill(&self, row: &mut Row, column: usize, point: &Point) {
-        row.cells[column] = point.y.into();
-        if self.has_errors() {
-            row.cells[column + 1] = point.low.into();
-            row.cells[column + 2] = point.high.into();
-        }
-        if row.invalid.is_none() {
-            row.invalid.clone_from(&point.invalid);
+        row.cells[column] = match point.invalid {
+            Some(_) => Cell::Invalid { invalid: point.y },
+            None => point.y.into(),
+        };
+        if point.low.or(point.high).is_some() {
+            row.cells[column + 1] =
+                Cell::Range([point.low.unwrap_or(point.y), point.high.unwrap_or(point.y)]);
         }
     }
 }
@@ -311,16 +320,21 @@ mod tests {
             .series(Series::new("other", Style::Points, other))
             .table_or_points();
         let labels: Vec<_> = table.columns.iter().map(|column| column.label.as_str()).collect();
-        assert_eq!(labels, ["RTT", "one", "other", "other, low", "other, high"]);
-        let number = |cell: &Cell| if let Cell::Number(number) = cell { *number } else { f64::NAN };
-        let numbers: Vec<Vec<f64>> = table
-            .rows
-            .iter()
-            .map(|row| row.cells.iter().map(number).filter(|n| n.is_finite()).collect())
-            .collect();
-        assert_eq!(numbers, [vec![1.0, 10.0, 5.0, 4.0, 6.0], vec![1.0, 11.0], vec![2.0, 20.0]]);
-        assert_eq!(table.rows[0].invalid.as_deref(), Some("late"));
-        assert_eq!(table.rows[1].invalid, None);
+        assert_eq!(labels, ["RTT", "one", "other", "other, from–to"]);
+        let texts =
+            |row: &Row| row.cells.iter().map(|cell| cell.text(&Unit::None.scale(1.0))).collect::<Vec<_>>();
+        let rows: Vec<_> = table.rows.iter().map(|row| texts(row).join("|")).collect();
+        assert_eq!(rows, ["1|10|× 5|4–6", "1|11||", "2|20||"]);
+        assert_eq!(table.note, "×: not valid.");
+    }
+
+    #[test]
+    fn theory_is_told_where_something_was_measured() {
+        let theory = Series::new("theory", Style::Dashed, (0..9).map(|x| Point::new(x.into(), 2.0)));
+        let measured = Series::new("measured", Style::Line, [Point::new(3.0, 1.0)]);
+        let rows = |figure: Figure| figure.table_or_points().rows.len();
+        assert_eq!(rows(figure().series(theory.clone())), 9);
+        assert_eq!(rows(figure().series(theory).series(measured)), 1);
     }
 
     #[test]

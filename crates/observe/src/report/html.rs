@@ -5,7 +5,7 @@ mod figure_data;
 use super::escape;
 use super::figure::Figure;
 use super::table::{Cell, Row, Table};
-use super::unit::{Scale, number};
+use super::unit::Scale;
 use super::{Fact, Report, Section, Standing, Verdict};
 use std::fmt::{Arguments, Write};
 
@@ -18,6 +18,8 @@ const UPLOT_LICENCE: &str = include_str!("../../vendor/uplot-1.6.32/LICENSE");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 /// A page with fewer sections needs no contents.
 const LISTED_SECTIONS_MIN: usize = 3;
+/// Bytes of a text in a table that needs a column wider than its words.
+const LONG_TEXT: usize = 40;
 /// A table beside a figure with more rows is folded up.
 const OPEN_ROWS_MAX: usize = 24;
 
@@ -163,17 +165,21 @@ impl Page {
         let invalid = if row.invalid.is_some() { " class=\"invalid\"" } else { "" };
         self.put(format_args!("<tr{invalid}>"));
         for (cell, (scale, is_numeric)) in row.cells.iter().zip(columns) {
-            let text = match cell {
-                Cell::Empty => String::new(),
-                Cell::Number(value) => number(value / scale.factor),
-                Cell::Text(text) => escape::text(text),
+            let text = cell.text(scale);
+            let class = match cell {
+                Cell::Invalid { .. } => " class=\"number invalid\"",
+                Cell::Text(text) if text.len() > LONG_TEXT => " class=\"long\"",
+                _ => class(*is_numeric),
             };
-            self.put(format_args!("<td{}>{text}</td>", class(*is_numeric)));
-        }
-        if let Some(reason) = &row.invalid {
-            self.put(format_args!("<td>not valid: {}</td>", escape::text(reason)));
+            self.put(format_args!("<td{class}>{}</td>", escape::text(&text)));
         }
         self.put(format_args!("</tr>\n"));
+        if let Some(reason) = row.untold_reason() {
+            let (width, reason) = (columns.len(), escape::text(reason));
+            self.put(format_args!(
+                "<tr class=\"reason\"><td colspan=\"{width}\">not valid: {reason}</td></tr>\n"
+            ));
+        }
     }
 
     fn description(&mut self, facts: &[Fact]) {

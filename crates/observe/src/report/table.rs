@@ -47,6 +47,13 @@ pub enum Cell {
     Empty,
     /// In the base of the column's unit.
     Number(f64),
+    /// From one number to another.
+    Range([f64; 2]),
+    /// A number that is not to be believed, while others of its row are.
+    Invalid {
+        /// In the base of the column's unit.
+        invalid: f64,
+    },
     /// Words.
     Text(String),
 }
@@ -79,9 +86,35 @@ impl Table {
 
     fn numbers(&self, column: usize) -> impl Iterator<Item = f64> {
         self.rows.iter().filter_map(move |row| match row.cells.get(column) {
-            Some(Cell::Number(number)) if number.is_finite() => Some(*number),
+            Some(Cell::Number(number) | Cell::Range([_, number]) | Cell::Invalid { invalid: number }) => {
+                Some(*number).filter(|number| number.is_finite())
+            }
             _ => None,
         })
+    }
+}
+
+impl Cell {
+    /// What is written, numbers without the unit.
+    #[must_use]
+    pub fn text(&self, scale: &Scale) -> String {
+        match self {
+            Self::Empty => String::new(),
+            Self::Number(number) => scale.digits(*number),
+            Self::Range([low, high]) => format!("{}–{}", scale.digits(*low), scale.digits(*high)),
+            Self::Invalid { invalid } => format!("× {}", scale.digits(*invalid)),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+impl Row {
+    /// Why it is not to be believed, unless one of its cells says so already.
+    #[must_use]
+    pub fn untold_reason(&self) -> Option<&str> {
+        let reason = self.invalid.as_deref()?;
+        let tells = |cell: &Cell| matches!(cell, Cell::Text(text) if text.contains(reason));
+        (!self.cells.iter().any(tells)).then_some(reason)
     }
 }
 
