@@ -59,8 +59,8 @@ pub trait Observer {
     fn command_starts(&self, _session: Tsih, _task: TaskId) {}
 
     /// It has been carried out, or has failed; its answer follows. A long read ends when the last of its pieces has been
-    /// handed to the session, and so waits for the network with those before. A command that was aborted before it
-    /// started has no end.
+    /// handed to the session, and so waits for the network with those before. A command that was refused when it
+    /// came, or aborted before it started, has no end.
     fn command_ends(&self, _session: Tsih, _task: TaskId) {}
 }
 

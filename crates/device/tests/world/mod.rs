@@ -75,6 +75,7 @@ pub struct World {
     pub host: Rc<VirtualHost>,
     pub gauges: Arc<Gauges>,
     pub memory: Memory,
+    pub environment: Rc<Environment>,
     pub node: Rc<TargetNode>,
 }
 
@@ -105,7 +106,7 @@ impl World {
         let units =
             units.map(|(unit, disk)| Rc::new(LogicalUnit::new(unit, disk, &memory).unwrap())).collect();
         let node = TargetNode::new(&environment, TARGET.into(), units, 16);
-        Self { host, gauges, memory, node }
+        Self { host, gauges, memory, environment, node }
     }
 
     /// Lets so much time pass, and everybody do what there is to do meanwhile.
