@@ -5,8 +5,8 @@
 
 export CARGO_TERM_COLOR ?= auto
 
-# BPF programs are compiled where clang is.
-BPF = $(if $(shell command -v clang),--features ropewalk-lab/bpf)
+# BPF programs are compiled where there is all that it takes.
+BPF = $(if $(and $(shell command -v clang),$(wildcard /usr/include/libelf.h /usr/include/zlib.h)),--features ropewalk-lab/bpf)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
