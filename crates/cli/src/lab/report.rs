@@ -7,6 +7,9 @@ use observe::report::{Figure, Report, Table};
 use serde_json::json;
 use std::path::PathBuf;
 
+/// A figure with more points is one to look at, not to read.
+const PRINTED_ROWS_MAX: usize = 60;
+
 #[derive(clap::Args)]
 #[command(after_help = "Example: ropewalk lab report results/004/figure06/quick")]
 pub(crate) struct Arguments {
@@ -41,7 +44,10 @@ fn print(report: &Report) {
     }
     for section in &report.sections {
         for figure in &section.figures {
-            print_table(&figure.title, &figure.table_or_points());
+            let table = figure.table_or_points();
+            if table.rows.len() <= PRINTED_ROWS_MAX {
+                print_table(&figure.title, &table);
+            }
         }
         for table in &section.tables {
             print_table(&section.heading, table);

@@ -16,7 +16,7 @@ const UPLOT_SCRIPT: &str = include_str!("../../vendor/uplot-1.6.32/uPlot.iife.mi
 const UPLOT_LICENCE: &str = include_str!("../../vendor/uplot-1.6.32/LICENSE");
 /// What the page may do: what stands in it. Nothing is fetched, whatever is written into a report.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
-/// A page with fewer sections needs no contents.
+/// A page with fewer headings needs no contents.
 const LISTED_SECTIONS_MIN: usize = 3;
 /// Bytes of a text in a table that needs a column wider than its words.
 const LONG_TEXT: usize = 40;
@@ -90,13 +90,12 @@ impl Page {
 
     /// Where to find what, if there is much of it.
     fn contents(&mut self, sections: &[Section]) {
-        if sections.len() < LISTED_SECTIONS_MIN {
+        let headed = || sections.iter().enumerate().filter(|(_, section)| !section.heading.is_empty());
+        if headed().count() < LISTED_SECTIONS_MIN {
             return;
         }
         self.put(format_args!("<nav><ul>\n"));
-        for (number, section) in
-            sections.iter().enumerate().filter(|(_, section)| !section.heading.is_empty())
-        {
+        for (number, section) in headed() {
             let heading = escape::text(&section.heading);
             self.put(format_args!("<li><a href=\"#section-{number}\">{heading}</a></li>\n"));
         }

@@ -1,8 +1,10 @@
 //! A figure as a picture in SVG.
 
 mod frame;
+mod header;
 mod legend;
 mod marks;
+mod wrap;
 
 use super::axis_range::{Axes, AxisRange};
 use super::escape;
@@ -15,8 +17,6 @@ const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7a5195", "#666666"];
 const WIDTH: f64 = 860.0;
 const PLOT_HEIGHT: f64 = 380.0;
-const TITLE_HEIGHT: f64 = 40.0;
-const WARNING_HEIGHT: f64 = 22.0;
 /// Ticks and label of the axis below.
 const BELOW: f64 = 56.0;
 const LEFT: f64 = 74.0;
@@ -34,8 +34,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(figure: &Figure) -> Self {
-        let top = TITLE_HEIGHT + WARNING_HEIGHT * figure.warnings.len() as f64;
+    fn below(figure: &Figure, top: f64) -> Self {
         let right = WIDTH - if figure.right.is_some() { LEFT } else { RIGHT };
         Self { axes: Axes::of(figure), left: LEFT, right, top, bottom: top + PLOT_HEIGHT }
     }
@@ -58,26 +57,17 @@ impl Figure {
     /// is [`Figure::png`] and [`Figure::svg_without_fonts`].
     #[must_use]
     pub fn svg(&self) -> String {
-        let layout = Layout::of(self);
+        let header = header::draw(self);
+        let layout = Layout::below(self, header.bottom);
         let legend = legend::draw(self, layout.bottom + BELOW);
         let height = legend.bottom;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
              height=\"{height}\" font-family=\"{FONT}\" font-size=\"13\" fill=\"#222\" role=\"img\">\
-             <title>{title}</title><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\
-             <text x=\"{LEFT}\" y=\"25\" font-size=\"17\" font-weight=\"500\">{title}</text>",
+             <title>{title}</title><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>{header}",
             title = escape::text(&self.title),
+            header = header.svg,
         );
-        for (line, warning) in self.warnings.iter().enumerate() {
-            let y = TITLE_HEIGHT + WARNING_HEIGHT * line as f64 + 5.0;
-            let warning = escape::text(warning);
-            put(
-                &mut svg,
-                format_args!(
-                    "<text x=\"{LEFT}\" y=\"{y}\" font-weight=\"500\" fill=\"#b00020\">{warning}</text>"
-                ),
-            );
-        }
         frame::draw(&mut svg, self, &layout);
         marks::draw(&mut svg, self, &layout);
         frame::annotations(&mut svg, self, &layout);

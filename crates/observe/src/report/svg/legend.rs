@@ -1,6 +1,7 @@
 //! What the colours and the crosses mean.
 
 use super::marks::{cross, is_marked};
+use super::wrap::lines;
 use super::{LEFT, RIGHT, WIDTH, colour, put};
 use crate::report::escape;
 use crate::report::figure::{Figure, Series, Style};
@@ -10,7 +11,7 @@ const LINE_HEIGHT: f64 = 22.0;
 const SAMPLE: f64 = 34.0;
 const GAP: f64 = 24.0;
 /// Of a letter, on average, at the size of the legend.
-const LETTER_WIDTH: f64 = 7.0;
+const LETTER_WIDTH: f64 = 6.8;
 
 pub(super) struct Legend {
     pub(super) svg: String,
@@ -34,19 +35,15 @@ pub(super) fn draw(figure: &Figure, top: f64) -> Legend {
         x += width;
     }
     for reason in figure.invalid_reasons() {
-        y += LINE_HEIGHT;
         svg.push_str("<g stroke=\"#b00020\">");
-        cross(&mut svg, LEFT + 13.0, y);
+        cross(&mut svg, LEFT + 13.0, y + LINE_HEIGHT);
         svg.push_str("</g>");
-        let reason = escape::text(reason);
-        put(
-            &mut svg,
-            format_args!(
-                "<text x=\"{:.1}\" y=\"{:.1}\" fill=\"#b00020\">not valid: {reason}</text>",
-                LEFT + SAMPLE,
-                y + 4.5
-            ),
-        );
+        let letters = (WIDTH - LEFT - SAMPLE - RIGHT) / LETTER_WIDTH;
+        for line in lines(&format!("not valid: {reason}"), letters) {
+            y += LINE_HEIGHT;
+            let (x, y, line) = (LEFT + SAMPLE, y + 4.5, escape::text(&line));
+            put(&mut svg, format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"#b00020\">{line}</text>"));
+        }
     }
     Legend { svg, bottom: y + LINE_HEIGHT }
 }
