@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 struct Listed {
     file: PathBuf,
     /// Its title, and what each form costs.
-    known: Result<(String, [Cost; 2]), InvalidExperiment>,
+    known: Result<(String, [Cost; 2]), String>,
 }
 
 /// What a form takes.
@@ -69,17 +69,19 @@ fn experiments(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+fn costs(text: &str) -> Result<(String, [Cost; 2]), InvalidExperiment> {
+    let experiment = Experiment::parse(text)?;
+    let cost = |form| {
+        let plan = experiment.plan(form)?;
+        Ok(Cost { form, runs: plan.runs.len(), estimate: plan.estimate() })
+    };
+    Ok((experiment.title().to_owned(), [cost(Form::Quick)?, cost(Form::Full)?]))
+}
+
 impl Listed {
     fn read(file: PathBuf) -> Self {
-        // A text that is not there is not an experiment either, and the reason says so.
-        let text = fs::read_to_string(&file).unwrap_or_default();
-        let known = Experiment::parse(&text).and_then(|experiment| {
-            let cost = |form| {
-                let plan = experiment.plan(form)?;
-                Ok(Cost { form, runs: plan.runs.len(), estimate: plan.estimate() })
-            };
-            Ok((experiment.title().to_owned(), [cost(Form::Quick)?, cost(Form::Full)?]))
-        });
+        let text = fs::read_to_string(&file).map_err(|error| error.to_string());
+        let known = text.and_then(|text| costs(&text).map_err(|error| error.to_string()));
         Self { file, known }
     }
 
@@ -93,7 +95,7 @@ impl Listed {
                         json!({ "runs": cost.runs, "estimated_seconds": cost.estimate.as_secs_f64() });
                 }
             }
-            Err(error) => object["error"] = json!(error.to_string()),
+            Err(error) => object["error"] = json!(error),
         }
         object
     }

@@ -27,8 +27,14 @@ pub(super) fn draw(plot: &Plot, experiment: &Experiment, plan: &Plan, folder: &F
         let points = places.filter_map(|place| point(plot, place, plan, folder));
         figure = figure.series(Series::new(&name, Style::Line, points));
     }
-    let theories = plot.theory.iter().flat_map(|theory| theoretical(*theory, plot.y, &places, plan, folder));
-    theories.fold(figure, Figure::series)
+    for theory in &plot.theory {
+        let curves = theoretical(*theory, plot.y, &places, plan, folder);
+        if curves.is_empty() {
+            figure.caption += &format!(" {}", without(*theory));
+        }
+        figure = curves.into_iter().fold(figure, Figure::series);
+    }
+    figure
 }
 
 fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Unit) {
@@ -45,11 +51,21 @@ fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Unit) {
     // That they have a place was checked when the experiment was read.
     let (positions, unit) = positions(&labels).unwrap_or_default();
     let places = cells.iter().zip(positions).map(|((number, cell), x)| {
-        let names: Vec<&str> = others.iter().map(|index| cell.labels[*index].as_str()).collect();
+        let names: Vec<String> =
+            others.iter().map(|index| series_name(&plan.variables[*index], &cell.labels[*index])).collect();
         let series = if names.is_empty() { "measured".to_owned() } else { names.join(", ") };
         Place { cell: *number, series, x, setup: &cell.setup }
     });
     (places.collect(), unit)
+}
+
+/// A word tells of what it is, a number does not.
+fn series_name(variable: &str, label: &str) -> String {
+    if label.starts_with(|first: char| first.is_ascii_digit()) {
+        format!("{variable} {label}")
+    } else {
+        label.to_owned()
+    }
 }
 
 /// In their order.
@@ -83,6 +99,15 @@ fn point(plot: &Plot, place: &Place<'_>, plan: &Plan, folder: &Folder) -> Option
             Some(invalid.as_ref().map_or_else(|| Point::new(place.x, 0.0), drawn).invalid(reasons))
         }
     }
+}
+
+/// Why a curve is missing.
+fn without(theory: Theory) -> String {
+    format!(
+        "The curve \"{}\" is missing: it needs Tb + Tc, which valid runs at the shortest round trip tell, with one request \
+         at a time.",
+        theory.label()
+    )
 }
 
 /// One curve for all series, if it is the same for all.
