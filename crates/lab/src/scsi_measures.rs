@@ -13,12 +13,14 @@ pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantit
     let from_ns = report.begun_ns.saturating_add(warm_up_ns);
     let requests: Vec<&RequestSample> =
         report.requests.iter().filter(|request| request.begun_ns >= from_ns).collect();
-    let transfers = report.session.commands.iter().filter(|command| command.pulled_ns >= from_ns);
-    let transfers: Vec<f64> = transfers.filter_map(transfer_s).collect();
+    // READs and WRITEs; logins ask other things.
+    let commands = || report.session.commands.iter().filter(|command| command.lba.is_some());
+    let counted = commands().filter(|command| command.pulled_ns >= from_ns);
+    let transfers = Sample::of(counted.filter_map(transfer_s));
     let times = Sample::of(requests.iter().map(|request| seconds(request.begun_ns, request.ended_ns)));
     // A request that is more than one command has no single transfer.
-    let is_whole = transfers.len() == requests.len();
-    let transfer = Sample::of(transfers).filter(|_| is_whole).map(|transfers| transfers.mean());
+    let is_whole = commands().count() == report.requests.len();
+    let transfer = transfers.filter(|_| is_whole).map(|transfers| transfers.mean());
     let quantities = [
         (Quantity::Throughput, bits_per_second(&requests)),
         (Quantity::RequestTime, times.as_ref().map(Sample::mean)),
