@@ -93,7 +93,6 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
         }
     };
     measured.sockets = monitor.stop();
-    measured.reasons.extend(other_send_buffer(setup, &measured.sockets));
     measured.samples.extend(take_socket_samples(&mut measured.sockets));
     // What has no value, such as the round trip of a path that lost all echo requests, is left out.
     if let Some(shortest) = round_trips.iter().min() {
@@ -146,17 +145,4 @@ fn scsi(report: ScsiReport, setup: &Setup) -> Measured {
         reasons,
         ..Measured::default()
     }
-}
-
-/// The kernel doubles what is asked for (socket(7)), and bounds it without a word.
-fn other_send_buffer(setup: &Setup, sockets: &SocketsReport) -> Option<String> {
-    let RunLoad::Scsi(run) = setup.load() else { return None };
-    let asked_bytes = run.sockets.send_buffer?.0.saturating_mul(2);
-    let samples = sockets.sockets.iter().filter_map(|socket| socket.samples.last());
-    let mut found = samples.map(|sample| u64::from(sample.memory.sndbuf_bytes));
-    let other_bytes = found.find(|bytes| *bytes != asked_bytes)?;
-    Some(format!(
-        "a send buffer of {asked_bytes} bytes was asked for, and the kernel made one of {other_bytes}: net.core.wmem_max \
-         bounds it"
-    ))
 }
