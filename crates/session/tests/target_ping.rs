@@ -2,7 +2,7 @@
 
 mod target_world;
 
-use pdu::{Itt, LaneId, Ttt};
+use pdu::{Itt, LaneId, TargetPdu, Ttt};
 use ropewalk_session::parameters::SessionType;
 use ropewalk_session::seam::{Endpoint, Fault, LaneLoss};
 use ropewalk_session::target::Event;
@@ -127,4 +127,26 @@ fn a_silent_discovery_session_is_closed_without_a_word() {
     world.wait();
     world.expect_nothing_sent();
     assert!(matches!(world.events().as_slice(), [Event::CloseLane { .. }]));
+}
+
+#[test]
+fn a_lane_that_waits_for_acknowledgements_in_vain_wants_nothing() {
+    let mut world = World::of_level(1, 1);
+    world.acknowledges = false;
+    let mut pings = 0;
+    let mut answers = 1;
+    let mut tag = 0;
+    while core::mem::take(&mut answers) > 0 {
+        tag += 1;
+        world.nop(0, Itt(tag), Ttt::NONE, 7, true, &[]);
+        while let Some((TargetPdu::NopIn(pdu), _)) = world.pull_one(0, u32::MAX) {
+            answers += 1;
+            if pdu.itt == Itt::NONE {
+                pings += 1;
+                world.nop(0, Itt::NONE, pdu.ttt, 7, true, &[]);
+            }
+        }
+    }
+    assert_eq!(pings, 4);
+    assert!(!world.session.wants_transmit(LaneId(0)));
 }

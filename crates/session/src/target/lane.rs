@@ -101,7 +101,7 @@ impl Lane {
             || !self.data_in.is_empty()
             || !self.resends.is_empty()
             || (!self.replies.is_empty() && !self.is_full())
-            || (self.is_blocked() && !self.liveness.is_pinging())
+            || (self.is_blocked() && !self.liveness.is_pinging() && self.status.may_ask())
     }
 
     /// Whether replies wait because too many responses are not acknowledged.

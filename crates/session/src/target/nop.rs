@@ -95,9 +95,14 @@ impl Session {
     /// does not acknowledge for another reason.
     pub(super) fn solicit_acknowledgement(&mut self, now: Instant, lane: LaneId) {
         let Some(state) = self.lanes.get_mut(&lane) else { return };
-        if state.liveness.asked_at().is_some() || state.status.ask() {
-            self.ping(now, lane);
+        let is_new = state.liveness.asked_at().is_none();
+        if is_new && !state.status.may_ask() {
+            return;
         }
+        if is_new {
+            state.status.note_asked();
+        }
+        self.ping(now, lane);
     }
 
     /// Pings the initiator, unless it has not answered the last one yet.

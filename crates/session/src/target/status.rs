@@ -52,14 +52,16 @@ impl StatusNumbers {
     }
 
     /// Whether it may help to ask for an acknowledgement. An initiator that misses data of a command acknowledges neither
-    /// its status nor those after it, and asking it once a round trip does not change that. If it may, it is now done.
-    pub(super) fn ask(&mut self) -> bool {
+    /// its status nor those after it, and asking it once a round trip does not change that.
+    pub(super) fn may_ask(&self) -> bool {
         /// One that takes responses in late may need to be asked twice.
         const ASKED_MAX: u32 = 4;
-        let is_owed = self.acknowledged != self.next;
-        let may_help = !is_owed || self.asked < ASKED_MAX;
-        self.asked += u32::from(is_owed && may_help);
-        may_help
+        self.acknowledged == self.next || self.asked < ASKED_MAX
+    }
+
+    /// The initiator is being asked.
+    pub(super) fn note_asked(&mut self) {
+        self.asked += u32::from(self.acknowledged != self.next);
     }
 
     /// Whether all responses before `mark` are acknowledged.

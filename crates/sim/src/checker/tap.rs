@@ -92,6 +92,11 @@ impl Tap {
         }
     }
 
+    /// Something is wrong.
+    pub fn violate(&mut self, what: &str) {
+        self.violation.get_or_insert(Violation(what.into()));
+    }
+
     /// What was found wrong first.
     pub fn take_violation(&mut self) -> Option<Violation> {
         self.violation.take()

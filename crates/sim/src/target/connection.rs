@@ -215,6 +215,9 @@ fn receive(
     }
 }
 
+/// More than a lane has to send at once: what is sent meanwhile fills the network, and ends it.
+const ROUNDS_MAX: u32 = 1 << 20;
+
 /// Sends until nothing is left or there is no room (`true`). What leaves may make more to send.
 fn send(
     driver: &Rc<SessionDriver>,
@@ -222,7 +225,7 @@ fn send(
     state: &mut SessionState,
     wire: &mut Wire,
 ) -> Result<bool, Fault> {
-    loop {
+    for _ in 0..ROUNDS_MAX {
         let has_room = {
             let SessionState { session, buffers, .. } = &mut *state;
             let (network, tap) = (&mut shared.network.borrow_mut(), &mut shared.tap.borrow_mut());
@@ -233,4 +236,6 @@ fn send(
             return Ok(!has_room);
         }
     }
+    shared.tap.borrow_mut().violate("a lane of the target wants to send, and sends nothing");
+    Ok(true)
 }
