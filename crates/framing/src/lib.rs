@@ -8,12 +8,14 @@
 
 mod buffer_table;
 mod lane_wakers;
+mod overheard;
 mod quota;
 mod receiver;
 mod sender;
 
 pub use buffer_table::BufferTable;
 pub use lane_wakers::LaneWakers;
+pub use overheard::{Listener, Overheard};
 pub use quota::Quota;
 pub use receiver::{Receiver, Scratch};
 pub use sender::Sender;

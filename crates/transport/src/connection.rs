@@ -1,8 +1,7 @@
 //! One TCP connection in full feature phase: a lane's bytes, both ways.
 
-use crate::observer::Watched;
 use crate::{Clock, ConnectionObserver, TcpInfo, send_queue};
-use framing::{BufferTable, Receiver, Scratch, Sender};
+use framing::{BufferTable, Overheard, Receiver, Scratch, Sender};
 use pdu::LaneId;
 use session::parameters::ConnectionParameters;
 use session::seam::{Endpoint, Fault};
@@ -153,8 +152,8 @@ impl Connection {
         match &mut self.observer {
             None => self.receiver.feed(beyond, now, endpoint, buffers)?,
             Some(observer) => {
-                let mut watched = Watched { endpoint, observer: &mut **observer };
-                self.receiver.feed(beyond, now, &mut watched, buffers)?;
+                let mut overheard = Overheard { endpoint, listener: &mut **observer };
+                self.receiver.feed(beyond, now, &mut overheard, buffers)?;
             }
         }
         Poll::Ready(Ok(()))

@@ -1,8 +1,8 @@
 //! Whoever watches connections, and must do nothing about what it sees.
 
-use pdu::{Header, Instant, LaneId};
+use framing::Listener;
+use pdu::{Header, Instant};
 use session::parameters::Established;
-use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
 
@@ -31,77 +31,12 @@ pub trait ConnectionObserver: Debug + Send {
     fn blocked(&mut self);
 }
 
-/// An endpoint that tells what arrives for it.
-pub(crate) struct Watched<'a, E> {
-    pub endpoint: &'a mut E,
-    pub observer: &'a mut dyn ConnectionObserver,
-}
-
-impl<E: Endpoint> Endpoint for Watched<'_, E> {
-    type Event = E::Event;
-
-    fn receive_header(
-        &mut self,
-        now: Instant,
-        lane: LaneId,
-        header: &Header,
-        digest: Digest,
-        buffers: &mut dyn Buffers,
-    ) -> Result<Destination, Fault> {
-        if digest == Digest::Good {
-            self.observer.header_received(header);
-        }
-        self.endpoint.receive_header(now, lane, header, digest, buffers)
+impl Listener for dyn ConnectionObserver {
+    fn header_received(&mut self, _: Instant, header: &Header) {
+        ConnectionObserver::header_received(self, header);
     }
 
-    fn receive_data(
-        &mut self,
-        now: Instant,
-        lane: LaneId,
-        inline: &[u8],
-        digest: Digest,
-    ) -> Result<(), Fault> {
-        self.observer.data_received();
-        self.endpoint.receive_data(now, lane, inline, digest)
-    }
-
-    fn poll_transmit(&mut self, now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
-        self.endpoint.poll_transmit(now, lane, budget_bytes)
-    }
-
-    fn wants_transmit(&self, lane: LaneId) -> bool {
-        self.endpoint.wants_transmit(lane)
-    }
-
-    fn transmitted(&mut self, now: Instant, lane: LaneId, pdus: u32) {
-        self.endpoint.transmitted(now, lane, pdus);
-    }
-
-    fn heard(&mut self, now: Instant, lane: LaneId) {
-        self.endpoint.heard(now, lane);
-    }
-
-    fn doubts(&self, lane: LaneId) -> bool {
-        self.endpoint.doubts(lane)
-    }
-
-    fn delivered(&mut self, now: Instant, lane: LaneId, bytes: u64) {
-        self.endpoint.delivered(now, lane, bytes);
-    }
-
-    fn lane_lost(&mut self, now: Instant, lane: LaneId, loss: LaneLoss) {
-        self.endpoint.lane_lost(now, lane, loss);
-    }
-
-    fn poll_event(&mut self) -> Option<E::Event> {
-        self.endpoint.poll_event()
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.endpoint.poll_timeout()
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.endpoint.handle_timeout(now);
+    fn data_received(&mut self) {
+        ConnectionObserver::data_received(self);
     }
 }

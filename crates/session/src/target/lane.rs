@@ -101,7 +101,12 @@ impl Lane {
             || !self.data_in.is_empty()
             || !self.resends.is_empty()
             || (!self.replies.is_empty() && !self.is_full())
-            || (self.is_blocked() && !self.liveness.is_pinging() && self.status.may_ask())
+            || (self.is_blocked() && self.may_be_asked())
+    }
+
+    /// Whether the initiator may be asked for acknowledgements now, because that may help.
+    pub(super) fn may_be_asked(&self) -> bool {
+        !self.liveness.is_pinging() && self.status.may_ask()
     }
 
     /// Whether replies wait because too many responses are not acknowledged.

@@ -95,12 +95,10 @@ impl Session {
     /// does not acknowledge for another reason.
     pub(super) fn solicit_acknowledgement(&mut self, now: Instant, lane: LaneId) {
         let Some(state) = self.lanes.get_mut(&lane) else { return };
-        let is_new = state.liveness.asked_at().is_none();
-        if is_new && !state.status.may_ask() {
-            return;
-        }
-        if is_new {
+        if state.may_be_asked() {
             state.status.note_asked();
+        } else if !state.liveness.is_pinging() {
+            return;
         }
         self.ping(now, lane);
     }

@@ -10,9 +10,9 @@ use super::presence::Presence;
 use super::session_watch::{Lanes, SessionWatch};
 use crate::network::{ConnectionId, Side};
 use crate::reached::{Reached, Way};
-use pdu::{CmdSn, Duration, Header, InitiatorPdu, Instant, Itt, LaneId, StatSn, TargetPdu, Tsih, Window};
+use framing::Listener;
+use pdu::{CmdSn, Duration, Header, InitiatorPdu, Instant, Itt, StatSn, TargetPdu, Tsih, Window};
 use session::parameters::Established;
-use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use std::collections::HashMap;
 
 /// One session from its leading login to its end.
@@ -191,86 +191,19 @@ fn window_of(pdu: &TargetPdu) -> Option<Window> {
     (!matches!(pdu, TargetPdu::LoginResponse(_))).then(|| pdu.window())
 }
 
-/// A session with somebody listening to what it receives.
+/// The tap at one end of a connection.
 #[derive(Debug)]
-pub struct Tapped<'a, E> {
-    endpoint: &'a mut E,
-    tap: &'a mut Tap,
-    connection: ConnectionId,
-    side: Side,
+pub struct Tapped<'a> {
+    /// Who hears it.
+    pub tap: &'a mut Tap,
+    /// Of which connection.
+    pub connection: ConnectionId,
+    /// At which end.
+    pub side: Side,
 }
 
-impl<'a, E> Tapped<'a, E> {
-    /// Listens to what `endpoint` receives over `connection` at `side`.
-    pub fn new(endpoint: &'a mut E, tap: &'a mut Tap, connection: ConnectionId, side: Side) -> Self {
-        Self { endpoint, tap, connection, side }
-    }
-}
-
-impl<E: Endpoint> Endpoint for Tapped<'_, E> {
-    type Event = E::Event;
-
-    fn receive_header(
-        &mut self,
-        now: Instant,
-        lane: LaneId,
-        header: &Header,
-        digest: Digest,
-        buffers: &mut dyn Buffers,
-    ) -> Result<Destination, Fault> {
-        if digest == Digest::Good {
-            self.tap.received(now, self.connection, self.side, header);
-        }
-        self.endpoint.receive_header(now, lane, header, digest, buffers)
-    }
-
-    fn receive_data(
-        &mut self,
-        now: Instant,
-        lane: LaneId,
-        inline: &[u8],
-        digest: Digest,
-    ) -> Result<(), Fault> {
-        self.endpoint.receive_data(now, lane, inline, digest)
-    }
-
-    fn poll_transmit(&mut self, now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
-        self.endpoint.poll_transmit(now, lane, budget_bytes)
-    }
-
-    fn wants_transmit(&self, lane: LaneId) -> bool {
-        self.endpoint.wants_transmit(lane)
-    }
-
-    fn transmitted(&mut self, now: Instant, lane: LaneId, pdus: u32) {
-        self.endpoint.transmitted(now, lane, pdus);
-    }
-
-    fn heard(&mut self, now: Instant, lane: LaneId) {
-        self.endpoint.heard(now, lane);
-    }
-
-    fn doubts(&self, lane: LaneId) -> bool {
-        self.endpoint.doubts(lane)
-    }
-
-    fn delivered(&mut self, now: Instant, lane: LaneId, bytes: u64) {
-        self.endpoint.delivered(now, lane, bytes);
-    }
-
-    fn lane_lost(&mut self, now: Instant, lane: LaneId, loss: LaneLoss) {
-        self.endpoint.lane_lost(now, lane, loss);
-    }
-
-    fn poll_event(&mut self) -> Option<Self::Event> {
-        self.endpoint.poll_event()
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        self.endpoint.poll_timeout()
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.endpoint.handle_timeout(now);
+impl Listener for Tapped<'_> {
+    fn header_received(&mut self, now: Instant, header: &Header) {
+        self.tap.received(now, self.connection, self.side, header);
     }
 }

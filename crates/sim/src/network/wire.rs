@@ -2,7 +2,7 @@
 
 use super::{ConnectionId, Network, Side};
 use crate::checker::{Tap, Tapped};
-use framing::{BufferTable, Receiver, Sender};
+use framing::{BufferTable, Overheard, Receiver, Sender};
 use pdu::{DIGEST_BYTES, Header, Instant, LaneId};
 use session::parameters::ConnectionParameters;
 use session::seam::{Endpoint, Fault};
@@ -82,8 +82,9 @@ impl Wire {
             self.receiver.filled(taken, buffers)?;
             bytes = rest;
         }
-        let mut tapped = Tapped::new(endpoint, tap, self.connection, self.side);
-        self.receiver.feed(bytes, now, &mut tapped, buffers)
+        let mut tapped = Tapped { tap, connection: self.connection, side: self.side };
+        let mut overheard = Overheard { endpoint, listener: &mut tapped };
+        self.receiver.feed(bytes, now, &mut overheard, buffers)
     }
 
     /// Pulls from the session and sends until nothing is left, or there is no room (`false`).
