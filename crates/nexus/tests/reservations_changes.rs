@@ -4,11 +4,11 @@ mod world;
 
 use pdu::Isid;
 use ropewalk_nexus::target::{
-    Cleared, InitiatorPort, LogicalUnit, NexusId, Ports, REGISTRATIONS_MAX, RelativePort, Settled,
+    Admission, Cleared, InitiatorPort, LogicalUnit, NexusId, Ports, REGISTRATIONS_MAX, RelativePort, Settled,
 };
 use scsi::{
-    AdditionalSense, FieldPointer, Outcome, Register, RegisterAndMove, ReservationKey, ReservationType,
-    ReserveAction, ReserveIn, Sense, Status, TransportId,
+    AdditionalSense, Extent, FieldPointer, Outcome, Register, RegisterAndMove, ReservationKey,
+    ReservationType, ReserveAction, ReserveIn, Sense, Status, TransportId,
 };
 use world::{Shared, WRITE, key, ports, preempting, register, registering};
 
@@ -308,6 +308,33 @@ fn preempt_and_abort_ends_all_tasks_of_the_preempted_and_of_nobody_else() {
     let (cleared, preempted) =
         (AdditionalSense::COMMANDS_CLEARED_BY_ANOTHER_INITIATOR, AdditionalSense::REGISTRATIONS_PREEMPTED);
     assert_eq!(told, [Some(cleared), Some(preempted), None]);
+}
+
+#[test]
+fn preempt_and_abort_waits_for_what_a_lost_session_of_the_preempted_still_writes() {
+    let kind = ReservationType::WriteExclusiveRegistrantsOnly;
+    let preempting = || ReserveAction::Preempt { victim: key(A), kind: Some(kind), abort: true };
+    for is_over in [false, true] {
+        let mut shared = held_by(A, kind);
+        let writing = shared.writing(A);
+        assert_eq!(shared.unit.lose(A).started, [writing]);
+        if is_over {
+            assert_eq!(shared.unit.finish(writing), []);
+        }
+        let settled = shared.ask(B, preempting());
+        assert_eq!(settled.cleared.started, if is_over { vec![] } else { vec![writing] });
+    }
+}
+
+#[test]
+fn preempt_and_abort_waits_for_the_blocks_that_a_lost_session_of_the_preempted_still_copies() {
+    let kind = ReservationType::WriteExclusiveRegistrantsOnly;
+    let mut shared = held_by(A, kind);
+    let copy = shared.new_task(A);
+    assert_eq!(shared.unit.occupy(copy, vec![Extent::new(0, 1)]), Admission::Start);
+    assert_eq!(shared.unit.lose(A).copying, [copy]);
+    let settled = shared.ask(B, ReserveAction::Preempt { victim: key(A), kind: Some(kind), abort: true });
+    assert_eq!(settled.cleared.copying, [copy]);
 }
 
 #[test]

@@ -66,6 +66,9 @@ fn passes_unit_attentions(cdb: &[u8]) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct LogicalUnit {
     nexuses: BTreeMap<NexusId, Nexus>,
+    /// Those that were lost while something of them was on the disk, and until it is over: whoever fences them off has to
+    /// wait for that.
+    departing: BTreeMap<NexusId, Ports>,
     away: Away,
     tasks: TaskSet,
     mode_settings: ModeSettings,
@@ -109,6 +112,9 @@ impl LogicalUnit {
         if let Some(Nexus { ports, mut untold }) = lost {
             if !cleared.dropped.is_empty() || !cleared.started.is_empty() {
                 untold.attentions.establish(UnitAttention::CommandsClearedByProtocolEvent);
+            }
+            if !cleared.started.is_empty() || !cleared.copying.is_empty() {
+                self.departing.insert(nexus, ports.clone());
             }
             self.away.remember(ports, untold);
         }
@@ -175,7 +181,9 @@ impl LogicalUnit {
     /// A command has ended, whether it had started or not. Returns the tasks that may start now.
     #[must_use = "tasks that may start now wait for ever otherwise"]
     pub fn finish(&mut self, task: NexusTask) -> Vec<NexusTask> {
-        self.tasks.finish(task)
+        let startable = self.tasks.finish(task);
+        self.see_off(task.nexus);
+        startable
     }
 
     /// EXTENDED COPY reads or writes these blocks next, which must not happen between the reading and the writing of a
@@ -191,7 +199,16 @@ impl LogicalUnit {
     /// The copy has done with the blocks that it occupied. Returns the tasks that may start now.
     #[must_use = "tasks that may start now wait for ever otherwise"]
     pub fn vacate(&mut self, task: NexusTask) -> Vec<NexusTask> {
-        self.tasks.vacate(task)
+        let startable = self.tasks.vacate(task);
+        self.see_off(task.nexus);
+        startable
+    }
+
+    /// A nexus that was lost is gone when nothing of it is on the disk.
+    fn see_off(&mut self, nexus: NexusId) {
+        if self.departing.contains_key(&nexus) && !self.tasks.contains_any_of(nexus) {
+            self.departing.remove(&nexus);
+        }
     }
 
     /// So many blocks can still be allocated: all are told when the threshold is reached, and again when it is reached
@@ -394,6 +411,12 @@ impl LogicalUnit {
     /// The ports of all nexuses.
     pub(super) fn all_ports(&self) -> impl Iterator<Item = (NexusId, &Ports)> {
         self.nexuses.iter().map(|(id, nexus)| (*id, &nexus.ports))
+    }
+
+    /// The nexuses with chosen ports of which something may be on the disk, those among them that were lost.
+    pub(super) fn nexuses_at_the_disk(&self, chosen: impl Fn(&Ports) -> bool) -> Vec<NexusId> {
+        let departing = self.departing.iter().map(|(id, ports)| (*id, ports));
+        self.all_ports().chain(departing).filter(|(_, ports)| chosen(ports)).map(|(id, _)| id).collect()
     }
 
     /// Removes the tasks that have not started and that the reservations hold up; tells which they were, and which

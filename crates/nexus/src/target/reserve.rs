@@ -5,7 +5,7 @@ use scsi::{Outcome, PersistentReserveIn, PersistentReserveOut, Restriction};
 
 use super::i_t_nexus::{InitiatorPort, Ports, RelativePort};
 use super::persistent_reserve_out::{Surroundings, Transition};
-use super::reservations::{Registered, Reservations};
+use super::reservations::Reservations;
 use super::{Cleared, LogicalUnit, NexusId, NexusTask, PersistedReservations, UnitAttention};
 
 /// Everything that reserves one logical unit.
@@ -151,8 +151,8 @@ impl LogicalUnit {
         for (registered, attention) in told {
             self.tell_ports(|ports| registered.covers(ports), attention);
         }
-        let aborted: Vec<NexusId> =
-            aborted.iter().flat_map(|registered| self.nexuses_of(registered)).collect();
+        let aborted =
+            self.nexuses_at_the_disk(|ports| aborted.iter().any(|registered| registered.covers(ports)));
         let mut cleared = self.clear(|other| other != task && aborted.contains(&other.nexus));
         for lost in cleared.dropped.iter().chain(&cleared.started).filter(|lost| lost.nexus != task.nexus) {
             self.tell(lost.nexus, UnitAttention::CommandsClearedByAnotherInitiator);
@@ -204,9 +204,5 @@ impl LogicalUnit {
         cleared.startable.retain(|task| !refused.contains(task));
         cleared.startable.extend(startable);
         refused
-    }
-
-    fn nexuses_of(&self, registered: &Registered) -> Vec<NexusId> {
-        self.all_ports().filter(|(_, ports)| registered.covers(ports)).map(|(nexus, _)| nexus).collect()
     }
 }

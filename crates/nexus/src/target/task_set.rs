@@ -8,6 +8,7 @@
 //! Task attributes order the tasks of one nexus. Across nexuses no initiator can know in what order commands
 //! arrived, and an ORDERED write whose initiator withholds the data must not stall everyone else.
 
+use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
 
 use pdu::TaskAttribute;
@@ -165,6 +166,12 @@ const fn is_barrier(attribute: TaskAttribute) -> bool {
     matches!(attribute, TaskAttribute::Ordered | TaskAttribute::HeadOfQueue)
 }
 
+/// Whatever name a task of this nexus may have.
+fn tasks_of(nexus: NexusId) -> RangeInclusive<NexusTask> {
+    let name = |task| NexusTask { nexus, task };
+    name(TaskId(0))..=name(TaskId(u32::MAX))
+}
+
 impl TaskSet {
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
@@ -172,6 +179,12 @@ impl TaskSet {
 
     pub(crate) fn contains(&self, task: NexusTask) -> bool {
         self.places.contains_key(&task)
+    }
+
+    /// Whether it has any task of this nexus, or one of its copies occupies blocks.
+    pub(crate) fn contains_any_of(&self, nexus: NexusId) -> bool {
+        let tasks = tasks_of(nexus);
+        self.places.range(tasks.clone()).next().is_some() || self.occupants.range(tasks).next().is_some()
     }
 
     pub(crate) fn enter(&mut self, task: NexusTask, attribute: TaskAttribute, restriction: Restriction) {
@@ -323,9 +336,7 @@ impl TaskSet {
             }
             TaskAttribute::Untagged | TaskAttribute::Simple | TaskAttribute::Aca => false,
         };
-        let nexus = entry.task.nexus;
-        let name = |task| NexusTask { nexus, task };
-        let same_nexus = self.places.range(name(TaskId(0))..=name(TaskId(u32::MAX))).map(|(_, place)| *place);
+        let same_nexus = self.places.range(tasks_of(entry.task.nexus)).map(|(_, place)| *place);
         let holds = |other: &Place| {
             waits_for_all || self.entries.get(other).is_some_and(|other| is_barrier(other.attribute))
         };
