@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// Faults of one seed, at least.
 const FAULTS_MIN: u64 = 5;
 
+/// How often whoever reads a log is told, where there is no bar to look at.
+const LOG_LINES: u64 = 20;
+
 /// What came of all seeds.
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -65,9 +68,7 @@ impl Summary {
 /// Runs `seeds`, each by itself; all of them, or until one fails.
 pub fn run_all(seeds: Range<u64>, threads: usize, reduction: &Reduction, until_failure: bool) -> Summary {
     let started = Instant::now();
-    let bar = ProgressBar::new(seeds.end - seeds.start);
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {per_sec}, {eta} left {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let progress = Progress::of(seeds.end - seeds.start);
     let next = AtomicU64::new(seeds.start);
     let summary = Mutex::new(Summary { threads, ..Summary::default() });
     let whole = *reduction == Reduction::default();
@@ -81,22 +82,50 @@ pub fn run_all(seeds: Range<u64>, threads: usize, reduction: &Reduction, until_f
                     }
                     let outcome = run(Scenario::of(seed, reduction), false);
                     let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+                    let failed = outcome.violation.is_some();
                     summary.add(outcome, whole);
-                    if !summary.failures.is_empty() {
-                        bar.set_message(format!("{} failed", summary.failures.len()));
-                        if until_failure {
-                            next.store(seeds.end, Ordering::Relaxed);
-                        }
+                    progress.tell(&summary, failed.then_some(seed));
+                    if failed && until_failure {
+                        next.store(seeds.end, Ordering::Relaxed);
                     }
-                    bar.inc(1);
                 }
             });
         }
     });
-    bar.finish_and_clear();
+    progress.0.finish_and_clear();
     let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
     summary.failures.sort_by_key(|outcome| outcome.seed);
     summary.weak.sort_unstable();
     summary.elapsed = started.elapsed();
     summary
+}
+
+/// How far a campaign has come: a bar on a terminal, a line now and then elsewhere.
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn of(seeds: u64) -> Self {
+        let bar = ProgressBar::new(seeds);
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {per_sec}, {eta} left {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self(bar)
+    }
+
+    fn tell(&self, summary: &Summary, failed: Option<u64>) {
+        let Self(bar) = self;
+        bar.inc(1);
+        if !bar.is_hidden() {
+            if failed.is_some() {
+                bar.set_message(format!("{} failed", summary.failures.len()));
+            }
+            return;
+        }
+        let all = bar.length().unwrap_or_default();
+        if let Some(seed) = failed {
+            eprintln!("seed {seed} failed");
+        }
+        if all >= LOG_LINES && summary.seeds.is_multiple_of(all / LOG_LINES) {
+            eprintln!("{}/{all} seeds, {} failed", summary.seeds, summary.failures.len());
+        }
+    }
 }
