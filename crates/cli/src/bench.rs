@@ -3,9 +3,10 @@
 mod measurement;
 
 use crate::exit::{Failed, Status};
+use crate::output::{self, outln};
 use crate::remote::{Connecting, Portals, Usage, ceilings};
 use crate::signals::Interrupts;
-use crate::{info, output, remote, sizes};
+use crate::{info, remote, sizes};
 use block::Backend;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -180,7 +181,7 @@ fn bar(runtime: Duration) -> ProgressBar {
 
 fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::Report) {
     let time = measurement.time();
-    println!(
+    outln!(
         "{} of {}, {} at a time, for {}; {} in {}",
         arguments.rw.name(),
         sizes::bytes(arguments.request_size),
@@ -189,8 +190,8 @@ fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::R
         sizes::count(report.connections(), "connection"),
         sizes::count(report.sessions(), "session"),
     );
-    ceilings(report).for_each(|why| println!("No more connections: {why}"));
-    println!(
+    ceilings(report).for_each(|why| outln!("No more connections: {why}"));
+    outln!(
         "\n{:.1} MB/s ({}/s), {:.0} requests per second\n",
         sizes::rate(measurement.bytes(), time) as f64 / 1e6,
         sizes::bytes(sizes::rate(measurement.bytes(), time)),
@@ -201,7 +202,7 @@ fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::R
     latency.add_row(std::iter::once(String::new()).chain(row));
     output::align_right(&mut latency, 1..=6);
     output::print(&latency);
-    println!();
+    outln!();
     output::print(&info::connections(report));
 }
 

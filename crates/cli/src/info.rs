@@ -1,8 +1,9 @@
 //! `ropewalk info`: everything a remote disk says of itself.
 
 use crate::exit::Failed;
+use crate::output::{self, outln};
 use crate::remote::{Connecting, Portals, ceilings};
-use crate::{output, remote, sizes};
+use crate::{remote, sizes};
 use initiator::{ConnectionReport, PathReport, Report, Unit, Url};
 use serde_json::{Value, json};
 
@@ -79,7 +80,7 @@ fn print(url: &Url, unit: &Unit, report: &Report) {
         ]);
     }
     output::print(&output::pairs(rows));
-    println!();
+    outln!();
     output::print(&connections(report));
 }
 

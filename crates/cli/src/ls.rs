@@ -1,7 +1,7 @@
 //! `ropewalk ls`: discovery.
 
 use crate::exit::Failed;
-use crate::output;
+use crate::output::{self, outln};
 use crate::remote::Identity;
 use anyhow::Context;
 use initiator::{Portal, TargetRecord};
@@ -37,7 +37,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
         let targets: Vec<_> = targets.iter().map(object).collect();
         output::json(&json!({ "portal": portal.to_string(), "targets": targets }));
     } else if targets.is_empty() {
-        println!("{portal} shows no target to this initiator ({})", config.initiator_name);
+        outln!("{portal} shows no target to this initiator ({})", config.initiator_name);
     } else {
         let mut table = output::table(&["TARGET", "ADDRESSES"]);
         for target in &targets {

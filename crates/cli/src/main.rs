@@ -1,6 +1,7 @@
 //! The `ropewalk` command.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, reason = "outln! knows what to do if nobody reads")]
 
 mod bench;
 mod clock;
@@ -56,7 +57,7 @@ enum Command {
 }
 
 const STATUS_HELP: &str = "\
-Exit status: 0 done; 1 failed; 2 wrong usage; 3 interrupted, goes on if started again; 4 source and copy differ; 5 refused, nothing written.
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 interrupted, goes on if started again; 4 source and copy differ; 5 refused, nothing written; 141 nobody reads its output any more.
 
 Remote disks are named iscsi://[user@]host[:port]/TARGET-IQN/LUN. CHAP names and secrets come from --chap-file, or \
 from LIBISCSI_CHAP_USERNAME, LIBISCSI_CHAP_PASSWORD and, to ask who the target is, LIBISCSI_CHAP_TARGET_USERNAME and \

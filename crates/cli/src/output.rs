@@ -1,17 +1,47 @@
 //! What is printed, for people and for programs.
 
+use crate::exit::Status;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::Value;
-use std::io::IsTerminal;
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
+
+/// A line on standard output, formatted as by `println!`: see [`line`].
+macro_rules! outln {
+    () => { $crate::output::line(format_args!("")) };
+    ($($words:tt)*) => { $crate::output::line(format_args!($($words)*)) };
+}
+pub(crate) use outln;
+
+/// What a shell reports of a process that ended because nobody read its output any more: 128 + SIGPIPE.
+const NOBODY_READS: i32 = 141;
+
+/// Everything that is written to standard output goes through here: a reader that has seen enough (`head`, `less`)
+/// ends the command quietly, and a full disk with a message.
+pub(crate) fn line(words: Arguments<'_>) {
+    if let Err(error) = writeln!(io::stdout().lock(), "{words}") {
+        std::process::exit(cannot_write(&error));
+    }
+}
+
+/// The exit status.
+fn cannot_write(error: &io::Error) -> i32 {
+    if error.kind() == ErrorKind::BrokenPipe {
+        return NOBODY_READS;
+    }
+    // If that cannot be said either, the status says it.
+    let _ = writeln!(io::stderr(), "error: cannot write to standard output: {error}");
+    Status::Failed as i32
+}
 
 /// The environment variable that says what is logged, as in `RUST_LOG=ropewalk_initiator=debug`.
 const LOG_VARIABLE: &str = "RUST_LOG";
 
 /// Warnings on standard error, for commands that a person watches.
 pub(crate) fn log_warnings() {
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter("warn")).with_writer(std::io::stderr);
-    subscriber.without_time().with_target(false).with_ansi(std::io::stderr().is_terminal()).compact().init();
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter("warn")).with_writer(io::stderr);
+    subscriber.without_time().with_target(false).with_ansi(io::stderr().is_terminal()).compact().init();
 }
 
 /// What the environment asks for, or else this.
@@ -21,7 +51,7 @@ pub(crate) fn filter(default: &str) -> EnvFilter {
 
 /// One object on one line of standard output.
 pub(crate) fn json(value: &Value) {
-    println!("{value}");
+    outln!("{value}");
 }
 
 /// An empty table with these columns, without lines.
@@ -58,6 +88,6 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
 /// Without the spaces that pad the first and the last column.
 pub(crate) fn print(table: &Table) {
     for line in table.to_string().lines() {
-        println!("{}", line.strip_prefix(' ').unwrap_or(line).trim_end());
+        outln!("{}", line.strip_prefix(' ').unwrap_or(line).trim_end());
     }
 }

@@ -1,8 +1,9 @@
 //! `ropewalk serve`.
 
 use crate::exit::{Failed, Status};
+use crate::output::{self, outln};
 use crate::signals::Interrupts;
-use crate::{output, sizes};
+use crate::sizes;
 use anyhow::Context;
 use clap::ValueEnum;
 use initiator::Algorithms;
@@ -265,7 +266,7 @@ fn announce(server: &Server, targets: &[TargetConfig], form: LogForm) {
         );
         return;
     }
-    println!("Ready at {}: {}", addresses.join(", "), described(targets, luns));
+    outln!("Ready at {}: {}", addresses.join(", "), described(targets, luns));
 }
 
 fn described(targets: &[TargetConfig], luns: usize) -> String {

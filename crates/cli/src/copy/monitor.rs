@@ -2,9 +2,10 @@
 
 use super::plan::verify_name;
 use crate::exit::chain;
+use crate::output::{self, outln};
 use crate::progress_bar::{Bar, REDRAW};
 use crate::remote::{Usage, ceilings};
-use crate::{output, sizes};
+use crate::sizes;
 use initiator::Session;
 use serde_json::{Map, Value, json};
 use std::future::Future;
@@ -98,7 +99,7 @@ impl<'a> Monitor<'a> {
             output::json(&Value::Object(self.summary(outcome)));
         } else if let Ok(report) = outcome {
             let text = self.sentences(report, capacity_bytes);
-            if self.to_stdout { eprintln!("{text}") } else { println!("{text}") }
+            if self.to_stdout { eprintln!("{text}") } else { outln!("{text}") }
         }
     }
 

@@ -1,7 +1,8 @@
 //! `--dry-run`: both ends and what would be done.
 
+use crate::output::{self, outln};
 use crate::remote::Usage;
-use crate::{output, sizes};
+use crate::sizes;
 use initiator::Session;
 use serde_json::json;
 use transfer::{Job, Plan, Survey, Verify, Zeroing};
@@ -45,7 +46,7 @@ fn print(plan: &Plan, survey: Option<Survey>, usage: Usage) {
         rows.push(("Note", end));
     }
     output::print(&output::pairs(rows));
-    println!("\nDry run: nothing was written.");
+    outln!("\nDry run: nothing was written.");
 }
 
 fn contents(survey: Survey) -> String {

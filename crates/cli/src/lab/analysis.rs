@@ -1,12 +1,13 @@
 //! An analysis as a person reads it.
 
-use crate::{output, sizes};
+use crate::output::{self, outln};
+use crate::sizes;
 use observe::{Analysis, CommandReport, CommandSummary, ConnectionReport, DirectionReport, Kind, Statistic};
 use std::time::Duration;
 
 pub(crate) fn print(report: &Analysis, every_command: bool) {
     let capture = &report.capture;
-    println!(
+    outln!(
         "{} frames in {}, {} of them TCP; {} of {} with iSCSI",
         capture.frames,
         time(capture.last_ns.saturating_sub(capture.first_ns)),
@@ -15,16 +16,16 @@ pub(crate) fn print(report: &Analysis, every_command: bool) {
         sizes::count(usize::try_from(capture.connections).unwrap_or(usize::MAX), "connection"),
     );
     for connection in &report.connections {
-        println!();
+        outln!();
         output::print(&output::pairs(facts(connection)));
-        println!();
+        outln!();
         output::print(&directions(connection));
         if !connection.summaries.is_empty() {
-            println!();
+            outln!();
             output::print(&summaries(&connection.summaries));
         }
         if every_command {
-            println!();
+            outln!();
             output::print(&commands(connection));
         }
     }

@@ -1,6 +1,7 @@
 //! `ropewalk lab clean`: what is left behind, and removed.
 
 use crate::exit::Failed;
+use crate::output::outln;
 use ::lab::{Folder, FolderError};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
-    println!("Namespaces, interfaces, relays and programs of a lab end with the command that made them.");
+    outln!("Namespaces, interfaces, relays and programs of a lab end with the command that made them.");
     let mut folders = Vec::new();
     find_results(&arguments.folder, &mut folders);
     let mut removed = 0;
@@ -22,14 +23,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
         match Folder::clean(&folder) {
             Ok(files) => {
                 removed += files.len();
-                files.iter().for_each(|file| println!("removed {}", file.display()));
+                files.iter().for_each(|file| outln!("removed {}", file.display()));
             }
-            Err(FolderError::InUse(_)) => println!("{} is in use, and was left alone", folder.display()),
+            Err(FolderError::InUse(_)) => outln!("{} is in use, and was left alone", folder.display()),
             Err(error) => return Err(error.into()),
         }
     }
     if removed == 0 {
-        println!(
+        outln!(
             "No results in {} were left half written: there is nothing to remove.",
             arguments.folder.display()
         );

@@ -1,7 +1,7 @@
 //! `ropewalk lab report`: what was measured.
 
 use crate::exit::Failed;
-use crate::output;
+use crate::output::{self, outln};
 use ::lab::{Folder, REPORT, report};
 use observe::report::{Figure, Report, Table};
 use serde_json::json;
@@ -32,15 +32,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
         let figures = report.sections.iter().flat_map(|section| &section.figures);
         let pictures = figures.map(Figure::png).collect::<Result<Vec<_>, _>>()?;
         folder.write_report(&report.html(), &pictures)?;
-        println!("\n{}", arguments.folder.join(REPORT).display());
+        outln!("\n{}", arguments.folder.join(REPORT).display());
     }
     Ok(())
 }
 
 fn print(report: &Report) {
-    println!("{}", report.title);
+    outln!("{}", report.title);
     for verdict in &report.verdicts {
-        println!("{}", verdict.text);
+        outln!("{}", verdict.text);
     }
     for section in &report.sections {
         for figure in &section.figures {
@@ -56,7 +56,7 @@ fn print(report: &Report) {
 }
 
 fn print_table(title: &str, table: &Table) {
-    println!("\n{title}\n");
+    outln!("\n{title}\n");
     let scales: Vec<_> = (0..table.columns.len()).map(|column| table.scale(column)).collect();
     let labels = table.columns.iter().zip(&scales).map(|(column, scale)| scale.label(&column.label));
     let labels: Vec<String> = labels.collect();
@@ -68,6 +68,6 @@ fn print_table(title: &str, table: &Table) {
     output::align_right(&mut printed, (0..table.columns.len()).filter(|column| table.is_numeric(*column)));
     output::print(&printed);
     if !table.note.is_empty() {
-        println!("{}", table.note);
+        outln!("{}", table.note);
     }
 }

@@ -3,9 +3,10 @@
 use super::run_progress::RunProgress;
 use super::user_namespace;
 use crate::exit::{Failed, Status};
+use crate::output::{self, outln};
 use crate::progress_bar::REDRAW;
 use crate::signals::Interrupts;
-use crate::{output, sizes};
+use crate::sizes;
 use ::lab::{
     Experiment, Folder, FolderError, Form, Plan, Rights, RunState, execute, remaining, run_series, run_state,
 };
@@ -63,7 +64,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     let to_do = count(&plan, &folder, RunState::ToDo);
     print_estimate(&experiment, &plan, to_do, remaining(&plan, &folder), arguments.json);
     if rights == Rights::UserNamespace && !arguments.json {
-        println!("Without root the relay has no priority: more runs may be INVALID.");
+        outln!("Without root the relay has no priority: more runs may be INVALID.");
     }
     let folder = run_all(plan.clone(), folder, arguments.json).await?;
     conclude(&plan, &folder, arguments.json)
@@ -102,9 +103,9 @@ fn print_estimate(
             "estimated_seconds": time.as_secs_f64(),
         }));
     }
-    println!("{} ({} form)", experiment.title(), plan.form);
+    outln!("{} ({} form)", experiment.title(), plan.form);
     let done = if to_do < all { format!(", {} of them done", all - to_do) } else { String::new() };
-    println!("{}{done}; about {}", sizes::count(all, "run"), sizes::time(time));
+    outln!("{}{done}; about {}", sizes::count(all, "run"), sizes::time(time));
 }
 
 /// Until all is done, or a signal comes.
@@ -141,7 +142,7 @@ fn conclude(plan: &Plan, folder: &Folder, is_json: bool) -> Result<(), Failed> {
             "message_type": "summary", "folder": folder.path(), "valid_runs": valid, "invalid_runs": invalid,
         }));
     } else {
-        println!("{path}: {valid} VALID. Figures and tables: ropewalk lab report {path}");
+        outln!("{path}: {valid} VALID. Figures and tables: ropewalk lab report {path}");
     }
     if invalid == 0 {
         return Ok(());

@@ -1,6 +1,7 @@
 //! What a person sees of a series of runs: a bar, and a line for each run that has ended.
 
-use crate::{output, sizes};
+use crate::output::{self, outln};
+use crate::sizes;
 use ::lab::{Plan, Quantity, RunRecord, SeriesEvent};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -96,7 +97,7 @@ impl RunProgress {
             if record.valid { String::new() } else { format!("  INVALID: {}", record.reasons.join("; ")) };
         let throughput = record.measured.get(&Quantity::Throughput);
         let throughput = throughput.map_or(String::new(), |value| Quantity::Throughput.unit().format(*value));
-        println!("{}/{}  {description}  {throughput}{verdict}", record.run, self.plan.runs.len());
+        outln!("{}/{}  {description}  {throughput}{verdict}", record.run, self.plan.runs.len());
     }
 }
 
