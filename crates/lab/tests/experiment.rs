@@ -306,6 +306,37 @@ fn results_of_a_later_format_are_refused() {
     assert!(matches!(error, FolderError::Schema { schema: 99, .. }), "{error}");
 }
 
+/// Changes the record of the first run.
+fn edit_record(world: &World, change: impl FnOnce(&str) -> String) {
+    let file = world.path().join("runs/0001-1.json");
+    fs::write(&file, change(&fs::read_to_string(&file).unwrap())).unwrap();
+}
+
+#[test]
+fn results_that_say_less_than_this_version_keeps_are_of_another_version_and_can_be_done_anew() {
+    let world = World::new();
+    world.run(valid);
+    edit_record(&world, |text| text.replacen("\"begun_ns\"", "\"begun\"", 1));
+    for error in [Folder::open(world.path()).unwrap_err(), world.folder().unwrap_err()] {
+        assert!(matches!(error, FolderError::OtherVersion { .. }), "{error:?}");
+        let text = error.to_string();
+        for part in ["0001-1.json", "another version", "begun_ns", "--fresh"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+    Folder::clear(world.path()).unwrap();
+    assert_eq!(world.run(valid), 4, "anew");
+}
+
+#[test]
+fn a_record_that_ends_early_is_damaged() {
+    let world = World::new();
+    world.run(valid);
+    edit_record(&world, |text| text[..text.len() / 2].to_owned());
+    let error = Folder::open(world.path()).unwrap_err();
+    assert!(matches!(error, FolderError::Damaged { .. }), "{error:?}");
+}
+
 #[test]
 fn an_experiment_is_run_with_real_packets() {
     in_lab(|| {

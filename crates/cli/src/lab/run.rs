@@ -79,7 +79,9 @@ fn folder_of(file: &Path, form: Form) -> PathBuf {
 
 fn refused(error: FolderError) -> Failed {
     let status = match error {
-        FolderError::Foreign(_) | FolderError::Different { .. } => Status::Refused,
+        FolderError::Foreign(_) | FolderError::Different { .. } | FolderError::OtherVersion { .. } => {
+            Status::Refused
+        }
         _ => Status::Failed,
     };
     Failed { status, error: error.into(), consequence: None }

@@ -8,6 +8,7 @@ use crate::experiment::{Experiment, InvalidExperiment, Plan};
 use crate::sample::Sample;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,17 @@ pub enum FolderError {
         path: PathBuf,
         /// In what way.
         what: String,
+    },
+    /// A file of it is whole, but says other things than this version of the program keeps.
+    #[error(
+        "{path:?} was written by another version of ropewalk ({reason}); that version can read it, and lab run with \
+         --fresh begins anew"
+    )]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// What is missing in it, or not known.
+        reason: String,
     },
     /// A file of it is damaged.
     #[error("{path:?} is damaged: {reason}")]
@@ -164,7 +176,7 @@ impl Folder {
         if schema != SCHEMA {
             return Err(FolderError::Schema { path: path.to_owned(), schema });
         }
-        let manifest = serde_json::from_value(value).map_err(|error| damaged(&file, &error))?;
+        let manifest = serde_json::from_value(value).map_err(unreadable(&file))?;
         Ok(Self { path: path.to_owned(), manifest, records: records(&path.join(RUNS))?, _lock: lock })
     }
 
@@ -227,7 +239,7 @@ impl Folder {
     pub fn samples(&self, record: &RunRecord) -> Result<Vec<Sample>, FolderError> {
         let file = self.path.join(RUNS).join(format!("{}.jsonl", name(record)));
         let text = fs::read_to_string(&file).map_err(at(&file))?;
-        text.lines().map(|line| serde_json::from_str(line).map_err(|error| damaged(&file, &error))).collect()
+        text.lines().map(|line| serde_json::from_str(line).map_err(unreadable(&file))).collect()
     }
 
     /// Writes [`REPORT`], and pictures of its figures.
@@ -275,7 +287,7 @@ fn records(runs: &Path) -> Result<Vec<RunRecord>, FolderError> {
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FolderError> {
     let bytes = fs::read(path).map_err(at(path))?;
-    serde_json::from_slice(&bytes).map_err(|error| damaged(path, &error))
+    serde_json::from_slice(&bytes).map_err(unreadable(path))
 }
 
 fn write(path: &Path, contents: &[u8]) -> Result<(), FolderError> {
@@ -334,6 +346,14 @@ fn unless_missing(error: io::Error) -> io::Result<()> {
 
 fn at(path: &Path) -> impl Fn(io::Error) -> FolderError {
     move |source| FolderError::System { path: path.to_owned(), source }
+}
+
+/// JSON that is none, or none of ours.
+fn unreadable(path: &Path) -> impl Fn(serde_json::Error) -> FolderError {
+    move |error| match error.classify() {
+        Category::Data => FolderError::OtherVersion { path: path.to_owned(), reason: error.to_string() },
+        Category::Io | Category::Syntax | Category::Eof => damaged(path, &error),
+    }
 }
 
 fn damaged(path: &Path, reason: &impl ToString) -> FolderError {
