@@ -1,5 +1,6 @@
 //! Sizes, rates and durations as people read and write them.
 
+use lab::netem::Span;
 use std::time::Duration;
 pub(crate) use target::ByteSize;
 
@@ -27,6 +28,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let number: u64 = digits.parse().map_err(|_| invalid())?;
     let duration = number.checked_mul(seconds).filter(|seconds| *seconds > 0);
     duration.map(Duration::from_secs).ok_or_else(invalid)
+}
+
+/// `250ms`, `1.5s`, `2m`: a time since something began, zero too.
+pub(crate) fn moment(text: &str) -> Result<Duration, String> {
+    let moment = text.parse().map(|Span(moment)| moment);
+    let invalid = |_| format!("{text:?} is not a time, as in 250ms, 1.5s or 2m");
+    moment.or_else(|_| duration(text)).map_err(invalid)
 }
 
 /// With three digits or so: `1.46 GiB`.
@@ -71,6 +79,17 @@ mod tests {
         assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
         for wrong in ["", "s", "0s", "1d", "-1s", "1.5s", "99999999999999999999h"] {
             assert!(duration(wrong).is_err(), "{wrong:?} was taken");
+        }
+    }
+
+    #[test]
+    fn a_moment_may_be_any_part_of_a_second() {
+        for (text, milliseconds) in [("0s", 0), ("250ms", 250), ("1.5s", 1500), ("2m", 120_000), ("3", 3000)]
+        {
+            assert_eq!(moment(text), Ok(Duration::from_millis(milliseconds)));
+        }
+        for wrong in ["", "ms", "-1s", "1.5m", "soon"] {
+            assert!(moment(wrong).is_err(), "{wrong:?} was taken");
         }
     }
 

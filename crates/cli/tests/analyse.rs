@@ -40,6 +40,27 @@ fn a_person_reads_a_table() {
 }
 
 #[test]
+fn only_a_window_of_a_capture_is_looked_into_and_its_clock_is_that_of_the_capture() {
+    let window = ["lab", "analyse", "--from", "28ms", "--to", "29.2ms", COPY];
+    let report = run(&[&window[..], &["--json"]].concat()).expect(0).json_lines().remove(0);
+    let connection = &report["connections"][0];
+    let kinds: Vec<_> =
+        connection["commands"].as_array().unwrap().iter().map(|command| command["kind"].clone()).collect();
+    assert_eq!(kinds, ["write", "write"]);
+    let capture = &report["capture"];
+    assert_eq!(capture["frames"], 34);
+    assert_eq!(capture["segments"].as_u64().unwrap() + capture["frames_left_out"].as_u64().unwrap(), 34);
+    let text = run(&[&window[..], &["--commands"]].concat()).expect(0).stdout();
+    assert!(text.contains("left out") && text.contains("28.5ms"), "{text}");
+}
+
+#[test]
+fn a_window_that_ends_before_it_begins_is_refused() {
+    let outcome = run(&["lab", "analyse", "--from", "2s", "--to", "1s", COPY]).expect(2);
+    assert!(outcome.stderr().contains("--from"), "{}", outcome.stderr());
+}
+
+#[test]
 fn a_file_that_is_no_capture_is_refused() {
     let folder = Folder::new();
     let file = folder.write("text", b"not a capture");

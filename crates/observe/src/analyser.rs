@@ -30,11 +30,28 @@ pub struct Options {
     pub gap: Option<Duration>,
     /// How many points the timeline of a connection has at most.
     pub timeline_points_max: usize,
+    /// Only frames from then on are looked into, counted from the first. What earlier ones say of a connection (its
+    /// login, the scale of its windows) is not known then.
+    pub from: Duration,
+    /// Only frames before then; to the end of the capture, if it is missing.
+    pub to: Option<Duration>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { digests: Digests::default(), gap: None, timeline_points_max: 512 }
+        Self {
+            digests: Digests::default(),
+            gap: None,
+            timeline_points_max: 512,
+            from: Duration::ZERO,
+            to: None,
+        }
+    }
+}
+
+impl Options {
+    fn is_looked_into(&self, since_first: Duration) -> bool {
+        self.from <= since_first && self.to.is_none_or(|to| since_first < to)
     }
 }
 
@@ -84,6 +101,11 @@ impl Analyser {
         }
         self.capture.frames += 1;
         self.capture.last_ns = self.capture.last_ns.max(frame.at.0);
+        let since_first = Duration::from_nanos(frame.at.0.saturating_sub(self.capture.first_ns));
+        if !self.options.is_looked_into(since_first) {
+            self.capture.frames_left_out += 1;
+            return;
+        }
         let Some(segment) = Segment::parse(frame) else { return };
         self.capture.segments += 1;
         let Some(number) = self.number(&segment) else { return };

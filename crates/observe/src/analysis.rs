@@ -26,6 +26,8 @@ pub struct Analysis {
 pub struct CaptureReport {
     /// Frames that were given to the analysis.
     pub frames: u64,
+    /// Those that were not looked into, because they were not asked for ([`Options`](crate::Options)).
+    pub frames_left_out: u64,
     /// Those that hold a TCP segment whose header is complete.
     pub segments: u64,
     /// When the first was captured, in nanoseconds since 1970-01-01 UTC.

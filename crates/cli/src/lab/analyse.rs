@@ -2,7 +2,7 @@
 
 use super::analysis;
 use crate::exit::Failed;
-use crate::output;
+use crate::{output, sizes};
 use anyhow::Context;
 use clap::ValueEnum;
 use observe::{Analyser, Analysis, Digests, Options, ReadSummary, read_capture};
@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(clap::Args)]
-#[command(after_help = "Example: ropewalk lab analyse slow-backup.pcapng --html slow-backup.html")]
+#[command(after_help = "Examples: ropewalk lab analyse slow-backup.pcapng --html slow-backup.html
+          ropewalk lab analyse slow-backup.pcapng --from 61.5s --to 62s --commands")]
 pub(crate) struct Arguments {
     /// The capture
     #[arg(value_name = "FILE")]
@@ -25,6 +26,14 @@ pub(crate) struct Arguments {
     /// Call silences amid data gaps if they are longer than so many milliseconds, instead of half a round trip
     #[arg(long, value_name = "MS")]
     gap: Option<u64>,
+
+    /// Leave out frames before then, counted from the first; what they told of logins is not known then
+    #[arg(long, value_name = "TIME", value_parser = sizes::moment)]
+    from: Option<Duration>,
+
+    /// Leave out frames from then on
+    #[arg(long, value_name = "TIME", value_parser = sizes::moment)]
+    to: Option<Duration>,
 
     /// Print every command, not only their summary
     #[arg(long)]
@@ -65,6 +74,10 @@ impl WhichDigests {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
+    let from = arguments.from.unwrap_or_default();
+    if arguments.to.is_some_and(|to| to <= from) {
+        return Err(Failed::usage("--to must be after --from"));
+    }
     let (analysis, read) =
         analyse(arguments).with_context(|| format!("cannot analyse {:?}", arguments.file))?;
     if read.cut_short {
@@ -98,6 +111,8 @@ fn analyse(arguments: &Arguments) -> anyhow::Result<(Analysis, ReadSummary)> {
             .html
             .as_ref()
             .map_or(defaults.timeline_points_max, |_| PAGE_POINTS_MAX),
+        from: arguments.from.unwrap_or_default(),
+        to: arguments.to,
     });
     let read = read_capture(file, |frame| {
         analyser.frame(frame, |pdu| {

@@ -7,8 +7,12 @@ use std::time::Duration;
 
 pub(crate) fn print(report: &Analysis, every_command: bool) {
     let capture = &report.capture;
+    let left_out = match capture.frames_left_out {
+        0 => String::new(),
+        frames => format!("{frames} of them left out, "),
+    };
     outln!(
-        "{} frames in {}, {} of them TCP; {} of {} with iSCSI",
+        "{} frames in {}, {left_out}{} of them TCP; {} of {} with iSCSI",
         capture.frames,
         time(capture.last_ns.saturating_sub(capture.first_ns)),
         capture.segments,
@@ -26,7 +30,7 @@ pub(crate) fn print(report: &Analysis, every_command: bool) {
         }
         if every_command {
             outln!();
-            output::print(&commands(connection));
+            output::print(&commands(connection, capture.first_ns));
         }
     }
 }
@@ -149,7 +153,8 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-fn commands(connection: &ConnectionReport) -> comfy_table::Table {
+/// When each began, since the capture did.
+fn commands(connection: &ConnectionReport, zero_ns: u64) -> comfy_table::Table {
     let columns = [
         "AT",
         "TAG",
@@ -167,17 +172,16 @@ fn commands(connection: &ConnectionReport) -> comfy_table::Table {
         "WHOLE",
     ];
     let mut table = output::table(&columns);
-    let start_ns = connection.timeline.start_ns;
     for command in &connection.commands {
-        table.add_row(row(command, start_ns));
+        table.add_row(row(command, zero_ns));
     }
     output::align_right(&mut table, 0..columns.len());
     table
 }
 
-fn row(command: &CommandReport, start_ns: u64) -> [String; 14] {
+fn row(command: &CommandReport, zero_ns: u64) -> [String; 14] {
     [
-        time(command.begun_ns.saturating_sub(start_ns)),
+        time(command.begun_ns.saturating_sub(zero_ns)),
         format!("{:#x}", command.task_tag),
         format!("{:#04x}", command.operation_code),
         sizes::bytes(command.data_bytes),

@@ -125,6 +125,7 @@ impl Analysis {
         let point_ns = self.connections.iter().map(|one| one.timeline.width_ns).max().unwrap_or_default();
         vec![
             Fact::new("frames", capture.frames.to_string()),
+            Fact::new("of these left out", capture.frames_left_out.to_string()),
             Fact::new("TCP segments", capture.segments.to_string()),
             Fact::new("length", Unit::Seconds.format(length)),
             Fact::new("first frame", format!("{} s since 1970-01-01 UTC", seconds(capture.first_ns))),
