@@ -50,11 +50,12 @@ mod setup;
 mod trace;
 
 pub(crate) use axis::positions;
+pub(crate) use document::SPAN_MAX;
 pub use document::{Form, Plot, Theory};
 pub use plan::{Cell, Plan, PlannedRun};
 pub use setup::{Quantity, RunLoad, Segments, Setup, StreamsSetup};
 
-pub use trace::{Observed, Trace};
+pub use trace::{CommandEvent, Observed, Trace};
 
 use document::Document;
 

@@ -18,6 +18,7 @@
 //!   them where the path loses a part ([`Segmentation`]). They are received as they travelled: fewer acknowledgements
 //!   come back than for single packets.
 
+mod capture;
 mod experiment;
 mod frame;
 mod interface;
@@ -39,9 +40,10 @@ mod streams;
 mod topology;
 pub mod workload;
 
+pub use capture::{CaptureRecord, CaptureSetup, Captured, CapturedCommand, CapturedConnection};
 pub use experiment::{
-    Cell, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Quantity, RunLoad, Segments,
-    Setup, StreamsSetup, Theory, Trace,
+    Cell, CommandEvent, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Quantity,
+    RunLoad, Segments, Setup, StreamsSetup, Theory, Trace,
 };
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use lab::{Lab, LabError, LabHost};

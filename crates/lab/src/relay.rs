@@ -24,6 +24,7 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
 pub use report::{Distribution, Reason, RelayReport, Verdict, WayReport};
+pub(crate) use tap::Window;
 pub use tap::{Point, Sighting, Tap, Way};
 
 /// A relay at work. Dropped, it stops, and what is under way is lost.

@@ -1,12 +1,15 @@
 //! What a folder of results says, for people.
 
+mod captured;
 mod figure;
+mod run_over_time;
 mod trace;
 
 use crate::experiment::{Experiment, Plan, Quantity};
 use crate::results::{Folder, FolderError, Manifest, RunRecord};
 use crate::series::{RunState, run_state};
 use observe::report::{Cell, Fact, Report, Section, Standing, Table, Unit, Verdict};
+use run_over_time::RunsOverTime;
 use std::collections::BTreeMap;
 
 /// A report of what has been run so far.
@@ -16,18 +19,18 @@ use std::collections::BTreeMap;
 pub fn report(folder: &Folder) -> Result<Report, FolderError> {
     let experiment = folder.experiment()?;
     let plan = folder.plan(&experiment)?;
-    let traces = experiment.traces().iter().map(|trace| trace::draw(trace, &experiment, &plan, folder));
-    let traces = traces.collect::<Result<Vec<_>, _>>()?;
+    let mut runs_over_time = RunsOverTime::new(folder, &plan);
+    let mut traces = Vec::new();
+    for trace in experiment.traces() {
+        traces.extend(trace::draw(trace, &experiment, &plan, &mut runs_over_time)?);
+    }
     let figures =
         experiment.plots().iter().map(|plot| figure::draw(plot, &experiment, &plan, folder)).collect();
     let mut sections = vec![Section { figures, ..Section::default() }];
     if !traces.is_empty() {
-        sections.push(Section {
-            heading: "Over time".to_owned(),
-            figures: traces.into_iter().flatten().collect(),
-            ..Section::default()
-        });
+        sections.push(Section { heading: "Over time".to_owned(), figures: traces, ..Section::default() });
     }
+    sections.extend(captured::section(&plan, &mut runs_over_time)?);
     sections.push(Section {
         heading: "Every run".to_owned(),
         paragraphs: vec![

@@ -6,6 +6,7 @@
 //! | `manifest.json` | which form; the machine; every run that is to be done |
 //! | `runs/0001-1.json` | run 1, first attempt: setup, seed, settings of both hosts, measured values, the relay's report, the verdict |
 //! | `runs/0001-1.jsonl` | its samples, one a line |
+//! | `runs/0001-1.pcapng` | its capture, if the experiment asks for one |
 //! | `report.html`, `figure-1.png` | what it says, if that was asked for: made of the others |
 //!
 //! A file is there whole or not at all, and a run is there if its `.json` is. So a series of runs that was interrupted

@@ -1,5 +1,6 @@
 //! One run of an experiment, in a lab of its own.
 
+use crate::capture::{Capture, Captured, CapturedCommand};
 use crate::experiment::{Quantity, RunLoad, Setup, StreamsSetup};
 use crate::lab::{Lab, LabError};
 use crate::ping::ping;
@@ -10,8 +11,8 @@ use crate::scsi_measures;
 use crate::scsi_run::ScsiReport;
 use crate::streams::{RecordingTimes, Streams};
 use monitor::{Discovery, Monitor, Options};
-use observe::SocketsReport;
-use observe::statistics::jain_index;
+use observe::statistics::{self, jain_index};
+use observe::{Digests, Kind, SocketsReport};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -32,6 +33,8 @@ pub struct RunOutcome {
     pub rights: Rights,
     /// What the relay says of itself.
     pub relay: RelayReport,
+    /// What was captured, if that was asked for.
+    pub capture: Option<Captured>,
     /// Why it is not to be believed; nothing if it is.
     pub reasons: Vec<String>,
 }
@@ -55,7 +58,8 @@ struct Measured {
 /// # Errors
 /// If there can be no lab.
 pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
-    let lab = Lab::build(&setup.topology(seed), None)?;
+    let (tap, capture) = setup.capture.map(Capture::begin).unzip();
+    let lab = Lab::build(&setup.topology(seed), tap)?;
     let outcome = measure(setup, &lab, seed);
     let Lab { client, server, relay, rights } = lab;
     let relay = relay.stop();
@@ -73,13 +77,45 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     });
     let lost = relay.forward.path.dropped.total().segments;
     measured.quantities.insert(Quantity::Lost, lost as f64);
+    let capture = capture.map(|capture| capture.end(&relay, digests(setup)));
+    if let Some(Captured { commands, .. }) = &capture {
+        measured.quantities.extend(gap_time(commands).map(|gap_s| (Quantity::GapTime, gap_s)));
+        measured.samples.extend(commands.iter().cloned().map(Box::new).map(Sample::Captured));
+    }
     let Measured { quantities, samples, congestion_controls, sockets, reasons: others } = measured;
     reasons.extend(others);
     if let Some(other) = congestion_controls.iter().find(|name| **name != setup.congestion_control) {
         reasons.push(format!("a connection used {other} in the place of {}", setup.congestion_control));
     }
     let measured = quantities;
-    Ok(RunOutcome { measured, samples, sockets, congestion_controls, settings, rights, relay, reasons })
+    Ok(RunOutcome {
+        measured,
+        samples,
+        sockets,
+        congestion_controls,
+        settings,
+        rights,
+        relay,
+        capture,
+        reasons,
+    })
+}
+
+/// Of what the capture is to be read with: its window may leave out the logins.
+fn digests(setup: &Setup) -> Digests {
+    match setup.load() {
+        RunLoad::Streams(_) => Digests::default(),
+        RunLoad::Scsi(run) => {
+            Digests { header: Some(run.session.header_digest), data: Some(run.session.data_digest) }
+        }
+    }
+}
+
+/// Of READs and WRITEs that were captured whole.
+fn gap_time(commands: &[CapturedCommand]) -> Option<f64> {
+    let commands = commands.iter().map(|captured| &captured.command);
+    let moving = commands.filter(|command| command.whole && command.kind != Kind::NoData);
+    Some(statistics::Sample::of(moving.map(|command| command.gap_ns as f64 / 1e9))?.mean())
 }
 
 fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {

@@ -1,5 +1,6 @@
 //! What happened in a run, moment by moment. All times are those of [`monotonic_ns`](crate::monotonic_ns).
 
+use crate::capture::CapturedCommand;
 use crate::session_monitor::CommandSample;
 use crate::streams::StreamSample;
 use crate::workload::RequestSample;
@@ -16,6 +17,8 @@ pub enum Sample {
     Request(RequestSample),
     /// One of its commands.
     Command(Box<CommandSample>),
+    /// One of its commands, as it was captured on the path.
+    Captured(Box<CapturedCommand>),
     /// What the client's kernel knew of one of its connections.
     Socket(ConnectionSocketSample),
 }
@@ -28,6 +31,7 @@ impl Sample {
             Self::Stream(sample) => sample.at_ns,
             Self::Request(sample) => sample.begun_ns,
             Self::Command(sample) => sample.pulled_ns,
+            Self::Captured(sample) => sample.command.begun_ns,
             Self::Socket(sample) => sample.socket.at_ns,
         }
     }

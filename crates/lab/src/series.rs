@@ -84,7 +84,8 @@ pub fn run_series(
             tell(SeriesEvent::Begins { run: index + 1, attempt, estimate: setup.estimate() });
             let outcome = execute(setup, run.seed)?;
             let record = RunRecord::new(plan, index, attempt, &outcome);
-            folder.add(record, &outcome.samples)?;
+            let capture = outcome.capture.as_ref().map(|captured| captured.file.as_slice());
+            folder.add(record, &outcome.samples, capture)?;
             if let Some(record) = folder.records.last() {
                 tell(SeriesEvent::Ended(record));
             }

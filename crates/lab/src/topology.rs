@@ -1,6 +1,7 @@
 //! Two hosts and the path between them.
 
 use netem::PathModel;
+use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What a [`Lab`](crate::Lab) is built from.
@@ -62,7 +63,8 @@ impl Topology {
 }
 
 /// One of the two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Host {
     Client,
     Server,

@@ -5,7 +5,7 @@
 mod world;
 
 use observe::SocketsReport;
-use observe::report::Standing;
+use observe::report::{Cell, Standing};
 use ropewalk_lab::{
     Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Rights, RunOutcome, Sample,
     Setup, execute, report, run_series,
@@ -131,6 +131,7 @@ fn outcome(seed: u64, reasons: Vec<String>) -> RunOutcome {
         settings: Default::default(),
         rights: Rights::Root,
         relay,
+        capture: None,
         reasons,
     }
 }
@@ -241,6 +242,82 @@ fn commands_are_run_with_real_packets_and_beside_what_the_model_says() {
         let is_known = folder.records[0].valid;
         assert_eq!(figure.series.len(), if is_known { 3 } else { 1 });
         assert_eq!(figure.caption.contains("is missing"), !is_known, "{}", figure.caption);
+    });
+}
+
+/// Writes that the send buffer cuts into pieces: at 10 ms and 100 Mbit/s 125 kB are under way.
+const CAPTURED: &str = r#"
+    title = "Writes, captured"
+
+    [setup]
+    rtt = "10ms"
+    link = { rate = "100Mbit", queue = "1MB" }
+    congestion_control = "reno"
+    capture = { to = "5s" }
+
+    [setup.scsi]
+    workload.pattern = { request_size = "512KiB", end = { requests = 4 } }
+    session = { initial_r2t = false, first_burst = "512KiB", max_burst = "512KiB" }
+    sockets = { send_buffer = "32KiB", unsent = "none" }
+
+    [[trace]]
+    y = ["packets_sent"]
+    right = ["send_queue"]
+    events = ["command", "status"]
+    gaps = true
+    commands = 1
+"#;
+
+#[test]
+fn a_capture_becomes_part_of_a_run_on_the_clock_of_everything_else() {
+    in_lab(|| {
+        let world = World::of(CAPTURED);
+        let plan = Plan { attempts: 1, ..world.plan.clone() };
+        run_series(&plan, &mut world.folder().unwrap(), execute, |_| ()).unwrap();
+        let folder = Folder::open(world.path()).unwrap();
+        let record = &folder.records[0];
+        let capture = record.capture.as_ref().expect("it was asked for");
+        assert_eq!((capture.frames_lost, capture.connections.len()), (0, 1), "{:?}", record.reasons);
+        assert_eq!((capture.connections[0].missed_bytes, capture.connections[0].unknown_bytes), (0, 0));
+
+        // What was captured at the initiator is within what the initiator says of the same command.
+        let samples = folder.samples(record).unwrap();
+        let told = samples.iter().filter_map(|sample| match sample {
+            Sample::Command(command) if command.lba.is_some() => Some(command),
+            _ => None,
+        });
+        let told: Vec<_> = told.collect();
+        assert_eq!(told.len(), 4);
+        for command in told {
+            let captured = samples.iter().find_map(|sample| match sample {
+                Sample::Captured(captured) if captured.command.cmd_sn == command.cmd_sn => {
+                    Some(&captured.command)
+                }
+                _ => None,
+            });
+            let captured = captured.expect("it was captured");
+            assert!(
+                captured.whole && captured.data_bytes == 512 << 10 && captured.gap_count > 0,
+                "{captured:?}"
+            );
+            let begun_ns = captured.begun_ns;
+            assert!(command.pulled_ns <= begun_ns && begun_ns + captured.ta_ns <= command.ended_ns);
+        }
+
+        // The file holds headers only, and still tells every packet.
+        let file = folder.capture(record).unwrap().expect("it is there");
+        assert!(file.len() < 1 << 20, "{} bytes of a file", file.len());
+        let report = report(&folder).unwrap();
+        let trace = &report.sections[1].figures[0];
+        let names: Vec<_> = trace.series.iter().map(|series| &*series.name).collect();
+        assert_eq!(names, ["packets sent", "send queue", "command", "status"]);
+        let packets = trace.series[0].points.last().expect("packets were sent").y;
+        // The data of one write, and what a header takes.
+        assert!((363.0..=366.0).contains(&packets), "{packets}");
+        assert_eq!((trace.series[2].points.len(), trace.series[3].points.len()), (1, 1));
+        assert!(!trace.annotations.is_empty());
+        let table = &report.sections[2].tables[0];
+        assert_eq!(table.rows[0].cells[..2], [Cell::Text("writes: Ta".to_owned()), Cell::Number(4.0)]);
     });
 }
 

@@ -15,7 +15,7 @@ fn a_round_trip_takes_the_time_of_the_path_from_the_first_packet_on() {
     in_lab(|| {
         let delay = Duration::from_millis(5);
         let path = PathModel { backward: Some(link(100, delay * 2)), forward: link(100, delay) };
-        let (tap, sightings) = Tap::new(HEADERS_BYTES, 1000);
+        let (tap, sightings) = Tap::new(HEADERS_BYTES, 1 << 20);
         let lab = Lab::build(&Topology::new(path), Some(tap)).unwrap();
         let addresses = &lab.server.addresses;
         assert!(addresses.iter().any(IpAddr::is_ipv4) && addresses.iter().any(IpAddr::is_ipv6));
@@ -94,7 +94,7 @@ fn super_packets_have_no_more_segments_than_they_may() {
     in_lab(|| {
         for (segmentation, segments_max) in [(Segmentation::PerPacket, 1), (Segmentation::Offloaded(4), 4)] {
             let topology = Topology { segmentation, ..topology(link(500, Duration::from_millis(1))) };
-            let (tap, sightings) = Tap::new(0, 100_000);
+            let (tap, sightings) = Tap::new(0, 100 << 20);
             let lab = Lab::build(&topology, Some(tap)).unwrap();
             streams(&lab, 2).transfer(&lab, 2 * MEGABYTE).unwrap();
             let report = lab.relay.stop();

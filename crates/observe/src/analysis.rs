@@ -9,7 +9,7 @@ use crate::flight::{Flight, RoundTrips};
 use crate::stream::StreamCounters;
 use crate::timeline::Timeline;
 use crate::timing::CommandReport;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 /// All of it. Connections without iSCSI are only counted.
@@ -99,7 +99,7 @@ pub struct DirectionReport {
 }
 
 /// Round trips, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RttReport {
     /// How many were measured.
     pub samples: u64,

@@ -3,13 +3,13 @@
 //! Times are those of the capture; [`crate::timing`] makes of them what both ends saw.
 
 use pdu::{Instant, Itt, Lun, ScsiCommand};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Gaps of one command that are told; more are only counted.
 const GAPS_MAX: usize = 16;
 
 /// A silence in the middle of a command's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// When the last bytes before it were captured, in nanoseconds since 1970-01-01 UTC.
     pub at_ns: u64,
@@ -25,7 +25,7 @@ pub struct Gap {
 }
 
 /// Which way a command's data goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// To the target, or in both directions.

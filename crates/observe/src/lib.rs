@@ -51,6 +51,7 @@ pub use digests::Digests;
 pub use frame::{Frame, LinkType};
 pub use off_cpu::{OffCpuReport, OffCpuStack};
 pub use pdu_record::PduRecord;
+pub use segment::Segment;
 pub use socket_memory::SocketMemory;
 pub use socket_series::{CongestionControl, SocketSample, SocketSeries, SocketsReport};
 pub use stream::StreamCounters;

@@ -11,29 +11,34 @@ const LINUX_COOKED_BYTES: usize = 16;
 const LINUX_COOKED2_PROTOCOL: usize = 0;
 const LINUX_COOKED2_BYTES: usize = 20;
 
-/// A segment, perhaps without the end of its payload.
+/// A segment in a frame, perhaps without the end of its payload; of a super-packet, all of its segments as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Segment<'a> {
-    pub(crate) at: Instant,
-    pub(crate) from: SocketAddr,
-    pub(crate) to: SocketAddr,
-    pub(crate) sequence: u32,
-    /// Meaningful with the ACK bit.
-    pub(crate) acknowledgment: Option<u32>,
-    pub(crate) syn: bool,
+pub struct Segment<'a> {
+    /// When it was captured.
+    pub at: Instant,
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// To whom.
+    pub to: SocketAddr,
+    /// The sequence number of its first byte.
+    pub sequence: u32,
+    /// The acknowledgement number, with the ACK bit.
+    pub acknowledgment: Option<u32>,
+    /// The SYN bit.
+    pub syn: bool,
     /// As in the header, not scaled.
-    pub(crate) window: u16,
+    pub window: u16,
     /// The shift count of the Window Scale option (RFC 7323 §2), which only a SYN has.
-    pub(crate) window_shift: Option<u8>,
+    pub window_shift: Option<u8>,
     /// As much of the payload as was captured.
-    pub(crate) payload: &'a [u8],
+    pub payload: &'a [u8],
     /// How long the payload was.
-    pub(crate) payload_bytes: u32,
+    pub payload_bytes: u32,
 }
 
 impl<'a> Segment<'a> {
     /// The segment in this frame, or `None` if there is none, if it is a fragment, or if its header is not all there.
-    pub(crate) fn parse(frame: &Frame<'a>) -> Option<Self> {
+    pub fn parse(frame: &Frame<'a>) -> Option<Self> {
         let packet = slice(frame)?;
         let Some(TransportSlice::Tcp(tcp)) = &packet.transport else { return None };
         let network = packet.net.as_ref()?;

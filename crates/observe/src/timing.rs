@@ -19,7 +19,7 @@
 
 use crate::command::{Command, Gap, Kind};
 use pdu::{Duration, Instant};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Round trips between the point of capture and both ends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,7 @@ fn nanoseconds(duration: Option<Duration>) -> u64 {
 }
 
 /// A command that had a status, and its times in nanoseconds (what each means: [`timing`](self)).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandReport {
     /// Initiator Task Tag.
     pub task_tag: u32,

@@ -3,6 +3,7 @@
 use super::document::SPAN_MAX;
 use super::overlay::lay;
 use super::request_model;
+use crate::capture::CaptureSetup;
 use crate::scsi_run::{DiskModel, ScsiRun};
 use crate::topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};
 use netem::{LinkModel, PathModel, Span};
@@ -40,6 +41,9 @@ pub struct Setup {
     /// For so long the workload runs before what it does counts. Of a SCSI workload it is a part.
     #[serde(default)]
     pub warm_up: Span,
+    /// What is captured of it.
+    #[serde(default)]
+    pub capture: Option<CaptureSetup>,
     /// A workload of plain TCP streams.
     #[serde(default)]
     streams: Option<StreamsSetup>,
@@ -105,6 +109,8 @@ pub enum Quantity {
     /// Tb + Tc: what one request at a time takes from one to the next beyond its transfer and the path's round trip, the
     /// mean, in seconds.
     HostTime,
+    /// Silences in the middle of a command's data, together, as they were captured; the mean, in seconds.
+    GapTime,
     /// Segments that were lost on the path on their way to the server: at its queue, or on the line.
     Lost,
 }
@@ -121,6 +127,7 @@ impl Quantity {
             Self::RequestTimeP99 => "request_time_p99",
             Self::TransferTime => "transfer_time",
             Self::HostTime => "host_time",
+            Self::GapTime => "gap_time",
             Self::Lost => "lost",
         }
     }
@@ -136,6 +143,7 @@ impl Quantity {
             Self::RequestTimeP99 => "time of a request, 99th percentile",
             Self::TransferTime => "transfer of a command's data (Ta)",
             Self::HostTime => "time at both hosts (Tb + Tc)",
+            Self::GapTime => "gaps in a command's data, as captured",
             Self::Lost => "lost on the way to the server",
         }
     }
@@ -150,11 +158,24 @@ impl Quantity {
             | Self::RequestTime
             | Self::RequestTimeP99
             | Self::TransferTime
-            | Self::HostTime => Unit::Seconds,
+            | Self::HostTime
+            | Self::GapTime => Unit::Seconds,
             Self::Lost => Unit::named("segments"),
         }
     }
 }
+
+/// What is measured of SCSI commands; the last only of those that are captured.
+const OF_SCSI: &[Quantity] = &[
+    Quantity::Throughput,
+    Quantity::RoundTrip,
+    Quantity::RequestTime,
+    Quantity::RequestTimeP99,
+    Quantity::TransferTime,
+    Quantity::HostTime,
+    Quantity::Lost,
+    Quantity::GapTime,
+];
 
 /// Looking more often would be a load of its own.
 const SAMPLE_EVERY_MIN: Span = Span(Duration::from_millis(1));
@@ -212,6 +233,7 @@ impl Setup {
                 return Err("setup has streams and scsi, but must have one of them".to_owned());
             }
         };
+        self.capture.as_ref().map_or(Ok(()), CaptureSetup::check)?;
         if self.sample_every < SAMPLE_EVERY_MIN {
             return Err(format!(
                 "setup.sample_every is {}, but must be at least {SAMPLE_EVERY_MIN}",
@@ -247,7 +269,7 @@ impl Setup {
     }
 
     /// The longest packet that is sent, in bytes.
-    pub(super) fn mtu(&self) -> u32 {
+    pub(crate) fn mtu(&self) -> u32 {
         let mtu = self.path().forward.mtu;
         self.host_mtu.map_or(mtu, |host_mtu| host_mtu.min(mtu))
     }
@@ -264,15 +286,8 @@ impl Setup {
             RunLoad::Streams(_) => {
                 &[Quantity::Throughput, Quantity::Fairness, Quantity::RoundTrip, Quantity::Lost]
             }
-            RunLoad::Scsi(_) => &[
-                Quantity::Throughput,
-                Quantity::RoundTrip,
-                Quantity::RequestTime,
-                Quantity::RequestTimeP99,
-                Quantity::TransferTime,
-                Quantity::HostTime,
-                Quantity::Lost,
-            ],
+            RunLoad::Scsi(_) if self.capture.is_some() => OF_SCSI,
+            RunLoad::Scsi(_) => &OF_SCSI[..OF_SCSI.len() - 1],
         }
     }
 

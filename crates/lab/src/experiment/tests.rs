@@ -115,6 +115,44 @@ fn a_form_has_its_own_values_settings_and_repetitions() {
     assert!(quick.estimate() < full.estimate());
 }
 
+const WRITES: &str = r#"
+    title = "A test"
+    [setup]
+    rtt = "10ms"
+    link = { rate = "100Mbit" }
+    congestion_control = "reno"
+    scsi.workload.pattern = { request_size = "64KiB", end.requests = 1 }
+"#;
+
+#[test]
+fn a_capture_is_a_window_with_limits() {
+    let captured = |more: &str| format!("{WRITES}capture = {{ from = \"1s\", to = \"2s\"{more} }}");
+    assert!(Experiment::parse(&captured(", at = \"server\", snap = \"1KiB\", max = \"1MiB\"")).is_ok());
+    let setup = Experiment::parse(&captured("")).unwrap().plan(Form::Quick).unwrap().cells.remove(0).setup;
+    assert_eq!(setup.capture.unwrap().host_name(), "client");
+    assert!(setup.quantities().contains(&Quantity::GapTime));
+    assert_refused(&captured("").replace("2s", "1s"), &["setup.capture.to is 1s", "after from"]);
+    assert_refused(&captured(", snap = \"64B\""), &["setup.capture.snap", "128B"]);
+    assert_refused(&captured(", max = \"2GiB\""), &["setup.capture.max", "1GiB"]);
+    assert_refused(&captured(", at = \"relay\""), &["capture.at", "client", "server"]);
+}
+
+#[test]
+fn what_is_captured_can_only_be_drawn_of_a_capture_and_commands_only_of_commands() {
+    for (key, value) in [("y", "[\"packets_sent\"]"), ("right", "[\"sending_rate\"]"), ("gaps", "true")] {
+        let y = if key == "y" { "" } else { "y = [\"in_flight\"]" };
+        let trace = format!("[[trace]]\n{y}\n{key} = {value}");
+        assert_refused(&format!("{WRITES}{trace}"), &["trace 1", key, "no setup.capture"]);
+    }
+    for line in ["events = [\"status\"]", "commands = 1"] {
+        assert_more_refused(
+            &format!("[[trace]]\ny = [\"in_flight\"]\n{line}"),
+            &["streams have no commands"],
+        );
+    }
+    assert_refused(&format!("{WRITES}[[plot]]\nx = \"RTT\"\ny = \"gap_time\"{RTTS}"), &["gap_time"]);
+}
+
 #[test]
 fn repetitions_come_round_by_round_and_what_is_compared_has_the_same_seed() {
     let plan = quick(&format!("{RTTS}\n[quick]\nrepetitions = 2"));

@@ -2,14 +2,18 @@
 
 use super::InvalidExperiment;
 use super::document::Document;
-use super::plan::Plan;
+use super::plan::{Cell, Plan};
+use super::setup::RunLoad;
+use crate::session_monitor::CommandSample;
 use netem::Span;
 use observe::SocketSample;
 use observe::report::Unit;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
-/// A figure of one run over its time, for each combination of values that is asked for.
+/// A figure of one run over its time, for each combination of values that is asked for. Time is counted from the
+/// beginning of the relay, shortly before that of the workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
@@ -24,12 +28,65 @@ pub struct Trace {
     /// Only runs with these values of these variables.
     #[serde(default)]
     pub only: BTreeMap<String, Vec<String>>,
-    /// From when, since the first sample.
+    /// Moments of READs and WRITEs, marked above what is drawn.
+    #[serde(default)]
+    pub events: Vec<CommandEvent>,
+    /// Whether silences in the middle of a command's data are marked, as they were captured.
+    #[serde(default)]
+    pub gaps: bool,
+    /// From when.
     #[serde(default)]
     pub from: Span,
     /// Up to when; the end of the run, if it is missing.
     #[serde(default)]
     pub to: Option<Span>,
+    /// Only so many READs and WRITEs, from the first that begins between `from` and `to`.
+    #[serde(default)]
+    pub commands: Option<NonZeroUsize>,
+}
+
+/// A moment of a command, as its initiator or its target saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandEvent {
+    /// It got its connection, and begins to leave.
+    Command,
+    /// The first R2T had arrived.
+    R2t,
+    /// The initiator's socket had taken the last of its data.
+    DataSent,
+    /// It had arrived at the target.
+    Arrived,
+    /// All its data had.
+    DataArrived,
+    /// Its status had arrived at the initiator.
+    Status,
+}
+
+impl CommandEvent {
+    /// As people are told of it.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::R2t => "first R2T",
+            Self::DataSent => "last data taken by the socket",
+            Self::Arrived => "command at the target",
+            Self::DataArrived => "last data at the target",
+            Self::Status => "status",
+        }
+    }
+
+    /// When it happened, if it did.
+    pub(crate) fn at_ns(self, command: &CommandSample) -> Option<u64> {
+        match self {
+            Self::Command => Some(command.pulled_ns),
+            Self::R2t => command.first_r2t_ns,
+            Self::DataSent => command.data_sent_ns,
+            Self::Arrived => Some(command.target?.arrived_ns),
+            Self::DataArrived => command.target?.started_ns,
+            Self::Status => Some(command.ended_ns),
+        }
+    }
 }
 
 /// What is known of a connection at each moment.
@@ -52,6 +109,10 @@ pub enum Observed {
     RoundTrip,
     /// What has been acknowledged since the sample before, in bits per second.
     AckedRate,
+    /// Packets with payload that the client has sent since the beginning of what is drawn, as they were captured.
+    PacketsSent,
+    /// Payload that it sends, in bits per second of each millisecond, likewise.
+    SendingRate,
 }
 
 impl Observed {
@@ -66,6 +127,8 @@ impl Observed {
             Self::SendWindow => "send window",
             Self::RoundTrip => "round trip",
             Self::AckedRate => "acknowledged",
+            Self::PacketsSent => "packets sent",
+            Self::SendingRate => "sending rate",
         }
     }
 
@@ -75,11 +138,17 @@ impl Observed {
             Self::CongestionWindow | Self::InFlight => Unit::named("segments"),
             Self::SendQueue | Self::SendBuffer | Self::NotSent | Self::SendWindow => Unit::Bytes,
             Self::RoundTrip => Unit::Seconds,
-            Self::AckedRate => Unit::BitsPerSecond,
+            Self::AckedRate | Self::SendingRate => Unit::BitsPerSecond,
+            Self::PacketsSent => Unit::named("packets"),
         }
     }
 
-    /// In the base of its unit, if it is known.
+    /// Whether a capture tells it, and not the kernel.
+    pub(crate) fn is_captured(self) -> bool {
+        matches!(self, Self::PacketsSent | Self::SendingRate)
+    }
+
+    /// What the kernel tells, in the base of its unit.
     pub(crate) fn value(self, before: Option<&SocketSample>, sample: &SocketSample) -> Option<f64> {
         let SocketSample { tcp, memory, .. } = sample;
         match self {
@@ -96,6 +165,7 @@ impl Observed {
                 let nanoseconds = sample.at_ns.checked_sub(before.at_ns).filter(|time| *time > 0)?;
                 Some(bytes as f64 * 8e9 / nanoseconds as f64)
             }
+            Self::PacketsSent | Self::SendingRate => None,
         }
     }
 }
@@ -117,6 +187,34 @@ impl Document {
         if trace.to.is_some_and(|to| to <= trace.from) {
             return Err(InvalidExperiment::new(format!("{}: it is not after from", place("to"))));
         }
-        self.check_only(&trace.only, &place("only"), plan)
+        self.check_only(&trace.only, &place("only"), plan)?;
+        let cells = plan.cells.iter().enumerate().filter(|(cell, _)| plan.is_among(*cell, &trace.only));
+        for (_, Cell { setup, .. }) in cells {
+            if let Some(key) = trace.captured_key().filter(|_| setup.capture.is_none()) {
+                let error = format!("{}: it is captured, and there is no setup.capture", place(key));
+                return Err(InvalidExperiment::new(error));
+            }
+            if let (Some(key), RunLoad::Streams(_)) = (trace.command_key(), setup.load()) {
+                let error = format!("{}: streams have no commands", place(key));
+                return Err(InvalidExperiment::new(error));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Trace {
+    /// The first key that asks for something that a capture tells.
+    fn captured_key(&self) -> Option<&'static str> {
+        let is_captured = |observed: &[Observed]| observed.iter().any(|observed| observed.is_captured());
+        let keys = [("y", is_captured(&self.y)), ("right", is_captured(&self.right)), ("gaps", self.gaps)];
+        keys.into_iter().find_map(|(key, is_asked)| is_asked.then_some(key))
+    }
+
+    /// The first key that asks for something of SCSI commands.
+    fn command_key(&self) -> Option<&'static str> {
+        let keys =
+            [("events", !self.events.is_empty()), ("gaps", self.gaps), ("commands", self.commands.is_some())];
+        keys.into_iter().find_map(|(key, is_asked)| is_asked.then_some(key))
     }
 }

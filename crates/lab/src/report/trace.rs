@@ -1,45 +1,43 @@
-//! One run over its time, drawn from its samples.
+//! One run over its time, drawn from what is known of it.
 
-use crate::experiment::{Experiment, Observed, Plan, Trace};
-use crate::results::{Folder, FolderError, RunRecord};
-use crate::sample::Sample;
-use observe::SocketSample;
-use observe::report::{Axis, Figure, Point, Series, Style, Unit};
+use super::run_over_time::{RunOverTime, RunsOverTime};
+use crate::experiment::{CommandEvent, Experiment, Observed, Plan, Trace};
+use crate::results::FolderError;
+use observe::report::{Annotation, Axis, Figure, Place, Point, Series, Style, Unit};
+use std::ops::RangeInclusive;
 
 /// Connections of which each has a series; more cannot be told apart.
 const CONNECTIONS_MAX: usize = 8;
 /// Points of a series; more cannot be told apart either, and make a page slow.
 const POINTS_MAX: usize = 4000;
+/// Gaps that are marked; texts of more cover each other.
+const GAPS_MAX: usize = 12;
+/// For at least so long packets are counted to tell a rate, in seconds.
+const RATE_STEP_S: f64 = 1e-3;
+/// Of the time of the commands that are drawn, what is shown before and after them.
+const MARGIN: f64 = 0.04;
 
 /// Draws a trace, once for each combination of values that it asks for and that was run.
 pub(super) fn draw(
     trace: &Trace,
     experiment: &Experiment,
     plan: &Plan,
-    folder: &Folder,
+    runs: &mut RunsOverTime<'_>,
 ) -> Result<Vec<Figure>, FolderError> {
-    let cells = (0..plan.cells.len()).filter(|cell| plan.is_among(*cell, &trace.only));
-    let runs = cells.filter_map(|cell| run_to_draw(cell, plan, folder));
-    runs.map(|(cell, record)| {
+    let mut figures = Vec::new();
+    for cell in (0..plan.cells.len()).filter(|cell| plan.is_among(*cell, &trace.only)) {
+        let Some(run) = runs.of_cell(cell)? else { continue };
         let title = trace.title.as_deref().unwrap_or(experiment.title());
         let title = match plan.variables.is_empty() {
             true => title.to_owned(),
             false => format!("{title} ({})", plan.describe(cell)),
         };
-        Ok(of_run(trace, title, record, &folder.samples(record)?))
-    })
-    .collect()
+        figures.push(of_run(trace, title, run));
+    }
+    Ok(figures)
 }
 
-/// The first valid run of a cell; if there is none, the last that was tried.
-fn run_to_draw<'a>(cell: usize, plan: &Plan, folder: &'a Folder) -> Option<(usize, &'a RunRecord)> {
-    let of_cell = |record: &&RunRecord| plan.cell_of_run(record.run) == Some(cell);
-    let mut records = folder.records.iter().filter(of_cell);
-    let valid = records.clone().find(|record| record.valid);
-    Some((cell, valid.or_else(|| records.next_back())?))
-}
-
-fn of_run(trace: &Trace, title: String, record: &RunRecord, samples: &[Sample]) -> Figure {
+fn of_run(trace: &Trace, title: String, run: &RunOverTime<'_>) -> Figure {
     let axis = |observed: &[Observed]| {
         let labels: Vec<&str> = observed.iter().map(|observed| observed.label()).collect();
         Axis::new(labels.join(", "), observed.first().map_or(Unit::None, |observed| observed.unit()))
@@ -48,50 +46,146 @@ fn of_run(trace: &Trace, title: String, record: &RunRecord, samples: &[Sample]) 
     if !trace.right.is_empty() {
         figure.right = Some(axis(&trace.right));
     }
-    if !record.valid {
-        figure.warnings.push(format!("INVALID: {}", record.reasons.join("; ")));
+    if !run.record.valid {
+        figure.warnings.push(format!("INVALID: {}", run.record.reasons.join("; ")));
     }
-    let begun_ns = samples.iter().map(Sample::at_ns).min().unwrap_or(0);
-    let connections = connections(samples);
-    let is_single = connections.len() == 1;
-    for (number, samples) in connections.iter().enumerate() {
+    let window = window(trace, run);
+    let connections = run.connections();
+    for connection in 0..connections.min(CONNECTIONS_MAX) {
         for (observed, right) in
             trace.y.iter().map(|y| (y, false)).chain(trace.right.iter().map(|right| (right, true)))
         {
-            let name = match is_single {
-                true => observed.label().to_owned(),
-                false => format!("{}, connection {}", observed.label(), number + 1),
+            let name = match connections {
+                1 => observed.label().to_owned(),
+                _ => format!("{}, connection {}", observed.label(), connection + 1),
             };
-            let series = Series::new(name, Style::Steps, points(trace, *observed, samples, begun_ns));
+            let points = points(*observed, connection, run, &window);
+            let series = Series::new(name, Style::Steps, points);
             figure = figure.series(if right { series.right() } else { series });
         }
     }
-    figure
+    figure = events(trace, run, &window, figure);
+    if trace.gaps { gaps(run, &window, figure) } else { figure }
 }
 
-/// The samples of each, in the order in which they were found.
-fn connections(samples: &[Sample]) -> Vec<Vec<&SocketSample>> {
-    let mut connections: Vec<Vec<&SocketSample>> = Vec::new();
-    for sample in samples {
-        if let Sample::Socket(sample) = sample
-            && sample.connection < CONNECTIONS_MAX
-        {
-            connections.resize_with(connections.len().max(sample.connection + 1), Vec::new);
-            connections[sample.connection].push(&sample.socket);
+/// What part of a run is drawn, in seconds since it began.
+fn window(trace: &Trace, run: &RunOverTime<'_>) -> RangeInclusive<f64> {
+    let from_s = trace.from.0.as_secs_f64();
+    let to_s = trace.to.map_or(f64::INFINITY, |to| to.0.as_secs_f64());
+    let Some(count) = trace.commands else { return from_s..=to_s };
+    let all = run.commands();
+    let wanted = all.iter().filter(|command| (from_s..=to_s).contains(&run.since_s(command.pulled_ns)));
+    let wanted: Vec<_> = wanted.take(count.get()).collect();
+    let ends = wanted.iter().map(|command| run.since_s(command.ended_ns));
+    match (wanted.first(), ends.reduce(f64::max)) {
+        (Some(first), Some(end_s)) => {
+            let begin_s = run.since_s(first.pulled_ns);
+            let margin_s = (end_s - begin_s) * MARGIN;
+            begin_s - margin_s..=end_s + margin_s
         }
+        _ => from_s..=to_s,
     }
-    connections
 }
 
-fn points(trace: &Trace, observed: Observed, samples: &[&SocketSample], begun_ns: u64) -> Vec<Point> {
-    let since_s = |sample: &SocketSample| sample.at_ns.saturating_sub(begun_ns) as f64 / 1e9;
-    let (from_s, to_s) =
-        (trace.from.0.as_secs_f64(), trace.to.map_or(f64::INFINITY, |to| to.0.as_secs_f64()));
-    let points = samples.iter().enumerate().filter_map(|(index, sample)| {
-        let before = index.checked_sub(1).map(|index| samples[index]);
-        Some(Point::new(since_s(sample), observed.value(before, sample)?))
-    });
-    let points: Vec<Point> = points.filter(|point| (from_s..=to_s).contains(&point.x)).collect();
+fn points(
+    observed: Observed,
+    connection: usize,
+    run: &RunOverTime<'_>,
+    window: &RangeInclusive<f64>,
+) -> Vec<Point> {
+    let points = match observed {
+        Observed::PacketsSent => packets_sent(connection, run, window),
+        Observed::SendingRate => sending_rate(connection, run, window),
+        _ => sampled(observed, connection, run, window),
+    };
     let every = points.len().div_ceil(POINTS_MAX).max(1);
     points.into_iter().step_by(every).collect()
+}
+
+fn sampled(
+    observed: Observed,
+    connection: usize,
+    run: &RunOverTime<'_>,
+    window: &RangeInclusive<f64>,
+) -> Vec<Point> {
+    let samples = run.socket(connection);
+    let points = samples.iter().enumerate().filter_map(|(index, sample)| {
+        let before = index.checked_sub(1).map(|index| samples[index]);
+        Some(Point::new(run.since_s(sample.at_ns), observed.value(before, sample)?))
+    });
+    points.filter(|point| window.contains(&point.x)).collect()
+}
+
+/// How many there had been after each.
+fn packets_sent(connection: usize, run: &RunOverTime<'_>, window: &RangeInclusive<f64>) -> Vec<Point> {
+    let mut sum = 0.0;
+    let frames = run.sent(connection).map(|frame| (run.since_s(frame.at_ns), frame.packets));
+    let points = frames.filter(|(at_s, _)| window.contains(at_s)).map(|(at_s, packets)| {
+        sum += f64::from(packets);
+        Point::new(at_s, sum)
+    });
+    points.collect()
+}
+
+/// Of each step of time, from the first frame to the last.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand steps")]
+fn sending_rate(connection: usize, run: &RunOverTime<'_>, window: &RangeInclusive<f64>) -> Vec<Point> {
+    let frames = run.sent(connection).map(|frame| (run.since_s(frame.at_ns), frame.payload_bytes));
+    let frames: Vec<(f64, u32)> = frames.filter(|(at_s, _)| window.contains(at_s)).collect();
+    let (Some((first_s, _)), Some((last_s, _))) = (frames.first(), frames.last()) else { return Vec::new() };
+    let step_s = RATE_STEP_S.max((last_s - first_s) / POINTS_MAX as f64 * 2.0);
+    let step = |at_s: f64| ((at_s - first_s) / step_s) as usize;
+    let mut bytes = vec![0.0; step(*last_s) + 2];
+    for (at_s, payload_bytes) in &frames {
+        bytes[step(*at_s)] += f64::from(*payload_bytes);
+    }
+    let rates = bytes.iter().enumerate();
+    rates.map(|(index, bytes)| Point::new(first_s + index as f64 * step_s, bytes * 8.0 / step_s)).collect()
+}
+
+/// Moments have no height: they are marked above everything that has.
+fn events(trace: &Trace, run: &RunOverTime<'_>, window: &RangeInclusive<f64>, figure: Figure) -> Figure {
+    let left = figure.series.iter().filter(|series| !series.right).flat_map(|series| &series.points);
+    let top = left.map(|point| point.y).fold(0.0, f64::max);
+    let commands = run.commands();
+    let series = trace.events.iter().enumerate().map(|(row, event): (usize, &CommandEvent)| {
+        let y = top * (1.05 + 0.05 * row as f64);
+        let moments = commands.iter().filter_map(|command| event.at_ns(command));
+        let moments = moments.map(|at_ns| run.since_s(at_ns)).filter(|at_s| window.contains(at_s));
+        Series::new(event.label(), Style::Points, moments.map(|at_s| Point::new(at_s, y)))
+    });
+    let series: Vec<Series> = series.collect();
+    let is_marked = series.iter().any(|series| !series.points.is_empty());
+    let figure = series.into_iter().fold(figure, Figure::series);
+    if is_marked {
+        tell(figure, "Of what commands did only the moment counts, not the height.")
+    } else {
+        figure
+    }
+}
+
+/// The longest, each with its length.
+fn gaps(run: &RunOverTime<'_>, window: &RangeInclusive<f64>, mut figure: Figure) -> Figure {
+    let gaps = run.captured().flat_map(|command| &command.gaps);
+    let mut gaps: Vec<_> = gaps.filter(|gap| window.contains(&run.since_s(gap.at_ns))).collect();
+    gaps.sort_by_key(|gap| std::cmp::Reverse(gap.duration_ns));
+    let all = gaps.len();
+    gaps.truncate(GAPS_MAX);
+    gaps.sort_by_key(|gap| gap.at_ns);
+    figure.annotations.extend(gaps.iter().map(|gap| {
+        let (from, length_s) = (run.since_s(gap.at_ns), gap.duration_ns as f64 / 1e9);
+        let text = format!("{:.1} ms", length_s * 1e3);
+        Annotation { place: Place::Span { from, to: from + length_s }, text }
+    }));
+    let text = match all {
+        0 => "There is no gap amid data here.".to_owned(),
+        1..=GAPS_MAX => "Gaps amid data are grey, with their lengths.".to_owned(),
+        _ => format!("The {GAPS_MAX} longest of {all} gaps amid data are grey, with their lengths."),
+    };
+    tell(figure, &text)
+}
+
+fn tell(figure: Figure, sentence: &str) -> Figure {
+    let caption = format!("{} {sentence}", figure.caption).trim_start().to_owned();
+    figure.caption(caption)
 }

@@ -253,11 +253,33 @@ impl Folder {
         write(&self.path.join(REPORT), html.as_bytes())
     }
 
-    /// Keeps an attempt, with its samples.
+    /// The capture of an attempt, a pcapng file; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn capture(&self, record: &RunRecord) -> Result<Option<Vec<u8>>, FolderError> {
+        let file = self.capture_file(record);
+        record.capture.as_ref().map(|_| fs::read(&file).map_err(at(&file))).transpose()
+    }
+
+    /// Where that is, if there is one.
+    pub(crate) fn capture_file(&self, record: &RunRecord) -> PathBuf {
+        self.path.join(RUNS).join(format!("{}.pcapng", name(record)))
+    }
+
+    /// Keeps an attempt, with its samples, and its capture if there is one.
     ///
     /// # Errors
     /// What the system said.
-    pub fn add(&mut self, record: RunRecord, samples: &[Sample]) -> Result<(), FolderError> {
+    pub fn add(
+        &mut self,
+        record: RunRecord,
+        samples: &[Sample],
+        capture: Option<&[u8]>,
+    ) -> Result<(), FolderError> {
+        if let Some(capture) = capture {
+            write(&self.capture_file(&record), capture)?;
+        }
         let name = name(&record);
         let lines: Vec<u8> = samples.iter().flat_map(|sample| line(sample).into_bytes()).collect();
         let runs = self.path.join(RUNS);

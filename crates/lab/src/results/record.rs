@@ -2,6 +2,7 @@
 
 use super::machine::load_average;
 use super::manifest::unix_seconds;
+use crate::capture::CaptureRecord;
 use crate::experiment::{Plan, Quantity};
 use crate::relay::RelayReport;
 use crate::rights::Rights;
@@ -48,6 +49,9 @@ pub struct RunRecord {
     pub sockets: SocketsReport,
     /// What the relay says of itself.
     pub relay: RelayReport,
+    /// What was captured, if anything was to be; the capture is in a file of its own, and its commands are samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<CaptureRecord>,
 }
 
 impl RunRecord {
@@ -73,6 +77,7 @@ impl RunRecord {
             setup: plan.cells[run.cell].table.clone(),
             sockets: outcome.sockets.clone(),
             relay: outcome.relay.clone(),
+            capture: outcome.capture.as_ref().map(|captured| captured.record.clone()),
         }
     }
 }

@@ -1,0 +1,111 @@
+//! What is known of one run over its time: samples of the kernel, moments of commands, and captured packets, on one
+//! clock.
+
+use crate::capture::{SentFrame, sent_frames};
+use crate::experiment::Plan;
+use crate::results::{Folder, FolderError, RunRecord};
+use crate::sample::Sample;
+use crate::session_monitor::CommandSample;
+use observe::{CommandReport, SocketSample};
+use std::collections::BTreeMap;
+
+/// One run.
+pub(super) struct RunOverTime<'a> {
+    pub record: &'a RunRecord,
+    samples: Vec<Sample>,
+    sent: Vec<SentFrame>,
+}
+
+/// Those runs of a folder that are looked at in detail: of each cell one.
+pub(super) struct RunsOverTime<'a> {
+    folder: &'a Folder,
+    plan: &'a Plan,
+    /// Read when they are asked for.
+    runs: BTreeMap<usize, RunOverTime<'a>>,
+}
+
+impl<'a> RunsOverTime<'a> {
+    pub fn new(folder: &'a Folder, plan: &'a Plan) -> Self {
+        Self { folder, plan, runs: BTreeMap::new() }
+    }
+
+    /// The first valid run of a cell; if there is none, the last that was tried; `None` if none was.
+    pub fn of_cell(&mut self, cell: usize) -> Result<Option<&RunOverTime<'a>>, FolderError> {
+        let Some(record) = run_to_draw(cell, self.plan, self.folder) else { return Ok(None) };
+        if !self.runs.contains_key(&cell) {
+            self.runs.insert(cell, RunOverTime::read(record, cell, self.plan, self.folder)?);
+        }
+        Ok(self.runs.get(&cell))
+    }
+}
+
+fn run_to_draw<'a>(cell: usize, plan: &Plan, folder: &'a Folder) -> Option<&'a RunRecord> {
+    let of_cell = |record: &&RunRecord| plan.cell_of_run(record.run) == Some(cell);
+    let mut records = folder.records.iter().filter(of_cell);
+    let valid = records.clone().find(|record| record.valid);
+    valid.or_else(|| records.next_back())
+}
+
+impl<'a> RunOverTime<'a> {
+    fn read(record: &'a RunRecord, cell: usize, plan: &Plan, folder: &Folder) -> Result<Self, FolderError> {
+        let mtu = plan.cells[cell].setup.mtu();
+        let sent = folder.capture(record)?.map_or(Ok(Vec::new()), |file| {
+            sent_frames(&file, &record.relay, mtu).map_err(|error| FolderError::Damaged {
+                path: folder.capture_file(record),
+                reason: error.to_string(),
+            })
+        })?;
+        Ok(Self { record, samples: folder.samples(record)?, sent })
+    }
+
+    /// Since the run began.
+    pub fn since_s(&self, at_ns: u64) -> f64 {
+        at_ns.saturating_sub(self.record.relay.begun_ns) as f64 / 1e9
+    }
+
+    /// The client's connections, in the order in which they were found.
+    pub fn connections(&self) -> usize {
+        let of_socket = |sample: &Sample| match sample {
+            Sample::Socket(sample) => Some(sample.connection + 1),
+            _ => None,
+        };
+        self.samples.iter().filter_map(of_socket).max().unwrap_or(0)
+    }
+
+    /// What the kernel knew of one of them.
+    pub fn socket(&self, connection: usize) -> Vec<&SocketSample> {
+        let of_connection = self.samples.iter().filter_map(|sample| match sample {
+            Sample::Socket(sample) if sample.connection == connection => Some(&sample.socket),
+            _ => None,
+        });
+        of_connection.collect()
+    }
+
+    /// What the client sent on one of them, as it was captured.
+    pub fn sent(&self, connection: usize) -> impl Iterator<Item = &SentFrame> {
+        let local = self.record.sockets.sockets.get(connection).map(|socket| socket.local);
+        self.sent.iter().filter(move |frame| Some(frame.from) == local)
+    }
+
+    /// READs and WRITEs, in the order in which they left.
+    pub fn commands(&self) -> Vec<&CommandSample> {
+        let mut commands: Vec<&CommandSample> = self
+            .samples
+            .iter()
+            .filter_map(|sample| match sample {
+                Sample::Command(command) if command.lba.is_some() => Some(&**command),
+                _ => None,
+            })
+            .collect();
+        commands.sort_unstable_by_key(|command| command.pulled_ns);
+        commands
+    }
+
+    /// Commands as they were captured.
+    pub fn captured(&self) -> impl Iterator<Item = &CommandReport> {
+        self.samples.iter().filter_map(|sample| match sample {
+            Sample::Captured(captured) => Some(&captured.command),
+            _ => None,
+        })
+    }
+}
