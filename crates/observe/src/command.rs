@@ -61,6 +61,8 @@ pub(crate) struct Command {
     pub(crate) gaps: Vec<Gap>,
     pub(crate) gap_count: u32,
     pub(crate) gap_ns: u64,
+    /// When the latest of them began.
+    latest_gap_ns: Option<u64>,
     /// Nothing that may have belonged to it was lost to the capture.
     pub(crate) whole: bool,
     /// From its status to the next command, if none was outstanding between.
@@ -97,6 +99,7 @@ impl Command {
             gaps: Vec::new(),
             gap_count: 0,
             gap_ns: 0,
+            latest_gap_ns: None,
             whole: true,
             until_next_ns: None,
             sequences: 1,
@@ -157,7 +160,11 @@ impl Command {
         self.stalled_since.is_some()
     }
 
+    /// That data came after a silence. What ends one silence may be parts of several PDUs: it counts once.
     pub(crate) fn gap(&mut self, gap: Gap) {
+        if self.latest_gap_ns.replace(gap.at_ns) == Some(gap.at_ns) {
+            return;
+        }
         self.gap_count = self.gap_count.saturating_add(1);
         self.gap_ns = self.gap_ns.saturating_add(gap.duration_ns);
         if self.gaps.len() < GAPS_MAX {

@@ -77,6 +77,16 @@ fn a_pause_of_a_round_trip_amid_data_is_a_gap_with_what_was_in_flight() {
 }
 
 #[test]
+fn a_silence_that_ends_with_parts_of_several_pdus_is_one_gap() {
+    let mut world = World::new();
+    let pdus = [write(1, 8000, 4000), data_out(1, 4000, 2000, false), data_out(1, 6000, 2000, true)].concat();
+    let (first, rest) = pdus.split_at(1000);
+    world.at(20).initiator(first).at(33).initiator(rest).at(43).target(&response(1));
+    let write = &commands(world)[0];
+    assert_eq!((write.gap_count, write.gap_ns, write.gaps.len()), (1, 13 * MS, 1));
+}
+
+#[test]
 fn commands_beside_each_other_have_no_time_between_them() {
     let mut world = World::new();
     world.at(20).initiator(&read(1, 512)).initiator(&read(2, 512));

@@ -50,7 +50,9 @@ fn print(report: &Report) {
             }
         }
         for table in &section.tables {
-            print_table(&section.heading, table);
+            let heading =
+                [section.heading.as_str(), table.title.as_str()].into_iter().filter(|part| !part.is_empty());
+            print_table(&heading.collect::<Vec<_>>().join(": "), table);
         }
     }
 }

@@ -21,23 +21,17 @@ const TIMES: [(&str, Time); 6] = [
 ];
 
 /// What is told of each time beside how often it was measured.
-const STATISTICS: [&str; 7] =
-    ["mean", "standard deviation", "shortest", "median", "90th percentile", "99th percentile", "longest"];
+const STATISTICS: [&str; 7] = ["mean", "SD", "min", "median", "p90", "p99", "max"];
 
-/// A table of every combination that was captured; `None` if none was.
+/// A table for every combination that was captured; `None` if none was.
 pub(super) fn section(plan: &Plan, runs: &mut RunsOverTime<'_>) -> Result<Option<Section>, FolderError> {
-    let varied = plan.variables.iter().map(|name| (name.as_str(), Unit::None));
-    let statistics = STATISTICS.map(|name| (name, Unit::Seconds));
-    let columns = varied.chain([("time", Unit::None), ("number", Unit::None)]).chain(statistics);
-    let mut table = Table::new(columns);
-    let mut notes = Vec::new();
+    let mut tables = Vec::new();
     for cell in (0..plan.cells.len()).filter(|cell| plan.cells[*cell].setup.capture.is_some()) {
-        let Some(run) = runs.of_cell(cell)? else { continue };
-        rows(&mut table, &plan.cells[cell].labels, run);
-        notes.extend(note(run).map(|note| format!("{}: {note}.", plan.describe(cell))));
+        if let Some(run) = runs.of_cell(cell)? {
+            tables.push(Table { title: plan.describe(cell), ..table(run) });
+        }
     }
-    table.note = notes.join(" ");
-    Ok((!table.rows.is_empty()).then(|| Section {
+    Ok((!tables.is_empty()).then(|| Section {
         heading: "Commands as they were captured".to_owned(),
         paragraphs: vec![
             "Ta is the transfer of a command's data; Tb the target's time, from the last data of a write, or the \
@@ -47,19 +41,18 @@ pub(super) fn section(plan: &Plan, runs: &mut RunsOverTime<'_>) -> Result<Option
              commands that were captured whole."
                 .to_owned(),
         ],
-        tables: vec![table],
+        tables,
         ..Section::default()
     }))
 }
 
-fn rows(table: &mut Table, labels: &[String], run: &RunOverTime<'_>) {
+fn table(run: &RunOverTime<'_>) -> Table {
+    let statistics_columns = STATISTICS.map(|name| (name, Unit::Seconds));
+    let columns = [("time", Unit::None), ("number", Unit::None)].into_iter().chain(statistics_columns);
+    let mut table = Table::new(columns);
     let mut row = |name: String, number: usize, statistics: [Option<f64>; 7]| {
-        let labels = labels.iter().cloned().map(Cell::Text);
-        let statistics = statistics.into_iter().map(Cell::from);
-        table.row(labels.chain([Cell::Text(name), Cell::from(number as f64)]).chain(statistics));
-        if let (false, Some(row)) = (run.record.valid, table.rows.last_mut()) {
-            row.invalid = Some(run.record.reasons.join("; "));
-        }
+        let statistics = statistics.into_iter().map(|number| cell(number, run.record.valid));
+        table.row([Cell::Text(name), Cell::from(number as f64)].into_iter().chain(statistics));
     };
     for (kind, label) in [(Kind::Write, "writes"), (Kind::Read, "reads")] {
         let of_kind = || run.captured().filter(|command| command.kind == kind && command.whole);
@@ -80,6 +73,15 @@ fn rows(table: &mut Table, labels: &[String], run: &RunOverTime<'_>) {
         let number = usize::try_from(rtt.samples).unwrap_or(usize::MAX);
         row("round trip to the target".to_owned(), number, [mean, None, min, None, None, None, max]);
     }
+    table.note = note(run);
+    table
+}
+
+fn cell(number: Option<f64>, is_valid: bool) -> Cell {
+    match number {
+        Some(invalid) if !is_valid => Cell::Invalid { invalid },
+        number => Cell::from(number),
+    }
 }
 
 fn seconds(times_ns: impl Iterator<Item = u64>) -> Option<Sample> {
@@ -98,15 +100,22 @@ fn statistics(sample: &Sample) -> [Option<f64>; 7] {
     ]
 }
 
-/// What the capture lacks.
-fn note(run: &RunOverTime<'_>) -> Option<String> {
-    let capture = run.record.capture.as_ref()?;
+/// Why the numbers are not to be believed, and what the capture lacks.
+fn note(run: &RunOverTime<'_>) -> String {
+    let mut notes = Vec::new();
+    if !run.record.valid {
+        notes.push(format!("×: not valid: {}.", run.record.reasons.join("; ")));
+    }
+    let Some(capture) = &run.record.capture else { return notes.concat() };
+    if capture.frames_lost > 0 {
+        notes.push(format!("The capture was full after {} frames.", capture.frames));
+    }
+    if capture.connections.is_empty() {
+        notes.push("It holds no iSCSI.".to_owned());
+    }
     let missed_bytes: u64 = capture.connections.iter().map(|connection| connection.missed_bytes).sum();
-    let parts = [
-        (capture.frames_lost > 0).then(|| format!("the capture was full after {} frames", capture.frames)),
-        (missed_bytes > 0).then(|| format!("it missed {}", Unit::Bytes.format(missed_bytes as f64))),
-        capture.connections.is_empty().then(|| "no iSCSI was found".to_owned()),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(", and "))
+    if missed_bytes > 0 {
+        notes.push(format!("It missed {}.", Unit::Bytes.format(missed_bytes as f64)));
+    }
+    notes.join(" ")
 }

@@ -157,11 +157,7 @@ fn events(trace: &Trace, run: &RunOverTime<'_>, window: &RangeInclusive<f64>, fi
     let series: Vec<Series> = series.collect();
     let is_marked = series.iter().any(|series| !series.points.is_empty());
     let figure = series.into_iter().fold(figure, Figure::series);
-    if is_marked {
-        tell(figure, "Of what commands did only the moment counts, not the height.")
-    } else {
-        figure
-    }
+    if is_marked { tell(figure, "Dots are moments of commands; their height means nothing.") } else { figure }
 }
 
 /// The longest, each with its length.
