@@ -8,9 +8,10 @@ use crate::topology::{Host, PREFIX_BITS_V4, PREFIX_BITS_V6, Segmentation};
 use futures_util::TryStreamExt;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags};
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute};
-use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth};
+use rtnetlink::packet_route::route::{RouteAttribute, RouteMetric, RouteScope};
+use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ pub(crate) struct HostInterface {
     pub addresses: Vec<IpAddr>,
     /// Of the other host. They are told in advance, so that no first packet waits for an answer from across the path.
     pub neighbours: Vec<IpAddr>,
+    /// Of connections to these that choose none themselves.
+    pub congestion_control: Option<String>,
 }
 
 /// Building takes milliseconds.
@@ -59,6 +62,10 @@ impl HostInterface {
             self.add_neighbours(&netlink, index).await
         })?;
         wait_for_addresses(host)?;
+        if let Some(name) = &self.congestion_control {
+            let outcome = configure(host, async |netlink| self.add_routes(&netlink, index, name).await);
+            outcome.map_err(|error| io::Error::other(format!("the congestion control {name}: {error}")))?;
+        }
         let host_end = host.run(|| PacketSocket::open(HOST_INTERFACE))??;
         let relay_end = relay.run(|| PacketSocket::open(relay_interface(self.host)))??;
         wait_until_frames_pass(&host_end, &relay_end)?;
@@ -100,6 +107,31 @@ impl HostInterface {
         for neighbour in &self.neighbours {
             let request = netlink.neighbours().add(index, *neighbour);
             request.link_layer_address(&ethernet_address).execute().await?;
+        }
+        Ok(())
+    }
+
+    /// A route can name a congestion control (ip-route(8), `congctl`), and may name any that the system has. What a namespace
+    /// may choose for itself (`net.ipv4.tcp_congestion_control`) are those that the system lets everybody use.
+    async fn add_routes(
+        &self,
+        netlink: &Handle,
+        index: u32,
+        congestion_control: &str,
+    ) -> Result<(), rtnetlink::Error> {
+        for neighbour in &self.neighbours {
+            let mut route = match neighbour {
+                IpAddr::V4(address) => {
+                    RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(*address, 32).build()
+                }
+                IpAddr::V6(address) => {
+                    RouteMessageBuilder::<Ipv6Addr>::new().destination_prefix(*address, 128).build()
+                }
+            };
+            route.header.scope = RouteScope::Link;
+            let metric = RouteMetric::CcAlgo(congestion_control.to_owned());
+            route.attributes.extend([RouteAttribute::Oif(index), RouteAttribute::Metrics(vec![metric])]);
+            netlink.route().add(route).execute().await?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ pub struct KernelSettings(pub BTreeMap<&'static str, String>);
 
 /// A setting that the kernel refused.
 #[derive(Debug, thiserror::Error)]
-#[error("setting {name} to \"{value}\" in a namespace: {source}{hint}")]
+#[error("setting {name} to \"{value}\" in a namespace: {source}")]
 pub struct SettingRefused {
     /// Its name.
     pub name: &'static str,
@@ -23,7 +23,6 @@ pub struct SettingRefused {
     pub value: String,
     /// What the kernel said.
     pub source: io::Error,
-    hint: String,
 }
 
 /// What is set nowhere, but worth knowing.
@@ -36,8 +35,6 @@ const RECORDED: &[&str] = &[
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_moderate_rcvbuf",
 ];
-
-const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
 impl KernelSettings {
     /// Sets what `topology` asks for, and reads back what holds.
@@ -75,9 +72,6 @@ fn wanted(topology: &Topology) -> Vec<(&'static str, String)> {
         // No link-local addresses.
         wanted.push(("net.ipv6.conf.default.addr_gen_mode", "1".to_owned()));
     }
-    if let Some(name) = &topology.congestion_control {
-        wanted.push((CONGESTION_CONTROL, name.clone()));
-    }
     wanted
 }
 
@@ -101,14 +95,5 @@ fn file(name: &str) -> PathBuf {
 }
 
 fn refused(name: &'static str, value: &str, source: io::Error) -> SettingRefused {
-    let is_forbidden = name == CONGESTION_CONTROL && source.kind() == io::ErrorKind::PermissionDenied;
-    let hint = match is_forbidden {
-        false => String::new(),
-        true => format!(
-            "; a namespace may only use what net.ipv4.tcp_allowed_congestion_control of the whole system lists ({}). Add \
-             it there as root, or choose it for each socket",
-            read("net.ipv4.tcp_allowed_congestion_control").unwrap_or_default()
-        ),
-    };
-    SettingRefused { name, value: value.to_owned(), source, hint }
+    SettingRefused { name, value: value.to_owned(), source }
 }

@@ -78,6 +78,7 @@ impl LabHost {
             segmentation: topology.segmentation,
             addresses: addresses(host),
             neighbours: addresses(host.other()),
+            congestion_control: topology.congestion_control.clone(),
         };
         interface.build(&namespace, middle)?;
         Ok(Self { namespace, addresses: interface.addresses, settings })

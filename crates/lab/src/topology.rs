@@ -18,7 +18,7 @@ pub struct Topology {
     pub segmentation: Segmentation,
     /// So many of each IP version for each host, for runs with several portals.
     pub addresses: u8,
-    /// `net.ipv4.tcp_congestion_control` of the hosts; the system's default if it is missing.
+    /// Of connections that choose none themselves, at both ends; the system's default if it is missing.
     pub congestion_control: Option<String>,
     /// The largest buffer to which TCP's autotuning may go, in either direction: the path's bandwidth-delay product
     /// twice or more, or the buffer is what limits.
