@@ -4,7 +4,7 @@
 mod client;
 mod disk;
 mod report;
-mod server;
+pub(crate) mod server;
 mod session_terms;
 mod socket_terms;
 
@@ -17,7 +17,7 @@ use crate::lab::Lab;
 use crate::session_monitor::SessionMonitor;
 use crate::workload::{Contents, InvalidPattern, LoadError, Workload};
 use serde::{Deserialize, Serialize};
-use server::Storage;
+use server::{Storage, written};
 use std::io;
 
 /// What is asked, of which disk, over what kind of session.
@@ -69,7 +69,7 @@ pub enum ScsiRunError {
 
 impl ScsiRun {
     /// Runs it, with `congestion_control` at both ends. All data that is read is compared with what must be there, and so
-    /// is, when the run is over, what was written; the disk is filled before, if anything is to be read, and both happen
+    /// is, when the run is over, what was written; the disk is filled before, and both happen
     /// within the server, beside the relay.
     ///
     /// # Errors
@@ -80,19 +80,27 @@ impl ScsiRun {
         let [before, meanwhile, after] =
             [(0, 0), (0, 1), (1, 1)].map(|(oldest, newest)| Contents::Known { seed, oldest, newest });
         let monitor = SessionMonitor::default();
-        let storage = Storage::start(self, lab, congestion_control, &monitor)?;
-        if self.workload.reads() {
-            storage.fill(self.disk.size.0, before)?;
-        }
+        let storage = Storage::start(&self.disk, self.target_config(congestion_control), lab, &monitor)?;
+        // Else the kernel would have to find memory for the disk while it is measured.
+        storage.fill(self.disk.size.0, if self.workload.reads() { before } else { Contents::Any })?;
         monitor.restart();
         let measured =
             client::measure(self, lab, congestion_control, &storage, meanwhile, monitor.initiator())?;
         let session = monitor.take();
         self.sockets.check(&session.connections)?;
         let mut report = ScsiReport::new(self, measured, session);
-        report.verified.read_back_bytes = storage.read_back(&report.requests, after)?;
+        report.verified.read_back_bytes = storage.read_back(&written(&report.requests), after)?;
         storage.stop();
         Ok(report)
+    }
+
+    fn target_config(&self, congestion_control: &str) -> target::Config {
+        target::Config {
+            limits: self.session.limits(),
+            negotiation: self.session.negotiation(),
+            socket: self.sockets.target_config(congestion_control),
+            ..target::Config::default()
+        }
     }
 }
 

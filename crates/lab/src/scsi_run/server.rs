@@ -1,6 +1,6 @@
 //! The server's side of a run: the target, and what is done with its disk beside the relay.
 
-use super::{ScsiRun, ScsiRunError};
+use super::{DiskModel, ScsiRunError};
 use crate::lab::Lab;
 use crate::namespace::Namespace;
 use crate::session_monitor::SessionMonitor;
@@ -25,26 +25,27 @@ const PIECES: u16 = 8;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A target at work.
-pub(super) struct Storage {
+pub(crate) struct Storage {
     server: Server,
     pub url: Url,
     namespace: Namespace,
     runtime: Runtime,
 }
 
-pub(super) fn runtime() -> io::Result<Runtime> {
+pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
 impl Storage {
+    /// A target with this disk; the rest of `config` is as a run wants it.
     pub fn start(
-        run: &ScsiRun,
+        disk: &DiskModel,
+        config: target::Config,
         lab: &Lab,
-        congestion_control: &str,
         monitor: &SessionMonitor,
     ) -> Result<Self, ScsiRunError> {
         let namespace = lab.server.namespace.clone();
-        let config = config(run, SocketAddr::new(lab.server.addresses[0], 0), congestion_control);
+        let config = with_disk(disk, config, SocketAddr::new(lab.server.addresses[0], 0));
         let (runtime, observers) = (runtime()?, monitor.target());
         // Its threads begin where this one is, and stay there.
         let server = namespace.run(|| runtime.block_on(start(config, observers)))??;
@@ -63,9 +64,8 @@ impl Storage {
         self.locally(async |lun| load(&lun, contents).run(pieces, |_| ()).await)
     }
 
-    /// Reads what was written, as far as it is known; how much that was.
-    pub fn read_back(&self, requests: &[RequestSample], contents: Contents) -> Result<u64, ScsiRunError> {
-        let extents = written(requests);
+    /// Reads pieces of the disk, and compares them; how much that was.
+    pub fn read_back(&self, extents: &[Range<u64>], contents: Contents) -> Result<u64, ScsiRunError> {
         let pieces = extents.iter().flat_map(|extent| pieces(extent.start, extent.end, Direction::Read));
         self.locally(async |lun| load(&lun, contents).run(pieces, |_| ()).await)?;
         Ok(extents.iter().map(|extent| extent.end - extent.start).sum())
@@ -99,18 +99,15 @@ fn start(
     Server::start_observed(config, observers)
 }
 
-fn config(run: &ScsiRun, address: SocketAddr, congestion_control: &str) -> target::Config {
+fn with_disk(disk: &DiskModel, config: target::Config, address: SocketAddr) -> target::Config {
     let mut node = TargetConfig::new(TARGET.parse().expect("the name of the lab's target is one"));
-    node.luns.push(LunConfig { number: 0, backend: run.disk.spec(), mask: Mask::default() });
+    node.luns.push(LunConfig { number: 0, backend: disk.spec(), mask: Mask::default() });
     target::Config {
         listen: vec![address],
         targets: vec![node],
         // Nobody else is in a lab.
         allow_insecure: true,
-        limits: run.session.limits(),
-        negotiation: run.session.negotiation(),
-        socket: run.sockets.target_config(congestion_control),
-        ..target::Config::default()
+        ..config
     }
 }
 
@@ -119,8 +116,8 @@ fn load(lun: &Lun, contents: Contents) -> Load<'_> {
 }
 
 /// The bytes of a disk that were written, ascending; none twice.
-fn written(requests: &[RequestSample]) -> Vec<Range<u64>> {
-    let block_bytes = u64::from(super::DiskModel::BLOCK_BYTES);
+pub(super) fn written(requests: &[RequestSample]) -> Vec<Range<u64>> {
+    let block_bytes = u64::from(DiskModel::BLOCK_BYTES);
     let written = requests.iter().filter(|sample| sample.direction == Direction::Write);
     let mut extents: Vec<Range<u64>> = written
         .map(|sample| sample.lba * block_bytes..sample.lba * block_bytes + u64::from(sample.bytes))

@@ -5,8 +5,11 @@ use super::request::{Direction, Request, RequestSample};
 use crate::monotonic_ns;
 use block::{Backend, BlockError, Buffer, Completion, Operation, Payload, Slab};
 use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use futures_util::future::{Either, ready};
+use futures_util::stream::{FuturesOrdered, FuturesUnordered};
+use std::future::Future;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
 /// Puts requests to a device.
@@ -54,21 +57,45 @@ enum Memory {
     Write(Payload),
 }
 
+/// A request that can be submitted.
+struct Prepared {
+    request: Request,
+    operation: Operation,
+    /// Of a write, its memory once more.
+    written: Option<Payload>,
+}
+
 impl<'a> Load<'a> {
     /// A load of at most `depth` requests at a time, each of at most `request_bytes_max`.
     #[must_use]
     pub fn new(device: &'a dyn Backend, depth: u16, request_bytes_max: usize, contents: Contents) -> Self {
         let depth = usize::from(depth);
-        // Memory of a write comes back a little after its end.
-        let slab = Slab::new(request_bytes_max.next_power_of_two().max(4096).saturating_mul(2 * depth + 1));
-        Self { device, slab, depth, contents }
+        let mut load = Self { device, slab: Slab::new(0), depth, contents };
+        // Under way; of writes, ended and coming back a little later; prepared; compared.
+        let buffers = 2 * depth + load.ahead() + load.compared_at_once();
+        load.slab = Slab::new(request_bytes_max.next_power_of_two().max(4096).saturating_mul(buffers));
+        load
+    }
+
+    /// Requests that are prepared before their turn, so that none waits for contents that are being made.
+    fn ahead(&self) -> usize {
+        if self.contents == Contents::Any { 1 } else { self.depth }
+    }
+
+    /// Reads that are compared while others are under way.
+    fn compared_at_once(&self) -> usize {
+        if self.contents == Contents::Any { 0 } else { self.depth }
     }
 
     /// Takes one request after the other, each as soon as there is room and its time has come, until there is none, then
-    /// waits for the last ones. `ended` is told of each that has succeeded.
+    /// waits for the last ones. `ended` is told of each that has succeeded. What is written is made, and what was read is
+    /// compared, on other threads, and takes no time of a request or between two of them.
     ///
     /// # Errors
     /// Of the first request that failed; others may be under way then.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub async fn run(
         &self,
         requests: impl IntoIterator<Item = Request>,
@@ -76,80 +103,94 @@ impl<'a> Load<'a> {
     ) -> Result<(), LoadError> {
         let begun = Instant::now();
         let block_bytes = u64::from(self.device.properties().block_bytes);
-        let (mut requests, mut next) = (requests.into_iter(), None);
+        let mut requests = requests.into_iter().fuse();
         let mut idle = Vec::new();
+        let mut ahead = FuturesOrdered::new();
         let mut running = FuturesUnordered::new();
+        let mut comparing = FuturesUnordered::new();
         loop {
-            while running.len() < self.depth {
-                next = next.or_else(|| requests.next());
-                let Some(request) = next.take_if(|request| is_due(request, begun)) else { break };
-                running.push(self.request(request, idle.pop(), block_bytes));
+            while ahead.len() < self.ahead()
+                && let Some(request) = requests.next()
+            {
+                ahead.push_back(due(begun, self.prepare(request, idle.pop())?));
             }
-            let room = running.len() < self.depth;
-            let (memory, sample) = match (running.is_empty(), next.filter(|_| room)) {
-                (true, None) => return Ok(()),
-                (_, Some(Request { not_before, .. })) => tokio::select! {
-                    Some(ended) = running.next() => ended?,
-                    () = sleep_until(begun + not_before) => continue,
-                },
-                (false, None) => match running.next().await {
-                    Some(ended) => ended?,
-                    None => continue,
-                },
-            };
-            idle.push(memory);
-            ended(&sample);
+            let room = running.len() < self.depth && comparing.len() <= self.compared_at_once();
+            tokio::select! {
+                Some(prepared) = ahead.next(), if room => running.push(self.carry_out(prepared, block_bytes)),
+                Some(outcome) = running.next() => {
+                    let (memory, sample) = outcome?;
+                    ended(&sample);
+                    comparing.push(self.compare(memory, sample.lba * block_bytes));
+                }
+                Some(compared) = comparing.next() => idle.push(compared?),
+                else => return Ok(()),
+            }
         }
     }
 
     /// Its memory comes back for another request.
-    async fn request(
+    async fn carry_out(
         &self,
-        request: Request,
-        memory: Option<Memory>,
+        prepared: Prepared,
         block_bytes: u64,
     ) -> Result<(Memory, RequestSample), LoadError> {
-        let Request { direction, offset, bytes, .. } = request;
-        let (operation, written) = self.operation(request, memory)?;
+        let Prepared { request: Request { direction, offset, bytes, .. }, operation, written } = prepared;
         let begun_ns = monotonic_ns();
         let Completion { result, buffer } = self.device.submit(operation).await;
         let ended_ns = monotonic_ns();
         result.map_err(|source| LoadError::Request { direction, offset, bytes, source })?;
         let memory = written.map(Memory::Write).or(buffer.map(Memory::Read));
         let memory = memory.ok_or_else(|| self.out_of_memory(bytes as usize))?;
-        if let Memory::Read(buffer) = &memory
-            && let Some(offset) = self.contents.first_difference(buffer, offset)
-        {
-            return Err(LoadError::Mismatch { offset });
-        }
         let lba = offset / block_bytes;
         Ok((memory, RequestSample { begun_ns, ended_ns, direction, lba, bytes, connection: None }))
     }
 
-    /// What the device is asked, and for a write its memory once more.
-    fn operation(
+    /// Whether a read has found what it must.
+    fn compare(
+        &self,
+        memory: Memory,
+        offset: u64,
+    ) -> impl Future<Output = Result<Memory, LoadError>> + use<> {
+        let contents = self.contents;
+        match memory {
+            Memory::Read(buffer) if contents != Contents::Any => Either::Left(elsewhere(move || {
+                let difference = contents.first_difference(&buffer, offset);
+                difference.map_or(Ok(Memory::Read(buffer)), |offset| Err(LoadError::Mismatch { offset }))
+            })),
+            memory => Either::Right(ready(Ok(memory))),
+        }
+    }
+
+    /// What the device is asked, with the contents of a write.
+    fn prepare(
         &self,
         request: Request,
         memory: Option<Memory>,
-    ) -> Result<(Operation, Option<Payload>), LoadError> {
+    ) -> Result<impl Future<Output = Prepared> + use<>, LoadError> {
         let Request { direction, offset, bytes, .. } = request;
         let bytes = bytes as usize;
-        match (direction, memory) {
+        let write = move |payload: Payload| {
+            let operation = Operation::Write { offset, payload: payload.clone(), fua: false };
+            Prepared { request, operation, written: Some(payload) }
+        };
+        Ok(match (direction, memory) {
             (Direction::Write, Some(Memory::Write(payload)))
                 if self.contents == Contents::Any && payload.len() == bytes =>
             {
-                Ok((Operation::Write { offset, payload: payload.clone(), fua: false }, Some(payload)))
+                Either::Left(ready(write(payload)))
             }
-            (direction, memory) => {
-                let mut buffer = self.buffer(memory, bytes)?;
-                if direction == Direction::Read {
-                    return Ok((Operation::Read { offset, buffer }, None));
-                }
-                self.contents.fill(&mut buffer, offset);
-                let payload = buffer.share();
-                Ok((Operation::Write { offset, payload: payload.clone(), fua: false }, Some(payload)))
+            (Direction::Read, memory) => {
+                let operation = Operation::Read { offset, buffer: self.buffer(memory, bytes)? };
+                Either::Left(ready(Prepared { request, operation, written: None }))
             }
-        }
+            (Direction::Write, memory) => {
+                let (mut buffer, contents) = (self.buffer(memory, bytes)?, self.contents);
+                Either::Right(elsewhere(move || {
+                    contents.fill(&mut buffer, offset);
+                    write(buffer.share())
+                }))
+            }
+        })
     }
 
     /// The memory of an earlier request, if it is as long and nobody else has it.
@@ -168,8 +209,19 @@ impl<'a> Load<'a> {
     }
 }
 
-fn is_due(request: &Request, begun: Instant) -> bool {
-    request.not_before == Duration::ZERO || begun.elapsed() >= request.not_before
+/// On another thread, from now on, whether anybody waits for it or not.
+fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> {
+    let thread = spawn_blocking(work);
+    async { thread.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())) }
+}
+
+/// The same when its time has come.
+async fn due(begun: Instant, prepared: impl Future<Output = Prepared>) -> Prepared {
+    let prepared = prepared.await;
+    if prepared.request.not_before > Duration::ZERO {
+        sleep_until(begun + prepared.request.not_before).await;
+    }
+    prepared
 }
 
 #[cfg(test)]

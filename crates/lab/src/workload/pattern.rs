@@ -30,7 +30,7 @@ pub struct Pattern {
     /// Requests under way at the same time.
     #[serde(default = "default_depth")]
     pub depth: u16,
-    /// When it is over. What has begun is finished.
+    /// When it is over. What has begun is finished, and what was prepared to be next.
     pub end: End,
     /// Decides about all that looks random.
     #[serde(default = "default_seed")]
