@@ -25,6 +25,12 @@
 //! into ⌈B/S⌉ pieces, and between two of them the sender waits max(0, RTT − S/C): the transfer grows with the distance
 //! (paper 004, figures 10 to 12).
 //!
+//! **Several requests at a time.** Paper 004 has one at a time, and no formula for more. N of them cannot be faster than T
+//! each, nor all together than what carries them: their throughput is at most N·B/T, C, and S/RTT for each connection,
+//! whichever is least (the asymptotic bounds of a closed queueing system, Denning and Buzen 1978). A request then takes
+//! N·B divided by that throughput (Little's law). These are bounds: where two of them are close, requests also wait for
+//! each other, and take longer.
+//!
 //! The model knows no slow start, no losses and no queues: it is what a connection reaches that has grown to the path.
 
 use pdu::Duration;
@@ -121,6 +127,14 @@ impl TimeModel {
             _ => f64::INFINITY,
         };
         requests.min(buffers).min(self.payload_bits_per_second)
+    }
+
+    /// What each of `depth` requests takes, from its submission to its end, if that throughput is reached: T, or longer if
+    /// they wait for each other. A lower bound.
+    #[must_use]
+    pub fn request_time(&self, bytes: u64, time: Duration, depth: u32, connections: u16) -> Duration {
+        let all = f64::from(depth) * bits(bytes);
+        seconds(all / self.bits_per_second(bytes, time, depth, connections))
     }
 
     /// Ta without any wait: B/C.
@@ -283,6 +297,8 @@ mod tests {
         assert_eq!(megabits(&model, 1, 1), 141.0);
         assert_eq!(megabits(&model, 4, 1), 565.0);
         assert_eq!(megabits(&model, 32, 1), 941.0);
+        let request_ms = |depth| (model.request_time(MEBIBYTE, time, depth, 1).as_secs_f64() * 1e3).round();
+        assert_eq!([1, 4, 32].map(request_ms), [59.0, 59.0, 285.0], "they wait for each other");
         let buffered = TimeModel { send_buffer_bytes: Some(1_000_000), ..model };
         assert_eq!(megabits(&buffered, 32, 1), 160.0);
         assert_eq!(megabits(&buffered, 32, 4), 640.0);
