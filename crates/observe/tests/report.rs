@@ -178,6 +178,27 @@ fn a_point_that_is_not_valid_is_a_cross_that_no_line_leads_to() {
 }
 
 #[test]
+fn a_bar_stands_at_its_name_with_its_number_unless_it_is_not_valid() {
+    let names = ["one and more words", "two"].map(str::to_owned).to_vec();
+    let points = [Point::new(0.0, 37_040_000.0), Point::new(1.0, 5e8).invalid("late")];
+    let figure =
+        Figure::new("bars", Axis::named("who", names), rate()).series(Series::new("s", Style::Bars, points));
+    let svg = figure.svg();
+    let picture = Document::parse(&svg).unwrap();
+    let is_bar = |node: &roxmltree::Node<'_, '_>| {
+        node.has_tag_name("rect") && node.parent().is_some_and(|parent| parent.has_attribute("stroke"))
+    };
+    assert_eq!(picture.descendants().filter(is_bar).count(), 1);
+    let words = words(&picture);
+    for word in ["one and more words", "two", "37", "not valid: late"] {
+        assert!(words.lines().any(|line| line == word), "{word:?} is not in {words}");
+    }
+    let sections = vec![Section { figures: vec![figure], ..Section::default() }];
+    let (_, scripts) = parse(&Report { sections, ..Report::default() }.html());
+    assert!(scripts.iter().any(|script| script.contains(r#""names":["one and more words","two"]"#)));
+}
+
+#[test]
 fn a_picture_has_the_same_size_and_no_fonts_on_every_machine() {
     let figure = figure("my");
     let png = figure.png().unwrap();

@@ -12,6 +12,8 @@ pub(super) struct AxisRange {
     pub(super) logarithmic: bool,
     pub(super) low: f64,
     pub(super) high: f64,
+    /// What stands at the ticks, if not numbers.
+    pub(super) names: Vec<String>,
     intervals: f64,
 }
 
@@ -79,6 +81,9 @@ pub(super) fn can_be_drawn(number: f64, logarithmic: bool) -> bool {
 impl AxisRange {
     /// An axis for these numbers, in the base of its unit.
     pub(super) fn of(axis: &Axis, numbers: impl Iterator<Item = f64>, with_zero: bool) -> Self {
+        if !axis.names.is_empty() {
+            return Self::of_names(axis);
+        }
         let (low, high) = numbers
             .filter(|number| can_be_drawn(*number, axis.logarithmic))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), number| {
@@ -96,6 +101,7 @@ impl AxisRange {
             logarithmic: axis.logarithmic,
             low: low / scale.factor,
             high: high / scale.factor,
+            names: Vec::new(),
             intervals: if with_zero { INTERVALS_ABOVE } else { INTERVALS_BESIDE },
             scale,
         };
@@ -104,6 +110,19 @@ impl AxisRange {
             this.high = this.high.min(WHOLE_PERCENT);
         }
         this
+    }
+
+    /// The same room for each.
+    fn of_names(axis: &Axis) -> Self {
+        Self {
+            scale: Unit::None.scale(1.0),
+            label: axis.label.clone(),
+            logarithmic: false,
+            low: -0.5,
+            high: axis.names.len() as f64 - 0.5,
+            names: axis.names.clone(),
+            intervals: INTERVALS_BESIDE,
+        }
     }
 
     /// So that nothing lies on the border, or is as wide as nothing.
@@ -141,6 +160,9 @@ impl AxisRange {
 
     /// Where lines and numbers are, ascending.
     pub(super) fn ticks(&self) -> Vec<f64> {
+        if !self.names.is_empty() {
+            return (0..self.names.len()).map(|index| index as f64).collect();
+        }
         let logarithmic = if self.logarithmic { self.logarithmic_ticks() } else { Vec::new() };
         // A short axis has hardly any power of ten, or 2 or 5 times one.
         if logarithmic.len() < TICKS_MIN { self.linear_ticks() } else { logarithmic }

@@ -46,6 +46,9 @@ pub struct Axis {
     /// Whether equal distances are equal factors. Numbers that are not positive are not drawn then.
     #[serde(default)]
     pub logarithmic: bool,
+    /// What stands at 0, 1, 2 and so on in the place of numbers, if these are no numbers; of an axis below only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 /// Points that belong together.
@@ -76,6 +79,8 @@ pub enum Style {
     Steps,
     /// Points that are not joined.
     Points,
+    /// A bar for each point, from zero; those of several series beside each other. For an axis with names.
+    Bars,
 }
 
 /// One point.
@@ -130,7 +135,19 @@ fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
 impl Axis {
     /// A linear axis.
     pub fn new(label: impl Into<String>, unit: Unit) -> Self {
-        Self { label: label.into(), unit, logarithmic: false }
+        Self { label: label.into(), unit, ..Self::default() }
+    }
+
+    /// An axis of names.
+    pub fn named(label: impl Into<String>, names: Vec<String>) -> Self {
+        Self { label: label.into(), names, ..Self::default() }
+    }
+
+    /// The name that stands at a place of an axis of names.
+    #[must_use]
+    pub fn name_at(&self, place: f64) -> Option<&str> {
+        let is_place = |index: &usize| *index as f64 == place;
+        (0..self.names.len()).find(is_place).map(|index| self.names[index].as_str())
     }
 
     /// The same, logarithmic.
@@ -264,7 +281,7 @@ impl Figure {
         let rows = told.map(|entries| {
             let mut row = Row { cells: vec![Cell::Empty; width], invalid: None };
             for ((x, _), column, series, point) in entries {
-                row.cells[0] = Cell::Number(*x);
+                row.cells[0] = self.x.name_at(*x).map_or(Cell::Number(*x), Cell::from);
                 series.fill(&mut row, *column, point);
             }
             row
@@ -274,6 +291,11 @@ impl Figure {
 }
 
 impl Series {
+    /// Whether its values are points and bars beside which a line would say nothing.
+    pub(crate) fn is_joined(&self) -> bool {
+        !matches!(self.style, Style::Points | Style::Bars)
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.points.iter().any(|point| point.low.is_some() || point.high.is_some())
     }
@@ -326,6 +348,15 @@ mod tests {
         let rows: Vec<_> = table.rows.iter().map(|row| texts(row).join("|")).collect();
         assert_eq!(rows, ["1|10|× 5|4–6", "1|11||", "2|20||"]);
         assert_eq!(table.note, "×: not valid.");
+    }
+
+    #[test]
+    fn what_has_a_name_is_told_by_it() {
+        let axis = Axis::named("who", vec!["one".to_owned(), "two".to_owned()]);
+        let bars = Series::new("s", Style::Bars, [Point::new(1.0, 4.0), Point::new(0.0, 3.0)]);
+        let table = Figure::new("t", axis, Axis::default()).series(bars).table_or_points();
+        let names: Vec<_> = table.rows.iter().map(|row| row.cells[0].clone()).collect();
+        assert_eq!(names, [Cell::from("one"), Cell::from("two")]);
     }
 
     #[test]

@@ -19,6 +19,9 @@ const WIDTH: f64 = 860.0;
 const PLOT_HEIGHT: f64 = 380.0;
 /// Ticks and label of the axis below.
 const BELOW: f64 = 56.0;
+/// Of a name at that axis: its lines, and a letter on average, with some space.
+const NAME_LINE_HEIGHT: f64 = 15.0;
+const NAME_LETTER_WIDTH: f64 = 7.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 /// The page's own fonts, if the picture is part of a page.
@@ -31,12 +34,23 @@ struct Layout {
     right: f64,
     top: f64,
     bottom: f64,
+    /// What stands at the ticks of the axis below, in lines, if not numbers.
+    names: Vec<Vec<String>>,
 }
 
 impl Layout {
     fn below(figure: &Figure, top: f64) -> Self {
         let right = WIDTH - if figure.right.is_some() { LEFT } else { RIGHT };
-        Self { axes: Axes::of(figure), left: LEFT, right, top, bottom: top + PLOT_HEIGHT }
+        let axes = Axes::of(figure);
+        let letters = (right - LEFT) / axes.x.names.len().max(1) as f64 / NAME_LETTER_WIDTH;
+        let names = axes.x.names.iter().map(|name| wrap::lines(name, letters)).collect();
+        Self { axes, left: LEFT, right, top, bottom: top + PLOT_HEIGHT, names }
+    }
+
+    /// Where ticks and label of the axis below end.
+    fn below_axis(&self) -> f64 {
+        let lines = self.names.iter().map(Vec::len).max().unwrap_or(1).max(1);
+        self.bottom + BELOW + (lines - 1) as f64 * NAME_LINE_HEIGHT
     }
 
     fn x(&self, shown: f64) -> Option<f64> {
@@ -59,7 +73,7 @@ impl Figure {
     pub fn svg(&self) -> String {
         let header = header::draw(self);
         let layout = Layout::below(self, header.bottom);
-        let legend = legend::draw(self, layout.bottom + BELOW);
+        let legend = legend::draw(self, layout.below_axis());
         let height = legend.bottom;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \

@@ -26,6 +26,8 @@ struct AxisData<'a> {
     log: bool,
     low: f64,
     high: f64,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    names: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -75,8 +77,8 @@ pub(super) fn json(figure: &Figure) -> String {
 }
 
 fn axis(range: &AxisRange) -> AxisData<'_> {
-    let AxisRange { label, scale, logarithmic, low, high, .. } = range;
-    AxisData { label, unit: &scale.symbol, log: *logarithmic, low: *low, high: *high }
+    let AxisRange { label, scale, logarithmic, low, high, names, .. } = range;
+    AxisData { label, unit: &scale.symbol, log: *logarithmic, low: *low, high: *high, names }
 }
 
 fn series<'a>(series: &'a Series, axes: &Axes) -> SeriesData<'a> {

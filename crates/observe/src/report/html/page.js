@@ -79,6 +79,19 @@
     return ticks;
   };
 
+  // A name in lines that fit a width.
+  const wrapped = (name, width) => {
+    const lines = [];
+    for (const word of name.split(" ")) {
+      const joined = lines.length ? `${lines.at(-1)} ${word}` : word;
+      if (lines.length && joined.length * 7 <= width) lines[lines.length - 1] = joined;
+      else lines.push(word);
+    }
+    return lines.join("\n");
+  };
+
+  const shownX = (figure, x) => figure.x.names?.[x] ?? number(x);
+
   const axisOptions = (axis, key, side, grid) => {
     const options = {
       scale: key,
@@ -91,8 +104,18 @@
       labelFont: "13px system-ui, sans-serif",
       labelSize: 24,
     };
-    if (side === 2) options.size = 32;
-    else {
+    if (axis.names) {
+      // A word on each line: there is room for some.
+      options.splits = () => axis.names.map((_, i) => i);
+      options.filter = (u, splits) => splits;
+      const width = (u) => (u.width - 90) / axis.names.length;
+      options.values = (u, splits) => splits.map((i) => wrapped(axis.names[i], width(u)));
+      options.grid.show = options.ticks.show = false;
+    }
+    if (side === 2) {
+      const lines = (text) => text.split("\n").length;
+      options.size = (u, values) => 32 + 18 * (Math.max(1, ...(axis.names && values ? values : []).map(lines)) - 1);
+    } else {
       options.size = (u, values) => Math.max(36, ...(values || []).map((value) => 14 + 7 * String(value).length));
     }
     if (axis.log) {
@@ -107,13 +130,14 @@
   const seriesOptions = (one, index) => {
     const few = one.x.length <= FEW;
     const isPoints = one.style === "points";
+    const isBars = one.style === "bars";
     const options = {
       label: one.name,
       scale: one.right ? "right" : "y",
       stroke: () => colour(index),
       width: 1.8,
       points: {
-        show: isPoints || (few && one.style !== "dashed"),
+        show: isPoints || (few && one.style !== "dashed" && !isBars),
         size: few ? 2 * RADIUS_PX : 4,
         width: 0,
         fill: () => colour(index),
@@ -121,7 +145,7 @@
     };
     if (one.style === "dashed") options.dash = [7, 5];
     if (one.style === "steps") options.paths = uPlot.paths.stepped({ align: 1 });
-    if (isPoints) options.paths = () => null;
+    if (isPoints || isBars) options.paths = () => null;
     return options;
   };
 
@@ -144,8 +168,29 @@
       }
     });
 
+  // Those of several series beside each other, each with its number.
+  const drawBars = (u, figure, ctx, px) => {
+    const bars = figure.series.filter((one) => one.style === "bars");
+    ctx.font = `${13 * px}px system-ui, sans-serif`;
+    ctx.textAlign = "center";
+    figure.series.forEach((one, index) => {
+      if (one.style !== "bars" || !u.series[index + 1].show) return;
+      const width = 0.7 / bars.length;
+      ctx.fillStyle = colour(index);
+      one.x.forEach((value, i) => {
+        if (i in one.invalid || one.y[i] === null) return;
+        const from = value - 0.35 + bars.indexOf(one) * width;
+        const [left, right] = [from, from + width * 0.96].map((x) => u.valToPos(x, "x", true));
+        const [top, bottom] = [one.y[i], 0].map((y) => u.valToPos(y, one.right ? "right" : "y", true));
+        ctx.fillRect(left, top, right - left, bottom - top);
+        ctx.fillText(number(Math.round(one.y[i] * 10) / 10), (left + right) / 2, top - 5 * px);
+      });
+    });
+  };
+
   const drawMarks = (u, figure) =>
     clipped(u, (ctx, bbox, px) => {
+      drawBars(u, figure, ctx, px);
       figure.series.forEach((one, index) => {
         if (!u.series[index + 1].show) return;
         const key = one.right ? "right" : "y";
@@ -247,7 +292,7 @@
     if (!found) return;
     const { one, index, i, x, y } = found;
     const axis = one.right ? figure.right : figure.y;
-    const lines = [one.name, `${figure.x.label}: ${number(one.x[i])}`, `${axis.label}: ${number(one.y[i])}`];
+    const lines = [one.name, `${figure.x.label}: ${shownX(figure, one.x[i])}`, `${axis.label}: ${number(one.y[i])}`];
     const [low, high] = [one.low?.[i] ?? null, one.high?.[i] ?? null];
     if (low !== null || high !== null) {
       lines.push(`from ${number(low ?? one.y[i])} to ${number(high ?? one.y[i])}`);
@@ -340,7 +385,7 @@
       const axis = one.right ? figure.right : figure.y;
       one.x.forEach((x, i) => {
         const numbers = [one.low?.[i], one.high?.[i]].map((value) => value ?? "");
-        lines.push([cell(one.name), x, one.y[i] ?? "", cell(axis.unit), ...numbers, cell(one.invalid[i])].join(","));
+        lines.push([cell(one.name), figure.x.names ? cell(shownX(figure, x)) : x, one.y[i] ?? "", cell(axis.unit), ...numbers, cell(one.invalid[i])].join(","));
       });
     }
     return lines.join("\r\n") + "\r\n";

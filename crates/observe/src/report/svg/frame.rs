@@ -1,6 +1,6 @@
 //! Axes, grid and annotations.
 
-use super::{BELOW, Layout, put};
+use super::{Layout, NAME_LINE_HEIGHT, put};
 use crate::report::axis_range::AxisRange;
 use crate::report::escape;
 use crate::report::figure::{Figure, Place};
@@ -8,8 +8,9 @@ use crate::report::unit::number;
 
 /// The grid, the border, and what stands at the axes.
 pub(super) fn draw(svg: &mut String, figure: &Figure, layout: &Layout) {
-    let Layout { axes, left, right, top, bottom } = layout;
-    for tick in axes.x.ticks() {
+    let Layout { axes, left, right, top, bottom, .. } = layout;
+    names(svg, layout);
+    for tick in axes.x.ticks().into_iter().filter(|_| layout.names.is_empty()) {
         let Some(x) = layout.x(tick) else { continue };
         let text = number(tick);
         put(
@@ -41,7 +42,7 @@ pub(super) fn draw(svg: &mut String, figure: &Figure, layout: &Layout) {
             "<path d=\"M{left} {top}V{bottom}H{right}\" fill=\"none\" stroke=\"#888\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
             f64::midpoint(*left, *right),
-            bottom + BELOW - 16.0,
+            layout.below_axis() - 16.0,
         ),
     );
     if figure.series.iter().all(|series| series.points.is_empty()) {
@@ -50,6 +51,17 @@ pub(super) fn draw(svg: &mut String, figure: &Figure, layout: &Layout) {
             svg,
             format_args!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" fill=\"#777\">no data</text>"),
         );
+    }
+}
+
+/// Below their places.
+fn names(svg: &mut String, layout: &Layout) {
+    for (index, lines) in layout.names.iter().enumerate() {
+        let Some(x) = layout.x(index as f64) else { continue };
+        for (number, line) in lines.iter().enumerate() {
+            let (y, line) = (layout.bottom + 18.0 + number as f64 * NAME_LINE_HEIGHT, escape::text(line));
+            put(svg, format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{line}</text>"));
+        }
     }
 }
 
@@ -70,7 +82,7 @@ fn label_beside(svg: &mut String, axis: &AxisRange, x: f64, layout: &Layout) {
 
 /// Lines and stretches with their texts.
 pub(super) fn annotations(svg: &mut String, figure: &Figure, layout: &Layout) {
-    let Layout { axes, left, right, top, bottom } = layout;
+    let Layout { axes, left, right, top, bottom, .. } = layout;
     let x_of = |x: f64| layout.x(x / axes.x.scale.factor);
     for annotation in &figure.annotations {
         let text = escape::text(&annotation.text);

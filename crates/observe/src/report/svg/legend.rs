@@ -59,7 +59,13 @@ fn name(figure: &Figure, series: &Series) -> String {
 
 fn sample(svg: &mut String, series: &Series, colour: &str, x: f64, y: f64) {
     let dashes = if series.style == Style::Dashed { " stroke-dasharray=\"7 5\"" } else { "" };
-    if series.style != Style::Points {
+    if series.style == Style::Bars {
+        put(
+            svg,
+            format_args!("<rect x=\"{x}\" y=\"{}\" width=\"26\" height=\"10\" fill=\"{colour}\"/>", y - 5.0),
+        );
+    }
+    if series.is_joined() {
         put(svg, format_args!("<path d=\"M{x} {y}h26\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>"));
     }
     if is_marked(series) {

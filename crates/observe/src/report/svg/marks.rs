@@ -3,17 +3,26 @@
 use super::{Layout, colour, put};
 use crate::report::axis_range::AxisRange;
 use crate::report::figure::{Figure, Point, Series, Style};
+use crate::report::unit::number;
 use std::fmt::Write;
 
+/// The share of a place that its bars take.
+const BARS_SHARE: f64 = 0.7;
 /// A line with more points is drawn without marks at them.
 const MARKED_POINTS_MAX: usize = 60;
 
 pub(super) fn draw(svg: &mut String, figure: &Figure, layout: &Layout) {
+    let is_bars = |series: &&Series| series.style == Style::Bars;
+    let (all, mut place) = (figure.series.iter().filter(is_bars).count(), 0);
     for (index, series) in figure.series.iter().enumerate() {
         let marks = Marks { layout, axis: layout.axes.y_of(series), series };
         put(svg, format_args!("<g stroke=\"{0}\" fill=\"{0}\">", colour(index)));
-        if series.style != Style::Points {
+        if series.is_joined() {
             marks.line(svg);
+        }
+        if is_bars(&series) {
+            marks.bars(svg, place, all);
+            place += 1;
         }
         marks.errors(svg);
         marks.points(svg);
@@ -63,6 +72,32 @@ impl Marks<'_> {
         );
     }
 
+    /// Bars of this series, which has that place among all that have bars. What cannot be believed has none.
+    fn bars(&self, svg: &mut String, place: usize, all: usize) {
+        let width = BARS_SHARE / all.max(1) as f64;
+        for point in self.series.points.iter().filter(|point| point.invalid.is_none()) {
+            let left = point.x - BARS_SHARE / 2.0 + place as f64 * width;
+            let sides = (self.layout.x(left), self.layout.x(left + width * 0.96));
+            let (Some(left), Some(right)) = sides else { continue };
+            let (Some((_, top)), Some((_, bottom))) = (self.place(point, point.y), self.place(point, 0.0))
+            else {
+                continue;
+            };
+            let text = number((point.y / self.axis.scale.factor * 10.0).round() / 10.0);
+            put(
+                svg,
+                format_args!(
+                    "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" stroke=\"none\"/>\
+                     <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" stroke=\"none\">{text}</text>",
+                    right - left,
+                    (bottom - top).max(0.0),
+                    f64::midpoint(left, right),
+                    top - 5.0,
+                ),
+            );
+        }
+    }
+
     fn errors(&self, svg: &mut String) {
         for point in self.series.points.iter().filter(|point| point.low.or(point.high).is_some()) {
             let Some((x, high)) = self.place(point, point.high.unwrap_or(point.y)) else { continue };
@@ -101,7 +136,7 @@ pub(super) fn is_marked(series: &Series) -> bool {
     match series.style {
         Style::Points => true,
         Style::Line | Style::Steps => series.points.len() <= MARKED_POINTS_MAX,
-        Style::Dashed => false,
+        Style::Dashed | Style::Bars => false,
     }
 }
 
