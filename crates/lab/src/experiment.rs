@@ -45,6 +45,7 @@ mod axis;
 mod document;
 mod overlay;
 mod plan;
+mod prediction;
 mod request_model;
 mod setup;
 mod trace;
@@ -53,6 +54,7 @@ pub(crate) use axis::positions;
 pub(crate) use document::SPAN_MAX;
 pub use document::{Form, Plot, Theory};
 pub use plan::{Cell, Plan, PlannedRun};
+pub use prediction::Prediction;
 pub use setup::{Quantity, RunLoad, Segments, Setup, StreamsSetup};
 
 pub use trace::{CommandEvent, Observed, Trace};
@@ -94,6 +96,9 @@ impl Experiment {
             for number in 0..experiment.traces().len() {
                 experiment.document.check_trace(number, &plan)?;
             }
+            for number in 0..experiment.predictions().len() {
+                experiment.document.check_prediction(number, &plan)?;
+            }
         }
         Ok(experiment)
     }
@@ -126,6 +131,12 @@ impl Experiment {
     #[must_use]
     pub fn traces(&self) -> &[Trace] {
         &self.document.traces
+    }
+
+    /// What is predicted, to be compared with what is measured.
+    #[must_use]
+    pub fn predictions(&self) -> &[Prediction] {
+        &self.document.predictions
     }
 
     /// All runs of one form.

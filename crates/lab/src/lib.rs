@@ -26,6 +26,7 @@ mod kernel_settings;
 mod lab;
 mod namespace;
 mod ping;
+pub mod program_run;
 mod relay;
 mod report;
 mod results;
@@ -42,8 +43,8 @@ pub mod workload;
 
 pub use capture::{CaptureRecord, CaptureSetup, Captured, CapturedCommand, CapturedConnection};
 pub use experiment::{
-    Cell, CommandEvent, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Quantity,
-    RunLoad, Segments, Setup, StreamsSetup, Theory, Trace,
+    Cell, CommandEvent, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Prediction,
+    Quantity, RunLoad, Segments, Setup, StreamsSetup, Theory, Trace,
 };
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use lab::{Lab, LabError, LabHost};

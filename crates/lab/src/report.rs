@@ -2,7 +2,10 @@
 
 mod captured;
 mod figure;
+mod measured;
+mod prediction;
 mod run_over_time;
+mod shares;
 mod trace;
 
 use crate::experiment::{Experiment, Plan, Quantity};
@@ -27,6 +30,16 @@ pub fn report(folder: &Folder) -> Result<Report, FolderError> {
     let figures =
         experiment.plots().iter().map(|plot| figure::draw(plot, &experiment, &plan, folder)).collect();
     let mut sections = vec![Section { figures, ..Section::default() }];
+    if !experiment.predictions().is_empty() {
+        let predictions = experiment.predictions().iter();
+        sections.push(Section {
+            heading: "Predicted and measured".to_owned(),
+            figures: predictions
+                .map(|prediction| prediction::draw(prediction, &experiment, &plan, folder))
+                .collect(),
+            ..Section::default()
+        });
+    }
     if !traces.is_empty() {
         sections.push(Section { heading: "Over time".to_owned(), figures: traces, ..Section::default() });
     }

@@ -4,6 +4,7 @@ use crate::capture::{Capture, Captured, CapturedCommand};
 use crate::experiment::{Quantity, RunLoad, Setup, StreamsSetup};
 use crate::lab::{Lab, LabError};
 use crate::ping::ping;
+use crate::program_run::{ProgramReport, ProgramRun};
 use crate::relay::{RelayReport, Verdict};
 use crate::rights::Rights;
 use crate::sample::{Sample, take_socket_samples};
@@ -104,7 +105,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
 /// Of what the capture is to be read with: its window may leave out the logins.
 fn digests(setup: &Setup) -> Digests {
     match setup.load() {
-        RunLoad::Streams(_) => Digests::default(),
+        RunLoad::Streams(_) | RunLoad::Program(_) => Digests::default(),
         RunLoad::Scsi(run) => {
             Digests { header: Some(run.session.header_digest), data: Some(run.session.data_digest) }
         }
@@ -127,8 +128,15 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
             let report = run.run(lab, &setup.congestion_control, seed).map_err(io::Error::other)?;
             scsi(report, setup)
         }
+        RunLoad::Program(run) => {
+            let report = run.run(lab, &setup.congestion_control, seed).map_err(io::Error::other)?;
+            program(run, report)
+        }
     };
     measured.sockets = monitor.stop();
+    if let RunLoad::Program(_) = setup.load() {
+        measured.see_congestion_controls();
+    }
     measured.samples.extend(take_socket_samples(&mut measured.sockets));
     // What has no value, such as the round trip of a path that lost all echo requests, is left out.
     if let Some(shortest) = round_trips.iter().min() {
@@ -157,6 +165,27 @@ fn stream(streams: &StreamsSetup, setup: &Setup, lab: &Lab) -> io::Result<Measur
         congestion_controls: recording.congestion_controls,
         ..Measured::default()
     })
+}
+
+fn program(run: &ProgramRun, report: ProgramReport) -> Measured {
+    let bits = run.size.0 as f64 * 8.0;
+    Measured {
+        quantities: BTreeMap::from([(Quantity::Throughput, bits / report.elapsed.as_secs_f64())]),
+        congestion_controls: report.congestion_controls,
+        ..Measured::default()
+    }
+}
+
+impl Measured {
+    /// Whoever does not tell of the client's connections is looked at from outside.
+    fn see_congestion_controls(&mut self) {
+        let seen = self.sockets.sockets.iter().flat_map(|socket| &socket.congestion_controls);
+        let seen: Vec<String> = seen.map(|control| control.name.clone()).collect();
+        if seen.is_empty() {
+            self.reasons.push("no connection was seen at the client".to_owned());
+        }
+        self.congestion_controls.extend(seen);
+    }
 }
 
 fn scsi(report: ScsiReport, setup: &Setup) -> Measured {

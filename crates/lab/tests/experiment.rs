@@ -220,6 +220,32 @@ fn repetitions_make_one_point_with_a_bar() {
 }
 
 #[test]
+fn a_prediction_tells_how_far_it_is_off_over_valid_runs() {
+    let prediction = "[[prediction]]\nof = \"request_time\"\nby = \"time_model\"\nseries = \"RTT\"\n[quick]\nrepetitions = 1";
+    let world = World::of(&format!("{SCSI}{prediction}\nsetup.scsi.session.first_burst = \"128KiB\""));
+    // 128 KiB at 100 Mbit/s take 11 ms, and so does what is measured at RTT 0; at 10 ms it is 44 ms, twice what is predicted.
+    let mut times_s = [0.012, 0.044].into_iter();
+    let measure = |_: &Setup, seed| {
+        let times = [(Quantity::RequestTime, times_s.next().unwrap()), (Quantity::HostTime, 0.001)];
+        Ok(RunOutcome { measured: BTreeMap::from(times), ..outcome(seed, Vec::new()) })
+    };
+    run_series(&world.plan, &mut world.folder().unwrap(), measure, |_| ()).unwrap();
+    let report = report(&Folder::open(world.path()).unwrap()).unwrap();
+    let section = &report.sections[1];
+    assert_eq!(section.heading, "Predicted and measured");
+    let figure = &section.figures[0];
+    let names: Vec<_> = figure.series.iter().map(|series| &*series.name).collect();
+    assert_eq!(names, ["RTT 0ms", "RTT 10ms", "as predicted"]);
+    let table = figure.table.as_ref().unwrap();
+    let errors = table.rows.iter().map(|row| match row.cells[3] {
+        Cell::Number(error) => (error * 10.0).round() / 10.0,
+        ref other => panic!("{other:?} is no error"),
+    });
+    assert_eq!(errors.collect::<Vec<_>>(), [0.0, 1.0]);
+    assert!(table.note.contains("over 2 combinations"), "{}", table.note);
+}
+
+#[test]
 fn commands_are_run_with_real_packets_and_beside_what_the_model_says() {
     in_lab(|| {
         let world = World::of(SCSI);

@@ -1,6 +1,7 @@
 //! The file of an experiment as it is written.
 
 use super::axis;
+use super::prediction::Prediction;
 use super::request_model;
 use super::setup::{Quantity, RunLoad, Setup};
 use super::trace::Trace;
@@ -38,6 +39,8 @@ pub(crate) struct Document {
     pub plots: Vec<Plot>,
     #[serde(rename = "trace", default)]
     pub traces: Vec<Trace>,
+    #[serde(rename = "prediction", default)]
+    pub predictions: Vec<Prediction>,
 }
 
 fn default_seed() -> u64 {
@@ -107,8 +110,14 @@ pub struct Plot {
     /// The experiment's, if it is missing.
     #[serde(default)]
     pub title: Option<String>,
-    /// A variable whose values are numbers with a unit, or without.
+    /// A variable whose values are numbers with a unit, or without; or, with `bars`, names.
     pub x: String,
+    /// Whether each value of x has a bar.
+    #[serde(default)]
+    pub bars: bool,
+    /// A value of x of which all others are told as a share.
+    #[serde(default)]
+    pub share_of: Option<String>,
     /// What was measured.
     pub y: Quantity,
     /// Only runs with these values of these variables.
@@ -146,7 +155,7 @@ impl Theory {
     pub(crate) fn value(self, setup: &Setup, quantity: Quantity, host_time_s: Option<f64>) -> Option<f64> {
         match (self, setup.load()) {
             (Self::Link, _) => {
-                let link = &setup.path().forward;
+                let link = setup.data_link();
                 let payload =
                     payload_bits_per_second(link.rate.bits().get() as f64, setup.mtu(), link.framing);
                 (quantity == Quantity::Throughput).then_some(payload)
@@ -154,7 +163,7 @@ impl Theory {
             (Self::Ideal | Self::TimeModel, RunLoad::Scsi(run)) => {
                 request_model::predict(setup, run, quantity, host_time_s?, self == Self::Ideal)
             }
-            (Self::Ideal | Self::TimeModel, RunLoad::Streams(_)) => None,
+            (Self::Ideal | Self::TimeModel, RunLoad::Streams(_) | RunLoad::Program(_)) => None,
         }
     }
 }
@@ -167,7 +176,7 @@ impl Document {
         }
     }
 
-    fn variable(&self, name: &str, mentioned_in: &str) -> Result<&Variable, InvalidExperiment> {
+    pub(super) fn variable(&self, name: &str, mentioned_in: &str) -> Result<&Variable, InvalidExperiment> {
         self.variables.iter().find(|variable| variable.name == name).ok_or_else(|| {
             let known: Vec<String> =
                 self.variables.iter().map(|variable| format!("\"{}\"", variable.name)).collect();
@@ -211,22 +220,36 @@ impl Document {
         let place = |key: &str| format!("plot {}, {key}", number + 1);
         self.variable(&plot.x, &place("x"))?;
         let labels = plan.labels(&plot.x);
-        axis::positions(&labels)
-            .map_err(|problem| InvalidExperiment::new(format!("{}: {problem}", place("x"))))?;
+        if !plot.bars {
+            axis::positions(&labels)
+                .map_err(|problem| InvalidExperiment::new(format!("{}: {problem}", place("x"))))?;
+        }
+        if let Some(base) = plot.share_of.as_deref().filter(|base| !labels.contains(base)) {
+            let (place, labels) = (place("share_of"), labels.join(", "));
+            let error = format!("{place}: \"{}\" is never {base}, but {labels}", plot.x);
+            return Err(InvalidExperiment::new(error));
+        }
         self.check_only(&plot.only, &place("only"), plan)?;
         let cells = plan.cells.iter().enumerate().filter(|(cell, _)| plan.is_among(*cell, &plot.only));
         for (_, Cell { setup, .. }) in cells {
-            if !setup.quantities().contains(&plot.y) {
-                let known: Vec<&str> = setup.quantities().iter().map(|quantity| quantity.name()).collect();
-                return Err(InvalidExperiment::new(format!(
-                    "{}: \"{}\" is not measured by this workload, but {}",
-                    place("y"),
-                    plot.y.name(),
-                    known.join(", ")
-                )));
-            }
+            Self::check_measured(plot.y, setup, &place("y"))?;
         }
         Ok(())
+    }
+
+    /// Whether that is measured of it.
+    pub(super) fn check_measured(
+        quantity: Quantity,
+        setup: &Setup,
+        place: &str,
+    ) -> Result<(), InvalidExperiment> {
+        if setup.quantities().contains(&quantity) {
+            return Ok(());
+        }
+        let known: Vec<&str> = setup.quantities().iter().map(|quantity| quantity.name()).collect();
+        let (name, known) = (quantity.name(), known.join(", "));
+        let error = format!("{place}: \"{name}\" is not measured by this workload, but {known}");
+        Err(InvalidExperiment::new(error))
     }
 }
 

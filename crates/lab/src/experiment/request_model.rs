@@ -37,15 +37,17 @@ pub(crate) fn predict(
             let time = nanoseconds(time_s);
             Some(model.bits_per_second(bytes, time, depth.into(), connections))
         }
-        Quantity::RequestTime if depth == 1 => Some(time_s),
+        Quantity::RequestTime => {
+            let time = model.request_time(bytes, nanoseconds(time_s), depth.into(), connections);
+            Some(time.as_secs_f64())
+        }
         Quantity::TransferTime if depth == 1 => Some(write_s - host_time_s - setup.rtt.0.as_secs_f64()),
         _ => None,
     }
 }
 
 fn model(setup: &Setup, run: &ScsiRun, bytes: u64, host_time_s: f64, is_ideal: bool) -> TimeModel {
-    let path = setup.path();
-    let link = if run.workload.reads() { path.backward() } else { &path.forward };
+    let link = setup.data_link();
     let payload = payload_bits_per_second(link.rate.bits().get() as f64, setup.mtu(), link.framing);
     let pdus = bytes.div_ceil(run.session.receive_segment.0.max(1)) as f64;
     let send_buffer = run.sockets.send_buffer.filter(|_| !is_ideal);

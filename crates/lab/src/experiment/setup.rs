@@ -4,8 +4,10 @@ use super::document::SPAN_MAX;
 use super::overlay::lay;
 use super::request_model;
 use crate::capture::CaptureSetup;
+use crate::program_run::ProgramRun;
 use crate::scsi_run::{DiskModel, ScsiRun};
 use crate::topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};
+use crate::workload::Direction;
 use netem::{LinkModel, PathModel, Span};
 use observe::report::Unit;
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,9 @@ pub struct Setup {
     /// Or else one of SCSI commands.
     #[serde(default)]
     scsi: Option<ScsiRun>,
+    /// Or else somebody's program that copies.
+    #[serde(default)]
+    program: Option<ProgramRun>,
     /// Of `rtt`, `link` and `backward`.
     #[serde(skip)]
     path: Option<PathModel>,
@@ -87,6 +92,8 @@ pub enum RunLoad<'a> {
     Streams(&'a StreamsSetup),
     /// SCSI commands.
     Scsi(&'a ScsiRun),
+    /// A program that copies.
+    Program(&'a ProgramRun),
 }
 
 /// What is measured of a run.
@@ -218,20 +225,24 @@ impl Setup {
         if self.congestion_control.is_empty() {
             return Err("setup.congestion_control is empty, but must be a name, such as cubic".to_owned());
         }
-        let measured = match (&self.streams, &self.scsi) {
-            (Some(streams), None) => {
+        let measured = match (&self.streams, &self.scsi, &self.program) {
+            (Some(streams), None, None) => {
                 streams.check()?;
-                streams.measured
+                ("streams.measured", streams.measured)
             }
-            (None, Some(run)) => {
+            (None, Some(run), None) => {
                 let requests = run.workload.requests(run.disk.size, DiskModel::BLOCK_BYTES);
                 drop(requests.map_err(|error| format!("setup.scsi.workload: {error}"))?);
-                Span::default()
+                ("scsi", Span::default())
             }
-            (None, None) => return Err("setup has no workload: it needs streams or scsi".to_owned()),
-            (Some(_), Some(_)) => {
-                return Err("setup has streams and scsi, but must have one of them".to_owned());
+            (None, None, Some(program)) => {
+                program.check()?;
+                ("program.expected_time", program.expected_time)
             }
+            (None, None, None) => {
+                return Err("setup has no workload: it needs streams, scsi or program".to_owned());
+            }
+            _ => return Err("setup has more than one of streams, scsi and program".to_owned()),
         };
         self.capture.as_ref().map_or(Ok(()), CaptureSetup::check)?;
         if self.sample_every < SAMPLE_EVERY_MIN {
@@ -240,12 +251,8 @@ impl Setup {
                 self.sample_every
             ));
         }
-        let spans = [
-            ("sample_every", self.sample_every),
-            ("rtt", self.rtt),
-            ("warm_up", self.warm_up),
-            ("streams.measured", measured),
-        ];
+        let spans =
+            [("sample_every", self.sample_every), ("rtt", self.rtt), ("warm_up", self.warm_up), measured];
         match spans.iter().find(|(_, span)| *span > SPAN_MAX) {
             Some((key, span)) => Err(format!("setup.{key} is {span}, but must be at most a week")),
             None => Ok(()),
@@ -262,6 +269,9 @@ impl Setup {
             Segments::Offloaded => Segmentation::Offloaded(OFFLOADED_SEGMENTS),
             Segments::Single => Segmentation::PerPacket,
         };
+        if self.program.is_some() {
+            topology.congestion_control = Some(self.congestion_control.clone());
+        }
         if let Some(bytes) = self.buffer_max {
             topology.tcp_buffer_bytes_max = u32::try_from(bytes.0).unwrap_or(u32::MAX);
         }
@@ -279,6 +289,17 @@ impl Setup {
         self.path.as_ref().expect("a setup is only made by reading, which makes the path")
     }
 
+    /// The direction that carries data; of a workload that reads and writes, that of what is read.
+    pub(super) fn data_link(&self) -> &LinkModel {
+        let reads = match self.load() {
+            RunLoad::Streams(_) => false,
+            RunLoad::Scsi(run) => run.workload.reads(),
+            RunLoad::Program(program) => program.direction == Direction::Read,
+        };
+        let path = self.path();
+        if reads { path.backward() } else { &path.forward }
+    }
+
     /// What is measured of it.
     #[must_use]
     pub fn quantities(&self) -> &'static [Quantity] {
@@ -286,6 +307,7 @@ impl Setup {
             RunLoad::Streams(_) => {
                 &[Quantity::Throughput, Quantity::Fairness, Quantity::RoundTrip, Quantity::Lost]
             }
+            RunLoad::Program(_) => &[Quantity::Throughput, Quantity::RoundTrip, Quantity::Lost],
             RunLoad::Scsi(_) if self.capture.is_some() => OF_SCSI,
             RunLoad::Scsi(_) => &OF_SCSI[..OF_SCSI.len() - 1],
         }
@@ -300,6 +322,7 @@ impl Setup {
         let streams = self.streams.as_ref().map(RunLoad::Streams);
         streams
             .or(self.scsi.as_ref().map(RunLoad::Scsi))
+            .or(self.program.as_ref().map(RunLoad::Program))
             .expect("a setup is only made by reading, which looks for it")
     }
 
@@ -309,6 +332,7 @@ impl Setup {
         let load = match self.load() {
             RunLoad::Streams(streams) => self.warm_up.0 + streams.measured.0,
             RunLoad::Scsi(run) => request_model::load_time(self, run),
+            RunLoad::Program(program) => program.expected_time.0,
         };
         OVERHEAD + self.rtt.0 * ROUND_TRIPS_BEFORE + load
     }

@@ -1,6 +1,7 @@
 //! Experiments as they are written, and what comes of them.
 
 use super::*;
+use crate::workload::Direction;
 use netem::Span;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ fn quick(more: &str) -> Plan {
 fn streams(plan: &Plan, cell: usize) -> StreamsSetup {
     match plan.cells[cell].setup.load() {
         RunLoad::Streams(streams) => *streams,
-        RunLoad::Scsi(_) => panic!("streams were asked for"),
+        _ => panic!("streams were asked for"),
     }
 }
 
@@ -282,11 +283,83 @@ fn a_workload_of_commands_is_read_with_its_session_and_sockets() {
 #[test]
 fn a_setup_has_one_workload() {
     let streams = "streams = { count = 1, measured = \"1s\" }";
-    assert_refused(&BASE.replace(streams, ""), &["streams or scsi"]);
+    assert_refused(&BASE.replace(streams, ""), &["streams, scsi or program"]);
     assert_refused(
         &SCSI.replace("congestion_control", &format!("{streams}\ncongestion_control")),
-        &["one of them"],
+        &["more than one of streams, scsi and program"],
     );
+}
+
+const PROGRAM: &str = r#"
+    title = "A test"
+    [setup]
+    rtt = "10ms"
+    link = { rate = "100Mbit" }
+    backward = { rate = "50Mbit" }
+    congestion_control = "reno"
+    [setup.program]
+    command = ["cp", "{file}", "{disk}"]
+    direction = "write"
+    size = "1MiB"
+    expected_time = "2s"
+    [[vary]]
+    name = "direction"
+    key = "program.direction"
+    values = ["write", "read"]
+    [[plot]]
+    x = "direction"
+    y = "throughput"
+    bars = true
+    share_of = "write"
+"#;
+
+#[test]
+fn a_program_is_told_what_it_copies_and_its_host_which_congestion_control_it_uses() {
+    let plan = Experiment::parse(PROGRAM).unwrap().plan(Form::Quick).unwrap();
+    let setup = &plan.cells[0].setup;
+    let RunLoad::Program(program) = setup.load() else { panic!("a program was asked for") };
+    assert_eq!((program.size, program.direction), (netem::Bytes(1 << 20), Direction::Write));
+    assert_eq!(setup.topology(1).congestion_control.as_deref(), Some("reno"));
+    assert!(setup.estimate() > Duration::from_secs(2));
+    let links = plan.cells.iter().map(|cell| {
+        Theory::Link.value(&cell.setup, Quantity::Throughput, None).expect("the link has a rate")
+    });
+    let links: Vec<f64> = links.collect();
+    assert!((links[0] / links[1] - 2.0).abs() < 1e-9, "data that is read comes the other way");
+    assert_refused(&PROGRAM.replace("{disk}", "disk"), &["setup.program.command", "{disk}"]);
+    assert_refused(&PROGRAM.replace("1MiB", "1000B"), &["setup.program.size", "whole blocks of 512"]);
+    assert_refused(&PROGRAM.replace("\"2s\"", "\"0s\""), &["setup.program.expected_time", "a time"]);
+}
+
+#[test]
+fn names_can_have_bars_and_a_share_is_of_one_of_them() {
+    assert_refused(&PROGRAM.replace("bars = true", ""), &["plot 1, x", "write, read", "numbers"]);
+    let other = PROGRAM.replace("share_of = \"write\"", "share_of = \"copy\"");
+    assert_refused(&other, &["plot 1, share_of", "never copy", "write, read"]);
+}
+
+#[test]
+fn what_cannot_be_predicted_is_refused() {
+    let prediction =
+        |more: &str| format!("{SCSI}[[prediction]]\nof = \"request_time\"\nby = \"time_model\"\n{more}");
+    let experiment = Experiment::parse(&prediction("series = \"buffer\"")).unwrap();
+    assert_eq!(experiment.predictions().len(), 1);
+    assert_refused(&prediction("series = \"depth\""), &["prediction 1, series", "\"depth\"", "\"RTT\""]);
+    let of = |quantity: &str| prediction("").replace("request_time", quantity);
+    assert_refused(&of("fairness"), &["prediction 1, of", "fairness", "request_time"]);
+    assert_refused(&of("speed"), &["speed", "`request_time`"]);
+}
+
+#[test]
+fn several_requests_at_a_time_wait_for_each_other_when_the_network_is_full() {
+    let predict = |depth: u16| {
+        let text = SCSI.replace("depth = 1", &format!("depth = {depth}"));
+        let plan = Experiment::parse(&text).unwrap().plan(Form::Quick).unwrap();
+        let value = |theory: Theory| theory.value(&plan.cells[3].setup, Quantity::RequestTime, Some(0.0005));
+        value(Theory::TimeModel).unwrap()
+    };
+    assert!((predict(1) - 0.0575).abs() < 0.001, "a round trip, and the time of its data: {}", predict(1));
+    assert!((predict(8) - 8.0 * 0.037).abs() < 0.002, "the network is full: {}", predict(8));
 }
 
 #[test]

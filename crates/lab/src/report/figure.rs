@@ -1,31 +1,34 @@
 //! One plot of an experiment, drawn from what was measured.
 
+use super::{measured, shares};
 use crate::experiment::{Experiment, Plan, Plot, Quantity, Setup, Theory, positions};
-use crate::results::{Folder, RunRecord};
-use observe::report::{Axis, Figure, Point, Series, Style, Unit};
-use observe::statistics::Sample;
+use crate::results::Folder;
+use observe::report::{Axis, Figure, Point, Series, Style};
 
 /// Runs that make one point: those of one cell.
 struct Place<'a> {
     cell: usize,
     series: String,
+    /// The value of x as it is written, and where it is.
+    label: &'a str,
     x: f64,
     setup: &'a Setup,
 }
 
 /// Draws a plot. What has not been run is left out; what was run and never valid is shown as such.
 pub(super) fn draw(plot: &Plot, experiment: &Experiment, plan: &Plan, folder: &Folder) -> Figure {
-    let (places, unit) = places(plot, plan);
+    let (places, x) = places(plot, plan);
     let title = plot.title.clone().unwrap_or_else(|| experiment.title().to_owned());
     let y = Axis::new(plot.y.label(), plot.y.unit());
-    let mut figure = Figure::new(title, Axis::new(&plot.x, unit), y).caption(
+    let mut figure = Figure::new(title, x, y).caption(
         "Each point is the mean of the valid runs; its bar, if there are several, reaches from the smallest to the \
          largest.",
     );
     for name in names(&places) {
         let places = places.iter().filter(|place| place.series == name);
-        let points = places.filter_map(|place| point(plot, place, plan, folder));
-        figure = figure.series(Series::new(&name, Style::Line, points));
+        let points = places.filter_map(|place| measured::point(place.x, place.cell, plot.y, plan, folder));
+        let style = if plot.bars { Style::Bars } else { Style::Line };
+        figure = figure.series(Series::new(&name, style, points));
     }
     for theory in &plot.theory {
         let curves = theoretical(*theory, plot.y, &places, plan, folder);
@@ -34,10 +37,15 @@ pub(super) fn draw(plot: &Plot, experiment: &Experiment, plan: &Plan, folder: &F
         }
         figure = curves.into_iter().fold(figure, Figure::series);
     }
+    if let Some(base) = &plot.share_of {
+        let x = places.iter().find(|place| place.label == *base).map(|place| place.x);
+        figure.table = x.map(|x| shares::table(&figure, x, base));
+    }
     figure
 }
 
-fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Unit) {
+/// Where the cells of a plot are, and on which axis.
+fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Axis) {
     let index = |name: &str| plan.variables.iter().position(|variable| variable == name);
     let cells: Vec<_> =
         plan.cells.iter().enumerate().filter(|(number, _)| plan.is_among(*number, &plot.only)).collect();
@@ -49,14 +57,34 @@ fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Unit) {
     let x = index(&plot.x).unwrap_or(0);
     let labels: Vec<&str> = cells.iter().map(|(_, cell)| cell.labels[x].as_str()).collect();
     // That they have a place was checked when the experiment was read.
-    let (positions, unit) = positions(&labels).unwrap_or_default();
-    let places = cells.iter().zip(positions).map(|((number, cell), x)| {
+    let (positions, axis) = match plot.bars {
+        true => named(&plot.x, &labels),
+        false => {
+            let (positions, unit) = positions(&labels).unwrap_or_default();
+            (positions, Axis::new(&plot.x, unit))
+        }
+    };
+    let places = cells.iter().zip(positions).map(|((number, cell), position)| {
         let names: Vec<String> =
             others.iter().map(|index| series_name(&plan.variables[*index], &cell.labels[*index])).collect();
         let series = if names.is_empty() { "measured".to_owned() } else { names.join(", ") };
-        Place { cell: *number, series, x, setup: &cell.setup }
+        Place { cell: *number, series, label: &cell.labels[x], x: position, setup: &cell.setup }
     });
-    (places.collect(), unit)
+    (places.collect(), axis)
+}
+
+/// Each name once, in their order.
+fn named(x: &str, labels: &[&str]) -> (Vec<f64>, Axis) {
+    let mut names: Vec<String> = Vec::new();
+    let place = |label: &&str| {
+        let known = names.iter().position(|name| name == label);
+        known.unwrap_or_else(|| {
+            names.push((*label).to_owned());
+            names.len() - 1
+        }) as f64
+    };
+    let positions = labels.iter().map(place).collect();
+    (positions, Axis::named(x, names))
 }
 
 /// A word tells of what it is, a number does not.
@@ -79,30 +107,8 @@ fn names(places: &[Place<'_>]) -> Vec<String> {
     names
 }
 
-fn point(plot: &Plot, place: &Place<'_>, plan: &Plan, folder: &Folder) -> Option<Point> {
-    let is_of_place = |record: &&RunRecord| plan.cell_of_run(record.run) == Some(place.cell);
-    let records: Vec<&RunRecord> = folder.records.iter().filter(is_of_place).collect();
-    let values = |valid: bool| {
-        let records = records.iter().filter(move |record| record.valid == valid);
-        Sample::of(records.filter_map(|record| record.measured.get(&plot.y).copied()))
-    };
-    let drawn = |sample: &Sample| {
-        let point = Point::new(place.x, sample.mean());
-        if sample.count() > 1 { point.between(sample.min(), sample.max()) } else { point }
-    };
-    match values(true) {
-        Some(valid) => Some(drawn(&valid)),
-        None => {
-            let reasons = records.last()?.reasons.join("; ");
-            let invalid = values(false);
-            // A run of which nothing was measured has a place too: at the bottom.
-            Some(invalid.as_ref().map_or_else(|| Point::new(place.x, 0.0), drawn).invalid(reasons))
-        }
-    }
-}
-
 /// Why a curve is missing.
-fn without(theory: Theory) -> String {
+pub(super) fn without(theory: Theory) -> String {
     format!(
         "The curve \"{}\" is missing: it needs Tb + Tc, which valid runs at the shortest round trip tell, with one request \
          at a time.",
@@ -121,7 +127,7 @@ fn theoretical(
     let of_series = |name: &String| -> Vec<Point> {
         let places = places.iter().filter(|place| place.series == *name);
         let points = places.filter_map(|place| {
-            let host_time_s = host_time_s(place.cell, plan, folder);
+            let host_time_s = measured::host_time_s(place.cell, plan, folder);
             Some(Point::new(place.x, theory.value(place.setup, y, host_time_s)?))
         });
         points.collect()
@@ -137,21 +143,4 @@ fn theoretical(
     } else {
         curves.into_iter().map(|(name, curve)| dashed(format!("{label}, {name}"), curve)).collect()
     }
-}
-
-/// Tb + Tc of the runs that differ from a cell's in nothing but the round trip, where that is shortest: what the hosts
-/// take does not depend on the distance, and is seen best without.
-fn host_time_s(cell: usize, plan: &Plan, folder: &Folder) -> Option<f64> {
-    let elsewhere = |cell: usize| {
-        let mut table = plan.cells[cell].table.clone();
-        table.remove("rtt");
-        table
-    };
-    let here = elsewhere(cell);
-    let alike: Vec<usize> = (0..plan.cells.len()).filter(|cell| elsewhere(*cell) == here).collect();
-    let nearest = alike.into_iter().min_by_key(|cell| plan.cells[*cell].setup.rtt)?;
-    let records =
-        folder.records.iter().filter(|record| record.valid && plan.cell_of_run(record.run) == Some(nearest));
-    let measured = records.filter_map(|record| record.measured.get(&Quantity::HostTime).copied());
-    Some(Sample::of(measured)?.mean())
 }
