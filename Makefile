@@ -15,7 +15,7 @@ build: ## build the ropewalk command, target/release/ropewalk
 	@scripts/setup build
 	cargo build --release -p ropewalk
 
-demo: ## copy a real disk image there and back through broken connections, in about a minute
+demo: ## copy a real disk image through broken connections, then across an emulated path: two minutes
 	@scripts/setup demo
 	cargo build -q --release -p ropewalk
 	scripts/demo
