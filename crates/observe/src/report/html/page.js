@@ -190,6 +190,8 @@
 
   const drawMarks = (u, figure) =>
     clipped(u, (ctx, bbox, px) => {
+      // What drew a dashed series before has left its dashes.
+      ctx.setLineDash([]);
       drawBars(u, figure, ctx, px);
       figure.series.forEach((one, index) => {
         if (!u.series[index + 1].show) return;
