@@ -13,7 +13,10 @@ use crate::relay::{RelayReport, Sighting, Tap};
 use observe::{Analyser, CaptureWriter, Digests, Frame, LinkType, Options};
 use pdu::Instant;
 use std::sync::mpsc::Receiver;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Silences that are shorter are no gaps, however short the round trip.
+const GAP_MIN: Duration = Duration::from_millis(1);
 
 /// What came of a capture.
 #[derive(Clone, Debug)]
@@ -45,7 +48,9 @@ impl Capture {
         let mut sightings: Vec<Sighting> = self.sightings.try_iter().collect();
         // The relay looks at one direction after the other.
         sightings.sort_by_key(|sighting| sighting.at);
-        let mut analyser = Analyser::new(Options { digests, ..Options::default() });
+        // The analyser would learn the round trip on the way, and at first only from acknowledgements that were delayed.
+        let gap = Some((relay.round_trip / 2).max(GAP_MIN));
+        let mut analyser = Analyser::new(Options { digests, gap, ..Options::default() });
         for sighting in &sightings {
             analyser.frame(&frame(sighting, Instant(relay.begun_ns)), |_| ());
         }

@@ -279,7 +279,7 @@ const CAPTURED: &str = r#"
     rtt = "10ms"
     link = { rate = "100Mbit", queue = "1MB" }
     congestion_control = "reno"
-    capture = { to = "5s" }
+    capture = { to = "60s" }
 
     [setup.scsi]
     workload.pattern = { request_size = "512KiB", end = { requests = 4 } }

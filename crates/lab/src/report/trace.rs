@@ -64,6 +64,10 @@ fn of_run(trace: &Trace, title: String, run: &RunOverTime<'_>) -> Figure {
             figure = figure.series(if right { series.right() } else { series });
         }
     }
+    if !trace.events.is_empty() {
+        // Of events the height is no number.
+        figure.table = Some(figure.table_or_points());
+    }
     figure = events(trace, run, &window, figure);
     if trace.gaps { gaps(run, &window, figure) } else { figure }
 }
