@@ -15,6 +15,7 @@ const volatile struct {
 
 #define THREADS_MAX 16384
 #define STACKS_MAX 16384
+#define PLACES_MAX 16384
 #define FRAMES_MAX 64
 
 struct {
@@ -37,16 +38,27 @@ struct {
 	__type(value, struct wait);
 } waits SEC(".maps");
 
+struct place {
+	__u32 thread;
+	__u32 stack;
+};
+
+/* In user space: observe::OffCpuStack. */
 struct total {
 	__u64 waits;
 	__u64 waited_ns;
+	/* When the first wait began, and the last ended. */
+	__u64 begun_ns;
+	__u64 ended_ns;
+	/* Of the thread, as it was called last. */
+	char name[TASK_COMM_LEN];
 };
 
-/* Of each stack. */
+/* Of each place where a thread waits. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, STACKS_MAX);
-	__type(key, __u32);
+	__uint(max_entries, PLACES_MAX);
+	__type(key, struct place);
 	__type(value, struct total);
 } totals SEC(".maps");
 
@@ -58,22 +70,27 @@ static __always_inline bool begin(void *ctx, __u32 thread, __u64 now_ns)
 	return wait.stack >= 0 && bpf_map_update_elem(&waits, &thread, &wait, BPF_ANY) == 0;
 }
 
-static __always_inline bool end(__u32 thread, __u64 now_ns)
+static __always_inline bool end(struct task_struct *task, __u64 now_ns)
 {
+	__u32 thread = task->pid;
 	struct wait *wait = bpf_map_lookup_elem(&waits, &thread);
 	struct total nothing = {}, *total;
-	__u32 stack;
+	struct place place = { .thread = thread };
 
 	/* It did not wait, but was preempted; or it began to wait before there was anybody to see. */
 	if (!wait)
 		return true;
-	stack = wait->stack;
+	place.stack = wait->stack;
+	nothing.begun_ns = wait->begun_ns;
 	/* Fails if there is one, which is as good. */
-	bpf_map_update_elem(&totals, &stack, &nothing, BPF_NOEXIST);
-	total = bpf_map_lookup_elem(&totals, &stack);
+	bpf_map_update_elem(&totals, &place, &nothing, BPF_NOEXIST);
+	total = bpf_map_lookup_elem(&totals, &place);
 	if (total) {
-		__sync_fetch_and_add(&total->waits, 1);
-		__sync_fetch_and_add(&total->waited_ns, now_ns - wait->begun_ns);
+		/* A thread is on one processor at a time, so nobody else changes it. */
+		total->waits++;
+		total->waited_ns += now_ns - wait->begun_ns;
+		total->ended_ns = now_ns;
+		bpf_probe_read_kernel(total->name, sizeof(total->name), task->comm);
 	}
 	bpf_map_delete_elem(&waits, &thread);
 	return total != 0;
@@ -86,7 +103,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	bool had_room = true;
 
 	if (next->tgid == wanted.process)
-		had_room &= end(next->pid, now_ns);
+		had_room &= end(next, now_ns);
 	/* In state 0 a thread could go on, if it were let. */
 	if (prev->tgid == wanted.process && !preempt && prev_state != 0)
 		had_room &= begin(ctx, prev->pid, now_ns);

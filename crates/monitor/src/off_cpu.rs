@@ -19,6 +19,11 @@ pub struct OffCpu {
 
 static COMPILED: &Compiled<[u8]> = compiled!("off_cpu");
 
+/// How `struct place` begins: with the number of the thread. That of the stack follows.
+const THREAD_BYTES: usize = size_of::<u32>();
+/// How `struct total` begins: with so many words. The thread's name follows.
+const TOTAL_WORDS: usize = 4;
+
 /// With it the kernel's scheduler begins; what is further in is the same for all, and the program itself.
 const SCHEDULER: &str = "__schedule";
 
@@ -41,18 +46,13 @@ impl OffCpu {
         let (symbols, stacks) = (Symbols::read()?, self.programs.map("stacks")?);
         let totals = self.programs.map("totals")?;
         let mut report = OffCpuReport { begun_ns: self.begun_ns, ..OffCpuReport::default() };
-        for key in totals.keys() {
-            let (Some(total), Some(stack)) =
-                (totals.lookup(&key, MapFlags::ANY)?, stacks.lookup(&key, MapFlags::ANY)?)
-            else {
-                continue;
-            };
-            let mut total = words(&total);
-            report.stacks.push(OffCpuStack {
-                frames: frames(&symbols, &stack),
-                waits: total.next().unwrap_or_default(),
-                waited_ns: total.next().unwrap_or_default(),
+        for place in totals.keys() {
+            let stack = stacks.lookup(place.get(THREAD_BYTES..).unwrap_or_default(), MapFlags::ANY)?;
+            let total = totals.lookup(&place, MapFlags::ANY)?;
+            let parsed = total.zip(stack).and_then(|(total, stack)| {
+                Some(OffCpuStack { frames: frames(&symbols, &stack), ..parse(&place, &total)? })
             });
+            report.stacks.extend(parsed);
         }
         report.stacks.sort_by_key(|stack| Reverse(stack.waited_ns));
         let cost = self.programs.cost()?;
@@ -60,6 +60,22 @@ impl OffCpu {
         report.ended_ns = monotonic_ns();
         Ok(report)
     }
+}
+
+/// Reads `struct place` and `struct total` of `bpf/off_cpu.bpf.c`, all but the stack.
+fn parse(place: &[u8], total: &[u8]) -> Option<OffCpuStack> {
+    let (counts, name) = total.split_at_checked(TOTAL_WORDS * size_of::<u64>())?;
+    let mut counts = words(counts);
+    let name: Vec<u8> = name.iter().copied().take_while(|byte| *byte != 0).collect();
+    Some(OffCpuStack {
+        thread: u32::from_ne_bytes(*place.first_chunk()?),
+        name: String::from_utf8_lossy(&name).into_owned(),
+        frames: Vec::new(),
+        waits: counts.next()?,
+        waited_ns: counts.next()?,
+        begun_ns: counts.next()?,
+        ended_ns: counts.next()?,
+    })
 }
 
 fn frames(symbols: &Symbols, stack: &[u8]) -> Vec<String> {

@@ -21,10 +21,11 @@ fn a_writer_is_seen_to_wait_for_room_in_the_send_buffer() {
     let (to, thread) = channel();
     // More than both ends have room for.
     const BYTES: usize = 64 << 20;
-    let writer = std::thread::spawn(move || {
+    let write = move || {
         to.send(gettid().as_raw_nonzero()).unwrap();
         here.write_all(&vec![7; BYTES]).unwrap();
-    });
+    };
+    let writer = std::thread::Builder::new().name("writer".to_owned()).spawn(write).unwrap();
     let thread = thread.recv().unwrap();
     let state = format!("/proc/self/task/{thread}/stat");
     // It sleeps, since nobody reads.
@@ -34,11 +35,15 @@ fn a_writer_is_seen_to_wait_for_room_in_the_send_buffer() {
     there.read_exact(&mut vec![0; BYTES]).unwrap();
     writer.join().unwrap();
     let report = off_cpu.stop().unwrap();
-    let waits = |name: &str| {
-        let mut stacks = report.stacks.iter();
-        stacks.find(|stack| stack.frames.iter().any(|frame| frame == name)).map(|stack| stack.waited_ns)
-    };
-    assert!(waits("sk_stream_wait_memory").is_some_and(|waited_ns| waited_ns > 0), "{report:?}");
-    assert!(waits("tcp_sendmsg_locked").is_some(), "{report:?}");
+    let mut of_writer = report.stacks.iter().filter(|stack| stack.name == "writer");
+    let wait =
+        of_writer.find(|stack| stack.waiting()[0] == "sk_stream_wait_memory").expect("it waited there");
+    assert!(wait.frames.iter().any(|frame| frame == "tcp_sendmsg_locked"), "{wait:?}");
+    assert_eq!(wait.thread, thread.get().cast_unsigned());
+    assert!(
+        wait.waits > 0 && wait.waited_ns > 0 && wait.waited_ns <= wait.ended_ns - wait.begun_ns,
+        "{wait:?}"
+    );
+    assert!(report.begun_ns <= wait.begun_ns && wait.ended_ns <= report.ended_ns, "{wait:?}");
     assert!(report.calls > 0 && report.busy_ns > 0);
 }

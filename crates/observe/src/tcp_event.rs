@@ -22,6 +22,16 @@ pub struct TcpTrace {
     pub processor_ns: u64,
 }
 
+impl TcpTrace {
+    /// The share of one processor that it took to know this, in all.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a share, of times below 104 days")]
+    pub fn processor_share(&self) -> f64 {
+        let time_ns = self.ended_ns.saturating_sub(self.begun_ns).max(1);
+        self.busy_ns.saturating_add(self.processor_ns) as f64 / time_ns as f64
+    }
+}
+
 /// Something that happened to a connection, and its state then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpEvent {
@@ -34,6 +44,7 @@ pub struct TcpEvent {
     /// Its peer's.
     pub peer_port: u16,
     /// What happened.
+    #[serde(rename = "event")]
     pub kind: TcpEventKind,
     /// What its congestion control is about; after the event, if that is what changed.
     pub congestion_state: CongestionState,
