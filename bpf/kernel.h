@@ -31,20 +31,25 @@ enum bpf_map_type {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-#define TASK_COMM_LEN 16
-
-struct task_struct {
-	int pid;
-	int tgid;
-	char comm[TASK_COMM_LEN];
-};
-
 struct ns_common {
 	unsigned int inum;
 };
 
 struct net {
 	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct net *net_ns;
+};
+
+#define TASK_COMM_LEN 16
+
+struct task_struct {
+	int pid;
+	int tgid;
+	char comm[TASK_COMM_LEN];
+	struct nsproxy *nsproxy;
 };
 
 typedef struct {

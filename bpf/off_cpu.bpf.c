@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Where in the kernel the threads of one process wait, and for how long: by the stack with which a thread gives up its
- * processor. */
+/* Where in the kernel the threads of one process wait that are in one network namespace, and for how long: by the stack
+ * with which a thread gives up its processor. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -11,6 +11,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 /* Set before loading. The only constant here: user space writes the section as a whole. */
 const volatile struct {
 	__u32 process;
+	__u32 namespace_inode;
 } wanted = {};
 
 #define THREADS_MAX 16384
@@ -62,6 +63,17 @@ struct {
 	__type(value, struct total);
 } totals SEC(".maps");
 
+static __always_inline bool is_wanted(const struct task_struct *task)
+{
+	const struct nsproxy *namespaces;
+
+	if (task->tgid != wanted.process)
+		return false;
+	/* A thread that ends has none. */
+	namespaces = task->nsproxy;
+	return namespaces && namespaces->net_ns->ns.inum == wanted.namespace_inode;
+}
+
 /* Each returns whether there was room. */
 static __always_inline bool begin(void *ctx, __u32 thread, __u64 now_ns)
 {
@@ -102,10 +114,10 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	__u64 now_ns = bpf_ktime_get_ns();
 	bool had_room = true;
 
-	if (next->tgid == wanted.process)
+	if (is_wanted(next))
 		had_room &= end(next, now_ns);
 	/* In state 0 a thread could go on, if it were let. */
-	if (prev->tgid == wanted.process && !preempt && prev_state != 0)
+	if (!preempt && prev_state != 0 && is_wanted(prev))
 		had_room &= begin(ctx, prev->pid, now_ns);
 	count(now_ns, !had_room);
 	return 0;

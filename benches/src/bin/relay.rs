@@ -118,7 +118,8 @@ fn lab(megabits: u64, segmentation: Segmentation) -> anyhow::Result<Lab> {
 fn bulk(megabits: u64, segmentation: Segmentation, duration: Duration) -> anyhow::Result<(String, Verdict)> {
     let lab = lab(megabits, segmentation)?;
     let congestion_control = Some("cubic".to_owned());
-    let streams = Streams { count: STREAMS, congestion_control, to: lab.server.addresses[0] };
+    let to = lab.server.addresses[0];
+    let streams = Streams { count: STREAMS, congestion_control, send_buffer: None, to };
     let arrived = streams.measure(&lab, duration, duration)?;
     let report = lab.relay.stop();
     let goodput = arrived.bytes as f64 * 8e-6 / arrived.elapsed.as_secs_f64();

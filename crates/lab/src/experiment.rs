@@ -57,6 +57,7 @@ pub use plan::{Cell, Plan, PlannedRun};
 pub use prediction::Prediction;
 pub use setup::{Quantity, RunLoad, Segments, Setup, StreamsSetup};
 
+pub(crate) use trace::mark_label;
 pub use trace::{CommandEvent, Observed, Trace};
 
 use document::Document;

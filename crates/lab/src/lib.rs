@@ -23,6 +23,7 @@ mod experiment;
 mod frame;
 mod interface;
 mod kernel_settings;
+mod kernel_trace;
 mod lab;
 mod namespace;
 mod ping;
@@ -47,6 +48,7 @@ pub use experiment::{
     Quantity, RunLoad, Segments, Setup, StreamsSetup, Theory, Trace,
 };
 pub use kernel_settings::{KernelSettings, SettingRefused};
+pub use kernel_trace::KernelTrace;
 pub use lab::{Lab, LabError, LabHost};
 pub use monitor::{self, monotonic_ns};
 pub use namespace::Namespace;

@@ -7,6 +7,7 @@ mod prediction;
 mod run_over_time;
 mod shares;
 mod trace;
+mod waits;
 
 use crate::experiment::{Experiment, Plan, Quantity};
 use crate::results::{Folder, FolderError, Manifest, RunRecord};
@@ -43,6 +44,7 @@ pub fn report(folder: &Folder) -> Result<Report, FolderError> {
     if !traces.is_empty() {
         sections.push(Section { heading: "Over time".to_owned(), figures: traces, ..Section::default() });
     }
+    sections.extend(waits::section(&plan, &mut runs_over_time)?);
     sections.extend(captured::section(&plan, &mut runs_over_time)?);
     sections.push(Section {
         heading: "Every run".to_owned(),

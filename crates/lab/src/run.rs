@@ -2,6 +2,7 @@
 
 use crate::capture::{Capture, Captured, CapturedCommand};
 use crate::experiment::{Quantity, RunLoad, Setup, StreamsSetup};
+use crate::kernel_trace::{KernelTrace, Tracing};
 use crate::lab::{Lab, LabError};
 use crate::ping::ping;
 use crate::program_run::{ProgramReport, ProgramRun};
@@ -26,6 +27,8 @@ pub struct RunOutcome {
     pub samples: Vec<Sample>,
     /// What the client's kernel was asked of its connections, and what that cost; the samples are with the others.
     pub sockets: SocketsReport,
+    /// What came of tracing the kernel's events, if that was asked for; the events are with the other samples.
+    pub kernel_trace: Option<KernelTrace>,
     /// Of each connection, as its socket says.
     pub congestion_controls: Vec<String>,
     /// Of both hosts, the client first, as they hold.
@@ -50,6 +53,7 @@ struct Measured {
     samples: Vec<Sample>,
     congestion_controls: Vec<String>,
     sockets: SocketsReport,
+    kernel_trace: Option<KernelTrace>,
     /// Why what was measured is not what was asked for.
     reasons: Vec<String>,
 }
@@ -83,7 +87,8 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         measured.quantities.extend(gap_time(commands).map(|gap_s| (Quantity::GapTime, gap_s)));
         measured.samples.extend(commands.iter().cloned().map(Box::new).map(Sample::Captured));
     }
-    let Measured { quantities, samples, congestion_controls, sockets, reasons: others } = measured;
+    let Measured { quantities, samples, congestion_controls, sockets, kernel_trace, reasons: others } =
+        measured;
     reasons.extend(others);
     if let Some(other) = congestion_controls.iter().find(|name| **name != setup.congestion_control) {
         reasons.push(format!("a connection used {other} in the place of {}", setup.congestion_control));
@@ -93,6 +98,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         measured,
         samples,
         sockets,
+        kernel_trace,
         congestion_controls,
         settings,
         rights,
@@ -122,6 +128,7 @@ fn gap_time(commands: &[CapturedCommand]) -> Option<f64> {
 fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     let round_trips = ping(&lab.client.namespace, lab.server.addresses[0], PINGS)?;
     let monitor = lab.client.namespace.run(|| Monitor::start(monitoring(setup)))??;
+    let tracing = setup.kernel_trace.then(|| Tracing::begin(&lab.client.namespace));
     let mut measured = match setup.load() {
         RunLoad::Streams(streams) => stream(streams, setup, lab)?,
         RunLoad::Scsi(run) => {
@@ -133,6 +140,10 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
             program(run, report)
         }
     };
+    if let Some((kernel_trace, events)) = tracing.map(Tracing::end) {
+        measured.kernel_trace = Some(kernel_trace);
+        measured.samples.extend(events);
+    }
     measured.sockets = monitor.stop();
     if let RunLoad::Program(_) = setup.load() {
         measured.see_congestion_controls();
@@ -150,9 +161,13 @@ fn monitoring(setup: &Setup) -> Options {
 }
 
 fn stream(streams: &StreamsSetup, setup: &Setup, lab: &Lab) -> io::Result<Measured> {
-    let congestion_control = Some(setup.congestion_control.clone());
     let measured = streams.measured.0;
-    let streams = Streams { count: streams.count, congestion_control, to: lab.server.addresses[0] };
+    let streams = Streams {
+        count: streams.count,
+        congestion_control: Some(setup.congestion_control.clone()),
+        send_buffer: streams.send_buffer,
+        to: lab.server.addresses[0],
+    };
     let times = RecordingTimes { warm_up: setup.warm_up.0, measured, every: setup.sample_every.0 };
     let recording = streams.record(lab, times, |_| ())?;
     let bytes: Vec<f64> = recording.bytes.iter().map(|bytes| *bytes as f64).collect();

@@ -4,7 +4,7 @@ use crate::capture::CapturedCommand;
 use crate::session_monitor::CommandSample;
 use crate::streams::StreamSample;
 use crate::workload::RequestSample;
-use observe::{SocketSample, SocketsReport};
+use observe::{OffCpuStack, SocketSample, SocketsReport, TcpEvent};
 use serde::{Deserialize, Serialize};
 
 /// A line of a run's samples.
@@ -20,7 +20,11 @@ pub enum Sample {
     /// One of its commands, as it was captured on the path.
     Captured(Box<CapturedCommand>),
     /// What the client's kernel knew of one of its connections.
-    Socket(ConnectionSocketSample),
+    Socket(Box<ConnectionSocketSample>),
+    /// What happened to one of the client's connections, if the run was traced.
+    TcpEvent(TcpEvent),
+    /// Where a thread at the client waited in the kernel, in all of a run that was traced.
+    OffCpu(Box<OffCpuStack>),
 }
 
 impl Sample {
@@ -33,6 +37,8 @@ impl Sample {
             Self::Command(sample) => sample.pulled_ns,
             Self::Captured(sample) => sample.command.begun_ns,
             Self::Socket(sample) => sample.socket.at_ns,
+            Self::TcpEvent(event) => event.at_ns,
+            Self::OffCpu(stack) => stack.begun_ns,
         }
     }
 }
@@ -52,7 +58,8 @@ pub(crate) fn take_socket_samples(report: &mut SocketsReport) -> Vec<Sample> {
     let mut samples = Vec::new();
     for (connection, socket) in report.sockets.iter_mut().enumerate() {
         let of_socket = std::mem::take(&mut socket.samples).into_iter();
-        samples.extend(of_socket.map(|socket| Sample::Socket(ConnectionSocketSample { connection, socket })));
+        let sample = |socket| Sample::Socket(Box::new(ConnectionSocketSample { connection, socket }));
+        samples.extend(of_socket.map(sample));
     }
     samples
 }

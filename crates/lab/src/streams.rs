@@ -1,7 +1,11 @@
 //! Plain TCP streams through a lab: what the path itself lets through.
 
+use crate::kernel_trace::SENDER;
 use crate::lab::Lab;
 use crate::monotonic_ns;
+use crate::namespace::Namespace;
+use netem::Bytes;
+use rustix::thread::set_name;
 use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 use std::io::{self, Read, Write};
@@ -18,6 +22,8 @@ pub struct Streams {
     pub count: u8,
     /// The congestion control of the sender; the namespace's, if it is missing.
     pub congestion_control: Option<String>,
+    /// `SO_SNDBUF` of the senders; left to the kernel's own tuning, if it is missing. The kernel doubles the value.
+    pub send_buffer: Option<Bytes>,
     /// The server's address.
     pub to: IpAddr,
 }
@@ -69,6 +75,9 @@ const PATTERN_BYTES: usize = 65_521;
 /// What is written and read at once; less than the pattern.
 const PIECE_BYTES: usize = 48 << 10;
 
+/// The kernel takes so many times the send buffer it is asked for, to have room for what it keeps beside data.
+const KERNEL_TAKES: u64 = 2;
+
 impl Streams {
     /// Sends `bytes` on each stream, and returns when all have arrived.
     ///
@@ -118,14 +127,31 @@ impl Streams {
             if let Some(name) = &self.congestion_control {
                 SockRef::from(&sender).set_tcp_congestion(name.as_bytes())?;
             }
-            Ok(Connection { sender, receiver: listener.accept()?.0, arrived: AtomicU64::new(0) })
+            if let Some(asked) = self.send_buffer {
+                set_send_buffer(&sender, asked)?;
+            }
+            let client = lab.client.namespace.clone();
+            Ok(Connection { client, sender, receiver: listener.accept()?.0, arrived: AtomicU64::new(0) })
         };
         (0..self.count).map(connect).collect()
     }
 }
 
+/// The kernel takes no more than `net.core.wmem_max`, which is an error here.
+fn set_send_buffer(sender: &TcpStream, asked: Bytes) -> io::Result<()> {
+    let socket = SockRef::from(sender);
+    socket.set_send_buffer_size(usize::try_from(asked.0).unwrap_or(usize::MAX))?;
+    let found = Bytes(socket.send_buffer_size()? as u64 / KERNEL_TAKES);
+    match found < asked {
+        true => Err(io::Error::other(format!("SO_SNDBUF was to be {asked}, but is {found}"))),
+        false => Ok(()),
+    }
+}
+
 /// Both ends of a stream.
 struct Connection {
+    /// Where the thread that sends runs, as a program on that host would.
+    client: Namespace,
     sender: TcpStream,
     receiver: TcpStream,
     /// Bytes.
@@ -152,8 +178,11 @@ fn run<T>(
     let outcome = thread::scope(|scope| {
         let mut threads = Vec::new();
         for connection in connections {
-            threads
-                .push(scope.spawn(move || unless_over(connection.send(pattern, bytes.unwrap_or(u64::MAX)))));
+            threads.push(scope.spawn(move || {
+                connection.client.enter()?;
+                set_name(SENDER)?;
+                unless_over(connection.send(pattern, bytes.unwrap_or(u64::MAX)))
+            }));
             threads.push(scope.spawn(move || unless_over(connection.receive(pattern))));
         }
         let outcome = meanwhile(connections);

@@ -7,8 +7,8 @@ mod world;
 use observe::SocketsReport;
 use observe::report::{Cell, Standing};
 use ropewalk_lab::{
-    Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Rights, RunOutcome, Sample,
-    Setup, execute, report, run_series,
+    Experiment, Folder, FolderError, Form, KernelTrace, LabError, Plan, Quantity, RelayReport, Rights,
+    RunOutcome, Sample, Setup, execute, report, run_series,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,6 +73,23 @@ const SCSI: &str = r#"
     theory = ["ideal", "time_model"]
 "#;
 
+const TRACED: &str = r#"
+    title = "A sender that waits"
+
+    [setup]
+    rtt = "10ms"
+    link = { rate = "100Mbit", queue = "200kB" }
+    congestion_control = "reno"
+    warm_up = "20ms"
+    streams = { count = 1, measured = "500ms", send_buffer = "32KiB" }
+    kernel_trace = true
+
+    [[trace]]
+    y = ["send_queue", "send_buffer"]
+    right = ["slow_start_threshold", "congestion_window"]
+    marks = ["arrived"]
+"#;
+
 struct World {
     folder: tempfile::TempDir,
     experiment: Experiment,
@@ -127,6 +144,7 @@ fn outcome(seed: u64, reasons: Vec<String>) -> RunOutcome {
         measured: BTreeMap::from([(Quantity::Throughput, 1e6 * seed as f64)]),
         samples: Vec::new(),
         sockets: SocketsReport::default(),
+        kernel_trace: None,
         congestion_controls: Vec::new(),
         settings: Default::default(),
         rights: Rights::Root,
@@ -346,6 +364,38 @@ fn a_capture_becomes_part_of_a_run_on_the_clock_of_everything_else() {
         assert!(!trace.annotations.is_empty());
         let table = &report.sections[2].tables[0];
         assert_eq!(table.rows[0].cells[..2], [Cell::Text("writes: Ta".to_owned()), Cell::Number(4.0)]);
+    });
+}
+
+#[test]
+fn a_run_that_is_to_be_traced_tells_where_its_writer_waits_or_why_it_does_not() {
+    in_lab(|| {
+        let world = World::of(TRACED);
+        let plan = Plan { attempts: 1, ..world.plan.clone() };
+        run_series(&plan, &mut world.folder().unwrap(), execute, |_| ()).unwrap();
+        let folder = Folder::open(world.path()).unwrap();
+        let report = report(&folder).unwrap();
+        let (figure, waits) = (&report.sections[1].figures[0], &report.sections[2]);
+        assert_eq!(waits.heading, "Where the writer waits");
+        match folder.records[0].kernel_trace.as_ref().expect("it was asked for") {
+            KernelTrace::Missing(reason) => {
+                assert_eq!(waits.paragraphs, [reason.as_str()]);
+                assert!(waits.tables.is_empty());
+            }
+            KernelTrace::Taken { connections, .. } => {
+                assert_eq!(connections.events_lost, 0);
+                let mark = figure.series.last().unwrap();
+                assert!(mark.name == "acknowledgement" && mark.points.len() > 10, "{mark:?}");
+                let [functions, rooms] = &waits.tables[..] else { panic!("{:?}", waits.tables) };
+                let [Cell::Text(thread), Cell::Text(function), ..] = &functions.rows[0].cells[..] else {
+                    panic!("{functions:?}")
+                };
+                assert_eq!(thread, "sender");
+                assert!(function.starts_with("sk_stream_wait_memory ← tcp_sendmsg"), "{function}");
+                let Cell::Number(share) = rooms.rows[0].cells[1] else { panic!("{rooms:?}") };
+                assert!(share > 0.0 && share <= 1.0, "{share}");
+            }
+        }
     });
 }
 

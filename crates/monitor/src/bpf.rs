@@ -1,7 +1,9 @@
 //! Programs of the folder `bpf`, loaded into the kernel.
 
 use libbpf_rs::{Error, ErrorKind, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 
 /// Programs that could not be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +95,11 @@ impl Programs {
         let map = self.object.maps().find(|map| map.name() == name).ok_or_else(|| missing(name))?;
         Ok(MapHandle::try_from(&map)?)
     }
+}
+
+/// The calling thread's network namespace, by its inode number.
+pub(crate) fn network_namespace() -> io::Result<u32> {
+    u32::try_from(fs::metadata("/proc/thread-self/ns/net")?.ino()).map_err(io::Error::other)
 }
 
 /// What a map holds, if that is words of 64 bits.

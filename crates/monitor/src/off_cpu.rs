@@ -2,14 +2,14 @@
 
 mod symbols;
 
-use crate::bpf::{BpfError, Compiled, Programs, compiled, words};
+use crate::bpf::{BpfError, Compiled, Programs, compiled, network_namespace, words};
 use crate::clock::monotonic_ns;
 use libbpf_rs::{MapCore as _, MapFlags};
 use observe::{OffCpuReport, OffCpuStack};
 use std::cmp::Reverse;
 use symbols::Symbols;
 
-/// A BPF program that adds up where the threads of one process wait in the kernel: for room in a socket's send buffer, for
+/// A BPF program that adds up where threads of one process wait in the kernel: for room in a socket's send buffer, for
 /// data, for a disk. Dropped, it is taken away, and what it saw is lost.
 #[derive(Debug)]
 pub struct OffCpu {
@@ -28,13 +28,13 @@ const TOTAL_WORDS: usize = 4;
 const SCHEDULER: &str = "__schedule";
 
 impl OffCpu {
-    /// Begins to watch the process of this number.
+    /// Begins to watch those threads of the process of this number that are in the calling thread's network namespace.
     ///
     /// # Errors
     /// If the kernel refuses it.
     pub fn start(process: u32) -> Result<Self, BpfError> {
         let begun_ns = monotonic_ns();
-        Ok(Self { programs: Programs::load(COMPILED, &[process])?, begun_ns })
+        Ok(Self { programs: Programs::load(COMPILED, &[process, network_namespace()?])?, begun_ns })
     }
 
     /// Takes the program away. A wait that has not ended is not told.

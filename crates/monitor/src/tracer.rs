@@ -2,17 +2,15 @@
 
 mod event;
 
-use crate::bpf::{BpfError, Compiled, Programs, compiled};
+use crate::bpf::{BpfError, Compiled, Programs, compiled, network_namespace};
 use crate::clock::{monotonic_ns, processor_ns};
 use event::parse;
 use libbpf_rs::RingBufferBuilder;
 use observe::{TcpEvent, TcpTrace};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::cell::RefCell;
-use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -51,13 +49,11 @@ impl Tracer {
     /// # Errors
     /// If the kernel refuses it.
     pub fn start(options: &TraceOptions) -> Result<Self, BpfError> {
-        let inode = fs::metadata("/proc/thread-self/ns/net")?.ino();
-        let namespace_inode = u32::try_from(inode).map_err(io::Error::other)?;
         let bell =
             Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?);
         let begun_ns = monotonic_ns();
         let port = u32::from(options.port.unwrap_or_default());
-        let programs = Programs::load(COMPILED, &[namespace_inode, port])?;
+        let programs = Programs::load(COMPILED, &[network_namespace()?, port])?;
         let (events_max, thread_bell) = (options.events_max, bell.clone());
         let run = move || run(programs, begun_ns, events_max, &thread_bell);
         let thread = thread::Builder::new().name("tracer".to_owned()).spawn(run)?;

@@ -8,7 +8,8 @@ use crate::progress_bar::REDRAW;
 use crate::signals::Interrupts;
 use crate::sizes;
 use ::lab::{
-    Experiment, Folder, FolderError, Form, Plan, Rights, RunState, execute, remaining, run_series, run_state,
+    Experiment, Folder, FolderError, Form, KernelTrace, Plan, Rights, RunState, execute, remaining,
+    run_series, run_state,
 };
 use anyhow::{Context, anyhow};
 use serde_json::json;
@@ -145,6 +146,13 @@ fn conclude(plan: &Plan, folder: &Folder, is_json: bool) -> Result<(), Failed> {
         }));
     } else {
         outln!("{path}: {valid} VALID. Figures and tables: ropewalk lab report {path}");
+    }
+    let missing = folder.records.iter().find_map(|record| match &record.kernel_trace {
+        Some(KernelTrace::Missing(reason)) => Some(reason),
+        _ => None,
+    });
+    if let (Some(reason), false) = (missing, is_json) {
+        outln!("{reason}");
     }
     if invalid == 0 {
         return Ok(());

@@ -86,10 +86,12 @@ impl RunProgress {
 
     fn print(&self, record: &RunRecord) {
         if self.json {
-            let RunRecord { run, attempt, values, repetition, valid, reasons, measured, .. } = record;
+            let RunRecord {
+                run, attempt, values, repetition, valid, reasons, measured, kernel_trace, ..
+            } = record;
             return output::json(&json!({
                 "message_type": "run", "run": run, "attempt": attempt, "values": values, "repetition": repetition,
-                "valid": valid, "reasons": reasons, "measured": measured,
+                "valid": valid, "reasons": reasons, "measured": measured, "kernel_trace": kernel_trace,
             }));
         }
         let description = self.plan.describe(self.plan.runs[record.run - 1].cell);

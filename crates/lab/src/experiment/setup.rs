@@ -40,6 +40,9 @@ pub struct Setup {
     /// How often it is looked at connections, and at what has arrived.
     #[serde(default = "default_sample_every")]
     pub sample_every: Span,
+    /// Whether the kernel is to tell of every event of the client's connections, and where threads wait, as far as it may.
+    #[serde(default)]
+    pub kernel_trace: bool,
     /// For so long the workload runs before what it does counts. Of a SCSI workload it is a part.
     #[serde(default)]
     pub warm_up: Span,
@@ -83,6 +86,9 @@ pub struct StreamsSetup {
     pub count: u8,
     /// After the warm-up, for so long it counts what they do.
     pub measured: Span,
+    /// `SO_SNDBUF` of the senders; left to the kernel's own tuning, if it is missing.
+    #[serde(default)]
+    pub send_buffer: Option<netem::Bytes>,
 }
 
 /// What runs across the path.

@@ -6,8 +6,8 @@ use super::plan::{Cell, Plan};
 use super::setup::RunLoad;
 use crate::session_monitor::CommandSample;
 use netem::Span;
-use observe::SocketSample;
 use observe::report::Unit;
+use observe::{SocketSample, TcpEvent, TcpEventKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -25,6 +25,9 @@ pub struct Trace {
     /// What is drawn beside it, measured by an axis to the right; all of one unit.
     #[serde(default)]
     pub right: Vec<Observed>,
+    /// What is marked on the first curve of each connection, if the run was traced (`kernel_trace`).
+    #[serde(default)]
+    pub marks: Vec<TcpEventKind>,
     /// Only runs with these values of these variables.
     #[serde(default)]
     pub only: BTreeMap<String, Vec<String>>,
@@ -95,6 +98,8 @@ impl CommandEvent {
 pub enum Observed {
     /// The congestion window, in segments.
     CongestionWindow,
+    /// Where slow start ends, in segments; nothing before the first loss.
+    SlowStartThreshold,
     /// Segments that were sent and not acknowledged.
     InFlight,
     /// Memory that data takes in the socket, whether it was sent or not, in bytes.
@@ -120,6 +125,7 @@ impl Observed {
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::CongestionWindow => "congestion window",
+            Self::SlowStartThreshold => "slow start threshold",
             Self::InFlight => "in flight",
             Self::SendQueue => "send queue",
             Self::SendBuffer => "send buffer",
@@ -135,7 +141,7 @@ impl Observed {
     /// What its numbers count.
     pub(crate) fn unit(self) -> Unit {
         match self {
-            Self::CongestionWindow | Self::InFlight => Unit::named("segments"),
+            Self::CongestionWindow | Self::SlowStartThreshold | Self::InFlight => Unit::named("segments"),
             Self::SendQueue | Self::SendBuffer | Self::NotSent | Self::SendWindow => Unit::Bytes,
             Self::RoundTrip => Unit::Seconds,
             Self::AckedRate | Self::SendingRate => Unit::BitsPerSecond,
@@ -153,6 +159,7 @@ impl Observed {
         let SocketSample { tcp, memory, .. } = sample;
         match self {
             Self::CongestionWindow => Some(tcp.snd_cwnd.into()),
+            Self::SlowStartThreshold => tcp.snd_ssthresh.map(f64::from),
             Self::InFlight => Some(tcp.unacked.into()),
             Self::SendQueue => Some(memory.wmem_queued_bytes.into()),
             Self::SendBuffer => Some(memory.sndbuf_bytes.into()),
@@ -167,6 +174,38 @@ impl Observed {
             }
             Self::PacketsSent | Self::SendingRate => None,
         }
+    }
+}
+
+impl Observed {
+    /// Whether events tell it, which come closer together than samples.
+    pub(crate) fn is_told_by_events(self) -> bool {
+        !matches!(self, Self::AckedRate | Self::PacketsSent | Self::SendingRate)
+    }
+
+    /// The same of an event.
+    pub(crate) fn value_at(self, event: &TcpEvent) -> Option<f64> {
+        match self {
+            Self::CongestionWindow => Some(event.snd_cwnd.into()),
+            Self::SlowStartThreshold => event.snd_ssthresh.map(f64::from),
+            Self::InFlight => Some(event.unacked.into()),
+            Self::SendQueue => Some(event.wmem_queued_bytes.into()),
+            Self::SendBuffer => Some(event.sndbuf_bytes.into()),
+            Self::NotSent => Some(event.notsent_bytes.into()),
+            Self::SendWindow => Some(event.snd_wnd_bytes.into()),
+            Self::RoundTrip => Some(f64::from(event.rtt_us) / 1e6),
+            Self::AckedRate | Self::PacketsSent | Self::SendingRate => None,
+        }
+    }
+}
+
+/// An event as people are told of it.
+pub(crate) fn mark_label(kind: TcpEventKind) -> &'static str {
+    match kind {
+        TcpEventKind::Arrived => "acknowledgement",
+        TcpEventKind::Retransmitted => "sent again",
+        TcpEventKind::CongestionState => "congestion state changes",
+        TcpEventKind::Written => "written",
     }
 }
 
@@ -196,6 +235,11 @@ impl Document {
             }
             if let (Some(key), RunLoad::Streams(_)) = (trace.command_key(), setup.load()) {
                 let error = format!("{}: streams have no commands", place(key));
+                return Err(InvalidExperiment::new(error));
+            }
+            if !trace.marks.is_empty() && !setup.kernel_trace {
+                let error =
+                    format!("{}: they are traced, and there is no setup.kernel_trace", place("marks"));
                 return Err(InvalidExperiment::new(error));
             }
         }

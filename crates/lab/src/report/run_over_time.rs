@@ -6,7 +6,7 @@ use crate::experiment::Plan;
 use crate::results::{Folder, FolderError, RunRecord};
 use crate::sample::Sample;
 use crate::session_monitor::CommandSample;
-use observe::{CommandReport, SocketSample};
+use observe::{CommandReport, OffCpuStack, SocketSample, TcpEvent};
 use std::collections::BTreeMap;
 
 /// One run.
@@ -79,6 +79,24 @@ impl<'a> RunOverTime<'a> {
             _ => None,
         });
         of_connection.collect()
+    }
+
+    /// What happened to one of them; nothing, if the run was not traced.
+    pub fn tcp_events(&self, connection: usize) -> Vec<&TcpEvent> {
+        let cookie = self.record.sockets.sockets.get(connection).map(|socket| socket.cookie);
+        let of_connection = self.samples.iter().filter_map(|sample| match sample {
+            Sample::TcpEvent(event) if Some(event.cookie) == cookie => Some(event),
+            _ => None,
+        });
+        of_connection.collect()
+    }
+
+    /// Where threads waited, the longest first.
+    pub fn waits(&self) -> impl Iterator<Item = &OffCpuStack> {
+        self.samples.iter().filter_map(|sample| match sample {
+            Sample::OffCpu(stack) => Some(&**stack),
+            _ => None,
+        })
     }
 
     /// What the client sent on one of them, as it was captured.

@@ -1,8 +1,9 @@
 //! One run over its time, drawn from what is known of it.
 
 use super::run_over_time::{RunOverTime, RunsOverTime};
-use crate::experiment::{CommandEvent, Experiment, Observed, Plan, Trace};
+use crate::experiment::{CommandEvent, Experiment, Observed, Plan, Trace, mark_label};
 use crate::results::FolderError;
+use observe::TcpEventKind;
 use observe::report::{Annotation, Axis, Figure, Place, Point, Series, Style, Unit};
 use std::ops::RangeInclusive;
 
@@ -51,17 +52,21 @@ fn of_run(trace: &Trace, title: String, run: &RunOverTime<'_>) -> Figure {
     }
     let window = window(trace, run);
     let connections = run.connections();
+    let name = |label: &str, connection: usize| match connections {
+        1 => label.to_owned(),
+        _ => format!("{label}, connection {}", connection + 1),
+    };
     for connection in 0..connections.min(CONNECTIONS_MAX) {
         for (observed, right) in
             trace.y.iter().map(|y| (y, false)).chain(trace.right.iter().map(|right| (right, true)))
         {
-            let name = match connections {
-                1 => observed.label().to_owned(),
-                _ => format!("{}, connection {}", observed.label(), connection + 1),
-            };
             let points = points(*observed, connection, run, &window);
-            let series = Series::new(name, Style::Steps, points);
+            let series = Series::new(name(observed.label(), connection), Style::Steps, points);
             figure = figure.series(if right { series.right() } else { series });
+        }
+        for mark in &trace.marks {
+            let points = thin(marked(*mark, trace, connection, run, &window));
+            figure = figure.series(Series::new(name(mark_label(*mark), connection), Style::Points, points));
         }
     }
     if !trace.events.is_empty() {
@@ -100,10 +105,61 @@ fn points(
     let points = match observed {
         Observed::PacketsSent => packets_sent(connection, run, window),
         Observed::SendingRate => sending_rate(connection, run, window),
-        _ => sampled(observed, connection, run, window),
+        _ => told_by_kernel(observed, connection, run, window),
     };
-    let every = points.len().div_ceil(POINTS_MAX).max(1);
-    points.into_iter().step_by(every).collect()
+    thin(points)
+}
+
+/// Of points that are too many, from each of equally many neighbours the lowest and the highest: peaks stay.
+fn thin(points: Vec<Point>) -> Vec<Point> {
+    if points.len() <= POINTS_MAX {
+        return points;
+    }
+    let neighbours = points.len().div_ceil(POINTS_MAX / 2);
+    let extremes = points.chunks(neighbours).flat_map(|neighbours| {
+        let by_height = |one: &usize, other: &usize| neighbours[*one].y.total_cmp(&neighbours[*other].y);
+        let lowest = (0..neighbours.len()).min_by(by_height);
+        let highest = (0..neighbours.len()).max_by(by_height);
+        let mut extremes: Vec<usize> = lowest.into_iter().chain(highest).collect();
+        extremes.sort_unstable();
+        extremes.dedup();
+        extremes.into_iter().map(|index| neighbours[index].clone())
+    });
+    extremes.collect()
+}
+
+/// By events, if there are any, since they miss nothing; else by samples.
+fn told_by_kernel(
+    observed: Observed,
+    connection: usize,
+    run: &RunOverTime<'_>,
+    window: &RangeInclusive<f64>,
+) -> Vec<Point> {
+    let events = run.tcp_events(connection);
+    if events.is_empty() || !observed.is_told_by_events() {
+        return sampled(observed, connection, run, window);
+    }
+    let points = events
+        .iter()
+        .filter_map(|event| Some(Point::new(run.since_s(event.at_ns), observed.value_at(event)?)));
+    points.filter(|point| window.contains(&point.x)).collect()
+}
+
+/// Events on the first curve of the axis to the left.
+fn marked(
+    kind: TcpEventKind,
+    trace: &Trace,
+    connection: usize,
+    run: &RunOverTime<'_>,
+    window: &RangeInclusive<f64>,
+) -> Vec<Point> {
+    let on = trace.y.first().copied();
+    let events = run.tcp_events(connection).into_iter().filter(|event| event.kind == kind);
+    let points = events.map(|event| {
+        let value = on.and_then(|observed| observed.value_at(event)).unwrap_or(0.0);
+        Point::new(run.since_s(event.at_ns), value)
+    });
+    points.filter(|point| window.contains(&point.x)).collect()
 }
 
 fn sampled(
@@ -188,4 +244,18 @@ fn gaps(run: &RunOverTime<'_>, window: &RangeInclusive<f64>, mut figure: Figure)
 fn tell(figure: Figure, sentence: &str) -> Figure {
     let caption = format!("{} {sentence}", figure.caption).trim_start().to_owned();
     figure.caption(caption)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_among_many_points_is_drawn() {
+        let points = (0..100_000_u32).map(|x| Point::new(x.into(), if x == 77_777 { 9.0 } else { 1.0 }));
+        let drawn = thin(points.collect());
+        assert!(drawn.len() <= POINTS_MAX, "{}", drawn.len());
+        assert!(drawn.iter().any(|point| (point.x, point.y) == (77_777.0, 9.0)));
+        assert!(drawn.windows(2).all(|pair| pair[0].x < pair[1].x));
+    }
 }

@@ -4,6 +4,7 @@ use super::machine::load_average;
 use super::manifest::unix_seconds;
 use crate::capture::CaptureRecord;
 use crate::experiment::{Plan, Quantity};
+use crate::kernel_trace::KernelTrace;
 use crate::relay::RelayReport;
 use crate::rights::Rights;
 use crate::run::RunOutcome;
@@ -47,6 +48,9 @@ pub struct RunRecord {
     pub setup: Table,
     /// The client's connections, and what it cost to look at them; the samples are in a file of their own.
     pub sockets: SocketsReport,
+    /// What came of tracing the kernel's events, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_trace: Option<KernelTrace>,
     /// What the relay says of itself.
     pub relay: RelayReport,
     /// What was captured, if anything was to be; the capture is in a file of its own, and its commands are samples.
@@ -76,6 +80,7 @@ impl RunRecord {
             server_settings,
             setup: plan.cells[run.cell].table.clone(),
             sockets: outcome.sockets.clone(),
+            kernel_trace: outcome.kernel_trace.clone(),
             relay: outcome.relay.clone(),
             capture: outcome.capture.as_ref().map(|captured| captured.record.clone()),
         }

@@ -2,10 +2,13 @@
 
 use super::server::{Storage, runtime};
 use super::{DiskModel, ScsiRun, ScsiRunError};
+use crate::kernel_trace::INITIATOR;
 use crate::lab::Lab;
 use crate::monotonic_ns;
 use crate::workload::{Contents, Load, RequestSample, Throughput};
 use initiator::{Config, Session};
+use rustix::thread::set_name;
+use std::io;
 use std::sync::Arc;
 use transport::Observer;
 
@@ -63,6 +66,7 @@ pub(super) fn measure(
     };
     let url = &storage.url;
     lab.client.namespace.run(|| {
+        set_name(INITIATOR).map_err(io::Error::from)?;
         runtime()?.block_on(async {
             let session = Session::connect(url, config).await?;
             let lun = session.lun(url.lun).await?;

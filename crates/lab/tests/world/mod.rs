@@ -53,7 +53,8 @@ pub fn topology(link: LinkModel) -> Topology {
 
 /// To the server by IPv4.
 pub fn streams(lab: &Lab, count: u8) -> Streams {
-    Streams { count, congestion_control: Some("reno".to_owned()), to: lab.server.addresses[0] }
+    let congestion_control = Some("reno".to_owned());
+    Streams { count, congestion_control, send_buffer: None, to: lab.server.addresses[0] }
 }
 
 /// Of the kernel's table in `file` below /proc/net, in that namespace: the number in the column `name` of `protocol`.

@@ -1,0 +1,80 @@
+//! What BPF programs tell of a run: every event of the client's connections, and where threads wait in the kernel.
+
+#[cfg(feature = "bpf")]
+mod programs;
+
+use crate::namespace::Namespace;
+use crate::sample::Sample;
+use observe::{OffCpuReport, TcpTrace};
+use serde::{Deserialize, Serialize};
+use std::ffi::CStr;
+
+#[cfg(feature = "bpf")]
+use programs::Programs;
+
+/// Threads that write to plain streams at the client.
+pub(crate) const SENDER: &CStr = c"sender";
+/// The thread of our initiator.
+pub(crate) const INITIATOR: &CStr = c"initiator";
+
+/// Whether a thread of this name writes to the client's connections.
+pub(crate) fn is_writer(name: &str) -> bool {
+    [SENDER, INITIATOR].iter().any(|writer| writer.to_bytes() == name.as_bytes())
+}
+
+/// What came of tracing a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KernelTrace {
+    /// It was traced.
+    Taken {
+        /// Of the client's connections: how long, and what that cost. The events are with the other samples.
+        connections: TcpTrace,
+        /// Of the threads that run at the client, the same. The places where they waited are with the other samples.
+        waits: OffCpuReport,
+    },
+    /// It was not: why, in a sentence.
+    Missing(String),
+}
+
+/// Programs at work, or why there are none.
+pub(crate) struct Tracing(Result<Programs, String>);
+
+impl Tracing {
+    /// Begins to trace what happens to the connections of a namespace, and where this process's threads wait in it.
+    pub fn begin(client: &Namespace) -> Self {
+        Self(Programs::start(client).map_err(|error| error.to_string()))
+    }
+
+    /// What they told; samples apart.
+    pub fn end(self) -> (KernelTrace, Vec<Sample>) {
+        match self.0.and_then(|programs| programs.stop().map_err(|error| error.to_string())) {
+            Ok((connections, waits)) => take_samples(connections, waits),
+            Err(reason) => {
+                (KernelTrace::Missing(format!("The kernel's events are missing: {reason}.")), Vec::new())
+            }
+        }
+    }
+}
+
+fn take_samples(mut connections: TcpTrace, mut waits: OffCpuReport) -> (KernelTrace, Vec<Sample>) {
+    let events = std::mem::take(&mut connections.events).into_iter().map(Sample::TcpEvent);
+    let stacks = std::mem::take(&mut waits.stacks).into_iter().map(|stack| Sample::OffCpu(Box::new(stack)));
+    let samples = events.chain(stacks).collect();
+    (KernelTrace::Taken { connections, waits }, samples)
+}
+
+/// There are none: they were not built.
+#[cfg(not(feature = "bpf"))]
+enum Programs {}
+
+#[cfg(not(feature = "bpf"))]
+impl Programs {
+    fn start(_: &Namespace) -> Result<Self, &'static str> {
+        Err("this ropewalk was built without BPF programs (Cargo feature bpf)")
+    }
+
+    fn stop(self) -> Result<(TcpTrace, OffCpuReport), &'static str> {
+        match self {}
+    }
+}
