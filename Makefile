@@ -1,12 +1,12 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test test-conformance fuzz corpus sim mutants bench bench-relay audit
+.PHONY: help build demo check test test-conformance fuzz corpus sim mutants bench bench-relay bench-monitor audit
 
 export CARGO_TERM_COLOR ?= auto
 
 # BPF programs are compiled where there is all that it takes.
-BPF = $(if $(and $(shell command -v clang),$(wildcard /usr/include/libelf.h /usr/include/zlib.h)),--features ropewalk-lab/bpf)
+BPF = $(if $(and $(shell command -v clang),$(wildcard /usr/include/libelf.h /usr/include/zlib.h)),--features ropewalk/bpf,ropewalk-benches/bpf)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
@@ -65,6 +65,10 @@ bench: ## speed against iSCSI peers and against plain sockets; writes benches/RE
 bench-relay: ## what the lab's relay can carry, and how exactly; writes benches/RELAY.md
 	@scripts/setup build
 	benches/relay
+
+bench-monitor: ## what the lab's instruments cost at 500 Mbit/s; writes benches/MONITOR.md
+	@scripts/setup test
+	benches/monitor
 
 audit: ## licences and advisories of the dependencies
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny

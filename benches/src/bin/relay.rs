@@ -4,6 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "../valid_run.rs"]
+mod valid_run;
+
 use anyhow::Context;
 use clap::Parser;
 use lab::netem::{ETHERNET_FRAMING, LinkModel, MTU, PathModel, Rate};
@@ -13,6 +16,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
+use valid_run::{VERDICT, repeat};
 
 /// Measure the relay; write a report.
 #[derive(Debug, Parser)]
@@ -46,9 +50,6 @@ const CELLS: [(u64, Segmentation); 7] = [
     (400, Segmentation::PerPacket),
 ];
 
-/// Where the verdict is to stand.
-const VERDICT: &str = "@verdict";
-
 /// IP, and TCP with timestamps.
 const HEADERS: u32 = 52;
 
@@ -65,27 +66,6 @@ fn main() -> anyhow::Result<()> {
     println!("{text}");
     write!(report, "\n{text}")?;
     fs::write(&options.report, report).with_context(|| format!("writing {}", options.report.display()))
-}
-
-/// Measures until the relay says that it was valid, and says how often it was not.
-fn repeat(
-    repetitions: u32,
-    mut measure: impl FnMut() -> anyhow::Result<(String, Verdict)>,
-) -> anyhow::Result<String> {
-    let mut invalid = 0;
-    loop {
-        let (text, verdict) = measure()?;
-        match verdict {
-            Verdict::Valid if invalid == 0 => return Ok(text.replace(VERDICT, "VALID")),
-            Verdict::Valid => {
-                return Ok(text.replace(VERDICT, &format!("VALID, after {invalid} that were not")));
-            }
-            Verdict::Invalid(_) if invalid == repetitions => {
-                return Ok(text.replace(VERDICT, &format!("{verdict} (as {repetitions} before)")));
-            }
-            Verdict::Invalid(_) => invalid += 1,
-        }
-    }
 }
 
 fn describe(duration: Duration) -> anyhow::Result<String> {

@@ -1,0 +1,208 @@
+//! What the lab's instruments cost: samplers of sockets, and the BPF programs that tell of every event, while streams run at
+//! 500 Mbit/s.
+//!
+//! Started by `benches/monitor`. Nothing is judged but by the relay's own verdict.
+
+#![forbid(unsafe_code)]
+
+#[path = "../valid_run.rs"]
+mod valid_run;
+
+use anyhow::Context;
+use clap::Parser;
+use lab::monitor::{Discovery, Monitor, OffCpu, Options as Sampling, TraceOptions, Tracer};
+use lab::netem::{LinkModel, PathModel, Rate};
+use lab::{Lab, Segmentation, Streams, Topology, Verdict};
+use rustix::time::{ClockId, clock_gettime};
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use valid_run::{VERDICT, repeat};
+
+/// Measure the lab's instruments; write a report.
+#[derive(Debug, Parser)]
+struct Options {
+    /// How long each measurement takes, after as long a start.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// How often a measurement that is invalid is repeated.
+    #[arg(long, default_value_t = 4)]
+    repetitions: u32,
+    /// The report.
+    #[arg(long, default_value = "benches/MONITOR.md")]
+    report: PathBuf,
+}
+
+const MEGABITS: u64 = 500;
+const ONE_WAY: Duration = Duration::from_millis(20);
+const STREAMS: u8 = 4;
+
+/// Super-packets of few segments bring few acknowledgements, single packets the most that there can be.
+const SEGMENTATIONS: [(&str, Segmentation); 2] =
+    [("offloaded", Segmentation::Offloaded(lab::OFFLOADED_SEGMENTS)), ("single", Segmentation::PerPacket)];
+
+/// What looks on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Instruments {
+    name: &'static str,
+    /// How often sockets are sampled.
+    sample_every: Option<Duration>,
+    /// Whether every event of TCP is told.
+    events: bool,
+    /// Whether waits are added up.
+    waits: bool,
+}
+
+const NOTHING: Instruments = Instruments { name: "none", sample_every: None, events: false, waits: false };
+const SLOWLY: Duration = Duration::from_millis(100);
+const FAST: Duration = Duration::from_millis(1);
+
+const INSTRUMENTS: [Instruments; 6] = [
+    NOTHING,
+    Instruments { name: "samples every 100 ms", sample_every: Some(SLOWLY), ..NOTHING },
+    Instruments { name: "samples every 1 ms", sample_every: Some(FAST), ..NOTHING },
+    Instruments { name: "events of TCP", events: true, ..NOTHING },
+    Instruments { name: "waits of threads", waits: true, ..NOTHING },
+    Instruments { name: "all, samples every 1 ms", sample_every: Some(FAST), events: true, waits: true },
+];
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    let duration = Duration::from_secs(options.seconds.max(1));
+    let mut report = describe(duration)?;
+    for segmentation in SEGMENTATIONS {
+        for instruments in INSTRUMENTS {
+            let row = repeat(options.repetitions, || measure(segmentation, instruments, duration))?;
+            println!("{row}");
+            writeln!(report, "{row}")?;
+        }
+    }
+    fs::write(&options.report, report).with_context(|| format!("writing {}", options.report.display()))
+}
+
+fn describe(duration: Duration) -> anyhow::Result<String> {
+    let date = Command::new("date").args(["-u", "+%Y-%m-%d"]).output()?.stdout;
+    Ok(format!(
+        "# What the lab's instruments cost\n\n\
+         Written by `benches/monitor` on {date}: {cores} cores, Linux {kernel}.\n\n\
+         {STREAMS} streams of CUBIC at {MEGABITS} Mbit/s over a clean path of {round_trip} ms with a queue of one \
+         bandwidth-delay product, for twice {seconds} s; goodput of the second half. An instrument's cost is a share of \
+         one core: the processor time of its own thread, and what its programs took in the kernel, as they count it \
+         themselves. Beside it the processor time of the whole process, streams, their checks and relay included, which \
+         differs from run to run by more than that. Calls are all that the kernel made of the programs, most of them \
+         for others: the receivers of the streams, and whatever else the machine does.\n\n\
+         | segments | instruments | samples/s | events/s | calls/s | ns for each call | instruments' processor | whole process \
+         | goodput | lost | verdict |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
+        date = String::from_utf8_lossy(&date).trim(),
+        cores = std::thread::available_parallelism()?,
+        kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
+        round_trip = (ONE_WAY * 2).as_millis(),
+        seconds = duration.as_secs(),
+    ))
+}
+
+/// Instruments at work.
+struct Running {
+    sampler: Option<Monitor>,
+    tracer: Option<Tracer>,
+    off_cpu: Option<OffCpu>,
+}
+
+/// What they took and gave.
+#[derive(Default)]
+struct Cost {
+    /// Of one core.
+    share: f64,
+    samples: usize,
+    events: usize,
+    calls: u64,
+    in_programs_ns: u64,
+    /// Of whatever there was no room for, or that came too late.
+    lost: u64,
+}
+
+impl Running {
+    fn start(instruments: Instruments) -> anyhow::Result<Self> {
+        let sampling =
+            |interval| Sampling { interval, discovery: Some(Discovery::default()), ..Sampling::default() };
+        let trace = TraceOptions::default();
+        Ok(Self {
+            sampler: instruments.sample_every.map(|every| Monitor::start(sampling(every))).transpose()?,
+            tracer: instruments.events.then(|| Tracer::start(&trace)).transpose()?,
+            off_cpu: instruments.waits.then(|| OffCpu::start(std::process::id())).transpose()?,
+        })
+    }
+
+    fn stop(self) -> anyhow::Result<Cost> {
+        let mut cost = Cost::default();
+        if let Some(report) = self.sampler.map(Monitor::stop) {
+            cost.share += report.processor_share();
+            cost.samples = report.sockets.iter().map(|socket| socket.samples.len()).sum();
+            cost.lost += report.rounds_missed;
+        }
+        if let Some(trace) = self.tracer.map(Tracer::stop).transpose()? {
+            cost.share += trace.processor_share();
+            cost.events = trace.events.len();
+            cost.lost += trace.events_lost;
+            cost.add_programs(trace.calls, trace.busy_ns);
+        }
+        if let Some(report) = self.off_cpu.map(OffCpu::stop).transpose()? {
+            cost.share += report.processor_share();
+            cost.lost += report.waits_lost;
+            cost.add_programs(report.calls, report.busy_ns);
+        }
+        Ok(cost)
+    }
+}
+
+impl Cost {
+    fn add_programs(&mut self, calls: u64, busy_ns: u64) {
+        self.calls += calls;
+        self.in_programs_ns += busy_ns;
+    }
+}
+
+/// A row of the table.
+fn measure(
+    (segments, segmentation): (&str, Segmentation),
+    instruments: Instruments,
+    duration: Duration,
+) -> anyhow::Result<(String, Verdict)> {
+    let link = LinkModel::new(Rate::megabits_per_second(MEGABITS), ONE_WAY);
+    let topology = Topology { segmentation, ..Topology::new(PathModel::symmetric(link)) };
+    let lab = Lab::build(&topology, None)?;
+    let congestion_control = Some("cubic".to_owned());
+    let to = lab.server.addresses[0];
+    let streams = Streams { count: STREAMS, congestion_control, send_buffer: None, to };
+    let (begun, begun_at) = (processor(), Instant::now());
+    let running = lab.client.namespace.run(|| Running::start(instruments))??;
+    let arrived = streams.measure(&lab, duration, duration)?;
+    let seconds = begun_at.elapsed().as_secs_f64();
+    let process = (processor() - begun).as_secs_f64() / seconds;
+    let cost = running.stop()?;
+    let each_second =
+        |count: f64| if count == 0.0 { "–".to_owned() } else { format!("{:.0}", count / seconds) };
+    let row = format!(
+        "| {segments} | {name} | {samples} | {events} | {calls} | {each} | {share} | {process:.0} % | {goodput:.0} Mbit/s \
+         | {lost} | {VERDICT} |",
+        name = instruments.name,
+        samples = each_second(cost.samples as f64),
+        events = each_second(cost.events as f64),
+        calls = each_second(cost.calls as f64),
+        each = cost.in_programs_ns.checked_div(cost.calls).map_or("–".to_owned(), |each| each.to_string()),
+        share = if cost.share == 0.0 { "–".to_owned() } else { format!("{:.2} %", cost.share * 100.0) },
+        process = process * 100.0,
+        goodput = arrived.bytes as f64 * 8e-6 / arrived.elapsed.as_secs_f64(),
+        lost = cost.lost,
+    );
+    Ok((row, lab.relay.stop().verdict()))
+}
+
+/// Processor time of this process.
+fn processor() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
