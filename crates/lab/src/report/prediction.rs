@@ -97,17 +97,26 @@ fn errors(compared: &[Compared]) -> String {
 
 fn table(plan: &Plan, prediction: &Prediction, compared: &[Compared]) -> Table {
     let unit = prediction.of.unit();
-    let varied = plan.variables.iter().map(|name| (name.as_str(), Unit::None));
+    let varied = varied(plan, compared);
+    let columns = varied.iter().map(|index| (plan.variables[*index].as_str(), Unit::None));
     let numbers = [("predicted", unit.clone()), ("measured", unit), ("error", Unit::Share)];
-    let mut table = Table::new(varied.chain(numbers));
-    table.rows = compared.iter().map(|one| row(plan, one)).collect();
+    let mut table = Table::new(columns.chain(numbers));
+    table.rows = compared.iter().map(|one| row(plan, &varied, one)).collect();
     table.note = errors(compared);
     table
 }
 
-fn row(plan: &Plan, one: &Compared) -> Row {
+/// The variables of which there are several values: what always has the same value needs no telling.
+fn varied(plan: &Plan, compared: &[Compared]) -> Vec<usize> {
+    let label = |one: &Compared, index: usize| &plan.cells[one.cell].labels[index];
+    let differs =
+        |index: &usize| compared.windows(2).any(|pair| label(&pair[0], *index) != label(&pair[1], *index));
+    (0..plan.variables.len()).filter(differs).collect()
+}
+
+fn row(plan: &Plan, varied: &[usize], one: &Compared) -> Row {
     let Compared { cell, point } = one;
-    let labels = plan.cells[*cell].labels.iter().map(|label| Cell::from(label.as_str()));
+    let labels = varied.iter().map(|index| Cell::from(plan.cells[*cell].labels[*index].as_str()));
     let numbers = [point.x, point.y, one.error()].map(Cell::from);
     Row { cells: labels.chain(numbers).collect(), invalid: point.invalid.clone() }
 }
