@@ -41,7 +41,7 @@ pub struct Sighting {
     pub beginning: Box<[u8]>,
 }
 
-/// What [`Relay::start`](crate::Relay::start) is given to report what it sees. It never waits: what there is no room for
+/// What [`Lab::build`](crate::Lab::build) is given to hear what the relay sees. It never waits: what there is no room for
 /// is lost, and counted.
 #[derive(Debug)]
 pub struct Tap {
