@@ -73,6 +73,22 @@ fn a_response_with_damaged_sense_data_is_asked_for_again() {
 }
 
 #[test]
+fn a_response_that_comes_damaged_once_more_is_asked_for_at_once_but_not_for_ever() {
+    let mut world = World::recovering(1, 1);
+    let task = world.write(0, 10);
+    let mut response = world.response(0, task);
+    response.data_segment_bytes = 20;
+    for _ in 0..6 {
+        world.receive_damaged(0, &response.emit()).unwrap();
+        assert_eq!(world.snacks(0), [status_snack(0, 1)]);
+    }
+    world.receive_damaged(0, &response.emit()).unwrap();
+    assert_eq!(world.snacks(0), []);
+    world.receive(0, &response.emit(), &[0; 20]).unwrap();
+    assert_eq!(completed(&mut world), 1);
+}
+
+#[test]
 fn a_response_that_does_not_come_is_asked_for_again_but_not_for_ever() {
     let mut world = World::recovering(1, 1);
     world.write(0, 10);

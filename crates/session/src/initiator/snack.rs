@@ -175,6 +175,15 @@ impl Session {
         }
     }
 
+    /// The response that was asked for came, damaged once more.
+    fn ask_for_damaged_status_again(&mut self, lane: LaneId, stat_sn: StatSn) {
+        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let now = place.liveness.heard_at();
+        if place.statuses.asked.as_mut().is_some_and(|ask| ask.again(now)) {
+            place.snack(Lun::default(), SnackKind::Status { begin: stat_sn, count: 1 });
+        }
+    }
+
     /// A SNACK was rejected.
     pub(super) fn snack_rejected(&mut self, lane: LaneId, reason: RejectReason, rejected: &Snack) {
         match rejected.kind {
@@ -226,7 +235,13 @@ impl Session {
             | TargetPdu::LogoutResponse(_)
             | TargetPdu::LoginResponse(_) => None,
         };
-        status.map_or(Ok(()), |stat_sn| self.told_next_status(lane, stat_sn.next()))
+        let Some(stat_sn) = status else { return Ok(()) };
+        let was_missed = self.lanes.get(&lane).is_some_and(|place| place.statuses.is_missing(stat_sn));
+        self.told_next_status(lane, stat_sn.next())?;
+        if was_missed {
+            self.ask_for_damaged_status_again(lane, stat_sn);
+        }
+        Ok(())
     }
 }
 

@@ -123,6 +123,11 @@ impl StatusSequence {
         gaps
     }
 
+    /// Whether this one was sent and has not arrived.
+    pub(super) fn is_missing(&self, stat_sn: StatSn) -> bool {
+        self.known.get(stat_sn.distance_from(self.next) as usize) == Some(&Response::Missing)
+    }
+
     pub(super) fn has_gaps(&self) -> bool {
         self.known.contains(&Response::Missing)
     }
