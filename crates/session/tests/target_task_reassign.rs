@@ -409,6 +409,27 @@ fn a_task_that_is_aborted_before_the_answer_that_moves_it_is_silent() {
 }
 
 #[test]
+fn a_lost_answer_of_a_task_that_moves_is_given_again_before_a_function_over_many_is_answered() {
+    let mut world = World::of_level(2, 2);
+    world.acknowledges = false;
+    world.plain(0, 7);
+    let task = world.task();
+    world.respond(task, GOOD, 0);
+    assert_eq!(response(&world.pull_only(0)).itt, Itt(7));
+    lose_and_remove(&mut world);
+    world.send_reassign(1, 7, 0);
+    world.manage(1, TaskManagementFunction::ClearTaskSet, 8, 90);
+    let (function, _) = world.function().unwrap();
+    world.session.task_management_done(world.now, function, DONE);
+    let before = world.pull(1);
+    assert_eq!((function_outcome(&before[0]), response(&before[1]).itt), (DONE, Itt(7)));
+    assert!(!before[2..].iter().any(|(pdu, _)| matches!(pdu, TargetPdu::TaskManagementResponse(_))));
+    world.acknowledges = true;
+    world.acknowledge(1);
+    assert_eq!(function_outcome(&world.pull_only(1)), DONE);
+}
+
+#[test]
 fn all_commands_of_a_window_are_reassigned_together() {
     let mut world = World::of_level(2, 2);
     (7..15).for_each(|cmd_sn| world.plain(0, cmd_sn));

@@ -6,7 +6,7 @@ use super::immediate::Ticket;
 use super::lane::Phase;
 use super::response_fence::{Handed, Units};
 use super::session::Session;
-use super::task::{Stage, Task};
+use super::task::Task;
 use super::task_management::Functions;
 use super::transmit::Reply;
 use pdu::{CmdSn, Instant, Itt, LaneId, TaskManagementOutcome};
@@ -60,11 +60,11 @@ impl LogicalUnitFunction {
 }
 
 impl MultiTaskFunction {
-    /// Whether a task is one that it aborts.
+    /// Whether a task is one that it aborts. One whose answer may have been lost with its connection is not: it is
+    /// answered again first, on the lane to which it is moved.
     fn affects(&self, task: &Task) -> bool {
-        let is_answered = task.stage == Stage::Responded;
         !task.silent
-            && !is_answered
+            && !task.is_retired
             && self.function.units().meet(Units::One(task.lun))
             && (task.immediate || task.cmd_sn.precedes(self.cmd_sn))
     }

@@ -144,7 +144,8 @@ impl Session {
                 && response != Handed::Command(*id)
         };
         let preceding: Vec<_> = self.tasks.iter().filter(precedes).collect();
-        let is_orphan = |task: &Task| !self.lanes.contains_key(&task.response_lane);
+        // Its connection is gone; or it moves to another, and is answered there when that has been told.
+        let is_orphan = |task: &Task| task.is_suspended || !self.lanes.contains_key(&task.response_lane);
         let can_overtake = self.lanes.len() > 1 || preceding.iter().any(|(_, task)| is_orphan(task));
         can_overtake.then(|| preceding.into_iter().map(|(id, _)| id).collect())
     }

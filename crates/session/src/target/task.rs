@@ -48,7 +48,8 @@ pub(super) struct Task {
     pub(super) waits_at_fence: bool,
     /// The number under which the response was sent, while that is not acknowledged.
     pub(super) sent_as: Option<StatSn>,
-    /// Whether its place in the command window was given back.
+    /// Whether its place in the command window was given back: when the response was sent first, perhaps on a connection
+    /// that is gone.
     pub(super) is_retired: bool,
     /// The tag of the last R-Data SNACK, which the response repeats (RFC 7143 §11.4.4).
     pub(super) snack_tag: u32,
