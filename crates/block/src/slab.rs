@@ -32,7 +32,13 @@ impl Slab {
     /// A slab that hands out at most `budget_bytes`. Nothing is mapped until the first buffer is asked for.
     #[must_use]
     pub fn new(budget_bytes: usize) -> Self {
-        Self { store: Arc::new(Store { budget_bytes, pages: Mutex::default() }) }
+        Self::with_reservable(budget_bytes, budget_bytes / 2)
+    }
+
+    /// The same, but no more than `reservable_bytes` can be reserved; otherwise it is half of the budget.
+    #[must_use]
+    pub fn with_reservable(budget_bytes: usize, reservable_bytes: usize) -> Self {
+        Self { store: Arc::new(Store { budget_bytes, reservable_bytes, pages: Mutex::default() }) }
     }
 
     /// A buffer of exactly `bytes`, or `None` if the budget is used up, `bytes` exceeds [`BUFFER_BYTES_MAX`], or
@@ -45,13 +51,12 @@ impl Slab {
     }
 
     /// Keeps room for `buffers` buffers of up to `bytes` each for [`Slab::allocate_reserved`], which then cannot
-    /// fail for want of budget. `None` if that would leave less than half of the budget to [`Slab::allocate`], or if so
-    /// much of it is not free now.
+    /// fail for want of budget. `None` if so much cannot be reserved, or is not free now.
     #[must_use]
     pub fn reserve(&self, buffers: usize, bytes: usize) -> Option<Reservation> {
         let bytes = SizeClass::holding(bytes)?.bytes().checked_mul(buffers)?;
         let mut pages = self.store.lock();
-        if bytes > pages.unreserved_bytes(self.store.budget_bytes) {
+        if bytes > self.store.unreserved_bytes(&pages) {
             return None;
         }
         pages.reserved_bytes += bytes;
@@ -61,7 +66,7 @@ impl Slab {
     /// What could be reserved now.
     #[must_use]
     pub fn unreserved_bytes(&self) -> usize {
-        self.store.lock().unreserved_bytes(self.store.budget_bytes)
+        self.store.unreserved_bytes(&self.store.lock())
     }
 
     /// A buffer from what was reserved, or where that is used up, from the rest.
@@ -100,6 +105,18 @@ impl Slab {
     #[must_use]
     pub fn budget_bytes(&self) -> usize {
         self.store.budget_bytes
+    }
+
+    /// What can be reserved in all.
+    #[must_use]
+    pub fn reservable_bytes(&self) -> usize {
+        self.store.reservable_bytes
+    }
+
+    /// What a buffer of `bytes` is charged for; `None` if that is too long.
+    #[must_use]
+    pub fn charged_bytes(bytes: usize) -> Option<usize> {
+        SizeClass::holding(bytes).map(SizeClass::bytes)
     }
 
     /// Returns all idle memory to the system: for a driver that has had nothing to do for a while.
@@ -234,6 +251,8 @@ impl SizeClass {
 
 struct Store {
     budget_bytes: usize,
+    /// At most so much may be set aside.
+    reservable_bytes: usize,
     pages: Mutex<Pages>,
 }
 
@@ -254,6 +273,12 @@ struct Pages {
 impl Store {
     fn lock(&self) -> MutexGuard<'_, Pages> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What could be reserved now, of what is not in use without a reservation.
+    fn unreserved_bytes(&self, pages: &Pages) -> usize {
+        let free_bytes = self.budget_bytes.saturating_sub(pages.in_use_common_bytes());
+        free_bytes.min(self.reservable_bytes).saturating_sub(pages.reserved_bytes)
     }
 
     fn take(&self, class: SizeClass, purse: Purse) -> Option<Mapping> {
@@ -310,12 +335,6 @@ impl Pages {
 
     const fn in_use_common_bytes(&self) -> usize {
         self.in_use_bytes - self.in_use_reserved_bytes
-    }
-
-    /// What could be reserved now: up to half of the budget, of what is not in use without a reservation.
-    fn unreserved_bytes(&self, budget_bytes: usize) -> usize {
-        let free_bytes = budget_bytes.saturating_sub(self.in_use_common_bytes());
-        free_bytes.min(budget_bytes / 2).saturating_sub(self.reserved_bytes)
     }
 
     fn discharge(&mut self, bytes: usize, purse: Purse) {

@@ -1,6 +1,7 @@
 //! What one address may hold of a target's memory, whichever sessions it has: so that something is left to others.
 
 use crate::logical_unit::TRANSFER_BYTES_MAX;
+use crate::memory::Memory;
 use crate::permit::Permits;
 use crate::read::pieces_per_peer;
 use framing::Quota;
@@ -26,8 +27,9 @@ pub(crate) struct Peer {
 pub(crate) struct Peers(RefCell<HashMap<IpAddr, Rc<Peer>>>);
 
 impl Peers {
-    /// The bounds of an address, where `budget_bytes` are shared by all.
-    pub(crate) fn at(&self, address: IpAddr, budget_bytes: usize) -> Rc<Peer> {
+    /// The bounds of an address within what all share.
+    pub(crate) fn at(&self, address: IpAddr, memory: &Memory) -> Rc<Peer> {
+        let budget_bytes = memory.transfers.budget_bytes();
         let mut peers = self.0.borrow_mut();
         // Those whose sessions have ended.
         peers.retain(|_, peer| Rc::strong_count(peer) > 1);
@@ -35,7 +37,7 @@ impl Peers {
             // One command of the longest kind must always fit.
             let bytes = (budget_bytes / WRITE_SHARE_DIVISOR).max(TRANSFER_BYTES_MAX as usize);
             let read_pieces = Permits::new(pieces_per_peer(budget_bytes));
-            Rc::new(Peer { writes: Quota::new(bytes), read_pieces })
+            Rc::new(Peer { writes: memory.writes.part(bytes), read_pieces })
         };
         Rc::clone(peers.entry(address.to_canonical()).or_insert_with(new))
     }

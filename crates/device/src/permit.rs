@@ -28,9 +28,18 @@ impl ReadPermit {
         Some(Self { _session: session.try_take()?, _peer: peer.try_take()? })
     }
 
-    /// Both permissions, as soon as they are free: what others of the same address hold, they give back without it.
-    pub(crate) async fn take(session: &Rc<Permits>, peer: &Rc<Permits>) -> Self {
-        Self { _session: session.take().await, _peer: peer.take().await }
+    /// Both permissions, as soon as they are free. `let_go` is called before it waits for others of the same address:
+    /// who waits for them must not hold what they wait for.
+    pub(crate) async fn take(session: &Rc<Permits>, peer: &Rc<Permits>, let_go: impl FnOnce()) -> Self {
+        let session = session.take().await;
+        let peer = match peer.try_take() {
+            Some(permit) => permit,
+            None => {
+                let_go();
+                peer.take().await
+            }
+        };
+        Self { _session: session, _peer: peer }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::command::finish;
 use crate::logical_unit::LogicalUnit;
-use crate::memory::allocated;
+use crate::memory::{READ_PIECE_BYTES_MAX, allocated};
 use crate::permit::ReadPermit;
 use crate::session_driver::{SessionDriver, SessionState};
 use block::{BlockError, Buffer, Operation, Payload, Pending};
@@ -15,9 +15,6 @@ use session::seam::{self, PayloadRef};
 use session::target::TaskId;
 use std::collections::VecDeque;
 use std::rc::Rc;
-
-/// The longest piece: a command of this length, the usual maximum of initiators, is read at once.
-const PIECE_BYTES: u32 = 1 << 20;
 
 /// Reads up to this length need no permission: the command window bounds them well enough.
 const SHORT_BYTES: u32 = 64 << 10;
@@ -28,7 +25,7 @@ const AHEAD_PIECES: usize = 4;
 /// How many pieces one session may have on their way, where `budget_bytes` are shared by all: an eighth, at least
 /// what one command reads ahead.
 pub(crate) fn pieces_per_session(budget_bytes: usize) -> usize {
-    (budget_bytes / 8 / PIECE_BYTES as usize).max(AHEAD_PIECES)
+    (budget_bytes / 8 / READ_PIECE_BYTES_MAX).max(AHEAD_PIECES)
 }
 
 /// How much of what one session was sent may be kept until its initiator acknowledges it: half of the pieces that it
@@ -36,12 +33,12 @@ pub(crate) fn pieces_per_session(budget_bytes: usize) -> usize {
 /// and 100 ms has under way; as much again is on its way to be acknowledged, and was sent before.
 pub(crate) fn retained_bytes_max(budget_bytes: usize) -> u32 {
     let pieces = pieces_per_session(budget_bytes) / 2;
-    u32::try_from(pieces * PIECE_BYTES as usize).unwrap_or(u32::MAX)
+    u32::try_from(pieces * READ_PIECE_BYTES_MAX).unwrap_or(u32::MAX)
 }
 
 /// How many pieces the sessions of one address may have on their way together: a quarter.
 pub(crate) fn pieces_per_peer(budget_bytes: usize) -> usize {
-    (budget_bytes / 4 / PIECE_BYTES as usize).max(AHEAD_PIECES)
+    (budget_bytes / 4 / READ_PIECE_BYTES_MAX).max(AHEAD_PIECES)
 }
 
 /// A range of a unit that goes to an initiator.
@@ -53,8 +50,8 @@ struct Range {
 }
 
 impl Range {
-    fn first_piece(self) -> Self {
-        Self { bytes: self.bytes.min(PIECE_BYTES), ..self }
+    fn first_piece(self, bytes_max: u32) -> Self {
+        Self { bytes: self.bytes.min(bytes_max), ..self }
     }
 
     fn after(self, piece: Self) -> Self {
@@ -187,7 +184,7 @@ impl Read {
 
     /// Starts to read the next piece, if there is room for it now; `Some(true)` if the backend lends it.
     fn submit_now(&mut self, driver: &SessionDriver) -> Option<bool> {
-        let range = self.rest.first_piece();
+        let range = self.first_piece(driver);
         if range.bytes <= SHORT_BYTES {
             self.submit_into(
                 range,
@@ -197,15 +194,19 @@ impl Read {
             return Some(false);
         }
         let permit = driver.try_take_read_permit()?;
-        let Err(permit) = self.borrow(permit) else { return Some(true) };
+        let Err(permit) = self.borrow(driver, permit) else { return Some(true) };
         let buffer = driver.environment.memory.transfers.allocate(self.whole_blocks(range))?;
         self.submit_into(range, buffer, Some(permit));
         Some(false)
     }
 
+    fn first_piece(&self, driver: &SessionDriver) -> Range {
+        self.rest.first_piece(driver.environment.memory.read_piece_bytes)
+    }
+
     /// Borrows the next piece, if the backend lends it.
-    fn borrow(&mut self, permit: ReadPermit) -> Result<(), ReadPermit> {
-        let Range { offset, bytes } = self.rest.first_piece();
+    fn borrow(&mut self, driver: &SessionDriver, permit: ReadPermit) -> Result<(), ReadPermit> {
+        let Range { offset, bytes } = self.first_piece(driver);
         let Some(payload) = self.unit.backend.lend(offset, bytes) else { return Err(permit) };
         let range = Range { offset, bytes: u32::try_from(payload.len()).unwrap_or(bytes) };
         self.rest = self.rest.after(range);
@@ -213,11 +214,21 @@ impl Read {
         Ok(())
     }
 
-    /// Waits for room, then starts to read the next piece.
-    async fn submit(&mut self, driver: &SessionDriver) {
-        let range = self.rest.first_piece();
-        let Err(permit) = self.borrow(driver.take_read_permit().await) else { return };
-        let buffer = allocated(&driver.environment.memory.transfers, self.whole_blocks(range)).await;
+    /// Waits for room, then starts to read the next piece. While it waits for what others have, it lets go of what it
+    /// sent before and kept in case that was lost: reads that hold some memory must not wait for each other's.
+    async fn submit(&mut self, driver: &Rc<SessionDriver>) {
+        let (id, range) = (self.id, self.first_piece(driver));
+        let let_go = || driver.resume(|state| state.session.forgo_retention(id));
+        let Err(permit) = self.borrow(driver, driver.take_read_permit(let_go).await) else { return };
+        let slab = &driver.environment.memory.transfers;
+        let bytes = self.whole_blocks(range);
+        let buffer = match slab.allocate(bytes) {
+            Some(buffer) => buffer,
+            None => {
+                let_go();
+                allocated(slab, bytes).await
+            }
+        };
         self.submit_into(range, buffer, Some(permit));
     }
 

@@ -104,7 +104,7 @@ impl SessionDriver {
         let environment = Rc::clone(&node.environment);
         let transfers = &environment.memory.transfers;
         let reserved_bytes = if parts.reserved.is_some() { parts.parameters.first_burst_bytes } else { 0 };
-        let bounds = environment.peers.at(parts.peer, transfers.budget_bytes());
+        let bounds = environment.peers.at(parts.peer, &environment.memory);
         let visitor = Visitor {
             initiator_name: &parts.identity.initiator_name,
             address: parts.peer,
@@ -148,9 +148,9 @@ impl SessionDriver {
         ReadPermit::try_take(&self.read_pieces, &self.bounds.read_pieces)
     }
 
-    /// The same, as soon as there is one.
-    pub(crate) async fn take_read_permit(&self) -> ReadPermit {
-        ReadPermit::take(&self.read_pieces, &self.bounds.read_pieces).await
+    /// The same, as soon as there is one; see [`ReadPermit::take`].
+    pub(crate) async fn take_read_permit(&self, let_go: impl FnOnce()) -> ReadPermit {
+        ReadPermit::take(&self.read_pieces, &self.bounds.read_pieces, let_go).await
     }
 
     /// The address that its leading connection comes from.

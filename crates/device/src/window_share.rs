@@ -23,7 +23,7 @@ const WINDOW_COMMANDS_WANTED: u32 = 16;
 /// A session takes no more than this part of what large shares are taken from, so that later ones get theirs.
 const SHARE_DIVISOR: usize = 8;
 
-/// The part that only small shares are taken from, of all that can be reserved (half of the budget).
+/// The part that only small shares are taken from, of all that can be reserved.
 const SMALL_SHARES_DIVISOR: usize = 4;
 
 /// So many small shares there are at least, if the memory is enough for them.
@@ -34,7 +34,7 @@ const FIRST_BURST_BYTES_MIN: usize = 4 << 10;
 
 /// What a session that comes now may set aside.
 fn share_bytes(slab: &Slab) -> usize {
-    let small_shares_bytes = slab.budget_bytes() / 2 / SMALL_SHARES_DIVISOR;
+    let small_shares_bytes = slab.reservable_bytes() / SMALL_SHARES_DIVISOR;
     let least = FIRST_BURST_BYTES_MIN * (WINDOW_COMMANDS_WANTED + IMMEDIATE_COMMANDS_MAX) as usize;
     let small = (small_shares_bytes / SMALL_SHARES).max(least);
     (slab.unreserved_bytes().saturating_sub(small_shares_bytes) / SHARE_DIVISOR).max(small)
@@ -141,6 +141,6 @@ mod tests {
         let granted = reserve_window(&memory.transfers, WINDOW_COMMANDS, &greedy);
         assert_eq!(granted.map(|(window, _)| window), Some(WINDOW_COMMANDS_MIN));
         drop(crowd);
-        assert_eq!(memory.transfers.unreserved_bytes(), BUDGET_BYTES / 2);
+        assert_eq!(memory.transfers.unreserved_bytes(), memory.transfers.reservable_bytes());
     }
 }

@@ -60,7 +60,7 @@ impl BufferTable {
     /// From the part of the budget that is for all.
     fn allocate_common(&self, bytes: u32) -> Option<Entry> {
         let share = match &self.quota {
-            Some(quota) => Some(quota.take(bytes as usize)?),
+            Some(quota) => Some(quota.take(Slab::charged_bytes(bytes as usize)?)?),
             None => None,
         };
         Some(Entry { buffer: self.budget.allocate(bytes as usize)?.share(), _share: share })

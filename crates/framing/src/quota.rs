@@ -12,6 +12,8 @@ pub struct Quota(Arc<Purse>);
 struct Purse {
     bytes_max: usize,
     held_bytes: AtomicUsize,
+    /// What is taken from this is also taken from that.
+    whole: Option<Quota>,
 }
 
 /// A part of a quota, until it is dropped.
@@ -25,7 +27,14 @@ impl Quota {
     /// So many bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self(Arc::new(Purse { bytes_max, held_bytes: AtomicUsize::new(0) }))
+        Self(Arc::new(Purse { bytes_max, held_bytes: AtomicUsize::new(0), whole: None }))
+    }
+
+    /// So many bytes of this quota: what is taken from the part is taken from both.
+    #[must_use]
+    pub fn part(&self, bytes_max: usize) -> Self {
+        let whole = Some(self.clone());
+        Self(Arc::new(Purse { bytes_max, held_bytes: AtomicUsize::new(0), whole }))
     }
 
     /// What is held.
@@ -35,15 +44,32 @@ impl Quota {
     }
 
     pub(crate) fn take(&self, bytes: usize) -> Option<Share> {
-        let added = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.0.bytes_max);
-        let held = &self.0.held_bytes;
-        held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added).ok()?;
-        Some(Share { quota: self.clone(), bytes })
+        self.charge(bytes).then(|| Share { quota: self.clone(), bytes })
+    }
+
+    fn charge(&self, bytes: usize) -> bool {
+        let Purse { bytes_max, held_bytes, whole } = &*self.0;
+        let added = |held: usize| held.checked_add(bytes).filter(|held| held <= bytes_max);
+        if held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added).is_err() {
+            return false;
+        }
+        let fits = whole.as_ref().is_none_or(|whole| whole.charge(bytes));
+        if !fits {
+            held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    fn discharge(&self, bytes: usize) {
+        self.0.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.0.whole {
+            whole.discharge(bytes);
+        }
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.quota.0.held_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.quota.discharge(self.bytes);
     }
 }

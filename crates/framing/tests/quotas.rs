@@ -48,3 +48,16 @@ fn what_was_set_aside_is_there_when_the_quota_is_used_up_but_for_nothing_longer(
     assert_eq!(burst.bytes, BURST_BYTES);
     assert!(!table.grow(burst.buffer, MEBIBYTE));
 }
+
+#[test]
+fn parts_of_a_quota_take_from_the_whole_as_well_and_by_what_buffers_are_charged() {
+    let (slab, whole) = (Slab::new(BUDGET_BYTES), Quota::new(QUOTA_BYTES));
+    let parts = [whole.part(QUOTA_BYTES), whole.part(QUOTA_BYTES)];
+    let [mut one, mut other] = parts.each_ref().map(|part| table(&slab, part));
+    let held = one.allocate(MEBIBYTE + 1, MEBIBYTE + 1).unwrap();
+    assert_eq!((parts[0].held_bytes(), whole.held_bytes()), (2 << 20, 2 << 20));
+    assert!(other.allocate(3 * MEBIBYTE, 3 * MEBIBYTE).is_none());
+    assert_eq!(parts[1].held_bytes(), 0);
+    assert!(one.remove(held.buffer).is_some());
+    assert!(other.allocate(3 * MEBIBYTE, 3 * MEBIBYTE).is_some());
+}

@@ -196,6 +196,20 @@ fn nothing_is_asked_for_before_there_is_room_for_it() {
 }
 
 #[test]
+fn while_an_older_write_waits_for_room_younger_ones_get_no_more_than_they_were_promised() {
+    let settings = Settings { budget_bytes: 10_000, ..Settings::default() };
+    let mut world = World::with_settings(1, settings);
+    world.write(0, 7, 9000, &[], false);
+    world.write(0, 8, 9000, &[], false);
+    let tasks: Vec<_> = world.executed().iter().map(|command| command.task).collect();
+    world.solicit(tasks[0], 9000);
+    world.solicit(tasks[1], 9000);
+    world.memory.asked.clear();
+    world.write(0, 9, 1000, &pattern(512), false);
+    assert_eq!(world.memory.asked, [(512, 512)]);
+}
+
+#[test]
 fn data_pdus_out_of_order_end_the_connection() {
     for (sn, offset, bytes) in [(0, 600, 100), (0, 512, 2048)] {
         let mut world = World::with_connections(1);

@@ -299,6 +299,29 @@ fn nothing_is_asked_again_of_a_command_whose_turn_has_not_come() {
 }
 
 #[test]
+fn what_a_driver_has_no_room_for_is_not_kept() {
+    let mut world = World::of_level(1, 1);
+    world.acknowledges = false;
+    world.read(0, 7, 4 << 10);
+    let task = world.task();
+    world.give(task, 0, 2 << 10);
+    world.pull(0);
+    assert_eq!(world.memory.used_bytes, 2 << 10);
+    world.session.forgo_retention(task);
+    world.events();
+    assert_eq!(world.memory.used_bytes, 0);
+    world.give(task, 2 << 10, 2 << 10);
+    world.pull(0);
+    world.events();
+    assert_eq!(world.memory.used_bytes, 0);
+    world.respond(task, GOOD, 4 << 10);
+    let (end, _) = world.pull_only(0);
+    assert!(matches!(end, TargetPdu::ScsiResponse(pdu) if pdu.status == GOOD));
+    world.snack(0, data(0, 1));
+    assert_eq!(reject_reason(&world.pull_only(0)), RejectReason::SnackReject);
+}
+
+#[test]
 fn memory_for_what_may_be_asked_again_is_bounded() {
     let mut settings = Settings::of_level(1);
     settings.limits.retained_bytes_max = 4096;

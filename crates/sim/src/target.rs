@@ -198,7 +198,7 @@ impl Target {
     /// The memory that it holds beyond its budgets, in words, if there is any.
     #[must_use]
     pub fn excess_memory(&self) -> Option<String> {
-        let Memory { transfers, working } = &self.running.as_ref()?.memory;
+        let Memory { transfers, working, .. } = &self.running.as_ref()?.memory;
         let (transfer_bytes, working_bytes) = (transfers.in_use_bytes(), working.in_use_bytes());
         let exceeds = transfer_bytes > self.plan.memory_bytes || working_bytes > working.budget_bytes();
         exceeds.then(|| {

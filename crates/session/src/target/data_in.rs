@@ -332,7 +332,11 @@ impl Session {
                 self.retained_bytes += piece.bytes() as usize;
                 self.kept_pieces += 1;
                 retention.keep(self.kept_pieces, piece);
-                self.bound_retention(now);
+                if retention.is_forgone() {
+                    self.forget_sent(id);
+                } else {
+                    self.bound_retention(now);
+                }
             }
             None => {
                 if let Payload::Buffer(payload) = piece.payload {

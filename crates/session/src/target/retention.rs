@@ -94,6 +94,8 @@ pub(super) struct Retention {
     asked: VecDeque<Ttt>,
     /// Whether the initiator has missed some of it.
     is_missed: bool,
+    /// Whether there is no room to keep anything.
+    is_forgone: bool,
 }
 
 impl Retention {
@@ -123,6 +125,10 @@ impl Retention {
     /// Whether it is surely not what has arrived long ago.
     pub(super) fn is_missed(&self) -> bool {
         self.is_missed
+    }
+
+    pub(super) fn is_forgone(&self) -> bool {
+        self.is_forgone
     }
 
     /// The number of the piece that has been kept for longest.
@@ -278,6 +284,24 @@ impl Session {
         while self.retained_bytes > bound {
             let piece = self.least_needed().and_then(|id| self.tasks.get_mut(id)?.data_in.forget_oldest());
             let Some(piece) = piece else { return };
+            self.release_retained(vec![piece]);
+        }
+    }
+
+    /// Gives up what was sent of a task's Data-In, and keeps no more of it: for a driver that could not go on with others
+    /// otherwise. If the initiator needs it again, the command ends with an error, as if it had not acknowledged it for
+    /// too long.
+    pub fn forgo_retention(&mut self, task: TaskId) {
+        let state = self.tasks.get_mut(task);
+        if let Some(retention) = state.and_then(|state| state.data_in.retention_mut()) {
+            retention.is_forgone = true;
+            self.forget_sent(task);
+        }
+    }
+
+    pub(super) fn forget_sent(&mut self, id: TaskId) {
+        let oldest = |session: &mut Self| session.tasks.get_mut(id)?.data_in.forget_oldest();
+        while let Some(piece) = oldest(self) {
             self.release_retained(vec![piece]);
         }
     }

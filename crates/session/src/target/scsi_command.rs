@@ -80,7 +80,8 @@ impl Session {
     /// A task for `command`, with a buffer if its data comes unasked.
     ///
     /// A command whose turn has not come gets no more than the window promised it: the rest is for the command that
-    /// fills the hole, which alone can set the others free.
+    /// fills the hole, which alone can set the others free. The same while older ones wait for room: it may have to wait
+    /// for them.
     fn new_task(
         &mut self,
         now: Instant,
@@ -97,7 +98,8 @@ impl Session {
         let mut data_out = DataOut::new(now, out_bytes, unsolicited_end);
         let mut response = None;
         if unsolicited_end > 0 {
-            let preferred = if in_turn { out_bytes.min(self.limits.transfer_bytes_max) } else { 0 };
+            let is_first = in_turn && self.starved.is_empty();
+            let preferred = if is_first { out_bytes.min(self.limits.transfer_bytes_max) } else { 0 };
             data_out.buffer = buffers.allocate(unsolicited_end, preferred.max(unsolicited_end));
             if data_out.buffer.is_none() {
                 response = Some(Response { status: TASK_SET_FULL, sense: Vec::new(), wanted_bytes: 0 });
