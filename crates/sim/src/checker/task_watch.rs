@@ -134,9 +134,13 @@ impl TaskWatch {
         self.status.map(|status| (status.connection, status.stat_sn))
     }
 
-    /// It reaches the target on this connection.
+    /// It reaches the target on this connection. If that is not the first, it begins anew, though it may have been aborted
+    /// before: its initiator has not heard of that if it sends it again.
     pub(super) fn come_over(&mut self, connection: ConnectionId) {
-        self.home = Some(connection);
+        let before = self.home.replace(connection);
+        if !self.over && before.is_some_and(|before| before != connection) {
+            self.aborted = false;
+        }
     }
 
     /// The connection to which it belongs at the target.
