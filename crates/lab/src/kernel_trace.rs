@@ -8,6 +8,7 @@ use crate::sample::Sample;
 use observe::{OffCpuReport, TcpTrace};
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
+use std::fmt::Display;
 
 #[cfg(feature = "bpf")]
 use programs::Programs;
@@ -43,18 +44,22 @@ pub(crate) struct Tracing(Result<Programs, String>);
 impl Tracing {
     /// Begins to trace what happens to the connections of a namespace, and where this process's threads wait in it.
     pub fn begin(client: &Namespace) -> Self {
-        Self(Programs::start(client).map_err(|error| error.to_string()))
+        Self(Programs::start(client).map_err(|error| in_words(&error)))
     }
 
     /// What they told; samples apart.
     pub fn end(self) -> (KernelTrace, Vec<Sample>) {
-        match self.0.and_then(|programs| programs.stop().map_err(|error| error.to_string())) {
+        match self.0.and_then(|programs| programs.stop().map_err(|error| in_words(&error))) {
             Ok((connections, waits)) => take_samples(connections, waits),
             Err(reason) => {
                 (KernelTrace::Missing(format!("The kernel's events are missing: {reason}.")), Vec::new())
             }
         }
     }
+}
+
+fn in_words(error: &impl Display) -> String {
+    error.to_string()
 }
 
 fn take_samples(mut connections: TcpTrace, mut waits: OffCpuReport) -> (KernelTrace, Vec<Sample>) {
