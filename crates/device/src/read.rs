@@ -50,10 +50,6 @@ struct Range {
 }
 
 impl Range {
-    fn first_piece(self, bytes_max: u32) -> Self {
-        Self { bytes: self.bytes.min(bytes_max), ..self }
-    }
-
     fn after(self, piece: Self) -> Self {
         Self { offset: self.offset + u64::from(piece.bytes), bytes: self.bytes - piece.bytes }
     }
@@ -194,19 +190,18 @@ impl Read {
             return Some(false);
         }
         let permit = driver.try_take_read_permit()?;
-        let Err(permit) = self.borrow(driver, permit) else { return Some(true) };
+        let Err(permit) = self.borrow(range, permit) else { return Some(true) };
         let buffer = driver.environment.memory.transfers.allocate(self.whole_blocks(range))?;
         self.submit_into(range, buffer, Some(permit));
         Some(false)
     }
 
     fn first_piece(&self, driver: &SessionDriver) -> Range {
-        self.rest.first_piece(driver.environment.memory.read_piece_bytes)
+        Range { bytes: self.rest.bytes.min(driver.environment.memory.read_piece_bytes), ..self.rest }
     }
 
     /// Borrows the next piece, if the backend lends it.
-    fn borrow(&mut self, driver: &SessionDriver, permit: ReadPermit) -> Result<(), ReadPermit> {
-        let Range { offset, bytes } = self.first_piece(driver);
+    fn borrow(&mut self, Range { offset, bytes }: Range, permit: ReadPermit) -> Result<(), ReadPermit> {
         let Some(payload) = self.unit.backend.lend(offset, bytes) else { return Err(permit) };
         let range = Range { offset, bytes: u32::try_from(payload.len()).unwrap_or(bytes) };
         self.rest = self.rest.after(range);
@@ -219,7 +214,7 @@ impl Read {
     async fn submit(&mut self, driver: &Rc<SessionDriver>) {
         let (id, range) = (self.id, self.first_piece(driver));
         let let_go = || driver.resume(|state| state.session.forgo_retention(id));
-        let Err(permit) = self.borrow(driver, driver.take_read_permit(let_go).await) else { return };
+        let Err(permit) = self.borrow(range, driver.take_read_permit(let_go).await) else { return };
         let slab = &driver.environment.memory.transfers;
         let bytes = self.whole_blocks(range);
         let buffer = match slab.allocate(bytes) {

@@ -6,11 +6,19 @@ use observe::report::Point;
 use observe::statistics::Sample;
 use toml::{Table, Value};
 
+/// All runs of a cell, in the order in which they were tried.
+pub(super) fn records<'a>(
+    cell: usize,
+    plan: &Plan,
+    folder: &'a Folder,
+) -> impl DoubleEndedIterator<Item = &'a RunRecord> + Clone {
+    folder.records.iter().filter(move |record| plan.cell_of_run(record.run) == Some(cell))
+}
+
 /// The mean of the valid runs of a cell, at that x; nothing if there was no run. If none was valid, the mean of all, which is
 /// not to be believed.
 pub(super) fn point(x: f64, cell: usize, quantity: Quantity, plan: &Plan, folder: &Folder) -> Option<Point> {
-    let is_of_cell = |record: &&RunRecord| plan.cell_of_run(record.run) == Some(cell);
-    let records: Vec<&RunRecord> = folder.records.iter().filter(is_of_cell).collect();
+    let records: Vec<&RunRecord> = records(cell, plan, folder).collect();
     let values = |valid: bool| {
         let records = records.iter().filter(move |record| record.valid == valid);
         Sample::of(records.filter_map(|record| record.measured.get(&quantity).copied()))
@@ -47,9 +55,8 @@ pub(super) fn host_time_s(cell: usize, plan: &Plan, folder: &Folder) -> Option<f
     };
     let alike = (0..plan.cells.len()).filter(has_one_request).filter(|cell| elsewhere(*cell) == here);
     let nearest = alike.min_by_key(|cell| plan.cells[*cell].setup.rtt)?;
-    let records =
-        folder.records.iter().filter(|record| record.valid && plan.cell_of_run(record.run) == Some(nearest));
-    let measured = records.filter_map(|record| record.measured.get(&Quantity::HostTime).copied());
+    let valid = records(nearest, plan, folder).filter(|record| record.valid);
+    let measured = valid.filter_map(|record| record.measured.get(&Quantity::HostTime).copied());
     Some(Sample::of(measured)?.mean())
 }
 

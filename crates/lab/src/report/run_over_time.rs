@@ -1,6 +1,7 @@
 //! What is known of one run over its time: samples of the kernel, moments of commands, and captured packets, on one
 //! clock.
 
+use super::measured;
 use crate::capture::{SentFrame, sent_frames};
 use crate::experiment::Plan;
 use crate::results::{Folder, FolderError, RunRecord};
@@ -40,8 +41,7 @@ impl<'a> RunsOverTime<'a> {
 }
 
 fn run_to_draw<'a>(cell: usize, plan: &Plan, folder: &'a Folder) -> Option<&'a RunRecord> {
-    let of_cell = |record: &&RunRecord| plan.cell_of_run(record.run) == Some(cell);
-    let mut records = folder.records.iter().filter(of_cell);
+    let mut records = measured::records(cell, plan, folder);
     let valid = records.clone().find(|record| record.valid);
     valid.or_else(|| records.next_back())
 }

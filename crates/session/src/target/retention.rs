@@ -299,11 +299,11 @@ impl Session {
         }
     }
 
+    /// Gives up what is kept of a task's Data-In.
     pub(super) fn forget_sent(&mut self, id: TaskId) {
-        let oldest = |session: &mut Self| session.tasks.get_mut(id)?.data_in.forget_oldest();
-        while let Some(piece) = oldest(self) {
-            self.release_retained(vec![piece]);
-        }
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let pieces = core::iter::from_fn(|| task.data_in.forget_oldest()).collect();
+        self.release_retained(pieces);
     }
 
     /// Whose data is given up first: what was sent longest ago on a lane that lives has most likely arrived, and only its
