@@ -1,49 +1,23 @@
-//! What was measured, on what, when.
+//! What is measured on, and when: without it numbers mean little.
 
-use crate::{CLIENT_CORE, Effort, TARGET_CORE, WORKING_SET_MIB};
-use ropewalk_interop::Program;
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
-/// The report's beginning.
-pub fn describe(effort: Effort) -> anyhow::Result<String> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let congestion = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
+/// Cores and kernel, as reports say them.
+///
+/// # Errors
+/// If the system does not tell.
+pub fn describe() -> anyhow::Result<String> {
     let cores = std::thread::available_parallelism()?;
-    Ok(format!(
-        "# Speed and memory\n\n\
-         Written by `{command}` on {date}: {rounds} rounds of {seconds} s each, all contenders of a cell in turn in \
-         every round; medians.\n\n\
-         * Machine: {processor}, {cores} cores, Linux {kernel}. Loopback; congestion control {congestion}; targets on \
-         core {TARGET_CORE}, clients on core {CLIENT_CORE}.\n\
-         * Storage: {WORKING_SET_MIB} MiB of memory, all written before (`ram:` for ropewalk, a file in `/dev/shm` for \
-         the others).\n\
-         * Others: {others}.\n",
-        command = format!("benches/run {}", arguments.join(" ")).trim(),
-        date = said_by("date", &["-u", "+%Y-%m-%d"]),
-        rounds = effort.rounds,
-        seconds = effort.duration.as_secs(),
-        processor = processor(),
-        kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
-        congestion = congestion.trim(),
-        others = said_by(
-            "dpkg-query",
-            &["-W", "-f", "${Package} ${Version}, ", "tgt", "istgt", "libiscsi-bin", "qemu-utils"]
-        )
-        .trim_end_matches([',', ' ']),
-    ))
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    Ok(format!("{cores} cores, Linux {}", kernel.trim()))
 }
 
-fn processor() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("model name"));
-    name.map_or("an unknown processor", |name| name.trim_start_matches([' ', '\t', ':'])).to_owned()
-}
-
-/// What a small program prints; nothing if there is no such program.
-fn said_by(program: &str, arguments: &[&str]) -> String {
-    let run = Program::run(Command::new(program).args(arguments), Duration::from_secs(5));
-    let lines = run.map(|(_, lines)| lines).unwrap_or_default();
-    lines.into_iter().map(|line| line.text).collect::<Vec<_>>().join(" ")
+/// The day, of UTC, as year, month and day.
+///
+/// # Errors
+/// If there is no `date`.
+pub fn today() -> anyhow::Result<String> {
+    let date = Command::new("date").args(["-u", "+%Y-%m-%d"]).output()?.stdout;
+    Ok(String::from_utf8_lossy(&date).trim().to_owned())
 }

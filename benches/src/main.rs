@@ -12,6 +12,7 @@ mod machine;
 mod measure;
 mod memory;
 mod plain_stream;
+mod setup;
 mod statistics;
 mod target_speed;
 mod workload;
@@ -64,7 +65,7 @@ fn main() -> anyhow::Result<()> {
             Effort { rounds: options.rounds.max(1), duration: Duration::from_secs(options.seconds.max(1)) }
         }
     };
-    let mut report = machine::describe(effort)?;
+    let mut report = setup::describe(effort)?;
     print!("{report}");
     for part in [target_speed::measure, initiator_speed::measure, memory::measure, cost::measure] {
         let text = part(effort)?;

@@ -4,29 +4,21 @@
 
 #![forbid(unsafe_code)]
 
-#[path = "../valid_run.rs"]
-mod valid_run;
+mod lab_report;
+mod machine;
 
-use anyhow::Context;
 use clap::Parser;
 use lab::netem::{ETHERNET_FRAMING, LinkModel, MTU, PathModel, Rate};
 use lab::{Lab, RelayReport, Segmentation, Streams, Topology, Verdict, ping};
-use std::fmt::Write;
-use std::fs;
+use lab_report::{Effort, LabReport, VERDICT};
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
-use valid_run::{VERDICT, repeat};
 
 /// Measure the relay; write a report.
 #[derive(Debug, Parser)]
 struct Options {
-    /// How long each measurement takes, after as long a start.
-    #[arg(long, default_value_t = 3)]
-    seconds: u64,
-    /// How often a measurement that is invalid is repeated.
-    #[arg(long, default_value_t = 4)]
-    repetitions: u32,
+    #[command(flatten)]
+    effort: Effort,
     /// The report.
     #[arg(long, default_value = "benches/RELAY.md")]
     report: PathBuf,
@@ -55,37 +47,28 @@ const HEADERS: u32 = 52;
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let duration = Duration::from_secs(options.seconds.max(1));
-    let mut report = describe(duration)?;
+    let duration = options.effort.duration();
+    let mut report = LabReport::begin(options.effort, "The lab's relay", "benches/relay", &about(duration))?;
     for (megabits, segmentation) in CELLS {
-        let row = repeat(options.repetitions, || bulk(megabits, segmentation, duration))?;
-        println!("{row}");
-        writeln!(report, "{row}")?;
+        report.measure(|| bulk(megabits, segmentation, duration))?;
     }
-    let text = repeat(options.repetitions, idle)?;
-    println!("{text}");
-    write!(report, "\n{text}")?;
-    fs::write(&options.report, report).with_context(|| format!("writing {}", options.report.display()))
+    report.measure(idle)?;
+    report.write(&options.report)
 }
 
-fn describe(duration: Duration) -> anyhow::Result<String> {
-    let date = Command::new("date").args(["-u", "+%Y-%m-%d"]).output()?.stdout;
-    Ok(format!(
-        "# The lab's relay\n\n\
-         Written by `benches/relay` on {date}: {cores} cores, Linux {kernel}.\n\n\
-         {STREAMS} streams of CUBIC over a clean path of {round_trip} ms with a queue of one bandwidth-delay product; \
+/// What is measured, and the table's head.
+fn about(duration: Duration) -> String {
+    format!(
+        "{STREAMS} streams of CUBIC over a clean path of {round_trip} ms with a queue of one bandwidth-delay product; \
          goodput in Mbit/s over {seconds} s, after as long a start; everything else of the whole run. Ideal is the \
          rate less headers. Frames are super-packets of at most so many segments. All on the same cores: streams, \
          their checks, and the relay; what else the machine does makes runs invalid, and those are repeated.\n\n\
          | rate | segments | goodput | ideal | relay's processor, mean (busiest second) | late p50 | p99 | p99.9 | max \
          | longest gap | verdict |\n\
          |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
-        date = String::from_utf8_lossy(&date).trim(),
-        cores = std::thread::available_parallelism()?,
-        kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
         round_trip = (ONE_WAY * 2).as_millis(),
         seconds = duration.as_secs(),
-    ))
+    )
 }
 
 fn lab(megabits: u64, segmentation: Segmentation) -> anyhow::Result<Lab> {
@@ -137,8 +120,8 @@ fn idle() -> anyhow::Result<(String, Verdict)> {
     let beyond = |share: usize| at(share).saturating_sub(ONE_WAY * 2).as_secs_f64() * 1e3;
     let verdict = lab.relay.stop().verdict();
     let text = format!(
-        "On an idle path {count} of {PINGS} pings took {p50:.2} ms (median), {p99:.2} ms (p99) and {p999:.2} ms (p99.9) \
-         longer than the path's {round_trip} ms. {VERDICT}.\n",
+        "\nOn an idle path {count} of {PINGS} pings took {p50:.2} ms (median), {p99:.2} ms (p99) and {p999:.2} ms (p99.9) \
+         longer than the path's {round_trip} ms. {VERDICT}.",
         count = round_trips.len(),
         p50 = beyond(500),
         p99 = beyond(990),

@@ -5,31 +5,23 @@
 
 #![forbid(unsafe_code)]
 
-#[path = "../valid_run.rs"]
-mod valid_run;
+mod lab_report;
+mod machine;
 
-use anyhow::Context;
 use clap::Parser;
 use lab::monitor::{Discovery, Monitor, OffCpu, Options as Sampling, TraceOptions, Tracer};
 use lab::netem::{LinkModel, PathModel, Rate};
 use lab::{Lab, Segmentation, Streams, Topology, Verdict};
+use lab_report::{Effort, LabReport, VERDICT};
 use rustix::time::{ClockId, clock_gettime};
-use std::fmt::Write;
-use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
-use valid_run::{VERDICT, repeat};
 
 /// Measure the lab's instruments; write a report.
 #[derive(Debug, Parser)]
 struct Options {
-    /// How long each measurement takes, after as long a start.
-    #[arg(long, default_value_t = 3)]
-    seconds: u64,
-    /// How often a measurement that is invalid is repeated.
-    #[arg(long, default_value_t = 4)]
-    repetitions: u32,
+    #[command(flatten)]
+    effort: Effort,
     /// The report.
     #[arg(long, default_value = "benches/MONITOR.md")]
     report: PathBuf,
@@ -70,24 +62,25 @@ const INSTRUMENTS: [Instruments; 6] = [
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let duration = Duration::from_secs(options.seconds.max(1));
-    let mut report = describe(duration)?;
+    let duration = options.effort.duration();
+    let mut report = LabReport::begin(
+        options.effort,
+        "What the lab's instruments cost",
+        "benches/monitor",
+        &about(duration),
+    )?;
     for segmentation in SEGMENTATIONS {
         for instruments in INSTRUMENTS {
-            let row = repeat(options.repetitions, || measure(segmentation, instruments, duration))?;
-            println!("{row}");
-            writeln!(report, "{row}")?;
+            report.measure(|| measure(segmentation, instruments, duration))?;
         }
     }
-    fs::write(&options.report, report).with_context(|| format!("writing {}", options.report.display()))
+    report.write(&options.report)
 }
 
-fn describe(duration: Duration) -> anyhow::Result<String> {
-    let date = Command::new("date").args(["-u", "+%Y-%m-%d"]).output()?.stdout;
-    Ok(format!(
-        "# What the lab's instruments cost\n\n\
-         Written by `benches/monitor` on {date}: {cores} cores, Linux {kernel}.\n\n\
-         {STREAMS} streams of CUBIC at {MEGABITS} Mbit/s over a clean path of {round_trip} ms with a queue of one \
+/// What is measured, and the table's head.
+fn about(duration: Duration) -> String {
+    format!(
+        "{STREAMS} streams of CUBIC at {MEGABITS} Mbit/s over a clean path of {round_trip} ms with a queue of one \
          bandwidth-delay product, for twice {seconds} s; goodput of the second half. An instrument's cost is a share of \
          one core: the processor time of its own thread, and what its programs took in the kernel, as they count it \
          themselves. Beside it the processor time of the whole process, streams, their checks and relay included, which \
@@ -96,12 +89,9 @@ fn describe(duration: Duration) -> anyhow::Result<String> {
          | segments | instruments | samples/s | events/s | calls/s | ns for each call | instruments' processor | whole process \
          | goodput | lost | verdict |\n\
          |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
-        date = String::from_utf8_lossy(&date).trim(),
-        cores = std::thread::available_parallelism()?,
-        kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
         round_trip = (ONE_WAY * 2).as_millis(),
         seconds = duration.as_secs(),
-    ))
+    )
 }
 
 /// Instruments at work.

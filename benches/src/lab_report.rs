@@ -1,0 +1,80 @@
+//! A report of measurements in a lab, each repeated until the lab's relay says that it had no part in it.
+
+use crate::machine;
+use anyhow::Context;
+use clap::Args;
+use lab::Verdict;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Where the verdict is to stand.
+pub const VERDICT: &str = "@verdict";
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Effort {
+    /// How long each measurement takes, after as long a start.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// How often a measurement that is invalid is repeated.
+    #[arg(long, default_value_t = 4)]
+    repetitions: u32,
+}
+
+impl Effort {
+    pub fn duration(self) -> Duration {
+        Duration::from_secs(self.seconds.max(1))
+    }
+}
+
+/// What has been measured so far.
+pub struct LabReport {
+    text: String,
+    repetitions: u32,
+}
+
+impl LabReport {
+    /// Begins with what is measured by which program, on what, when; `about` says how, and ends with a table's head.
+    pub fn begin(effort: Effort, title: &str, program: &str, about: &str) -> anyhow::Result<Self> {
+        let (date, machine) = (machine::today()?, machine::describe()?);
+        let text = format!("# {title}\n\nWritten by `{program}` on {date}: {machine}.\n\n{about}");
+        Ok(Self { text, repetitions: effort.repetitions })
+    }
+
+    /// Measures until the relay says that it was valid, and says how often it was not; at most so many times more.
+    pub fn measure(
+        &mut self,
+        measure: impl FnMut() -> anyhow::Result<(String, Verdict)>,
+    ) -> anyhow::Result<()> {
+        let text = repeat(self.repetitions, measure)?;
+        println!("{text}");
+        self.text += &text;
+        self.text.push('\n');
+        Ok(())
+    }
+
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        fs::write(path, &self.text).with_context(|| format!("writing {}", path.display()))
+    }
+}
+
+fn repeat(
+    repetitions: u32,
+    mut measure: impl FnMut() -> anyhow::Result<(String, Verdict)>,
+) -> anyhow::Result<String> {
+    let mut invalid = 0;
+    loop {
+        let (text, verdict) = measure()?;
+        match verdict {
+            Verdict::Valid if invalid == 0 => return Ok(text.replace(VERDICT, "VALID")),
+            Verdict::Valid => {
+                return Ok(text.replace(VERDICT, &format!("VALID, after {invalid} that were not")));
+            }
+            Verdict::Invalid(_) if invalid == repetitions => {
+                return Ok(text.replace(VERDICT, &format!("{verdict} (as {repetitions} before)")));
+            }
+            Verdict::Invalid(_) => invalid += 1,
+        }
+    }
+}
