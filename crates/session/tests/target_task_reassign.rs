@@ -20,6 +20,19 @@ fn lose_and_remove(world: &mut World) {
     world.remove(1, 0);
 }
 
+/// Task 7's status has left on lane 0, with this sense data, and was lost with it. Nothing is acknowledged.
+fn with_lost_status(status: u8) -> (World, Vec<u8>) {
+    let mut world = World::of_level(2, 2);
+    world.acknowledges = false;
+    world.plain(0, 7);
+    let task = world.task();
+    world.respond(task, status, 0);
+    let sent = world.pull_only(0);
+    assert_eq!(response(&sent).itt, Itt(7));
+    lose_and_remove(&mut world);
+    (world, sent.1)
+}
+
 #[test]
 fn a_command_that_executes_goes_on_and_is_answered_elsewhere() {
     let mut world = World::of_level(2, 2);
@@ -36,13 +49,7 @@ fn a_command_that_executes_goes_on_and_is_answered_elsewhere() {
 
 #[test]
 fn a_status_that_was_lost_with_its_connection_is_sent_again_under_a_new_number() {
-    let mut world = World::of_level(2, 2);
-    world.acknowledges = false;
-    world.plain(0, 7);
-    let task = world.task();
-    world.respond(task, CHECK_CONDITION, 0);
-    let (_, sense) = world.pull_only(0);
-    lose_and_remove(&mut world);
+    let (mut world, sense) = with_lost_status(CHECK_CONDITION);
     assert_eq!(world.reassign(1, 7, 0), DONE);
     let (end, again) = world.pull_only(1);
     assert!(matches!(end, TargetPdu::ScsiResponse(pdu) if pdu.status == CHECK_CONDITION));
@@ -392,14 +399,8 @@ fn an_orphan_can_be_aborted_on_another_connection() {
 
 #[test]
 fn a_task_that_is_aborted_before_the_answer_that_moves_it_is_silent() {
-    let mut world = World::of_level(2, 2);
-    world.acknowledges = false;
-    world.plain(0, 7);
-    let task = world.task();
-    world.respond(task, GOOD, 0);
-    assert_eq!(response(&world.pull_only(0)).itt, Itt(7));
+    let (mut world, _) = with_lost_status(GOOD);
     world.acknowledges = true;
-    lose_and_remove(&mut world);
     world.send_reassign(1, 7, 0);
     world.manage_task(1, TaskManagementFunction::AbortTask, 8, 90, Itt(7), CmdSn(7));
     let sent = world.pull(1);
@@ -410,13 +411,7 @@ fn a_task_that_is_aborted_before_the_answer_that_moves_it_is_silent() {
 
 #[test]
 fn a_lost_answer_of_a_task_that_moves_is_given_again_before_a_function_over_many_is_answered() {
-    let mut world = World::of_level(2, 2);
-    world.acknowledges = false;
-    world.plain(0, 7);
-    let task = world.task();
-    world.respond(task, GOOD, 0);
-    assert_eq!(response(&world.pull_only(0)).itt, Itt(7));
-    lose_and_remove(&mut world);
+    let (mut world, _) = with_lost_status(GOOD);
     world.send_reassign(1, 7, 0);
     world.manage(1, TaskManagementFunction::ClearTaskSet, 8, 90);
     let (function, _) = world.function().unwrap();
