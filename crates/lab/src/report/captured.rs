@@ -51,7 +51,7 @@ fn table(run: &RunOverTime<'_>) -> Table {
     let columns = [("time", Unit::None), ("number", Unit::None)].into_iter().chain(statistics_columns);
     let mut table = Table::new(columns);
     let mut row = |name: String, number: usize, statistics: [Option<f64>; 7]| {
-        let statistics = statistics.into_iter().map(|number| cell(number, run.record.valid));
+        let statistics = statistics.into_iter().map(|number| Cell::number(number, run.record.valid));
         table.row([Cell::Text(name), Cell::from(number as f64)].into_iter().chain(statistics));
     };
     for (kind, label) in [(Kind::Write, "writes"), (Kind::Read, "reads")] {
@@ -75,13 +75,6 @@ fn table(run: &RunOverTime<'_>) -> Table {
     }
     table.note = note(run);
     table
-}
-
-fn cell(number: Option<f64>, is_valid: bool) -> Cell {
-    match number {
-        Some(invalid) if !is_valid => Cell::Invalid { invalid },
-        number => Cell::from(number),
-    }
 }
 
 fn seconds(times_ns: impl Iterator<Item = u64>) -> Option<Sample> {

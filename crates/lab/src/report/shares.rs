@@ -38,11 +38,7 @@ fn at(series: &Series, x: f64) -> Option<&Point> {
 
 fn share(measured: Option<&Point>, of: Option<&Point>) -> Cell {
     let (Some(measured), Some(of)) = (measured, of) else { return Cell::Empty };
-    let share = measured.y / of.y;
-    match (share.is_finite(), measured.invalid.is_some() || of.invalid.is_some()) {
-        (true, true) => Cell::Invalid { invalid: share },
-        _ => share.into(),
-    }
+    Cell::number(Some(measured.y / of.y), measured.invalid.is_none() && of.invalid.is_none())
 }
 
 fn add(table: &mut Table, label: String, cells: impl Iterator<Item = Cell>) {

@@ -313,10 +313,7 @@ impl Series {
     }
 
     fn fill(&self, row: &mut Row, column: usize, point: &Point) {
-        row.cells[column] = match point.invalid {
-            Some(_) => Cell::Invalid { invalid: point.y },
-            None => point.y.into(),
-        };
+        row.cells[column] = Cell::number(Some(point.y), point.invalid.is_none());
         if point.low.or(point.high).is_some() {
             row.cells[column + 1] =
                 Cell::Range([point.low.unwrap_or(point.y), point.high.unwrap_or(point.y)]);

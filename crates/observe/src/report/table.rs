@@ -95,6 +95,15 @@ impl Table {
 }
 
 impl Cell {
+    /// A number, and whether it is to be believed. Empty if there is none, or none that can be shown.
+    #[must_use]
+    pub fn number(number: Option<f64>, is_valid: bool) -> Self {
+        match Self::from(number) {
+            Self::Number(invalid) if !is_valid => Self::Invalid { invalid },
+            cell => cell,
+        }
+    }
+
     /// What is written, numbers without the unit.
     #[must_use]
     pub fn text(&self, scale: &Scale) -> String {
