@@ -23,7 +23,8 @@ demo: ## copy a real disk image through broken connections, then across an emula
 check: ## format, lints and the tests that need no root: under 3 minutes
 	@scripts/setup build
 	cargo fmt --all --check
-	cargo clippy -q --workspace --all-targets $(BPF) -- -D warnings
+	cargo clippy -q --workspace --all-targets -- -D warnings
+	$(if $(BPF),cargo clippy -q --workspace --all-targets $(BPF) -- -D warnings)
 	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak $(BPF)
 
 test: check ## everything: also the peers, faults and long properties (some need root)
