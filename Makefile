@@ -6,7 +6,7 @@
 export CARGO_TERM_COLOR ?= auto
 
 # BPF programs are compiled where there is all that it takes.
-BPF = $(if $(and $(shell command -v clang),$(wildcard /usr/include/libelf.h /usr/include/zlib.h)),--features ropewalk/bpf,ropewalk-benches/bpf)
+BPF = $(if $(and $(shell command -v clang),$(wildcard /usr/include/libelf.h /usr/include/zlib.h)),--features ropewalk/bpf --features ropewalk-benches/bpf)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
