@@ -14,6 +14,7 @@ use ::lab::{
 use anyhow::{Context, anyhow};
 use serde_json::json;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +32,10 @@ pub(crate) struct Arguments {
     /// Where the results go, and where runs that were done before are found; results/… if not given
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+
+    /// How often each run may be tried until it is VALID; as often as the experiment says if not given
+    #[arg(long, value_name = "N")]
+    attempts: Option<NonZeroU32>,
 
     /// Remove what results are there, and begin anew
     #[arg(long)]
@@ -51,7 +56,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     let experiment =
         Experiment::parse(&text).map_err(|error| Failed::usage(format!("{}: {error}", file.display())))?;
     let form = if arguments.full { Form::Full } else { Form::Quick };
-    let plan = experiment.plan(form).context("the experiment")?;
+    let mut plan = experiment.plan(form).context("the experiment")?;
+    plan.attempts = arguments.attempts.map_or(plan.attempts, NonZeroU32::get);
     if arguments.dry_run {
         print_estimate(&experiment, &plan, plan.runs.len(), plan.estimate(), arguments.json);
         return Ok(());
@@ -159,7 +165,7 @@ fn conclude(plan: &Plan, folder: &Folder, is_json: bool) -> Result<(), Failed> {
     }
     let runs = sizes::count(invalid, "run");
     let error = anyhow!("{runs} stayed INVALID in {}", sizes::count(plan.attempts as usize, "attempt"));
-    let consequence =
-        "They are kept, and marked in the report. A quieter machine, a lower rate or root may help.";
+    let consequence = "They are kept, and marked in the report. More --attempts at them, a quieter machine, a lower \
+                       rate or root may help.";
     Err(Failed { consequence: Some(consequence.to_owned()), ..Failed::from(error) })
 }

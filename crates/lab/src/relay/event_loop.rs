@@ -44,6 +44,18 @@ pub(crate) fn nap(round_trip: Duration) -> Duration {
     NAP_MAX.min(round_trip / NAP_SHARE)
 }
 
+/// A processor that has slept wakes late: by 0.1 ms and more in a virtual machine. So the relay has itself woken too early,
+/// and looks at the clock for the rest.
+const WAKE_EARLY: Duration = Duration::from_micros(200);
+
+/// Only after longer sleeps. Processors sleep less deeply if they sleep often, and looking at the clock is work.
+const LONG_SLEEP: Duration = Duration::from_millis(4);
+
+/// For how long to sleep, if something is due after that time.
+fn sleep_for(left: Duration) -> Duration {
+    if left < LONG_SLEEP { left } else { left - WAKE_EARLY }
+}
+
 /// Watches over the relay itself.
 pub(crate) struct Watch {
     gaps: Durations,
@@ -89,14 +101,22 @@ impl EventLoop {
             PollFd::new(&self.server, wanted(forward)),
             PollFd::new(&self.bell, PollFlags::IN),
         ];
-        let timeout = next.map(|next| next.saturating_sub(now).try_into().unwrap_or_default());
+        let timeout = next.map(|next| sleep_for(next.saturating_sub(now)).try_into().unwrap_or_default());
         match poll(&mut descriptors, timeout.as_ref()) {
+            Ok(0) => self.await_time(next.unwrap_or_default()),
             Ok(_) | Err(Errno::INTR) => {}
             // Nothing that a relay does makes this call fail; looking again at once is busy, but right.
             Err(error) => debug_assert!(false, "poll: {error}"),
         }
         if let Some(next) = next {
             self.watch.gaps.record(self.tools.clock.now().saturating_sub(next));
+        }
+    }
+
+    /// For at most [`WAKE_EARLY`].
+    fn await_time(&self, time: Duration) {
+        while self.tools.clock.now() < time {
+            std::hint::spin_loop();
         }
     }
 
