@@ -48,10 +48,15 @@ impl LabReport {
         measure: impl FnMut() -> anyhow::Result<(String, Verdict)>,
     ) -> anyhow::Result<()> {
         let text = repeat(self.repetitions, measure)?;
-        println!("{text}");
-        self.text += &text;
-        self.text.push('\n');
+        self.add(&text);
         Ok(())
+    }
+
+    /// Adds what no relay judges.
+    pub fn add(&mut self, text: &str) {
+        println!("{text}");
+        self.text += text;
+        self.text.push('\n');
     }
 
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {

@@ -1,5 +1,5 @@
-//! What the lab's instruments cost: samplers of sockets, and the BPF programs that tell of every event, while streams run at
-//! 500 Mbit/s.
+//! What the lab's instruments cost: samplers of sockets, BPF programs that tell of every event, and captures of packets,
+//! while streams run at 500 Mbit/s; and the session monitor, for each command.
 //!
 //! Started by `benches/monitor`. Nothing is judged but by the relay's own verdict.
 
@@ -7,11 +7,13 @@
 
 mod lab_report;
 mod machine;
+mod session_monitor;
+mod statistics;
 
 use clap::Parser;
 use lab::monitor::{Discovery, Monitor, OffCpu, Options as Sampling, TraceOptions, Tracer};
 use lab::netem::{LinkModel, PathModel, Rate};
-use lab::{Lab, Segmentation, Streams, Topology, Verdict};
+use lab::{Lab, Segmentation, Streams, Tap, Topology, Verdict};
 use lab_report::{Effort, LabReport, VERDICT};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
@@ -45,19 +47,33 @@ struct Instruments {
     events: bool,
     /// Whether waits are added up.
     waits: bool,
+    /// Whether the relay keeps packets' headers, of both ends.
+    packets: bool,
 }
 
-const NOTHING: Instruments = Instruments { name: "none", sample_every: None, events: false, waits: false };
+const NOTHING: Instruments =
+    Instruments { name: "none", sample_every: None, events: false, waits: false, packets: false };
 const SLOWLY: Duration = Duration::from_millis(100);
 const FAST: Duration = Duration::from_millis(1);
 
-const INSTRUMENTS: [Instruments; 6] = [
+/// Of each packet that is captured, and of all.
+const SNAP_BYTES: usize = 128;
+const ROOM_BYTES: usize = 512 << 20;
+
+const INSTRUMENTS: [Instruments; 7] = [
     NOTHING,
     Instruments { name: "samples every 100 ms", sample_every: Some(SLOWLY), ..NOTHING },
     Instruments { name: "samples every 1 ms", sample_every: Some(FAST), ..NOTHING },
     Instruments { name: "events of TCP", events: true, ..NOTHING },
     Instruments { name: "waits of threads", waits: true, ..NOTHING },
-    Instruments { name: "all, samples every 1 ms", sample_every: Some(FAST), events: true, waits: true },
+    Instruments { name: "packets", packets: true, ..NOTHING },
+    Instruments {
+        name: "all, samples every 1 ms",
+        sample_every: Some(FAST),
+        events: true,
+        waits: true,
+        packets: true,
+    },
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -74,6 +90,7 @@ fn main() -> anyhow::Result<()> {
             report.measure(|| measure(segmentation, instruments, duration))?;
         }
     }
+    report.add(&format!("\n{}", session_monitor::measure()?));
     report.write(&options.report)
 }
 
@@ -83,12 +100,13 @@ fn about(duration: Duration) -> String {
         "{STREAMS} streams of CUBIC at {MEGABITS} Mbit/s over a clean path of {round_trip} ms with a queue of one \
          bandwidth-delay product, for twice {seconds} s; goodput of the second half. An instrument's cost is a share of \
          one core: the processor time of its own thread, and what its programs took in the kernel, as they count it \
-         themselves. Beside it the processor time of the whole process, streams, their checks and relay included, which \
+         themselves. Packets are captured by the relay's thread (headers, at both ends), whose share contains that. Beside \
+         them is the processor time of the whole process, streams, their checks and relay included, which \
          differs from run to run by more than that. Calls are all that the kernel made of the programs, most of them \
          for others: the receivers of the streams, and whatever else the machine does.\n\n\
-         | segments | instruments | samples/s | events/s | calls/s | ns for each call | instruments' processor | whole process \
-         | goodput | lost | verdict |\n\
-         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
+         | segments | instruments | samples/s | events/s | calls/s | ns for each call | instruments' processor | relay's | whole \
+         process | goodput | lost | verdict |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
         round_trip = (ONE_WAY * 2).as_millis(),
         seconds = duration.as_secs(),
     )
@@ -163,7 +181,8 @@ fn measure(
 ) -> anyhow::Result<(String, Verdict)> {
     let link = LinkModel::new(Rate::megabits_per_second(MEGABITS), ONE_WAY);
     let topology = Topology { segmentation, ..Topology::new(PathModel::symmetric(link)) };
-    let lab = Lab::build(&topology, None)?;
+    let (tap, _sightings) = instruments.packets.then(|| Tap::new(SNAP_BYTES, ROOM_BYTES)).unzip();
+    let lab = Lab::build(&topology, tap)?;
     let congestion_control = Some("cubic".to_owned());
     let to = lab.server.addresses[0];
     let streams = Streams { count: STREAMS, congestion_control, send_buffer: None, to };
@@ -173,10 +192,11 @@ fn measure(
     let seconds = begun_at.elapsed().as_secs_f64();
     let process = (processor() - begun).as_secs_f64() / seconds;
     let cost = running.stop()?;
+    let relay = lab.relay.stop();
     let each_second =
         |count: f64| if count == 0.0 { "–".to_owned() } else { format!("{:.0}", count / seconds) };
     let row = format!(
-        "| {segments} | {name} | {samples} | {events} | {calls} | {each} | {share} | {process:.0} % | {goodput:.0} Mbit/s \
+        "| {segments} | {name} | {samples} | {events} | {calls} | {each} | {share} | {relays:.0} % | {process:.0} % | {goodput:.0} Mbit/s \
          | {lost} | {VERDICT} |",
         name = instruments.name,
         samples = each_second(cost.samples as f64),
@@ -184,11 +204,12 @@ fn measure(
         calls = each_second(cost.calls as f64),
         each = cost.in_programs_ns.checked_div(cost.calls).map_or("–".to_owned(), |each| each.to_string()),
         share = if cost.share == 0.0 { "–".to_owned() } else { format!("{:.2} %", cost.share * 100.0) },
+        relays = relay.processor_share * 100.0,
         process = process * 100.0,
         goodput = arrived.bytes as f64 * 8e-6 / arrived.elapsed.as_secs_f64(),
-        lost = cost.lost,
+        lost = cost.lost + relay.sightings_lost,
     );
-    Ok((row, lab.relay.stop().verdict()))
+    Ok((row, relay.verdict()))
 }
 
 /// Processor time of this process.

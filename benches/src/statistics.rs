@@ -18,13 +18,6 @@ pub fn spread(values: &[f64]) -> (f64, f64) {
     (smallest, values.iter().copied().fold(0.0, f64::max))
 }
 
-/// The geometric mean, if there are any.
-pub fn geometric_mean(values: &[f64]) -> Option<f64> {
-    let logarithms: f64 = values.iter().map(|value| value.ln()).sum();
-    // No more than a few dozen.
-    (!values.is_empty()).then(|| (logarithms / values.len() as f64).exp())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,11 +26,5 @@ mod tests {
     fn the_median_is_in_the_middle() {
         assert!((median([3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
         assert!((median([4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
-    }
-
-    #[test]
-    fn the_geometric_mean_of_a_double_and_a_half_is_one() {
-        assert!((geometric_mean(&[2.0, 0.5]).unwrap() - 1.0).abs() < 1e-9);
-        assert_eq!(geometric_mean(&[]), None);
     }
 }

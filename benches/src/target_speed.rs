@@ -2,7 +2,7 @@
 
 use crate::contender::Contender;
 use crate::measure::Sample;
-use crate::statistics::{geometric_mean, median, spread};
+use crate::statistics::{median, spread};
 use crate::workload::Workload;
 use crate::{Effort, WORKING_SET_MIB};
 use std::fmt::Write;
@@ -124,4 +124,22 @@ fn cost_ratio(cell: &Cell) -> f64 {
     let cost = |contender| cell.median(contender, |sample| sample.target_seconds_per_gib);
     let least = (1..cell.samples.len()).map(cost).fold(f64::INFINITY, f64::min);
     cost(0) / least
+}
+
+/// The geometric mean, if there are any.
+fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let logarithms: f64 = values.iter().map(|value| value.ln()).sum();
+    // No more than a few dozen.
+    (!values.is_empty()).then(|| (logarithms / values.len() as f64).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_geometric_mean_of_a_double_and_a_half_is_one() {
+        assert!((geometric_mean(&[2.0, 0.5]).unwrap() - 1.0).abs() < 1e-9);
+        assert_eq!(geometric_mean(&[]), None);
+    }
 }
