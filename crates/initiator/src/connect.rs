@@ -9,7 +9,7 @@ use session::parameters::{Established, Offer};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use transport::{ConnectionObserver, SocketOptions, read_pdu, write_pdu};
 
 /// A login from portal to portal is followed this often. Arrays use one step; more are a loop.
@@ -122,13 +122,7 @@ async fn attempt(
     applicant: &Applicant,
     credentials: Option<Credentials>,
 ) -> Result<Result<Answer, Misunderstanding>, Error> {
-    let mut stream = TcpStream::connect((portal.host.as_str(), portal.port))
-        .await
-        .map_err(|source| NetworkError::Connect { portal: portal.clone(), source })?;
-    config
-        .socket
-        .apply(&stream)
-        .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
+    let mut stream = connect_to(portal, &config.socket).await?;
     let broken = |source| NetworkError::Broken { portal: portal.clone(), during: "login", source };
     let mut login = Login::new(login_config(config, applicant, credentials.clone()).map_err(broken)?);
     let mut request = login.start();
@@ -157,6 +151,28 @@ async fn attempt(
             }
         }
     }
+}
+
+/// Tries all addresses of a portal in turn.
+///
+/// Options are set before a socket connects. One that began with BBR would go on pacing its segments under any other
+/// congestion control.
+async fn connect_to(portal: &Portal, options: &SocketOptions) -> Result<TcpStream, NetworkError> {
+    let failed = |source| NetworkError::Connect { portal: portal.clone(), source };
+    let addresses = lookup_host((portal.host.as_str(), portal.port)).await.map_err(failed)?;
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+    for address in addresses {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        let socket = socket.map_err(failed)?;
+        options
+            .apply(&socket)
+            .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
+        match socket.connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failed(failure))
 }
 
 fn login_config(

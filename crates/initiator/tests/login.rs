@@ -38,6 +38,14 @@ async fn a_portal_tells_its_targets() {
 }
 
 #[tokio::test]
+async fn a_portal_may_be_known_by_its_name() {
+    let world = World::new().await;
+    let mut url = world.url();
+    url.portal.host = "localhost".to_owned();
+    Session::connect(&url, config(1)).await.unwrap().close().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_target_that_is_not_there_is_not_found() {
     let world = World::new().await;
     let mut url = world.url();

@@ -7,7 +7,7 @@ use crate::namespace::Namespace;
 use netem::Bytes;
 use rustix::thread::set_name;
 use serde::{Deserialize, Serialize};
-use socket2::SockRef;
+use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -123,23 +123,30 @@ impl Streams {
         let listener = lab.server.namespace.run(|| TcpListener::bind(SocketAddr::new(self.to, 0)))??;
         let address = listener.local_addr()?;
         let connect = |_| {
-            let sender = lab.client.namespace.run(|| TcpStream::connect(address))??;
-            if let Some(name) = &self.congestion_control {
-                SockRef::from(&sender).set_tcp_congestion(name.as_bytes())?;
-            }
-            if let Some(asked) = self.send_buffer {
-                set_send_buffer(&sender, asked)?;
-            }
             let client = lab.client.namespace.clone();
+            let sender = client.run(|| self.connect_to(address))??;
             Ok(Connection { client, sender, receiver: listener.accept()?.0, arrived: AtomicU64::new(0) })
         };
         (0..self.count).map(connect).collect()
     }
+
+    /// In the calling thread's namespace. Options are set before the socket connects: one that began with BBR, because that
+    /// is the system's default, would go on pacing its segments under any other congestion control.
+    fn connect_to(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        if let Some(name) = &self.congestion_control {
+            socket.set_tcp_congestion(name.as_bytes())?;
+        }
+        if let Some(asked) = self.send_buffer {
+            set_send_buffer(&socket, asked)?;
+        }
+        socket.connect(&address.into())?;
+        Ok(socket.into())
+    }
 }
 
 /// The kernel takes no more than `net.core.wmem_max`, which is an error here.
-fn set_send_buffer(sender: &TcpStream, asked: Bytes) -> io::Result<()> {
-    let socket = SockRef::from(sender);
+fn set_send_buffer(socket: &Socket, asked: Bytes) -> io::Result<()> {
     socket.set_send_buffer_size(usize::try_from(asked.0).unwrap_or(usize::MAX))?;
     let found = Bytes(socket.send_buffer_size()? as u64 / KERNEL_TAKES);
     match found < asked {

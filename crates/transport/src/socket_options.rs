@@ -44,7 +44,7 @@ impl SocketOptions {
     /// TCP, large enough that a socket never runs dry between two wake-ups of the sender.
     pub const PLACEMENT_UNSENT_BYTES: u32 = 256 << 10;
 
-    /// Sets the options on a connected or listening socket.
+    /// Sets the options, best on a socket that does not connect or listen yet.
     ///
     /// # Errors
     /// The first option that the kernel refused; an unknown congestion control is one.
