@@ -9,8 +9,11 @@ use std::time::Duration;
 
 /// The header of a PDU that carries data (RFC 7143 §11.2).
 const HEADER_BYTES: f64 = 48.0;
-/// The kernel doubles what `SO_SNDBUF` asks for, for its own structures (socket(7)), which modern ones hardly need.
-const SEND_BUFFER_FACTOR: u64 = 2;
+/// The kernel doubles what `SO_SNDBUF` asks for (socket(7)), and wakes a writer that waits for room when a third of that is
+/// free: in each round trip two thirds of it are sent.
+fn sent_at_once(send_buffer_bytes: u64) -> u64 {
+    send_buffer_bytes.saturating_mul(4).div_ceil(3)
+}
 
 /// What of a workload with one length of requests is known in advance, if `host_time_s` (Tb + Tc) is: `None` for what
 /// the model does not tell. `is_ideal` leaves out waits for R2Ts and for room in the send buffer.
@@ -57,7 +60,7 @@ fn model(setup: &Setup, run: &ScsiRun, bytes: u64, host_time_s: f64, is_ideal: b
         target_time: nanoseconds(host_time_s),
         initiator_time: nanoseconds(0.0),
         r2t_time: nanoseconds(0.0),
-        send_buffer_bytes: send_buffer.map(|bytes| bytes.0.saturating_mul(SEND_BUFFER_FACTOR)),
+        send_buffer_bytes: send_buffer.map(|bytes| sent_at_once(bytes.0)),
     }
 }
 

@@ -370,9 +370,9 @@ fn a_send_buffer_that_is_too_small_costs_a_pause_for_each_time_it_is_filled() {
     };
     assert_eq!(plan.describe(2), "RTT 20ms, buffer default");
     let (ideal, limited) = (predict(2, Theory::Ideal), predict(2, Theory::TimeModel));
-    // Four buffers of a mebibyte, and three pauses of a round trip less the time that one of them takes.
-    let pause = 0.020 - ideal / 4.0;
-    assert!((limited - ideal - 3.0 * pause).abs() < 0.0002, "{ideal} {limited}");
+    // Six times two thirds of a buffer of a mebibyte, and five pauses of a round trip less the time that these take.
+    let pause = 0.020 - ideal / 6.0;
+    assert!((limited - ideal - 5.0 * pause).abs() < 0.0002, "{ideal} {limited}");
     assert!((predict(3, Theory::TimeModel) - ideal).abs() < 1e-6, "without the limit nothing is different");
     assert!((predict(0, Theory::TimeModel) - ideal).abs() < 1e-6, "nor without a distance");
 }
