@@ -154,20 +154,23 @@ async fn attempt(
 }
 
 /// Tries all addresses of a portal in turn.
-///
-/// Options are set before a socket connects. One that began with BBR would go on pacing its segments under any other
-/// congestion control.
 async fn connect_to(portal: &Portal, options: &SocketOptions) -> Result<TcpStream, NetworkError> {
     let failed = |source| NetworkError::Connect { portal: portal.clone(), source };
     let addresses = lookup_host((portal.host.as_str(), portal.port)).await.map_err(failed)?;
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "it has no address");
     for address in addresses {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-        let socket = socket.map_err(failed)?;
-        options
-            .apply(&socket)
-            .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
-        match socket.connect(address).await {
+        let connected = match socket {
+            Ok(socket) => {
+                options
+                    .apply(&socket)
+                    .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
+                socket.connect(address).await
+            }
+            // A machine without IPv6 still finds a name's other addresses.
+            Err(error) => Err(error),
+        };
+        match connected {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = error,
         }

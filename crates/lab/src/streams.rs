@@ -130,8 +130,7 @@ impl Streams {
         (0..self.count).map(connect).collect()
     }
 
-    /// In the calling thread's namespace. Options are set before the socket connects: one that began with BBR, because that
-    /// is the system's default, would go on pacing its segments under any other congestion control.
+    /// In the calling thread's namespace. Options are set before the socket connects, as [`SocketOptions::apply`] wants it.
     fn connect_to(&self, address: SocketAddr) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         if let Some(name) = &self.congestion_control {

@@ -48,7 +48,7 @@ pub struct TimeModel {
     pub initiator_time: Duration,
     /// Tr.
     pub r2t_time: Duration,
-    /// S: payload that the sender of data can have in flight; `None` if it does not limit.
+    /// S: payload that the sender of data can send in a round trip; `None` if its buffer does not limit that.
     pub send_buffer_bytes: Option<u64>,
 }
 

@@ -44,7 +44,8 @@ impl SocketOptions {
     /// TCP, large enough that a socket never runs dry between two wake-ups of the sender.
     pub const PLACEMENT_UNSENT_BYTES: u32 = 256 << 10;
 
-    /// Sets the options, best on a socket that does not connect or listen yet.
+    /// Sets the options. A socket that is to connect should have them before: one that has begun with BBR, because that is
+    /// the system's default, goes on pacing its segments under any other congestion control.
     ///
     /// # Errors
     /// The first option that the kernel refused; an unknown congestion control is one.
