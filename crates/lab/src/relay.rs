@@ -1,27 +1,34 @@
-//! The relay: one thread that carries real packets between two interfaces as a model of a path says.
+//! The relay: a thread that carries real packets between two interfaces as a model of a path says, and one that stands by.
 
 pub(crate) mod buffers;
 mod clock;
 mod direction;
 mod event_loop;
+mod forwarder;
 pub(crate) mod packet_socket;
 mod report;
+mod standby;
 mod tap;
+mod watch;
 
 use crate::interface::relay_interface;
 use crate::namespace::Namespace;
 use crate::topology::Host;
 use direction::{Direction, Tools};
-use event_loop::{EventLoop, Request, Watch, nap};
+use event_loop::{EventLoop, Request};
+use forwarder::Forwarder;
 use netem::{InvalidModel, PathModel};
-use packet_socket::PacketSocket;
+use packet_socket::{Batch, PacketSocket};
 use rustix::event::{EventfdFlags, eventfd};
+use standby::Standby;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use watch::Watch;
 
 pub use report::{Distribution, Reason, RelayReport, Verdict, WayReport};
 pub(crate) use tap::Window;
@@ -62,7 +69,8 @@ impl Relay {
         let beginning = Beginning { namespace: namespace.clone(), path: path.clone(), seed, tap };
         let thread_bell = bell.clone();
         let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || {
-            let event_loop = beginning.event_loop(to_answer, thread_bell)?;
+            let event_loop = EventLoop::new(beginning.forwarder()?, to_answer, thread_bell.clone())?;
+            let _standby = Standby::start(event_loop.forwarder(), thread_bell)?;
             // Whoever starts a relay waits for this.
             let _ = begun.send(());
             Ok(event_loop.run())
@@ -122,24 +130,22 @@ struct Beginning {
 
 impl Beginning {
     /// Called on the relay's thread.
-    fn event_loop(self, requests: Receiver<Request>, bell: Arc<OwnedFd>) -> Result<EventLoop, RelayError> {
+    fn forwarder(self) -> Result<Forwarder, RelayError> {
         self.namespace.enter()?;
         let (forward, backward) = self.path.links(self.seed)?;
-        let client = PacketSocket::open(relay_interface(Host::Client))?;
-        let server = PacketSocket::open(relay_interface(Host::Server))?;
-        rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(io::Error::from)?;
-        Ok(EventLoop {
-            has_priority: take_priority(),
+        Ok(Forwarder {
+            has_priority: be_punctual(),
             tools: Tools::new(self.tap),
-            client,
-            server,
+            batch: Batch::new(),
+            client: PacketSocket::open(relay_interface(Host::Client))?,
+            server: PacketSocket::open(relay_interface(Host::Server))?,
             forward: Direction::new(Way::Forward, forward),
             backward: Direction::new(Way::Backward, backward),
-            requests,
-            bell,
             watch: Watch::new(),
+            due: None,
+            looked_at: Duration::ZERO,
+            processor: 0,
             round_trip: self.path.round_trip(),
-            nap: nap(self.path.round_trip()),
         })
     }
 }
@@ -147,8 +153,10 @@ impl Beginning {
 /// Above every ordinary process, below the kernel's own threads of that kind.
 const PRIORITY: i32 = 10;
 
-/// Whether the calling thread now has priority over ordinary processes.
-fn take_priority() -> bool {
+/// Has the calling thread wake in time. Whether it now has priority over ordinary processes.
+fn be_punctual() -> bool {
+    // Refused, it wakes a little late, which the relay measures.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     // SAFETY: plain integers, for which all-zero bytes are a value.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = PRIORITY;

@@ -1,8 +1,8 @@
 //! Memory for the frames under way, used again and again: no allocation for each frame.
 
-use std::cell::{Cell, RefCell};
 use std::ops::{Bound, Deref, DerefMut, RangeBounds};
-use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Lengths of buffers: an acknowledgement, a packet, a super-packet of a few segments, the largest super-packet.
 const CLASS_BYTES: [usize; 4] = [256, 2048, 16 << 10, FRAME_BYTES_MAX];
@@ -15,13 +15,13 @@ const BYTES_MAX: usize = 1 << 30;
 
 /// A pool of buffers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Buffers(Rc<Pool>);
+pub(crate) struct Buffers(Arc<Pool>);
 
 #[derive(Debug, Default)]
 struct Pool {
-    unused: [RefCell<Vec<Box<[u8]>>>; CLASS_BYTES.len()],
+    unused: [Mutex<Vec<Box<[u8]>>>; CLASS_BYTES.len()],
     /// In use.
-    bytes: Cell<usize>,
+    bytes: AtomicUsize,
 }
 
 /// The bytes of one frame. Dropped, its memory returns to the pool.
@@ -31,13 +31,13 @@ pub(crate) struct Buffer {
     class: usize,
     start: usize,
     end: usize,
-    pool: Rc<Pool>,
+    pool: Arc<Pool>,
 }
 
 impl Buffers {
     /// Whether more than copies of what is under way should be taken.
     pub fn has_room(&self) -> bool {
-        self.0.bytes.get() < BYTES_MAX
+        self.0.bytes.load(Ordering::Relaxed) < BYTES_MAX
     }
 
     /// A buffer with these bytes, at most [`FRAME_BYTES_MAX`]: what is longer is cut off.
@@ -45,11 +45,19 @@ impl Buffers {
         let bytes = &bytes[..bytes.len().min(FRAME_BYTES_MAX)];
         let class = CLASS_BYTES.iter().position(|class_bytes| *class_bytes >= bytes.len());
         let class = class.unwrap_or(CLASS_BYTES.len() - 1);
-        let used_before = self.0.unused[class].borrow_mut().pop();
+        let used_before = self.0.unused(class, Vec::pop);
         let mut memory = used_before.unwrap_or_else(|| vec![0; CLASS_BYTES[class]].into_boxed_slice());
         memory[..bytes.len()].copy_from_slice(bytes);
-        self.0.bytes.update(|in_use| in_use + memory.len());
+        self.0.bytes.fetch_add(memory.len(), Ordering::Relaxed);
         Buffer { memory, class, start: 0, end: bytes.len(), pool: self.0.clone() }
+    }
+}
+
+impl Pool {
+    /// What is not in use of a class.
+    fn unused<T>(&self, class: usize, of: impl FnOnce(&mut Vec<Box<[u8]>>) -> T) -> T {
+        // A list is whole between any two steps.
+        of(&mut self.unused[class].lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -84,7 +92,8 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.pool.bytes.update(|in_use| in_use - self.memory.len());
-        self.pool.unused[self.class].borrow_mut().push(std::mem::take(&mut self.memory));
+        self.pool.bytes.fetch_sub(self.memory.len(), Ordering::Relaxed);
+        let memory = std::mem::take(&mut self.memory);
+        self.pool.unused(self.class, |unused| unused.push(memory));
     }
 }

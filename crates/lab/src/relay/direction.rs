@@ -66,6 +66,17 @@ pub(crate) enum Next {
     Room,
 }
 
+impl Next {
+    /// When that is, if it does not depend on what comes, nor on the far end.
+    pub fn time(self, now: Duration) -> Option<Duration> {
+        match self {
+            Self::At(time) => time,
+            Self::Now => Some(now),
+            Self::Room => None,
+        }
+    }
+}
+
 impl Direction {
     pub fn new(way: Way, link: Link<Frame>) -> Self {
         Self {

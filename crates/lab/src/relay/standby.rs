@@ -1,0 +1,86 @@
+//! A second thread that looks when the relay's own does not.
+//!
+//! The host of a virtual machine takes processors away for milliseconds, mostly one at a time. So this thread stays on
+//! another processor than the relay's, wakes again and again, and does the relay's work if nobody has for a moment.
+
+use super::forwarder::Forwarder;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How often it wakes: a relay that does not look for a millisecond is invalid.
+const PERIOD: Duration = Duration::from_micros(300);
+
+/// A thread that stands by until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Standby {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Standby {
+    /// `bell` wakes the relay's thread, whose plans are old when another has looked. On a machine with one processor there
+    /// is nobody to stand by.
+    pub fn start(forwarder: Arc<Mutex<Forwarder>>, bell: Arc<OwnedFd>) -> io::Result<Self> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let processors = sched_getaffinity(None)?;
+        let place = Place { processors, beside: None };
+        let thread = (processors.count() > 1).then(|| {
+            let is_over = is_over.clone();
+            thread::Builder::new()
+                .name("relay-standby".to_owned())
+                .spawn(move || stand_by(&forwarder, &bell, &is_over, place))
+        });
+        Ok(Self { is_over, thread: thread.transpose()? })
+    }
+}
+
+impl Drop for Standby {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Its panic poisons the forwarder's lock, which tells the relay's thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn stand_by(forwarder: &Mutex<Forwarder>, bell: &OwnedFd, is_over: &AtomicBool, mut place: Place) {
+    super::be_punctual();
+    while !is_over.load(Ordering::Relaxed) {
+        thread::sleep(PERIOD);
+        // Who holds the lock looks.
+        let Ok(mut forwarder) = forwarder.try_lock() else { continue };
+        place.leave(forwarder.processor);
+        if forwarder.stand_in(PERIOD) {
+            drop(forwarder);
+            let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+/// Where the calling thread may be.
+struct Place {
+    /// All that the program may use.
+    processors: CpuSet,
+    /// Those without this one.
+    beside: Option<usize>,
+}
+
+impl Place {
+    /// For another processor than this, which is the relay's.
+    fn leave(&mut self, processor: usize) {
+        if self.beside == Some(processor) {
+            return;
+        }
+        let mut others = self.processors;
+        others.unset(processor);
+        // Refused, it stays where it is, and is of less use.
+        let _ = sched_setaffinity(None, &others);
+        self.beside = Some(processor);
+    }
+}

@@ -1,0 +1,73 @@
+//! Watches over the relay itself.
+
+use super::clock::processor_time;
+use super::report::{Distribution, Durations};
+use std::time::Duration;
+
+/// Which of the relay's threads looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Looker {
+    Relay,
+    Standby,
+}
+
+/// For how long nobody looked, and what that took of a processor.
+pub(crate) struct Watch {
+    gaps: Durations,
+    /// Of each thread, since it began.
+    work: [Duration; 2],
+    second_begun: Duration,
+    second_work: Duration,
+    share_max: f64,
+}
+
+/// Of processor time this much must have passed for a share to mean anything.
+const SECOND: Duration = Duration::from_secs(1);
+
+impl Watch {
+    pub fn new() -> Self {
+        Self {
+            gaps: Durations::new(),
+            work: [Duration::ZERO; 2],
+            second_begun: Duration::ZERO,
+            second_work: Duration::ZERO,
+            share_max: 0.0,
+        }
+    }
+
+    /// For so long there was something to look at, and nobody did.
+    pub fn gap(&mut self, gap: Duration) {
+        self.gaps.record(gap);
+    }
+
+    /// Takes the calling thread's work down, and ends the current second, if it is over.
+    pub fn look_at_processor(&mut self, looker: Looker, now: Duration) {
+        self.work[looker as usize] = processor_time();
+        let elapsed = now.saturating_sub(self.second_begun);
+        if elapsed < SECOND {
+            return;
+        }
+        let work = self.work();
+        let share = work.saturating_sub(self.second_work).div_duration_f64(elapsed);
+        self.share_max = self.share_max.max(share);
+        (self.second_begun, self.second_work) = (now, work);
+    }
+
+    pub fn gaps(&self) -> Distribution {
+        self.gaps.distribution()
+    }
+
+    /// Of a processor, until `now`.
+    pub fn share(&self, now: Duration) -> f64 {
+        self.work().div_duration_f64(now.max(Duration::from_nanos(1)))
+    }
+
+    /// Of a processor, in the busiest second.
+    pub fn share_max(&self) -> f64 {
+        self.share_max
+    }
+
+    fn work(&self) -> Duration {
+        self.work.iter().sum()
+    }
+}
