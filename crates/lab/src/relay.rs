@@ -67,10 +67,10 @@ impl Relay {
             Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?);
         let (begun, has_begun) = sync_channel(1);
         let beginning = Beginning { namespace: namespace.clone(), path: path.clone(), seed, tap };
-        let thread_bell = bell.clone();
+        let (thread_bell, round_trip) = (bell.clone(), path.round_trip());
         let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || {
             let event_loop = EventLoop::new(beginning.forwarder()?, to_answer, thread_bell.clone())?;
-            let _standby = Standby::start(event_loop.forwarder(), thread_bell)?;
+            let _standby = Standby::start(event_loop.forwarder(), thread_bell, round_trip)?;
             // Whoever starts a relay waits for this.
             let _ = begun.send(());
             Ok(event_loop.run())

@@ -101,8 +101,13 @@ pub enum Reason {
         /// What is allowed.
         limit: Duration,
     },
-    /// The relay did not look for too long.
-    Gap(Duration),
+    /// The relay once did not look for too long.
+    Gap {
+        /// The longest time.
+        longest: Duration,
+        /// What is allowed.
+        limit: Duration,
+    },
     /// The relay's thread was nearly always busy, in its busiest second: the share of a processor, from 0 to 1.
     Busy(f64),
 }
@@ -111,7 +116,11 @@ pub enum Reason {
 const LATENESS_SHARE_MAX: f64 = 0.02;
 /// Less cannot be had of an ordinary kernel's timers: what that means on a path of less than 10 ms, the report says.
 const LATENESS_FLOOR: Duration = Duration::from_micros(200);
-const GAP_MAX: Duration = Duration::from_millis(1);
+/// Of the round trip, the longest time for which the relay may not look: what is late by a twentieth of a round trip, once,
+/// moves no window.
+const GAP_SHARE_MAX: f64 = 0.05;
+/// Less cannot be had of an ordinary machine.
+const GAP_FLOOR: Duration = Duration::from_millis(1);
 const PROCESSOR_SHARE_MAX: f64 = 0.7;
 
 impl RelayReport {
@@ -139,14 +148,16 @@ impl RelayReport {
     }
 
     fn delays(&self) -> impl Iterator<Item = Reason> {
-        let limit = self.round_trip.mul_f64(LATENESS_SHARE_MAX).max(LATENESS_FLOOR);
+        let limit = |share, floor| self.round_trip.mul_f64(share).max(floor);
+        let late_limit = limit(LATENESS_SHARE_MAX, LATENESS_FLOOR);
+        let gap_limit = limit(GAP_SHARE_MAX, GAP_FLOOR);
         let p999_ns = self.forward.lateness.p999_ns.max(self.backward.lateness.p999_ns);
         let p999 = Duration::from_nanos(p999_ns);
-        let gap = Duration::from_nanos(self.gaps.max_ns);
+        let longest = Duration::from_nanos(self.gaps.max_ns);
         let share = self.processor_share_max;
         [
-            (p999 > limit).then_some(Reason::Late { p999, limit }),
-            (gap > GAP_MAX).then_some(Reason::Gap(gap)),
+            (p999 > late_limit).then_some(Reason::Late { p999, limit: late_limit }),
+            (longest > gap_limit).then_some(Reason::Gap { longest, limit: gap_limit }),
             (share > PROCESSOR_SHARE_MAX).then_some(Reason::Busy(share)),
         ]
         .into_iter()
@@ -189,7 +200,9 @@ impl fmt::Display for Reason {
                     "one frame of a thousand was late by {p999:.1?} or more, and {limit:.1?} is allowed"
                 )
             }
-            Self::Gap(gap) => write!(to, "the relay did not look for {gap:.1?}"),
+            Self::Gap { longest, limit } => {
+                write!(to, "the relay did not look for {longest:.1?}, and {limit:.1?} is allowed")
+            }
             Self::Busy(share) => {
                 write!(to, "the relay was busy for {:.0} % of its busiest second", share * 100.0)
             }

@@ -12,8 +12,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How often it wakes: a relay that does not look for a millisecond is invalid.
-const PERIOD: Duration = Duration::from_micros(300);
+/// Of the round trip, how long this thread sleeps. If nobody looked meanwhile, it does: what is late then is late by at most
+/// twice as much.
+const PERIOD_SHARE: u32 = 80;
+/// To wake costs a virtual machine about 20 µs.
+const PERIOD_MIN: Duration = Duration::from_micros(250);
+const PERIOD_MAX: Duration = Duration::from_micros(500);
 
 /// A thread that stands by until this is dropped.
 #[derive(Debug)]
@@ -25,17 +29,21 @@ pub(crate) struct Standby {
 impl Standby {
     /// `bell` wakes the relay's thread, whose plans are old when another has looked. On a machine with one processor there
     /// is nobody to stand by.
-    pub fn start(forwarder: Arc<Mutex<Forwarder>>, bell: Arc<OwnedFd>) -> io::Result<Self> {
+    pub fn start(
+        forwarder: Arc<Mutex<Forwarder>>,
+        bell: Arc<OwnedFd>,
+        round_trip: Duration,
+    ) -> io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let processors = sched_getaffinity(None)?;
+        if processors.count() < 2 {
+            return Ok(Self { is_over, thread: None });
+        }
+        let period = (round_trip / PERIOD_SHARE).clamp(PERIOD_MIN, PERIOD_MAX);
         let place = Place { processors, beside: None };
-        let thread = (processors.count() > 1).then(|| {
-            let is_over = is_over.clone();
-            thread::Builder::new()
-                .name("relay-standby".to_owned())
-                .spawn(move || stand_by(&forwarder, &bell, &is_over, place))
-        });
-        Ok(Self { is_over, thread: thread.transpose()? })
+        let duty = Duty { forwarder, bell, is_over: is_over.clone(), period, place };
+        let thread = thread::Builder::new().name("relay-standby".to_owned()).spawn(move || duty.run())?;
+        Ok(Self { is_over, thread: Some(thread) })
     }
 }
 
@@ -49,16 +57,27 @@ impl Drop for Standby {
     }
 }
 
-fn stand_by(forwarder: &Mutex<Forwarder>, bell: &OwnedFd, is_over: &AtomicBool, mut place: Place) {
-    super::be_punctual();
-    while !is_over.load(Ordering::Relaxed) {
-        thread::sleep(PERIOD);
-        // Who holds the lock looks.
-        let Ok(mut forwarder) = forwarder.try_lock() else { continue };
-        place.leave(forwarder.processor);
-        if forwarder.stand_in(PERIOD) {
-            drop(forwarder);
-            let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+/// What the thread does.
+struct Duty {
+    forwarder: Arc<Mutex<Forwarder>>,
+    bell: Arc<OwnedFd>,
+    is_over: Arc<AtomicBool>,
+    period: Duration,
+    place: Place,
+}
+
+impl Duty {
+    fn run(mut self) {
+        super::be_punctual();
+        while !self.is_over.load(Ordering::Relaxed) {
+            thread::sleep(self.period);
+            // Who holds the lock looks.
+            let Ok(mut forwarder) = self.forwarder.try_lock() else { continue };
+            self.place.leave(forwarder.processor);
+            if forwarder.stand_in(self.period) {
+                drop(forwarder);
+                let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            }
         }
     }
 }

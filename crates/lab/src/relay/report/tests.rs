@@ -24,7 +24,7 @@ fn report(round_trip: Duration) -> RelayReport {
         round_trip,
         forward: way(),
         backward: way(),
-        gaps: Distribution { max_ns: 1_000_000, ..Distribution::default() },
+        gaps: gap(1_000_000),
         processor_share: 0.2,
         processor_share_max: 0.7,
         sightings_lost: 0,
@@ -33,6 +33,10 @@ fn report(round_trip: Duration) -> RelayReport {
 
 fn late(p999_ns: u64) -> WayReport {
     WayReport { lateness: Distribution { p999_ns, ..Distribution::default() }, ..way() }
+}
+
+fn gap(max_ns: u64) -> Distribution {
+    Distribution { max_ns, ..Distribution::default() }
 }
 
 #[test]
@@ -51,7 +55,7 @@ fn each_reason_alone_is_enough() {
         RelayReport { forward: WayReport { beyond_memory: 1, ..way() }, ..good.clone() },
         RelayReport { backward: WayReport { writes_failed: 1, ..way() }, ..good.clone() },
         RelayReport { backward: late(800_001), ..good.clone() },
-        RelayReport { gaps: Distribution { max_ns: 1_000_001, ..Distribution::default() }, ..good.clone() },
+        RelayReport { gaps: gap(2_000_001), ..good.clone() },
         RelayReport { processor_share_max: 0.71, ..good },
     ];
     for report in broken {
@@ -65,6 +69,14 @@ fn lateness_is_judged_by_the_round_trip_but_not_beyond_what_timers_can_do() {
     assert!(late(Duration::from_millis(40), 800_000).is_valid());
     assert!(late(Duration::from_millis(1), 200_000).is_valid());
     assert!(!late(Duration::from_millis(1), 200_001).is_valid());
+}
+
+#[test]
+fn one_gap_is_judged_by_the_round_trip_and_may_be_a_millisecond_on_any() {
+    let gap = |round_trip, max_ns| RelayReport { gaps: gap(max_ns), ..report(round_trip) }.verdict();
+    assert!(gap(Duration::from_millis(40), 2_000_000).is_valid());
+    assert!(gap(Duration::ZERO, 1_000_000).is_valid());
+    assert!(!gap(Duration::ZERO, 1_000_001).is_valid());
 }
 
 #[test]
