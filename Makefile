@@ -5,31 +5,38 @@
 
 export CARGO_TERM_COLOR ?= auto
 
-# BPF programs are compiled where there is all that it takes.
-BPF = $(if $(and $(shell command -v clang),$(wildcard /usr/include/libelf.h /usr/include/zlib.h)),--features ropewalk/bpf --features ropewalk-benches/bpf)
+# BPF programs are compiled where there is all that it takes, by Debian's names.
+MISSING_FOR_BPF := $(strip \
+  $(if $(shell command -v clang),,clang) \
+  $(if $(wildcard /usr/include/libelf.h),,libelf-dev) \
+  $(if $(wildcard /usr/include/zlib.h),,zlib1g-dev))
+BPF := $(if $(MISSING_FOR_BPF),,--features ropewalk/bpf)
+BPF_EVERYWHERE := $(if $(BPF),$(BPF) --features ropewalk-benches/bpf)
+BUILD := cargo build --release -p ropewalk $(BPF)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
 build: ## build the ropewalk command, target/release/ropewalk
 	@scripts/setup build
-	cargo build --release -p ropewalk
+	@echo "$(if $(BPF),With the BPF programs that trace the kernel,Without the BPF programs that trace the kernel: missing $(MISSING_FOR_BPF))"
+	$(BUILD)
 
 demo: ## copy a real disk image through broken connections, then across an emulated path: two minutes
 	@scripts/setup demo
-	cargo build -q --release -p ropewalk
+	$(BUILD) -q
 	scripts/demo
 
 check: ## format, lints and the tests that need no root: under 3 minutes
 	@scripts/setup build
 	cargo fmt --all --check
 	cargo clippy -q --workspace --all-targets -- -D warnings
-	$(if $(BPF),cargo clippy -q --workspace --all-targets $(BPF) -- -D warnings)
-	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak $(BPF)
+	$(if $(BPF),cargo clippy -q --workspace --all-targets $(BPF_EVERYWHERE) -- -D warnings)
+	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak $(BPF_EVERYWHERE)
 
 test: check ## everything: also the peers, faults and long properties (some need root)
 	@scripts/setup test
-	cargo build -q --release -p ropewalk
+	$(BUILD) -q
 	cargo test -q -p ropewalk-interop -p ropewalk-soak
 	cargo run -q --release -p ropewalk-sim -- --seeds 1000
 
@@ -41,12 +48,12 @@ mutants: ## prove that the simulator finds bugs: builds and runs each of tests/m
 
 test-conformance: ## every test of libiscsi's suite on every kind of disk, in a minute or two
 	@scripts/setup test
-	cargo build -q --release -p ropewalk
+	$(BUILD) -q
 	cargo run -q -p ropewalk-conformance
 
 soak: ## a thousand sessions on one target for five minutes while connections break; make soak SECONDS=60
 	@scripts/setup build
-	cargo build -q --release -p ropewalk
+	$(BUILD) -q
 	cargo run -q --release -p ropewalk-soak -- --seconds $(or $(SECONDS),300)
 
 fuzz: ## fuzz all that takes bytes from peers; SECONDS=600 gives each ten minutes
@@ -55,12 +62,11 @@ fuzz: ## fuzz all that takes bytes from peers; SECONDS=600 gives each ten minute
 
 corpus: ## add what real programs say to each other to the fuzzers' corpus
 	@scripts/setup test
-	cargo build -q --release -p ropewalk
+	$(BUILD) -q
 	cargo run -q -p ropewalk-fuzz-targets --example record_corpus
 
 bench: ## speed against iSCSI peers and against plain sockets; writes benches/RESULTS.md
 	@scripts/setup bench
-	cargo build -q --release -p ropewalk
 	benches/run
 
 bench-relay: ## what the lab's relay can carry, and how exactly; writes benches/RELAY.md
