@@ -26,6 +26,7 @@ mod kernel_settings;
 mod kernel_trace;
 mod lab;
 mod namespace;
+mod parent_death;
 mod ping;
 pub mod program_run;
 mod relay;

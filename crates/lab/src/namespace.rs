@@ -1,6 +1,7 @@
 //! A network namespace, owned by a file descriptor.
 
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use crate::parent_death::die_with;
+use rustix::process::getpid;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use std::fs::File;
 use std::io;
@@ -51,10 +52,7 @@ impl Namespace {
         let parent = getpid();
         let before_exec = move || {
             namespace.enter()?;
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The parent may have died before it was asked to tell.
-            let is_orphan = getppid() != Some(parent);
-            if is_orphan { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
+            die_with(parent)
         };
         // SAFETY: between fork and exec only system calls are made, without allocation or locks.
         unsafe { command.pre_exec(before_exec) };

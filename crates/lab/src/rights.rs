@@ -1,7 +1,8 @@
 //! What it takes to make network namespaces: root's rights, or a user namespace in which anybody is root.
 
 use crate::namespace::{leave_network_namespace, on_a_thread};
-use rustix::process::{getegid, geteuid};
+use crate::parent_death::die_with;
+use rustix::process::{getegid, geteuid, getpid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -43,17 +44,20 @@ impl Rights {
 }
 
 /// Makes the process of `command` root of a user namespace of its own, in which it may make network namespaces. Where
-/// that is forbidden, `command` fails to start, or its process has no [`Rights`]; the error of those says why.
+/// that is forbidden, `command` fails to start, or its process has no [`Rights`]; the error of those says why. The process
+/// dies with the thread that starts it: a lab is not to outlive the command that was given.
 pub fn in_user_namespace(command: &mut Command) {
     let uid_map = format!("0 {} 1", geteuid().as_raw());
     let gid_map = format!("0 {} 1", getegid().as_raw());
+    let parent = getpid();
     let before_exec = move || {
         // SAFETY: before exec a process has one thread, to whose memory and descriptors this does nothing.
         unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?;
         // Who may not change the groups of a process may map their own (user_namespaces(7)).
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", &uid_map)?;
-        fs::write("/proc/self/gid_map", &gid_map)
+        fs::write("/proc/self/gid_map", &gid_map)?;
+        die_with(parent)
     };
     // SAFETY: between fork and exec only system calls are made; short paths of `fs::write` stay on the stack.
     unsafe { command.pre_exec(before_exec) };

@@ -4,23 +4,25 @@
 
 mod world;
 
-use ropewalk_lab::{Lab, Rights, Topology, ping};
+use ropewalk_interop::skip;
+use ropewalk_lab::{Lab, Rights, Topology, in_user_namespace, ping};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use socket2::SockRef;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use world::{again, in_lab, lab, link, topology};
 
 /// Set for a test that was started again to be killed, or without root.
 const PART: &str = "ROPEWALK_TEST_PART";
 
-/// What the process says that is to be killed: its lab's namespace, and a process in it.
+/// What the process says that is to be killed: a process that it started, and the namespace of its lab, if it has one.
 const READY: &str = "ready: ";
 
 #[test]
@@ -29,19 +31,32 @@ fn nothing_is_left_of_a_lab_whose_process_was_killed() {
         return in_lab(build_and_wait_to_be_killed);
     }
     in_lab(|| {
-        let mut builder = again().env(PART, "1").stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(builder.stdout.take().unwrap()).lines();
-        let ready = lines.map_while(Result::ok).find_map(|line| Some(line.split_once(READY)?.1.to_owned()));
+        let (mut builder, ready) = start_to_be_killed();
         let ready = ready.expect("it builds a lab");
-        let (namespace, program) = ready.split_once(' ').unwrap();
-        let program =
-            pidfd_open(Pid::from_raw(program.parse().unwrap()).unwrap(), PidfdFlags::empty()).unwrap();
+        let (program, namespace) = ready.split_once(' ').unwrap();
+        let program = process(program);
         assert!(is_used(namespace));
         builder.kill().unwrap();
         builder.wait().unwrap();
-        poll(&mut [PollFd::new(&program, PollFlags::IN)], None).unwrap();
+        wait_until_ended(&program);
         assert!(!is_used(namespace), "a process is still in the namespace");
     });
+}
+
+/// This test once more, and what it says when it is ready; nothing if it ended without.
+fn start_to_be_killed() -> (Child, Option<String>) {
+    let mut process = again().env(PART, "1").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let ready = lines.find_map(|line| Some(line.split_once(READY)?.1.to_owned()));
+    (process, ready)
+}
+
+fn process(id: &str) -> OwnedFd {
+    pidfd_open(Pid::from_raw(id.parse().unwrap()).unwrap(), PidfdFlags::empty()).unwrap()
+}
+
+fn wait_until_ended(process: &OwnedFd) {
+    poll(&mut [PollFd::new(process, PollFlags::IN)], None).unwrap();
 }
 
 fn build_and_wait_to_be_killed() {
@@ -51,7 +66,30 @@ fn build_and_wait_to_be_killed() {
     lab.client.namespace.put(&mut program);
     let mut program = program.spawn().unwrap();
     let namespace = lab.client.namespace.run(|| fs::metadata("/proc/thread-self/ns/net")).unwrap().unwrap();
-    println!("{READY}{} {}", namespace.ino(), program.id());
+    println!("{READY}{} {}", program.id(), namespace.ino());
+    program.wait().unwrap();
+}
+
+#[test]
+fn a_process_in_a_user_namespace_ends_with_the_one_that_started_it_also_if_that_was_killed() {
+    if std::env::var_os(PART).is_some() {
+        return start_another_and_wait_to_be_killed();
+    }
+    let (mut starter, Some(program)) = start_to_be_killed() else {
+        return skip("netns", "a user namespace is refused here");
+    };
+    let program = process(&program);
+    starter.kill().unwrap();
+    starter.wait().unwrap();
+    wait_until_ended(&program);
+}
+
+fn start_another_and_wait_to_be_killed() {
+    let mut program = Command::new("sleep");
+    program.arg("1000").stdout(Stdio::null());
+    in_user_namespace(&mut program);
+    let Ok(mut program) = program.spawn() else { return };
+    println!("{READY}{}", program.id());
     program.wait().unwrap();
 }
 
