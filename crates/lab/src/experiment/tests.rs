@@ -376,3 +376,33 @@ fn a_send_buffer_that_is_too_small_costs_a_pause_for_each_time_it_is_filled() {
     assert!((predict(3, Theory::TimeModel) - ideal).abs() < 1e-6, "without the limit nothing is different");
     assert!((predict(0, Theory::TimeModel) - ideal).abs() < 1e-6, "nor without a distance");
 }
+
+/// What a file can say, as users are told.
+const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/README.md");
+
+/// A piece of a setup as a whole experiment.
+fn with_setup(piece: &str) -> String {
+    let piece: toml::Table = toml::from_str(piece).unwrap();
+    let mut experiment: toml::Table = toml::from_str(BASE).unwrap();
+    let setup = experiment["setup"].as_table_mut().unwrap();
+    if piece.contains_key("scsi") || piece.contains_key("program") {
+        setup.remove("streams");
+    }
+    overlay::lay(setup, &piece);
+    toml::to_string(&experiment).unwrap()
+}
+
+#[test]
+fn every_example_of_the_reference_is_an_experiment_or_a_piece_of_a_setup() {
+    let reference = std::fs::read_to_string(REFERENCE).unwrap();
+    let examples = reference.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let examples: Vec<&str> = examples.collect();
+    assert!(!examples.is_empty());
+    for example in examples {
+        let is_whole = example.starts_with("title");
+        let text = if is_whole { example.to_owned() } else { with_setup(example) };
+        if let Err(error) = Experiment::parse(&text) {
+            panic!("{error}\n{example}");
+        }
+    }
+}
