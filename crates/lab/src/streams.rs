@@ -13,7 +13,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
-use transport::SocketOptions;
+use transport::{SocketBuffer, SocketOptions};
 
 /// Streams from the client to the server.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Streams {
     pub count: u8,
     /// The congestion control of the sender; the namespace's, if it is missing.
     pub congestion_control: Option<String>,
-    /// `SO_SNDBUF` of the senders; left to the kernel's own tuning, if it is missing. The kernel doubles the value.
+    /// `SO_SNDBUF` of the senders; left to the kernel's own tuning, if it is missing.
     pub send_buffer: Option<Bytes>,
     /// The server's address.
     pub to: IpAddr,
@@ -74,9 +74,6 @@ pub struct StreamSample {
 const PATTERN_BYTES: usize = 65_521;
 /// What is written and read at once; less than the pattern.
 const PIECE_BYTES: usize = 48 << 10;
-
-/// The kernel takes so many times the send buffer it is asked for, to have room for what it keeps beside data.
-const KERNEL_TAKES: u64 = 2;
 
 impl Streams {
     /// Sends `bytes` on each stream, and returns when all have arrived.
@@ -137,20 +134,11 @@ impl Streams {
             socket.set_tcp_congestion(name.as_bytes())?;
         }
         if let Some(asked) = self.send_buffer {
-            set_send_buffer(&socket, asked)?;
+            let bytes = u32::try_from(asked.0).unwrap_or(u32::MAX);
+            SocketBuffer::Send.set(&socket, bytes).map_err(io::Error::other)?;
         }
         socket.connect(&address.into())?;
         Ok(socket.into())
-    }
-}
-
-/// The kernel takes no more than `net.core.wmem_max`, which is an error here.
-fn set_send_buffer(socket: &Socket, asked: Bytes) -> io::Result<()> {
-    socket.set_send_buffer_size(usize::try_from(asked.0).unwrap_or(usize::MAX))?;
-    let found = Bytes(socket.send_buffer_size()? as u64 / KERNEL_TAKES);
-    match found < asked {
-        true => Err(io::Error::other(format!("SO_SNDBUF was to be {asked}, but is {found}"))),
-        false => Ok(()),
     }
 }
 

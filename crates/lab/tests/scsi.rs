@@ -200,8 +200,8 @@ fn a_buffer_that_was_asked_for_is_what_the_sockets_have_or_there_is_no_run() {
         let report = run(&with(100_000));
         let connections = &report.session.connections;
         assert!(connections.iter().all(|connection| connection.send_buffer_bytes == Some(200_000)));
-        // Beyond net.core.wmem_max.
-        let outcome = with(1 << 30).run(&wan(), "reno", 9);
-        assert!(matches!(&outcome, Err(ScsiRunError::Negotiated { key: "SO_SNDBUF", .. })), "{outcome:?}");
+        // Beyond what any kernel grants.
+        let refusal = with(1 << 30).run(&wan(), "reno", 9).unwrap_err().to_string();
+        assert!(refusal.contains("SO_SNDBUF"), "{refusal}");
     });
 }

@@ -10,6 +10,7 @@ mod login_pdu;
 mod observer;
 mod readable_fd;
 mod send_queue;
+mod socket_buffer;
 mod socket_options;
 mod tcp_info;
 
@@ -18,5 +19,6 @@ pub use connection::{Connection, ConnectionError, Counters};
 pub use login_pdu::{read_pdu, write_pdu};
 pub use observer::{ConnectionObserver, Observer};
 pub use readable_fd::ReadableFd;
+pub use socket_buffer::SocketBuffer;
 pub use socket_options::{SocketOptions, SocketOptionsError};
 pub use tcp_info::TcpInfo;

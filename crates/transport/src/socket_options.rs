@@ -1,5 +1,6 @@
 //! What is set on every socket, and what is deliberately left alone.
 
+use crate::socket_buffer::SocketBuffer;
 use socket2::{SockRef, TcpKeepalive};
 use std::fmt::Display;
 use std::io;
@@ -14,9 +15,9 @@ use std::time::Duration;
 pub struct SocketOptions {
     /// TCP_CONGESTION: `reno`, `cubic`, `bbr`, … `None` leaves the system's default.
     pub congestion: Option<String>,
-    /// SO_SNDBUF, for experiments.
+    /// SO_SNDBUF, for experiments: as [`SocketBuffer::set`] does it.
     pub send_buffer_bytes: Option<u32>,
-    /// SO_RCVBUF, for experiments.
+    /// SO_RCVBUF, likewise.
     pub receive_buffer_bytes: Option<u32>,
     /// TCP_NOTSENT_LOWAT: unsent bytes that the kernel may hold before it asks for no more. `None` leaves that to
     /// the kernel's tuning of the send buffer. Whoever places commands on connections wants a bound (see
@@ -48,7 +49,8 @@ impl SocketOptions {
     /// the system's default, goes on pacing its segments under any other congestion control.
     ///
     /// # Errors
-    /// The first option that the kernel refused; an unknown congestion control is one.
+    /// The first option that the kernel refused, or did by half: an unknown congestion control is one, and a buffer
+    /// beyond the system's limit.
     pub fn apply(&self, socket: &impl AsFd) -> Result<(), SocketOptionsError> {
         let socket = SockRef::from(socket);
         set("TCP_NODELAY", "1", socket.set_tcp_nodelay(true))?;
@@ -61,10 +63,10 @@ impl SocketOptions {
             set("TCP_CONGESTION", name, socket.set_tcp_congestion(name.as_bytes()))?;
         }
         if let Some(bytes) = self.send_buffer_bytes {
-            set("SO_SNDBUF", bytes, socket.set_send_buffer_size(bytes as usize))?;
+            SocketBuffer::Send.set(&*socket, bytes)?;
         }
         if let Some(bytes) = self.receive_buffer_bytes {
-            set("SO_RCVBUF", bytes, socket.set_recv_buffer_size(bytes as usize))?;
+            SocketBuffer::Receive.set(&*socket, bytes)?;
         }
         Ok(())
     }

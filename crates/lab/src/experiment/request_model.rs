@@ -6,13 +6,14 @@ use crate::workload::{End, Workload};
 use pdu::Duration as Nanoseconds;
 use policy::time_model::{TimeModel, payload_bits_per_second};
 use std::time::Duration;
+use transport::SocketBuffer;
 
 /// The header of a PDU that carries data (RFC 7143 §11.2).
 const HEADER_BYTES: f64 = 48.0;
-/// The kernel doubles what `SO_SNDBUF` asks for (socket(7)), and wakes a writer that waits for room when a third of that is
-/// free: in each round trip two thirds of it are sent.
-fn sent_at_once(send_buffer_bytes: u64) -> u64 {
-    send_buffer_bytes.saturating_mul(4).div_ceil(3)
+/// The kernel wakes a writer that waits for room when a third of the buffer is free: in each round trip two thirds of it are
+/// sent.
+fn sent_at_once(asked_bytes: u64) -> u64 {
+    SocketBuffer::taken(asked_bytes).saturating_mul(2).div_ceil(3)
 }
 
 /// What of a workload with one length of requests is known in advance, if `host_time_s` (Tb + Tc) is: `None` for what

@@ -7,14 +7,13 @@ use netem::{Bytes, InvalidQuantity};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-use transport::SocketOptions;
+use transport::{SocketBuffer, SocketOptions};
 
 /// Options of the sockets at both ends. What is missing is not set, and left to the kernel's own tuning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SocketTerms {
-    /// `SO_SNDBUF`. Other initiators set it (512 KiB is a usual value), and so cap what is in flight (paper 004). The
-    /// kernel doubles the value, and takes no more than `net.core.wmem_max`.
+    /// `SO_SNDBUF`. Other initiators set it (512 KiB is a usual value), and so cap what is in flight (paper 004).
     pub send_buffer: Option<Bytes>,
     /// `SO_RCVBUF`.
     pub receive_buffer: Option<Bytes>,
@@ -58,19 +57,16 @@ impl SocketTerms {
     }
 }
 
-/// The kernel takes twice what it is asked for, to have room for what it keeps beside data.
-const TAKEN: u64 = 2;
-
 impl SocketTerms {
     /// Whether sockets have what was to be.
     pub(super) fn check(&self, connections: &[ConnectionSample]) -> Result<(), ScsiRunError> {
         for connection in connections {
             let pairs = [
-                ("SO_SNDBUF", self.send_buffer, connection.send_buffer_bytes),
-                ("SO_RCVBUF", self.receive_buffer, connection.receive_buffer_bytes),
+                (SocketBuffer::Send.option(), self.send_buffer, connection.send_buffer_bytes),
+                (SocketBuffer::Receive.option(), self.receive_buffer, connection.receive_buffer_bytes),
             ];
             for (key, asked, found) in pairs {
-                let found = found.map(|bytes| Bytes(bytes / TAKEN));
+                let found = found.map(|bytes| Bytes(SocketBuffer::asked(bytes)));
                 if let (Some(asked), Some(found)) = (asked, found)
                     && found < asked
                 {
