@@ -5,7 +5,7 @@ use initiator::Report;
 use netem::Bytes;
 use policy::time_model::WriteTerms;
 use serde::{Deserialize, Serialize};
-use session::parameters::{DigestPreference, Offer};
+use session::parameters::{ConnectionParameters, DigestPreference, Offer, SessionParameters};
 use target::{ByteSize, DigestUse, Negotiation};
 
 /// The keys that decide about throughput (RFC 7143 §13). Both ends offer and accept these, and nothing else.
@@ -59,6 +59,9 @@ impl Default for SessionTerms {
     }
 }
 
+/// A key, what was asked for, and what was found.
+type Term = (&'static str, u64, u64);
+
 /// A target sets aside for each session a 22nd of its memory, for a window of unsolicited data.
 const MEMORY_PER_WINDOW: u64 = 24;
 
@@ -107,23 +110,16 @@ impl SessionTerms {
         target::Limits { window_commands: self.window_commands, buffer_bytes, ..limits }
     }
 
-    /// What both ends agreed on, if it is what was to be.
+    /// Whether all sessions and all connections are what was to be.
     pub(super) fn check(&self, report: &Report) -> Result<(), ScsiRunError> {
-        let found = self.found(report);
-        let pairs = [
-            ("connections", u64::from(self.connections), found.connections.into()),
-            ("sessions", self.sessions.into(), found.sessions.into()),
-            ("InitialR2T", self.initial_r2t.into(), found.initial_r2t.into()),
-            ("ImmediateData", self.immediate_data.into(), found.immediate_data.into()),
-            ("FirstBurstLength", self.first_burst.0, found.first_burst.0),
-            ("MaxBurstLength", self.max_burst.0, found.max_burst.0),
-            ("MaxRecvDataSegmentLength", self.receive_segment.0, found.receive_segment.0),
-            ("MaxOutstandingR2T", self.max_outstanding_r2t.into(), found.max_outstanding_r2t.into()),
-            ("ErrorRecoveryLevel", self.error_recovery_level.into(), found.error_recovery_level.into()),
-            ("HeaderDigest", self.header_digest.into(), found.header_digest.into()),
-            ("DataDigest", self.data_digest.into(), found.data_digest.into()),
+        let counts = [
+            ("connections", u64::from(self.connections), report.connections() as u64),
+            ("sessions", self.sessions.into(), report.sessions() as u64),
         ];
-        match pairs.into_iter().find(|(_, asked, found)| asked != found) {
+        let sessions = report.paths.iter().filter_map(|path| path.parameters.as_ref());
+        let connections = report.paths.iter().flat_map(|path| &path.connections);
+        let negotiated = self.negotiated(sessions, connections.map(|connection| &connection.parameters));
+        match counts.into_iter().chain(negotiated).find(|(_, asked, found)| asked != found) {
             Some((key, asked, found)) => {
                 Err(ScsiRunError::Negotiated { key, asked: asked.to_string(), found: found.to_string() })
             }
@@ -131,27 +127,35 @@ impl SessionTerms {
         }
     }
 
-    /// Of the first session and connection; what they do not have is as it was asked for.
-    fn found(&self, report: &Report) -> Self {
-        let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
-        let mut found =
-            Self { connections: count(report.connections()), sessions: count(report.sessions()), ..*self };
-        if let Some(session) = report.paths.first().and_then(|path| path.parameters) {
-            found.initial_r2t = session.initial_r2t;
-            found.immediate_data = session.immediate_data;
-            found.first_burst = Bytes(session.first_burst_bytes.into());
-            found.max_burst = Bytes(session.max_burst_bytes.into());
-            found.max_outstanding_r2t = session.max_outstanding_r2t;
-            found.error_recovery_level = session.error_recovery_level;
-        }
-        if let Some(connection) = report.paths.first().and_then(|path| path.connections.first()) {
-            let parameters = connection.parameters;
-            found.receive_segment =
-                Bytes(parameters.send_segment_bytes_max.min(parameters.receive_segment_bytes_max).into());
-            found.header_digest = parameters.header_digest;
-            found.data_digest = parameters.data_digest;
-        }
-        found
+    /// Of each key: what was asked for, and what was found.
+    fn negotiated<'a>(
+        &self,
+        sessions: impl Iterator<Item = &'a SessionParameters>,
+        connections: impl Iterator<Item = &'a ConnectionParameters>,
+    ) -> impl Iterator<Item = Term> {
+        let sessions = sessions.flat_map(|session| self.of_session(session));
+        sessions.chain(connections.flat_map(|connection| self.of_connection(connection)))
+    }
+
+    fn of_session(&self, found: &SessionParameters) -> [Term; 6] {
+        [
+            ("InitialR2T", self.initial_r2t.into(), found.initial_r2t.into()),
+            ("ImmediateData", self.immediate_data.into(), found.immediate_data.into()),
+            ("FirstBurstLength", self.first_burst.0, found.first_burst_bytes.into()),
+            ("MaxBurstLength", self.max_burst.0, found.max_burst_bytes.into()),
+            ("MaxOutstandingR2T", self.max_outstanding_r2t.into(), found.max_outstanding_r2t.into()),
+            ("ErrorRecoveryLevel", self.error_recovery_level.into(), found.error_recovery_level.into()),
+        ]
+    }
+
+    fn of_connection(&self, found: &ConnectionParameters) -> [Term; 4] {
+        const SEGMENT: &str = "MaxRecvDataSegmentLength";
+        [
+            (SEGMENT, self.receive_segment.0, found.send_segment_bytes_max.into()),
+            (SEGMENT, self.receive_segment.0, found.receive_segment_bytes_max.into()),
+            ("HeaderDigest", self.header_digest.into(), found.header_digest.into()),
+            ("DataDigest", self.data_digest.into(), found.data_digest.into()),
+        ]
     }
 
     /// The same for the time model.
@@ -179,4 +183,68 @@ fn preference(wanted: bool) -> DigestPreference {
 
 fn digest_use(wanted: bool) -> DigestUse {
     if wanted { DigestUse::Required } else { DigestUse::Never }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use session::parameters::SessionType;
+
+    fn session() -> SessionParameters {
+        let terms = SessionTerms::default();
+        SessionParameters {
+            session_type: SessionType::Normal,
+            max_connections: 1,
+            initial_r2t: terms.initial_r2t,
+            immediate_data: terms.immediate_data,
+            first_burst_bytes: whole(terms.first_burst),
+            max_burst_bytes: whole(terms.max_burst),
+            max_outstanding_r2t: terms.max_outstanding_r2t,
+            default_time2wait_s: 0,
+            default_time2retain_s: 0,
+            data_pdu_in_order: true,
+            data_sequence_in_order: true,
+            error_recovery_level: terms.error_recovery_level,
+        }
+    }
+
+    fn connection() -> ConnectionParameters {
+        let segment_bytes = whole(SessionTerms::default().receive_segment);
+        ConnectionParameters {
+            header_digest: false,
+            data_digest: false,
+            send_segment_bytes_max: segment_bytes,
+            receive_segment_bytes_max: segment_bytes,
+        }
+    }
+
+    fn differences(sessions: &[SessionParameters], connections: &[ConnectionParameters]) -> Vec<Term> {
+        let terms = SessionTerms::default();
+        let negotiated = terms.negotiated(sessions.iter(), connections.iter());
+        negotiated.filter(|(_, asked, found)| asked != found).collect()
+    }
+
+    #[test]
+    fn every_session_is_looked_at() {
+        assert_eq!(differences(&[session(); 2], &[connection(); 2]), []);
+        let other = SessionParameters { max_outstanding_r2t: 3, ..session() };
+        assert_eq!(differences(&[session(), other], &[]), [("MaxOutstandingR2T", 1, 3)]);
+    }
+
+    #[test]
+    fn every_connection_is_looked_at() {
+        let other = ConnectionParameters { data_digest: true, ..connection() };
+        assert_eq!(differences(&[session()], &[connection(), other]), [("DataDigest", 0, 1)]);
+    }
+
+    #[test]
+    fn both_ends_take_segments_of_the_same_length() {
+        let asked = u64::from(connection().send_segment_bytes_max);
+        for other in [
+            ConnectionParameters { send_segment_bytes_max: 512, ..connection() },
+            ConnectionParameters { receive_segment_bytes_max: 512, ..connection() },
+        ] {
+            assert_eq!(differences(&[], &[other]), [("MaxRecvDataSegmentLength", asked, 512)]);
+        }
+    }
 }
