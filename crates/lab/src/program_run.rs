@@ -5,7 +5,7 @@ mod memory_file;
 use crate::lab::Lab;
 use crate::scsi_run::server::{Storage, runtime};
 use crate::scsi_run::{DiskModel, ScsiRunError};
-use crate::session_monitor::SessionMonitor;
+use crate::session_monitor::{SessionMonitor, SessionSamples};
 use crate::workload::{Contents, Direction};
 use memory_file::MemoryFile;
 use netem::{Bytes, Span};
@@ -38,6 +38,8 @@ pub struct ProgramReport {
     pub elapsed: Duration,
     /// Of the target's connections, as their sockets say.
     pub congestion_controls: Vec<String>,
+    /// What the target saw of its sessions.
+    pub session: SessionSamples,
 }
 
 /// A program that did not copy.
@@ -130,9 +132,10 @@ impl ProgramRun {
         }
         monitor.restart();
         let elapsed = self.measure(lab, &file, &storage.url.to_string())?;
-        let connections = monitor.take().connections.into_iter();
+        let session = monitor.take();
+        let connections = session.connections.iter();
         let congestion_controls =
-            connections.filter_map(|connection| connection.congestion_control).collect();
+            connections.filter_map(|connection| connection.congestion_control.clone()).collect();
         match self.direction {
             Direction::Write => {
                 storage.read_back(std::slice::from_ref(&(0..self.size.0)), contents)?;
@@ -144,7 +147,7 @@ impl ProgramRun {
             }
         }
         storage.stop();
-        Ok(ProgramReport { elapsed, congestion_controls })
+        Ok(ProgramReport { elapsed, congestion_controls, session })
     }
 
     fn measure(&self, lab: &Lab, file: &MemoryFile, disk: &str) -> Result<Duration, ProgramError> {

@@ -5,7 +5,9 @@ mod figure;
 mod measured;
 mod prediction;
 mod run_over_time;
+mod session;
 mod shares;
+mod tables;
 mod trace;
 mod waits;
 
@@ -46,6 +48,7 @@ pub fn report(folder: &Folder) -> Result<Report, FolderError> {
     }
     sections.extend(waits::section(&plan, &mut runs_over_time)?);
     sections.extend(captured::section(&plan, &mut runs_over_time)?);
+    sections.extend(session::section(&plan, folder));
     sections.push(Section {
         heading: "Every run".to_owned(),
         paragraphs: vec![
@@ -125,8 +128,7 @@ fn runs(plan: &Plan, folder: &Folder) -> Table {
 
 /// Everything that is measured in any run.
 fn quantities(plan: &Plan) -> Vec<Quantity> {
-    let mut quantities: Vec<Quantity> =
-        plan.cells.iter().flat_map(|cell| cell.setup.quantities()).copied().collect();
+    let mut quantities: Vec<Quantity> = plan.cells.iter().flat_map(|cell| cell.setup.quantities()).collect();
     quantities.sort();
     quantities.dedup();
     quantities

@@ -11,6 +11,7 @@ use crate::rights::Rights;
 use crate::sample::{Sample, take_socket_samples};
 use crate::scsi_measures;
 use crate::scsi_run::ScsiReport;
+use crate::session_record::SessionRecord;
 use crate::streams::{RecordingTimes, Streams};
 use monitor::{Discovery, Monitor, Options};
 use observe::statistics::{self, jain_index};
@@ -25,6 +26,8 @@ pub struct RunOutcome {
     pub measured: BTreeMap<Quantity, f64>,
     /// What happened meanwhile.
     pub samples: Vec<Sample>,
+    /// What its sessions did, if the workload has any; commands and single intervals are with the samples.
+    pub session: Option<SessionRecord>,
     /// What the client's kernel was asked of its connections, and what that cost; the samples are with the others.
     pub sockets: SocketsReport,
     /// What came of tracing the kernel's events, if that was asked for; the events are with the other samples.
@@ -52,6 +55,7 @@ struct Measured {
     quantities: BTreeMap<Quantity, f64>,
     samples: Vec<Sample>,
     congestion_controls: Vec<String>,
+    session: Option<SessionRecord>,
     sockets: SocketsReport,
     kernel_trace: Option<KernelTrace>,
     /// Why what was measured is not what was asked for.
@@ -87,8 +91,15 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         measured.quantities.extend(gap_time(commands).map(|gap_s| (Quantity::GapTime, gap_s)));
         measured.samples.extend(commands.iter().cloned().map(Box::new).map(Sample::Captured));
     }
-    let Measured { quantities, samples, congestion_controls, sockets, kernel_trace, reasons: others } =
-        measured;
+    let Measured {
+        quantities,
+        samples,
+        congestion_controls,
+        session,
+        sockets,
+        kernel_trace,
+        reasons: others,
+    } = measured;
     reasons.extend(others);
     if let Some(other) = congestion_controls.iter().find(|name| **name != setup.congestion_control) {
         reasons.push(format!("a connection used {other} in the place of {}", setup.congestion_control));
@@ -97,6 +108,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     Ok(RunOutcome {
         measured,
         samples,
+        session,
         sockets,
         kernel_trace,
         congestion_controls,
@@ -184,8 +196,12 @@ fn stream(streams: &StreamsSetup, setup: &Setup, lab: &Lab) -> io::Result<Measur
 
 fn program(run: &ProgramRun, report: ProgramReport) -> Measured {
     let bits = run.size.0 as f64 * 8.0;
+    let elapsed_ns = u64::try_from(report.elapsed.as_nanos()).unwrap_or(u64::MAX);
+    let mut session = SessionRecord { elapsed_ns, sessions: report.session, ..SessionRecord::default() };
     Measured {
         quantities: BTreeMap::from([(Quantity::Throughput, bits / report.elapsed.as_secs_f64())]),
+        samples: session.take_samples(),
+        session: Some(session),
         congestion_controls: report.congestion_controls,
         ..Measured::default()
     }
@@ -203,7 +219,7 @@ impl Measured {
     }
 }
 
-fn scsi(report: ScsiReport, setup: &Setup) -> Measured {
+fn scsi(mut report: ScsiReport, setup: &Setup) -> Measured {
     let quantities = scsi_measures::quantities(&report, setup);
     let mut reasons = Vec::new();
     if report.retries + report.recoveries > 0 {
@@ -216,11 +232,12 @@ fn scsi(report: ScsiReport, setup: &Setup) -> Measured {
     if lost > 0 {
         reasons.push(format!("there was no room for {lost} samples of requests and commands"));
     }
+    let mut session = scsi_measures::session_record(&mut report, setup);
     let requests = report.requests.into_iter().map(Sample::Request);
-    let commands = report.session.commands.into_iter().map(|command| Sample::Command(Box::new(command)));
     Measured {
         quantities,
-        samples: requests.chain(commands).collect(),
+        samples: requests.chain(session.take_samples()).collect(),
+        session: Some(session),
         congestion_controls: report.congestion_controls,
         reasons,
         ..Measured::default()

@@ -1,7 +1,7 @@
 //! What happened in a run, moment by moment. All times are those of [`monotonic_ns`](crate::monotonic_ns).
 
 use crate::capture::CapturedCommand;
-use crate::session_monitor::CommandSample;
+use crate::session_monitor::{CommandSample, Interval};
 use crate::streams::StreamSample;
 use crate::workload::RequestSample;
 use observe::{OffCpuStack, SocketSample, SocketsReport, TcpEvent};
@@ -17,6 +17,8 @@ pub enum Sample {
     Request(RequestSample),
     /// One of its commands.
     Command(Box<CommandSample>),
+    /// A time in which a session could not go on as it would.
+    Held(HeldSample),
     /// One of its commands, as it was captured on the path.
     Captured(Box<CapturedCommand>),
     /// What the client's kernel knew of one of its connections.
@@ -35,12 +37,37 @@ impl Sample {
             Self::Stream(sample) => sample.at_ns,
             Self::Request(sample) => sample.begun_ns,
             Self::Command(sample) => sample.pulled_ns,
+            Self::Held(sample) => sample.interval.begun_ns,
             Self::Captured(sample) => sample.command.begun_ns,
             Self::Socket(sample) => sample.socket.at_ns,
             Self::TcpEvent(event) => event.at_ns,
             Self::OffCpu(stack) => stack.begun_ns,
         }
     }
+}
+
+/// A time in which something held a session up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldSample {
+    /// What.
+    pub what: HeldKind,
+    /// Of which session, or on which connection: an index of those that the run's record names.
+    pub index: usize,
+    /// When, and for how long.
+    #[serde(flatten)]
+    pub interval: Interval,
+}
+
+/// What held a session up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldKind {
+    /// Its command window was closed.
+    WindowClosed,
+    /// At the target there was a hole in the order of its commands.
+    CmdSnHole,
+    /// A connection had more to send, and its socket took nothing.
+    Blocked,
 }
 
 /// What a kernel knew of a connection.

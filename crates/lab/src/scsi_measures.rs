@@ -2,33 +2,89 @@
 
 use crate::experiment::{Quantity, Setup};
 use crate::scsi_run::ScsiReport;
-use crate::session_monitor::CommandSample;
+use crate::session_monitor::{AtTarget, CommandSample, SessionSamples};
+use crate::session_record::SessionRecord;
 use crate::workload::{Direction, RequestSample};
-use observe::statistics::Sample;
+use observe::statistics::{Sample, Statistic, jain_index};
 use std::collections::BTreeMap;
+
+/// What began after the warm-up.
+struct Counted<'a> {
+    requests: Vec<&'a RequestSample>,
+    /// READs and WRITEs; logins ask other things.
+    commands: Vec<&'a CommandSample>,
+    /// Whether each request was one command.
+    is_whole: bool,
+}
+
+impl<'a> Counted<'a> {
+    fn new(report: &'a ScsiReport, setup: &Setup) -> Self {
+        let warm_up_ns = u64::try_from(setup.warm_up.0.as_nanos()).unwrap_or(u64::MAX);
+        let from_ns = report.begun_ns.saturating_add(warm_up_ns);
+        let commands = || report.session.commands.iter().filter(|command| command.lba.is_some());
+        Self {
+            requests: report.requests.iter().filter(|request| request.begun_ns >= from_ns).collect(),
+            commands: commands().filter(|command| command.pulled_ns >= from_ns).collect(),
+            is_whole: commands().count() == report.requests.len(),
+        }
+    }
+
+    fn request_times_ns(&self) -> impl Iterator<Item = u64> {
+        self.requests.iter().map(|request| request.ended_ns.saturating_sub(request.begun_ns))
+    }
+
+    fn at_target(&self, direction: Option<Direction>) -> impl Iterator<Item = &AtTarget> {
+        let wanted = move |command: &&&CommandSample| direction.is_none() || command.direction == direction;
+        self.commands.iter().filter(wanted).filter_map(|command| command.target.as_ref())
+    }
+
+    /// How evenly the data was spread over so many connections; one alone shares with nobody.
+    fn fairness(&self, connections: u16) -> Option<f64> {
+        let mut bytes = BTreeMap::<(u16, u16), f64>::new();
+        for command in &self.commands {
+            *bytes.entry((command.session, command.connection)).or_default() += f64::from(command.bytes);
+        }
+        let mut bytes: Vec<f64> = bytes.into_values().collect();
+        // What was never used had its part too.
+        bytes.resize(bytes.len().max(connections.into()), 0.0);
+        jain_index(&bytes).filter(|_| connections > 1)
+    }
+}
 
 /// What is measured of the requests that began after the warm-up. What has no value is left out.
 pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantity, f64> {
-    let warm_up_ns = u64::try_from(setup.warm_up.0.as_nanos()).unwrap_or(u64::MAX);
-    let from_ns = report.begun_ns.saturating_add(warm_up_ns);
-    let requests: Vec<&RequestSample> =
-        report.requests.iter().filter(|request| request.begun_ns >= from_ns).collect();
-    // READs and WRITEs; logins ask other things.
-    let commands = || report.session.commands.iter().filter(|command| command.lba.is_some());
-    let counted = commands().filter(|command| command.pulled_ns >= from_ns);
-    let transfers = Sample::of(counted.filter_map(transfer_s));
-    let times = Sample::of(requests.iter().map(|request| seconds(request.begun_ns, request.ended_ns)));
+    let counted = Counted::new(report, setup);
+    let requests = &counted.requests;
+    let transfers = Sample::of(counted.commands.iter().filter_map(|command| transfer_s(command)));
+    let times = Sample::of(counted.request_times_ns().map(|time_ns| time_ns as f64 / 1e9));
     // A request that is more than one command has no single transfer.
-    let is_whole = commands().count() == report.requests.len();
-    let transfer = transfers.filter(|_| is_whole).map(|transfers| transfers.mean());
+    let transfer = transfers.filter(|_| counted.is_whole).map(|transfers| transfers.mean());
     let quantities = [
-        (Quantity::Throughput, bits_per_second(&requests)),
+        (Quantity::Throughput, bits_per_second(requests)),
+        (Quantity::Fairness, counted.fairness(report.run.session.connections)),
         (Quantity::RequestTime, times.as_ref().map(Sample::mean)),
         (Quantity::RequestTimeP99, times.as_ref().map(|times| times.percentile(99.0))),
         (Quantity::TransferTime, transfer),
-        (Quantity::HostTime, host_time_s(report, setup, &requests, transfer)),
+        (Quantity::HostTime, host_time_s(report, setup, requests, transfer)),
     ];
     quantities.into_iter().filter_map(|(quantity, value)| Some((quantity, value?))).collect()
+}
+
+/// What is kept of its sessions. Takes them out of the report.
+pub(crate) fn session_record(report: &mut ScsiReport, setup: &Setup) -> SessionRecord {
+    let counted = Counted::new(report, setup);
+    let medium =
+        |direction| Statistic::of(counted.at_target(Some(direction)).filter_map(AtTarget::medium_ns));
+    let record = SessionRecord {
+        elapsed_ns: report.ended_ns.saturating_sub(report.begun_ns),
+        verified: Some(report.verified),
+        requests: Statistic::of(counted.request_times_ns()),
+        medium_of_writes: medium(Direction::Write),
+        medium_of_reads: medium(Direction::Read),
+        order_wait: Statistic::of(counted.at_target(None).map(AtTarget::order_wait_ns)),
+        sessions: SessionSamples::default(),
+    };
+    SessionRecord { sessions: std::mem::take(&mut report.session), ..record }
 }
 
 /// From the beginning of the first to the end of the last.

@@ -143,6 +143,7 @@ fn outcome(seed: u64, reasons: Vec<String>) -> RunOutcome {
     RunOutcome {
         measured: BTreeMap::from([(Quantity::Throughput, 1e6 * seed as f64)]),
         samples: Vec::new(),
+        session: None,
         sockets: SocketsReport::default(),
         kernel_trace: None,
         congestion_controls: Vec::new(),
@@ -274,7 +275,7 @@ fn commands_are_run_with_real_packets_and_beside_what_the_model_says() {
         for record in &folder.records {
             assert_eq!(record.congestion_controls, ["reno", "reno"], "at both ends: {:?}", record.reasons);
             for quantity in plan.cells[0].setup.quantities() {
-                assert!(record.measured.contains_key(quantity), "{quantity:?}: {:?}", record.reasons);
+                assert!(record.measured.contains_key(&quantity), "{quantity:?}: {:?}", record.reasons);
             }
             let samples = folder.samples(record).unwrap();
             let count = |is_one: fn(&Sample) -> bool| samples.iter().filter(|sample| is_one(sample)).count();

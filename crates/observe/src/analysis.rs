@@ -6,6 +6,7 @@ mod report;
 
 use crate::command::Kind;
 use crate::flight::{Flight, RoundTrips};
+use crate::statistics::Statistic;
 use crate::stream::StreamCounters;
 use crate::timeline::Timeline;
 use crate::timing::CommandReport;
@@ -163,8 +164,7 @@ impl CommandSummary {
     /// Of those of one kind that were captured whole; `None` if there is none.
     pub(crate) fn of(kind: Kind, commands: &[CommandReport]) -> Option<Self> {
         let chosen = || commands.iter().filter(|command| command.kind == kind && command.whole);
-        let statistic =
-            |time: fn(&CommandReport) -> Option<u64>| Statistic::of(chosen().filter_map(time).collect());
+        let statistic = |time: fn(&CommandReport) -> Option<u64>| Statistic::of(chosen().filter_map(time));
         chosen().next()?;
         Some(Self {
             kind,
@@ -177,55 +177,5 @@ impl CommandSummary {
             r2t_wait: statistic(|command| (command.r2ts > 0).then_some(command.r2t_wait_ns)),
             gaps: statistic(|command| (command.gap_count > 0).then_some(command.gap_ns)),
         })
-    }
-}
-
-/// Some times, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Statistic {
-    /// How many.
-    pub samples: u64,
-    /// The shortest.
-    pub min_ns: u64,
-    /// The mean.
-    pub mean_ns: u64,
-    /// Half are not longer.
-    pub median_ns: u64,
-    /// Of a hundred one is longer.
-    pub p99_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
-}
-
-impl Statistic {
-    fn of(mut times_ns: Vec<u64>) -> Option<Self> {
-        times_ns.sort_unstable();
-        let samples = times_ns.len();
-        let sum: u128 = times_ns.iter().map(|&time_ns| u128::from(time_ns)).sum();
-        let at = |percent: usize| times_ns.get((samples * percent).div_ceil(100).saturating_sub(1)).copied();
-        Some(Self {
-            samples: samples as u64,
-            min_ns: *times_ns.first()?,
-            mean_ns: u64::try_from(sum / samples as u128).unwrap_or(u64::MAX),
-            median_ns: at(50)?,
-            p99_ns: at(99)?,
-            max_ns: *times_ns.last()?,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_times_that_occurred() {
-        let statistic = Statistic::of((1..=200).rev().collect()).expect("there are times");
-        assert_eq!(
-            (statistic.min_ns, statistic.median_ns, statistic.p99_ns, statistic.max_ns),
-            (1, 100, 198, 200)
-        );
-        assert_eq!(Statistic::of(vec![7]).map(|one| (one.median_ns, one.p99_ns)), Some((7, 7)));
-        assert_eq!(Statistic::of(Vec::new()), None);
     }
 }

@@ -41,9 +41,7 @@ mod timeline;
 pub mod timing;
 
 pub use analyser::{Analyser, Options};
-pub use analysis::{
-    Analysis, CaptureReport, CommandSummary, ConnectionReport, DirectionReport, RttReport, Statistic,
-};
+pub use analysis::{Analysis, CaptureReport, CommandSummary, ConnectionReport, DirectionReport, RttReport};
 pub use capture_reader::{CaptureError, ReadSummary, read_capture};
 pub use capture_writer::{CaptureWriter, InterfaceId};
 pub use command::{Gap, Kind};

@@ -6,6 +6,7 @@
 //! Every number is in the base of its [`Unit`] (seconds, bytes, bits per second); what shows it chooses the prefix.
 
 mod axis_range;
+mod distribution;
 mod escape;
 mod figure;
 mod html;

@@ -1,5 +1,7 @@
 //! What repeated measurements say, for as few repetitions as experiments have.
 
+use serde::{Deserialize, Serialize};
+
 /// Quantiles of Student's distribution for an interval of 95 % (0.975 on either side), for 1 to 30 degrees of freedom.
 const T_975: [f64; 30] = [
     12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157,
@@ -94,6 +96,54 @@ impl Sample {
     }
 }
 
+/// What a [`Sample`] of times says, to be kept: in whole nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Statistic {
+    /// How many.
+    pub samples: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The mean.
+    pub mean_ns: u64,
+    /// [`Sample::standard_deviation`].
+    pub standard_deviation_ns: Option<u64>,
+    /// Half are not longer.
+    pub median_ns: u64,
+    /// Of twenty one is longer.
+    pub p95_ns: u64,
+    /// Of a hundred one is longer.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Statistic {
+    /// Of times in nanoseconds; `None` if there is none.
+    #[must_use]
+    pub fn of(times_ns: impl IntoIterator<Item = u64>) -> Option<Self> {
+        let sample = Sample::of(times_ns.into_iter().map(|time_ns| time_ns as f64))?;
+        Some(Self {
+            samples: sample.count() as u64,
+            min_ns: whole(sample.min()),
+            mean_ns: whole(sample.mean()),
+            standard_deviation_ns: sample.standard_deviation().map(whole),
+            median_ns: whole(sample.median()),
+            p95_ns: whole(sample.percentile(95.0)),
+            p99_ns: whole(sample.percentile(99.0)),
+            max_ns: whole(sample.max()),
+        })
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "of whole numbers that are not negative"
+)]
+fn whole(time_ns: f64) -> u64 {
+    time_ns.round() as u64
+}
+
 /// The 97.5th percentile of Student's distribution.
 fn t_975(degrees: usize) -> Option<f64> {
     if let Some(quantile) = T_975.get(degrees.checked_sub(1)?) {
@@ -167,6 +217,17 @@ mod tests {
     fn what_is_not_finite_does_not_count() {
         assert_eq!(sample(&[f64::NAN, 3.0, f64::INFINITY]).count(), 1);
         assert_eq!(Sample::of([f64::NAN]), None);
+    }
+
+    #[test]
+    fn a_statistic_is_what_a_sample_says_in_whole_nanoseconds() {
+        let statistic = Statistic::of((1..=200).rev()).expect("there are times");
+        assert_eq!((statistic.samples, statistic.min_ns, statistic.max_ns), (200, 1, 200));
+        // 100.5, 190.05 and 198.01.
+        assert_eq!((statistic.median_ns, statistic.p95_ns, statistic.p99_ns), (101, 190, 198));
+        assert_eq!((statistic.mean_ns, statistic.standard_deviation_ns), (101, Some(58)));
+        assert_eq!(Statistic::of([7]).map(|one| (one.p99_ns, one.standard_deviation_ns)), Some((7, None)));
+        assert_eq!(Statistic::of([]), None);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::output::{self, outln};
 use crate::sizes;
-use observe::{Analysis, CommandReport, CommandSummary, ConnectionReport, DirectionReport, Kind, Statistic};
+use observe::statistics::Statistic;
+use observe::{Analysis, CommandReport, CommandSummary, ConnectionReport, DirectionReport, Kind};
 use std::time::Duration;
 
 pub(crate) fn print(report: &Analysis, every_command: bool) {

@@ -178,17 +178,9 @@ impl Quantity {
     }
 }
 
-/// What is measured of SCSI commands; the last only of those that are captured.
-const OF_SCSI: &[Quantity] = &[
-    Quantity::Throughput,
-    Quantity::RoundTrip,
-    Quantity::RequestTime,
-    Quantity::RequestTimeP99,
-    Quantity::TransferTime,
-    Quantity::HostTime,
-    Quantity::Lost,
-    Quantity::GapTime,
-];
+/// What is measured of SCSI commands, beside what is of everything.
+const OF_SCSI: [Quantity; 4] =
+    [Quantity::RequestTime, Quantity::RequestTimeP99, Quantity::TransferTime, Quantity::HostTime];
 
 /// Looking more often would be a load of its own.
 const SAMPLE_EVERY_MIN: Span = Span(Duration::from_millis(1));
@@ -308,15 +300,18 @@ impl Setup {
 
     /// What is measured of it.
     #[must_use]
-    pub fn quantities(&self) -> &'static [Quantity] {
+    pub fn quantities(&self) -> Vec<Quantity> {
+        let mut quantities = vec![Quantity::Throughput, Quantity::RoundTrip, Quantity::Lost];
         match self.load() {
-            RunLoad::Streams(_) => {
-                &[Quantity::Throughput, Quantity::Fairness, Quantity::RoundTrip, Quantity::Lost]
+            RunLoad::Streams(_) => quantities.push(Quantity::Fairness),
+            RunLoad::Program(_) => {}
+            RunLoad::Scsi(run) => {
+                quantities.extend(OF_SCSI);
+                quantities.extend((run.session.connections > 1).then_some(Quantity::Fairness));
+                quantities.extend(self.capture.map(|_| Quantity::GapTime));
             }
-            RunLoad::Program(_) => &[Quantity::Throughput, Quantity::RoundTrip, Quantity::Lost],
-            RunLoad::Scsi(_) if self.capture.is_some() => OF_SCSI,
-            RunLoad::Scsi(_) => &OF_SCSI[..OF_SCSI.len() - 1],
         }
+        quantities
     }
 
     /// What runs across the path.

@@ -4,7 +4,7 @@ use super::run_over_time::{RunOverTime, RunsOverTime};
 use crate::experiment::Plan;
 use crate::results::FolderError;
 use observe::report::{Cell, Section, Table, Unit};
-use observe::statistics::Sample;
+use observe::statistics::Statistic;
 use observe::{CommandReport, Kind};
 
 /// A time of a command, in nanoseconds.
@@ -19,9 +19,6 @@ const TIMES: [(&str, Time); 6] = [
     ("R2T wait", |command| (command.r2ts > 0).then_some(command.r2t_wait_ns)),
     ("gaps of a command", |command| (command.gap_count > 0).then_some(command.gap_ns)),
 ];
-
-/// What is told of each time beside how often it was measured.
-const STATISTICS: [&str; 7] = ["mean", "SD", "min", "median", "p90", "p99", "max"];
 
 /// A table for every combination that was captured; `None` if none was.
 pub(super) fn section(plan: &Plan, runs: &mut RunsOverTime<'_>) -> Result<Option<Section>, FolderError> {
@@ -47,50 +44,32 @@ pub(super) fn section(plan: &Plan, runs: &mut RunsOverTime<'_>) -> Result<Option
 }
 
 fn table(run: &RunOverTime<'_>) -> Table {
-    let statistics_columns = STATISTICS.map(|name| (name, Unit::Seconds));
-    let columns = [("time", Unit::None), ("number", Unit::None)].into_iter().chain(statistics_columns);
-    let mut table = Table::new(columns);
-    let mut row = |name: String, number: usize, statistics: [Option<f64>; 7]| {
-        let statistics = statistics.into_iter().map(|number| Cell::number(number, run.record.valid));
-        table.row([Cell::Text(name), Cell::from(number as f64)].into_iter().chain(statistics));
-    };
+    let is_valid = run.record.valid;
+    let mut table = Table::of_times(["time"]);
+    let mut row = |name: String, cells: [Cell; 8]| table.row([Cell::Text(name)].into_iter().chain(cells));
     for (kind, label) in [(Kind::Write, "writes"), (Kind::Read, "reads")] {
         let of_kind = || run.captured().filter(|command| command.kind == kind && command.whole);
         for (name, time) in TIMES {
-            if let Some(sample) = seconds(of_kind().filter_map(time)) {
-                row(format!("{label}: {name}"), sample.count(), statistics(&sample));
+            if let Some(statistic) = Statistic::of(of_kind().filter_map(time)) {
+                row(format!("{label}: {name}"), statistic.cells(is_valid));
             }
         }
         let gaps = of_kind().flat_map(|command| &command.gaps).map(|gap| gap.duration_ns);
-        if let Some(sample) = seconds(gaps) {
-            row(format!("{label}: one gap"), sample.count(), statistics(&sample));
+        if let Some(statistic) = Statistic::of(gaps) {
+            row(format!("{label}: one gap"), statistic.cells(is_valid));
         }
     }
     for connection in run.record.capture.iter().flat_map(|capture| &capture.connections) {
         let Some(rtt) = connection.rtt else { continue };
-        let [mean, min, max] =
-            [rtt.mean_ns, rtt.min_ns, rtt.max_ns].map(|time_ns| Some(time_ns as f64 / 1e9));
-        let number = usize::try_from(rtt.samples).unwrap_or(usize::MAX);
-        row("round trip to the target".to_owned(), number, [mean, None, min, None, None, None, max]);
+        let [mean, min, max] = [rtt.mean_ns, rtt.min_ns, rtt.max_ns]
+            .map(|time_ns| Cell::number(Some(time_ns as f64 / 1e9), is_valid));
+        let unknown = || Cell::Empty;
+        let cells =
+            [Cell::from(rtt.samples as f64), mean, unknown(), min, unknown(), unknown(), unknown(), max];
+        row("round trip to the target".to_owned(), cells);
     }
     table.note = note(run);
     table
-}
-
-fn seconds(times_ns: impl Iterator<Item = u64>) -> Option<Sample> {
-    Sample::of(times_ns.map(|time_ns| time_ns as f64 / 1e9))
-}
-
-fn statistics(sample: &Sample) -> [Option<f64>; 7] {
-    [
-        Some(sample.mean()),
-        sample.standard_deviation(),
-        Some(sample.min()),
-        Some(sample.median()),
-        Some(sample.percentile(90.0)),
-        Some(sample.percentile(99.0)),
-        Some(sample.max()),
-    ]
 }
 
 /// Why the numbers are not to be believed, and what the capture lacks.

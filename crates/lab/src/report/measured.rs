@@ -15,6 +15,14 @@ pub(super) fn records<'a>(
     folder.records.iter().filter(move |record| plan.cell_of_run(record.run) == Some(cell))
 }
 
+/// Of those the one that is told of in detail: the first valid one; if there is none, the last that was tried; `None` if none
+/// was.
+pub(super) fn run_to_tell<'a>(cell: usize, plan: &Plan, folder: &'a Folder) -> Option<&'a RunRecord> {
+    let mut records = records(cell, plan, folder);
+    let valid = records.clone().find(|record| record.valid);
+    valid.or_else(|| records.next_back())
+}
+
 /// The mean of the valid runs of a cell, at that x; nothing if there was no run. If none was valid, the mean of all, which is
 /// not to be believed.
 pub(super) fn point(x: f64, cell: usize, quantity: Quantity, plan: &Plan, folder: &Folder) -> Option<Point> {

@@ -1,7 +1,7 @@
 //! What is known of one run over its time: samples of the kernel, moments of commands, and captured packets, on one
 //! clock.
 
-use super::measured;
+use super::measured::run_to_tell;
 use crate::capture::{SentFrame, sent_frames};
 use crate::experiment::Plan;
 use crate::results::{Folder, FolderError, RunRecord};
@@ -32,18 +32,12 @@ impl<'a> RunsOverTime<'a> {
 
     /// The first valid run of a cell; if there is none, the last that was tried; `None` if none was.
     pub fn of_cell(&mut self, cell: usize) -> Result<Option<&RunOverTime<'a>>, FolderError> {
-        let Some(record) = run_to_draw(cell, self.plan, self.folder) else { return Ok(None) };
+        let Some(record) = run_to_tell(cell, self.plan, self.folder) else { return Ok(None) };
         if !self.runs.contains_key(&cell) {
             self.runs.insert(cell, RunOverTime::read(record, cell, self.plan, self.folder)?);
         }
         Ok(self.runs.get(&cell))
     }
-}
-
-fn run_to_draw<'a>(cell: usize, plan: &Plan, folder: &'a Folder) -> Option<&'a RunRecord> {
-    let mut records = measured::records(cell, plan, folder);
-    let valid = records.clone().find(|record| record.valid);
-    valid.or_else(|| records.next_back())
 }
 
 impl<'a> RunOverTime<'a> {

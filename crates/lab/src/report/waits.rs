@@ -1,6 +1,7 @@
 //! Where those wait who write, as the kernel's events tell.
 
 use super::run_over_time::{RunOverTime, RunsOverTime};
+use super::tables::{labels, varied};
 use crate::experiment::Plan;
 use crate::kernel_trace::{KernelTrace, is_writer};
 use crate::results::{FolderError, RunRecord};
@@ -33,10 +34,8 @@ struct Waits {
 
 impl Waits {
     fn new(plan: &Plan) -> Self {
-        let table = |columns: &[(&'static str, Unit)]| {
-            let varied = plan.variables.iter().map(|name| (name.as_str(), Unit::None));
-            Table::new(varied.chain(columns.iter().cloned()))
-        };
+        let table =
+            |columns: &[(&'static str, Unit)]| Table::new(varied(plan).chain(columns.iter().cloned()));
         let functions = table(&[
             ("thread", Unit::None),
             ("waits in", Unit::None),
@@ -80,7 +79,7 @@ impl Waits {
             None => {}
             Some(KernelTrace::Missing(reason)) => self.remark(reason.clone()),
             Some(KernelTrace::Taken { connections: trace, waits }) => {
-                let varied: Vec<Cell> = plan.cells[cell].labels.iter().cloned().map(Cell::Text).collect();
+                let varied = labels(plan, cell);
                 self.add_functions(&varied, run);
                 self.add_rooms(&varied, run);
                 self.remark_on_losses(plan, cell, trace, waits);

@@ -55,7 +55,7 @@ impl Manifest {
             ropewalk: env!("CARGO_PKG_VERSION").to_owned(),
             machine: Machine::this(),
             begun_unix_seconds: unix_seconds(),
-            units: quantities.map(|quantity| (*quantity, quantity.unit())).collect(),
+            units: quantities.map(|quantity| (quantity, quantity.unit())).collect(),
             runs: (0..plan.runs.len()).map(|number| run(plan, number)).collect(),
         }
     }

@@ -8,6 +8,7 @@ use crate::kernel_trace::KernelTrace;
 use crate::relay::RelayReport;
 use crate::rights::Rights;
 use crate::run::RunOutcome;
+use crate::session_record::SessionRecord;
 use observe::SocketsReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,6 +47,9 @@ pub struct RunRecord {
     pub server_settings: BTreeMap<String, String>,
     /// What was run.
     pub setup: Table,
+    /// What the sessions did, of a workload that has any; commands and single intervals are samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionRecord>,
     /// The client's connections, and what it cost to look at them; the samples are in a file of their own.
     pub sockets: SocketsReport,
     /// What came of tracing the kernel's events, if that was asked for.
@@ -79,6 +83,7 @@ impl RunRecord {
             client_settings,
             server_settings,
             setup: plan.cells[run.cell].table.clone(),
+            session: outcome.session.clone(),
             sockets: outcome.sockets.clone(),
             kernel_trace: outcome.kernel_trace.clone(),
             relay: outcome.relay.clone(),

@@ -43,6 +43,14 @@ pub struct Verified {
     pub read_back_bytes: u64,
 }
 
+impl Verified {
+    /// Both.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        self.read_bytes + self.read_back_bytes
+    }
+}
+
 impl ScsiReport {
     pub(super) fn new(run: &ScsiRun, measured: Measured, session: SessionSamples) -> Self {
         let Measured { begun_ns, ended_ns, samples: mut requests, samples_lost, throughput, report } =
@@ -65,14 +73,6 @@ impl ScsiReport {
             session,
             verified,
         }
-    }
-
-    /// Bytes of all requests, in bits per second of the run.
-    #[must_use]
-    pub fn bits_per_second(&self) -> f64 {
-        let total = self.throughput.total();
-        let bits = (total.read_bytes + total.written_bytes) as f64 * 8.0;
-        bits / (self.ended_ns.saturating_sub(self.begun_ns).max(1) as f64 / 1e9)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::monotonic_ns;
 use crate::workload::Direction;
 use pdu::{CmdSn, Header, InitiatorPdu, Itt, ScsiCommand, TargetPdu};
 use session::parameters::Established;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 use transport::{ConnectionObserver, Observer};
@@ -26,7 +26,7 @@ struct State {
     open: HashMap<TaskName, CommandSample>,
     ended: Vec<CommandSample>,
     lost: u64,
-    windows: HashMap<u16, WindowWatch>,
+    windows: BTreeMap<u16, WindowWatch>,
     connections: Connections,
 }
 

@@ -15,6 +15,7 @@ pub struct Intervals {
     /// The longest.
     pub longest_ns: u64,
     /// The first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Interval>,
     /// Since when one lasts.
     #[serde(skip)]

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionSamples {
     /// SCSI commands that have ended, in the order of their ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandSample>,
     /// Those that ended when there was no room left.
     pub commands_lost: u64,
@@ -16,9 +17,10 @@ pub struct SessionSamples {
     pub commands_open: u64,
     /// Connections at both ends, in the order of their logins.
     pub connections: Vec<ConnectionSample>,
-    /// When no further command was let go, whether one waited or not: MaxCmdSN had been reached. Of all sessions.
+    /// When no further command was let go, whether one waited or not: MaxCmdSN had been reached. Of all
+    /// sessions, by TSIH.
     pub window_closed: Vec<Intervals>,
-    /// When commands had arrived at the target that waited for one before them. Of all sessions.
+    /// When commands had arrived at the target that waited for one before them. Of all sessions, by TSIH.
     pub cmd_sn_holes: Vec<Intervals>,
 }
 

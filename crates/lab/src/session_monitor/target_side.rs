@@ -9,7 +9,7 @@ use crate::monotonic_ns;
 use pdu::{CmdSn, Header, InitiatorPdu, Tsih};
 use session::parameters::Established;
 use session::target::{Command, TaskId};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 use transport::{ConnectionObserver, Observer};
@@ -27,7 +27,7 @@ struct State {
     open: HashMap<(u16, TaskId), (u32, AtTarget)>,
     /// By TSIH and CmdSN.
     carried_out: HashMap<(u16, u32), AtTarget>,
-    holes: HashMap<u16, Holes>,
+    holes: BTreeMap<u16, Holes>,
     connections: Connections,
 }
 

@@ -1,10 +1,10 @@
 //! An analysis as a person reads it.
 
-use super::{Analysis, ConnectionReport, DirectionReport, Statistic};
+use super::{Analysis, ConnectionReport, DirectionReport};
 use super::{latency, over_time};
 use crate::command::Kind;
 use crate::report::{Cell, Fact, Report, Section, Standing, Table, Unit, Verdict};
-use crate::statistics::shares;
+use crate::statistics::{Statistic, shares};
 use std::net::SocketAddr;
 
 /// Connections that are shown each for itself; a session rarely has more, and a page with more is not read.
@@ -151,32 +151,23 @@ fn mean(statistic: Option<Statistic>) -> Option<f64> {
     statistic.map(|known| seconds(known.mean_ns))
 }
 
-/// Mean times of the commands of each kind.
+/// How the times of the commands of each kind are distributed.
 fn times(connection: &ConnectionReport) -> Table {
-    let mut table = Table::new([
-        ("commands", Unit::None),
-        ("number", Unit::None),
-        ("data", Unit::Bytes),
-        ("Ta", Unit::Seconds),
-        ("Tb", Unit::Seconds),
-        ("Tc", Unit::Seconds),
-        ("turnaround", Unit::Seconds),
-        ("its p99", Unit::Seconds),
-        ("R2T wait", Unit::Seconds),
-    ]);
-    table.title = "Where the time of commands went, on average".to_owned();
+    let mut table = Table::of_times(["commands", "time"]);
+    table.title = "Where the time of commands went".to_owned();
     for summary in &connection.summaries {
-        table.row([
-            kind(summary.kind).into(),
-            count(summary.commands),
-            count(summary.data_bytes),
-            mean(summary.ta).into(),
-            mean(summary.tb).into(),
-            mean(summary.tc).into(),
-            mean(summary.turnaround).into(),
-            summary.turnaround.map(|known| seconds(known.p99_ns)).into(),
-            mean(summary.r2t_wait).into(),
-        ]);
+        let times = [
+            ("Ta", summary.ta),
+            ("Tb", summary.tb),
+            ("Tc", summary.tc),
+            ("turnaround", summary.turnaround),
+            ("R2T wait", summary.r2t_wait),
+            ("gaps of a command", summary.gaps),
+        ];
+        for (time, statistic) in times {
+            let Some(statistic) = statistic else { continue };
+            table.row([kind(summary.kind).into(), time.into()].into_iter().chain(statistic.cells(true)));
+        }
     }
     table
 }

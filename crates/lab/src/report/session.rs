@@ -1,0 +1,230 @@
+//! What sessions waited for, what their commands took, and over which sockets.
+
+use super::measured::run_to_tell;
+use super::tables::{labels, varied};
+use crate::experiment::{Plan, RunLoad};
+use crate::results::{Folder, RunRecord};
+use crate::scsi_run::{SessionTerms, Verified};
+use crate::session_monitor::{ConnectionSample, End, Intervals};
+use crate::session_record::SessionRecord;
+use observe::report::{Cell, Section, Table, Unit};
+
+/// Of one run for each combination; `None` if no session is known of.
+pub(super) fn section(plan: &Plan, folder: &Folder) -> Option<Section> {
+    let mut tables = [holdups(plan), times(plan), sockets(plan)];
+    for cell in 0..plan.cells.len() {
+        let Some(record) = run_to_tell(cell, plan, folder) else { continue };
+        let Some(session) = &record.session else { continue };
+        let told = Told { labels: labels(plan, cell), record, session };
+        let [of_holdups, of_times, of_sockets] = &mut tables;
+        told.add_holdups(of_holdups);
+        told.add_times(of_times);
+        told.add_sockets(of_sockets);
+    }
+    if tables[0].rows.is_empty() {
+        return None;
+    }
+    let negotiated = Some(negotiated(plan)).filter(|table| !table.rows.is_empty());
+    Some(Section {
+        heading: "Sessions".to_owned(),
+        paragraphs: vec![
+            "Of one run for each combination. Shares are of all the time of the workload. The command window is closed \
+             while MaxCmdSN has been reached, whether a command waits or not; a hole is there while commands have arrived \
+             at the target that wait for one before them; a writer is blocked while it has more to send and its socket \
+             takes nothing."
+                .to_owned(),
+        ],
+        tables: tables.into_iter().filter(|table| !table.rows.is_empty()).chain(negotiated).collect(),
+        ..Section::default()
+    })
+}
+
+/// One combination.
+struct Told<'a> {
+    labels: Vec<Cell>,
+    record: &'a RunRecord,
+    session: &'a SessionRecord,
+}
+
+fn holdups(plan: &Plan) -> Table {
+    let columns = [
+        ("window closed", Unit::Share),
+        ("its longest", Unit::Seconds),
+        ("CmdSN holes", Unit::None),
+        ("with a hole", Unit::Share),
+        ("longest hole", Unit::Seconds),
+        ("writers blocked at the initiator", Unit::Share),
+        ("longest there", Unit::Seconds),
+        ("at the target", Unit::Share),
+        ("longest there", Unit::Seconds),
+        ("commands without end", Unit::None),
+        ("data compared", Unit::Bytes),
+    ];
+    Table {
+        title: "What held them up".to_owned(),
+        note: "Of several sessions or connections the mean share, and the longest of all.".to_owned(),
+        ..Table::new(varied(plan).chain(columns))
+    }
+}
+
+fn times(plan: &Plan) -> Table {
+    let names = plan.variables.iter().map(String::as_str).chain(["time"]);
+    Table {
+        title: "What requests and commands took".to_owned(),
+        note: "Of what began after the warm-up. The block latency is the medium's time; a long read waits for the network \
+               meanwhile. The wait for order is that for commands before it, and for immediate data."
+            .to_owned(),
+        ..Table::of_times(names)
+    }
+}
+
+fn sockets(plan: &Plan) -> Table {
+    let columns = [
+        ("end", Unit::None),
+        ("connections", Unit::None),
+        ("congestion control", Unit::None),
+        ("SO_SNDBUF", Unit::Bytes),
+        ("SO_RCVBUF", Unit::Bytes),
+        ("sent", Unit::Bytes),
+        ("PDUs sent", Unit::None),
+        ("PDUs received", Unit::None),
+    ];
+    Table {
+        title: "Their sockets".to_owned(),
+        note: "Options as read back after the login: twice what was asked for, or what the kernel's tuning had come to."
+            .to_owned(),
+        ..Table::new(varied(plan).chain(columns))
+    }
+}
+
+impl Told<'_> {
+    fn add_holdups(&self, table: &mut Table) {
+        let sessions = &self.session.sessions;
+        let share = |all: &[&Intervals]| Cell::from(self.session.share(all.iter().copied()));
+        let longest = |all: &[&Intervals]| {
+            let longest_ns = all.iter().map(|intervals| intervals.longest_ns).max();
+            Cell::from(longest_ns.map(|longest_ns| longest_ns as f64 / 1e9))
+        };
+        let windows: Vec<_> = sessions.window_closed.iter().collect();
+        let holes: Vec<_> = sessions.cmd_sn_holes.iter().collect();
+        let blocked = |end| self.connections(end).map(|connection| &connection.blocked).collect::<Vec<_>>();
+        let (here, there) = (blocked(End::Initiator), blocked(End::Target));
+        let compared = self.session.verified.map(Verified::bytes);
+        let cells = [
+            share(&windows),
+            longest(&windows),
+            Cell::from(holes.iter().map(|holes| holes.count).sum::<u64>() as f64),
+            share(&holes),
+            longest(&holes),
+            share(&here),
+            longest(&here),
+            share(&there),
+            longest(&there),
+            Cell::from((sessions.commands_open + sessions.commands_lost) as f64),
+            Cell::from(compared.map(|bytes| bytes as f64)),
+        ];
+        table.row(self.labels.iter().cloned().chain(cells));
+        if let (false, Some(row)) = (self.record.valid, table.rows.last_mut()) {
+            row.invalid = Some(self.record.reasons.join("; "));
+        }
+    }
+
+    fn add_times(&self, table: &mut Table) {
+        let SessionRecord { requests, medium_of_writes, medium_of_reads, order_wait, .. } = self.session;
+        let times = [
+            ("request", requests),
+            ("block latency of writes", medium_of_writes),
+            ("block latency of reads", medium_of_reads),
+            ("wait for order", order_wait),
+        ];
+        for (name, statistic) in times {
+            let Some(statistic) = statistic else { continue };
+            let name = [Cell::from(name)];
+            table.row(self.labels.iter().cloned().chain(name).chain(statistic.cells(self.record.valid)));
+        }
+    }
+
+    fn add_sockets(&self, table: &mut Table) {
+        for (end, name) in [(End::Initiator, "initiator"), (End::Target, "target")] {
+            let connections: Vec<_> = self.connections(end).collect();
+            if connections.is_empty() {
+                continue;
+            }
+            let range = |bytes: fn(&ConnectionSample) -> Option<u64>| {
+                let known = connections.iter().filter_map(|connection| bytes(connection));
+                let (least, most) = (known.clone().min(), known.max());
+                match least.zip(most) {
+                    Some((least, most)) if least < most => Cell::Range([least as f64, most as f64]),
+                    known => Cell::from(known.map(|(least, _)| least as f64)),
+                }
+            };
+            let sum = |count: fn(&ConnectionSample) -> u64| {
+                Cell::from(connections.iter().map(|connection| count(connection)).sum::<u64>() as f64)
+            };
+            let mut controls: Vec<&str> = connections
+                .iter()
+                .filter_map(|connection| connection.congestion_control.as_deref())
+                .collect();
+            controls.sort_unstable();
+            controls.dedup();
+            let cells = [
+                Cell::from(name),
+                Cell::from(connections.len() as f64),
+                Cell::from(controls.join(", ")),
+                range(|connection| connection.send_buffer_bytes),
+                range(|connection| connection.receive_buffer_bytes),
+                sum(|connection| connection.sent_bytes),
+                sum(|connection| connection.sent_pdus),
+                sum(|connection| connection.received_pdus),
+            ];
+            table.row(self.labels.iter().cloned().chain(cells));
+        }
+    }
+
+    fn connections(&self, end: End) -> impl Iterator<Item = &ConnectionSample> {
+        self.session.sessions.connections.iter().filter(move |connection| connection.end == end)
+    }
+}
+
+/// A run whose ends agree on something else than was to be fails, so it is what the experiment says.
+fn negotiated(plan: &Plan) -> Table {
+    let mut keys: Vec<(&str, Vec<String>)> = Vec::new();
+    for cell in &plan.cells {
+        let RunLoad::Scsi(run) = cell.setup.load() else { continue };
+        for (key, value) in pairs(&run.session) {
+            let index = keys.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+                keys.push((key, Vec::new()));
+                keys.len() - 1
+            });
+            let values = &mut keys[index].1;
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+    }
+    let mut table = Table::new([("key", Unit::None), ("value", Unit::None)]);
+    table.title = "What was negotiated".to_owned();
+    for (key, values) in keys {
+        table.row([Cell::from(key), Cell::from(values.join(" or "))]);
+    }
+    table
+}
+
+fn pairs(terms: &SessionTerms) -> [(&'static str, String); 12] {
+    let yes = |holds: bool| if holds { "Yes" } else { "No" }.to_owned();
+    let digest = |wanted: bool| if wanted { "CRC32C" } else { "None" }.to_owned();
+    [
+        ("sessions", terms.sessions.to_string()),
+        ("connections", terms.connections.to_string()),
+        ("InitialR2T", yes(terms.initial_r2t)),
+        ("ImmediateData", yes(terms.immediate_data)),
+        ("FirstBurstLength", terms.first_burst.to_string()),
+        ("MaxBurstLength", terms.max_burst.to_string()),
+        ("MaxRecvDataSegmentLength", terms.receive_segment.to_string()),
+        ("MaxOutstandingR2T", terms.max_outstanding_r2t.to_string()),
+        ("ErrorRecoveryLevel", terms.error_recovery_level.to_string()),
+        ("HeaderDigest", digest(terms.header_digest)),
+        ("DataDigest", digest(terms.data_digest)),
+        ("commands in the window", terms.window_commands.to_string()),
+    ]
+}

@@ -1,0 +1,100 @@
+//! The record of a run, and what a report makes of it.
+
+#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
+
+mod world;
+
+use observe::report::{Cell, Section};
+use ropewalk_lab::{Experiment, Folder, Form, Plan, Sample, execute, report, run_series};
+use serde_json::Value;
+use std::fs;
+use tempfile::TempDir;
+use world::in_lab;
+
+/// More requests at a time than the window lets go, over two connections.
+const CROWDED: &str = r#"
+    title = "A crowded window"
+
+    [setup]
+    rtt = "5ms"
+    link = { rate = "100Mbit", queue = "1MB" }
+    congestion_control = "reno"
+
+    [setup.scsi]
+    workload.pattern = { request_size = "64KiB", depth = 8, end = { requests = 24 } }
+    session = { connections = 2, window_commands = 4 }
+"#;
+
+/// Real runs of an experiment, each once.
+fn run(text: &str) -> (TempDir, Folder) {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = Experiment::parse(text).unwrap();
+    let plan = Plan { attempts: 1, ..experiment.plan(Form::Quick).unwrap() };
+    let mut results = Folder::begin_or_go_on(folder.path(), &experiment, &plan).unwrap();
+    run_series(&plan, &mut results, execute, |_| ()).unwrap();
+    drop(results);
+    let results = Folder::open(folder.path()).unwrap();
+    (folder, results)
+}
+
+fn section(folder: &Folder, heading: &str) -> Section {
+    let sections = report(folder).unwrap().sections;
+    sections.into_iter().find(|section| section.heading == heading).unwrap()
+}
+
+#[test]
+fn the_record_of_a_run_says_what_its_sessions_waited_for() {
+    in_lab(|| {
+        let (_place, folder) = run(CROWDED);
+        let record = &folder.records[0];
+        let session = record.session.as_ref().unwrap_or_else(|| panic!("{:?}", record.reasons));
+        let [window] = &session.sessions.window_closed[..] else { panic!("{session:?}") };
+        assert!(window.count > 0 && window.total_ns <= session.elapsed_ns, "{window:?}");
+        assert_eq!((session.sessions.commands_open, session.sessions.connections.len()), (0, 4));
+        assert!(session.sessions.connections.iter().all(|connection| connection.send_buffer_bytes.is_some()));
+        let [requests, medium, order] =
+            [session.requests, session.medium_of_writes, session.order_wait].map(Option::unwrap);
+        assert_eq!([requests.samples, medium.samples, order.samples], [24; 3]);
+        assert_eq!(session.verified.unwrap().read_back_bytes, 24 * (64 << 10));
+        // The single times are among the samples.
+        let held = folder.samples(record).unwrap().into_iter();
+        assert!(held.filter(|sample| matches!(sample, Sample::Held(_))).count() as u64 >= window.count);
+    });
+}
+
+#[test]
+fn a_report_tells_of_sessions_and_how_evenly_their_connections_shared() {
+    in_lab(|| {
+        let (_place, folder) = run(CROWDED);
+        let sessions = section(&folder, "Sessions");
+        let titles: Vec<_> = sessions.tables.iter().map(|table| table.title.as_str()).collect();
+        assert_eq!(
+            titles,
+            ["What held them up", "What requests and commands took", "Their sockets", "What was negotiated"]
+        );
+        let Cell::Number(closed) = sessions.tables[0].rows[0].cells[0] else { panic!("{sessions:?}") };
+        assert!(closed > 0.0 && closed <= 1.0, "{closed}");
+        assert_eq!(sessions.tables[2].rows.len(), 2, "both ends");
+        assert!(sessions.tables[3].rows.iter().any(|row| row.cells == ["connections", "2"].map(Cell::from)));
+        let every = &section(&folder, "Every run").tables[0];
+        let fairness = every.columns.iter().position(|column| column.label.contains("Jain")).unwrap();
+        assert!(matches!(every.rows[0].cells[fairness], Cell::Number(index) if index > 0.5), "{every:?}");
+    });
+}
+
+#[test]
+fn a_record_without_what_was_not_kept_before_is_still_read() {
+    in_lab(|| {
+        let (place, folder) = run(CROWDED);
+        drop(folder);
+        let file = place.path().join("runs/0001-1.json");
+        let mut record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let fields = record.as_object_mut().unwrap();
+        fields.remove("session").unwrap();
+        fs::write(&file, record.to_string()).unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        assert_eq!(folder.records[0].session, None);
+        let sections = report(&folder).unwrap().sections;
+        assert!(sections.iter().all(|section| section.heading != "Sessions"));
+    });
+}
