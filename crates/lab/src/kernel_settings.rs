@@ -34,6 +34,10 @@ const RECORDED: &[&str] = &[
     "net.ipv4.tcp_timestamps",
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_notsent_lowat",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
 ];
 
 impl KernelSettings {
@@ -44,13 +48,18 @@ impl KernelSettings {
             for (name, value) in &wanted {
                 write(name, value)?;
             }
-            let names = wanted.iter().map(|(name, _)| *name).chain(RECORDED.iter().copied());
-            names
-                .map(|name| Ok((name, read(name).map_err(|source| refused(name, "", source))?)))
-                .collect::<Result<_, _>>()
+            let names = wanted.iter().map(|(name, _)| *name);
+            let set = names.map(|name| Ok((name, read(name).map_err(|source| refused(name, "", source))?)));
+            let others = RECORDED.iter().filter_map(|name| Some(Ok((*name, read(name).ok()?))));
+            set.chain(others).collect::<Result<BTreeMap<_, _>, _>>()
         };
         let outcome = host.run(apply).map_err(|source| refused("everything", "", source))?;
-        outcome.map(Self)
+        let mut settings = outcome?;
+        // Older kernels have some of them for the whole machine only.
+        let missing = RECORDED.iter().filter(|name| !settings.contains_key(*name));
+        let of_machine: Vec<_> = missing.filter_map(|name| Some((*name, read(name).ok()?))).collect();
+        settings.extend(of_machine);
+        Ok(Self(settings))
     }
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `experiment.toml` | the experiment, as it was run |
 //! | `manifest.json` | which form; the machine; every run that is to be done |
-//! | `runs/0001-1.json` | run 1, first attempt: setup, seed, settings of both hosts, measured values, the relay's report, the verdict |
+//! | `runs/0001-1.json` | run 1, first attempt: program, setup with all defaults, seed, settings of both hosts, measured values, what sessions and relay did, the verdict |
 //! | `runs/0001-1.jsonl` | its samples, one a line |
 //! | `runs/0001-1.pcapng` | its capture, if the experiment asks for one |
 //! | `report.html`, `figure-1.png` | what it says, if that was asked for: made of the others |
@@ -16,9 +16,11 @@ mod file;
 mod folder;
 mod machine;
 mod manifest;
+mod program;
 mod record;
 
 pub use folder::{Folder, FolderError, REPORT};
 pub use machine::Machine;
 pub use manifest::{Manifest, ManifestRun, SCHEMA};
+pub use program::Program;
 pub use record::RunRecord;

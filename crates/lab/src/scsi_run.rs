@@ -16,6 +16,7 @@ pub use socket_terms::{SocketTerms, UnsentLimit};
 use crate::lab::Lab;
 use crate::session_monitor::SessionMonitor;
 use crate::workload::{Contents, InvalidPattern, LoadError, Workload};
+use netem::Bytes;
 use serde::{Deserialize, Serialize};
 use server::{Storage, written};
 use std::io;
@@ -94,6 +95,13 @@ impl ScsiRun {
         Ok(report)
     }
 
+    /// The same with what our initiator does where nothing is said.
+    pub(crate) fn resolved(&self) -> Self {
+        let unsent_bytes = self.sockets.options("").unsent_bytes;
+        let unsent = unsent_bytes.map_or(UnsentLimit::None, |bytes| UnsentLimit::Bytes(Bytes(bytes.into())));
+        Self { sockets: SocketTerms { unsent, ..self.sockets }, ..self.clone() }
+    }
+
     fn target_config(&self, congestion_control: &str) -> target::Config {
         target::Config {
             limits: self.session.limits(),
@@ -108,7 +116,7 @@ impl ScsiRun {
 mod tests {
     use super::*;
     use crate::workload::End;
-    use netem::{Bytes, Rate, Span};
+    use netem::{Rate, Span};
     use std::time::Duration;
 
     fn read(text: &str) -> Result<ScsiRun, String> {

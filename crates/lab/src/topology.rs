@@ -1,7 +1,7 @@
 //! Two hosts and the path between them.
 
 use netem::PathModel;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What a [`Lab`](crate::Lab) is built from.
@@ -63,7 +63,7 @@ impl Topology {
 }
 
 /// One of the two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Host {
     Client,

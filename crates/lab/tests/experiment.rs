@@ -239,6 +239,52 @@ fn repetitions_make_one_point_with_a_bar() {
 }
 
 #[test]
+fn repetitions_are_told_with_their_deviation_and_the_interval_of_their_mean() {
+    let world = World::of(&format!("{TEXT}\n[quick]\nrepetitions = 3"));
+    world.run(valid);
+    let report = report(&Folder::open(world.path()).unwrap()).unwrap();
+    let section = report.sections.iter().find(|section| section.heading == "Repetitions").unwrap();
+    let [table] = &section.tables[..] else { panic!("{section:?}") };
+    assert_eq!((table.title.as_str(), table.rows.len()), ("throughput", 4));
+    let [runs, mean, Cell::Range([low, high]), deviation, ..] = &table.rows[0].cells[2..] else {
+        panic!("{:?}", table.rows[0])
+    };
+    assert_eq!([runs, mean, deviation], [&Cell::from(3.0), &Cell::from(2e6), &Cell::from(1e6)]);
+    // Student's quantile for two degrees of freedom, 4.303, by the root of three.
+    assert!((low + 0.484e6).abs() < 1e3 && (high - 4.484e6).abs() < 1e3, "{low} to {high}");
+}
+
+#[test]
+fn a_report_says_when_by_what_and_how_well_everything_was_measured() {
+    let world = World::new();
+    world.run(valid);
+    let report = report(&Folder::open(world.path()).unwrap()).unwrap();
+    let fact = |name: &str| {
+        let fact = report.description.iter().find(|fact| fact.name == name);
+        fact.unwrap_or_else(|| panic!("no {name} in {:?}", report.description)).value.as_str()
+    };
+    assert!(fact("begun").ends_with('Z') && fact("begun").contains('T'), "{}", fact("begun"));
+    assert!(fact("ropewalk").contains("executable "), "{}", fact("ropewalk"));
+    assert_eq!((fact("rights"), fact("seeds")), ("root", "1"));
+    assert_eq!(fact("busiest second of the relay"), "10 %");
+    let runs = report.sections.last().unwrap();
+    let labels: Vec<_> = runs.tables[1].columns.iter().map(|column| column.label.as_str()).collect();
+    assert!(labels.contains(&"seed") && labels.contains(&"relay late, p99.9"), "{labels:?}");
+    assert_eq!(runs.tables[1].rows.len(), 4);
+}
+
+#[test]
+fn results_of_several_builds_are_told_apart() {
+    let world = World::new();
+    world.run(valid);
+    edit_record(&world, |text| {
+        text.replacen("\"executable_crc32c\": \"", "\"executable_crc32c\": \"other", 1)
+    });
+    let report = report(&Folder::open(world.path()).unwrap()).unwrap();
+    assert_eq!(report.verdicts[1].text, "measured by 2 builds of ropewalk");
+}
+
+#[test]
 fn a_prediction_tells_how_far_it_is_off_over_valid_runs() {
     let prediction = "[[prediction]]\nof = \"request_time\"\nby = \"time_model\"\nseries = \"RTT\"\n[quick]\nrepetitions = 1";
     let world = World::of(&format!("{SCSI}{prediction}\nsetup.scsi.session.first_burst = \"128KiB\""));

@@ -83,6 +83,28 @@ fn a_report_tells_of_sessions_and_how_evenly_their_connections_shared() {
 }
 
 #[test]
+fn the_record_of_a_run_says_what_nobody_wrote() {
+    in_lab(|| {
+        let (_place, folder) = run(CROWDED);
+        let record = &folder.records[0];
+        let setup = record.resolved_setup.as_ref().unwrap();
+        let at = |place: &str| setup.pointer(place).unwrap_or_else(|| panic!("no {place} in {setup:#}"));
+        assert_eq!(at("/path/forward/delay"), "2500us");
+        assert_eq!(at("/path/backward/mtu"), 1500);
+        assert_eq!(at("/host_mtu"), 1500);
+        assert_eq!(at("/scsi/session/window_commands"), 4, "as it was written");
+        assert_eq!(at("/scsi/session/error_recovery_level"), 2);
+        assert_ne!(at("/scsi/sockets/unsent"), "default");
+        assert!(at("/scsi/sockets/send_buffer").is_null());
+        let program = record.program.as_ref().unwrap();
+        assert_eq!(program.executable_crc32c.as_ref().unwrap().len(), 8);
+        for setting in ["net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_limit_output_bytes"] {
+            assert!(record.client_settings.contains_key(setting), "{:?}", record.client_settings);
+        }
+    });
+}
+
+#[test]
 fn a_record_without_what_was_not_kept_before_is_still_read() {
     in_lab(|| {
         let (place, folder) = run(CROWDED);
@@ -90,7 +112,9 @@ fn a_record_without_what_was_not_kept_before_is_still_read() {
         let file = place.path().join("runs/0001-1.json");
         let mut record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         let fields = record.as_object_mut().unwrap();
-        fields.remove("session").unwrap();
+        for newer in ["session", "program", "resolved_setup"] {
+            fields.remove(newer).unwrap();
+        }
         fs::write(&file, record.to_string()).unwrap();
         let folder = Folder::open(place.path()).unwrap();
         assert_eq!(folder.records[0].session, None);

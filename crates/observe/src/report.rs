@@ -6,6 +6,7 @@
 //! Every number is in the base of its [`Unit`] (seconds, bytes, bits per second); what shows it chooses the prefix.
 
 mod axis_range;
+mod date;
 mod distribution;
 mod escape;
 mod figure;
@@ -15,6 +16,7 @@ mod svg;
 mod table;
 mod unit;
 
+pub use date::rfc3339;
 pub use figure::{Annotation, Axis, Figure, Place, Point, Series, Style};
 pub use png::DrawError;
 pub use table::{Cell, Column, Row, Table};

@@ -4,10 +4,10 @@ use crate::experiment::SPAN_MAX;
 use crate::relay::Window;
 use crate::topology::Host;
 use netem::{Bytes, Span};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// As it is written below `setup.capture`.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureSetup {
     /// At which end of the path.

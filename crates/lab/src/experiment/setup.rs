@@ -15,15 +15,16 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 /// One run, as it is written below `setup`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setup {
     /// The round trip of the path without queues, half of it in each direction.
     pub rtt: Span,
     /// The path to the server: the keys of [`LinkModel`], but its delay, which follows from `rtt`.
+    #[serde(skip_serializing)]
     link: Table,
     /// What is different on the way back.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     backward: Table,
     /// What hosts hand over at once.
     #[serde(default)]
@@ -50,16 +51,16 @@ pub struct Setup {
     #[serde(default)]
     pub capture: Option<CaptureSetup>,
     /// A workload of plain TCP streams.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     streams: Option<StreamsSetup>,
     /// Or else one of SCSI commands.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     scsi: Option<ScsiRun>,
     /// Or else somebody's program that copies.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     program: Option<ProgramRun>,
     /// Of `rtt`, `link` and `backward`.
-    #[serde(skip)]
+    #[serde(skip_deserializing)]
     path: Option<PathModel>,
 }
 
@@ -68,7 +69,7 @@ fn default_sample_every() -> Span {
 }
 
 /// What hosts hand over at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Segments {
     /// Short super-packets, as most machines do.
@@ -79,7 +80,7 @@ pub enum Segments {
 }
 
 /// Plain TCP streams from the client to the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamsSetup {
     /// How many at the same time.
@@ -274,6 +275,18 @@ impl Setup {
             topology.tcp_buffer_bytes_max = u32::try_from(bytes.0).unwrap_or(u32::MAX);
         }
         topology
+    }
+
+    /// All of it, with what holds where nothing was written.
+    pub(crate) fn resolved(&self) -> serde_json::Value {
+        let topology = self.topology(0);
+        let resolved = Self {
+            host_mtu: Some(topology.interface_mtu()),
+            buffer_max: Some(netem::Bytes(topology.tcp_buffer_bytes_max.into())),
+            scsi: self.scsi.as_ref().map(ScsiRun::resolved),
+            ..self.clone()
+        };
+        serde_json::to_value(resolved).expect("keys are texts")
     }
 
     /// The longest packet that is sent, in bytes.

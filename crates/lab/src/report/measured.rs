@@ -23,23 +23,30 @@ pub(super) fn run_to_tell<'a>(cell: usize, plan: &Plan, folder: &'a Folder) -> O
     valid.or_else(|| records.next_back())
 }
 
+/// What was measured in the runs of a cell: in the valid ones, or in the others.
+pub(super) fn sample(
+    cell: usize,
+    quantity: Quantity,
+    valid: bool,
+    plan: &Plan,
+    folder: &Folder,
+) -> Option<Sample> {
+    let records = records(cell, plan, folder).filter(|record| record.valid == valid);
+    Sample::of(records.filter_map(|record| record.measured.get(&quantity).copied()))
+}
+
 /// The mean of the valid runs of a cell, at that x; nothing if there was no run. If none was valid, the mean of all, which is
 /// not to be believed.
 pub(super) fn point(x: f64, cell: usize, quantity: Quantity, plan: &Plan, folder: &Folder) -> Option<Point> {
-    let records: Vec<&RunRecord> = records(cell, plan, folder).collect();
-    let values = |valid: bool| {
-        let records = records.iter().filter(move |record| record.valid == valid);
-        Sample::of(records.filter_map(|record| record.measured.get(&quantity).copied()))
-    };
     let drawn = |sample: &Sample| {
         let point = Point::new(x, sample.mean());
         if sample.count() > 1 { point.between(sample.min(), sample.max()) } else { point }
     };
-    match values(true) {
+    match sample(cell, quantity, true, plan, folder) {
         Some(valid) => Some(drawn(&valid)),
         None => {
-            let reasons = records.last()?.reasons.join("; ");
-            let invalid = values(false);
+            let reasons = records(cell, plan, folder).next_back()?.reasons.join("; ");
+            let invalid = sample(cell, quantity, false, plan, folder);
             // A run of which nothing was measured has a place too: at the bottom.
             Some(invalid.as_ref().map_or_else(|| Point::new(x, 0.0), drawn).invalid(reasons))
         }

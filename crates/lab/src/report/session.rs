@@ -7,6 +7,7 @@ use crate::results::{Folder, RunRecord};
 use crate::scsi_run::{SessionTerms, Verified};
 use crate::session_monitor::{ConnectionSample, End, Intervals};
 use crate::session_record::SessionRecord;
+use netem::Bytes;
 use observe::report::{Cell, Section, Table, Unit};
 
 /// Of one run for each combination; `None` if no session is known of.
@@ -212,15 +213,16 @@ fn negotiated(plan: &Plan) -> Table {
 
 fn pairs(terms: &SessionTerms) -> [(&'static str, String); 12] {
     let yes = |holds: bool| if holds { "Yes" } else { "No" }.to_owned();
+    let bytes = |bytes: Bytes| Unit::Bytes.format(bytes.0 as f64);
     let digest = |wanted: bool| if wanted { "CRC32C" } else { "None" }.to_owned();
     [
         ("sessions", terms.sessions.to_string()),
         ("connections", terms.connections.to_string()),
         ("InitialR2T", yes(terms.initial_r2t)),
         ("ImmediateData", yes(terms.immediate_data)),
-        ("FirstBurstLength", terms.first_burst.to_string()),
-        ("MaxBurstLength", terms.max_burst.to_string()),
-        ("MaxRecvDataSegmentLength", terms.receive_segment.to_string()),
+        ("FirstBurstLength", bytes(terms.first_burst)),
+        ("MaxBurstLength", bytes(terms.max_burst)),
+        ("MaxRecvDataSegmentLength", bytes(terms.receive_segment)),
         ("MaxOutstandingR2T", terms.max_outstanding_r2t.to_string()),
         ("ErrorRecoveryLevel", terms.error_recovery_level.to_string()),
         ("HeaderDigest", digest(terms.header_digest)),

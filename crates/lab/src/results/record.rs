@@ -2,6 +2,7 @@
 
 use super::machine::load_average;
 use super::manifest::unix_seconds;
+use super::program::Program;
 use crate::capture::CaptureRecord;
 use crate::experiment::{Plan, Quantity};
 use crate::kernel_trace::KernelTrace;
@@ -11,6 +12,7 @@ use crate::run::RunOutcome;
 use crate::session_record::SessionRecord;
 use observe::SocketsReport;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use toml::Table;
 
@@ -29,6 +31,9 @@ pub struct RunRecord {
     pub seed: u64,
     /// When it had ended, in seconds since 1970.
     pub ended_unix_seconds: u64,
+    /// What measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// How many processes wanted a processor in its last minute, this run's among them.
     pub load_average: Option<f64>,
     /// By which rights the lab was built.
@@ -45,8 +50,11 @@ pub struct RunRecord {
     pub client_settings: BTreeMap<String, String>,
     /// Of the server's.
     pub server_settings: BTreeMap<String, String>,
-    /// What was run.
+    /// What was run, as it was written.
     pub setup: Table,
+    /// The same with the value of everything that was not written; null is left to the kernel, or not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_setup: Option<Value>,
     /// What the sessions did, of a workload that has any; commands and single intervals are samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionRecord>,
@@ -74,6 +82,7 @@ impl RunRecord {
             repetition: run.repetition,
             seed: run.seed,
             ended_unix_seconds: unix_seconds(),
+            program: Some(Program::this()),
             load_average: load_average(),
             rights: outcome.rights,
             valid: outcome.reasons.is_empty(),
@@ -83,6 +92,7 @@ impl RunRecord {
             client_settings,
             server_settings,
             setup: plan.cells[run.cell].table.clone(),
+            resolved_setup: Some(plan.cells[run.cell].setup.resolved()),
             session: outcome.session.clone(),
             sockets: outcome.sockets.clone(),
             kernel_trace: outcome.kernel_trace.clone(),

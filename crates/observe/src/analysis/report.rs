@@ -3,9 +3,10 @@
 use super::{Analysis, ConnectionReport, DirectionReport};
 use super::{latency, over_time};
 use crate::command::Kind;
-use crate::report::{Cell, Fact, Report, Section, Standing, Table, Unit, Verdict};
+use crate::report::{Cell, Fact, Report, Section, Standing, Table, Unit, Verdict, rfc3339};
 use crate::statistics::{Statistic, shares};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Connections that are shown each for itself; a session rarely has more, and a page with more is not read.
 const SHOWN_MAX: usize = 16;
@@ -128,7 +129,7 @@ impl Analysis {
             Fact::new("of these left out", capture.frames_left_out.to_string()),
             Fact::new("TCP segments", capture.segments.to_string()),
             Fact::new("length", Unit::Seconds.format(length)),
-            Fact::new("first frame", format!("{} s since 1970-01-01 UTC", seconds(capture.first_ns))),
+            Fact::new("first frame", rfc3339(Duration::from_nanos(capture.first_ns))),
             Fact::new("TCP connections", capture.connections.to_string()),
             Fact::new("of these not followed", capture.connections_ignored.to_string()),
             Fact::new("one point over time", Unit::Seconds.format(seconds(point_ns))),
