@@ -84,8 +84,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         reasons.push(format!("the workload failed: {error}"));
         Measured::default()
     });
-    let lost = relay.forward.path.dropped.total().segments;
-    measured.quantities.insert(Quantity::Lost, lost as f64);
+    measured.quantities.insert(Quantity::Lost, lost(&relay, setup.read_share()) as f64);
     let capture = capture.map(|capture| capture.end(&relay, digests(setup)));
     if let Some(Captured { commands, .. }) = &capture {
         measured.quantities.extend(gap_time(commands).map(|gap_s| (Quantity::GapTime, gap_s)));
@@ -118,6 +117,13 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         capture,
         reasons,
     })
+}
+
+/// Segments, in the directions that carry data.
+fn lost(relay: &RelayReport, read_share: f64) -> u64 {
+    let ways = [(&relay.forward, read_share < 1.0), (&relay.backward, read_share > 0.0)];
+    let ways = ways.iter().filter(|(_, carries_data)| *carries_data);
+    ways.map(|(way, _)| way.path.dropped.total().segments).sum()
 }
 
 /// Of what the capture is to be read with: its window may leave out the logins.

@@ -49,9 +49,15 @@ impl Workload {
     /// Whether anything is read.
     #[must_use]
     pub fn reads(&self) -> bool {
+        self.read_share() > 0.0
+    }
+
+    /// How much of the data is read: from 0 to 1.
+    #[must_use]
+    pub fn read_share(&self) -> f64 {
         match self {
-            Self::Pattern(pattern) => pattern.read_percent > 0,
-            Self::Replay(replay) => replay.reads(),
+            Self::Pattern(pattern) => f64::from(pattern.read_percent) / 100.0,
+            Self::Replay(replay) => replay.read_share(),
         }
     }
 
@@ -94,6 +100,13 @@ mod tests {
         let replay = "workload.replay = { depth = 2, requests = \"\"\"\n0, write, 0, 128\n\"\"\" }";
         let workload = read(replay).unwrap();
         assert_eq!((workload.depth(), workload.request_bytes_max(), workload.reads()), (2, 65536, false));
+    }
+
+    #[test]
+    fn what_is_read_is_a_share_of_the_data_and_not_of_the_requests() {
+        let list = "0, write, 0, 1\n0, write, 1, 1\n0, read, 0, 6\n";
+        let replay = read(&format!("workload.replay = {{ depth = 1, requests = \"\"\"{list}\"\"\" }}"));
+        assert!((replay.unwrap().read_share() - 0.75).abs() < 1e-9);
     }
 
     #[test]

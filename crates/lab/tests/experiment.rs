@@ -336,6 +336,35 @@ fn commands_are_run_with_real_packets_and_beside_what_the_model_says() {
     });
 }
 
+const LOSSY_WAY_BACK: &str = r#"
+    title = "A way back that loses packets"
+
+    [setup]
+    rtt = "0ms"
+    link = { rate = "100Mbit", queue = "1MB" }
+    backward.loss = { random = "5%" }
+    congestion_control = "reno"
+
+    [setup.scsi]
+    workload.pattern = { request_size = "256KiB", end = { requests = 4 } }
+    disk.size = "1MiB"
+
+    [[vary]]
+    name = "reads"
+    key = "scsi.workload.pattern.read_percent"
+    values = [0, 100]
+"#;
+
+#[test]
+fn what_is_lost_is_counted_in_the_direction_of_the_data() {
+    in_lab(|| {
+        let plan = World::of(LOSSY_WAY_BACK).plan;
+        let lost = |cell: usize| execute(&plan.cells[cell].setup, 1).unwrap().measured[&Quantity::Lost];
+        assert!(lost(0).abs() < 0.5, "nothing that is written is lost");
+        assert!(lost(1) >= 1.0);
+    });
+}
+
 /// Writes that the send buffer cuts into pieces: at 10 ms and 100 Mbit/s 125 kB are under way.
 const CAPTURED: &str = r#"
     title = "Writes, captured"

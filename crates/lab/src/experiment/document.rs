@@ -7,7 +7,6 @@ use super::setup::{Quantity, RunLoad, Setup};
 use super::trace::Trace;
 use super::{Cell, InvalidExperiment, Plan};
 use netem::Span;
-use policy::time_model::payload_bits_per_second;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -155,9 +154,7 @@ impl Theory {
     pub(crate) fn value(self, setup: &Setup, quantity: Quantity, host_time_s: Option<f64>) -> Option<f64> {
         match (self, setup.load()) {
             (Self::Link, _) => {
-                let link = setup.data_link();
-                let payload =
-                    payload_bits_per_second(link.rate.bits().get() as f64, setup.mtu(), link.framing);
+                let payload = setup.payload_bits_per_second(setup.read_share());
                 (quantity == Quantity::Throughput).then_some(payload)
             }
             (Self::Ideal | Self::TimeModel, RunLoad::Scsi(run)) => {

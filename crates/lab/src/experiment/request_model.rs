@@ -4,12 +4,16 @@ use super::setup::{Quantity, Setup};
 use crate::scsi_run::ScsiRun;
 use crate::workload::{End, Workload};
 use pdu::Duration as Nanoseconds;
-use policy::time_model::{TimeModel, payload_bits_per_second};
+use policy::time_model::TimeModel;
 use std::time::Duration;
 use transport::SocketBuffer;
 
 /// The header of a PDU that carries data (RFC 7143 §11.2).
 const HEADER_BYTES: f64 = 48.0;
+/// Shares of requests that read: none, or all.
+const WRITES: f64 = 0.0;
+const READS: f64 = 1.0;
+
 /// The kernel wakes a writer that waits for room when a third of the buffer is free: in each round trip two thirds of it are
 /// sent.
 fn sent_at_once(asked_bytes: u64) -> u64 {
@@ -27,14 +31,15 @@ pub(crate) fn predict(
 ) -> Option<f64> {
     let Workload::Pattern(pattern) = &run.workload else { return None };
     let bytes = pattern.request_size.0;
-    let model = model(setup, run, bytes, host_time_s, is_ideal);
+    let model = |read_share| model(setup, run, bytes, read_share, host_time_s, is_ideal);
     let write = match is_ideal {
-        true => model.unsolicited_write_time(bytes),
-        false => model.write_time(bytes, &run.session.write_terms()),
+        true => model(WRITES).unsolicited_write_time(bytes),
+        false => model(WRITES).write_time(bytes, &run.session.write_terms()),
     };
-    let (write_s, read_s) = (write.as_secs_f64(), model.read_time(bytes).as_secs_f64());
-    let reads = f64::from(pattern.read_percent) / 100.0;
-    let time_s = write_s * (1.0 - reads) + read_s * reads;
+    let (write_s, read_s) = (write.as_secs_f64(), model(READS).read_time(bytes).as_secs_f64());
+    let read_share = run.workload.read_share();
+    let time_s = write_s * (1.0 - read_share) + read_s * read_share;
+    let model = model(read_share);
     let (depth, connections) = (pattern.depth, run.session.connections);
     match quantity {
         Quantity::Throughput => {
@@ -45,14 +50,22 @@ pub(crate) fn predict(
             let time = model.request_time(bytes, nanoseconds(time_s), depth.into(), connections);
             Some(time.as_secs_f64())
         }
-        Quantity::TransferTime if depth == 1 => Some(write_s - host_time_s - setup.rtt.0.as_secs_f64()),
+        Quantity::TransferTime if depth == 1 => Some(time_s - host_time_s - setup.rtt.0.as_secs_f64()),
         _ => None,
     }
 }
 
-fn model(setup: &Setup, run: &ScsiRun, bytes: u64, host_time_s: f64, is_ideal: bool) -> TimeModel {
-    let link = setup.data_link();
-    let payload = payload_bits_per_second(link.rate.bits().get() as f64, setup.mtu(), link.framing);
+/// Of requests of `bytes`, of which a share reads. Each direction of the path carries its share, and so do the send buffers
+/// at its beginning.
+fn model(
+    setup: &Setup,
+    run: &ScsiRun,
+    bytes: u64,
+    read_share: f64,
+    host_time_s: f64,
+    is_ideal: bool,
+) -> TimeModel {
+    let payload = setup.payload_bits_per_second(read_share);
     let pdus = bytes.div_ceil(run.session.receive_segment.0.max(1)) as f64;
     let send_buffer = run.sockets.send_buffer.filter(|_| !is_ideal);
     TimeModel {
@@ -61,7 +74,10 @@ fn model(setup: &Setup, run: &ScsiRun, bytes: u64, host_time_s: f64, is_ideal: b
         target_time: nanoseconds(host_time_s),
         initiator_time: nanoseconds(0.0),
         r2t_time: nanoseconds(0.0),
-        send_buffer_bytes: send_buffer.map(|bytes| sent_at_once(bytes.0)),
+        send_buffer_bytes: send_buffer.map(|bytes| {
+            let fuller = read_share.max(1.0 - read_share);
+            (sent_at_once(bytes.0) as f64 / fuller) as u64
+        }),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};
 use crate::workload::Direction;
 use netem::{LinkModel, PathModel, Span};
 use observe::report::Unit;
+use policy::time_model::payload_bits_per_second;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use toml::{Table, Value};
@@ -125,7 +126,8 @@ pub enum Quantity {
     HostTime,
     /// Silences in the middle of a command's data, together, as they were captured; the mean, in seconds.
     GapTime,
-    /// Segments that were lost on the path on their way to the server: at its queue, or on the line.
+    /// Segments that were lost on the path in the direction of the data: at its queue, or on the line. Of a workload that
+    /// reads and writes, in both directions.
     Lost,
 }
 
@@ -158,7 +160,7 @@ impl Quantity {
             Self::TransferTime => "transfer of a command's data (Ta)",
             Self::HostTime => "time at both hosts (Tb + Tc)",
             Self::GapTime => "gaps in a command's data, as captured",
-            Self::Lost => "lost on the way to the server",
+            Self::Lost => "lost on the data's way",
         }
     }
 
@@ -291,7 +293,7 @@ impl Setup {
 
     /// The longest packet that is sent, in bytes.
     pub(crate) fn mtu(&self) -> u32 {
-        let mtu = self.path().forward.mtu;
+        let mtu = self.path().forward.mtu.min(self.path().backward().mtu);
         self.host_mtu.map_or(mtu, |host_mtu| host_mtu.min(mtu))
     }
 
@@ -300,15 +302,23 @@ impl Setup {
         self.path.as_ref().expect("a setup is only made by reading, which makes the path")
     }
 
-    /// The direction that carries data; of a workload that reads and writes, that of what is read.
-    pub(super) fn data_link(&self) -> &LinkModel {
-        let reads = match self.load() {
-            RunLoad::Streams(_) => false,
-            RunLoad::Scsi(run) => run.workload.reads(),
-            RunLoad::Program(program) => program.direction == Direction::Read,
+    /// How much of the data is read, and comes on the way back: from 0 to 1. The rest is on its way to the server.
+    pub(crate) fn read_share(&self) -> f64 {
+        match self.load() {
+            RunLoad::Streams(_) => 0.0,
+            RunLoad::Scsi(run) => run.workload.read_share(),
+            RunLoad::Program(program) => f64::from(u8::from(program.direction == Direction::Read)),
+        }
+    }
+
+    /// What the path carries of data of which so much is read, in bits of TCP's payload per second: both directions at the
+    /// same time, until one of them is full.
+    pub(super) fn payload_bits_per_second(&self, read_share: f64) -> f64 {
+        let of = |link: &LinkModel| {
+            payload_bits_per_second(link.rate.bits().get() as f64, self.mtu(), link.framing)
         };
         let path = self.path();
-        if reads { path.backward() } else { &path.forward }
+        (of(&path.forward) / (1.0 - read_share)).min(of(path.backward()) / read_share)
     }
 
     /// What is measured of it.

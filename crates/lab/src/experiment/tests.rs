@@ -362,6 +362,36 @@ fn several_requests_at_a_time_wait_for_each_other_when_the_network_is_full() {
     assert!((predict(8) - 8.0 * 0.037).abs() < 0.002, "the network is full: {}", predict(8));
 }
 
+/// Of the SCSI experiment at 20 ms: with so many of a hundred requests reads, of which half as many bits per second come
+/// back as can go out.
+fn with_slow_way_back(theory: Theory, read_percent: u8, depth: u16, y: Quantity) -> f64 {
+    let read_percent = format!("depth = {depth}\n    read_percent = {read_percent}");
+    let text = SCSI
+        .replace("depth = 1", &read_percent)
+        .replace("congestion_control", "backward = { rate = \"470.5Mbit\" }\n    congestion_control");
+    let plan = Experiment::parse(&text).unwrap().plan(Form::Quick).unwrap();
+    theory.value(&plan.cells[3].setup, y, Some(0.0)).unwrap()
+}
+
+#[test]
+fn a_mix_is_as_fast_as_the_direction_that_its_share_fills_first() {
+    for theory in [Theory::Link, Theory::TimeModel] {
+        let value = |read_percent| with_slow_way_back(theory, read_percent, 64, Quantity::Throughput);
+        let writes = value(0);
+        for (read_percent, share_of_writes) in [(20, 1.25), (50, 1.0), (80, 0.625), (100, 0.5)] {
+            let share = value(read_percent) / writes;
+            assert!((share - share_of_writes).abs() < 1e-6, "{theory:?}, {read_percent} %: {share}");
+        }
+    }
+}
+
+#[test]
+fn data_is_transferred_as_fast_as_its_own_direction_lets_it() {
+    let time = |read_percent| with_slow_way_back(Theory::TimeModel, read_percent, 1, Quantity::TransferTime);
+    assert!((time(100) - 2.0 * time(0)).abs() < 1e-6, "a read comes the slower way");
+    assert!((time(50) - 1.5 * time(0)).abs() < 1e-6, "in the mean");
+}
+
 #[test]
 fn a_send_buffer_that_is_too_small_costs_a_pause_for_each_time_it_is_filled() {
     let plan = Experiment::parse(SCSI).unwrap().plan(Form::Quick).unwrap();

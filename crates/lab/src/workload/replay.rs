@@ -49,8 +49,12 @@ impl Replay {
         self.requests.0.iter().map(|request| request.bytes.into()).max().unwrap_or(0)
     }
 
-    pub(super) fn reads(&self) -> bool {
-        self.requests.0.iter().any(|request| request.direction == Direction::Read)
+    /// A list without requests reads nothing.
+    pub(super) fn read_share(&self) -> f64 {
+        let bytes = |request: &Request| f64::from(request.bytes);
+        let all: f64 = self.requests.0.iter().map(bytes).sum();
+        let reads = self.requests.0.iter().filter(|request| request.direction == Direction::Read);
+        reads.map(bytes).sum::<f64>() / all.max(1.0)
     }
 
     /// The requests.
