@@ -2,7 +2,7 @@
 
 use super::setup::{Quantity, Setup};
 use crate::scsi_run::ScsiRun;
-use crate::workload::{End, Workload};
+use crate::workload::{Direction, End, Replay, Request, Workload};
 use pdu::Duration as Nanoseconds;
 use policy::time_model::TimeModel;
 use std::time::Duration;
@@ -31,15 +31,9 @@ pub(crate) fn predict(
 ) -> Option<f64> {
     let Workload::Pattern(pattern) = &run.workload else { return None };
     let bytes = pattern.request_size.0;
-    let model = |read_share| model(setup, run, bytes, read_share, host_time_s, is_ideal);
-    let write = match is_ideal {
-        true => model(WRITES).unsolicited_write_time(bytes),
-        false => model(WRITES).write_time(bytes, &run.session.write_terms()),
-    };
-    let (write_s, read_s) = (write.as_secs_f64(), model(READS).read_time(bytes).as_secs_f64());
     let read_share = run.workload.read_share();
-    let time_s = write_s * (1.0 - read_share) + read_s * read_share;
-    let model = model(read_share);
+    let time_s = request_time_s(setup, run, bytes, read_share, host_time_s, is_ideal);
+    let model = model(setup, run, bytes, read_share, host_time_s, is_ideal);
     let (depth, connections) = (pattern.depth, run.session.connections);
     match quantity {
         Quantity::Throughput => {
@@ -53,6 +47,24 @@ pub(crate) fn predict(
         Quantity::TransferTime if depth == 1 => Some(time_s - host_time_s - setup.rtt.0.as_secs_f64()),
         _ => None,
     }
+}
+
+/// T of requests of `bytes`, of which a share reads: the mean.
+fn request_time_s(
+    setup: &Setup,
+    run: &ScsiRun,
+    bytes: u64,
+    read_share: f64,
+    host_time_s: f64,
+    is_ideal: bool,
+) -> f64 {
+    let model = |read_share| model(setup, run, bytes, read_share, host_time_s, is_ideal);
+    let write = match is_ideal {
+        true => model(WRITES).unsolicited_write_time(bytes),
+        false => model(WRITES).write_time(bytes, &run.session.write_terms()),
+    };
+    let read = model(READS).read_time(bytes);
+    write.as_secs_f64() * (1.0 - read_share) + read.as_secs_f64() * read_share
 }
 
 /// Of requests of `bytes`, of which a share reads. Each direction of the path carries its share, and so do the send buffers
@@ -81,17 +93,35 @@ fn model(
     }
 }
 
-/// How long a workload takes, about. A list of requests is taken to be as fast as its times say.
+/// How long a workload takes, about.
 pub(super) fn load_time(setup: &Setup, run: &ScsiRun) -> Duration {
-    let Workload::Pattern(pattern) = &run.workload else { return Duration::from_secs(1) };
-    match pattern.end {
-        End::Time(time) => time.0,
-        End::Requests(requests) => {
-            let throughput = predict(setup, run, Quantity::Throughput, 0.0, false).unwrap_or(0.0);
-            let bits = requests as f64 * pattern.request_size.0 as f64 * 8.0;
-            Duration::try_from_secs_f64(bits / throughput).unwrap_or(Duration::MAX)
-        }
+    match &run.workload {
+        Workload::Pattern(pattern) => match pattern.end {
+            End::Time(time) => time.0,
+            End::Requests(requests) => {
+                let throughput = predict(setup, run, Quantity::Throughput, 0.0, false).unwrap_or(0.0);
+                let bits = requests as f64 * pattern.request_size.0 as f64 * 8.0;
+                Duration::try_from_secs_f64(bits / throughput).unwrap_or(Duration::MAX)
+            }
+        },
+        Workload::Replay(replay) => replay_time(setup, run, replay),
     }
+}
+
+/// A list is as fast as its times say, unless the path or its depth do not let it.
+fn replay_time(setup: &Setup, run: &ScsiRun, replay: &Replay) -> Duration {
+    let time_s = |request: &Request| {
+        let bytes = request.bytes.into();
+        let is_read = request.direction == Direction::Read;
+        request_time_s(setup, run, bytes, if is_read { READS } else { WRITES }, 0.0, false)
+    };
+    let requests = replay.list();
+    let as_listed_s = requests.last().map_or(0.0, |last| last.not_before.as_secs_f64() + time_s(last));
+    let by_depth_s = requests.iter().map(time_s).sum::<f64>() / f64::from(replay.depth.max(1));
+    let bits = requests.iter().map(|request| f64::from(request.bytes) * 8.0).sum::<f64>();
+    let by_path_s = bits / setup.payload_bits_per_second(replay.read_share());
+    let time_s = as_listed_s.max(by_depth_s).max(by_path_s);
+    Duration::try_from_secs_f64(time_s).unwrap_or(Duration::MAX)
 }
 
 fn nanoseconds(seconds: f64) -> Nanoseconds {

@@ -392,6 +392,37 @@ fn data_is_transferred_as_fast_as_its_own_direction_lets_it() {
     assert!((time(50) - 1.5 * time(0)).abs() < 1e-6, "in the mean");
 }
 
+/// What a list takes at a round trip of 20 ms, without what is before and after the workload.
+fn estimate_of_list(depth: u16, list: &str) -> f64 {
+    let setup = |list: &str| {
+        let replay = format!("workload.replay = {{ depth = {depth}, requests = \"\"\"{list}\"\"\" }}");
+        let text = with_setup(&format!("rtt = \"20ms\"\nlink = {{ rate = \"100Mbit\" }}\n[scsi]\n{replay}"));
+        Experiment::parse(&text).unwrap().plan(Form::Quick).unwrap().cells[0].setup.estimate().as_secs_f64()
+    };
+    setup(list) - setup("")
+}
+
+#[test]
+fn a_list_takes_as_long_as_its_times_say() {
+    let time = estimate_of_list(4, "0, read, 0, 8\n90, write, 0, 8\n");
+    assert!((90.0..90.1).contains(&time), "{time}");
+}
+
+#[test]
+fn a_list_that_is_faster_than_its_depth_lets_it_takes_a_round_trip_for_each_request() {
+    let list = "0, read, 0, 8\n".repeat(100);
+    let time = estimate_of_list(1, &list);
+    assert!((2.0..2.2).contains(&time), "{time}");
+    let time = estimate_of_list(10, &list);
+    assert!((0.2..0.22).contains(&time), "{time}");
+}
+
+#[test]
+fn a_list_that_is_faster_than_the_path_takes_as_long_as_its_data() {
+    let time = estimate_of_list(100, &"0, read, 0, 2048\n".repeat(100));
+    assert!((8.4..9.0).contains(&time), "100 MiB at 100 Mbit/s: {time}");
+}
+
 #[test]
 fn a_send_buffer_that_is_too_small_costs_a_pause_for_each_time_it_is_filled() {
     let plan = Experiment::parse(SCSI).unwrap().plan(Form::Quick).unwrap();

@@ -49,8 +49,13 @@ impl Replay {
         self.requests.0.iter().map(|request| request.bytes.into()).max().unwrap_or(0)
     }
 
+    /// The requests, ordered by time.
+    pub(crate) fn list(&self) -> &[Request] {
+        &self.requests.0
+    }
+
     /// A list without requests reads nothing.
-    pub(super) fn read_share(&self) -> f64 {
+    pub(crate) fn read_share(&self) -> f64 {
         let bytes = |request: &Request| f64::from(request.bytes);
         let all: f64 = self.requests.0.iter().map(bytes).sum();
         let reads = self.requests.0.iter().filter(|request| request.direction == Direction::Read);
