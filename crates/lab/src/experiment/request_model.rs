@@ -10,9 +10,9 @@ use transport::SocketBuffer;
 
 /// The header of a PDU that carries data (RFC 7143 §11.2).
 const HEADER_BYTES: f64 = 48.0;
-/// Shares of requests that read: none, or all.
-const WRITES: f64 = 0.0;
-const READS: f64 = 1.0;
+/// Of a hundred requests so many read.
+const WRITES: u8 = 0;
+const READS: u8 = 100;
 
 /// The kernel wakes a writer that waits for room when a third of the buffer is free: in each round trip two thirds of it are
 /// sent.
@@ -31,9 +31,8 @@ pub(crate) fn predict(
 ) -> Option<f64> {
     let Workload::Pattern(pattern) = &run.workload else { return None };
     let bytes = pattern.request_size.0;
-    let read_share = run.workload.read_share();
-    let time_s = request_time_s(setup, run, bytes, read_share, host_time_s, is_ideal);
-    let model = model(setup, run, bytes, read_share, host_time_s, is_ideal);
+    let time_s = request_time_s(setup, run, bytes, pattern.read_percent, host_time_s, is_ideal);
+    let model = model(setup, run, bytes, pattern.read_percent, host_time_s, is_ideal);
     let (depth, connections) = (pattern.depth, run.session.connections);
     match quantity {
         Quantity::Throughput => {
@@ -49,35 +48,39 @@ pub(crate) fn predict(
     }
 }
 
-/// T of requests of `bytes`, of which a share reads: the mean.
+/// T of requests of `bytes`, of which so many of a hundred read: the mean.
 fn request_time_s(
     setup: &Setup,
     run: &ScsiRun,
     bytes: u64,
-    read_share: f64,
+    read_percent: u8,
     host_time_s: f64,
     is_ideal: bool,
 ) -> f64 {
-    let model = |read_share| model(setup, run, bytes, read_share, host_time_s, is_ideal);
+    let model = |read_percent| model(setup, run, bytes, read_percent, host_time_s, is_ideal);
     let write = match is_ideal {
         true => model(WRITES).unsolicited_write_time(bytes),
         false => model(WRITES).write_time(bytes, &run.session.write_terms()),
     };
     let read = model(READS).read_time(bytes);
-    write.as_secs_f64() * (1.0 - read_share) + read.as_secs_f64() * read_share
+    write.as_secs_f64() * (1.0 - share(read_percent)) + read.as_secs_f64() * share(read_percent)
 }
 
-/// Of requests of `bytes`, of which a share reads. Each direction of the path carries its share, and so do the send buffers
-/// at its beginning.
+fn share(percent: u8) -> f64 {
+    f64::from(percent) / 100.0
+}
+
+/// Of requests of `bytes`, of which so many of a hundred read. Each direction of the path carries its share, and so do the
+/// send buffers at its beginning.
 fn model(
     setup: &Setup,
     run: &ScsiRun,
     bytes: u64,
-    read_share: f64,
+    read_percent: u8,
     host_time_s: f64,
     is_ideal: bool,
 ) -> TimeModel {
-    let payload = setup.payload_bits_per_second(read_share);
+    let payload = setup.payload_bits_per_second(share(read_percent));
     let pdus = bytes.div_ceil(run.session.receive_segment.0.max(1)) as f64;
     let send_buffer = run.sockets.send_buffer.filter(|_| !is_ideal);
     TimeModel {
@@ -87,8 +90,8 @@ fn model(
         initiator_time: nanoseconds(0.0),
         r2t_time: nanoseconds(0.0),
         send_buffer_bytes: send_buffer.map(|bytes| {
-            let fuller = read_share.max(1.0 - read_share);
-            (sent_at_once(bytes.0) as f64 / fuller) as u64
+            let fuller_percent = read_percent.max(100 - read_percent);
+            sent_at_once(bytes.0).saturating_mul(100) / u64::from(fuller_percent)
         }),
     }
 }

@@ -386,6 +386,18 @@ fn a_mix_is_as_fast_as_the_direction_that_its_share_fills_first() {
 }
 
 #[test]
+fn a_mix_is_sent_from_the_buffers_of_both_ends() {
+    let value = |read_percent: u8| {
+        let text = SCSI.replace("depth = 1", &format!("depth = 64\n    read_percent = {read_percent}"));
+        let plan = Experiment::parse(&text).unwrap().plan(Form::Quick).unwrap();
+        assert_eq!(plan.describe(2), "RTT 20ms, buffer default");
+        Theory::TimeModel.value(&plan.cells[2].setup, Quantity::Throughput, Some(0.0)).unwrap()
+    };
+    assert!((value(100) / value(0) - 1.0).abs() < 1e-6);
+    assert!((value(50) / value(0) - 2.0).abs() < 1e-6, "{} {}", value(50), value(0));
+}
+
+#[test]
 fn data_is_transferred_as_fast_as_its_own_direction_lets_it() {
     let time = |read_percent| with_slow_way_back(Theory::TimeModel, read_percent, 1, Quantity::TransferTime);
     assert!((time(100) - 2.0 * time(0)).abs() < 1e-6, "a read comes the slower way");
