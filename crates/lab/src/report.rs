@@ -3,6 +3,7 @@
 mod captured;
 mod description;
 mod figure;
+mod held;
 mod measured;
 mod prediction;
 mod repetitions;

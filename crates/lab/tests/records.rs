@@ -83,6 +83,26 @@ fn a_report_tells_of_sessions_and_how_evenly_their_connections_shared() {
 }
 
 #[test]
+fn a_closed_window_is_drawn_beside_what_the_kernel_knew() {
+    in_lab(|| {
+        let trace = "[[trace]]\ny = [\"send_queue\"]\nevents = [\"command\"]\nheld = [\"window_closed\"]\n";
+        let (_place, folder) = run(&format!("{CROWDED}\n{trace}"));
+        let figure = section(&folder, "Over time").figures.remove(0);
+        let [.., commands, closed] = &figure.series[..] else { panic!("{figure:?}") };
+        assert_eq!((commands.name.as_str(), closed.name.as_str()), ("command", "command window closed"));
+        // A beginning, an end, and a break of the line.
+        let height = closed.points[0].y;
+        assert!(height > commands.points[0].y && closed.points.len() % 3 == 0, "{closed:?}");
+        for points in closed.points.chunks(3) {
+            assert!(
+                points[0].x <= points[1].x && points[1].y == height && points[2].y.is_nan(),
+                "{points:?}"
+            );
+        }
+    });
+}
+
+#[test]
 fn the_record_of_a_run_says_what_nobody_wrote() {
     in_lab(|| {
         let (_place, folder) = run(CROWDED);

@@ -4,6 +4,7 @@ use super::InvalidExperiment;
 use super::document::Document;
 use super::plan::{Cell, Plan};
 use super::setup::RunLoad;
+use crate::sample::HeldKind;
 use crate::session_monitor::CommandSample;
 use netem::Span;
 use observe::report::Unit;
@@ -34,6 +35,9 @@ pub struct Trace {
     /// Moments of READs and WRITEs, marked above what is drawn.
     #[serde(default)]
     pub events: Vec<CommandEvent>,
+    /// Times in which something held a session up, drawn above all that.
+    #[serde(default)]
+    pub held: Vec<HeldKind>,
     /// Whether silences in the middle of a command's data are marked, as they were captured.
     #[serde(default)]
     pub gaps: bool,
@@ -257,8 +261,12 @@ impl Trace {
 
     /// The first key that asks for something of SCSI commands.
     fn command_key(&self) -> Option<&'static str> {
-        let keys =
-            [("events", !self.events.is_empty()), ("gaps", self.gaps), ("commands", self.commands.is_some())];
+        let keys = [
+            ("events", !self.events.is_empty()),
+            ("held", !self.held.is_empty()),
+            ("gaps", self.gaps),
+            ("commands", self.commands.is_some()),
+        ];
         keys.into_iter().find_map(|(key, is_asked)| is_asked.then_some(key))
     }
 }

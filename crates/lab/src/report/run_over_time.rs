@@ -5,7 +5,7 @@ use super::measured::run_to_tell;
 use crate::capture::{SentFrame, sent_frames};
 use crate::experiment::Plan;
 use crate::results::{Folder, FolderError, RunRecord};
-use crate::sample::Sample;
+use crate::sample::{HeldKind, HeldSample, Sample};
 use crate::session_monitor::CommandSample;
 use observe::{CommandReport, OffCpuStack, SocketSample, TcpEvent};
 use std::collections::BTreeMap;
@@ -111,6 +111,14 @@ impl<'a> RunOverTime<'a> {
             .collect();
         commands.sort_unstable_by_key(|command| command.pulled_ns);
         commands
+    }
+
+    /// Times in which that held a session up, in any order.
+    pub fn held(&self, kind: HeldKind) -> impl Iterator<Item = &HeldSample> {
+        self.samples.iter().filter_map(move |sample| match sample {
+            Sample::Held(held) if held.what == kind => Some(held),
+            _ => None,
+        })
     }
 
     /// Commands as they were captured.

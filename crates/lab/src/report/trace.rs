@@ -1,5 +1,6 @@
 //! One run over its time, drawn from what is known of it.
 
+use super::held;
 use super::run_over_time::{RunOverTime, RunsOverTime};
 use crate::experiment::{CommandEvent, Experiment, Observed, Plan, Trace, mark_label};
 use crate::results::FolderError;
@@ -69,11 +70,14 @@ fn of_run(trace: &Trace, title: String, run: &RunOverTime<'_>) -> Figure {
             figure = figure.series(Series::new(name(mark_label(*mark), connection), Style::Points, points));
         }
     }
-    if !trace.events.is_empty() {
-        // Of events the height is no number.
+    if !trace.events.is_empty() || !trace.held.is_empty() {
+        // Of these the height is no number.
         figure.table = Some(figure.table_or_points());
     }
-    figure = events(trace, run, &window, figure);
+    let left = figure.series.iter().filter(|series| !series.right).flat_map(|series| &series.points);
+    let top = left.map(|point| point.y).fold(0.0, f64::max);
+    figure = events(trace, run, &window, top, figure);
+    figure = held(trace, run, &window, top, figure);
     if trace.gaps { gaps(run, &window, figure) } else { figure }
 }
 
@@ -203,13 +207,22 @@ fn sending_rate(connection: usize, run: &RunOverTime<'_>, window: &RangeInclusiv
     rates.map(|(index, bytes)| Point::new(first_s + index as f64 * step_s, bytes * 8.0 / step_s)).collect()
 }
 
-/// Moments have no height: they are marked above everything that has.
-fn events(trace: &Trace, run: &RunOverTime<'_>, window: &RangeInclusive<f64>, figure: Figure) -> Figure {
-    let left = figure.series.iter().filter(|series| !series.right).flat_map(|series| &series.points);
-    let top = left.map(|point| point.y).fold(0.0, f64::max);
+/// Of a row of what has no height, above everything that has.
+fn height(top: f64, row: usize) -> f64 {
+    top * (1.05 + 0.05 * row as f64)
+}
+
+/// Moments have no height.
+fn events(
+    trace: &Trace,
+    run: &RunOverTime<'_>,
+    window: &RangeInclusive<f64>,
+    top: f64,
+    figure: Figure,
+) -> Figure {
     let commands = run.commands();
     let series = trace.events.iter().enumerate().map(|(row, event): (usize, &CommandEvent)| {
-        let y = top * (1.05 + 0.05 * row as f64);
+        let y = height(top, row);
         let moments = commands.iter().filter_map(|command| event.at_ns(command));
         let moments = moments.map(|at_ns| run.since_s(at_ns)).filter(|at_s| window.contains(at_s));
         Series::new(event.label(), Style::Points, moments.map(|at_s| Point::new(at_s, y)))
@@ -218,6 +231,27 @@ fn events(trace: &Trace, run: &RunOverTime<'_>, window: &RangeInclusive<f64>, fi
     let is_marked = series.iter().any(|series| !series.points.is_empty());
     let figure = series.into_iter().fold(figure, Figure::series);
     if is_marked { tell(figure, "Dots are moments of commands; their height means nothing.") } else { figure }
+}
+
+/// Neither have times in which something held.
+fn held(
+    trace: &Trace,
+    run: &RunOverTime<'_>,
+    window: &RangeInclusive<f64>,
+    top: f64,
+    figure: Figure,
+) -> Figure {
+    let rows = trace.events.len()..;
+    let series =
+        trace.held.iter().zip(rows).map(|(kind, row)| held::series(*kind, height(top, row), run, window));
+    let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
+    let is_drawn = !series.is_empty();
+    let figure = series.into_iter().fold(figure, Figure::series);
+    match (is_drawn, trace.held.is_empty()) {
+        (true, _) => tell(figure, "Lines at the top last as long as what they are named by."),
+        (false, false) => tell(figure, "Nothing held the session up here."),
+        (false, true) => figure,
+    }
 }
 
 /// The longest, each with its length.

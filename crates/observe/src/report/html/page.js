@@ -149,11 +149,13 @@
     return options;
   };
 
-  const clipped = (u, draw) => {
+  // A mark at the edge needs room beyond it.
+  const clipped = (u, draw, room = 0) => {
     const { ctx, bbox } = u;
+    const beyond = room * uPlot.pxRatio;
     ctx.save();
     ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.rect(bbox.left - beyond, bbox.top - beyond, bbox.width + 2 * beyond, bbox.height + 2 * beyond);
     ctx.clip();
     draw(ctx, bbox, uPlot.pxRatio);
     ctx.restore();
@@ -231,7 +233,7 @@
         ctx.stroke();
       });
       drawAnnotations(u, figure, ctx, bbox, px);
-    });
+    }, CROSS_PX + 1);
 
   const drawAnnotations = (u, figure, ctx, bbox, px) => {
     ctx.strokeStyle = ctx.fillStyle = css("--quiet");
