@@ -5,7 +5,7 @@ use crate::kernel_settings::{KernelSettings, SettingRefused, has_ipv6};
 use crate::namespace::Namespace;
 use crate::relay::{Relay, RelayError, Tap};
 use crate::rights::{NoRights, Rights};
-use crate::topology::{Host, Topology};
+use crate::topology::{Host, IpVersion, Topology};
 use std::io;
 use std::net::IpAddr;
 
@@ -30,6 +30,8 @@ pub struct LabHost {
     pub namespace: Namespace,
     /// Of its interface; those of IPv4 first.
     pub addresses: Vec<IpAddr>,
+    /// The first of them of the version that workloads use.
+    pub address: IpAddr,
     /// What the kernel was told.
     pub settings: KernelSettings,
 }
@@ -46,6 +48,9 @@ pub enum LabError {
     /// The kernel refused a namespace or an interface.
     #[error("building a network: {0}")]
     Network(#[from] io::Error),
+    /// IPv6 was asked for.
+    #[error("this machine has no IPv6: its kernel was built or started without")]
+    NoIpv6,
     /// There is no relay.
     #[error(transparent)]
     Relay(#[from] RelayError),
@@ -81,6 +86,9 @@ impl LabHost {
             congestion_control: topology.congestion_control.clone(),
         };
         interface.build(&namespace, middle)?;
-        Ok(Self { namespace, addresses: interface.addresses, settings })
+        let addresses = interface.addresses;
+        let is_wanted = |address: &&IpAddr| address.is_ipv6() == (topology.ip == IpVersion::V6);
+        let address = *addresses.iter().find(is_wanted).ok_or(LabError::NoIpv6)?;
+        Ok(Self { namespace, addresses, address, settings })
     }
 }

@@ -67,4 +67,4 @@ pub use sample::{ConnectionSocketSample, HeldKind, HeldSample, Sample};
 pub use series::{RunState, SeriesError, SeriesEvent, remaining, run_series, run_state};
 pub use session_record::SessionRecord;
 pub use streams::{Arrived, Recording, RecordingTimes, StreamSample, Streams};
-pub use topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};
+pub use topology::{IpVersion, OFFLOADED_SEGMENTS, Segmentation, Topology};

@@ -144,7 +144,7 @@ fn gap_time(commands: &[CapturedCommand]) -> Option<f64> {
 }
 
 fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
-    let round_trips = ping(&lab.client.namespace, lab.server.addresses[0], PINGS)?;
+    let round_trips = ping(&lab.client.namespace, lab.server.address, PINGS)?;
     let monitor = lab.client.namespace.run(|| Monitor::start(monitoring(setup)))??;
     let tracing = setup.kernel_trace.then(|| Tracing::begin(&lab.client.namespace));
     let mut measured = match setup.load() {
@@ -184,7 +184,7 @@ fn stream(streams: &StreamsSetup, setup: &Setup, lab: &Lab) -> io::Result<Measur
         count: streams.count,
         congestion_control: Some(setup.congestion_control.clone()),
         send_buffer: streams.send_buffer,
-        to: lab.server.addresses[0],
+        to: lab.server.address,
     };
     let times = RecordingTimes { warm_up: setup.warm_up.0, measured, every: setup.sample_every.0 };
     let recording = streams.record(lab, times, |_| ())?;

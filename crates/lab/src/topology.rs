@@ -18,6 +18,8 @@ pub struct Topology {
     pub segmentation: Segmentation,
     /// So many of each IP version for each host, for runs with several portals.
     pub addresses: u8,
+    /// The version that workloads use; hosts have addresses of both, if the machine knows both.
+    pub ip: IpVersion,
     /// Of connections that choose none themselves, at both ends; the system's default if it is missing.
     pub congestion_control: Option<String>,
     /// The largest buffer to which TCP's autotuning may go, in either direction: the path's bandwidth-delay product
@@ -33,6 +35,38 @@ pub enum Segmentation {
     Offloaded(u32),
     /// Single packets of at most the MTU. The relay can do less of them: up to about 500 Mbit/s.
     PerPacket,
+}
+
+/// A version of the Internet Protocol. In a file: 4 or 6.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub enum IpVersion {
+    /// RFC 791.
+    #[default]
+    V4,
+    /// RFC 8200.
+    V6,
+}
+
+impl TryFrom<u8> for IpVersion {
+    type Error = String;
+
+    fn try_from(number: u8) -> Result<Self, Self::Error> {
+        match number {
+            4 => Ok(Self::V4),
+            6 => Ok(Self::V6),
+            other => Err(format!("IP has no version {other} here: 4 or 6")),
+        }
+    }
+}
+
+impl From<IpVersion> for u8 {
+    fn from(version: IpVersion) -> Self {
+        match version {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        }
+    }
 }
 
 /// Enough to be cheap, few enough to be a short burst at rates of a WAN.
@@ -51,6 +85,7 @@ impl Topology {
             mtu: None,
             segmentation: Segmentation::Offloaded(OFFLOADED_SEGMENTS),
             addresses: 1,
+            ip: IpVersion::default(),
             congestion_control: None,
             tcp_buffer_bytes_max: TCP_BUFFER_BYTES_MAX,
         }

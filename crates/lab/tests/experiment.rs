@@ -6,12 +6,14 @@ mod world;
 
 use observe::SocketsReport;
 use observe::report::{Cell, Standing};
+use ropewalk_interop::skip;
 use ropewalk_lab::{
     Experiment, Folder, FolderError, Form, KernelTrace, LabError, Plan, Quantity, RelayReport, Rights,
     RunOutcome, Sample, Setup, execute, report, run_series,
 };
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use world::in_lab;
 
@@ -333,6 +335,40 @@ fn commands_are_run_with_real_packets_and_beside_what_the_model_says() {
         let is_known = folder.records[0].valid;
         assert_eq!(figure.series.len(), if is_known { 3 } else { 1 });
         assert_eq!(figure.caption.contains("is missing"), !is_known, "{}", figure.caption);
+    });
+}
+
+const IPV6: &str = r#"
+    title = "IPv6"
+
+    [setup]
+    rtt = "1ms"
+    ip = 6
+    sample_every = "1ms"
+    link = { rate = "100Mbit" }
+    congestion_control = "reno"
+
+    [[vary]]
+    name = "workload"
+    cases = [
+      { name = "streams", setup.streams = { count = 1, measured = "200ms" } },
+      { name = "commands", setup.scsi = { workload.pattern = { request_size = "64KiB", end.requests = 40 }, disk.size = "1MiB" } },
+    ]
+"#;
+
+#[test]
+fn a_run_uses_ipv6_if_that_is_asked_for() {
+    in_lab(|| {
+        let plan = World::of(IPV6).plan;
+        for cell in &plan.cells {
+            let outcome = match execute(&cell.setup, 1) {
+                Err(LabError::NoIpv6) => return skip("ipv6", "this machine has no IPv6"),
+                outcome => outcome.unwrap(),
+            };
+            assert!(outcome.measured.contains_key(&Quantity::Throughput), "{:?}", outcome.reasons);
+            let peers: Vec<SocketAddr> = outcome.sockets.sockets.iter().map(|socket| socket.peer).collect();
+            assert!(!peers.is_empty() && peers.iter().all(SocketAddr::is_ipv6), "{peers:?}");
+        }
     });
 }
 

@@ -83,15 +83,23 @@ impl WriteTerms {
 }
 
 /// Headers of IPv4 and of TCP with timestamps.
-const TCP_IP_BYTES: f64 = 52.0;
+pub const TCP_IPV4_BYTES: u32 = 52;
+/// Headers of IPv6 and of TCP with timestamps.
+pub const TCP_IPV6_BYTES: u32 = 72;
 /// What an Ethernet cable carries beside a packet: preamble, header, checksum and gap (IEEE 802.3).
 pub const ETHERNET_CABLE_BYTES: u32 = 38;
 
-/// C of a link of so many bits per second, of which `framing_bytes` belong to the framing of each packet of `mtu` bytes.
+/// C of a link of so many bits per second, of which `framing_bytes` belong to the framing of each packet of `mtu` bytes. Of
+/// these, `header_bytes` are headers, as [`TCP_IPV4_BYTES`].
 #[must_use]
-pub fn payload_bits_per_second(link_bits_per_second: f64, mtu: u32, framing_bytes: u32) -> f64 {
+pub fn payload_bits_per_second(
+    link_bits_per_second: f64,
+    mtu: u32,
+    header_bytes: u32,
+    framing_bytes: u32,
+) -> f64 {
     let mtu = f64::from(mtu);
-    link_bits_per_second * (mtu - TCP_IP_BYTES) / (mtu + f64::from(framing_bytes))
+    link_bits_per_second * (mtu - f64::from(header_bytes)) / (mtu + f64::from(framing_bytes))
 }
 
 impl TimeModel {
@@ -185,10 +193,15 @@ mod tests {
     const MEBIBYTE: u64 = 1 << 20;
     const ROUND_TRIPS_MS: [u64; 6] = [1, 5, 10, 20, 32, 50];
 
+    /// Of Gigabit Ethernet.
+    fn payload(mtu: u32, header_bytes: u32) -> f64 {
+        payload_bits_per_second(1e9, mtu, header_bytes, ETHERNET_CABLE_BYTES)
+    }
+
     /// Gigabit Ethernet, and Tb + Tc of half a millisecond, as in paper 004.
     fn gigabit(round_trip_ms: u64) -> TimeModel {
         TimeModel {
-            payload_bits_per_second: payload_bits_per_second(1e9, 1500, ETHERNET_CABLE_BYTES),
+            payload_bits_per_second: payload(1500, TCP_IPV4_BYTES),
             round_trip: Duration::from_millis(round_trip_ms),
             target_time: Duration::from_micros(300),
             initiator_time: Duration::from_micros(200),
@@ -214,8 +227,9 @@ mod tests {
 
     #[test]
     fn the_payload_of_a_link_is_what_headers_and_framing_leave() {
-        assert_eq!(payload_bits_per_second(1e9, 1500, ETHERNET_CABLE_BYTES).round(), 941_482_445.0);
-        assert_eq!(payload_bits_per_second(1e9, 9000, ETHERNET_CABLE_BYTES).round(), 990_042_045.0);
+        assert_eq!(payload(1500, TCP_IPV4_BYTES).round(), 941_482_445.0);
+        assert_eq!(payload(9000, TCP_IPV4_BYTES).round(), 990_042_045.0);
+        assert_eq!(payload(1500, TCP_IPV6_BYTES).round(), 928_478_544.0);
     }
 
     #[test]

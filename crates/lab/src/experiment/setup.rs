@@ -6,11 +6,11 @@ use super::request_model;
 use crate::capture::CaptureSetup;
 use crate::program_run::ProgramRun;
 use crate::scsi_run::{DiskModel, ScsiRun};
-use crate::topology::{OFFLOADED_SEGMENTS, Segmentation, Topology};
+use crate::topology::{IpVersion, OFFLOADED_SEGMENTS, Segmentation, Topology};
 use crate::workload::Direction;
 use netem::{LinkModel, PathModel, Span};
 use observe::report::Unit;
-use policy::time_model::payload_bits_per_second;
+use policy::time_model::{TCP_IPV4_BYTES, TCP_IPV6_BYTES, payload_bits_per_second};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use toml::{Table, Value};
@@ -27,6 +27,9 @@ pub struct Setup {
     /// What is different on the way back.
     #[serde(default, skip_serializing)]
     backward: Table,
+    /// The version of IP that is used.
+    #[serde(default)]
+    pub ip: IpVersion,
     /// What hosts hand over at once.
     #[serde(default)]
     pub segments: Segments,
@@ -185,6 +188,8 @@ impl Quantity {
 const OF_SCSI: [Quantity; 4] =
     [Quantity::RequestTime, Quantity::RequestTimeP99, Quantity::TransferTime, Quantity::HostTime];
 
+/// Every link of IPv6 carries such packets (RFC 8200 §5).
+const IPV6_MTU_MIN: u32 = 1280;
 /// Looking more often would be a load of its own.
 const SAMPLE_EVERY_MIN: Span = Span(Duration::from_millis(1));
 /// Building a lab, and taking it down.
@@ -246,6 +251,10 @@ impl Setup {
             _ => return Err("setup has more than one of streams, scsi and program".to_owned()),
         };
         self.capture.as_ref().map_or(Ok(()), CaptureSetup::check)?;
+        if self.ip == IpVersion::V6 && self.mtu() < IPV6_MTU_MIN {
+            let mtu = self.mtu();
+            return Err(format!("setup.link.mtu is {mtu}, but for IPv6 must be at least {IPV6_MTU_MIN}"));
+        }
         if self.sample_every < SAMPLE_EVERY_MIN {
             return Err(format!(
                 "setup.sample_every is {}, but must be at least {SAMPLE_EVERY_MIN}",
@@ -266,6 +275,7 @@ impl Setup {
         let mut topology = Topology::new(self.path().clone());
         topology.seed = seed;
         topology.mtu = self.host_mtu;
+        topology.ip = self.ip;
         topology.segmentation = match self.segments {
             Segments::Offloaded => Segmentation::Offloaded(OFFLOADED_SEGMENTS),
             Segments::Single => Segmentation::PerPacket,
@@ -314,8 +324,13 @@ impl Setup {
     /// What the path carries of data of which so much is read, in bits of TCP's payload per second: both directions at the
     /// same time, until one of them is full.
     pub(super) fn payload_bits_per_second(&self, read_share: f64) -> f64 {
+        let header_bytes = match self.ip {
+            IpVersion::V4 => TCP_IPV4_BYTES,
+            IpVersion::V6 => TCP_IPV6_BYTES,
+        };
         let of = |link: &LinkModel| {
-            payload_bits_per_second(link.rate.bits().get() as f64, self.mtu(), link.framing)
+            let rate = link.rate.bits().get() as f64;
+            payload_bits_per_second(rate, self.mtu(), header_bytes, link.framing)
         };
         let path = self.path();
         (of(&path.forward) / (1.0 - read_share)).min(of(path.backward()) / read_share)

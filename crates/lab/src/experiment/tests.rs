@@ -1,6 +1,7 @@
 //! Experiments as they are written, and what comes of them.
 
 use super::*;
+use crate::topology::IpVersion;
 use crate::workload::Direction;
 use netem::Span;
 use std::time::Duration;
@@ -183,6 +184,17 @@ fn a_wrong_value_is_refused_with_its_key_and_what_is_allowed() {
     assert_more_refused(&CASES.replace("1%", "101%"), &["with path lossy", "setup.link.loss", "percentage"]);
     assert_more_refused("[setup.backward]\nmtu = 1", &["setup.link", "mtu", "68 to 65535"]);
     assert_more_refused("[setup.backward]\ndelay = \"1ms\"", &["setup.backward.delay", "half of setup.rtt"]);
+}
+
+#[test]
+fn ip_is_version_4_unless_6_is_asked_for() {
+    assert_eq!(quick("").cells[0].setup.topology(1).ip, IpVersion::V4);
+    let with = |more: &str| BASE.replace("rtt = ", &format!("{more}\n    rtt = "));
+    let plan = Experiment::parse(&with("ip = 6")).unwrap().plan(Form::Quick).unwrap();
+    assert_eq!(plan.cells[0].setup.topology(1).ip, IpVersion::V6);
+    assert_refused(&with("ip = 5"), &["setup.ip", "version 5", "4 or 6"]);
+    assert_refused(&with("ip = \"6\""), &["setup.ip", "string"]);
+    assert_refused(&with("ip = 6\n    host_mtu = 1000"), &["mtu is 1000", "IPv6", "1280"]);
 }
 
 #[test]

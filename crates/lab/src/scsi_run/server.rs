@@ -45,7 +45,7 @@ impl Storage {
         monitor: &SessionMonitor,
     ) -> Result<Self, ScsiRunError> {
         let namespace = lab.server.namespace.clone();
-        let config = with_disk(disk, config, SocketAddr::new(lab.server.addresses[0], 0));
+        let config = with_disk(disk, config, SocketAddr::new(lab.server.address, 0));
         let (runtime, observers) = (runtime()?, monitor.target());
         // Its threads begin where this one is, and stay there.
         let server = namespace.run(|| runtime.block_on(start(config, observers)))??;
