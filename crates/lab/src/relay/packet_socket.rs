@@ -8,15 +8,16 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use transport::SocketBuffer;
 
 /// Frames of one call. More of them would keep the clock from being read for too long: at the far end each is received
 /// by TCP within the call.
 pub(crate) const FRAMES_PER_CALL: usize = 16;
 
 /// What may wait in the kernel until the relay looks: 250 ms at 2 Gbit/s.
-const RECEIVE_BUFFER_BYTES: usize = 64 << 20;
+const RECEIVE_BUFFER_BYTES: u32 = 64 << 20;
 /// What may be on its way through the far end's host.
-const SEND_BUFFER_BYTES: usize = 16 << 20;
+const SEND_BUFFER_BYTES: u32 = 16 << 20;
 
 /// Of one message about the time of arrival.
 const CONTROL_WORDS: usize = 8;
@@ -64,7 +65,7 @@ impl PacketSocket {
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
         set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        let has_large_buffers = set_large_buffers(&socket)?;
+        let has_large_buffers = set_large_buffers(&socket);
         socket.bind(&all_frames_of(index_of(interface)?)?)?;
         Ok(Self { socket, dropped: 0, has_large_buffers })
     }
@@ -223,19 +224,11 @@ fn arrival_time(message: &libc::msghdr) -> Option<Timespec> {
     Some(Timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec })
 }
 
-fn set_large_buffers(socket: &Socket) -> io::Result<bool> {
-    let force = |option, bytes: usize| {
-        set_option(socket, libc::SOL_SOCKET, option, bytes.try_into().unwrap_or(i32::MAX))
-    };
-    let forced = force(libc::SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
-        .and_then(|()| force(libc::SO_SNDBUFFORCE, SEND_BUFFER_BYTES));
-    if forced.is_ok() {
-        return Ok(true);
-    }
-    // Only root may have more than the system's limit; this gives as much as others may.
-    socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
-    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-    Ok(socket.recv_buffer_size()? >= RECEIVE_BUFFER_BYTES)
+/// Whether the socket got them; if not, it has the longest that this process may have.
+fn set_large_buffers(socket: &Socket) -> bool {
+    let receive = SocketBuffer::Receive.set(socket, RECEIVE_BUFFER_BYTES);
+    let send = SocketBuffer::Send.set(socket, SEND_BUFFER_BYTES);
+    receive.and(send).is_ok()
 }
 
 fn set_option(socket: &Socket, level: i32, option: i32, value: i32) -> io::Result<()> {

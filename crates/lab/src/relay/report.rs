@@ -17,7 +17,8 @@ pub struct RelayReport {
     pub elapsed: Duration,
     /// Whether it had priority over all ordinary processes (`SCHED_FIFO`); not without root.
     pub has_priority: bool,
-    /// Whether its sockets had the buffers that it wants; not without root, unless `net.core.rmem_max` is 64 MiB.
+    /// Whether its sockets had the buffers that it wants; not without root, unless `net.core.rmem_max` is 64 MiB and
+    /// `net.core.wmem_max` 16 MiB.
     pub has_large_buffers: bool,
     /// The path's round trip without queues.
     pub round_trip: Duration,
