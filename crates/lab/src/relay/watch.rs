@@ -14,12 +14,22 @@ pub(crate) enum Looker {
 /// For how long nobody looked, and what that took of a processor.
 pub(crate) struct Watch {
     gaps: Durations,
-    /// Of each thread, since it began.
-    work: [Duration; 2],
+    /// Of each thread.
+    work: [Work; 2],
     second_begun: Duration,
     second_work: Duration,
     share_max: f64,
 }
+
+/// What a thread has worked since it began, when it was asked last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    asked_at: Duration,
+    time: Duration,
+}
+
+/// To ask the kernel takes as long as a look at an idle path.
+const ASK_EVERY: Duration = Duration::from_millis(10);
 
 /// Of processor time this much must have passed for a share to mean anything.
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,7 +38,7 @@ impl Watch {
     pub fn new() -> Self {
         Self {
             gaps: Durations::new(),
-            work: [Duration::ZERO; 2],
+            work: [Work::default(); 2],
             second_begun: Duration::ZERO,
             second_work: Duration::ZERO,
             share_max: 0.0,
@@ -40,9 +50,13 @@ impl Watch {
         self.gaps.record(gap);
     }
 
-    /// Takes the calling thread's work down, and ends the current second, if it is over.
+    /// Takes the calling thread's work down now and then, and ends the current second, if it is over.
     pub fn look_at_processor(&mut self, looker: Looker, now: Duration) {
-        self.work[looker as usize] = processor_time();
+        let work = &mut self.work[looker as usize];
+        if now.saturating_sub(work.asked_at) < ASK_EVERY {
+            return;
+        }
+        *work = Work { asked_at: now, time: processor_time() };
         let elapsed = now.saturating_sub(self.second_begun);
         if elapsed < SECOND {
             return;
@@ -68,6 +82,6 @@ impl Watch {
     }
 
     fn work(&self) -> Duration {
-        self.work.iter().sum()
+        self.work.iter().map(|work| work.time).sum()
     }
 }
