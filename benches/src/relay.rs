@@ -9,8 +9,9 @@ mod machine;
 
 use clap::Parser;
 use lab::netem::{ETHERNET_FRAMING, LinkModel, MTU, PathModel, Rate};
-use lab::{Lab, RelayReport, Segmentation, Streams, Topology, Verdict, ping};
+use lab::{Distribution, Lab, Segmentation, Streams, Topology, Verdict, ping};
 use lab_report::{Effort, LabReport, VERDICT};
+use policy::time_model::{TCP_IPV4_BYTES, payload_bits_per_second};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,9 +42,6 @@ const CELLS: [(u64, Segmentation); 7] = [
     (144, Segmentation::PerPacket),
     (400, Segmentation::PerPacket),
 ];
-
-/// IP, and TCP with timestamps.
-const HEADERS: u32 = 52;
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
@@ -86,7 +84,7 @@ fn bulk(megabits: u64, segmentation: Segmentation, duration: Duration) -> anyhow
     let arrived = streams.measure(&lab, duration, duration)?;
     let report = lab.relay.stop();
     let goodput = arrived.bytes as f64 * 8e-6 / arrived.elapsed.as_secs_f64();
-    let ideal = megabits as f64 * f64::from(MTU - HEADERS) / f64::from(MTU + ETHERNET_FRAMING);
+    let ideal = payload_bits_per_second(megabits as f64, MTU, TCP_IPV4_BYTES, ETHERNET_FRAMING);
     let segments = match segmentation {
         Segmentation::Offloaded(segments) => segments,
         Segmentation::PerPacket => 1,
@@ -95,17 +93,14 @@ fn bulk(megabits: u64, segmentation: Segmentation, duration: Duration) -> anyhow
         "| {megabits} | {segments} | {goodput:.0} | {ideal:.0} | {mean:.0} % ({busiest:.0} %) | {late} | {gap} | {VERDICT} |",
         mean = report.processor_share * 100.0,
         busiest = report.processor_share_max * 100.0,
-        late = lateness(&report),
+        late = lateness(report.lateness()),
         gap = milliseconds(report.gaps.max_ns),
     );
     Ok((row, report.verdict()))
 }
 
-/// Of the direction that was worse.
-fn lateness(report: &RelayReport) -> String {
-    let (forward, backward) = (report.forward.lateness, report.backward.lateness);
-    let worse = if forward.p999_ns >= backward.p999_ns { forward } else { backward };
-    [worse.p50_ns, worse.p99_ns, worse.p999_ns, worse.max_ns].map(milliseconds).join(" | ")
+fn lateness(late: Distribution) -> String {
+    [late.p50_ns, late.p99_ns, late.p999_ns, late.max_ns].map(milliseconds).join(" | ")
 }
 
 fn milliseconds(nanoseconds: u64) -> String {

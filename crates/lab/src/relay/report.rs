@@ -148,12 +148,18 @@ impl RelayReport {
         .flatten()
     }
 
+    /// How much later than the model says frames left, in the direction that was worse.
+    #[must_use]
+    pub fn lateness(&self) -> Distribution {
+        let (forward, backward) = (self.forward.lateness, self.backward.lateness);
+        if forward.p999_ns >= backward.p999_ns { forward } else { backward }
+    }
+
     fn delays(&self) -> impl Iterator<Item = Reason> {
         let limit = |share, floor| self.round_trip.mul_f64(share).max(floor);
         let late_limit = limit(LATENESS_SHARE_MAX, LATENESS_FLOOR);
         let gap_limit = limit(GAP_SHARE_MAX, GAP_FLOOR);
-        let p999_ns = self.forward.lateness.p999_ns.max(self.backward.lateness.p999_ns);
-        let p999 = Duration::from_nanos(p999_ns);
+        let p999 = Duration::from_nanos(self.lateness().p999_ns);
         let longest = Duration::from_nanos(self.gaps.max_ns);
         let share = self.processor_share_max;
         [

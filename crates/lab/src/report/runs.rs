@@ -1,6 +1,6 @@
 //! Every run: what was measured in it, and how it came about.
 
-use super::tables::varied;
+use super::tables::{add_row, sorted, varied};
 use crate::experiment::{Plan, Quantity};
 use crate::relay::RelayReport;
 use crate::results::{Folder, RunRecord};
@@ -33,10 +33,7 @@ fn measured(plan: &Plan, folder: &Folder) -> Table {
         let verdict =
             if record.valid { "VALID".to_owned() } else { format!("INVALID: {}", record.reasons.join("; ")) };
         let measured = quantities.iter().map(value);
-        table.row([number(record)].into_iter().chain(varied).chain(measured).chain([Cell::Text(verdict)]));
-        if let (false, Some(row)) = (record.valid, table.rows.last_mut()) {
-            row.invalid = Some(record.reasons.join("; "));
-        }
+        add_row(&mut table, &[number(record)], record, varied.chain(measured).chain([Cell::Text(verdict)]));
     }
     table
 }
@@ -106,15 +103,12 @@ pub(super) fn rights(record: &RunRecord) -> &'static str {
 
 /// Those that its sockets had, each once.
 pub(super) fn controls(record: &RunRecord) -> Vec<&str> {
-    let mut controls: Vec<&str> = record.congestion_controls.iter().map(String::as_str).collect();
-    controls.sort_unstable();
-    controls.dedup();
-    controls
+    sorted(record.congestion_controls.iter().map(String::as_str))
 }
 
 /// How late one frame of a thousand was, in the worse direction.
 pub(super) fn late_s(relay: &RelayReport) -> f64 {
-    relay.forward.lateness.p999_ns.max(relay.backward.lateness.p999_ns) as f64 / 1e9
+    relay.lateness().p999_ns as f64 / 1e9
 }
 
 /// For how long the relay did not look, at the most.
