@@ -1,6 +1,7 @@
 //! With what everything was measured.
 
 use super::runs::{controls, ended, gap_s, late_s, rights};
+use super::tables::each_once;
 use crate::results::{Manifest, Program, RunRecord};
 use observe::report::{Fact, Standing, Unit, Verdict, rfc3339};
 use std::collections::BTreeMap;
@@ -37,13 +38,9 @@ pub(super) fn mixed_programs(manifest: &Manifest, records: &[RunRecord]) -> Opti
 
 /// Each once. Of those that did not say which they were, and before there is a run, the version is known.
 fn programs(version: &str, records: &[RunRecord]) -> Vec<String> {
-    let mut programs = Vec::new();
-    for record in records {
-        let program = record.program.as_ref().map_or_else(|| version.to_owned(), Program::describe);
-        if !programs.contains(&program) {
-            programs.push(program);
-        }
-    }
+    let program =
+        |record: &RunRecord| record.program.as_ref().map_or_else(|| version.to_owned(), Program::describe);
+    let programs = each_once(records.iter().map(program));
     if programs.is_empty() { vec![version.to_owned()] } else { programs }
 }
 
@@ -78,16 +75,9 @@ fn common(
     for (name, value) in records.iter().flat_map(settings) {
         values.entry(name.clone()).or_default().push(value.clone());
     }
-    values.into_iter().map(|(name, values)| (name, alternatives(values.into_iter()))).collect()
+    values.into_iter().map(|(name, values)| (name, alternatives(values))).collect()
 }
 
-/// Each once, in their order.
-fn alternatives(all: impl Iterator<Item = String>) -> String {
-    let mut different: Vec<String> = Vec::new();
-    for one in all {
-        if !different.contains(&one) {
-            different.push(one);
-        }
-    }
-    different.join(" or ")
+fn alternatives(all: impl IntoIterator<Item = String>) -> String {
+    each_once(all).join(" or ")
 }

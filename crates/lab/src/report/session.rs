@@ -1,7 +1,7 @@
 //! What sessions waited for, what their commands took, and over which sockets.
 
 use super::measured::run_to_tell;
-use super::tables::{labels, varied};
+use super::tables::{add_row, each_once, labels, sorted, varied};
 use crate::experiment::{Plan, RunLoad};
 use crate::results::{Folder, RunRecord};
 use crate::scsi_run::{SessionTerms, Verified};
@@ -124,10 +124,7 @@ impl Told<'_> {
             Cell::from((sessions.commands_open + sessions.commands_lost) as f64),
             Cell::from(compared.map(|bytes| bytes as f64)),
         ];
-        table.row(self.labels.iter().cloned().chain(cells));
-        if let (false, Some(row)) = (self.record.valid, table.rows.last_mut()) {
-            row.invalid = Some(self.record.reasons.join("; "));
-        }
+        add_row(table, &self.labels, self.record, cells);
     }
 
     fn add_times(&self, table: &mut Table) {
@@ -162,16 +159,12 @@ impl Told<'_> {
             let sum = |count: fn(&ConnectionSample) -> u64| {
                 Cell::from(connections.iter().map(|connection| count(connection)).sum::<u64>() as f64)
             };
-            let mut controls: Vec<&str> = connections
-                .iter()
-                .filter_map(|connection| connection.congestion_control.as_deref())
-                .collect();
-            controls.sort_unstable();
-            controls.dedup();
+            let controls =
+                connections.iter().filter_map(|connection| connection.congestion_control.as_deref());
             let cells = [
                 Cell::from(name),
                 Cell::from(connections.len() as f64),
-                Cell::from(controls.join(", ")),
+                Cell::from(sorted(controls).join(", ")),
                 range(|connection| connection.send_buffer_bytes),
                 range(|connection| connection.receive_buffer_bytes),
                 sum(|connection| connection.sent_bytes),
@@ -189,24 +182,16 @@ impl Told<'_> {
 
 /// A run whose ends agree on something else than was to be fails, so it is what the experiment says.
 fn negotiated(plan: &Plan) -> Table {
-    let mut keys: Vec<(&str, Vec<String>)> = Vec::new();
-    for cell in &plan.cells {
-        let RunLoad::Scsi(run) = cell.setup.load() else { continue };
-        for (key, value) in pairs(&run.session) {
-            let index = keys.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-                keys.push((key, Vec::new()));
-                keys.len() - 1
-            });
-            let values = &mut keys[index].1;
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-    }
+    let terms = plan.cells.iter().filter_map(|cell| match cell.setup.load() {
+        RunLoad::Scsi(run) => Some(pairs(&run.session)),
+        _ => None,
+    });
+    let terms: Vec<_> = terms.collect();
     let mut table = Table::new([("key", Unit::None), ("value", Unit::None)]);
     table.title = "What was negotiated".to_owned();
-    for (key, values) in keys {
-        table.row([Cell::from(key), Cell::from(values.join(" or "))]);
+    for (index, (key, _)) in terms.iter().take(1).flatten().enumerate() {
+        let values = each_once(terms.iter().map(|terms| terms[index].1.clone()));
+        table.row([Cell::from(*key), Cell::from(values.join(" or "))]);
     }
     table
 }

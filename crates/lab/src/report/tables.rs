@@ -1,7 +1,9 @@
 //! What tables of combinations and runs have in common.
 
 use crate::experiment::Plan;
-use observe::report::{Cell, Unit};
+use crate::results::RunRecord;
+use observe::report::{Cell, Table, Unit};
+use std::collections::BTreeSet;
 
 /// The columns of what is varied.
 pub(super) fn varied(plan: &Plan) -> impl Iterator<Item = (&str, Unit)> {
@@ -11,4 +13,34 @@ pub(super) fn varied(plan: &Plan) -> impl Iterator<Item = (&str, Unit)> {
 /// The values of a combination in them.
 pub(super) fn labels(plan: &Plan, cell: usize) -> Vec<Cell> {
     plan.cells[cell].labels.iter().cloned().map(Cell::Text).collect()
+}
+
+/// Adds what is told of a run, behind labels; crossed out, with the reasons, if the run is INVALID.
+pub(super) fn add_row(
+    table: &mut Table,
+    labels: &[Cell],
+    record: &RunRecord,
+    told: impl IntoIterator<Item = Cell>,
+) {
+    table.row(labels.iter().cloned().chain(told));
+    if let (false, Some(row)) = (record.valid, table.rows.last_mut()) {
+        row.invalid = Some(record.reasons.join("; "));
+    }
+}
+
+/// Each once, in their order.
+pub(super) fn each_once(all: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut different = Vec::new();
+    for one in all {
+        if !different.contains(&one) {
+            different.push(one);
+        }
+    }
+    different
+}
+
+/// Each name once, by the alphabet.
+pub(super) fn sorted<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let names: BTreeSet<&str> = names.into_iter().collect();
+    names.into_iter().collect()
 }

@@ -1,10 +1,10 @@
 //! Where those wait who write, as the kernel's events tell.
 
 use super::run_over_time::{RunOverTime, RunsOverTime};
-use super::tables::{labels, varied};
+use super::tables::{add_row, labels, varied};
 use crate::experiment::Plan;
 use crate::kernel_trace::{KernelTrace, is_writer};
-use crate::results::{FolderError, RunRecord};
+use crate::results::FolderError;
 use observe::report::{Cell, Section, Table, Unit};
 use observe::{OffCpuReport, OffCpuStack, TcpEvent, TcpTrace};
 use std::collections::BTreeMap;
@@ -142,13 +142,6 @@ impl Waits {
             ..Section::default()
         };
         (!section.tables.is_empty() || !section.paragraphs.is_empty()).then_some(section)
-    }
-}
-
-fn add_row(table: &mut Table, varied: &[Cell], record: &RunRecord, told: impl IntoIterator<Item = Cell>) {
-    table.row(varied.iter().cloned().chain(told));
-    if let (false, Some(row)) = (record.valid, table.rows.last_mut()) {
-        row.invalid = Some(record.reasons.join("; "));
     }
 }
 
