@@ -30,10 +30,10 @@ pub(crate) fn predict(
     is_ideal: bool,
 ) -> Option<f64> {
     let Workload::Pattern(pattern) = &run.workload else { return None };
-    let bytes = pattern.request_size.0;
-    let time_s = request_time_s(setup, run, bytes, pattern.read_percent, host_time_s, is_ideal);
-    let model = model(setup, run, bytes, pattern.read_percent, host_time_s, is_ideal);
-    let (depth, connections) = (pattern.depth, run.session.connections);
+    let requests = RequestModel { setup, run, host_time_s, is_ideal };
+    let (bytes, depth, connections) = (pattern.request_size.0, pattern.depth, run.session.connections);
+    let time_s = requests.time_s(bytes, pattern.read_percent);
+    let model = requests.time_model(bytes, pattern.read_percent);
     match quantity {
         Quantity::Throughput => {
             let time = nanoseconds(time_s);
@@ -48,52 +48,48 @@ pub(crate) fn predict(
     }
 }
 
-/// T of requests of `bytes`, of which so many of a hundred read: the mean.
-fn request_time_s(
-    setup: &Setup,
-    run: &ScsiRun,
-    bytes: u64,
-    read_percent: u8,
+/// What is known in advance of single requests.
+struct RequestModel<'a> {
+    setup: &'a Setup,
+    run: &'a ScsiRun,
     host_time_s: f64,
     is_ideal: bool,
-) -> f64 {
-    let model = |read_percent| model(setup, run, bytes, read_percent, host_time_s, is_ideal);
-    let write = match is_ideal {
-        true => model(WRITES).unsolicited_write_time(bytes),
-        false => model(WRITES).write_time(bytes, &run.session.write_terms()),
-    };
-    let read = model(READS).read_time(bytes);
-    write.as_secs_f64() * (1.0 - share(read_percent)) + read.as_secs_f64() * share(read_percent)
+}
+
+impl RequestModel<'_> {
+    /// T of requests of `bytes`, of which so many of a hundred read: the mean.
+    fn time_s(&self, bytes: u64, read_percent: u8) -> f64 {
+        let writes = self.time_model(bytes, WRITES);
+        let write = match self.is_ideal {
+            true => writes.unsolicited_write_time(bytes),
+            false => writes.write_time(bytes, &self.run.session.write_terms()),
+        };
+        let read = self.time_model(bytes, READS).read_time(bytes);
+        write.as_secs_f64() * (1.0 - share(read_percent)) + read.as_secs_f64() * share(read_percent)
+    }
+
+    /// Of requests of `bytes`, of which so many of a hundred read. Each direction of the path carries its share, and so do
+    /// the send buffers at its beginning.
+    fn time_model(&self, bytes: u64, read_percent: u8) -> TimeModel {
+        let payload = self.setup.payload_bits_per_second(share(read_percent));
+        let pdus = bytes.div_ceil(self.run.session.receive_segment.0.max(1)) as f64;
+        let send_buffer = self.run.sockets.send_buffer.filter(|_| !self.is_ideal);
+        TimeModel {
+            payload_bits_per_second: payload * bytes as f64 / (bytes as f64 + pdus * HEADER_BYTES),
+            round_trip: nanoseconds(self.setup.rtt.0.as_secs_f64()),
+            target_time: nanoseconds(self.host_time_s),
+            initiator_time: nanoseconds(0.0),
+            r2t_time: nanoseconds(0.0),
+            send_buffer_bytes: send_buffer.map(|bytes| {
+                let fuller_percent = read_percent.max(100 - read_percent);
+                sent_at_once(bytes.0).saturating_mul(100) / u64::from(fuller_percent)
+            }),
+        }
+    }
 }
 
 fn share(percent: u8) -> f64 {
     f64::from(percent) / 100.0
-}
-
-/// Of requests of `bytes`, of which so many of a hundred read. Each direction of the path carries its share, and so do the
-/// send buffers at its beginning.
-fn model(
-    setup: &Setup,
-    run: &ScsiRun,
-    bytes: u64,
-    read_percent: u8,
-    host_time_s: f64,
-    is_ideal: bool,
-) -> TimeModel {
-    let payload = setup.payload_bits_per_second(share(read_percent));
-    let pdus = bytes.div_ceil(run.session.receive_segment.0.max(1)) as f64;
-    let send_buffer = run.sockets.send_buffer.filter(|_| !is_ideal);
-    TimeModel {
-        payload_bits_per_second: payload * bytes as f64 / (bytes as f64 + pdus * HEADER_BYTES),
-        round_trip: nanoseconds(setup.rtt.0.as_secs_f64()),
-        target_time: nanoseconds(host_time_s),
-        initiator_time: nanoseconds(0.0),
-        r2t_time: nanoseconds(0.0),
-        send_buffer_bytes: send_buffer.map(|bytes| {
-            let fuller_percent = read_percent.max(100 - read_percent);
-            sent_at_once(bytes.0).saturating_mul(100) / u64::from(fuller_percent)
-        }),
-    }
 }
 
 /// How long a workload takes, about.
@@ -113,10 +109,10 @@ pub(super) fn load_time(setup: &Setup, run: &ScsiRun) -> Duration {
 
 /// A list is as fast as its times say, unless the path or its depth do not let it.
 fn replay_time(setup: &Setup, run: &ScsiRun, replay: &Replay) -> Duration {
+    let model = RequestModel { setup, run, host_time_s: 0.0, is_ideal: false };
     let time_s = |request: &Request| {
-        let bytes = request.bytes.into();
         let is_read = request.direction == Direction::Read;
-        request_time_s(setup, run, bytes, if is_read { READS } else { WRITES }, 0.0, false)
+        model.time_s(request.bytes.into(), if is_read { READS } else { WRITES })
     };
     let requests = replay.list();
     let as_listed_s = requests.last().map_or(0.0, |last| last.not_before.as_secs_f64() + time_s(last));
