@@ -6,16 +6,14 @@ mod world;
 
 use observe::SocketsReport;
 use observe::report::{Cell, Standing};
-use ropewalk_interop::skip;
 use ropewalk_lab::{
-    Experiment, Folder, FolderError, Form, KernelTrace, LabError, Plan, Quantity, RelayReport, Rights,
-    RunOutcome, Sample, Setup, execute, report, run_series,
+    Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Rights, RunOutcome, Sample,
+    Setup, report, run_series,
 };
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
 use std::path::Path;
-use world::in_lab;
+use world::{in_lab, plan, run_once};
 
 const TEXT: &str = r#"
     title = "Throughput against distance"
@@ -75,23 +73,6 @@ const SCSI: &str = r#"
     theory = ["ideal", "time_model"]
 "#;
 
-const TRACED: &str = r#"
-    title = "A sender that waits"
-
-    [setup]
-    rtt = "10ms"
-    link = { rate = "100Mbit", queue = "200kB" }
-    congestion_control = "reno"
-    warm_up = "20ms"
-    streams = { count = 1, measured = "500ms", send_buffer = "32KiB" }
-    kernel_trace = true
-
-    [[trace]]
-    y = ["send_queue", "send_buffer"]
-    right = ["slow_start_threshold", "congestion_window"]
-    marks = ["arrived"]
-"#;
-
 struct World {
     folder: tempfile::TempDir,
     experiment: Experiment,
@@ -105,8 +86,7 @@ impl World {
 
     fn of(text: &str) -> Self {
         let experiment = Experiment::parse(text).unwrap();
-        let plan = experiment.plan(Form::Quick).unwrap();
-        Self { folder: tempfile::tempdir().unwrap(), experiment, plan }
+        Self { folder: tempfile::tempdir().unwrap(), experiment, plan: plan(text) }
     }
 
     fn path(&self) -> &Path {
@@ -315,14 +295,11 @@ fn a_prediction_tells_how_far_it_is_off_over_valid_runs() {
 #[test]
 fn commands_are_run_with_real_packets_and_beside_what_the_model_says() {
     in_lab(|| {
-        let world = World::of(SCSI);
-        let plan = Plan { attempts: 1, ..world.plan.clone() };
-        run_series(&plan, &mut world.folder().unwrap(), execute, |_| ()).unwrap();
-        let folder = Folder::open(world.path()).unwrap();
+        let (_place, folder) = run_once(SCSI);
         assert_eq!(folder.records.len(), 2);
         for record in &folder.records {
             assert_eq!(record.congestion_controls, ["reno", "reno"], "at both ends: {:?}", record.reasons);
-            for quantity in plan.cells[0].setup.quantities() {
+            for quantity in plan(SCSI).cells[0].setup.quantities() {
                 assert!(record.measured.contains_key(&quantity), "{quantity:?}: {:?}", record.reasons);
             }
             let samples = folder.samples(record).unwrap();
@@ -335,179 +312,6 @@ fn commands_are_run_with_real_packets_and_beside_what_the_model_says() {
         let is_known = folder.records[0].valid;
         assert_eq!(figure.series.len(), if is_known { 3 } else { 1 });
         assert_eq!(figure.caption.contains("is missing"), !is_known, "{}", figure.caption);
-    });
-}
-
-const IPV6: &str = r#"
-    title = "IPv6"
-
-    [setup]
-    rtt = "1ms"
-    ip = 6
-    sample_every = "1ms"
-    link = { rate = "100Mbit" }
-    congestion_control = "reno"
-
-    [[vary]]
-    name = "workload"
-    cases = [
-      { name = "streams", setup.streams = { count = 1, measured = "200ms" } },
-      { name = "commands", setup.scsi = { workload.pattern = { request_size = "64KiB", end.requests = 40 }, disk.size = "1MiB" } },
-    ]
-"#;
-
-#[test]
-fn a_run_uses_ipv6_if_that_is_asked_for() {
-    in_lab(|| {
-        let plan = World::of(IPV6).plan;
-        for cell in &plan.cells {
-            let outcome = match execute(&cell.setup, 1) {
-                Err(LabError::NoIpv6) => return skip("ipv6", "this machine has no IPv6"),
-                outcome => outcome.unwrap(),
-            };
-            assert!(outcome.measured.contains_key(&Quantity::Throughput), "{:?}", outcome.reasons);
-            let peers: Vec<SocketAddr> = outcome.sockets.sockets.iter().map(|socket| socket.peer).collect();
-            assert!(!peers.is_empty() && peers.iter().all(SocketAddr::is_ipv6), "{peers:?}");
-        }
-    });
-}
-
-const LOSSY_WAY_BACK: &str = r#"
-    title = "A way back that loses packets"
-
-    [setup]
-    rtt = "0ms"
-    link = { rate = "100Mbit", queue = "1MB" }
-    backward.loss = { random = "5%" }
-    congestion_control = "reno"
-
-    [setup.scsi]
-    workload.pattern = { request_size = "256KiB", end = { requests = 4 } }
-    disk.size = "1MiB"
-
-    [[vary]]
-    name = "reads"
-    key = "scsi.workload.pattern.read_percent"
-    values = [0, 100]
-"#;
-
-#[test]
-fn what_is_lost_is_counted_in_the_direction_of_the_data() {
-    in_lab(|| {
-        let plan = World::of(LOSSY_WAY_BACK).plan;
-        let lost = |cell: usize| execute(&plan.cells[cell].setup, 1).unwrap().measured[&Quantity::Lost];
-        assert!(lost(0).abs() < 0.5, "nothing that is written is lost");
-        assert!(lost(1) >= 1.0);
-    });
-}
-
-/// Writes that the send buffer cuts into pieces: at 10 ms and 100 Mbit/s 125 kB are under way.
-const CAPTURED: &str = r#"
-    title = "Writes, captured"
-
-    [setup]
-    rtt = "10ms"
-    link = { rate = "100Mbit", queue = "1MB" }
-    congestion_control = "reno"
-    capture = { to = "60s" }
-
-    [setup.scsi]
-    workload.pattern = { request_size = "512KiB", end = { requests = 4 } }
-    session = { initial_r2t = false, first_burst = "512KiB", max_burst = "512KiB" }
-    sockets = { send_buffer = "32KiB", unsent = "none" }
-
-    [[trace]]
-    y = ["packets_sent"]
-    right = ["send_queue"]
-    events = ["command", "status"]
-    gaps = true
-    commands = 1
-"#;
-
-#[test]
-fn a_capture_becomes_part_of_a_run_on_the_clock_of_everything_else() {
-    in_lab(|| {
-        let world = World::of(CAPTURED);
-        let plan = Plan { attempts: 1, ..world.plan.clone() };
-        run_series(&plan, &mut world.folder().unwrap(), execute, |_| ()).unwrap();
-        let folder = Folder::open(world.path()).unwrap();
-        let record = &folder.records[0];
-        let capture = record.capture.as_ref().expect("it was asked for");
-        assert_eq!((capture.frames_lost, capture.connections.len()), (0, 1), "{:?}", record.reasons);
-        assert_eq!((capture.connections[0].missed_bytes, capture.connections[0].unknown_bytes), (0, 0));
-
-        // What was captured at the initiator is within what the initiator says of the same command.
-        let samples = folder.samples(record).unwrap();
-        let told = samples.iter().filter_map(|sample| match sample {
-            Sample::Command(command) if command.lba.is_some() => Some(command),
-            _ => None,
-        });
-        let told: Vec<_> = told.collect();
-        assert_eq!(told.len(), 4);
-        for command in told {
-            let captured = samples.iter().find_map(|sample| match sample {
-                Sample::Captured(captured) if captured.command.cmd_sn == command.cmd_sn => {
-                    Some(&captured.command)
-                }
-                _ => None,
-            });
-            let captured = captured.expect("it was captured");
-            assert!(
-                captured.whole && captured.data_bytes == 512 << 10 && captured.gap_count > 0,
-                "{captured:?}"
-            );
-            let begun_ns = captured.begun_ns;
-            assert!(command.pulled_ns <= begun_ns && begun_ns + captured.ta_ns <= command.ended_ns);
-        }
-
-        // The file holds headers only, and still tells every packet.
-        let file = folder.capture(record).unwrap().expect("it is there");
-        assert!(file.len() < 1 << 20, "{} bytes of a file", file.len());
-        let report = report(&folder).unwrap();
-        let trace = &report.sections[1].figures[0];
-        let names: Vec<_> = trace.series.iter().map(|series| &*series.name).collect();
-        assert_eq!(names, ["packets sent", "send queue", "command", "status"]);
-        let [status] = &trace.series[3].points[..] else { panic!("{:?}", trace.series[3]) };
-        let before = |point: &&observe::report::Point| point.x <= status.x;
-        let packets = trace.series[0].points.iter().rfind(before).expect("packets were sent").y;
-        // The data of one write, and what a header takes. The next begins at once.
-        assert!((363.0..=366.0).contains(&packets), "{packets}");
-        assert_eq!(trace.series[2].points.iter().filter(before).count(), 1);
-        assert!(!trace.annotations.is_empty());
-        let table = &report.sections[2].tables[0];
-        assert_eq!(table.rows[0].cells[..2], [Cell::Text("writes: Ta".to_owned()), Cell::Number(4.0)]);
-    });
-}
-
-#[test]
-fn a_run_that_is_to_be_traced_tells_where_its_writer_waits_or_why_it_does_not() {
-    in_lab(|| {
-        let world = World::of(TRACED);
-        let plan = Plan { attempts: 1, ..world.plan.clone() };
-        run_series(&plan, &mut world.folder().unwrap(), execute, |_| ()).unwrap();
-        let folder = Folder::open(world.path()).unwrap();
-        let report = report(&folder).unwrap();
-        let (figure, waits) = (&report.sections[1].figures[0], &report.sections[2]);
-        assert_eq!(waits.heading, "Where the writer waits");
-        match folder.records[0].kernel_trace.as_ref().expect("it was asked for") {
-            KernelTrace::Missing(reason) => {
-                assert_eq!(waits.paragraphs, [reason.as_str()]);
-                assert!(waits.tables.is_empty());
-            }
-            KernelTrace::Taken { connections, .. } => {
-                assert_eq!(connections.events_lost, 0);
-                let mark = figure.series.last().unwrap();
-                assert!(mark.name == "acknowledgement" && mark.points.len() > 10, "{mark:?}");
-                let [functions, rooms] = &waits.tables[..] else { panic!("{:?}", waits.tables) };
-                let [Cell::Text(thread), Cell::Text(function), ..] = &functions.rows[0].cells[..] else {
-                    panic!("{functions:?}")
-                };
-                assert_eq!(thread, "sender");
-                assert!(function.starts_with("sk_stream_wait_memory ← tcp_sendmsg"), "{function}");
-                let Cell::Number(share) = rooms.rows[0].cells[1] else { panic!("{rooms:?}") };
-                assert!(share > 0.0 && share <= 1.0, "{share}");
-            }
-        }
     });
 }
 
@@ -607,11 +411,7 @@ fn a_record_that_ends_early_is_damaged() {
 #[test]
 fn an_experiment_is_run_with_real_packets() {
     in_lab(|| {
-        let world = World::new();
-        // One attempt each, valid or not: that depends on what else this machine does.
-        let plan = Plan { attempts: 1, ..world.plan.clone() };
-        run_series(&plan, &mut world.folder().unwrap(), execute, |_| ()).unwrap();
-        let folder = Folder::open(world.path()).unwrap();
+        let (place, folder) = run_once(TEXT);
         assert_eq!(folder.records.len(), 4);
         for record in &folder.records {
             let control = &record.values["control"];
@@ -625,7 +425,7 @@ fn an_experiment_is_run_with_real_packets() {
             );
             assert_eq!(record.valid, record.relay.verdict().is_valid());
             let samples = format!("runs/{:04}-1.jsonl", record.run);
-            assert!(fs::read_to_string(world.path().join(samples)).unwrap().lines().count() >= 2);
+            assert!(fs::read_to_string(place.path().join(samples)).unwrap().lines().count() >= 2);
         }
         let report = report(&folder).unwrap();
         assert_eq!(report.sections[0].figures[0].series.len(), 3);

@@ -5,11 +5,10 @@
 mod world;
 
 use observe::report::{Cell, Section};
-use ropewalk_lab::{Experiment, Folder, Form, Plan, Sample, execute, report, run_series};
+use ropewalk_lab::{Folder, Sample, report};
 use serde_json::Value;
 use std::fs;
-use tempfile::TempDir;
-use world::in_lab;
+use world::{in_lab, run_once};
 
 /// More requests at a time than the window lets go, over two connections.
 const CROWDED: &str = r#"
@@ -25,18 +24,6 @@ const CROWDED: &str = r#"
     session = { connections = 2, window_commands = 4 }
 "#;
 
-/// Real runs of an experiment, each once.
-fn run(text: &str) -> (TempDir, Folder) {
-    let folder = tempfile::tempdir().unwrap();
-    let experiment = Experiment::parse(text).unwrap();
-    let plan = Plan { attempts: 1, ..experiment.plan(Form::Quick).unwrap() };
-    let mut results = Folder::begin_or_go_on(folder.path(), &experiment, &plan).unwrap();
-    run_series(&plan, &mut results, execute, |_| ()).unwrap();
-    drop(results);
-    let results = Folder::open(folder.path()).unwrap();
-    (folder, results)
-}
-
 fn section(folder: &Folder, heading: &str) -> Section {
     let sections = report(folder).unwrap().sections;
     sections.into_iter().find(|section| section.heading == heading).unwrap()
@@ -45,7 +32,7 @@ fn section(folder: &Folder, heading: &str) -> Section {
 #[test]
 fn the_record_of_a_run_says_what_its_sessions_waited_for() {
     in_lab(|| {
-        let (_place, folder) = run(CROWDED);
+        let (_place, folder) = run_once(CROWDED);
         let record = &folder.records[0];
         let session = record.session.as_ref().unwrap_or_else(|| panic!("{:?}", record.reasons));
         let [window] = &session.sessions.window_closed[..] else { panic!("{session:?}") };
@@ -65,7 +52,7 @@ fn the_record_of_a_run_says_what_its_sessions_waited_for() {
 #[test]
 fn a_report_tells_of_sessions_and_how_evenly_their_connections_shared() {
     in_lab(|| {
-        let (_place, folder) = run(CROWDED);
+        let (_place, folder) = run_once(CROWDED);
         let sessions = section(&folder, "Sessions");
         let titles: Vec<_> = sessions.tables.iter().map(|table| table.title.as_str()).collect();
         assert_eq!(
@@ -86,7 +73,7 @@ fn a_report_tells_of_sessions_and_how_evenly_their_connections_shared() {
 fn a_closed_window_is_drawn_beside_what_the_kernel_knew() {
     in_lab(|| {
         let trace = "[[trace]]\ny = [\"send_queue\"]\nevents = [\"command\"]\nheld = [\"window_closed\"]\n";
-        let (_place, folder) = run(&format!("{CROWDED}\n{trace}"));
+        let (_place, folder) = run_once(&format!("{CROWDED}\n{trace}"));
         let figure = section(&folder, "Over time").figures.remove(0);
         let [.., commands, closed] = &figure.series[..] else { panic!("{figure:?}") };
         assert_eq!((commands.name.as_str(), closed.name.as_str()), ("command", "command window closed"));
@@ -105,7 +92,7 @@ fn a_closed_window_is_drawn_beside_what_the_kernel_knew() {
 #[test]
 fn the_record_of_a_run_says_what_nobody_wrote() {
     in_lab(|| {
-        let (_place, folder) = run(CROWDED);
+        let (_place, folder) = run_once(CROWDED);
         let record = &folder.records[0];
         let setup = record.resolved_setup.as_ref().unwrap();
         let at = |place: &str| setup.pointer(place).unwrap_or_else(|| panic!("no {place} in {setup:#}"));
@@ -127,7 +114,7 @@ fn the_record_of_a_run_says_what_nobody_wrote() {
 #[test]
 fn a_record_without_what_was_not_kept_before_is_still_read() {
     in_lab(|| {
-        let (place, folder) = run(CROWDED);
+        let (place, folder) = run_once(CROWDED);
         drop(folder);
         let file = place.path().join("runs/0001-1.json");
         let mut record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();

@@ -4,10 +4,14 @@
 
 use ropewalk_interop::skip;
 use ropewalk_lab::netem::{LinkModel, PathModel, Rate};
-use ropewalk_lab::{Lab, Namespace, RelayReport, Rights, Streams, Topology, in_user_namespace};
+use ropewalk_lab::{
+    Experiment, Folder, Form, Lab, Namespace, Plan, RelayReport, Rights, Streams, Topology, execute,
+    in_user_namespace, run_series,
+};
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Set for a test that was started again in a user namespace.
 const AGAIN: &str = "ROPEWALK_TEST_IN_USER_NAMESPACE";
@@ -73,4 +77,22 @@ const ANSWERS_MAX: usize = 10_000_000;
 pub fn until(lab: &Lab, holds: impl Fn(&RelayReport) -> bool) -> RelayReport {
     let mut reports = (0..ANSWERS_MAX).map(|_| lab.relay.report());
     reports.find(holds).expect("the relay comes to it")
+}
+
+/// The quick form of an experiment.
+pub fn plan(experiment: &str) -> Plan {
+    Experiment::parse(experiment).unwrap().plan(Form::Quick).unwrap()
+}
+
+/// Real runs of an experiment, and where their results are. One attempt each, valid or not: that depends on what else this
+/// machine does.
+pub fn run_once(experiment: &str) -> (TempDir, Folder) {
+    let place = tempfile::tempdir().unwrap();
+    let plan = Plan { attempts: 1, ..plan(experiment) };
+    let experiment = Experiment::parse(experiment).unwrap();
+    let mut results = Folder::begin_or_go_on(place.path(), &experiment, &plan).unwrap();
+    run_series(&plan, &mut results, execute, |_| ()).unwrap();
+    drop(results);
+    let results = Folder::open(place.path()).unwrap();
+    (place, results)
 }
