@@ -125,14 +125,9 @@ impl Session {
     /// If neither is possible.
     pub async fn add_connection(&self) -> Result<(), Error> {
         let shared = &self.handle.shared;
-        let roomy = shared.with(|driver, _| {
-            let path = driver
-                .paths
-                .iter_mut()
-                .filter(|path| path.has_room())
-                .min_by_key(|path| path.connections())?;
-            path.connections_wanted = path.connections() + 1;
-            Some(path.id)
+        let roomy = shared.read(|driver| {
+            let roomy = driver.paths.iter().filter(|path| path.has_room());
+            roomy.min_by_key(|path| path.connections()).map(|path| path.id)
         });
         match roomy {
             Some(path) => supervisor::join(shared, path).await,

@@ -1,12 +1,12 @@
 //! One path's life: log in, prove where it leads, add connections; when it is lost, do so again. A session that lost some
 //! of its connections gets others ([`replacement`]).
 
-use crate::connect::{self, Opened};
+use crate::connect::{self, Applicant};
 use crate::driver::{Shared, Vacancies, lane};
 use crate::probe::Probe;
 use crate::reconnect::Pauses;
 use crate::report::PathState;
-use crate::{Error, LoginError, NetworkError, TargetError, UsageError, replacement};
+use crate::{Error, LoginError, NetworkError, Portal, TargetError, UsageError, replacement};
 use nexus::initiator::{PathId, PathRefusal, accept_path};
 use pdu::Lun;
 use scsi::client::SenseData;
@@ -19,7 +19,12 @@ use tokio::time::Instant;
 
 /// Opens a path's session and proves it for every unit in use.
 pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
-    let opened = log_in(shared, id).await?;
+    let leader = shared.with(|driver, _| {
+        let path = driver.path_mut(id)?;
+        Some((path.portal.clone(), path.leader(&shared.config, &shared.target_name)))
+    });
+    let (portal, leader) = leader.ok_or(UsageError::SessionClosed)?;
+    let opened = connect::open(&shared.config, &portal, &leader).await?;
     let lane = shared.with(|driver, now| driver.begin_path(id, opened, &shared.config, now));
     // The end of the session before it has not been taken note of yet: the next attempt will find it over.
     spawn_lane(shared, id, Some(lane.ok_or(UsageError::SessionClosed)?));
@@ -39,7 +44,8 @@ pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
         let most = usize::from(path.parameters?.max_connections);
         path.has_room().then(|| path.connections_wanted.min(most).saturating_sub(path.connections()))
     });
-    let failures = add_connections(shared, id, missing.unwrap_or(0)).await;
+    let Some(missing) = missing.filter(|missing| *missing > 0) else { return };
+    let failures = add_connections(shared, id, missing).await;
     if let Some(error) = failures.first() {
         tracing::warn!(path = %id, connections = failures.len(), %error, "connections could not be added");
     }
@@ -52,10 +58,19 @@ pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
 
 /// Adds so many connections to a path's session, all at once; why some could not be.
 pub(crate) async fn add_connections(shared: &Arc<Shared>, id: PathId, count: usize) -> Vec<Error> {
+    let closed = || vec![UsageError::SessionClosed.into()];
+    let adding = shared.read(|driver| driver.path(id).map(|path| Arc::clone(&path.adding)));
+    let Some(adding) = adding else { return closed() };
+    let _turn = adding.lock().await;
+    let applicants = shared.with(|driver, _| {
+        let path = driver.path_mut(id)?;
+        let joiners = path.joiners(&shared.config, &shared.target_name, count)?;
+        Some((path.portal.clone(), joiners))
+    });
+    let Some((portal, joiners)) = applicants else { return closed() };
     let mut joins = JoinSet::new();
-    for _ in 0..count {
-        let shared = Arc::clone(shared);
-        joins.spawn(async move { add_connection(&shared, id).await });
+    for joiner in joiners {
+        joins.spawn(add_connection(Arc::clone(shared), id, portal.clone(), joiner));
     }
     let mut failures = Vec::new();
     while let Some(joined) = joins.join_next().await {
@@ -66,14 +81,19 @@ pub(crate) async fn add_connections(shared: &Arc<Shared>, id: PathId, count: usi
 
 /// Adds one connection to a path's session, which from then on should have it.
 pub(crate) async fn join(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
-    let added = add_connection(shared, id).await;
-    added.inspect_err(|error| note_ceiling(shared, id, error))
+    let failure = add_connections(shared, id, 1).await.into_iter().next();
+    failure.map_or(Ok(()), Err).inspect_err(|error| note_ceiling(shared, id, error))
 }
 
-async fn add_connection(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
-    let opened = log_in(shared, id).await?;
+async fn add_connection(
+    shared: Arc<Shared>,
+    id: PathId,
+    portal: Portal,
+    joiner: Applicant,
+) -> Result<(), Error> {
+    let opened = connect::open(&shared.config, &portal, &joiner).await?;
     let lane = shared.with(|driver, now| driver.join_path(id, opened, now));
-    spawn_lane(shared, id, lane);
+    spawn_lane(&shared, id, lane);
     Ok(())
 }
 
@@ -95,16 +115,6 @@ fn note_ceiling(shared: &Shared, id: PathId, error: &Error) {
 fn is_ceiling(failure: &Failure) -> bool {
     use pdu::LoginStatus::InitiatorError;
     failure.remedy() == Remedy::NoMoreConnections || matches!(failure, Failure::Refused(InitiatorError))
-}
-
-async fn log_in(shared: &Arc<Shared>, id: PathId) -> Result<Opened, Error> {
-    let (portal, applicant) = shared
-        .with(|driver, _| {
-            let path = driver.path_mut(id)?;
-            Some((path.portal.clone(), path.applicant(&shared.config, &shared.target_name)))
-        })
-        .ok_or(UsageError::SessionClosed)?;
-    connect::open(&shared.config, &portal, &applicant).await
 }
 
 fn spawn_lane(shared: &Arc<Shared>, id: PathId, lane: Option<pdu::LaneId>) {

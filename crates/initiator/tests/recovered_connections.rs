@@ -71,6 +71,30 @@ async fn all_connections_break_at_once_at_any_byte_and_are_replaced() {
 }
 
 #[tokio::test]
+async fn connections_that_are_added_while_none_is_left_do_not_break_one_another() {
+    for _ in 0..20 {
+        let world = World::new().await;
+        let relay = Relay::to(world.address()).await;
+        let (session, lun) = connect(&url(relay.address), config(4)).await;
+        wait_for_connections(&session, &lun, 4).await;
+        relay.cut_after(131_000);
+        let adding = async {
+            while session.report().connections() > 0 {
+                tokio::task::yield_now().await;
+            }
+            tokio::join!(session.add_connection(), session.add_connection())
+        };
+        let (losses, added) = tokio::join!(write_carefully(&lun, 64), adding);
+        assert_eq!((losses, relay.cuts()), (0, 1));
+        assert!(added.0.is_ok() && added.1.is_ok(), "{added:?}");
+        wait_for_connections(&session, &lun, 4).await;
+        let report = session.report();
+        assert_eq!((report.reinstatements, report.recovered_connections), (0, 4), "{report:#?}");
+        session.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn what_must_happen_once_happens_once() {
     let world = World::new().await;
     let relay = Relay::to(world.address()).await;

@@ -16,11 +16,14 @@ use session::seam::{Endpoint, LaneLoss};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use transport::Connection;
 
 /// Something that several tasks wait for.
 pub(crate) type SharedNotify = Arc<Notify>;
+
+/// What one task does at a time.
+pub(crate) type SharedTurn = Arc<Mutex<()>>;
 
 /// One command of an operation, from its submission until its outcome is known.
 pub(super) struct Request {
@@ -102,6 +105,8 @@ pub(crate) struct Path {
     pub connections_wanted: usize,
     /// Its supervisor has something to look at.
     pub lost: SharedNotify,
+    /// Whose turn it is to add connections, see [`Self::joiners`].
+    pub adding: SharedTurn,
     pub(super) lanes: Vec<Lane>,
     /// Commands that must go over this path.
     pub(super) own: VecDeque<usize>,
@@ -134,6 +139,7 @@ impl Path {
             ceiling: None,
             connections_wanted: 1,
             lost: SharedNotify::default(),
+            adding: SharedTurn::default(),
             lanes: Vec::new(),
             own: VecDeque::new(),
             stranded: Vec::new(),
@@ -168,34 +174,51 @@ impl Path {
         self.is_connected() && self.ceiling.is_none() && self.lanes.len() < most
     }
 
-    /// The name of the next connection. If no connection is left that could log out the last one that broke, it is that
-    /// one's, whose place it takes (RFC 7143 §6.3.4).
-    fn next_cid(&mut self) -> Cid {
-        match self.vacancies.iter().rev().find_map(|vacancy| vacancy.cid) {
-            Some(cid) if self.core.is_some() && self.connections() == 0 => cid,
-            _ => {
-                let cid = Cid(self.next_cid);
-                self.next_cid = self.next_cid.wrapping_add(1);
-                cid
-            }
-        }
-    }
-
-    /// A login that makes this path's session, or a further connection of it.
-    pub fn applicant(&mut self, config: &Config, target_name: &str) -> Applicant {
-        let cid = self.next_cid();
-        let old = self.tsih.zip(self.parameters).zip(self.core.as_ref());
+    /// The login that makes this path's session.
+    pub fn leader(&mut self, config: &Config, target_name: &str) -> Applicant {
         Applicant {
             target_name: Some(target_name.to_owned()),
             isid: self.isid,
-            cid,
-            joining: old.map(|((tsih, session), core)| Joining {
-                tsih,
-                session,
-                replaced_exp_stat_sn: core.exp_stat_sn(cid),
-            }),
-            cmd_sn: self.core.as_ref().map_or(CmdSn(1), initiator::Session::cmd_sn),
+            cid: self.fresh_cid(),
+            joining: None,
+            cmd_sn: CmdSn(1),
             offer: config.offer,
+        }
+    }
+
+    /// The logins that make `count` further connections of its session, all at once; `None` without a session.
+    ///
+    /// If no connection is left that could log out those that broke, it is one login, and takes the place of the last one
+    /// of them under its name (RFC 7143 §6.3.4). Another at the same time would break what this one makes: under the
+    /// same name by taking its place once more, under a fresh one by logging the name out. So they are to be over
+    /// before others are made.
+    pub fn joiners(&mut self, config: &Config, target_name: &str, count: usize) -> Option<Vec<Applicant>> {
+        let lost = self.vacancies.iter().rev().find_map(|vacancy| vacancy.cid);
+        let cids: Vec<Cid> = match lost {
+            Some(lost) if self.connections() == 0 => vec![lost],
+            _ => (0..count).map(|_| self.fresh_cid()).collect(),
+        };
+        let (core, tsih, session) = (self.core.as_ref()?, self.tsih?, self.parameters?);
+        let joiner = |cid| Applicant {
+            target_name: Some(target_name.to_owned()),
+            isid: self.isid,
+            cid,
+            joining: Some(Joining { tsih, session, replaced_exp_stat_sn: core.exp_stat_sn(cid) }),
+            cmd_sn: core.cmd_sn(),
+            offer: config.offer,
+        };
+        Some(cids.into_iter().map(joiner).collect())
+    }
+
+    /// A name that no connection of the session has, nor one that is to be replaced.
+    fn fresh_cid(&mut self) -> Cid {
+        loop {
+            let cid = Cid(self.next_cid);
+            self.next_cid = self.next_cid.wrapping_add(1);
+            let is_lost = self.vacancies.iter().any(|vacancy| vacancy.cid == Some(cid));
+            if !is_lost && self.lanes.iter().all(|lane| lane.cid != cid) {
+                return cid;
+            }
         }
     }
 
@@ -225,6 +248,7 @@ impl Path {
             closing: None,
             blocked: false,
         });
+        self.connections_wanted = self.connections_wanted.max(self.connections());
     }
 
     /// Sets the session's end in motion, once.
