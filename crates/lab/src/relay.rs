@@ -9,6 +9,7 @@ pub(crate) mod packet_socket;
 mod report;
 mod standby;
 mod tap;
+mod wakefulness;
 mod watch;
 
 use crate::interface::relay_interface;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use wakefulness::Wakefulness;
 use watch::Watch;
 
 pub use report::{Distribution, Reason, RelayReport, Verdict, WayReport};
@@ -70,6 +72,8 @@ impl Relay {
         let (thread_bell, round_trip) = (bell.clone(), path.round_trip());
         let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || {
             let event_loop = EventLoop::new(beginning.forwarder()?, to_answer, thread_bell.clone())?;
+            // Refused, threads wake late now and then, which the relay measures.
+            let _awake = Wakefulness::begin();
             let _standby = Standby::start(event_loop.forwarder(), thread_bell, round_trip)?;
             // Whoever starts a relay waits for this.
             let _ = begun.send(());

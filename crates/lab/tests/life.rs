@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use socket2::SockRef;
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -113,6 +113,23 @@ fn a_lab_is_built_without_root() {
         assert_eq!(ping(&lab.client.namespace, lab.server.addresses[0], 1).unwrap().len(), 1);
         let report = lab.relay.stop();
         assert!(!report.has_priority, "and it says so");
+    });
+}
+
+#[test]
+fn no_processor_halts_while_a_relay_works() {
+    in_lab(|| {
+        let lab = lab(link(100, Duration::from_millis(1)));
+        if lab.rights != Rights::Root {
+            return skip("idle processors", "it takes root to keep them awake");
+        }
+        // The device tells the least that anybody has asked for.
+        let mut latency_us = [u8::MAX; 4];
+        match fs::File::open("/dev/cpu_dma_latency") {
+            Ok(mut device) => device.read_exact(&mut latency_us).unwrap(),
+            Err(error) => return skip("/dev/cpu_dma_latency", &error.to_string()),
+        }
+        assert_eq!(i32::from_ne_bytes(latency_us), 0);
     });
 }
 
