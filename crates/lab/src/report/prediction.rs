@@ -87,8 +87,8 @@ fn errors(compared: &[Compared]) -> String {
     };
     let format = |share| Unit::Share.format(share);
     format!(
-        "Its error, as a share of what was predicted, has a size of {} in the median and of {} at the most, over {} \
-         combinations with valid runs.",
+        "Its error, as a share of what was predicted, has a size of {} in the median and of {} at the most \
+         (combinations with valid runs: {}).",
         format(errors.median()),
         format(errors.max()),
         errors.count()
@@ -117,6 +117,8 @@ fn varied(plan: &Plan, compared: &[Compared]) -> Vec<usize> {
 fn row(plan: &Plan, varied: &[usize], one: &Compared) -> Row {
     let Compared { cell, point } = one;
     let labels = varied.iter().map(|index| Cell::from(plan.cells[*cell].labels[*index].as_str()));
-    let numbers = [point.x, point.y, one.error()].map(Cell::from);
+    let is_valid = point.invalid.is_none();
+    let numbers = [(point.x, true), (point.y, is_valid), (one.error(), is_valid)];
+    let numbers = numbers.map(|(number, is_valid)| Cell::number(Some(number), is_valid));
     Row { cells: labels.chain(numbers).collect(), invalid: point.invalid.clone() }
 }
