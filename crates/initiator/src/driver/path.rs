@@ -176,14 +176,8 @@ impl Path {
 
     /// The login that makes this path's session.
     pub fn leader(&mut self, config: &Config, target_name: &str) -> Applicant {
-        Applicant {
-            target_name: Some(target_name.to_owned()),
-            isid: self.isid,
-            cid: self.fresh_cid(),
-            joining: None,
-            cmd_sn: CmdSn(1),
-            offer: config.offer,
-        }
+        let cid = self.fresh_cid();
+        self.applicant(config, target_name, cid)
     }
 
     /// The logins that make `count` further connections of its session, all at once; `None` without a session.
@@ -200,14 +194,23 @@ impl Path {
         };
         let (core, tsih, session) = (self.core.as_ref()?, self.tsih?, self.parameters?);
         let joiner = |cid| Applicant {
+            joining: Some(Joining { tsih, session, replaced_exp_stat_sn: core.exp_stat_sn(cid) }),
+            cmd_sn: core.cmd_sn(),
+            ..self.applicant(config, target_name, cid)
+        };
+        Some(cids.into_iter().map(joiner).collect())
+    }
+
+    /// A login under this name, of a session that begins.
+    fn applicant(&self, config: &Config, target_name: &str, cid: Cid) -> Applicant {
+        Applicant {
             target_name: Some(target_name.to_owned()),
             isid: self.isid,
             cid,
-            joining: Some(Joining { tsih, session, replaced_exp_stat_sn: core.exp_stat_sn(cid) }),
-            cmd_sn: core.cmd_sn(),
+            joining: None,
+            cmd_sn: CmdSn(1),
             offer: config.offer,
-        };
-        Some(cids.into_iter().map(joiner).collect())
+        }
     }
 
     /// A name that no connection of the session has, nor one that is to be replaced.

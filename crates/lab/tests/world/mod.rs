@@ -88,8 +88,8 @@ pub fn plan(experiment: &str) -> Plan {
 /// machine does.
 pub fn run_once(experiment: &str) -> (TempDir, Folder) {
     let place = tempfile::tempdir().unwrap();
-    let plan = Plan { attempts: 1, ..plan(experiment) };
     let experiment = Experiment::parse(experiment).unwrap();
+    let plan = Plan { attempts: 1, ..experiment.plan(Form::Quick).unwrap() };
     let mut results = Folder::begin_or_go_on(place.path(), &experiment, &plan).unwrap();
     run_series(&plan, &mut results, execute, |_| ()).unwrap();
     drop(results);
