@@ -2,7 +2,8 @@
 //!
 //! A read travels in pieces. What the backend lends, and one piece that it has at once, are on their way before
 //! [`start`] returns; otherwise a task of its own reads ahead and hands over piece by piece. A session has a bounded
-//! number of pieces on their way, so that an initiator that asks for much and takes nothing holds little memory.
+//! number of pieces on their way, so that an initiator that asks for much and takes nothing holds little memory: those
+//! pieces, and one more for each connection, which it has pulled whole and not yet given to its socket.
 
 use crate::command::finish;
 use crate::logical_unit::LogicalUnit;
