@@ -10,11 +10,12 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* Set before loading: whose events, by the inode number of the namespace, and of which port if not zero. The only
- * constant here: user space writes the section as a whole. */
+/* Set before loading: whose events, by the inode number of the namespace, and of which port if not zero; and for how
+ * long arrivals that change nothing are passed over. The only constant here: user space writes the section as a whole. */
 const volatile struct {
 	__u32 namespace_inode;
 	__u32 port;
+	__u32 quiet_us;
 } wanted = {};
 
 enum kind { ARRIVED, RETRANSMITTED, CONGESTION_STATE, WRITTEN };
@@ -45,6 +46,22 @@ struct {
 	__uint(max_entries, 8 << 20);
 } events SEC(".maps");
 
+/* What was told last of a connection at an arrival. */
+struct told {
+	__u64 at_ns;
+	__u32 snd_cwnd;
+	__u32 snd_ssthresh;
+	__u8 ca_state;
+	__u8 writer_waits;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct told);
+} told SEC(".maps");
+
 /* The bit of socket.flags that says that a writer waits for room (include/linux/net.h). */
 #define SOCK_NOSPACE 2
 
@@ -57,13 +74,48 @@ static __always_inline bool is_wanted(const struct sock *sk)
 	return wanted.port == 0 || local == wanted.port || peer == wanted.port;
 }
 
+static __always_inline __u8 congestion_state(const struct tcp_sock *tcp)
+{
+	return BPF_CORE_READ_BITFIELD(&tcp->inet_conn, icsk_ca_state);
+}
+
+static __always_inline bool writer_waits(const struct sock *sk)
+{
+	return sk->sk_socket && (sk->sk_socket->flags >> SOCK_NOSPACE & 1);
+}
+
+/* Whether an arrival finds the connection as the last one did that was told of, not long ago; else it is the last. */
+static __always_inline bool is_passed_over(struct sock *sk, const struct tcp_sock *tcp, __u64 at_ns)
+{
+	struct told now = {
+		.at_ns = at_ns,
+		.snd_cwnd = tcp->snd_cwnd,
+		.snd_ssthresh = tcp->snd_ssthresh,
+		.ca_state = congestion_state(tcp),
+		.writer_waits = writer_waits(sk),
+	};
+	struct told *last;
+
+	if (wanted.quiet_us == 0)
+		return false;
+	last = bpf_sk_storage_get(&told, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!last)
+		return false;
+	if (last->at_ns != 0 && at_ns - last->at_ns < wanted.quiet_us * 1000ull && last->snd_cwnd == now.snd_cwnd &&
+	    last->snd_ssthresh == now.snd_ssthresh && last->ca_state == now.ca_state &&
+	    last->writer_waits == now.writer_waits)
+		return true;
+	*last = now;
+	return false;
+}
+
 /* Returns whether there was room. */
 static __always_inline bool tell(struct sock *sk, enum kind kind, int state, __u64 at_ns)
 {
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 	struct event *event;
 
-	if (!tcp)
+	if (!tcp || (kind == ARRIVED && is_passed_over(sk, tcp, at_ns)))
 		return true;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event)
@@ -84,8 +136,8 @@ static __always_inline bool tell(struct sock *sk, enum kind kind, int state, __u
 	event->local_port = sk->__sk_common.skc_num;
 	event->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	event->kind = kind;
-	event->ca_state = state < 0 ? BPF_CORE_READ_BITFIELD(&tcp->inet_conn, icsk_ca_state) : state;
-	event->writer_waits = sk->sk_socket && (sk->sk_socket->flags >> SOCK_NOSPACE & 1);
+	event->ca_state = state < 0 ? congestion_state(tcp) : state;
+	event->writer_waits = writer_waits(sk);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return true;
 }

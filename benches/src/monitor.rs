@@ -43,8 +43,8 @@ struct Instruments {
     name: &'static str,
     /// How often sockets are sampled.
     sample_every: Option<Duration>,
-    /// Whether every event of TCP is told.
-    events: bool,
+    /// For how long arrivals that find nothing new are passed over, if events of TCP are told.
+    events: Option<Duration>,
     /// Whether waits are added up.
     waits: bool,
     /// Whether the relay keeps packets' headers, of both ends.
@@ -52,7 +52,7 @@ struct Instruments {
 }
 
 const NOTHING: Instruments =
-    Instruments { name: "none", sample_every: None, events: false, waits: false, packets: false };
+    Instruments { name: "none", sample_every: None, events: None, waits: false, packets: false };
 const SLOWLY: Duration = Duration::from_millis(100);
 const FAST: Duration = Duration::from_millis(1);
 
@@ -60,17 +60,18 @@ const FAST: Duration = Duration::from_millis(1);
 const SNAP_BYTES: usize = 128;
 const ROOM_BYTES: usize = 512 << 20;
 
-const INSTRUMENTS: [Instruments; 7] = [
+const INSTRUMENTS: [Instruments; 8] = [
     NOTHING,
     Instruments { name: "samples every 100 ms", sample_every: Some(SLOWLY), ..NOTHING },
     Instruments { name: "samples every 1 ms", sample_every: Some(FAST), ..NOTHING },
-    Instruments { name: "events of TCP", events: true, ..NOTHING },
+    Instruments { name: "events of TCP", events: Some(TraceOptions::QUIET), ..NOTHING },
+    Instruments { name: "events of TCP, every arrival", events: Some(Duration::ZERO), ..NOTHING },
     Instruments { name: "waits of threads", waits: true, ..NOTHING },
     Instruments { name: "packets", packets: true, ..NOTHING },
     Instruments {
         name: "all, samples every 1 ms",
         sample_every: Some(FAST),
-        events: true,
+        events: Some(TraceOptions::QUIET),
         waits: true,
         packets: true,
     },
@@ -103,7 +104,8 @@ fn about(duration: Duration) -> String {
          themselves. Packets are captured by the relay's thread (headers, at both ends), whose share contains that. Beside \
          them is the processor time of the whole process, streams, their checks and relay included, which \
          differs from run to run by more than that. Calls are all that the kernel made of the programs, most of them \
-         for others: the receivers of the streams, and whatever else the machine does.\n\n\
+         for others: the receivers of the streams, and whatever else the machine does. Events are told without the \
+         arrivals within a millisecond that find nothing new, unless it says every arrival.\n\n\
          | segments | instruments | samples/s | events/s | calls/s | ns for each call | instruments' processor | relay's | whole \
          process | goodput | lost | verdict |\n\
          |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
@@ -136,10 +138,10 @@ impl Running {
     fn start(instruments: Instruments) -> anyhow::Result<Self> {
         let sampling =
             |interval| Sampling { interval, discovery: Some(Discovery::default()), ..Sampling::default() };
-        let trace = TraceOptions::default();
+        let trace = |quiet| TraceOptions { quiet, ..TraceOptions::default() };
         Ok(Self {
             sampler: instruments.sample_every.map(|every| Monitor::start(sampling(every))).transpose()?,
-            tracer: instruments.events.then(|| Tracer::start(&trace)).transpose()?,
+            tracer: instruments.events.map(|quiet| Tracer::start(&trace(quiet))).transpose()?,
             off_cpu: instruments.waits.then(|| OffCpu::start(std::process::id())).transpose()?,
         })
     }

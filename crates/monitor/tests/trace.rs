@@ -9,6 +9,7 @@ use rustix::net::sockopt::socket_cookie;
 use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 /// Both ends of a connection, and a tracer of it; without the rights for one, the test is skipped.
 fn traced(options: &TraceOptions) -> Option<(TcpStream, TcpStream, Tracer)> {
@@ -29,6 +30,21 @@ fn traced(options: &TraceOptions) -> Option<(TcpStream, TcpStream, Tracer)> {
 fn events(trace: &TcpTrace, socket: &TcpStream, kind: TcpEventKind) -> Vec<TcpEvent> {
     let cookie = socket_cookie(socket).unwrap();
     trace.events.iter().filter(|event| event.cookie == cookie && event.kind == kind).copied().collect()
+}
+
+/// Of a conversation.
+const ROUNDS: usize = 100;
+
+/// The segments that one end gets while each writes a byte in turn.
+fn arrivals_of_a_conversation(options: &TraceOptions) -> Option<Vec<TcpEvent>> {
+    let (mut here, mut there, tracer) = traced(options)?;
+    for _ in 0..ROUNDS {
+        here.write_all(&[7]).unwrap();
+        there.read_exact(&mut [0]).unwrap();
+        there.write_all(&[8]).unwrap();
+        here.read_exact(&mut [0]).unwrap();
+    }
+    Some(events(&tracer.stop().unwrap(), &here, TcpEventKind::Arrived))
 }
 
 #[test]
@@ -70,6 +86,23 @@ fn a_writer_that_waits_for_room_is_told() {
     let waiting =
         arrived.iter().find(|event| event.writer_waits).expect("an acknowledgement while it waited");
     assert!(waiting.wmem_queued_bytes >= waiting.sndbuf_bytes / 2, "{waiting:?}");
+}
+
+#[test]
+fn arrivals_that_find_nothing_new_are_passed_over() {
+    let options = TraceOptions { quiet: Duration::from_secs(3600), ..TraceOptions::default() };
+    let Some(arrived) = arrivals_of_a_conversation(&options) else { return };
+    let state =
+        |event: &TcpEvent| (event.snd_cwnd, event.snd_ssthresh, event.congestion_state, event.writer_waits);
+    let alike = arrived.windows(2).find(|pair| state(&pair[0]) == state(&pair[1]));
+    assert!(!arrived.is_empty() && alike.is_none(), "{alike:?}");
+}
+
+#[test]
+fn every_arrival_is_told_if_none_is_to_be_passed_over() {
+    let options = TraceOptions { quiet: Duration::ZERO, ..TraceOptions::default() };
+    let Some(arrived) = arrivals_of_a_conversation(&options) else { return };
+    assert!(arrived.len() >= ROUNDS, "{}", arrived.len());
 }
 
 #[test]

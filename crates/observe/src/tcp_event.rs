@@ -74,7 +74,8 @@ pub struct TcpEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TcpEventKind {
-    /// A segment has arrived (tracepoint `tcp_probe`); it is not accounted for yet.
+    /// A segment has arrived (tracepoint `tcp_probe`); it is not accounted for yet. A tracer may pass over those that
+    /// find nothing new.
     Arrived,
     /// A segment was sent again (`tcp_retransmit_skb`).
     Retransmitted,

@@ -14,7 +14,7 @@ pub(super) struct Programs {
 
 impl Programs {
     pub fn start(client: &Namespace) -> Result<Self, BpfError> {
-        let options = TraceOptions { port: None, events_max: EVENTS_MAX };
+        let options = TraceOptions { events_max: EVENTS_MAX, ..TraceOptions::default() };
         client.run(|| {
             let tracer = Tracer::start(&options)?;
             Ok(Self { tracer, off_cpu: OffCpu::start(std::process::id())? })
