@@ -24,6 +24,7 @@ enum kind { ARRIVED, RETRANSMITTED, CONGESTION_STATE, WRITTEN };
 struct event {
 	__u64 at_ns;
 	__u64 cookie;
+	__u64 unchanged_until_ns;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
 	__u32 srtt_us;
@@ -46,9 +47,11 @@ struct {
 	__uint(max_entries, 8 << 20);
 } events SEC(".maps");
 
-/* What was told last of a connection at an arrival. */
+/* What was told last of a connection. */
 struct told {
 	__u64 at_ns;
+	/* Of the last arrival since then. */
+	__u64 passed_over_at_ns;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
 	__u8 ca_state;
@@ -74,26 +77,11 @@ static __always_inline bool is_wanted(const struct sock *sk)
 	return wanted.port == 0 || local == wanted.port || peer == wanted.port;
 }
 
-static __always_inline __u8 congestion_state(const struct tcp_sock *tcp)
+/* Whether an arrival finds the connection as it was told last, not long ago. If not, this is what is told last, and
+ * *unchanged_until_ns the time of the last arrival that was passed over since the event before, or zero. */
+static __always_inline bool is_passed_over(struct sock *sk, const struct told *now, enum kind kind,
+					   __u64 *unchanged_until_ns)
 {
-	return BPF_CORE_READ_BITFIELD(&tcp->inet_conn, icsk_ca_state);
-}
-
-static __always_inline bool writer_waits(const struct sock *sk)
-{
-	return sk->sk_socket && (sk->sk_socket->flags >> SOCK_NOSPACE & 1);
-}
-
-/* Whether an arrival finds the connection as the last one did that was told of, not long ago; else it is the last. */
-static __always_inline bool is_passed_over(struct sock *sk, const struct tcp_sock *tcp, __u64 at_ns)
-{
-	struct told now = {
-		.at_ns = at_ns,
-		.snd_cwnd = tcp->snd_cwnd,
-		.snd_ssthresh = tcp->snd_ssthresh,
-		.ca_state = congestion_state(tcp),
-		.writer_waits = writer_waits(sk),
-	};
 	struct told *last;
 
 	if (wanted.quiet_us == 0)
@@ -101,11 +89,14 @@ static __always_inline bool is_passed_over(struct sock *sk, const struct tcp_soc
 	last = bpf_sk_storage_get(&told, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!last)
 		return false;
-	if (last->at_ns != 0 && at_ns - last->at_ns < wanted.quiet_us * 1000ull && last->snd_cwnd == now.snd_cwnd &&
-	    last->snd_ssthresh == now.snd_ssthresh && last->ca_state == now.ca_state &&
-	    last->writer_waits == now.writer_waits)
+	if (kind == ARRIVED && last->at_ns != 0 && now->at_ns - last->at_ns < wanted.quiet_us * 1000ull &&
+	    last->snd_cwnd == now->snd_cwnd && last->snd_ssthresh == now->snd_ssthresh &&
+	    last->ca_state == now->ca_state && last->writer_waits == now->writer_waits) {
+		last->passed_over_at_ns = now->at_ns;
 		return true;
-	*last = now;
+	}
+	*unchanged_until_ns = last->passed_over_at_ns;
+	*last = *now;
 	return false;
 }
 
@@ -113,9 +104,17 @@ static __always_inline bool is_passed_over(struct sock *sk, const struct tcp_soc
 static __always_inline bool tell(struct sock *sk, enum kind kind, int state, __u64 at_ns)
 {
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+	__u64 unchanged_until_ns = 0;
+	struct told now = { .at_ns = at_ns };
 	struct event *event;
 
-	if (!tcp || (kind == ARRIVED && is_passed_over(sk, tcp, at_ns)))
+	if (!tcp)
+		return true;
+	now.snd_cwnd = tcp->snd_cwnd;
+	now.snd_ssthresh = tcp->snd_ssthresh;
+	now.ca_state = state < 0 ? BPF_CORE_READ_BITFIELD(&tcp->inet_conn, icsk_ca_state) : state;
+	now.writer_waits = sk->sk_socket && (sk->sk_socket->flags >> SOCK_NOSPACE & 1);
+	if (is_passed_over(sk, &now, kind, &unchanged_until_ns))
 		return true;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event)
@@ -123,8 +122,9 @@ static __always_inline bool tell(struct sock *sk, enum kind kind, int state, __u
 	__builtin_memset(event, 0, sizeof(*event));
 	event->at_ns = at_ns;
 	event->cookie = bpf_get_socket_cookie(sk);
-	event->snd_cwnd = tcp->snd_cwnd;
-	event->snd_ssthresh = tcp->snd_ssthresh;
+	event->unchanged_until_ns = unchanged_until_ns;
+	event->snd_cwnd = now.snd_cwnd;
+	event->snd_ssthresh = now.snd_ssthresh;
 	/* The kernel keeps eight times the value. */
 	event->srtt_us = tcp->srtt_us >> 3;
 	event->snd_wnd = tcp->snd_wnd;
@@ -136,8 +136,8 @@ static __always_inline bool tell(struct sock *sk, enum kind kind, int state, __u
 	event->local_port = sk->__sk_common.skc_num;
 	event->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	event->kind = kind;
-	event->ca_state = state < 0 ? congestion_state(tcp) : state;
-	event->writer_waits = writer_waits(sk);
+	event->ca_state = now.ca_state;
+	event->writer_waits = now.writer_waits;
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return true;
 }

@@ -11,6 +11,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+fn every_arrival() -> TraceOptions {
+    TraceOptions { quiet: Duration::ZERO, ..TraceOptions::default() }
+}
+
 /// Both ends of a connection, and a tracer of it; without the rights for one, the test is skipped.
 fn traced(options: &TraceOptions) -> Option<(TcpStream, TcpStream, Tracer)> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -27,16 +31,21 @@ fn traced(options: &TraceOptions) -> Option<(TcpStream, TcpStream, Tracer)> {
     Some((here, listener.accept().unwrap().0, tracer))
 }
 
-fn events(trace: &TcpTrace, socket: &TcpStream, kind: TcpEventKind) -> Vec<TcpEvent> {
+/// All that happened to a socket.
+fn events(trace: &TcpTrace, socket: &TcpStream) -> Vec<TcpEvent> {
     let cookie = socket_cookie(socket).unwrap();
-    trace.events.iter().filter(|event| event.cookie == cookie && event.kind == kind).copied().collect()
+    trace.events.iter().filter(|event| event.cookie == cookie).copied().collect()
+}
+
+fn events_of(trace: &TcpTrace, socket: &TcpStream, kind: TcpEventKind) -> Vec<TcpEvent> {
+    events(trace, socket).into_iter().filter(|event| event.kind == kind).collect()
 }
 
 /// Of a conversation.
 const ROUNDS: usize = 100;
 
-/// The segments that one end gets while each writes a byte in turn.
-fn arrivals_of_a_conversation(options: &TraceOptions) -> Option<Vec<TcpEvent>> {
+/// What happens to one end while each writes a byte in turn.
+fn conversation(options: &TraceOptions) -> Option<Vec<TcpEvent>> {
     let (mut here, mut there, tracer) = traced(options)?;
     for _ in 0..ROUNDS {
         here.write_all(&[7]).unwrap();
@@ -44,23 +53,23 @@ fn arrivals_of_a_conversation(options: &TraceOptions) -> Option<Vec<TcpEvent>> {
         there.write_all(&[8]).unwrap();
         here.read_exact(&mut [0]).unwrap();
     }
-    Some(events(&tracer.stop().unwrap(), &here, TcpEventKind::Arrived))
+    Some(events(&tracer.stop().unwrap(), &here))
 }
 
 #[test]
 fn writes_and_arrivals_are_told_with_the_state_of_the_connection() {
-    let Some((mut here, mut there, tracer)) = traced(&TraceOptions::default()) else { return };
+    let Some((mut here, mut there, tracer)) = traced(&every_arrival()) else { return };
     here.write_all(&[7; 1000]).unwrap();
     there.read_exact(&mut [0; 1000]).unwrap();
     there.write_all(&[8]).unwrap();
     here.read_exact(&mut [0]).unwrap();
     let trace = tracer.stop().unwrap();
-    let written = events(&trace, &here, TcpEventKind::Written)[0];
+    let written = events_of(&trace, &here, TcpEventKind::Written)[0];
     assert_eq!((written.snd_cwnd, written.snd_ssthresh), (10, None), "RFC 6928");
     assert_eq!(written.congestion_state, CongestionState::Open);
     assert_eq!(written.local_port, here.local_addr().unwrap().port());
     assert_eq!(written.peer_port, there.local_addr().unwrap().port());
-    let arrived = events(&trace, &here, TcpEventKind::Arrived);
+    let arrived = events_of(&trace, &here, TcpEventKind::Arrived);
     let waiting = arrived.iter().find(|event| event.unacked == 1).expect("of the 1000 bytes");
     assert!(waiting.wmem_queued_bytes >= 1000 && waiting.at_ns >= written.at_ns, "{waiting:?}");
     assert_eq!(trace.events_lost, 0);
@@ -69,7 +78,7 @@ fn writes_and_arrivals_are_told_with_the_state_of_the_connection() {
 
 #[test]
 fn a_writer_that_waits_for_room_is_told() {
-    let Some((mut here, mut there, tracer)) = traced(&TraceOptions::default()) else { return };
+    let Some((mut here, mut there, tracer)) = traced(&every_arrival()) else { return };
     here.set_nonblocking(true).unwrap();
     while here.write(&[7; 64 << 10]).is_ok() {}
     assert_eq!(here.write(&[7]).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -82,32 +91,44 @@ fn a_writer_that_waits_for_room_is_told() {
     }
     let here = writer.join().unwrap().unwrap();
     let trace = tracer.stop().unwrap();
-    let arrived = events(&trace, &here, TcpEventKind::Arrived);
+    let arrived = events_of(&trace, &here, TcpEventKind::Arrived);
     let waiting =
         arrived.iter().find(|event| event.writer_waits).expect("an acknowledgement while it waited");
     assert!(waiting.wmem_queued_bytes >= waiting.sndbuf_bytes / 2, "{waiting:?}");
 }
 
 #[test]
-fn arrivals_that_find_nothing_new_are_passed_over() {
+fn arrivals_that_find_nothing_new_are_passed_over_and_the_last_of_them_is_known() {
     let options = TraceOptions { quiet: Duration::from_secs(3600), ..TraceOptions::default() };
-    let Some(arrived) = arrivals_of_a_conversation(&options) else { return };
+    let Some(told) = conversation(&options) else { return };
+    let arrived = |event: &TcpEvent| event.kind == TcpEventKind::Arrived;
     let state =
         |event: &TcpEvent| (event.snd_cwnd, event.snd_ssthresh, event.congestion_state, event.writer_waits);
-    let alike = arrived.windows(2).find(|pair| state(&pair[0]) == state(&pair[1]));
-    assert!(!arrived.is_empty() && alike.is_none(), "{alike:?}");
+    let alike = told.windows(2).find(|pair| arrived(&pair[1]) && state(&pair[0]) == state(&pair[1]));
+    assert!(alike.is_none(), "{alike:?}");
+    let after_some = told.windows(2).filter(|pair| pair[1].unchanged_until_ns.is_some());
+    let after_some: Vec<_> = after_some.collect();
+    assert!(
+        after_some.len() >= ROUNDS / 2,
+        "before each byte the answer to the one before arrives: {told:?}"
+    );
+    let is_between = |pair: &&[TcpEvent]| {
+        let between = pair[0].at_ns..=pair[1].at_ns;
+        pair[1].unchanged_until_ns.is_some_and(|at_ns| between.contains(&at_ns))
+    };
+    assert!(after_some.iter().all(is_between), "{told:?}");
 }
 
 #[test]
 fn every_arrival_is_told_if_none_is_to_be_passed_over() {
-    let options = TraceOptions { quiet: Duration::ZERO, ..TraceOptions::default() };
-    let Some(arrived) = arrivals_of_a_conversation(&options) else { return };
-    assert!(arrived.len() >= ROUNDS, "{}", arrived.len());
+    let Some(told) = conversation(&every_arrival()) else { return };
+    let arrived = told.iter().filter(|event| event.kind == TcpEventKind::Arrived).count();
+    assert!(arrived >= ROUNDS && told.iter().all(|event| event.unchanged_until_ns.is_none()), "{told:?}");
 }
 
 #[test]
 fn events_of_which_no_more_are_to_be_kept_are_counted() {
-    let options = TraceOptions { events_max: 1, ..TraceOptions::default() };
+    let options = TraceOptions { events_max: 1, ..every_arrival() };
     let Some((mut here, mut there, tracer)) = traced(&options) else { return };
     here.write_all(&[7]).unwrap();
     there.read_exact(&mut [0]).unwrap();

@@ -37,6 +37,11 @@ impl TcpTrace {
 pub struct TcpEvent {
     /// When.
     pub at_ns: u64,
+    /// Until when it was as the event before it on this connection said: then a segment arrived, the last of those that
+    /// found nothing new and were passed over. `None` if none was. What an event tells is how it was since then, or
+    /// since the event before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchanged_until_ns: Option<u64>,
     /// Of which socket: SO_COOKIE, as in [`SocketSeries`](crate::SocketSeries).
     pub cookie: u64,
     /// Its own port.
@@ -74,8 +79,8 @@ pub struct TcpEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TcpEventKind {
-    /// A segment has arrived (tracepoint `tcp_probe`); it is not accounted for yet. A tracer may pass over those that
-    /// find nothing new.
+    /// A segment has arrived (tracepoint `tcp_probe`); it is not accounted for yet. Those that find nothing new may
+    /// be passed over.
     Arrived,
     /// A segment was sent again (`tcp_retransmit_skb`).
     Retransmitted,

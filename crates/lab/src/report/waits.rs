@@ -217,11 +217,20 @@ struct Room {
 }
 
 impl Room {
-    /// Each event tells how it was before, so it speaks for the time since the one before it. `None` of fewer than two.
+    /// Each event tells how it was before, so it speaks for the time since the one before it, less the part of it that
+    /// was as that one said. `None` of fewer than two.
     fn of(events: &[&TcpEvent]) -> Option<Self> {
         let stretches = || {
             let pairs = events.iter().zip(events.iter().skip(1));
-            pairs.map(|(before, event)| (event.at_ns.saturating_sub(before.at_ns) as f64, *event))
+            pairs.flat_map(|(before, event)| {
+                let unchanged_until_ns =
+                    event.unchanged_until_ns.map_or(before.at_ns, |at| at.max(before.at_ns));
+                let time_ns = |from_ns: u64, to_ns: u64| to_ns.saturating_sub(from_ns) as f64;
+                [
+                    (time_ns(before.at_ns, unchanged_until_ns), *before),
+                    (time_ns(unchanged_until_ns, event.at_ns), *event),
+                ]
+            })
         };
         let all_ns: f64 = stretches().map(|(time_ns, _)| time_ns).sum();
         let waiting = || stretches().filter(|(_, event)| event.writer_waits);
@@ -268,10 +277,10 @@ mod tests {
         assert_eq!(told, [("sk_stream_wait_memory ← tcp_sendmsg_locked".to_owned(), 0.5, 6)]);
     }
 
-    #[test]
-    fn an_event_speaks_for_the_time_since_the_one_before_it() {
-        let event = |at_ns, writer_waits, unacked| TcpEvent {
+    fn event(at_ns: u64, writer_waits: bool, unacked: u32) -> TcpEvent {
+        TcpEvent {
             at_ns,
+            unchanged_until_ns: None,
             writer_waits,
             unacked,
             wmem_queued_bytes: 1000,
@@ -287,11 +296,22 @@ mod tests {
             rcv_wnd_bytes: 0,
             notsent_bytes: 0,
             sndbuf_bytes: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn an_event_speaks_for_the_time_since_the_one_before_it() {
         let events = [event(0, true, 9), event(30, true, 4), event(40, true, 8), event(100, false, 0)];
         let room = Room::of(&events.iter().collect::<Vec<_>>()).expect("there are several");
         assert_eq!((room.share, room.in_flight), (0.4, Some(5.0)));
         assert_eq!(room.send_queue_bytes, Some(1000.0));
         assert_eq!(Room::of(&[&events[0]]), None);
+    }
+
+    #[test]
+    fn while_nothing_changes_the_event_before_speaks() {
+        let last = TcpEvent { unchanged_until_ns: Some(60), ..event(100, false, 0) };
+        let room = Room::of(&[&event(0, true, 9), &last]).expect("there are two");
+        assert_eq!((room.share, room.in_flight), (0.6, Some(9.0)));
     }
 }
