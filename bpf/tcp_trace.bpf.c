@@ -11,7 +11,7 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Set before loading: whose events, by the inode number of the namespace, and of which port if not zero; and for how
- * long arrivals that change nothing are passed over. The only constant here: user space writes the section as a whole. */
+ * long what finds nothing new is passed over. The only constant here: user space writes the section as a whole. */
 const volatile struct {
 	__u32 namespace_inode;
 	__u32 port;
@@ -50,12 +50,13 @@ struct {
 /* What was told last of a connection. */
 struct told {
 	__u64 at_ns;
-	/* Of the last arrival since then. */
+	/* When the last event since then was passed over. */
 	__u64 passed_over_at_ns;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
 	__u8 ca_state;
 	__u8 writer_waits;
+	__u8 kind;
 };
 
 struct {
@@ -77,10 +78,10 @@ static __always_inline bool is_wanted(const struct sock *sk)
 	return wanted.port == 0 || local == wanted.port || peer == wanted.port;
 }
 
-/* Whether an arrival finds the connection as it was told last, not long ago. If not, this is what is told last, and
- * *unchanged_until_ns the time of the last arrival that was passed over since the event before, or zero. */
-static __always_inline bool is_passed_over(struct sock *sk, const struct told *now, enum kind kind,
-					   __u64 *unchanged_until_ns)
+/* Of arrivals in a row, or writes in a row, those are passed over that find the connection as it was told, not long ago.
+ * If it is not one of them, this is told now, and *unchanged_until_ns is when the last was passed over since the event
+ * before, or zero. */
+static __always_inline bool is_passed_over(struct sock *sk, const struct told *now, __u64 *unchanged_until_ns)
 {
 	struct told *last;
 
@@ -89,9 +90,10 @@ static __always_inline bool is_passed_over(struct sock *sk, const struct told *n
 	last = bpf_sk_storage_get(&told, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!last)
 		return false;
-	if (kind == ARRIVED && last->at_ns != 0 && now->at_ns - last->at_ns < wanted.quiet_us * 1000ull &&
-	    last->snd_cwnd == now->snd_cwnd && last->snd_ssthresh == now->snd_ssthresh &&
-	    last->ca_state == now->ca_state && last->writer_waits == now->writer_waits) {
+	if ((now->kind == ARRIVED || now->kind == WRITTEN) && last->kind == now->kind && last->at_ns != 0 &&
+	    now->at_ns - last->at_ns < wanted.quiet_us * 1000ull && last->snd_cwnd == now->snd_cwnd &&
+	    last->snd_ssthresh == now->snd_ssthresh && last->ca_state == now->ca_state &&
+	    last->writer_waits == now->writer_waits) {
 		last->passed_over_at_ns = now->at_ns;
 		return true;
 	}
@@ -105,7 +107,7 @@ static __always_inline bool tell(struct sock *sk, enum kind kind, int state, __u
 {
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 	__u64 unchanged_until_ns = 0;
-	struct told now = { .at_ns = at_ns };
+	struct told now = { .at_ns = at_ns, .kind = kind };
 	struct event *event;
 
 	if (!tcp)
@@ -114,7 +116,7 @@ static __always_inline bool tell(struct sock *sk, enum kind kind, int state, __u
 	now.snd_ssthresh = tcp->snd_ssthresh;
 	now.ca_state = state < 0 ? BPF_CORE_READ_BITFIELD(&tcp->inet_conn, icsk_ca_state) : state;
 	now.writer_waits = sk->sk_socket && (sk->sk_socket->flags >> SOCK_NOSPACE & 1);
-	if (is_passed_over(sk, &now, kind, &unchanged_until_ns))
+	if (is_passed_over(sk, &now, &unchanged_until_ns))
 		return true;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event)

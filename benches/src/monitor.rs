@@ -43,7 +43,7 @@ struct Instruments {
     name: &'static str,
     /// How often sockets are sampled.
     sample_every: Option<Duration>,
-    /// For how long arrivals that find nothing new are passed over, if events of TCP are told.
+    /// For how long what finds nothing new is passed over, if events of TCP are told.
     events: Option<Duration>,
     /// Whether waits are added up.
     waits: bool,
@@ -65,7 +65,7 @@ const INSTRUMENTS: [Instruments; 8] = [
     Instruments { name: "samples every 100 ms", sample_every: Some(SLOWLY), ..NOTHING },
     Instruments { name: "samples every 1 ms", sample_every: Some(FAST), ..NOTHING },
     Instruments { name: "events of TCP", events: Some(TraceOptions::QUIET), ..NOTHING },
-    Instruments { name: "events of TCP, every arrival", events: Some(Duration::ZERO), ..NOTHING },
+    Instruments { name: "events of TCP, all of them", events: Some(Duration::ZERO), ..NOTHING },
     Instruments { name: "waits of threads", waits: true, ..NOTHING },
     Instruments { name: "packets", packets: true, ..NOTHING },
     Instruments {
@@ -104,8 +104,8 @@ fn about(duration: Duration) -> String {
          themselves. Packets are captured by the relay's thread (headers, at both ends), whose share contains that. Beside \
          them is the processor time of the whole process, streams, their checks and relay included, which \
          differs from run to run by more than that. Calls are all that the kernel made of the programs, most of them \
-         for others: the receivers of the streams, and whatever else the machine does. Events are told without the \
-         arrivals within a millisecond that find nothing new, unless it says every arrival.\n\n\
+         for others: the receivers of the streams, and whatever else the machine does. Events are told without \
+         what is passed over, unless it says all of them: arrivals and writes that find nothing new within a millisecond.\n\n\
          | segments | instruments | samples/s | events/s | calls/s | ns for each call | instruments' processor | relay's | whole \
          process | goodput | lost | verdict |\n\
          |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",

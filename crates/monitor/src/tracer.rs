@@ -20,9 +20,9 @@ use std::time::Duration;
 pub struct TraceOptions {
     /// Only connections of which one end has this port.
     pub port: Option<u16>,
-    /// How long arrivals at a connection are passed over that find the congestion window, the threshold, the congestion
-    /// state and whether a writer waits as the last event told them. Zero for none: then each segment is told, some
-    /// 60000 in a second of 500 Mbit/s. Counted in microseconds, an hour at the most.
+    /// How long arrivals in a row, or writes in a row, are passed over that find the congestion window, the threshold,
+    /// the congestion state and whether a writer waits as they were told. Zero for none: then each is told, some 60000
+    /// in a second of 500 Mbit/s. Counted in microseconds, an hour at the most.
     pub quiet: Duration,
     /// How many events to keep. One takes 88 bytes.
     pub events_max: usize,

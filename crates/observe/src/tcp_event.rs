@@ -37,8 +37,8 @@ impl TcpTrace {
 pub struct TcpEvent {
     /// When.
     pub at_ns: u64,
-    /// Until when it was as the event before it on this connection said: then a segment arrived, the last of those that
-    /// found nothing new and were passed over. `None` if none was. What an event tells is how it was since then, or
+    /// Until when it was as the event before it on this connection said: then the last of those was passed over
+    /// that found nothing new. `None` if none was. What an event tells is how it was since then, or
     /// since the event before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged_until_ns: Option<u64>,
@@ -79,13 +79,14 @@ pub struct TcpEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TcpEventKind {
-    /// A segment has arrived (tracepoint `tcp_probe`); it is not accounted for yet. Those that find nothing new may
-    /// be passed over.
+    /// A segment has arrived (tracepoint `tcp_probe`); it is not accounted for yet. Of several in a row, those that
+    /// find nothing new may be passed over.
     Arrived,
     /// A segment was sent again (`tcp_retransmit_skb`).
     Retransmitted,
     /// What the congestion control is about has changed (`tcp_cong_state_set`).
     CongestionState,
-    /// The application writes (`tcp_sendmsg_locked`): once for each new packet.
+    /// The application writes (`tcp_sendmsg_locked`): once for each new packet, of which those in a row that find
+    /// nothing new may be passed over.
     Written,
 }
