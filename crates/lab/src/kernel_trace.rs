@@ -9,6 +9,7 @@ use observe::{OffCpuReport, TcpTrace};
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::fmt::Display;
+use std::time::Duration;
 
 #[cfg(feature = "bpf")]
 use programs::Programs;
@@ -42,9 +43,10 @@ pub enum KernelTrace {
 pub(crate) struct Tracing(Result<Programs, String>);
 
 impl Tracing {
-    /// Begins to trace what happens to the connections of a namespace, and where this process's threads wait in it.
-    pub fn begin(client: &Namespace) -> Self {
-        Self(Programs::start(client).map_err(|error| in_words(&error)))
+    /// Begins to trace what happens to the connections of a namespace, but for what finds nothing new for so long, and
+    /// where this process's threads wait in it.
+    pub fn begin(client: &Namespace, quiet: Duration) -> Self {
+        Self(Programs::start(client, quiet).map_err(|error| in_words(&error)))
     }
 
     /// What they told; samples apart.
@@ -75,7 +77,7 @@ enum Programs {}
 
 #[cfg(not(feature = "bpf"))]
 impl Programs {
-    fn start(_: &Namespace) -> Result<Self, &'static str> {
+    fn start(_: &Namespace, _: Duration) -> Result<Self, &'static str> {
         Err("this ropewalk was built without BPF programs (Cargo feature bpf)")
     }
 

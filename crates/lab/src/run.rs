@@ -146,7 +146,7 @@ fn gap_time(commands: &[CapturedCommand]) -> Option<f64> {
 fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     let round_trips = ping(&lab.client.namespace, lab.server.address, PINGS)?;
     let monitor = lab.client.namespace.run(|| Monitor::start(monitoring(setup)))??;
-    let tracing = setup.kernel_trace.then(|| Tracing::begin(&lab.client.namespace));
+    let tracing = setup.kernel_trace.then(|| Tracing::begin(&lab.client.namespace, setup.trace_quiet.0));
     let mut measured = match setup.load() {
         RunLoad::Streams(streams) => stream(streams, setup, lab)?,
         RunLoad::Scsi(run) => {

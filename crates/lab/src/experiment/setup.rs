@@ -48,6 +48,9 @@ pub struct Setup {
     /// Whether the kernel is to tell of every event of the client's connections, and where threads wait, as far as it may.
     #[serde(default)]
     pub kernel_trace: bool,
+    /// For how long events that find nothing new are passed over, if it is traced; each is told if this is zero.
+    #[serde(default = "default_trace_quiet")]
+    pub trace_quiet: Span,
     /// For so long the workload runs before what it does counts. Of a SCSI workload it is a part.
     #[serde(default)]
     pub warm_up: Span,
@@ -70,6 +73,10 @@ pub struct Setup {
 
 fn default_sample_every() -> Span {
     Span(Duration::from_millis(100))
+}
+
+fn default_trace_quiet() -> Span {
+    Span(Duration::from_millis(1))
 }
 
 /// What hosts hand over at once.

@@ -3,6 +3,7 @@
 use crate::namespace::Namespace;
 use monitor::{BpfError, OffCpu, TraceOptions, Tracer};
 use observe::{OffCpuReport, TcpTrace};
+use std::time::Duration;
 
 /// Events that are kept of a run. Each is a line of some 350 bytes in its samples.
 const EVENTS_MAX: usize = 1_000_000;
@@ -13,8 +14,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    pub fn start(client: &Namespace) -> Result<Self, BpfError> {
-        let options = TraceOptions { events_max: EVENTS_MAX, ..TraceOptions::default() };
+    pub fn start(client: &Namespace, quiet: Duration) -> Result<Self, BpfError> {
+        let options = TraceOptions { quiet, events_max: EVENTS_MAX, ..TraceOptions::default() };
         client.run(|| {
             let tracer = Tracer::start(&options)?;
             Ok(Self { tracer, off_cpu: OffCpu::start(std::process::id())? })
