@@ -12,7 +12,7 @@ use std::io;
 use std::time::Duration;
 
 /// A busy socket must not keep the relay from the other one, or from what is due.
-const CALLS_PER_TURN: usize = 8;
+const CALLS_PER_TURN: usize = 2;
 
 pub(crate) struct Direction {
     way: Way,
