@@ -8,7 +8,7 @@ use serde_json::json;
 use std::path::PathBuf;
 
 /// A figure with more points is one to look at, not to read.
-const PRINTED_ROWS_MAX: usize = 60;
+const PRINTED_ROWS_MAX: usize = 100;
 
 #[derive(clap::Args)]
 #[command(after_help = "Example: ropewalk lab report results/004/figure06/quick")]
