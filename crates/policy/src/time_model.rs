@@ -15,8 +15,9 @@
 //! | Tc | the initiator's time from a status to the next request |
 //! | Tr | the target's time from a command, or the last data of a burst, to an R2T |
 //!
-//! **R2Ts.** Of a write u bytes leave unsolicited, at the most FirstBurstLength. If there are more, the first R2T comes
-//! RTT + Tr after the command, while these u are being sent: it costs max(0, RTT + Tr − u/C). What is left takes k bursts
+//! **R2Ts.** Of a write u bytes leave unsolicited, at the most FirstBurstLength; i of them are immediate data, a part of the
+//! command. If there are more, the first R2T comes RTT + Tr after the command has been sent with its immediate data, while
+//! the rest of these u is being sent: it costs max(0, RTT + Tr − (u − i)/C). What is left takes k bursts
 //! of MaxBurstLength M, of which MaxOutstandingR2T R may be asked for at a time. An R2T is outstanding until the last of
 //! its data has arrived (RFC 7143 §13.17), so the next one follows a burst a round trip later, in which the other R − 1
 //! arrive: every further R bursts cost max(0, RTT + Tr − (R − 1)·M/C). One at a time costs a whole round trip each.
@@ -79,6 +80,13 @@ impl WriteTerms {
             (false, _) => self.first_burst_bytes,
         };
         bytes.min(first_burst_bytes.into())
+    }
+
+    /// i: what of it is a part of the command.
+    #[must_use]
+    pub fn immediate_bytes(&self, bytes: u64) -> u64 {
+        let segment_bytes = if self.immediate_data { self.segment_bytes_max } else { 0 };
+        self.unsolicited_bytes(bytes).min(segment_bytes.into())
     }
 }
 
@@ -160,7 +168,8 @@ impl TimeModel {
             return 0.0;
         }
         let r2t_s = (self.round_trip + self.r2t_time).as_secs_f64();
-        let first_s = (r2t_s - self.transfer_s(unsolicited_bytes)).max(0.0);
+        let following_bytes = unsolicited_bytes - terms.immediate_bytes(bytes);
+        let first_s = (r2t_s - self.transfer_s(following_bytes)).max(0.0);
         let burst_bytes = u64::from(terms.max_burst_bytes.max(1));
         let outstanding = u64::from(terms.max_outstanding_r2t.max(1));
         let bursts = (bytes - unsolicited_bytes).div_ceil(burst_bytes);
@@ -290,9 +299,10 @@ mod tests {
     #[test]
     fn every_burst_that_is_asked_for_alone_costs_a_round_trip_and_others_on_their_way_hide_it() {
         let model = gigabit(20);
-        // Three bursts after the unsolicited one, during which the first R2T is on its way.
+        // Three bursts after the unsolicited one. The first R2T is on its way while three quarters of that are sent: the
+        // other is immediate data.
         let burst_ms = (8 * MEBIBYTE) as f64 / model.payload_bits_per_second * 1e3;
-        let first_ms = 20.0 - burst_ms;
+        let first_ms = 20.0 - 0.75 * burst_ms;
         let expected_ms = [first_ms + 2.0 * 20.0, first_ms + 20.0 - burst_ms, first_ms];
         for (outstanding, expected_ms) in (1..).zip(expected_ms) {
             let time = model.write_time(4 * MEBIBYTE, &terms(1 << 20, 1 << 20, outstanding));
