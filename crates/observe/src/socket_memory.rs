@@ -1,6 +1,6 @@
 //! The memory that a socket uses: the option SO_MEMINFO, by the numbers of `sock_diag.h` of Linux.
 
-use crate::tcp_info::Fields;
+use crate::fields::Fields;
 use serde::{Deserialize, Serialize};
 
 /// A sample of SO_MEMINFO, in bytes. The kernel counts the memory that packets take, which is more than their data.

@@ -1,5 +1,6 @@
 //! What the kernel knows of a TCP connection: the option TCP_INFO, `struct tcp_info` of Linux.
 
+use crate::fields::Fields;
 use serde::{Deserialize, Serialize};
 
 /// A state of TCP (RFC 9293 §3.3.2).
@@ -192,31 +193,6 @@ impl TcpInfo {
             rcv_wnd_bytes: fields.u32(232),
             total_rto: fields.u16(240),
         })
-    }
-}
-
-/// Integers of a structure of the kernel, by their offsets.
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
-
-impl Fields<'_> {
-    fn u8(&self, offset: usize) -> Option<u8> {
-        self.0.get(offset).copied()
-    }
-
-    fn u16(&self, offset: usize) -> Option<u16> {
-        self.at(offset).map(u16::from_ne_bytes)
-    }
-
-    pub(crate) fn u32(&self, offset: usize) -> Option<u32> {
-        self.at(offset).map(u32::from_ne_bytes)
-    }
-
-    fn u64(&self, offset: usize) -> Option<u64> {
-        self.at(offset).map(u64::from_ne_bytes)
-    }
-
-    fn at<const BYTES: usize>(&self, offset: usize) -> Option<[u8; BYTES]> {
-        self.0.get(offset..)?.first_chunk().copied()
     }
 }
 
