@@ -11,7 +11,7 @@ mod session_monitor;
 mod statistics;
 
 use clap::Parser;
-use lab::monitor::{Discovery, Monitor, OffCpu, Options as Sampling, TraceOptions, Tracer};
+use lab::monitor::{Discovery, Monitor, OffCpu, Options as Sampling, TRACE_QUIET, TraceOptions, Tracer};
 use lab::netem::{LinkModel, PathModel, Rate};
 use lab::{Lab, Segmentation, Streams, Tap, Topology, Verdict};
 use lab_report::{Effort, LabReport, VERDICT};
@@ -64,14 +64,14 @@ const INSTRUMENTS: [Instruments; 8] = [
     NOTHING,
     Instruments { name: "samples every 100 ms", sample_every: Some(SLOWLY), ..NOTHING },
     Instruments { name: "samples every 1 ms", sample_every: Some(FAST), ..NOTHING },
-    Instruments { name: "events of TCP", events: Some(TraceOptions::QUIET), ..NOTHING },
+    Instruments { name: "events of TCP", events: Some(TRACE_QUIET), ..NOTHING },
     Instruments { name: "events of TCP, all of them", events: Some(Duration::ZERO), ..NOTHING },
     Instruments { name: "waits of threads", waits: true, ..NOTHING },
     Instruments { name: "packets", packets: true, ..NOTHING },
     Instruments {
         name: "all, samples every 1 ms",
         sample_every: Some(FAST),
-        events: Some(TraceOptions::QUIET),
+        events: Some(TRACE_QUIET),
         waits: true,
         packets: true,
     },

@@ -37,3 +37,7 @@ pub use {
     off_cpu::OffCpu,
     tracer::{TraceOptions, Tracer},
 };
+
+/// For how long a tracer passes over what finds nothing new, unless told otherwise: shorter than any round trip over a long
+/// distance. Known without the programs, too: what is to be traced is planned where there are none.
+pub const TRACE_QUIET: std::time::Duration = std::time::Duration::from_millis(1);

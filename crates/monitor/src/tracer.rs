@@ -2,6 +2,7 @@
 
 mod event;
 
+use crate::TRACE_QUIET;
 use crate::bpf::{BpfError, Compiled, Programs, compiled, network_namespace};
 use crate::clock::{monotonic_ns, processor_ns};
 use event::parse;
@@ -28,14 +29,9 @@ pub struct TraceOptions {
     pub events_max: usize,
 }
 
-impl TraceOptions {
-    /// The usual [`quiet`](Self::quiet): shorter than any round trip over a long distance.
-    pub const QUIET: Duration = Duration::from_millis(1);
-}
-
 impl Default for TraceOptions {
     fn default() -> Self {
-        Self { port: None, quiet: Self::QUIET, events_max: 4_000_000 }
+        Self { port: None, quiet: TRACE_QUIET, events_max: 4_000_000 }
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Setup {
     /// How often it is looked at connections, and at what has arrived.
     #[serde(default = "default_sample_every")]
     pub sample_every: Span,
-    /// Whether the kernel is to tell of every event of the client's connections, and where threads wait, as far as it may.
+    /// Whether the kernel is to tell what happens to the client's connections, and where threads wait, as far as it may.
     #[serde(default)]
     pub kernel_trace: bool,
     /// For how long events that find nothing new are passed over, if it is traced; each is told if this is zero.
@@ -76,7 +76,7 @@ fn default_sample_every() -> Span {
 }
 
 fn default_trace_quiet() -> Span {
-    Span(Duration::from_millis(1))
+    Span(monitor::TRACE_QUIET)
 }
 
 /// What hosts hand over at once.
