@@ -1,7 +1,7 @@
 //! Memory of a target that does nothing, and of connections that do nothing.
 
 use crate::Effort;
-use initiator::{Config, Session, Url};
+use initiator::{Config, Target, Url};
 use ropewalk_interop::Ropewalk;
 
 const SESSIONS: usize = 10;
@@ -17,7 +17,7 @@ pub fn measure(_: Effort) -> anyhow::Result<String> {
         for number in 0..SESSIONS {
             let initiator_name = format!("iqn.2026-11.org.example:idle-{number}");
             let config = Config { initiator_name, connections: CONNECTIONS_PER_SESSION, ..Config::default() };
-            sessions.push(Session::connect(&url, config).await?);
+            sessions.push(initiator::connect(&url, config).await?);
         }
         let resident = target.program.resident_bytes()?;
         for session in sessions {

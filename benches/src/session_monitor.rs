@@ -2,7 +2,7 @@
 
 use crate::processor;
 use crate::statistics::{median, spread};
-use initiator::{Config, Session, Url};
+use initiator::{Config, Target, Url};
 use lab::netem::Bytes;
 use lab::session_monitor::SessionMonitor;
 use lab::workload::{Contents, End, Load, Order, Pattern};
@@ -57,7 +57,7 @@ fn write(monitor: Option<&SessionMonitor>) -> anyhow::Result<f64> {
         let server = Server::start_observed(target_config()?, observers).await?;
         let portal = server.local_addrs()[0].into();
         let url = Url { user: None, portal, target_name: TARGET.to_owned(), lun: 0 };
-        let session = Session::connect(&url, config).await?;
+        let session = initiator::connect(&url, config).await?;
         let lun = session.lun(url.lun).await?;
         let load = Load::new(&lun, DEPTH, WRITE_BYTES as usize, Contents::Any);
         let begun = processor();

@@ -10,7 +10,7 @@ use crate::{info, remote, sizes};
 use block::Backend;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
-use initiator::{Session, Url};
+use initiator::{Target, Url};
 use lab::netem::{Bytes, Span};
 use lab::workload::{Contents, End, Load, Order, Pattern};
 use measurement::Measurement;
@@ -206,7 +206,7 @@ fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::R
     output::print(&info::connections(report));
 }
 
-fn status(interval: &measurement::Interval, session: &Session) -> Value {
+fn status(interval: &measurement::Interval, session: &Target) -> Value {
     let numbers = json!({
         "message_type": "status",
         "seconds": interval.at.as_secs_f64(),
@@ -216,7 +216,7 @@ fn status(interval: &measurement::Interval, session: &Session) -> Value {
     with_usage(numbers, Usage::of([session]))
 }
 
-fn summary(arguments: &Arguments, measurement: &Measurement, session: &Session) -> Value {
+fn summary(arguments: &Arguments, measurement: &Measurement, session: &Target) -> Value {
     let report = session.report();
     let time = measurement.time();
     let latencies = measurement.latencies_us().map(|(name, micros)| (name.to_owned(), Value::from(micros)));

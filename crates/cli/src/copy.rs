@@ -12,7 +12,7 @@ use crate::{local, remote, sizes};
 use block::Engine;
 use clap::ValueEnum;
 use end::{End, Opened};
-use initiator::Session;
+use initiator::Target;
 use monitor::Monitor;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -131,7 +131,7 @@ async fn copy(
     destination: Destination,
     engine: Engine,
     mut interrupts: Interrupts,
-    sessions: &[Session],
+    sessions: &[Target],
 ) -> Result<(), Failed> {
     let progress = Arc::new(Progress::default());
     let to_stdout = arguments.destination == End::Stream;

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use initiator::{Algorithms, Config, Credentials, Lun, Portal, Report, Session, Url};
+use initiator::{Algorithms, Config, Credentials, Lun, Portal, Report, Target, Url};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -110,7 +110,7 @@ impl Connecting {
         if portals == Portals::Given {
             config.portals.clone_from(&self.portals);
         }
-        let session = Session::connect(url, config).await.with_context(|| format!("cannot open {url}"))?;
+        let session = initiator::connect(url, config).await.with_context(|| format!("cannot open {url}"))?;
         let lun = session.lun(url.lun).await.with_context(|| format!("cannot open {url}"))?;
         Ok(Remote { url: url.clone(), session, lun })
     }
@@ -119,7 +119,7 @@ impl Connecting {
 /// A remote disk that is open.
 pub(crate) struct Remote {
     pub(crate) url: Url,
-    pub(crate) session: Session,
+    pub(crate) session: Target,
     pub(crate) lun: Lun,
 }
 
@@ -127,8 +127,8 @@ pub(crate) struct Remote {
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// Logs out. What had to be durable is; a goodbye that is not heard changes nothing.
-pub(crate) async fn close(sessions: impl IntoIterator<Item = Session>) {
-    let goodbyes = futures_util::future::join_all(sessions.into_iter().map(Session::close));
+pub(crate) async fn close(sessions: impl IntoIterator<Item = Target>) {
+    let goodbyes = futures_util::future::join_all(sessions.into_iter().map(Target::close));
     let _ = tokio::time::timeout(GOODBYE, goodbyes).await;
 }
 
@@ -145,8 +145,8 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    pub(crate) fn of<'a>(remotes: impl IntoIterator<Item = &'a Session>) -> Self {
-        remotes.into_iter().map(Session::report).fold(Self::default(), |usage, report| usage.and(&report))
+    pub(crate) fn of<'a>(remotes: impl IntoIterator<Item = &'a Target>) -> Self {
+        remotes.into_iter().map(Target::report).fold(Self::default(), |usage, report| usage.and(&report))
     }
 
     fn and(self, report: &Report) -> Self {

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example read_disk -- iscsi://127.0.0.1/iqn.2026-11.test:disk/0 4`
 
-use ropewalk_initiator::{Config, Session, Url, credentials_from_environment};
+use ropewalk_initiator::{Config, Url, credentials_from_environment};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Instant;
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let credentials = credentials_from_environment(url.user.as_deref())?;
     let config = Config { connections, credentials, ..Config::default() };
 
-    let session = Session::connect(&url, config).await?;
+    let session = ropewalk_initiator::connect(&url, config).await?;
     let lun = session.lun(url.lun).await?;
     let name =
         lun.unit().designator.as_ref().map_or_else(|| "a nameless disk".to_owned(), ToString::to_string);
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     );
     for path in &report.paths {
         for connection in &path.connections {
-            let rtt = connection.tcp.map(|tcp| tcp.rtt).unwrap_or_default();
+            let rtt = connection.sample.map(|sample| sample.rtt).unwrap_or_default();
             println!(
                 "  session {} connection {} to {}: {} bytes in, rtt {rtt:?}",
                 path.isid, connection.cid, connection.peer, connection.counters.received_bytes

@@ -1,60 +1,93 @@
-//! An asynchronous iSCSI initiator with many connections (RFC 7143).
+//! An asynchronous iSCSI initiator with many connections (RFC 7143), on tokio and TCP.
 //!
-//! A [`Session`] is one target, reached over as many TCP connections as configured: in one iSCSI session as far
-//! as the target allows (MC/S), then in further sessions. A [`Lun`] is one of its disks; it reads and writes
-//! owned buffers, and is a [`block::Backend`] too. [`discover`] asks a portal for targets.
+//! [`connect`] reaches a [`Target`] over as many TCP connections as configured: in one iSCSI session as far as the target
+//! allows (MC/S), then in further sessions. A [`Lun`] is one of its disks; it reads and writes owned buffers, and is a
+//! [`block::Backend`] too. [`discover`] asks a portal for targets.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), ropewalk_initiator::Error> {
-//! use ropewalk_initiator::{Config, Session, Url};
+//! use ropewalk_initiator::{Config, Url, connect};
 //!
 //! let url: Url = "iscsi://192.0.2.1/iqn.2026-11.com.example:disk/0".parse()?;
-//! let session = Session::connect(&url, Config::default()).await?;
-//! let lun = session.lun(url.lun).await?;
+//! let target = connect(&url, Config::default()).await?;
+//! let lun = target.lun(url.lun).await?;
 //! let first = lun.read(0, 4096).await?;
 //! lun.write(4096, first, false).await?;
 //! lun.flush().await?;
-//! session.close().await
+//! target.close().await
 //! # }
 //! ```
 //!
-//! # Rules that hold whatever happens to connections
-//! * A command is sent again only if that is safe: [`nexus::initiator::Retry`].
-//! * No two writes to the same blocks are under way together: [`nexus::initiator::WriteFence`].
-//! * A path carries I/O only to units that it was shown to lead to: [`nexus::initiator::accept_path`].
-//! * A flush that succeeds covers every write answered before it, or says that it does not: [`Lun::flush`].
+//! The initiator itself is the crate `client`, which knows no sockets and no runtime; here are its runtime, its network,
+//! and its user's credentials.
 
 #![forbid(unsafe_code)]
 
-mod backend;
-mod config;
-mod connect;
 mod credentials;
-mod discovery;
-mod driver;
-mod error;
-mod extents;
-mod isid;
-mod lun;
-mod probe;
-mod reconnect;
-mod replacement;
-mod report;
-mod session;
-mod supervisor;
-mod unit;
-mod url;
+mod name;
+mod network;
+mod runtime;
 
-pub use ::nexus::initiator::Generation;
-pub use ::session::chap::{Algorithms, Credentials};
-pub use config::Config;
+pub use client::{
+    Algorithms, Compared, Config, ConnectionReport, Credentials, DEFAULT_PORT, Error, Executed, Generation,
+    InvalidUrl, LoginError, Lun, NetworkError, OPERATIONS_MAX, PathReport, PathState, Portal, Reconnect,
+    Report, Target, TargetError, TargetRecord, Transfer, Unit, Url, UsageError,
+};
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
-pub use discovery::{TargetRecord, discover};
-pub use driver::OPERATIONS_MAX;
-pub use error::{Error, LoginError, NetworkError, TargetError, UsageError};
-pub use lun::{Compared, Executed, Lun, Transfer};
-pub use reconnect::Reconnect;
-pub use report::{ConnectionReport, PathReport, PathState, Report};
-pub use session::Session;
-pub use unit::Unit;
-pub use url::{DEFAULT_PORT, InvalidUrl, Portal, Url};
+
+use client::Environment;
+use network::TcpNetwork;
+use runtime::TokioHost;
+use std::sync::Arc;
+use transport::Observer;
+
+/// Logs in to the URL's target with as many connections as configured. Fewer than configured is no error:
+/// [`Target::report`] says how many there are, and why. The target lives on the tokio runtime of this call.
+///
+/// # Errors
+/// If the first connection cannot be made. Nothing is retried here: whoever waits for a target that is not
+/// there yet knows better for how long.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub async fn connect(url: &Url, config: Config) -> Result<Target, Error> {
+    Target::connect(environment(None), &url.target_name, &url.portal, named(config)).await
+}
+
+/// As [`connect`]; `observer` is told of every connection.
+///
+/// # Errors
+/// As [`connect`].
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub async fn connect_observed(
+    url: &Url,
+    config: Config,
+    observer: Arc<dyn Observer>,
+) -> Result<Target, Error> {
+    Target::connect(environment(Some(observer)), &url.target_name, &url.portal, named(config)).await
+}
+
+/// Asks a portal for the targets that this initiator may use, and where they are.
+///
+/// # Errors
+/// If the portal cannot be reached, refuses the login, or does not answer as it should.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub async fn discover(portal: &Portal, config: &Config) -> Result<Vec<TargetRecord>, Error> {
+    client::discover(&environment(None), portal, &named(config.clone())).await
+}
+
+fn environment(observer: Option<Arc<dyn Observer>>) -> Environment {
+    Environment { host: Arc::new(TokioHost::current()), network: Arc::new(TcpNetwork::new(observer)) }
+}
+
+/// A configuration without an initiator's name gets this machine's.
+fn named(config: Config) -> Config {
+    match config.initiator_name.is_empty() {
+        true => Config { initiator_name: name::of_this_machine(), ..config },
+        false => config,
+    }
+}

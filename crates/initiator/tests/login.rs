@@ -4,7 +4,7 @@
 mod world;
 
 use pdu::LoginStatus;
-use ropewalk_initiator::{Error, LoginError, NetworkError, Session, discover};
+use ropewalk_initiator::{Error, LoginError, NetworkError, Target, discover};
 use session::chap::{Account, Credentials, Secret};
 use session::login::initiator::Failure;
 use std::os::unix::fs::PermissionsExt;
@@ -42,7 +42,7 @@ async fn a_portal_may_be_known_by_its_name() {
     let world = World::new().await;
     let mut url = world.url();
     url.portal.host = "localhost".to_owned();
-    Session::connect(&url, config(1)).await.unwrap().close().await.unwrap();
+    ropewalk_initiator::connect(&url, config(1)).await.unwrap().close().await.unwrap();
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn a_target_that_is_not_there_is_not_found() {
     let world = World::new().await;
     let mut url = world.url();
     url.target_name.push('x');
-    let error = Session::connect(&url, config(1)).await.unwrap_err();
+    let error = ropewalk_initiator::connect(&url, config(1)).await.unwrap_err();
     assert_eq!(refusal(&error), Failure::Refused(LoginStatus::NotFound));
 }
 
@@ -59,7 +59,7 @@ async fn nobody_listens() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let error = Session::connect(&world::url(address), config(1)).await.unwrap_err();
+    let error = ropewalk_initiator::connect(&world::url(address), config(1)).await.unwrap_err();
     let Error::Network(cause) = &error else { panic!("{error}") };
     assert!(matches!(**cause, NetworkError::Connect { .. }), "{error}");
 }
@@ -93,13 +93,13 @@ async fn both_ends_prove_themselves() {
     assert_eq!(session.report().connections(), 3);
     session.close().await.unwrap();
 
-    let error = Session::connect(&world.url(), config(1)).await.unwrap_err();
+    let error = ropewalk_initiator::connect(&world.url(), config(1)).await.unwrap_err();
     assert_eq!(refusal(&error), Failure::Refused(LoginStatus::AuthenticationFailure));
     let wrong = Credentials::one_way(account("alice", "not her secret"));
-    let error = Session::connect(&world.url(), with(wrong)).await.unwrap_err();
+    let error = ropewalk_initiator::connect(&world.url(), with(wrong)).await.unwrap_err();
     assert_eq!(refusal(&error), Failure::Refused(LoginStatus::AuthenticationFailure));
     let impostor = Credentials::mutual(alice, account("target", "another secret")).unwrap();
-    let error = Session::connect(&world.url(), with(impostor)).await.unwrap_err();
+    let error = ropewalk_initiator::connect(&world.url(), with(impostor)).await.unwrap_err();
     assert!(matches!(refusal(&error), Failure::TargetUnproven(_)), "{error}");
 }
 
@@ -151,7 +151,7 @@ async fn a_login_that_is_sent_in_circles_or_on_and_on_ends() {
         config.targets[0].redirect = Some(second.address().to_string().parse().unwrap());
     })
     .await;
-    let error = Session::connect(&world::url(address), config(1)).await.unwrap_err();
+    let error = ropewalk_initiator::connect(&world::url(address), config(1)).await.unwrap_err();
     assert!(matches!(error, Error::Login(LoginError::Redirection { .. })), "{error}");
     assert!(error.to_string().contains("where it has come from"), "{error}");
 
@@ -160,7 +160,7 @@ async fn a_login_that_is_sent_in_circles_or_on_and_on_ends() {
         let last = chain.last().unwrap().address().to_string();
         chain.push(redirecting(&last).await);
     }
-    let error = Session::connect(&chain.last().unwrap().url(), config(1)).await.unwrap_err();
+    let error = ropewalk_initiator::connect(&chain.last().unwrap().url(), config(1)).await.unwrap_err();
     assert!(error.to_string().contains("too many"), "{error}");
 }
 
@@ -168,6 +168,7 @@ async fn a_login_that_is_sent_in_circles_or_on_and_on_ends() {
 async fn an_initiator_whose_name_is_none_is_told_so_before_it_connects() {
     let mut config = config(1);
     config.initiator_name = "not a name".into();
-    let error = Session::connect(&world::url("127.0.0.1:1".parse().unwrap()), config).await.unwrap_err();
+    let error =
+        ropewalk_initiator::connect(&world::url("127.0.0.1:1".parse().unwrap()), config).await.unwrap_err();
     assert!(matches!(error, Error::Usage(_)), "{error}");
 }

@@ -2,7 +2,7 @@
 
 mod world;
 
-use ropewalk_initiator::{Error, PathState, Session, TargetError};
+use ropewalk_initiator::{Error, PathState, Target, TargetError};
 use world::{Relay, World, config, connect, expect_pattern, pattern, url};
 
 const PIECE: usize = 128 << 10;
@@ -185,7 +185,7 @@ async fn the_other_sessions_go_on_while_one_is_lost() {
 async fn a_cut_session_is_reinstated_and_its_writes_are_repeated() {
     let world = one_connection_each("ram:64MiB").await;
     let relay = Relay::to(world.address()).await;
-    let session = Session::connect(&url(relay.address), config(4)).await.unwrap();
+    let session = ropewalk_initiator::connect(&url(relay.address), config(4)).await.unwrap();
     let lun = session.lun(0).await.unwrap();
     relay.cut_after(1_000_000);
     for _ in 0..2 {

@@ -3,7 +3,7 @@
 
 mod world;
 
-use ropewalk_initiator::{Compared, Config, Lun, Report, Session};
+use ropewalk_initiator::{Compared, Config, Lun, Report, Target};
 use std::time::Duration;
 use target::Negotiation;
 use world::{PIECE, Relay, World, config, connect, expect_pattern, pattern, url, write_carefully};
@@ -20,7 +20,7 @@ fn assert_nothing_lost(before: &Report, after: &Report) {
 }
 
 /// Reads give the runtime turns until every connection is there.
-async fn wait_for_connections(session: &Session, lun: &Lun, connections: usize) {
+async fn wait_for_connections(session: &Target, lun: &Lun, connections: usize) {
     while session.report().connections() < connections {
         lun.read(0, 4096).await.unwrap();
     }
@@ -158,7 +158,7 @@ async fn a_connection_that_breaks_while_a_unit_is_opened_delays_that_only() {
         let mut config = config(1);
         config.offer.error_recovery_level = level;
         let url = url(relay.address);
-        let session = Session::connect(&url, config).await.unwrap();
+        let session = ropewalk_initiator::connect(&url, config).await.unwrap();
         relay.cut_after(100);
         let lun = session.lun(url.lun).await.unwrap();
         assert_eq!(relay.cuts(), 1);

@@ -36,7 +36,7 @@ pub struct SessionMonitor {
 }
 
 impl SessionMonitor {
-    /// For [`initiator::Config::observer`].
+    /// For [`initiator::connect_observed`].
     #[must_use]
     pub fn initiator(&self) -> Arc<dyn transport::Observer> {
         Arc::<InitiatorSide>::clone(&self.initiator)

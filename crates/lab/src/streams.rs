@@ -13,7 +13,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
-use transport::{SocketBuffer, SocketOptions};
+use transport::SocketBuffer;
 
 /// Streams from the client to the server.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ impl Streams {
     ) -> io::Result<Recording> {
         let connections = self.connect(lab)?;
         let senders: Vec<&TcpStream> = connections.iter().map(|connection| &connection.sender).collect();
-        let controls = senders.iter().map(SocketOptions::congestion_of);
+        let controls = senders.iter().map(transport::congestion_of);
         let congestion_controls = controls.collect::<io::Result<_>>()?;
         connected(&senders);
         let (_, watched) = run(&connections, None, |arrived| watch(arrived, times))?;
@@ -127,7 +127,7 @@ impl Streams {
         (0..self.count).map(connect).collect()
     }
 
-    /// In the calling thread's namespace. Options are set before the socket connects, as [`SocketOptions::apply`] wants it.
+    /// In the calling thread's namespace. Options are set before the socket connects, as [`transport::apply`] wants it.
     fn connect_to(&self, address: SocketAddr) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         if let Some(name) = &self.congestion_control {

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use transport::Socket;
 
 /// A login that lacks only its place, on its way to its target's shard.
 pub(crate) struct Arrival {
@@ -33,7 +34,8 @@ const REPLY_TIME: Duration = Duration::from_secs(5);
 /// Finds a login's place, answers it, and serves the connection until its end.
 pub(crate) async fn serve(shard: Rc<Shard>, arrival: Arrival) {
     let Arrival { stream, mut login, applicant, parameters, first, peer, counted: _counted } = arrival;
-    let Ok(mut stream) = TcpStream::from_std(stream) else { return };
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
+    let mut socket = Socket::from(stream);
     let leading = Leading { parameters, first, peer: peer.ip() };
     let placed = match shard.node(&applicant.identity.target_name) {
         Some(node) => node.admit(&applicant, leading).await,
@@ -43,7 +45,7 @@ pub(crate) async fn serve(shard: Rc<Shard>, arrival: Arrival) {
     let (reply, established) = login.admit(decision.map_err(|status| *status));
     let sent = match &reply {
         Some(reply) => {
-            timeout(REPLY_TIME, transport::write_pdu(&mut stream, reply)).await.is_ok_and(|sent| sent.is_ok())
+            timeout(REPLY_TIME, framing::write_pdu(&mut socket, reply)).await.is_ok_and(|sent| sent.is_ok())
         }
         None => false,
     };
@@ -51,7 +53,7 @@ pub(crate) async fn serve(shard: Rc<Shard>, arrival: Arrival) {
     match (placed, established) {
         (Ok(driver), Some(established)) if sent => {
             log_admission(&driver, &established, peer);
-            connection_task::run(&shard, driver, stream, established, peer).await;
+            connection_task::run(&shard, driver, socket.into_inner(), established, peer).await;
         }
         (Ok(driver), _) => {
             tracing::warn!(%peer, initiator, reason = "it went away at the end of its login", "connection lost");

@@ -8,13 +8,13 @@ use crate::portal_group::PortalGroupConfig;
 use crate::redirect::Redirect;
 use crate::size::ByteSize;
 use device::SessionLimits;
+use framing::SocketOptions;
 use serde::Deserialize;
 use session::parameters::{DigestPreference, Offer};
 use std::collections::{BTreeSet, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use transport::SocketOptions;
 
 /// Everything that [`Server::start`](crate::Server::start) needs.
 #[derive(Clone, Debug, Deserialize)]

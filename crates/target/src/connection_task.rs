@@ -2,6 +2,7 @@
 
 use crate::shard::Shard;
 use device::{Closing, SessionDriver, SessionState};
+use framing::ConnectionError;
 use pdu::Cid;
 use session::parameters::Established;
 use session::seam::{Endpoint, LaneLoss};
@@ -12,7 +13,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use transport::{Connection, ConnectionError};
+use transport::Socket;
+
+/// A connection over TCP.
+type Connection = framing::Connection<Socket>;
 
 /// Reads of one poll: then others get their turn, as a fast peer could keep this one busy for ever.
 const READS_PER_POLL: u32 = 16;
@@ -41,7 +45,8 @@ pub(crate) async fn run(
     };
     let lane = driver.add_lane(&established, portal);
     let observer = shard.observer.as_ref().map(|observer| observer.connected(stream.as_fd(), &established));
-    let mut connection = Connection::new(lane, stream, &established.connection).watched_by(observer);
+    let mut connection =
+        Connection::new(lane, Socket::from(stream), &established.connection).watched_by(observer);
     let end = poll_fn(|cx| poll(shard, &driver, &mut connection, cx)).await;
     log(&driver, established.cid, peer, &end);
     let loss = match &end {
@@ -128,7 +133,7 @@ fn poll_receive(
             return Ok(false);
         }
         let SessionState { session, buffers, .. } = state;
-        let received = connection.poll_receive(cx, &shard.clock, session, buffers, &mut scratch);
+        let received = connection.poll_receive(cx, shard.clock.now(), session, buffers, &mut scratch);
         driver.drain(state);
         match received {
             Poll::Pending => return Ok(false),
@@ -148,7 +153,7 @@ fn poll_send(
 ) -> Result<bool, ConnectionError> {
     loop {
         let SessionState { session, buffers, .. } = state;
-        let sent = connection.poll_send(cx, &shard.clock, session, buffers);
+        let sent = connection.poll_send(cx, shard.clock.now(), session, buffers);
         driver.drain(state);
         match sent {
             Poll::Pending => return Ok(true),
@@ -181,7 +186,7 @@ fn poll_farewell(
 ) -> Poll<()> {
     let mut state = driver.state();
     let SessionState { session, buffers, .. } = &mut *state;
-    let sent = connection.poll_send(cx, &shard.clock, session, buffers);
+    let sent = connection.poll_send(cx, shard.clock.now(), session, buffers);
     driver.drain(&mut state);
     match sent {
         Poll::Pending => Poll::Pending,

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
+use transport::Socket;
 
 /// How long accepting rests when the process has no descriptor left: closing connections takes a moment.
 const EXHAUSTED_REST: Duration = Duration::from_millis(100);
@@ -68,7 +69,7 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, portal_group_
         tracing::warn!(%peer, reason = "there are too many connections from its address", "connection refused");
         return;
     };
-    if let Err(error) = shard.socket.apply(&stream) {
+    if let Err(error) = transport::apply(&shard.socket, &stream) {
         tracing::warn!(%peer, %error, "a socket option was refused");
     }
     if waiting >= shard.limits.unauthenticated_connections {
@@ -90,26 +91,27 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, portal_group_
 /// Lets a connection log in, and hands it over. The first of `counted` counts it until then, the second until its end.
 async fn login(
     shard: &Shard,
-    mut stream: TcpStream,
+    stream: TcpStream,
     peer: SocketAddr,
     portal_group_tag: u16,
     counted: (Counted, CountedAddress),
 ) {
     let (waiting, address) = counted;
+    let mut socket = Socket::from(stream);
     let mut login = match login_task::begin(shard, portal_group_tag) {
         Ok(login) => login,
         Err(reason) => return refuse(shard, peer, None, &reason),
     };
     let seconds = shard.limits.login_seconds;
     let doorkeeper = Doorkeeper { catalog: &shard.catalog, peer: peer.ip(), portal_group_tag };
-    let negotiation = login_task::negotiate(shard, &mut login, &mut stream, &doorkeeper);
+    let negotiation = login_task::negotiate(shard, &mut login, &mut socket, &doorkeeper);
     let result = tokio::time::timeout(Duration::from_secs(seconds), negotiation).await;
     let applicant = match result.unwrap_or(Err(LoginFailure::Late(seconds))) {
         Ok(applicant) => applicant,
         Err(reason) => return refuse(shard, peer, login.initiator_name(), &reason),
     };
     drop(waiting);
-    let arrival = login_task::pack(shard, login, stream, applicant, (peer, address));
+    let arrival = login_task::pack(shard, login, socket, applicant, (peer, address));
     let handed_over =
         arrival.and_then(|arrival| shard.hand_over(arrival).map_err(|()| LoginFailure::Stopping));
     if let Err(reason) = handed_over {

@@ -11,7 +11,7 @@ use session::target::Applicant;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
-use tokio::net::TcpStream;
+use transport::Socket;
 
 /// Why a connection never belonged to a session.
 #[derive(Debug, thiserror::Error)]
@@ -53,24 +53,24 @@ pub(crate) fn begin(shard: &Shard, portal_group_tag: u16) -> Result<Login, Login
 pub(crate) async fn negotiate(
     shard: &Shard,
     login: &mut Login,
-    stream: &mut TcpStream,
+    socket: &mut Socket,
     doorkeeper: &Doorkeeper<'_>,
 ) -> Result<Applicant, LoginFailure> {
     loop {
-        let (header, data) = transport::read_pdu(stream, DATA_SEGMENT_BYTES_MAX).await?;
+        let (header, data) = framing::read_pdu(socket, DATA_SEGMENT_BYTES_MAX).await?;
         if login.awaits_proof() {
             let wait = shard.failed_logins.borrow().wait(doorkeeper.peer, Instant::now());
             tokio::time::sleep(wait).await;
         }
         match login.receive(&header, &data, doorkeeper) {
-            Progress::Reply(reply) => transport::write_pdu(stream, &reply).await?,
+            Progress::Reply(reply) => framing::write_pdu(socket, &reply).await?,
             Progress::Admit(applicant) => return Ok(applicant),
             Progress::Refused { reply, reason } => {
                 if matches!(reason, Refusal::Authentication(_)) {
                     shard.failed_logins.borrow_mut().note(doorkeeper.peer, Instant::now());
                 }
                 if let Some(reply) = reply {
-                    transport::write_pdu(stream, &reply).await?;
+                    framing::write_pdu(socket, &reply).await?;
                 }
                 return Err(reason.into());
             }
@@ -82,12 +82,20 @@ pub(crate) async fn negotiate(
 pub(crate) fn pack(
     shard: &Shard,
     login: Login,
-    stream: TcpStream,
+    socket: Socket,
     applicant: Applicant,
     (peer, address): (SocketAddr, CountedAddress),
 ) -> Result<Arrival, LoginFailure> {
     let parameters = login.session_parameters().copied();
     let (parameters, first) = parameters.zip(login.first_cmd_sn()).ok_or(Refusal::Stage)?;
     let counted = (Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.connections), address);
-    Ok(Arrival { stream: stream.into_std()?, login, applicant, parameters, first, peer, counted })
+    Ok(Arrival {
+        stream: socket.into_inner().into_std()?,
+        login,
+        applicant,
+        parameters,
+        first,
+        peer,
+        counted,
+    })
 }

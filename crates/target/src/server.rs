@@ -12,6 +12,7 @@ use crate::shutdown::ShutdownReport;
 use crate::state_directory::{StateDirectory, StateError};
 use block::Slab;
 use device::Memory;
+use framing::SocketOptionsError;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -19,7 +20,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use transport::SocketOptionsError;
 
 /// A running target server. Dropping it ends it at once, as a power failure would; see [`Server::shutdown`].
 #[derive(Debug)]
@@ -200,7 +200,7 @@ fn listen(config: &Config) -> Result<Vec<(TcpListener, u16)>, StartError> {
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         // Before the first connection: its window is announced with the options of its listener.
-        options.apply(&listener)?;
+        transport::apply(&options, &listener)?;
         Ok::<_, StartError>(listener)
     };
     let groups = config.portal_groups();

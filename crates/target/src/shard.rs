@@ -14,6 +14,7 @@ use crate::tokio_host::TokioHost;
 use block::Engine;
 use device::{Environment, Memory, TargetNode};
 use framing::Scratch;
+use framing::SocketOptions;
 use session::parameters::Offer;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::Instant;
-use transport::{Clock, ReadableFd, SocketOptions};
+use transport::{Clock, ReadableFd};
 
 /// What all sessions of a shard share.
 pub(crate) struct Shard {

@@ -1,7 +1,6 @@
-//! Whoever watches connections, and must do nothing about what it sees.
+//! An observer of all connections of a driver.
 
-use framing::Listener;
-use pdu::{Header, Instant};
+use framing::ConnectionObserver;
 use session::parameters::Established;
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
@@ -11,32 +10,4 @@ pub trait Observer: Debug + Send + Sync {
     /// A connection begins, on `socket`, which may be asked for what the kernel knows of it, and duplicated for later
     /// questions. What is returned is told of the connection, and dropped with it.
     fn connected(&self, socket: BorrowedFd<'_>, established: &Established) -> Box<dyn ConnectionObserver>;
-}
-
-/// Is told what happens on one connection, at once, on the thread that drives it: it should be quick.
-pub trait ConnectionObserver: Debug + Send {
-    /// The header of a PDU has arrived, and its digest, if it has one, is good.
-    fn header_received(&mut self, header: &Header);
-
-    /// The data segment of the last of those has arrived, too. PDUs without one are complete with their header.
-    fn data_received(&mut self);
-
-    /// A PDU was made, and waits for the socket: from now on it belongs to this connection.
-    fn pulled(&mut self, header: &Header);
-
-    /// The socket took some bytes, and with them the last ones of the first `pdus` of those that were pulled.
-    fn sent(&mut self, bytes: usize, pdus: u32);
-
-    /// The socket takes no more for now, although there is more to send. The next [`Self::sent`] ends that.
-    fn blocked(&mut self);
-}
-
-impl Listener for dyn ConnectionObserver {
-    fn header_received(&mut self, _: Instant, header: &Header) {
-        ConnectionObserver::header_received(self, header);
-    }
-
-    fn data_received(&mut self) {
-        ConnectionObserver::data_received(self);
-    }
 }

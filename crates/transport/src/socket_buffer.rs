@@ -1,6 +1,6 @@
 //! Buffers of a socket whose length is not left to the kernel's tuning: SO_SNDBUF and SO_RCVBUF (socket(7)).
 
-use crate::socket_options::SocketOptionsError;
+use framing::SocketOptionsError;
 use rustix::net::sockopt;
 use std::io;
 use std::os::fd::AsFd;

@@ -1,85 +1,50 @@
 //! What is set on every socket, and what is deliberately left alone.
 
 use crate::socket_buffer::SocketBuffer;
+use framing::{SocketOptions, SocketOptionsError};
 use socket2::{SockRef, TcpKeepalive};
 use std::fmt::Display;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Options of one side's sockets.
-///
-/// SO_SNDBUF and SO_RCVBUF are not set unless asked: setting them switches the kernel's autotuning off, which
-/// caps a long path at buffer ÷ RTT.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SocketOptions {
-    /// TCP_CONGESTION: `reno`, `cubic`, `bbr`, … `None` leaves the system's default.
-    pub congestion: Option<String>,
-    /// SO_SNDBUF, for experiments: as [`SocketBuffer::set`] does it.
-    pub send_buffer_bytes: Option<u32>,
-    /// SO_RCVBUF, likewise.
-    pub receive_buffer_bytes: Option<u32>,
-    /// TCP_NOTSENT_LOWAT: unsent bytes that the kernel may hold before it asks for no more. `None` leaves that to
-    /// the kernel's tuning of the send buffer. Whoever places commands on connections wants a bound (see
-    /// [`PLACEMENT_UNSENT_BYTES`](Self::PLACEMENT_UNSENT_BYTES)): what the kernel holds can be placed no more.
-    pub unsent_bytes: Option<u32>,
-}
-
-/// An option that the kernel refused.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot set {option} to {value}: {source}")]
-pub struct SocketOptionsError {
-    /// Its name.
-    pub option: &'static str,
-    /// What was asked.
-    pub value: String,
-    /// What the kernel said.
-    pub source: io::Error,
-}
-
 /// A dead peer whose host vanished is noticed by TCP itself, even where no ping is due.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 
-impl SocketOptions {
-    /// A bound for [`unsent_bytes`](Self::unsent_bytes): small enough that the placement of commands stays above
-    /// TCP, large enough that a socket never runs dry between two wake-ups of the sender.
-    pub const PLACEMENT_UNSENT_BYTES: u32 = 256 << 10;
-
-    /// Sets the options. A socket that is to connect should have them before: one that has begun with BBR, because that is
-    /// the system's default, goes on pacing its segments under any other congestion control.
-    ///
-    /// # Errors
-    /// The first option that the kernel refused, or did by half: an unknown congestion control is one, and a buffer
-    /// beyond the system's limit.
-    pub fn apply(&self, socket: &impl AsFd) -> Result<(), SocketOptionsError> {
-        let socket = SockRef::from(socket);
-        set("TCP_NODELAY", "1", socket.set_tcp_nodelay(true))?;
-        if let Some(bytes) = self.unsent_bytes {
-            set("TCP_NOTSENT_LOWAT", bytes, socket.set_tcp_notsent_lowat(bytes))?;
-        }
-        let keepalive = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE));
-        set("SO_KEEPALIVE", KEEPALIVE_IDLE.as_secs(), keepalive)?;
-        if let Some(name) = &self.congestion {
-            set("TCP_CONGESTION", name, socket.set_tcp_congestion(name.as_bytes()))?;
-        }
-        if let Some(bytes) = self.send_buffer_bytes {
-            SocketBuffer::Send.set(&*socket, bytes)?;
-        }
-        if let Some(bytes) = self.receive_buffer_bytes {
-            SocketBuffer::Receive.set(&*socket, bytes)?;
-        }
-        Ok(())
+/// Sets the options. Set them before the socket connects: one that has begun with BBR, because that is the system's default,
+/// goes on pacing its segments under any other congestion control.
+///
+/// # Errors
+/// The first option that the kernel refused, or did by half: an unknown congestion control is one, and a buffer
+/// beyond the system's limit.
+pub fn apply(options: &SocketOptions, socket: &impl AsFd) -> Result<(), SocketOptionsError> {
+    let socket = SockRef::from(socket);
+    set("TCP_NODELAY", "1", socket.set_tcp_nodelay(true))?;
+    if let Some(bytes) = options.unsent_bytes {
+        set("TCP_NOTSENT_LOWAT", bytes, socket.set_tcp_notsent_lowat(bytes))?;
     }
-
-    /// The congestion control that a socket uses now, as the kernel names it.
-    ///
-    /// # Errors
-    /// What the kernel said.
-    pub fn congestion_of(socket: &impl AsFd) -> io::Result<String> {
-        let name = SockRef::from(socket).tcp_congestion()?;
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-        Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+    let keepalive = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE));
+    set("SO_KEEPALIVE", KEEPALIVE_IDLE.as_secs(), keepalive)?;
+    if let Some(name) = &options.congestion {
+        set("TCP_CONGESTION", name, socket.set_tcp_congestion(name.as_bytes()))?;
     }
+    if let Some(bytes) = options.send_buffer_bytes {
+        SocketBuffer::Send.set(&*socket, bytes)?;
+    }
+    if let Some(bytes) = options.receive_buffer_bytes {
+        SocketBuffer::Receive.set(&*socket, bytes)?;
+    }
+    Ok(())
+}
+
+/// The congestion control that a socket uses now, as the kernel names it.
+///
+/// # Errors
+/// The system's own.
+pub fn congestion_of(socket: &impl AsFd) -> io::Result<String> {
+    let name = SockRef::from(socket).tcp_congestion()?;
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
 }
 
 fn set(option: &'static str, value: impl Display, result: io::Result<()>) -> Result<(), SocketOptionsError> {
@@ -95,15 +60,15 @@ mod tests {
     fn the_congestion_control_that_was_asked_for_is_in_force() {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let options = SocketOptions { congestion: Some("reno".into()), ..SocketOptions::default() };
-        options.apply(&socket).unwrap();
-        assert_eq!(SocketOptions::congestion_of(&socket).unwrap(), "reno");
+        apply(&options, &socket).unwrap();
+        assert_eq!(congestion_of(&socket).unwrap(), "reno");
     }
 
     #[test]
     fn an_unknown_congestion_control_is_refused_by_name() {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let options = SocketOptions { congestion: Some("warp".into()), ..SocketOptions::default() };
-        let refusal = options.apply(&socket).unwrap_err().to_string();
+        let refusal = apply(&options, &socket).unwrap_err().to_string();
         assert!(refusal.starts_with("cannot set TCP_CONGESTION to warp"), "{refusal}");
     }
 }

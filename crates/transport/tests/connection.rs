@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
 
-use framing::{BufferTable, Scratch};
+use framing::{BufferTable, ConnectionError, ConnectionObserver, Scratch};
 use pdu::{BufferId, Header, Instant, LaneId};
 use proptest::prelude::*;
-use ropewalk_transport::{Clock, Connection, ConnectionError, ConnectionObserver};
+use ropewalk_transport::{Clock, Socket};
 use session::parameters::ConnectionParameters;
 use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef, Transmit};
 use std::collections::VecDeque;
@@ -103,7 +103,7 @@ impl Endpoint for Collector {
 
 /// Both ends of a connection, each with an endpoint.
 struct End {
-    connection: Connection,
+    connection: framing::Connection<Socket>,
     endpoint: Collector,
     buffers: BufferTable,
     scratch: Scratch,
@@ -119,7 +119,7 @@ impl End {
             receive_segment_bytes_max: SEGMENT_BYTES_MAX,
         };
         Self {
-            connection: Connection::new(LANE, stream, &parameters),
+            connection: framing::Connection::new(LANE, Socket::from(stream), &parameters),
             endpoint: Collector::default(),
             buffers: BufferTable::new(block::Slab::new(64 << 20)),
             scratch: Scratch::default(),
@@ -130,7 +130,7 @@ impl End {
     async fn receive(&mut self) -> Result<(), ConnectionError> {
         poll_fn(|cx| {
             let Self { connection, endpoint, buffers, scratch, clock } = self;
-            connection.poll_receive(cx, clock, endpoint, buffers, scratch)
+            connection.poll_receive(cx, clock.now(), endpoint, buffers, scratch)
         })
         .await
     }
@@ -145,7 +145,7 @@ impl End {
     async fn send(&mut self) -> Result<(), ConnectionError> {
         poll_fn(|cx| {
             let Self { connection, endpoint, buffers, clock, .. } = self;
-            connection.poll_send(cx, clock, endpoint, buffers)
+            connection.poll_send(cx, clock.now(), endpoint, buffers)
         })
         .await
     }
@@ -154,7 +154,7 @@ impl End {
     async fn send_some(&mut self) -> Poll<()> {
         poll_fn(|cx| {
             let Self { connection, endpoint, buffers, clock, .. } = self;
-            Poll::Ready(connection.poll_send(cx, clock, endpoint, buffers).map(Result::unwrap))
+            Poll::Ready(connection.poll_send(cx, clock.now(), endpoint, buffers).map(Result::unwrap))
         })
         .await
     }

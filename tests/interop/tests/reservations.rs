@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use initiator::{Config, Error, Lun, Session, Transfer, Url};
+use initiator::{Config, Error, Lun, Target, Transfer, Url};
 use pdu::Cdb;
 use ropewalk_interop::{IQN, Image, Ropewalk};
 use scsi::client::persistent_reserve_out;
@@ -13,11 +13,11 @@ const BLOCK_BYTES: usize = 4096;
 const KEY: ReservationKey = ReservationKey(0x0123_4567_89ab_cdef);
 
 /// A session of the host of this name, with one connection.
-async fn connect(target: &Ropewalk, host: &str) -> (Session, Lun) {
+async fn connect(target: &Ropewalk, host: &str) -> (Target, Lun) {
     let url = Url { user: None, portal: target.address().into(), target_name: IQN.into(), lun: 0 };
     let initiator_name = format!("iqn.2026-11.org.example:{host}");
     let config = Config { initiator_name, connections: 1, ..Config::default() };
-    let session = Session::connect(&url, config).await.unwrap();
+    let session = initiator::connect(&url, config).await.unwrap();
     let lun = session.lun(0).await.unwrap();
     (session, lun)
 }

@@ -4,7 +4,7 @@ use crate::plan::Plan;
 use crate::tally::Tally;
 use crate::worker::Worker;
 use anyhow::{Context, Result};
-use initiator::{Config, Lun, PathState, Report, Session, Url};
+use initiator::{Config, Lun, PathState, Report, Target, Url};
 use session::parameters::{DigestPreference, Offer};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 /// A session that is logged in.
 pub struct Client {
     number: usize,
-    session: Session,
+    session: Target,
     lun: Lun,
     connections: usize,
 }
@@ -67,7 +67,7 @@ impl Client {
             login_timeout: LOGIN_TIMEOUT,
             ..Config::default()
         };
-        let session = Session::connect(&url, config).await?;
+        let session = initiator::connect(&url, config).await?;
         let lun = session.lun(0).await?;
         Ok(Self { number, session, lun, connections: connections.into() })
     }

@@ -5,7 +5,7 @@ use crate::exit::Failed;
 use crate::remote::{Connecting, Portals, Remote};
 use crate::reservation;
 use block::Engine;
-use initiator::{InvalidUrl, Session, Url};
+use initiator::{InvalidUrl, Target, Url};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl FromStr for End {
 /// An end, and the session with the target behind it.
 pub(super) struct Opened<E> {
     pub(super) end: E,
-    pub(super) session: Option<Session>,
+    pub(super) session: Option<Target>,
 }
 
 impl End {

@@ -6,7 +6,7 @@ use crate::output::{self, outln};
 use crate::progress_bar::{Bar, REDRAW};
 use crate::remote::{Usage, ceilings};
 use crate::sizes;
-use initiator::Session;
+use initiator::Target;
 use serde_json::{Map, Value, json};
 use std::future::Future;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Monitor<'a> {
     progress: Arc<Progress>,
-    sessions: &'a [Session],
+    sessions: &'a [Target],
     json: bool,
     /// Standard output belongs to the data.
     to_stdout: bool,
@@ -27,7 +27,7 @@ pub(super) struct Monitor<'a> {
 }
 
 impl<'a> Monitor<'a> {
-    pub(super) fn new(progress: Arc<Progress>, sessions: &'a [Session], json: bool, to_stdout: bool) -> Self {
+    pub(super) fn new(progress: Arc<Progress>, sessions: &'a [Target], json: bool, to_stdout: bool) -> Self {
         Self { progress, sessions, json, to_stdout, begun: Instant::now() }
     }
 
@@ -136,7 +136,7 @@ impl<'a> Monitor<'a> {
             let sessions = sizes::count(usage.sessions, "session");
             lines.push(format!("{connections} in {sessions}{}.", usage.repairs()));
         }
-        let reports: Vec<_> = self.sessions.iter().map(Session::report).collect();
+        let reports: Vec<_> = self.sessions.iter().map(Target::report).collect();
         lines.extend(reports.iter().flat_map(ceilings).map(|why| format!("No more connections: {why}")));
         if snapshot.losses > 0 {
             let bytes = sizes::bytes(snapshot.rewritten_bytes);

@@ -3,11 +3,11 @@
 use crate::output::{self, outln};
 use crate::remote::Usage;
 use crate::sizes;
-use initiator::Session;
+use initiator::Target;
 use serde_json::json;
 use transfer::{Job, Plan, Survey, Verify, Zeroing};
 
-pub(super) async fn show(job: &Job, sessions: &[Session], json: bool) {
+pub(super) async fn show(job: &Job, sessions: &[Target], json: bool) {
     let survey = job.survey().await;
     let usage = Usage::of(sessions);
     if json {

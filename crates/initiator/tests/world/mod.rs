@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a world that cannot be built ends the test")]
 
-use ropewalk_initiator::{Config, Error, Lun, Reconnect, Session, Url};
+use ropewalk_initiator::{Config, Error, Lun, Reconnect, Target, Url};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,7 +46,7 @@ impl World {
         url(self.address())
     }
 
-    pub async fn connect(&self, connections: u16) -> (Session, Lun) {
+    pub async fn connect(&self, connections: u16) -> (Target, Lun) {
         connect(&self.url(), config(connections)).await
     }
 }
@@ -72,8 +72,8 @@ pub fn config(connections: u16) -> Config {
     config
 }
 
-pub async fn connect(url: &Url, config: Config) -> (Session, Lun) {
-    let session = Session::connect(url, config).await.unwrap();
+pub async fn connect(url: &Url, config: Config) -> (Target, Lun) {
+    let session = ropewalk_initiator::connect(url, config).await.unwrap();
     let lun = session.lun(url.lun).await.unwrap();
     (session, lun)
 }

@@ -6,7 +6,7 @@ use crate::kernel_trace::INITIATOR;
 use crate::lab::Lab;
 use crate::monotonic_ns;
 use crate::workload::{Contents, Load, RequestSample, Throughput};
-use initiator::{Config, Session};
+use initiator::Config;
 use rustix::thread::set_name;
 use std::io;
 use std::sync::Arc;
@@ -61,14 +61,13 @@ pub(super) fn measure(
         sessions: Some(run.session.sessions),
         offer: run.session.offer(),
         socket: run.sockets.options(congestion_control),
-        observer: Some(observer),
         ..Config::default()
     };
     let url = &storage.url;
     lab.client.namespace.run(|| {
         set_name(INITIATOR).map_err(io::Error::from)?;
         runtime()?.block_on(async {
-            let session = Session::connect(url, config).await?;
+            let session = initiator::connect_observed(url, config, observer).await?;
             let lun = session.lun(url.lun).await?;
             run.session.check(&session.report())?;
             let mut measured = Measured::begin(session.report());

@@ -5,7 +5,7 @@ use crate::lab::Lab;
 use crate::namespace::Namespace;
 use crate::session_monitor::SessionMonitor;
 use crate::workload::{Contents, Direction, Load, Request, RequestSample};
-use initiator::{Config, Lun, Session, Url};
+use initiator::{Config, Lun, Url};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -83,7 +83,7 @@ impl Storage {
     ) -> Result<T, ScsiRunError> {
         self.namespace.run(|| {
             runtime()?.block_on(async {
-                let session = Session::connect(&self.url, Config::default()).await?;
+                let session = initiator::connect(&self.url, Config::default()).await?;
                 let outcome = task(session.lun(self.url.lun).await?).await;
                 session.close().await?;
                 outcome.map_err(Into::into)

@@ -2,12 +2,13 @@
 
 use super::ScsiRunError;
 use crate::session_monitor::ConnectionSample;
+use framing::SocketOptions;
 use initiator::Config;
 use netem::{Bytes, InvalidQuantity};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-use transport::{SocketBuffer, SocketOptions};
+use transport::SocketBuffer;
 
 /// Options of the sockets at both ends. What is missing is not set, and left to the kernel's own tuning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

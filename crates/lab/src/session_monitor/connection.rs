@@ -5,7 +5,6 @@ use super::samples::{ConnectionSample, End};
 use session::parameters::Established;
 use socket2::SockRef;
 use std::os::fd::BorrowedFd;
-use transport::SocketOptions;
 
 /// Connections of a run, at each end. A run whose connections break that often has nothing to tell.
 const CONNECTIONS_MAX: usize = 1 << 16;
@@ -27,7 +26,7 @@ impl Connections {
             session: established.tsih.0,
             connection: established.cid.0,
             local: option.local_addr().ok().and_then(|address| address.as_socket()),
-            congestion_control: SocketOptions::congestion_of(&socket).ok(),
+            congestion_control: transport::congestion_of(&socket).ok(),
             send_buffer_bytes: option.send_buffer_size().ok().map(bytes),
             receive_buffer_bytes: option.recv_buffer_size().ok().map(bytes),
             sent_bytes: 0,

@@ -6,12 +6,13 @@ use super::window::WindowWatch;
 use super::{COMMANDS_MAX, lock};
 use crate::monotonic_ns;
 use crate::workload::Direction;
+use framing::ConnectionObserver;
 use pdu::{CmdSn, Header, InitiatorPdu, Itt, ScsiCommand, TargetPdu};
 use session::parameters::Established;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
-use transport::{ConnectionObserver, Observer};
+use transport::Observer;
 
 /// TSIH and task tag.
 type TaskName = (u16, Itt);

@@ -6,13 +6,14 @@ use super::initiator_side::number;
 use super::samples::{AtTarget, End, SessionSamples};
 use super::{COMMANDS_MAX, lock};
 use crate::monotonic_ns;
+use framing::ConnectionObserver;
 use pdu::{CmdSn, Header, InitiatorPdu, Tsih};
 use session::parameters::Established;
 use session::target::{Command, TaskId};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
-use transport::{ConnectionObserver, Observer};
+use transport::Observer;
 
 #[derive(Debug, Default)]
 pub(super) struct TargetSide {

@@ -1,45 +1,37 @@
 //! One connection's turn: receive, act on it, send.
 
 use super::{Driver, Shared};
+use framing::ConnectionError;
 use nexus::initiator::PathId;
 use pdu::{Instant, LaneId};
 use session::seam::{Endpoint, LaneLoss};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use transport::{Clock, ConnectionError};
 
 /// Reads in one turn, so that a fast connection does not keep the others waiting.
 const READS_PER_TURN: usize = 16;
 
 /// Moves the bytes of one connection until it is closed.
 pub(crate) async fn run(shared: Arc<Shared>, path: PathId, lane: LaneId) {
-    let clock = shared.clock;
-    poll_fn(|cx| shared.with(|driver, now| driver.poll_lane(cx, path, lane, &clock, now))).await;
+    poll_fn(|cx| shared.with(|driver, now| driver.poll_lane(cx, path, lane, now))).await;
 }
 
 impl Driver {
-    fn poll_lane(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: PathId,
-        lane: LaneId,
-        clock: &Clock,
-        now: Instant,
-    ) -> Poll<()> {
+    fn poll_lane(&mut self, cx: &mut Context<'_>, id: PathId, lane: LaneId, now: Instant) -> Poll<()> {
         let at = id.0 as usize;
         let Some(path) = self.paths.get_mut(at) else { return Poll::Ready(()) };
         let Some(state) = path.lanes.iter().find(|state| state.id == lane) else { return Poll::Ready(()) };
         path.wakers.register(lane, cx.waker(), false);
         if state.closing.is_none() {
-            if let Err(error) = self.receive(cx, at, lane, clock) {
-                self.fail_lane(cx, at, lane, &error, clock, now);
+            if let Err(error) = self.receive(cx, at, lane, now) {
+                self.fail_lane(cx, at, lane, &error, now);
                 return Poll::Ready(());
             }
             self.drain_events(at, now);
             self.dispatch(now);
         }
-        let sent = self.send(cx, at, lane, clock);
+        let sent = self.send(cx, at, lane, now);
         let closing = self.paths[at].lanes.iter().find(|state| state.id == lane).map(|state| state.closing);
         match (sent, closing) {
             (_, None) => Poll::Ready(()),
@@ -48,7 +40,7 @@ impl Driver {
                 Poll::Ready(())
             }
             (Err(error), Some(None)) => {
-                self.fail_lane(cx, at, lane, &error, clock, now);
+                self.fail_lane(cx, at, lane, &error, now);
                 Poll::Ready(())
             }
             (Ok(()), Some(None)) => Poll::Pending,
@@ -60,13 +52,13 @@ impl Driver {
         cx: &mut Context<'_>,
         at: usize,
         lane: LaneId,
-        clock: &Clock,
+        now: Instant,
     ) -> Result<(), ConnectionError> {
         let path = &mut self.paths[at];
         let Some(core) = &mut path.core else { return Ok(()) };
         let Some(state) = path.lanes.iter_mut().find(|state| state.id == lane) else { return Ok(()) };
         for _ in 0..READS_PER_TURN {
-            match state.connection.poll_receive(cx, clock, core, &mut self.buffers, &mut self.scratch) {
+            match state.connection.poll_receive(cx, now, core, &mut self.buffers, &mut self.scratch) {
                 Poll::Ready(read) => read?,
                 Poll::Pending => return Ok(()),
             }
@@ -80,12 +72,12 @@ impl Driver {
         cx: &mut Context<'_>,
         at: usize,
         lane: LaneId,
-        clock: &Clock,
+        now: Instant,
     ) -> Result<(), ConnectionError> {
         let path = &mut self.paths[at];
         let Some(core) = &mut path.core else { return Ok(()) };
         let Some(state) = path.lanes.iter_mut().find(|state| state.id == lane) else { return Ok(()) };
-        let sent = state.connection.poll_send(cx, clock, core, &self.buffers);
+        let sent = state.connection.poll_send(cx, now, core, &self.buffers);
         state.blocked = sent.is_pending();
         match sent {
             Poll::Ready(result) => result,
@@ -100,7 +92,6 @@ impl Driver {
         at: usize,
         lane: LaneId,
         error: &ConnectionError,
-        clock: &Clock,
         now: Instant,
     ) {
         let path = &self.paths[at];
@@ -111,7 +102,7 @@ impl Driver {
         }
         if matches!(error, ConnectionError::Fault(_)) {
             // The connection is given up in any case.
-            let _ = self.send(cx, at, lane, clock);
+            let _ = self.send(cx, at, lane, now);
         }
         self.drop_lane(at, lane, LaneLoss::Broken, now);
     }

@@ -2,10 +2,12 @@
 
 use super::command_limit::Watch;
 use super::connection_recovery::{Recoveries, Vacancy};
-use crate::connect::{Applicant, Opened};
+use crate::login::{Applicant, Opened};
 use crate::report::{ConnectionReport, PathReport, PathState};
 use crate::{Config, Portal, TargetError, isid};
-use framing::LaneWakers;
+use event_listener::Event;
+use framing::{Connection, LaneWakers, Wire};
+use futures_util::lock::Mutex;
 use nexus::initiator::{CommandKind, FlushMark, PathId};
 use pdu::{Cdb, Cid, CmdSn, Instant, Isid, LaneId, Lun, Tsih};
 use scsi::Extent;
@@ -16,11 +18,9 @@ use session::seam::{Endpoint, LaneLoss};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::sync::{Mutex, Notify};
-use transport::Connection;
 
-/// Something that several tasks wait for.
-pub(crate) type SharedNotify = Arc<Notify>;
+/// A change that a task waits for. Listen first, then look: a change that comes between is not missed.
+pub(crate) type SharedEvent = Arc<Event>;
 
 /// What one task does at a time.
 pub(crate) type SharedTurn = Arc<Mutex<()>>;
@@ -76,7 +76,7 @@ impl Request {
 /// One connection.
 pub(super) struct Lane {
     pub id: LaneId,
-    pub connection: Connection,
+    pub connection: Connection<Box<dyn Wire + Send>>,
     cid: Cid,
     peer: SocketAddr,
     congestion: Option<String>,
@@ -104,7 +104,7 @@ pub(crate) struct Path {
     /// Connections that it should have, after a loss as before.
     pub connections_wanted: usize,
     /// Its supervisor has something to look at.
-    pub lost: SharedNotify,
+    pub changed: SharedEvent,
     /// Whose turn it is to add connections, see [`Self::joiners`].
     pub adding: SharedTurn,
     pub(super) lanes: Vec<Lane>,
@@ -138,7 +138,7 @@ impl Path {
             refused: Vec::new(),
             ceiling: None,
             connections_wanted: 1,
-            lost: SharedNotify::default(),
+            changed: SharedEvent::default(),
             adding: SharedTurn::default(),
             lanes: Vec::new(),
             own: VecDeque::new(),
@@ -152,6 +152,11 @@ impl Path {
             next_cid: 0,
             logging_out: false,
         }
+    }
+
+    /// Tells its supervisor that there is something to look at.
+    pub fn ring(&self) {
+        self.changed.notify(usize::MAX);
     }
 
     /// Whether a session is there.
@@ -237,13 +242,13 @@ impl Path {
 
     /// The session has one more connection.
     pub fn join(&mut self, now: Instant, lane: LaneId, opened: Opened) {
-        let Opened { stream, established, peer, congestion, observer } = opened;
+        let Opened { wire, established, peer, congestion, observer } = opened;
         let Some(core) = &mut self.core else { return };
         core.add_lane(now, lane, &established);
         self.fill_vacancy(established.cid);
         self.lanes.push(Lane {
             id: lane,
-            connection: Connection::new(lane, stream, &established.connection).watched_by(observer),
+            connection: Connection::new(lane, wire, &established.connection).watched_by(observer),
             cid: established.cid,
             peer,
             congestion,
@@ -343,7 +348,7 @@ impl Path {
             outstanding_commands: state.map_or(0, |state| state.outstanding_commands),
             outstanding_bytes: state.map_or(0, |state| state.outstanding_bytes),
             congestion: lane.congestion.clone(),
-            tcp: lane.connection.tcp_info().ok(),
+            sample: lane.connection.sample(),
         }
     }
 }

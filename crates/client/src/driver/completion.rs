@@ -214,7 +214,7 @@ impl Driver {
         // A session that broke while it was logged out may have left writes behind: only its return proves them dead.
         let is_over = path.state == PathState::Gone || asked && path.stranded.is_empty();
         path.state = if is_over { PathState::Gone } else { PathState::Connecting };
-        path.lost.notify_one();
+        path.ring();
         self.paths_changed = true;
         let heir = self.paths.iter().find(|path| path.is_connected()).map(|path| path.id);
         for unit in self.units.values_mut() {

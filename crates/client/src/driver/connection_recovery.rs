@@ -101,7 +101,7 @@ impl Driver {
         let path = &mut self.paths[at];
         tracing::info!(path = %path.id, %lane, "the session lives on; the connection is to be replaced");
         path.vacancies.push(Vacancy { cid: Some(cid), not_before });
-        path.lost.notify_one();
+        path.ring();
         // Nobody waits for a session that has not been proven, and its supervisor is busy proving it.
         if path.state == PathState::Connecting {
             path.give_up(now);
@@ -112,7 +112,7 @@ impl Driver {
     pub fn connections_not_made(&mut self, id: PathId, count: usize, now: Instant) {
         let Some(path) = self.path_mut(id).filter(|path| path.is_connected()) else { return };
         path.vacancies.extend((0..count).map(|_| Vacancy { cid: None, not_before: now }));
-        path.lost.notify_one();
+        path.ring();
     }
 
     /// A path's connections cannot be replaced. Without any, the session is given up: it may be reinstated instead.

@@ -1,6 +1,7 @@
 //! How often, and for how long, a lost target is called again.
 
-use std::time::{Duration, Instant};
+use crate::Environment;
+use pdu::{Duration, Instant};
 
 /// How to come back after a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,29 +35,25 @@ pub(crate) struct Pauses {
 
 impl Pauses {
     /// Patience begins now.
-    pub fn new(policy: &Reconnect) -> Self {
-        Self {
-            next: policy.pause_min,
-            longest: policy.pause_max,
-            give_up_at: Instant::now() + policy.give_up_after,
-        }
+    pub fn new(policy: &Reconnect, now: Instant) -> Self {
+        Self { next: policy.pause_min, longest: policy.pause_max, give_up_at: now + policy.give_up_after }
     }
 
     /// The next one; `None` if patience would end in it.
-    pub fn next(&mut self) -> Option<Duration> {
-        if Instant::now() + self.next >= self.give_up_at {
+    pub fn next(&mut self, environment: &Environment) -> Option<Duration> {
+        if environment.now() + self.next >= self.give_up_at {
             return None;
         }
         let pause = self.next;
         self.next = pause.saturating_mul(2).min(self.longest);
-        Some(jittered(pause))
+        Some(jittered(pause, environment))
     }
 }
 
 /// Longer by up to a half.
-fn jittered(pause: Duration) -> Duration {
+fn jittered(pause: Duration, environment: &Environment) -> Duration {
     let mut random = [0; 1];
     // Without random numbers there is no jitter.
-    let _ = getrandom::fill(&mut random);
+    let _ = environment.host.entropy(&mut random);
     pause + pause / 2 * u32::from(random[0]) / u32::from(u8::MAX)
 }

@@ -2,7 +2,7 @@
 
 use crate::driver::{Data, Outcome, Piece, Plan, Shared, Sink};
 use crate::probe::Probe;
-use crate::session::Handle;
+use crate::target::Handle;
 use crate::{Error, TargetError, Unit, UsageError, extents};
 use block::{Buffer, Payload, Slab};
 use nexus::initiator::{CommandKind, Generation};
@@ -11,7 +11,7 @@ use scsi::Extent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A disk at the other end of a [`crate::Session`].
+/// A disk at the other end of a [`crate::Target`].
 ///
 /// Cheap to clone; every method may be called from any thread, many at a time.
 ///
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// polled, kept or dropped: the target may have seen it, and nothing could call it back. Its memory is kept until
 /// the target has answered or its nexus is proven dead. Whoever drops the future of a write does not learn its
 /// outcome: the blocks hold the old data, the new, or, block by block, a mixture. A later write to the same
-/// blocks through the same [`crate::Session`] still waits for it and wins.
+/// blocks through the same [`crate::Target`] still waits for it and wins.
 ///
 /// # Losses
 /// When a connection is lost, its iSCSI session is, at error recovery level 0; it is reinstated, and commands
@@ -152,7 +152,7 @@ impl Lun {
     /// handle's last successful flush is concerned, through whichever handle it was written. Each handle is told
     /// once; a clone inherits what its original has not heard of yet.
     pub async fn flush(&self) -> Result<(), Error> {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let (sender, receiver) = futures_channel::oneshot::channel();
         let (lun, seen) = (self.unit.lun, Arc::clone(&self.seen));
         self.shared().with(|driver, _| driver.flush(lun, seen, Sink::Caller(sender)));
         let outcome = receiver.await.unwrap_or_else(|_| Outcome::failed(UsageError::SessionClosed.into()));

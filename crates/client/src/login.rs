@@ -1,6 +1,7 @@
-//! One TCP connection, from nothing to the end of its login.
+//! One connection, from nothing to the end of its login (RFC 7143 §6.3).
 
-use crate::{Config, Error, LoginError, NetworkError, Portal, UsageError};
+use crate::{Config, Dialed, Environment, Error, LoginError, NetworkError, Portal, UsageError};
+use framing::{ConnectionObserver, Wire, read_pdu, write_pdu};
 use pdu::{Cid, CmdSn, Isid, LoginStatusClass};
 use session::chap::{Algorithm, Credentials, ENTROPY_BYTES};
 use session::login::initiator::{Failure, Joining, Login, Progress};
@@ -8,9 +9,6 @@ use session::login::{DATA_SEGMENT_BYTES_MAX, initiator};
 use session::parameters::{Established, Offer};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
-use tokio::net::{TcpSocket, TcpStream, lookup_host};
-use transport::{ConnectionObserver, SocketOptions, read_pdu, write_pdu};
 
 /// A login from portal to portal is followed this often. Arrays use one step; more are a loop.
 const REDIRECTIONS_MAX: usize = 4;
@@ -29,7 +27,7 @@ pub(crate) struct Applicant {
 
 /// A connection whose login is done.
 pub(crate) struct Opened {
-    pub stream: TcpStream,
+    pub wire: Box<dyn Wire + Send>,
     pub established: Established,
     pub peer: SocketAddr,
     pub congestion: Option<String>,
@@ -38,12 +36,17 @@ pub(crate) struct Opened {
 
 /// Connects and logs in, where the target redirects to if it does. Every portal is a peer of its own: the login begins
 /// anew there, and nothing that was said or proven before counts.
-pub(crate) async fn open(config: &Config, portal: &Portal, applicant: &Applicant) -> Result<Opened, Error> {
+pub(crate) async fn open(
+    environment: &Environment,
+    config: &Config,
+    portal: &Portal,
+    applicant: &Applicant,
+) -> Result<Opened, Error> {
     session::name::normalized(&config.initiator_name).map_err(UsageError::InitiatorName)?;
     let mut visited = Vec::new();
     let mut portal = portal.clone();
     loop {
-        match open_at(config, &portal, applicant).await? {
+        match open_at(environment, config, &portal, applicant).await? {
             Answer::Opened(opened) => return Ok(*opened),
             Answer::Redirected(address) => {
                 let refuse = |problem| LoginError::Redirection {
@@ -85,26 +88,32 @@ struct Misunderstanding {
 
 /// Logs in at one portal. A target that chose SHA-256 and refused the response is asked once more without that: tgt
 /// means SHA-1 by its number. Nothing is given away by that, for a target may always choose the weakest.
-async fn open_at(config: &Config, portal: &Portal, applicant: &Applicant) -> Result<Answer, Error> {
-    match attempt_in_time(config, portal, applicant, config.credentials.clone()).await? {
+async fn open_at(
+    environment: &Environment,
+    config: &Config,
+    portal: &Portal,
+    applicant: &Applicant,
+) -> Result<Answer, Error> {
+    match attempt_in_time(environment, config, portal, applicant, config.credentials.clone()).await? {
         Ok(answer) => Ok(answer),
         Err(Misunderstanding { credentials, .. }) => {
             tracing::debug!(%portal, "CHAP with SHA-256 was refused: trying without");
-            let answer = attempt_in_time(config, portal, applicant, Some(credentials)).await?;
+            let answer = attempt_in_time(environment, config, portal, applicant, Some(credentials)).await?;
             answer.map_err(|misunderstanding| misunderstanding.failure)
         }
     }
 }
 
 async fn attempt_in_time(
+    environment: &Environment,
     config: &Config,
     portal: &Portal,
     applicant: &Applicant,
     credentials: Option<Credentials>,
 ) -> Result<Result<Answer, Misunderstanding>, Error> {
-    let attempt = attempt(config, portal, applicant, credentials);
-    let answer = tokio::time::timeout(config.login_timeout, attempt).await;
-    answer.map_err(|_| NetworkError::Timeout { portal: portal.clone(), during: "login" })?
+    let attempt = attempt(environment, config, portal, applicant, credentials);
+    let answer = environment.within(config.login_timeout, attempt).await;
+    answer.ok_or_else(|| NetworkError::Timeout { portal: portal.clone(), during: "login" })?
 }
 
 /// What else to offer a target that refused a response made with SHA-256.
@@ -117,18 +126,20 @@ fn without_sha256(credentials: Option<&Credentials>, login: &Login, failure: Fai
 }
 
 async fn attempt(
+    environment: &Environment,
     config: &Config,
     portal: &Portal,
     applicant: &Applicant,
     credentials: Option<Credentials>,
 ) -> Result<Result<Answer, Misunderstanding>, Error> {
-    let mut stream = connect_to(portal, &config.socket).await?;
+    let Dialed { mut wire, peer, observe } = environment.network.dial(portal, &config.socket).await?;
     let broken = |source| NetworkError::Broken { portal: portal.clone(), during: "login", source };
-    let mut login = Login::new(login_config(config, applicant, credentials.clone()).map_err(broken)?);
+    let mut login =
+        Login::new(login_config(environment, config, applicant, credentials.clone()).map_err(broken)?);
     let mut request = login.start();
     loop {
-        write_pdu(&mut stream, &request).await.map_err(broken)?;
-        let (header, data) = read_pdu(&mut stream, DATA_SEGMENT_BYTES_MAX).await.map_err(broken)?;
+        write_pdu(&mut wire, &request).await.map_err(broken)?;
+        let (header, data) = read_pdu(&mut wire, DATA_SEGMENT_BYTES_MAX).await.map_err(broken)?;
         match login.receive(&header, &data) {
             Progress::Send(next) => request = next,
             Progress::Redirected { address, .. } => return Ok(Ok(Answer::Redirected(address))),
@@ -142,49 +153,25 @@ async fn attempt(
                 };
             }
             Progress::Established(established) => {
-                let peer = stream.peer_addr().map_err(broken)?;
-                let congestion = SocketOptions::congestion_of(&stream).ok();
-                let observer = config.observer.as_ref();
-                let observer = observer.map(|observer| observer.connected(stream.as_fd(), &established));
-                let opened = Opened { stream, established, peer, congestion, observer };
+                let in_force = wire
+                    .apply(&config.socket)
+                    .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
+                let observer = observe.map(|observe| observe(&established));
+                let opened = Opened { wire, established, peer, congestion: in_force.congestion, observer };
                 return Ok(Ok(Answer::Opened(Box::new(opened))));
             }
         }
     }
 }
 
-/// Tries all addresses of a portal in turn.
-async fn connect_to(portal: &Portal, options: &SocketOptions) -> Result<TcpStream, NetworkError> {
-    let failed = |source| NetworkError::Connect { portal: portal.clone(), source };
-    let addresses = lookup_host((portal.host.as_str(), portal.port)).await.map_err(failed)?;
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-    for address in addresses {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-        let connected = match socket {
-            Ok(socket) => {
-                options
-                    .apply(&socket)
-                    .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
-                socket.connect(address).await
-            }
-            // A machine without IPv6 still finds a name's other addresses.
-            Err(error) => Err(error),
-        };
-        match connected {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failed(failure))
-}
-
 fn login_config(
+    environment: &Environment,
     config: &Config,
     applicant: &Applicant,
     credentials: Option<Credentials>,
 ) -> io::Result<initiator::Config> {
     let mut entropy = [0; ENTROPY_BYTES];
-    getrandom::fill(&mut entropy).map_err(io::Error::other)?;
+    environment.host.entropy(&mut entropy)?;
     Ok(initiator::Config {
         initiator_name: config.initiator_name.clone(),
         initiator_alias: None,

@@ -1,15 +1,11 @@
-//! One TCP connection in full feature phase: a lane's bytes, both ways.
+//! One connection in full feature phase: a lane's bytes, both ways.
 
-use crate::{Clock, ConnectionObserver, TcpInfo, send_queue};
-use framing::{BufferTable, Overheard, Receiver, Scratch, Sender};
-use pdu::LaneId;
+use crate::{BufferTable, ConnectionObserver, Overheard, PathSample, Receiver, Scratch, Sender, Wire};
+use pdu::{Instant, LaneId};
 use session::parameters::ConnectionParameters;
 use session::seam::{Endpoint, Fault};
 use std::io::{self, IoSlice, IoSliceMut};
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// Why a connection cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -55,11 +51,14 @@ const LARGE_SEGMENT_BYTES: usize = 16 << 10;
 /// What a read takes beyond a large segment: its digest and the next header.
 const BEYOND_LARGE_SEGMENT_BYTES: usize = 256;
 
-/// A socket and the state of both its directions.
+/// A byte stream and the state of both its directions.
+///
+/// Four steps move its bytes: fill reads the stream, feed hands to the endpoint what was read, pull takes PDUs from the
+/// endpoint, flush writes them. Only feed and pull touch the endpoint.
 #[derive(Debug)]
-pub struct Connection {
+pub struct Connection<W> {
     lane: LaneId,
-    stream: TcpStream,
+    wire: W,
     receiver: Receiver,
     sender: Sender,
     received_bytes: u64,
@@ -67,13 +66,20 @@ pub struct Connection {
     observer: Option<Box<dyn ConnectionObserver>>,
 }
 
-impl Connection {
-    /// Takes over a socket whose login is done.
+/// One read: so many bytes went straight into a command's buffer, and so many into the scratch area.
+#[derive(Clone, Copy, Debug)]
+struct Filled {
+    direct_bytes: usize,
+    scratch_bytes: usize,
+}
+
+impl<W: Wire> Connection<W> {
+    /// Takes over a stream whose login is done.
     #[must_use]
-    pub fn new(lane: LaneId, stream: TcpStream, parameters: &ConnectionParameters) -> Self {
+    pub fn new(lane: LaneId, wire: W, parameters: &ConnectionParameters) -> Self {
         Self {
             lane,
-            stream,
+            wire,
             receiver: Receiver::new(lane, parameters),
             sender: Sender::new(parameters),
             received_bytes: 0,
@@ -94,7 +100,7 @@ impl Connection {
         self.lane
     }
 
-    /// What went over it so far.
+    /// Bytes and PDUs moved so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
@@ -105,50 +111,66 @@ impl Connection {
         }
     }
 
-    /// What the kernel knows of it.
-    ///
-    /// # Errors
-    /// What the kernel said.
-    pub fn tcp_info(&self) -> io::Result<TcpInfo> {
-        TcpInfo::of(&self.stream)
+    /// Measurements of the path, if the stream has any.
+    #[must_use]
+    pub fn sample(&self) -> Option<PathSample> {
+        self.wire.sample()
     }
 
-    /// Reads the socket once and hands what arrived to `endpoint`. `Pending` when there is nothing to read.
+    /// Reads the stream once and hands to `endpoint` what arrived. `Pending` when there is nothing to read.
     ///
     /// # Errors
     /// The connection cannot go on.
     pub fn poll_receive<E: Endpoint>(
         &mut self,
         cx: &mut Context<'_>,
-        clock: &Clock,
+        now: Instant,
         endpoint: &mut E,
         buffers: &mut BufferTable,
         scratch: &mut Scratch,
     ) -> Poll<Result<(), ConnectionError>> {
+        let filled = ready!(self.poll_fill(cx, buffers, scratch))?;
+        Poll::Ready(self.feed(now, filled, endpoint, buffers, scratch))
+    }
+
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffers: &mut BufferTable,
+        scratch: &mut Scratch,
+    ) -> Poll<Result<Filled, ConnectionError>> {
         let scratch = scratch.bytes_mut();
-        let (direct_bytes, beyond_bytes) = match self.receiver.direct(buffers) {
+        let (bytes, direct_bytes_max) = match self.receiver.direct(buffers) {
             Some(direct) => {
-                let (stream, direct_bytes) = (&self.stream, direct.len());
+                let direct_bytes = direct.len();
                 let beyond = if direct_bytes < LARGE_SEGMENT_BYTES {
                     scratch.len()
                 } else {
                     BEYOND_LARGE_SEGMENT_BYTES
                 };
-                let bytes = ready!(poll_read_scattered(stream, cx, direct, &mut scratch[..beyond]))?;
-                (bytes.min(direct_bytes), bytes.saturating_sub(direct_bytes))
+                let mut slices = [IoSliceMut::new(direct), IoSliceMut::new(&mut scratch[..beyond])];
+                (ready!(self.wire.poll_read(cx, &mut slices))?, direct_bytes)
             }
-            None => {
-                let mut buffer = ReadBuf::new(scratch);
-                ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
-                (0, buffer.filled().len())
-            }
+            None => (ready!(self.wire.poll_read(cx, &mut [IoSliceMut::new(scratch)]))?, 0),
         };
-        if direct_bytes + beyond_bytes == 0 {
+        if bytes == 0 {
             return Poll::Ready(Err(ConnectionError::Closed));
         }
-        self.received_bytes += (direct_bytes + beyond_bytes) as u64;
+        self.received_bytes += bytes as u64;
+        let direct_bytes = bytes.min(direct_bytes_max);
+        Poll::Ready(Ok(Filled { direct_bytes, scratch_bytes: bytes - direct_bytes }))
+    }
+
+    fn feed<E: Endpoint>(
+        &mut self,
+        now: Instant,
+        Filled { direct_bytes, scratch_bytes }: Filled,
+        endpoint: &mut E,
+        buffers: &mut BufferTable,
+        scratch: &mut Scratch,
+    ) -> Result<(), ConnectionError> {
         self.receiver.filled(direct_bytes, buffers)?;
-        let (beyond, now) = (&scratch[..beyond_bytes], clock.now());
+        let beyond = &scratch.bytes_mut()[..scratch_bytes];
         match &mut self.observer {
             None => self.receiver.feed(beyond, now, endpoint, buffers)?,
             Some(observer) => {
@@ -156,58 +178,46 @@ impl Connection {
                 self.receiver.feed(beyond, now, &mut overheard, buffers)?;
             }
         }
-        Poll::Ready(Ok(()))
+        Ok(())
     }
 
-    /// Pulls from `endpoint` and writes, until nothing is left (`Ready`) or the socket takes no more (`Pending`). Tells
-    /// what the peer has acknowledged, if that is wanted.
+    /// Pulls from `endpoint` and writes, until nothing is left (`Ready`) or the stream takes no more (`Pending`). Tells
+    /// the endpoint what the peer has acknowledged, if it is in doubt.
     ///
     /// # Errors
     /// The connection cannot go on.
     pub fn poll_send<E: Endpoint>(
         &mut self,
         cx: &mut Context<'_>,
-        clock: &Clock,
+        now: Instant,
         endpoint: &mut E,
         buffers: &BufferTable,
     ) -> Poll<Result<(), ConnectionError>> {
         if endpoint.doubts(self.lane) {
-            let unacknowledged_bytes = send_queue::unacknowledged_bytes(&self.stream)?;
-            // What is unacknowledged may be of the login yet.
-            let bytes = self.sent_bytes.saturating_sub(unacknowledged_bytes);
-            endpoint.delivered(clock.now(), self.lane, bytes);
+            // Some of the unacknowledged bytes may be of the login yet.
+            let bytes = self.sent_bytes.saturating_sub(self.wire.unacknowledged_bytes()?);
+            endpoint.delivered(now, self.lane, bytes);
         }
         loop {
-            self.pull(clock, endpoint, buffers)?;
+            self.pull(now, endpoint, buffers)?;
             if self.sender.is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            let mut slices = [IoSlice::new(&[]); GATHER_SLICES];
-            let filled = self.sender.gather(&mut slices);
-            let written = Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..filled]);
-            if let (Poll::Pending, Some(observer)) = (&written, &mut self.observer) {
-                observer.blocked();
-            }
-            let bytes = ready!(written)?;
-            self.sent_bytes += bytes as u64;
-            let pdus = self.sender.advance(bytes);
-            if let Some(observer) = &mut self.observer {
-                observer.sent(bytes, pdus);
-            }
+            let pdus = ready!(self.poll_flush(cx))?;
             if pdus > 0 {
-                endpoint.transmitted(clock.now(), self.lane, pdus);
+                endpoint.transmitted(now, self.lane, pdus);
             }
         }
     }
 
     fn pull<E: Endpoint>(
         &mut self,
-        clock: &Clock,
+        now: Instant,
         endpoint: &mut E,
         buffers: &BufferTable,
     ) -> Result<(), ConnectionError> {
         while self.sender.queued_bytes() < QUEUED_BYTES_MAX {
-            let Some(transmit) = endpoint.poll_transmit(clock.now(), self.lane, PULL_BYTES_MAX) else {
+            let Some(transmit) = endpoint.poll_transmit(now, self.lane, PULL_BYTES_MAX) else {
                 break;
             };
             if let Some(observer) = &mut self.observer {
@@ -220,28 +230,28 @@ impl Connection {
         Ok(())
     }
 
-    /// Says goodbye to the peer: no more bytes will be sent.
+    /// Writes once; the number of PDUs whose last byte that took.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<u32, ConnectionError>> {
+        let mut slices = [IoSlice::new(&[]); GATHER_SLICES];
+        let filled = self.sender.gather(&mut slices);
+        let written = self.wire.poll_write(cx, &slices[..filled]);
+        if let (Poll::Pending, Some(observer)) = (&written, &mut self.observer) {
+            observer.blocked();
+        }
+        let bytes = ready!(written)?;
+        self.sent_bytes += bytes as u64;
+        let pdus = self.sender.advance(bytes);
+        if let Some(observer) = &mut self.observer {
+            observer.sent(bytes, pdus);
+        }
+        Poll::Ready(Ok(pdus))
+    }
+
+    /// Tells the peer that no more bytes will be sent.
     ///
     /// # Errors
     /// The network broke the connection.
     pub fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-/// Reads into `first`, and what does not fit there into `second`.
-fn poll_read_scattered(
-    stream: &TcpStream,
-    cx: &mut Context<'_>,
-    first: &mut [u8],
-    second: &mut [u8],
-) -> Poll<io::Result<usize>> {
-    loop {
-        ready!(stream.poll_read_ready(cx))?;
-        let mut slices = [IoSliceMut::new(first), IoSliceMut::new(second)];
-        match stream.try_read_vectored(&mut slices) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            result => return Poll::Ready(result),
-        }
+        self.wire.poll_close(cx)
     }
 }

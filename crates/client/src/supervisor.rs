@@ -1,21 +1,19 @@
 //! One path's life: log in, prove where it leads, add connections; when it is lost, do so again. A session that lost some
 //! of its connections gets others ([`replacement`]).
 
-use crate::connect::{self, Applicant};
 use crate::driver::{Shared, Vacancies, lane};
+use crate::login::{self, Applicant};
 use crate::probe::Probe;
 use crate::reconnect::Pauses;
 use crate::report::PathState;
 use crate::{Error, LoginError, NetworkError, Portal, TargetError, UsageError, replacement};
+use event_listener::Event;
+use futures_util::future;
 use nexus::initiator::{PathId, PathRefusal, accept_path};
-use pdu::Lun;
+use pdu::{Duration, Lun};
 use scsi::client::SenseData;
 use session::login::initiator::{Failure, Remedy};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Notify;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 /// Opens a path's session and proves it for every unit in use.
 pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
@@ -24,7 +22,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> 
         Some((path.portal.clone(), path.leader(&shared.config, &shared.target_name)))
     });
     let (portal, leader) = leader.ok_or(UsageError::SessionClosed)?;
-    let opened = connect::open(&shared.config, &portal, &leader).await?;
+    let opened = login::open(&shared.environment, &shared.config, &portal, &leader).await?;
     let lane = shared.with(|driver, now| driver.begin_path(id, opened, &shared.config, now));
     // The end of the session before it has not been taken note of yet: the next attempt will find it over.
     spawn_lane(shared, id, Some(lane.ok_or(UsageError::SessionClosed)?));
@@ -68,15 +66,8 @@ pub(crate) async fn add_connections(shared: &Arc<Shared>, id: PathId, count: usi
         Some((path.portal.clone(), joiners))
     });
     let Some((portal, joiners)) = applicants else { return closed() };
-    let mut joins = JoinSet::new();
-    for joiner in joiners {
-        joins.spawn(add_connection(Arc::clone(shared), id, portal.clone(), joiner));
-    }
-    let mut failures = Vec::new();
-    while let Some(joined) = joins.join_next().await {
-        failures.extend(joined.ok().and_then(Result::err));
-    }
-    failures
+    let joins = joiners.iter().map(|joiner| add_connection(shared, id, &portal, joiner));
+    future::join_all(joins).await.into_iter().filter_map(Result::err).collect()
 }
 
 /// Adds one connection to a path's session, which from then on should have it.
@@ -86,14 +77,14 @@ pub(crate) async fn join(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> 
 }
 
 async fn add_connection(
-    shared: Arc<Shared>,
+    shared: &Arc<Shared>,
     id: PathId,
-    portal: Portal,
-    joiner: Applicant,
+    portal: &Portal,
+    joiner: &Applicant,
 ) -> Result<(), Error> {
-    let opened = connect::open(&shared.config, &portal, &joiner).await?;
+    let opened = login::open(&shared.environment, &shared.config, portal, joiner).await?;
     let lane = shared.with(|driver, now| driver.join_path(id, opened, now));
-    spawn_lane(&shared, id, lane);
+    spawn_lane(shared, id, lane);
     Ok(())
 }
 
@@ -119,7 +110,7 @@ fn is_ceiling(failure: &Failure) -> bool {
 
 fn spawn_lane(shared: &Arc<Shared>, id: PathId, lane: Option<pdu::LaneId>) {
     if let Some(lane) = lane {
-        tokio::spawn(lane::run(Arc::clone(shared), id, lane));
+        shared.environment.spawn(lane::run(Arc::clone(shared), id, lane));
     }
 }
 
@@ -172,19 +163,21 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
 
 /// Brings a path back whenever it is lost, until it is gone for good.
 pub(crate) async fn run(shared: Arc<Shared>, id: PathId) {
-    let Some(lost) = shared.read(|driver| driver.path(id).map(|path| Arc::clone(&path.lost))) else { return };
+    let changed = shared.read(|driver| driver.path(id).map(|path| Arc::clone(&path.changed)));
+    let Some(changed) = changed else { return };
     loop {
+        let change = changed.listen();
         let (state, connected) = shared.read(|driver| {
             driver.path(id).map_or((PathState::Gone, false), |path| (path.state, path.core.is_some()))
         });
         match state {
             PathState::Gone => return,
-            PathState::Connecting if !connected => reinstate(&shared, id, &lost).await,
+            PathState::Connecting if !connected => reinstate(&shared, id, &changed).await,
             PathState::Connecting | PathState::Up => {
                 if replacement::vacancies(&shared, id) == Vacancies::None {
-                    lost.notified().await;
+                    change.await;
                 } else {
-                    replacement::replace(&shared, id, &lost).await;
+                    replacement::replace(&shared, id, &changed).await;
                 }
             }
         }
@@ -192,11 +185,11 @@ pub(crate) async fn run(shared: Arc<Shared>, id: PathId) {
 }
 
 /// Logs in again and again until it works or patience ends.
-async fn reinstate(shared: &Arc<Shared>, id: PathId, lost: &Notify) {
-    let mut pauses = Pauses::new(&shared.config.reconnect);
+async fn reinstate(shared: &Arc<Shared>, id: PathId, changed: &Event) {
+    let mut pauses = Pauses::new(&shared.config.reconnect, shared.environment.now());
     let mut pause = shared.read(|driver| driver.time2wait(id));
     loop {
-        if is_gone_within(shared, id, pause, lost).await {
+        if is_gone_within(shared, id, pause, changed).await {
             return;
         }
         let error = match open(shared, id).await {
@@ -207,7 +200,7 @@ async fn reinstate(shared: &Arc<Shared>, id: PathId, lost: &Notify) {
             }
             Err(error) => error,
         };
-        let Some(next) = pauses.next().filter(|_| !is_hopeless(&error)) else {
+        let Some(next) = pauses.next(&shared.environment).filter(|_| !is_hopeless(&error)) else {
             tracing::error!(path = %id, %error, "the session is given up");
             return shared
                 .with(|driver, now| driver.path_gone(id, &error.to_string(), &shared.target_name, now));
@@ -220,27 +213,28 @@ async fn reinstate(shared: &Arc<Shared>, id: PathId, lost: &Notify) {
 /// Opens the first path. A connection that breaks in its login has shown that there is somebody: from then on it is tried
 /// again as patiently as a session that was lost. Any other failure is told at once.
 pub(crate) async fn open_first(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
-    let mut pauses = Pauses::new(&shared.config.reconnect);
+    let mut pauses = Pauses::new(&shared.config.reconnect, shared.environment.now());
     let mut somebody_is_there = false;
     loop {
         let Err(error) = open(shared, id).await else { return Ok(()) };
         let broke = |error: &Error| matches!(error, Error::Network(error) if matches!(**error, NetworkError::Broken { .. }));
         somebody_is_there |= broke(&error);
-        let pause = pauses.next().filter(|_| somebody_is_there && !is_hopeless(&error));
+        let pause = pauses.next(&shared.environment).filter(|_| somebody_is_there && !is_hopeless(&error));
         let Some(pause) = pause else { return Err(error) };
         tracing::info!(path = %id, %error, "the login broke: trying again");
-        tokio::time::sleep(pause).await;
+        shared.environment.sleep(pause).await;
     }
 }
 
 /// Waits, unless the path is gone before: closed by its user, with nothing left to do.
-async fn is_gone_within(shared: &Shared, id: PathId, pause: Duration, lost: &Notify) -> bool {
-    let until = Instant::now() + pause;
+async fn is_gone_within(shared: &Shared, id: PathId, pause: Duration, changed: &Event) -> bool {
+    let until = shared.environment.now() + pause;
     loop {
+        let change = changed.listen();
         if shared.read(|driver| driver.path(id).is_none_or(|path| path.state == PathState::Gone)) {
             return true;
         }
-        if tokio::time::timeout_at(until, lost.notified()).await.is_err() {
+        if shared.environment.until(until, change).await.is_none() {
             return false;
         }
     }

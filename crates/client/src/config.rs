@@ -1,16 +1,16 @@
 //! How an initiator behaves.
 
 use crate::{Portal, Reconnect};
+use framing::SocketOptions;
+use pdu::Duration;
 use session::chap::Credentials;
 use session::parameters::{InitiatorLimits, Offer};
-use std::sync::Arc;
-use std::time::Duration;
-use transport::{Observer, SocketOptions};
 
-/// Everything that can be chosen about a [`crate::Session`]. The defaults suit a long fat network.
+/// Everything that can be chosen about a [`crate::Target`]. The defaults suit a long fat network.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// This initiator's iSCSI name. Targets know initiators by it (masks, CHAP, reservations).
+    /// This initiator's iSCSI name. Targets know initiators by it (masks, CHAP, reservations). None is made up here: the
+    /// default is empty, and refused.
     pub initiator_name: String,
     /// TCP connections, over all iSCSI sessions together. At least 1.
     pub connections: u16,
@@ -43,8 +43,6 @@ pub struct Config {
     /// For how long a command that the target declines (BUSY, TASK SET FULL, becoming ready) or gives up is
     /// sent again.
     pub decline_patience: Duration,
-    /// Is told of every connection, and what happens on it.
-    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// Commands queued and outstanding per session: 64 connections with 64 commands each.
@@ -74,7 +72,7 @@ const BUFFER_BUDGET_BYTES: usize = 1 << 30;
 impl Default for Config {
     fn default() -> Self {
         Self {
-            initiator_name: default_initiator_name(),
+            initiator_name: String::new(),
             connections: 4,
             sessions: None,
             portals: Vec::new(),
@@ -98,17 +96,6 @@ impl Default for Config {
             reconnect: Reconnect::default(),
             command_limit: COMMAND_LIMIT,
             decline_patience: Duration::from_secs(60),
-            observer: None,
         }
     }
-}
-
-/// A name that stays the same on one machine and differs between machines, so that a target can tell them apart.
-/// Letters that no iSCSI name may have are left out (RFC 7143 §4.2.7).
-fn default_initiator_name() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let allowed = |letter: &char| letter.is_ascii_alphanumeric() || "-.".contains(*letter);
-    let host: String = host.to_lowercase().chars().filter(allowed).take(64).collect();
-    let host = if host.is_empty() { "initiator" } else { &host };
-    format!("iqn.2026-11.io.github.ropewalk:{host}")
 }

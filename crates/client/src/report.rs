@@ -1,10 +1,10 @@
 //! What can be observed of a session while it runs.
 
+use framing::{Counters, PathSample};
 use nexus::initiator::PathId;
 use pdu::{Cid, Isid, LaneId, Tsih};
 use session::parameters::{ConnectionParameters, SessionParameters};
 use std::net::SocketAddr;
-use transport::{Counters, TcpInfo};
 
 /// A sample of everything.
 #[derive(Clone, Debug)]
@@ -82,8 +82,8 @@ pub struct ConnectionReport {
     pub outstanding_bytes: u64,
     /// The congestion control in force, as the kernel names it.
     pub congestion: Option<String>,
-    /// Round-trip time, congestion window, retransmissions.
-    pub tcp: Option<TcpInfo>,
+    /// Round-trip time, congestion window, retransmissions, if its wire measures them.
+    pub sample: Option<PathSample>,
 }
 
 impl Report {

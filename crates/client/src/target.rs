@@ -1,23 +1,23 @@
-//! A target, over as many connections as it takes.
+//! A remote target, over as many connections as it takes.
 
 use crate::driver::{Shared, UnitState, timer};
 use crate::probe::Probe;
 use crate::report::{PathState, Report};
-use crate::{Config, Error, Lun, NetworkError, Portal, Unit, Url, UsageError, isid, supervisor};
+use crate::{Config, Environment, Error, Lun, NetworkError, Portal, Unit, UsageError, isid, supervisor};
 use block::Slab;
+use futures_util::future::join_all;
 use nexus::initiator::PathId;
 use pdu::Isid;
 use session::parameters::MAX_CONNECTIONS;
 use std::sync::Arc;
-use tokio::task::JoinSet;
 
-/// One target, reached over one or more iSCSI sessions ("paths") of one or more TCP connections each.
+/// One target, reached over one or more iSCSI sessions ("paths") of one or more connections each.
 ///
-/// Clones are the same session. It lives on the tokio runtime on which [`Session::connect`] was called; its
-/// methods and its [`Lun`]s can be used from any thread. When the last of them is dropped, what is under way runs
-/// to its end, and the target is told goodbye, as long as the runtime lives; [`Session::close`] waits for that.
+/// Clones are the same target. Its methods and its [`Lun`]s can be used from any thread. When the last of them is dropped,
+/// operations under way run to their end and the sessions are logged out, as long as the [`Host`](crate::Host) lives;
+/// [`Target::close`] waits for that.
 #[derive(Clone)]
-pub struct Session {
+pub struct Target {
     handle: Arc<Handle>,
 }
 
@@ -33,32 +33,37 @@ impl Drop for Handle {
     }
 }
 
-impl Session {
-    /// Logs in to the URL's target with as many connections as configured: in one iSCSI session as far as the
+impl Target {
+    /// Logs in to a target with as many connections as configured: in one iSCSI session as far as the
     /// target lets a session have connections, then in further sessions. Fewer than configured is no error:
     /// [`Self::report`] says what came of it, and why.
     ///
     /// # Errors
     /// If the first connection cannot be made. Nothing is retried here: whoever waits for a target that is not
     /// there yet knows better for how long.
-    pub async fn connect(url: &Url, config: Config) -> Result<Self, Error> {
+    pub async fn connect(
+        environment: Environment,
+        target_name: &str,
+        portal: &Portal,
+        config: Config,
+    ) -> Result<Self, Error> {
         if config.connections == 0 || config.sessions == Some(0) {
             return Err(UsageError::Config("at least one connection and one session are needed").into());
         }
         if usize::from(config.connections) > usize::from(MAX_CONNECTIONS) * PATHS_MAX {
             return Err(UsageError::Config("more connections than 64 sessions of 64 connections").into());
         }
-        let shared = Shared::new(config, url.target_name.clone());
-        let session =
-            Self { handle: Arc::new(Handle { isid: isid::random(0)?, shared: Arc::clone(&shared) }) };
-        let layout = Layout::new(&shared.config, &url.portal);
-        let first = session.add_path(&layout.portals[0], layout.connections_per_session);
+        let isid = isid::random(&*environment.host, 0)?;
+        let shared = Shared::new(config, target_name.to_owned(), environment);
+        let target = Self { handle: Arc::new(Handle { isid, shared: Arc::clone(&shared) }) };
+        let layout = Layout::new(&shared.config, portal);
+        let first = target.add_path(&layout.portals[0], layout.connections_per_session);
         supervisor::open_first(&shared, first).await?;
-        tokio::spawn(timer::run(Arc::clone(&shared)));
-        tokio::spawn(supervisor::run(Arc::clone(&shared), first));
+        shared.environment.spawn(timer::run(Arc::clone(&shared)));
+        shared.environment.spawn(supervisor::run(Arc::clone(&shared), first));
         supervisor::join_all(&shared, first).await;
-        session.open_further_sessions(&layout).await;
-        Ok(session)
+        target.open_further_sessions(&layout).await;
+        Ok(target)
     }
 
     /// A logical unit of the target, ready for use: every path was asked whether it leads there.
@@ -84,15 +89,9 @@ impl Session {
                 .map(|other| other.id)
                 .collect()
         });
-        let mut proofs = JoinSet::new();
-        for path in paths {
-            let shared = Arc::clone(shared);
-            proofs.spawn(async move { supervisor::prove_unit(&shared, path, lun).await });
-        }
-        while let Some(proof) = proofs.join_next().await {
-            if let Ok(Err(error)) = proof {
-                tracing::warn!(%lun, %error, "a path could not be asked for the unit");
-            }
+        let proofs = paths.into_iter().map(|path| supervisor::prove_unit(shared, path, lun));
+        for error in join_all(proofs).await.into_iter().filter_map(Result::err) {
+            tracing::warn!(%lun, %error, "a path could not be asked for the unit");
         }
         self.known_unit(lun).ok_or_else(|| UsageError::SessionClosed.into())
     }
@@ -175,7 +174,7 @@ impl Session {
         let patience = shared.config.reconnect.give_up_after + shared.config.login_timeout;
         let over = async {
             loop {
-                let changed = shared.paths_changed.notified();
+                let changed = shared.paths_changed.listen();
                 if shared.read(crate::driver::Driver::is_over) {
                     return;
                 }
@@ -183,9 +182,9 @@ impl Session {
             }
         };
         let portal = || shared.read(|driver| driver.paths[0].portal.clone());
-        match tokio::time::timeout(patience, over).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(NetworkError::Timeout { portal: portal(), during: "logout" }.into()),
+        match shared.environment.within(patience, over).await {
+            Some(()) => Ok(()),
+            None => Err(NetworkError::Timeout { portal: portal(), during: "logout" }.into()),
         }
     }
 
@@ -193,9 +192,9 @@ impl Session {
     /// and whatever is asked here may be asked again.
     async fn first_view(&self, lun: pdu::Lun) -> Result<(PathId, Arc<Unit>), Error> {
         let shared = &self.handle.shared;
-        let give_up_at = tokio::time::Instant::now() + shared.config.reconnect.give_up_after;
+        let give_up_at = shared.environment.now() + shared.config.reconnect.give_up_after;
         loop {
-            let changed = shared.paths_changed.notified();
+            let changed = shared.paths_changed.listen();
             let Ok(path) = self.any_path() else {
                 if let Some(reason) = shared.read(|driver| driver.refusal(lun)) {
                     return Err(reason);
@@ -205,7 +204,7 @@ impl Session {
             };
             match (Probe { shared, path, lun }).unit().await {
                 Ok(unit) => return Ok((path, Arc::new(unit))),
-                Err(Error::OutcomeUnknown { .. }) if tokio::time::Instant::now() < give_up_at => {
+                Err(Error::OutcomeUnknown { .. }) if shared.environment.now() < give_up_at => {
                     tracing::info!(%path, %lun, "the connection broke: asking again");
                 }
                 Err(error) => return Err(error),
@@ -247,7 +246,7 @@ impl Session {
             shared.with(|driver, now| driver.path_gone(path, &error.to_string(), &shared.target_name, now));
             return Err(error);
         }
-        tokio::spawn(supervisor::run(Arc::clone(shared), path));
+        shared.environment.spawn(supervisor::run(Arc::clone(shared), path));
         supervisor::join_all(shared, path).await;
         Ok(())
     }
@@ -257,20 +256,17 @@ impl Session {
     async fn open_further_sessions(&self, layout: &Layout) {
         let mut opened = self.report().connections();
         let each = opened.max(1);
-        let mut additions = JoinSet::new();
+        let mut additions = Vec::new();
         let mut sessions = 1;
         while opened < layout.connections && sessions < layout.sessions_max {
             let connections = each.min(layout.connections - opened);
-            let portal = layout.portals[sessions % layout.portals.len()].clone();
-            let session = self.clone();
-            additions.spawn(async move { session.add_session(&portal, connections).await });
+            let portal = &layout.portals[sessions % layout.portals.len()];
+            additions.push(self.add_session(portal, connections));
             opened += connections;
             sessions += 1;
         }
-        while let Some(added) = additions.join_next().await {
-            if let Ok(Err(error)) = added {
-                tracing::warn!(%error, "a further session could not be opened: using fewer");
-            }
+        for error in join_all(additions).await.into_iter().filter_map(Result::err) {
+            tracing::warn!(%error, "a further session could not be opened: using fewer");
         }
         let report = self.report();
         if report.connections() < layout.connections {
@@ -300,13 +296,13 @@ impl Session {
     }
 }
 
-impl std::fmt::Debug for Session {
+impl std::fmt::Debug for Target {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Session").field("report", &self.report()).finish()
+        formatter.debug_struct("Target").field("report", &self.report()).finish()
     }
 }
 
-/// iSCSI sessions of one [`Session`]. Targets count sessions, and more than this many help nobody.
+/// iSCSI sessions of one [`Target`]. Targets count sessions, and more than this many help nobody.
 const PATHS_MAX: usize = 64;
 
 /// How connections are to be spread over sessions, before the target has had its say.

@@ -6,12 +6,12 @@ use super::{Driver, Plan};
 use crate::backend::block_error;
 use crate::{Error, TargetError, UsageError};
 use block::{Completer, Completion, Extent, Payload};
+use futures_channel::oneshot;
 use nexus::initiator::{Entry, Generation, Sealing, WriteId};
 use pdu::{BufferId, Lun};
 use scsi::client::Capacity;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::oneshot;
 
 /// Who waits for the end of an operation.
 pub(crate) enum Sink {

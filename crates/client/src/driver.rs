@@ -1,4 +1,4 @@
-//! What all connections of a [`crate::Session`] share: the protocol's sessions, the buffers, and the commands.
+//! State that all connections of a [`crate::Target`] share: the protocol's sessions, the buffers, and the commands.
 //!
 //! The path of a command, top to bottom: [`plan`] cuts an operation into commands; [`operation`] holds what its
 //! caller waits for; the fence of its [`unit_state`] says when writes may go; [`dispatch`] gives each command a
@@ -28,11 +28,13 @@ pub(crate) use plan::{Data, Piece, Plan};
 pub(crate) use unit_state::UnitState;
 
 use crate::report::{PathReport, PathState, Report};
-use crate::{Config, Error, NetworkError, TargetError, UsageError};
+use crate::{Config, Environment, Error, NetworkError, TargetError, UsageError};
 use block::Slab;
 use connection_recovery::Recoveries;
 pub(crate) use connection_recovery::Vacancies;
+use event_listener::Event;
 use framing::{BufferTable, Scratch};
+use futures_channel::oneshot;
 use nexus::initiator::PathId;
 use operation::{Finished, Operation};
 use path::Request;
@@ -42,8 +44,6 @@ use session::seam::Endpoint;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use timer::Pauses;
-use tokio::sync::Notify;
-use transport::Clock;
 
 /// Operations that have not ended, over all units. Each costs a few hundred bytes beside its buffer; what really
 /// bounds them is the memory for the buffers.
@@ -52,7 +52,7 @@ pub const OPERATIONS_MAX: usize = 1 << 16;
 /// Memory for questions: the longest answer, 64 KiB, for each of 64 paths.
 const PAGES_BYTES: usize = 4 << 20;
 
-/// What the handles, the connections' tasks and the supervisors of one [`crate::Session`] share.
+/// What the handles, the connections' tasks and the supervisors of one [`crate::Target`] share.
 pub(crate) struct Shared {
     pub config: Config,
     pub target_name: String,
@@ -60,11 +60,11 @@ pub(crate) struct Shared {
     /// Memory for what paths are asked before they are trusted. Apart, because a lost path must come back even
     /// when writes that wait for it hold all of the budget.
     pub pages: Slab,
-    pub clock: Clock,
+    pub environment: Environment,
     /// An earlier deadline than the timer's task knows of.
-    pub deadline_moved: Notify,
+    pub deadline_moved: Event,
     /// A path has ended for good, or come up.
-    pub paths_changed: Notify,
+    pub paths_changed: Event,
     driver: Mutex<Driver>,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Driver {
 }
 
 impl Shared {
-    pub fn new(config: Config, target_name: String) -> Arc<Self> {
+    pub fn new(config: Config, target_name: String, environment: Environment) -> Arc<Self> {
         let slab = Slab::new(config.buffer_budget_bytes);
         let driver = Driver {
             buffers: BufferTable::new(slab.clone()),
@@ -134,17 +134,18 @@ impl Shared {
             pages: Slab::new(PAGES_BYTES),
             config,
             target_name,
-            clock: Clock::start(),
-            deadline_moved: Notify::new(),
-            paths_changed: Notify::new(),
+            environment,
+            deadline_moved: Event::new(),
+            paths_changed: Event::new(),
             driver: Mutex::new(driver),
         })
     }
 
     /// Does something with the state, then whatever follows from it, and delivers the news outside the lock.
     pub fn with<R>(&self, act: impl FnOnce(&mut Driver, Instant) -> R) -> R {
-        let now = self.clock.now();
         let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        // Within the lock, so that the state never sees time go back.
+        let now = self.environment.now();
         let result = act(&mut driver, now);
         driver.settle(now);
         let finished = std::mem::take(&mut driver.finished);
@@ -152,10 +153,10 @@ impl Shared {
         let paths_changed = std::mem::take(&mut driver.paths_changed);
         drop(driver);
         if deadline_moved {
-            self.deadline_moved.notify_one();
+            self.deadline_moved.notify(usize::MAX);
         }
         if paths_changed {
-            self.paths_changed.notify_waiters();
+            self.paths_changed.notify(usize::MAX);
         }
         finished.into_iter().for_each(Finished::deliver);
         result
@@ -169,7 +170,7 @@ impl Shared {
     /// Starts an operation and waits for its end. Once it has been polled, it runs to its end even if this
     /// future is dropped.
     pub async fn execute(&self, plan: Plan) -> Outcome {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         self.with(|driver, _| driver.submit(plan, Sink::Caller(sender)));
         receiver.await.unwrap_or_else(|_| Outcome::failed(UsageError::SessionClosed.into()))
     }
@@ -194,7 +195,7 @@ impl Driver {
     /// Refuses new operations, and logs out when the last has ended.
     pub fn close(&mut self) {
         self.closing = true;
-        self.paths.iter().for_each(|path| path.lost.notify_one());
+        self.paths.iter().for_each(Path::ring);
     }
 
     fn log_out(&mut self, now: Instant) {
@@ -202,7 +203,7 @@ impl Driver {
             path.log_out(now);
             if path.core.is_none() && path.state != PathState::Gone {
                 path.state = PathState::Gone;
-                path.lost.notify_one();
+                path.ring();
                 self.paths_changed = true;
             }
         }

@@ -1,6 +1,7 @@
 //! What can go wrong, by who is at fault.
 
 use crate::Portal;
+use framing::SocketOptionsError;
 use nexus::initiator::{Generation, PathRefusal};
 use pdu::Lun;
 use scsi::client::{Designator, SenseData};
@@ -8,7 +9,6 @@ use session::discovery::InvalidTargetList;
 use session::login;
 use std::io;
 use std::sync::Arc;
-use transport::SocketOptionsError;
 
 /// Why something was not done.
 #[derive(Clone, Debug, thiserror::Error)]

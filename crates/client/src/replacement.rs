@@ -7,41 +7,42 @@ use crate::driver::{Shared, Vacancies};
 use crate::reconnect::Pauses;
 use crate::supervisor::{add_connections, is_hopeless};
 use crate::{Error, LoginError};
+use event_listener::Event;
 use nexus::initiator::PathId;
 use session::login::initiator::Remedy;
 use std::sync::Arc;
-use tokio::sync::Notify;
 
 /// Makes the connections that a path is missing, until it has them, cannot have them, or is lost itself.
-pub(crate) async fn replace(shared: &Arc<Shared>, id: PathId, lost: &Notify) {
-    let mut pauses = Pauses::new(&shared.config.reconnect);
+pub(crate) async fn replace(shared: &Arc<Shared>, id: PathId, changed: &Event) {
+    let mut pauses = Pauses::new(&shared.config.reconnect, shared.environment.now());
     loop {
+        let change = changed.listen();
         let error = match vacancies(shared, id) {
             Vacancies::None => return,
             Vacancies::Wait(pause) => {
                 // Whatever is first: what there is to do is asked again.
-                let _ = tokio::time::timeout(pause, lost.notified()).await;
+                let _ = shared.environment.within(pause, change).await;
                 continue;
             }
             Vacancies::Fill(count) => add_connections(shared, id, count).await.into_iter().next(),
         };
         let Some(error) = error else {
             tracing::info!(path = %id, "the connection is replaced");
-            pauses = Pauses::new(&shared.config.reconnect);
+            pauses = Pauses::new(&shared.config.reconnect, shared.environment.now());
             continue;
         };
         let is_final = is_hopeless(&error) || session_is_gone(&error);
-        let Some(pause) = pauses.next().filter(|_| !is_final) else {
+        let Some(pause) = pauses.next(&shared.environment).filter(|_| !is_final) else {
             return shared.with(|driver, now| driver.replacement_failed(id, &error.to_string(), now));
         };
         tracing::info!(path = %id, %error, "the connection is not replaced yet");
-        let _ = tokio::time::timeout(pause, lost.notified()).await;
+        let _ = shared.environment.within(pause, change).await;
     }
 }
 
 /// What is missing now.
 pub(crate) fn vacancies(shared: &Shared, id: PathId) -> Vacancies {
-    let now = shared.clock.now();
+    let now = shared.environment.now();
     shared.read(|driver| driver.path(id).map_or(Vacancies::None, |path| path.vacancies(now)))
 }
 

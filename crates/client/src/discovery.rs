@@ -1,19 +1,17 @@
 //! Which targets a portal leads to (RFC 7143 §4.3, appendix C).
 
-use crate::connect::{Applicant, Opened, open};
-use crate::{Config, Error, LoginError, NetworkError, Portal};
+use crate::login::{Applicant, Opened, open};
+use crate::{Config, Environment, Error, LoginError, NetworkError, Portal};
+use framing::{read_pdu, write_pdu};
 use pdu::{
-    Assembler, Cid, CmdSn, Header, Itt, LogoutReason, LogoutRequest, Lun, Opcode, StatSn, TextRequest,
-    TextResponse, TextWriter, Ttt,
+    Assembler, Cid, CmdSn, Duration, Header, Itt, LogoutReason, LogoutRequest, Lun, Opcode, StatSn,
+    TextRequest, TextResponse, TextWriter, Ttt,
 };
 use session::discovery;
 use session::parameters::{DigestPreference, Offer};
 use session::seam::{Payload, Transmit};
 pub use session::target::TargetRecord;
 use std::io;
-use std::time::Duration;
-use tokio::time::timeout;
-use transport::{read_pdu, write_pdu};
 
 /// The longest list that is read: 4096 targets with a few portals each.
 const LIST_BYTES_MAX: usize = 1 << 20;
@@ -31,10 +29,14 @@ const TASK: Itt = Itt(0);
 ///
 /// # Errors
 /// If the portal cannot be reached, refuses the login, or does not answer as it should.
-pub async fn discover(portal: &Portal, config: &Config) -> Result<Vec<TargetRecord>, Error> {
+pub async fn discover(
+    environment: &Environment,
+    portal: &Portal,
+    config: &Config,
+) -> Result<Vec<TargetRecord>, Error> {
     let applicant = Applicant {
         target_name: None,
-        isid: crate::isid::random(0)?,
+        isid: crate::isid::random(&*environment.host, 0)?,
         cid: Cid(0),
         joining: None,
         cmd_sn: CmdSn(1),
@@ -45,18 +47,18 @@ pub async fn discover(portal: &Portal, config: &Config) -> Result<Vec<TargetReco
             ..config.offer
         },
     };
-    let opened = open(config, portal, &applicant).await?;
-    let exchange = timeout(config.login_timeout, send_targets(opened));
+    let opened = open(environment, config, portal, &applicant).await?;
+    let exchange = environment.within(config.login_timeout, send_targets(environment, opened));
     let text = exchange
         .await
-        .map_err(|_| NetworkError::Timeout { portal: portal.clone(), during: "discovery" })?
+        .ok_or_else(|| NetworkError::Timeout { portal: portal.clone(), during: "discovery" })?
         .map_err(|source| NetworkError::Broken { portal: portal.clone(), during: "discovery", source })?;
     let invalid = |reason| LoginError::TargetList { portal: portal.clone(), reason };
     Ok(discovery::parse(&text).map_err(invalid)?)
 }
 
 /// Asks, collects the pieces of the answer, and logs out.
-async fn send_targets(mut opened: Opened) -> io::Result<Vec<u8>> {
+async fn send_targets(environment: &Environment, mut opened: Opened) -> io::Result<Vec<u8>> {
     let mut request = TextWriter::new();
     request.push("SendTargets", "All");
     let mut request = request.into_bytes();
@@ -79,7 +81,7 @@ async fn send_targets(mut opened: Opened) -> io::Result<Vec<u8>> {
         .emit();
         let payload =
             if request.is_empty() { Payload::None } else { Payload::Inline(std::mem::take(&mut request)) };
-        write_pdu(&mut opened.stream, &Transmit { header, payload }).await?;
+        write_pdu(&mut opened.wire, &Transmit { header, payload }).await?;
         let (header, data) = next_answer(&mut opened, Opcode::TextResponse).await?;
         let response = TextResponse::parse(&header).map_err(io::Error::other)?;
         if let Some(piece) = assembler.push(&data, response.continued).map_err(io::Error::other)? {
@@ -88,7 +90,7 @@ async fn send_targets(mut opened: Opened) -> io::Result<Vec<u8>> {
         (cmd_sn, ttt, exp_stat_sn) = (cmd_sn.next(), response.ttt, next_stat_sn(&response));
         if response.final_ {
             // The list is here; a portal that does not answer a goodbye is no reason to do without it.
-            let _ = timeout(GOODBYE, log_out(&mut opened, cmd_sn, exp_stat_sn)).await;
+            let _ = environment.within(GOODBYE, log_out(&mut opened, cmd_sn, exp_stat_sn)).await;
             return Ok(text);
         }
         if text.len() > LIST_BYTES_MAX {
@@ -107,7 +109,7 @@ async fn log_out(opened: &mut Opened, cmd_sn: CmdSn, exp_stat_sn: StatSn) -> io:
         cmd_sn,
         exp_stat_sn,
     };
-    write_pdu(&mut opened.stream, &Transmit { header: request.emit(), payload: Payload::None }).await?;
+    write_pdu(&mut opened.wire, &Transmit { header: request.emit(), payload: Payload::None }).await?;
     next_answer(opened, Opcode::LogoutResponse).await.map(drop)
 }
 
@@ -120,7 +122,7 @@ fn next_stat_sn(response: &TextResponse) -> StatSn {
 async fn next_answer(opened: &mut Opened, kind: Opcode) -> io::Result<(Header, Vec<u8>)> {
     let segment_bytes_max = opened.established.connection.receive_segment_bytes_max;
     for _ in 0..STRAY_PDUS_MAX {
-        let (header, data) = read_pdu(&mut opened.stream, segment_bytes_max).await?;
+        let (header, data) = read_pdu(&mut opened.wire, segment_bytes_max).await?;
         match header.opcode() {
             Ok(opcode) if opcode == kind => return Ok((header, data)),
             Ok(Opcode::Reject) => return Err(io::Error::other("the target rejects what it was asked")),

@@ -1,14 +1,13 @@
 //! This initiator's part of its sessions' identities.
 
-use crate::NetworkError;
+use crate::{Host, NetworkError};
 use pdu::Isid;
-use std::io;
 
-/// An ISID that no other initiator with this name is likely to have; sessions of one [`crate::Session`] share the
+/// An ISID that no other initiator with this name is likely to have; sessions of one [`crate::Target`] share the
 /// random part and differ in `qualifier`.
-pub(crate) fn random(qualifier: u16) -> Result<Isid, NetworkError> {
+pub(crate) fn random(host: &dyn Host, qualifier: u16) -> Result<Isid, NetworkError> {
     let mut bytes = [0; 3];
-    getrandom::fill(&mut bytes).map_err(|error| NetworkError::Entropy { source: io::Error::other(error) })?;
+    host.entropy(&mut bytes).map_err(|source| NetworkError::Entropy { source })?;
     Ok(Isid::random(bytes, qualifier))
 }
 

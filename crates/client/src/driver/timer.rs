@@ -71,16 +71,15 @@ impl Driver {
 /// Runs until there is nothing left to do.
 pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
+        let moved = shared.deadline_moved.listen();
         let (deadline, over) = shared.with(|driver, now| (driver.handle_timeout(now), driver.is_over()));
         if over {
             return;
         }
-        let moved = shared.deadline_moved.notified();
         match deadline {
             Some(deadline) => {
-                let until = tokio::time::Instant::from_std(shared.clock.to_std(deadline));
                 // Either is a reason to look again.
-                let _ = tokio::time::timeout_at(until, moved).await;
+                let _ = shared.environment.until(deadline, moved).await;
             }
             None => moved.await,
         }

@@ -1,22 +1,22 @@
 //! Whole PDUs, one at a time, while a connection is in login (RFC 7143 §6.3).
 //!
 //! Digests take effect only in full feature phase, and login text is short, so these read exactly one PDU and
-//! leave every later byte in the socket for the [`crate::Connection`].
+//! leave every later byte in the stream for the [`crate::Connection`].
 
+use crate::Wire;
 use pdu::Header;
 use session::seam::{Payload, Transmit};
-use std::io;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use std::future::poll_fn;
+use std::io::{self, IoSlice, IoSliceMut};
 
 /// Reads one PDU whose data segment has at most `data_bytes_max` bytes.
 ///
 /// # Errors
-/// The socket's errors; [`io::ErrorKind::InvalidData`] if the peer announces a longer data segment, or an AHS,
+/// The stream's errors; [`io::ErrorKind::InvalidData`] if the peer announces a longer data segment, or an AHS,
 /// which no login PDU has.
-pub async fn read_pdu(stream: &mut TcpStream, data_bytes_max: u32) -> io::Result<(Header, Vec<u8>)> {
+pub async fn read_pdu(wire: &mut impl Wire, data_bytes_max: u32) -> io::Result<(Header, Vec<u8>)> {
     let mut bhs = [0; Header::BHS_BYTES];
-    stream.read_exact(&mut bhs).await?;
+    read_exact(wire, &mut bhs).await?;
     let header = Header::new(bhs);
     let bytes = header.data_segment_bytes();
     if bytes > data_bytes_max || header.ahs_bytes() != 0 {
@@ -26,7 +26,7 @@ pub async fn read_pdu(stream: &mut TcpStream, data_bytes_max: u32) -> io::Result
         ));
     }
     let mut data = vec![0; (bytes + pdu::padding(bytes)) as usize];
-    stream.read_exact(&mut data).await?;
+    read_exact(wire, &mut data).await?;
     data.truncate(bytes as usize);
     Ok((header, data))
 }
@@ -34,8 +34,8 @@ pub async fn read_pdu(stream: &mut TcpStream, data_bytes_max: u32) -> io::Result
 /// Writes one PDU.
 ///
 /// # Errors
-/// The socket's errors; [`io::ErrorKind::InvalidInput`] if the payload is a named buffer, which no login has.
-pub async fn write_pdu(stream: &mut TcpStream, transmit: &Transmit) -> io::Result<()> {
+/// The stream's errors; [`io::ErrorKind::InvalidInput`] if the payload is a named buffer, which no login has.
+pub async fn write_pdu(wire: &mut impl Wire, transmit: &Transmit) -> io::Result<()> {
     let data: &[u8] = match &transmit.payload {
         Payload::None => &[],
         Payload::Inline(data) => data,
@@ -46,5 +46,27 @@ pub async fn write_pdu(stream: &mut TcpStream, transmit: &Transmit) -> io::Resul
     bytes.extend_from_slice(transmit.header.ahs());
     bytes.extend_from_slice(data);
     bytes.resize(bytes.len().next_multiple_of(4), 0);
-    stream.write_all(&bytes).await
+    write_all(wire, &bytes).await
+}
+
+async fn read_exact(wire: &mut impl Wire, mut to: &mut [u8]) -> io::Result<()> {
+    while !to.is_empty() {
+        let bytes = poll_fn(|cx| wire.poll_read(cx, &mut [IoSliceMut::new(to)])).await?;
+        if bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        to = &mut to[bytes..];
+    }
+    Ok(())
+}
+
+async fn write_all(wire: &mut impl Wire, mut from: &[u8]) -> io::Result<()> {
+    while !from.is_empty() {
+        let bytes = poll_fn(|cx| wire.poll_write(cx, &[IoSlice::new(from)])).await?;
+        if bytes == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        from = &from[bytes..];
+    }
+    Ok(())
 }

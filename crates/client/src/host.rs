@@ -1,0 +1,93 @@
+//! The world of a client: the runtime that polls its tasks, and the network that it dials.
+
+use crate::{NetworkError, Portal};
+use framing::{ConnectionObserver, SocketOptions, Wire};
+use futures_util::future::{self, BoxFuture, Either};
+use pdu::{Duration, Instant};
+use session::parameters::Established;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+/// A runtime. Handles of a client may be used from any thread, so this may be, too.
+pub trait Host: Send + Sync {
+    /// This instant. It never goes back.
+    fn now(&self) -> Instant;
+
+    /// Polls `task` whenever it is woken, until it is done. Never within this call.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
+
+    /// Resolves when [`now`](Self::now) has reached `time`.
+    fn sleep_until(&self, time: Instant) -> BoxFuture<'static, ()>;
+
+    /// Fills `to` with random bytes that nobody can guess.
+    ///
+    /// # Errors
+    /// The system has none.
+    fn entropy(&self, to: &mut [u8]) -> io::Result<()>;
+}
+
+/// A network.
+pub trait Dial: Send + Sync {
+    /// Opens a byte stream to a portal, with these options set before the first byte.
+    ///
+    /// # Errors
+    /// [`NetworkError::Connect`] if no address of the portal answers, [`NetworkError::SocketOptions`] if an option is
+    /// refused.
+    fn dial<'a>(
+        &'a self,
+        to: &'a Portal,
+        options: &'a SocketOptions,
+    ) -> BoxFuture<'a, Result<Dialed, NetworkError>>;
+}
+
+/// A byte stream to a portal, before the login.
+pub struct Dialed {
+    /// The stream.
+    pub wire: Box<dyn Wire + Send>,
+    /// The address at its other end.
+    pub peer: SocketAddr,
+    /// Makes the connection's observer, if there is to be one, when the login is done.
+    pub observe: Option<Observe>,
+}
+
+/// Makes the observer of a connection from what its login established.
+pub type Observe = Box<dyn FnOnce(&Established) -> Box<dyn ConnectionObserver> + Send>;
+
+/// The runtime and the network of a client.
+#[derive(Clone)]
+pub struct Environment {
+    /// The runtime.
+    pub host: Arc<dyn Host>,
+    /// The network.
+    pub network: Arc<dyn Dial>,
+}
+
+impl Environment {
+    pub(crate) fn now(&self) -> Instant {
+        self.host.now()
+    }
+
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.host.spawn(Box::pin(task));
+    }
+
+    pub(crate) async fn sleep(&self, pause: Duration) {
+        self.host.sleep_until(self.now() + pause).await;
+    }
+
+    /// The output of `future`, unless it takes longer than `pause`.
+    pub(crate) async fn within<F: Future>(&self, pause: Duration, future: F) -> Option<F::Output> {
+        self.until(self.now() + pause, future).await
+    }
+
+    /// The output of `future`, unless it is not there at `time`.
+    pub(crate) async fn until<F: Future>(&self, time: Instant, future: F) -> Option<F::Output> {
+        match future::select(pin!(future), self.host.sleep_until(time)).await {
+            Either::Left((output, _)) => Some(output),
+            Either::Right(((), _)) => None,
+        }
+    }
+}

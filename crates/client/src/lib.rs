@@ -1,0 +1,48 @@
+//! The initiator's side of every command, without sockets, clocks or a runtime.
+//!
+//! A [`Target`] is reached over as many connections as configured: in one iSCSI session as far as the target allows
+//! (MC/S), then in further sessions. A [`Lun`] is one of its disks; it reads and writes owned buffers, and is a
+//! [`block::Backend`] too. [`discover`] asks a portal for targets. All of it lives in an [`Environment`]: a [`Host`] that polls
+//! tasks and knows the time, and a network to [`Dial`]. The `initiator` crate has one of tokio and TCP, the simulator one of
+//! its own.
+//!
+//! # Rules that hold whatever happens to connections
+//! * A command is sent again only if that is safe: [`nexus::initiator::Retry`].
+//! * No two writes to the same blocks are under way together: [`nexus::initiator::WriteFence`].
+//! * A path carries I/O only to units that it was shown to lead to: [`nexus::initiator::accept_path`].
+//! * A flush that succeeds covers every write answered before it, or says that it does not: [`Lun::flush`].
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod config;
+mod discovery;
+mod driver;
+mod error;
+mod extents;
+mod host;
+mod isid;
+mod login;
+mod lun;
+mod probe;
+mod reconnect;
+mod replacement;
+mod report;
+mod supervisor;
+mod target;
+mod unit;
+mod url;
+
+pub use ::nexus::initiator::Generation;
+pub use ::session::chap::{Algorithms, Credentials};
+pub use config::Config;
+pub use discovery::{TargetRecord, discover};
+pub use driver::OPERATIONS_MAX;
+pub use error::{Error, LoginError, NetworkError, TargetError, UsageError};
+pub use host::{Dial, Dialed, Environment, Host, Observe};
+pub use lun::{Compared, Executed, Lun, Transfer};
+pub use reconnect::Reconnect;
+pub use report::{ConnectionReport, PathReport, PathState, Report};
+pub use target::Target;
+pub use unit::Unit;
+pub use url::{DEFAULT_PORT, InvalidUrl, Portal, Url};

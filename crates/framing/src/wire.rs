@@ -1,0 +1,129 @@
+//! The byte stream under a connection.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A byte stream between two ends: a TCP socket, a TLS stream over one, or a pipe of the simulator.
+pub trait Wire {
+    /// Reads once, into `to` in order. Zero bytes mean that the peer sends no more.
+    ///
+    /// # Errors
+    /// The network broke the connection.
+    fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>>;
+
+    /// Writes once, from `from` in order, as much as there is room for.
+    ///
+    /// # Errors
+    /// The network broke the connection.
+    fn poll_write(&mut self, cx: &mut Context<'_>, from: &[IoSlice<'_>]) -> Poll<io::Result<usize>>;
+
+    /// Tells the peer that no more bytes will be sent.
+    ///
+    /// # Errors
+    /// The network broke the connection.
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Bytes written that the peer's end has not acknowledged.
+    ///
+    /// # Errors
+    /// The stream is gone.
+    fn unacknowledged_bytes(&self) -> io::Result<u64>;
+
+    /// Measurements of the path under the stream; `None` where nothing measures it.
+    fn sample(&self) -> Option<PathSample>;
+
+    /// Sets options, which may change while the stream lives, and says which of them are in force.
+    ///
+    /// # Errors
+    /// The first option that was refused.
+    fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError>;
+}
+
+impl<W: Wire + ?Sized> Wire for Box<W> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
+        (**self).poll_read(cx, to)
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, from: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        (**self).poll_write(cx, from)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        (**self).poll_close(cx)
+    }
+
+    fn unacknowledged_bytes(&self) -> io::Result<u64> {
+        (**self).unacknowledged_bytes()
+    }
+
+    fn sample(&self) -> Option<PathSample> {
+        (**self).sample()
+    }
+
+    fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError> {
+        (**self).apply(options)
+    }
+}
+
+/// What a stream's sender knows of its path at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathSample {
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Payload that the receiver acknowledged per second, when it was last measured; zero before.
+    pub delivery_bytes_per_second: u64,
+    /// Congestion window.
+    pub congestion_window_segments: u32,
+    /// Segments sent and not acknowledged.
+    pub in_flight_segments: u32,
+    /// Payload of a full segment.
+    pub segment_bytes: u32,
+    /// Segments retransmitted since the stream began.
+    pub retransmitted_segments: u32,
+    /// Repairing a loss: fast recovery, or after a retransmission timeout.
+    pub is_recovering: bool,
+}
+
+/// Options of one side's sockets.
+///
+/// SO_SNDBUF and SO_RCVBUF are not set unless asked: setting them switches the kernel's autotuning off, which
+/// caps a long path at buffer ÷ RTT.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// TCP_CONGESTION: `reno`, `cubic`, `bbr`, … `None` leaves the system's default.
+    pub congestion: Option<String>,
+    /// SO_SNDBUF, for experiments.
+    pub send_buffer_bytes: Option<u32>,
+    /// SO_RCVBUF, likewise.
+    pub receive_buffer_bytes: Option<u32>,
+    /// TCP_NOTSENT_LOWAT: unsent bytes that the kernel may hold before it asks for no more. `None` leaves that to
+    /// the kernel's tuning of the send buffer. Whoever places commands on connections wants a bound (see
+    /// [`PLACEMENT_UNSENT_BYTES`](Self::PLACEMENT_UNSENT_BYTES)): bytes that the kernel holds can be placed no more.
+    pub unsent_bytes: Option<u32>,
+}
+
+impl SocketOptions {
+    /// A bound for [`unsent_bytes`](Self::unsent_bytes): small enough that the placement of commands stays above
+    /// TCP, large enough that a socket never runs dry between two wake-ups of the sender.
+    pub const PLACEMENT_UNSENT_BYTES: u32 = 256 << 10;
+}
+
+/// Options of a stream as they are now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InForce {
+    /// The congestion control, as the kernel names it; `None` if the stream has none.
+    pub congestion: Option<String>,
+}
+
+/// An option that was refused.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot set {option} to {value}: {source}")]
+pub struct SocketOptionsError {
+    /// Its name.
+    pub option: &'static str,
+    /// What was asked.
+    pub value: String,
+    /// What the system said.
+    pub source: io::Error,
+}

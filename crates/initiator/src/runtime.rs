@@ -1,0 +1,39 @@
+//! tokio as a client's [`Host`].
+
+use client::Host;
+use futures_util::future::BoxFuture;
+use pdu::Instant;
+use std::io;
+use tokio::runtime::Handle;
+use transport::Clock;
+
+/// The tokio runtime on which a client was made.
+pub(crate) struct TokioHost {
+    runtime: Handle,
+    clock: Clock,
+}
+
+impl TokioHost {
+    pub(crate) fn current() -> Self {
+        Self { runtime: Handle::current(), clock: Clock::start() }
+    }
+}
+
+impl Host for TokioHost {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.runtime.spawn(task);
+    }
+
+    fn sleep_until(&self, time: Instant) -> BoxFuture<'static, ()> {
+        let time = self.clock.to_std(time).into();
+        Box::pin(async move { tokio::time::sleep_until(time).await })
+    }
+
+    fn entropy(&self, to: &mut [u8]) -> io::Result<()> {
+        getrandom::fill(to).map_err(io::Error::other)
+    }
+}

@@ -1,0 +1,43 @@
+//! Measurements of a path by the kernel (TCP_INFO, tcp(7)).
+
+use framing::PathSample;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+/// States of `tcpi_ca_state` from which a connection repairs losses: TCP_CA_Recovery and TCP_CA_Loss.
+const RECOVERING: std::ops::RangeInclusive<u8> = 3..=4;
+
+/// Asks the kernel.
+///
+/// # Errors
+/// The system's own.
+pub(crate) fn path_sample(socket: &impl AsFd) -> io::Result<PathSample> {
+    // SAFETY: `tcp_info` is plain integers, for which all-zero bytes are a value.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut bytes = libc::socklen_t::try_from(size_of::<libc::tcp_info>()).map_err(io::Error::other)?;
+    // SAFETY: the kernel writes at most `bytes` bytes into `info`, which has that size and outlives the call;
+    // the descriptor is borrowed, so it stays open.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut bytes,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(PathSample {
+        rtt: Duration::from_micros(info.tcpi_rtt.into()),
+        delivery_bytes_per_second: info.tcpi_delivery_rate,
+        congestion_window_segments: info.tcpi_snd_cwnd,
+        in_flight_segments: (info.tcpi_unacked + info.tcpi_retrans)
+            .saturating_sub(info.tcpi_sacked + info.tcpi_lost),
+        segment_bytes: info.tcpi_snd_mss,
+        retransmitted_segments: info.tcpi_total_retrans,
+        is_recovering: RECOVERING.contains(&info.tcpi_ca_state),
+    })
+}
