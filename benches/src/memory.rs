@@ -1,7 +1,7 @@
 //! Memory of a target that does nothing, and of connections that do nothing.
 
 use crate::Effort;
-use initiator::{Config, Target, Url};
+use initiator::{Config, Url};
 use ropewalk_interop::Ropewalk;
 
 const SESSIONS: usize = 10;

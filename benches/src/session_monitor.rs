@@ -2,7 +2,7 @@
 
 use crate::processor;
 use crate::statistics::{median, spread};
-use initiator::{Config, Target, Url};
+use initiator::{Config, Url};
 use lab::netem::Bytes;
 use lab::session_monitor::SessionMonitor;
 use lab::workload::{Contents, End, Load, Order, Pattern};

@@ -4,7 +4,7 @@
 mod world;
 
 use pdu::LoginStatus;
-use ropewalk_initiator::{Error, LoginError, NetworkError, Target, discover};
+use ropewalk_initiator::{Error, LoginError, NetworkError, discover};
 use session::chap::{Account, Credentials, Secret};
 use session::login::initiator::Failure;
 use std::os::unix::fs::PermissionsExt;

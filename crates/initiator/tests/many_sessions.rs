@@ -2,7 +2,7 @@
 
 mod world;
 
-use ropewalk_initiator::{Error, PathState, Target, TargetError};
+use ropewalk_initiator::{Error, PathState, TargetError};
 use world::{Relay, World, config, connect, expect_pattern, pattern, url};
 
 const PIECE: usize = 128 << 10;
