@@ -2,7 +2,7 @@
 
 use crate::{Portal, Reconnect};
 use framing::SocketOptions;
-use pdu::Duration;
+use pdu::{CmdSn, Duration};
 use session::chap::Credentials;
 use session::parameters::{InitiatorLimits, Offer};
 
@@ -25,6 +25,8 @@ pub struct Config {
     /// What to propose in negotiation. At error recovery level 2, which is proposed by default, a broken connection is
     /// replaced within its session, and no command is lost with it; below that, its session is reinstated.
     pub offer: Offer,
+    /// The number of a session's first command (RFC 7143 §4.2.2.1). Targets take any.
+    pub first_cmd_sn: CmdSn,
     /// Bounds on what each iSCSI session holds.
     pub limits: InitiatorLimits,
     /// Options of the TCP sockets.
@@ -82,6 +84,7 @@ impl Default for Config {
                 default_time2retain_s: TIME2RETAIN_S,
                 ..Offer::default()
             },
+            first_cmd_sn: CmdSn(1),
             limits: InitiatorLimits {
                 commands_max: COMMANDS_MAX,
                 ping_after: PING_AFTER,

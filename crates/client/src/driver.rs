@@ -3,7 +3,7 @@
 //! The path of a command, top to bottom: [`plan`] cuts an operation into commands; [`operation`] holds what its
 //! caller waits for; the fence of its [`unit_state`] says when writes may go; [`dispatch`] gives each command a
 //! lane as late as possible; [`lane`] moves its bytes; [`completion`] ends it or sends it again; [`flush`] waits
-//! for the writes before it; [`command_limit`] sees that none waits for ever. [`connection_recovery`] says which
+//! for the writes before it; [`task_management`] ends commands of a unit; [`command_limit`] sees that none waits for ever. [`connection_recovery`] says which
 //! connections are to be replaced. [`path`] holds one iSCSI session, [`timer`] what waits for a time.
 //!
 //! Everything is behind one lock, which a lane's task holds while it moves bytes: one thread drives a session
@@ -18,6 +18,7 @@ pub(crate) mod lane;
 mod operation;
 mod path;
 mod plan;
+mod task_management;
 pub(crate) mod timer;
 mod unit_state;
 
@@ -39,7 +40,7 @@ use nexus::initiator::PathId;
 use operation::{Finished, Operation};
 use path::Request;
 use pdu::{BufferId, Instant, LaneId, Lun};
-use policy::{LaneState, LeastLoaded, Placement};
+use policy::{LaneState, Placement};
 use session::seam::Endpoint;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,7 +112,7 @@ impl Shared {
             operations: slab::Slab::new(),
             requests: slab::Slab::new(),
             pauses: Pauses::default(),
-            placement: Box::new(LeastLoaded::default()),
+            placement: (environment.placement)(),
             candidates: Vec::new(),
             turn: 0,
             scratch: Scratch::default(),

@@ -3,7 +3,7 @@
 use crate::Portal;
 use framing::SocketOptionsError;
 use nexus::initiator::{Generation, PathRefusal};
-use pdu::Lun;
+use pdu::{Lun, TaskManagementOutcome};
 use scsi::client::{Designator, SenseData};
 use session::discovery::InvalidTargetList;
 use session::login;
@@ -259,6 +259,16 @@ pub enum TargetError {
         lun: Lun,
         /// How long it stood still, each time.
         seconds: u64,
+    },
+    /// A task management function was not done.
+    #[error("{function} at logical unit {lun} was not done: the target answers {outcome:?}")]
+    Function {
+        /// Which.
+        function: &'static str,
+        /// At which unit.
+        lun: Lun,
+        /// The target's answer (RFC 7143 §11.6.1).
+        outcome: TaskManagementOutcome,
     },
     /// An answer that makes no sense.
     #[error("{command} at logical unit {lun}: {problem}")]

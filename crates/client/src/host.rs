@@ -4,6 +4,7 @@ use crate::{NetworkError, Portal};
 use framing::{ConnectionObserver, SocketOptions, Wire};
 use futures_util::future::{self, BoxFuture, Either};
 use pdu::{Duration, Instant};
+use policy::Placement;
 use session::parameters::Established;
 use std::future::Future;
 use std::io;
@@ -56,13 +57,15 @@ pub struct Dialed {
 /// Makes the observer of a connection from what its login established.
 pub type Observe = Box<dyn FnOnce(&Established) -> Box<dyn ConnectionObserver> + Send>;
 
-/// The runtime and the network of a client.
+/// The runtime, the network and the policies of a client.
 #[derive(Clone)]
 pub struct Environment {
     /// The runtime.
     pub host: Arc<dyn Host>,
     /// The network.
     pub network: Arc<dyn Dial>,
+    /// Makes the policy that chooses a connection for each command of one target.
+    pub placement: Arc<dyn Fn() -> Box<dyn Placement> + Send + Sync>,
 }
 
 impl Environment {

@@ -40,7 +40,7 @@ pub use discovery::{TargetRecord, discover};
 pub use driver::OPERATIONS_MAX;
 pub use error::{Error, LoginError, NetworkError, TargetError, UsageError};
 pub use host::{Dial, Dialed, Environment, Host, Observe};
-pub use lun::{Compared, Executed, Lun, Transfer};
+pub use lun::{Compared, Executed, Lun, Reset, Transfer};
 pub use reconnect::Reconnect;
 pub use report::{ConnectionReport, PathReport, PathState, Report};
 pub use target::Target;

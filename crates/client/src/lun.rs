@@ -6,8 +6,9 @@ use crate::target::Handle;
 use crate::{Error, TargetError, Unit, UsageError, extents};
 use block::{Buffer, Payload, Slab};
 use nexus::initiator::{CommandKind, Generation};
-use pdu::Cdb;
+use pdu::{Cdb, TaskAttribute, TaskManagementOutcome};
 use scsi::Extent;
+use session::initiator::TaskFunction;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -81,6 +82,35 @@ pub enum Transfer {
     In(Buffer),
     /// Data to the device.
     Out(Payload),
+}
+
+/// A task management function over a whole unit (RFC 7143 §11.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reset {
+    /// Ends the commands of one session of this initiator.
+    AbortTaskSet,
+    /// Ends the commands of all initiators.
+    ClearTaskSet,
+    /// The same, and returns the unit to the state in which it was switched on.
+    LogicalUnit,
+}
+
+impl Reset {
+    fn function(self, lun: pdu::Lun) -> TaskFunction {
+        match self {
+            Self::AbortTaskSet => TaskFunction::AbortTaskSet(lun),
+            Self::ClearTaskSet => TaskFunction::ClearTaskSet(lun),
+            Self::LogicalUnit => TaskFunction::LogicalUnitReset(lun),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::AbortTaskSet => "ABORT TASK SET",
+            Self::ClearTaskSet => "CLEAR TASK SET",
+            Self::LogicalUnit => "LOGICAL UNIT RESET",
+        }
+    }
 }
 
 impl Lun {
@@ -247,12 +277,41 @@ impl Lun {
         Probe { shared: self.shared(), path, lun: self.unit.lun }.reserved().await
     }
 
+    /// Ends every command at this unit by a task management function, those of other initiators included except with
+    /// [`Reset::AbortTaskSet`]. Their initiators need not be told, and may miss answers for as long as they wait for any.
+    ///
+    /// # Errors
+    /// [`TargetError::Function`] if the target does not do it; [`Error::OutcomeUnknown`] if the session was lost.
+    pub async fn reset(&self, reset: Reset) -> Result<(), Error> {
+        let lun = self.unit.lun;
+        let answer =
+            self.shared().with(|driver, now| driver.task_management(lun, reset.function(lun), now))?;
+        match answer.await {
+            Ok(TaskManagementOutcome::FunctionComplete) => Ok(()),
+            Ok(outcome) => Err(TargetError::Function { function: reset.name(), lun, outcome }.into()),
+            Err(_) => Err(Error::OutcomeUnknown { command: reset.name(), lun }),
+        }
+    }
+
+    /// Sends a command that this library does not know, as a SIMPLE task: [`Self::execute_as`].
+    ///
+    /// # Errors
+    /// As [`Self::execute_as`].
+    pub async fn execute(&self, cdb: Cdb, transfer: Transfer) -> Result<Executed, Error> {
+        self.execute_as(TaskAttribute::Simple, cdb, transfer).await
+    }
+
     /// Sends a command that this library does not know. It is sent again only if the target says that it did not
     /// begin; it does not wait for writes to the same blocks, and they do not wait for it.
     ///
     /// # Errors
     /// Any status but GOOD; [`Error::sense`] has the sense data.
-    pub async fn execute(&self, cdb: Cdb, transfer: Transfer) -> Result<Executed, Error> {
+    pub async fn execute_as(
+        &self,
+        attribute: TaskAttribute,
+        cdb: Cdb,
+        transfer: Transfer,
+    ) -> Result<Executed, Error> {
         let data = match transfer {
             Transfer::None => Data::None,
             Transfer::In(buffer) => Data::In(buffer),
@@ -273,6 +332,7 @@ impl Lun {
             pieces: vec![Piece::plain(cdb, u32::try_from(bytes).unwrap_or(u32::MAX))],
             path: None,
             then_flush: None,
+            attribute,
         };
         let outcome = self.execute_plan(plan).await;
         Ok(Executed { data_in_bytes: outcome.result?, data: outcome.buffer })

@@ -31,12 +31,13 @@ mod runtime;
 pub use client::{
     Algorithms, Compared, Config, ConnectionReport, Credentials, DEFAULT_PORT, Error, Executed, Generation,
     InvalidUrl, LoginError, Lun, NetworkError, OPERATIONS_MAX, PathReport, PathState, Portal, Reconnect,
-    Report, Target, TargetError, TargetRecord, Transfer, Unit, Url, UsageError,
+    Report, Reset, Target, TargetError, TargetRecord, Transfer, Unit, Url, UsageError,
 };
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
 
 use client::Environment;
 use network::TcpNetwork;
+use policy::LeastLoaded;
 use runtime::TokioHost;
 use std::sync::Arc;
 use transport::Observer;
@@ -81,7 +82,11 @@ pub async fn discover(portal: &Portal, config: &Config) -> Result<Vec<TargetReco
 }
 
 fn environment(observer: Option<Arc<dyn Observer>>) -> Environment {
-    Environment { host: Arc::new(TokioHost::current()), network: Arc::new(TcpNetwork::new(observer)) }
+    Environment {
+        host: Arc::new(TokioHost::current()),
+        network: Arc::new(TcpNetwork::new(observer)),
+        placement: Arc::new(|| Box::new(LeastLoaded::default())),
+    }
 }
 
 /// A configuration without an initiator's name gets this machine's.

@@ -8,21 +8,24 @@
 
 mod agenda;
 pub mod checker;
-pub mod client;
 mod clock;
+mod common;
 pub mod disk;
 mod executor;
 pub mod fault;
+pub mod host;
 pub mod network;
 mod random;
 pub mod reached;
 mod scenario;
 mod shrink;
+mod sleep;
 pub mod target;
 mod world;
 
 pub use agenda::Agenda;
 pub use clock::Clock;
+pub use common::Common;
 pub use executor::Executor;
 pub use random::Random;
 pub use scenario::{CONNECTIONS_MIN, OPERATIONS, Reduction, Scenario};

@@ -4,18 +4,17 @@
 //! differs from connection to connection, so what travels on several of them is reordered. What goes wrong is told
 //! by [`crate::fault`]; this module knows how.
 
-mod login_stream;
 mod pipe;
-mod wire;
+mod stream;
 
-pub use login_stream::{LoginPdu, LoginStream, bytes_of};
 pub use pipe::{Arrival, Profile};
-pub use wire::{Part, Wire};
+pub use stream::Stream;
 
 use crate::agenda::Agenda;
 use crate::random::Random;
 use pdu::{Duration, Instant};
 use pipe::Pipe;
+use std::task::Waker;
 
 /// One connection, for as long as the world lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +38,15 @@ impl Side {
             Self::Target => Self::Initiator,
         }
     }
+}
+
+/// A part of a PDU that a digest covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Header and header digest.
+    Header,
+    /// Data segment and data digest.
+    Data,
 }
 
 /// Something for one end to look at.
@@ -73,6 +81,10 @@ struct Connection {
     told_at: [Option<Instant>; 2],
     /// What of the next PDUs from either end is to be damaged, and of how many.
     damage: [Option<(Part, u32)>; 2],
+    /// The tasks that wait for news of either end.
+    waiting: [Option<Waker>; 2],
+    /// Which parts of its PDUs have a digest.
+    covered: [bool; 2],
 }
 
 /// All connections.
@@ -107,8 +119,14 @@ impl Network {
         #[expect(clippy::cast_possible_truncation, reason = "a run makes some thousands")]
         let id = ConnectionId(self.connections.len() as u32);
         let mut pipe = || Pipe::new(&self.profile, &mut self.random);
-        let mut connection =
-            Connection { pipes: [pipe(), pipe()], open: [true; 2], told_at: [None; 2], damage: [None; 2] };
+        let mut connection = Connection {
+            pipes: [pipe(), pipe()],
+            open: [true; 2],
+            told_at: [None; 2],
+            damage: [None; 2],
+            waiting: [None, None],
+            covered: [false; 2],
+        };
         let established_at = now + connection.pipes[0].latency();
         let is_refused = now < self.refusing_until;
         if is_refused {
@@ -145,12 +163,25 @@ impl Network {
         sent
     }
 
-    /// How many of the bytes that this end sent have come out at the other.
+    /// How many bytes this end has sent, and how many of them have not come out at the other.
     #[must_use]
-    pub fn delivered_bytes(&self, id: ConnectionId, from: Side) -> u64 {
-        self.connections
-            .get(id.0 as usize)
-            .map_or(0, |connection| connection.pipes[from as usize].delivered_bytes())
+    pub fn sent_bytes(&self, id: ConnectionId, from: Side) -> (u64, u64) {
+        self.connections.get(id.0 as usize).map_or((0, 0), |connection| {
+            let pipe = &connection.pipes[from as usize];
+            (pipe.taken_bytes(), pipe.taken_bytes() - pipe.delivered_bytes())
+        })
+    }
+
+    /// Wakes `waker` at the next notice for this end.
+    pub fn wait(&mut self, id: ConnectionId, side: Side, waker: &Waker) {
+        if let Some(connection) = self.connections.get_mut(id.0 as usize) {
+            connection.waiting[side as usize] = Some(waker.clone());
+        }
+    }
+
+    /// The task that waits for news of this end.
+    pub fn take_waiting(&mut self, id: ConnectionId, side: Side) -> Option<Waker> {
+        self.connections.get_mut(id.0 as usize)?.waiting[side as usize].take()
     }
 
     /// What has arrived at this end.
@@ -235,13 +266,26 @@ impl Network {
         }
     }
 
+    /// These parts of its PDUs have a digest, so that damage is noticed.
+    pub fn cover(&mut self, id: ConnectionId, parts: impl Iterator<Item = Part>) {
+        if let Some(connection) = self.connections.get_mut(id.0 as usize) {
+            parts.for_each(|part| connection.covered[part as usize] = true);
+        }
+    }
+
+    /// Whether such parts of its PDUs have a digest.
+    #[must_use]
+    pub fn covers(&self, id: ConnectionId, part: Part) -> bool {
+        self.connections.get(id.0 as usize).is_some_and(|connection| connection.covered[part as usize])
+    }
+
     /// What is to be damaged next.
-    fn damage(&self, id: ConnectionId, from: Side) -> Option<(Part, u32)> {
+    pub(crate) fn damage(&self, id: ConnectionId, from: Side) -> Option<(Part, u32)> {
         self.connections.get(id.0 as usize)?.damage[from as usize]
     }
 
     /// The byte that is the `offset`th sent by this end arrives with some bits changed.
-    fn corrupt(&mut self, id: ConnectionId, from: Side, offset: u64) {
+    pub(crate) fn corrupt(&mut self, id: ConnectionId, from: Side, offset: u64) {
         if let Some(connection) = self.connections.get_mut(id.0 as usize) {
             connection.pipes[from as usize].corrupt(offset);
         }

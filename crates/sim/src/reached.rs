@@ -25,16 +25,14 @@ pub enum Way {
     ConnectionReinstated,
     /// A task was moved to another connection.
     TaskReassigned,
-    /// A session was lost.
-    NexusLost,
-    /// A session took the place of a lost one while commands waited for that.
+    /// A client reinstated a session that was lost.
     SessionReinstated,
-    /// A write of unknown outcome was sent again after that.
-    UnknownWriteAgain,
-    /// A unit attention was told.
-    UnitAttention,
-    /// A deferred error was told.
-    DeferredError,
+    /// CHECK CONDITION.
+    CheckCondition,
+    /// A session took the place of another of its initiator.
+    SessionReplaced,
+    /// A client told that writes may be lost.
+    WritesLost,
     /// A COMPARE AND WRITE found another value.
     Miscompare,
     /// A COMPARE AND WRITE found its value.
@@ -57,7 +55,7 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 24] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -69,11 +67,10 @@ impl Way {
         Self::LogoutForRecovery,
         Self::ConnectionReinstated,
         Self::TaskReassigned,
-        Self::NexusLost,
         Self::SessionReinstated,
-        Self::UnknownWriteAgain,
-        Self::UnitAttention,
-        Self::DeferredError,
+        Self::CheckCondition,
+        Self::SessionReplaced,
+        Self::WritesLost,
         Self::Miscompare,
         Self::CompareAndWritten,
         Self::BlockLostAtCrash,
@@ -100,11 +97,10 @@ impl Way {
             Self::LogoutForRecovery => "logouts for recovery",
             Self::ConnectionReinstated => "connections reinstated",
             Self::TaskReassigned => "tasks reassigned",
-            Self::NexusLost => "sessions lost",
             Self::SessionReinstated => "sessions reinstated",
-            Self::UnknownWriteAgain => "writes of unknown outcome again",
-            Self::UnitAttention => "unit attentions",
-            Self::DeferredError => "deferred errors",
+            Self::CheckCondition => "CHECK CONDITIONs",
+            Self::SessionReplaced => "sessions replaced",
+            Self::WritesLost => "writes told to be lost",
             Self::Miscompare => "miscompares",
             Self::CompareAndWritten => "COMPARE AND WRITEs that matched",
             Self::BlockLostAtCrash => "blocks lost at crashes",

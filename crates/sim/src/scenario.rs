@@ -1,8 +1,8 @@
 //! What one seed means: hosts, sessions, parameters, network, disk and faults.
 
-use crate::client::{HostPlan, Mix, PathPlan};
 use crate::disk::{Geometry, LOGICAL_BLOCK_BYTES};
 use crate::fault::{self, Fault, FaultKind};
+use crate::host::{HostPlan, Mix, PathPlan};
 use crate::network::Profile;
 use crate::random::Random;
 use crate::target::TargetPlan;
@@ -116,7 +116,12 @@ impl Scenario {
             hosts.iter_mut().for_each(|host| host.mix.whole_reads_percent = WHOLE_READS_PERCENT);
         }
         let reserves = Random::new(seed, "reservations").one_in(RESERVATIONS_ONE_IN);
-        hosts.iter_mut().for_each(|host| host.mix.reservations = reserves);
+        hosts.iter_mut().for_each(|host| {
+            host.mix.reservations = reserves;
+            // Registrations belong to one session, and the client chooses among several by itself.
+            host.paths.truncate(if reserves { 1 } else { usize::MAX });
+        });
+        widen(&mut hosts);
         let target_offer = offer(&mut random, digests);
         let mut limits = SessionLimits {
             window_commands: random.between(4, 64),
@@ -193,7 +198,7 @@ fn hosts(
     digests: (DigestPreference, DigestPreference),
     disk: &Geometry,
 ) -> Vec<HostPlan> {
-    let mut hosts: Vec<HostPlan> = (0..random.between(1_u64, 3))
+    let hosts: Vec<HostPlan> = (0..random.between(1_u64, 3))
         .map(|_| {
             let several = random.one_in(3);
             let paths = if several { random.between(2_u64, 3) } else { 1 };
@@ -210,29 +215,32 @@ fn hosts(
             }
         })
         .collect();
+    hosts
+}
+
+/// Gives the first session so many connections that there are enough in all.
+fn widen(hosts: &mut [HostPlan]) {
     let all: u16 = hosts.iter().flat_map(|host| &host.paths).map(|path| path.connections).sum();
     if let Some(path) = hosts.first_mut().and_then(|host| host.paths.first_mut()) {
         // The target takes at least as many in one session.
         path.connections = (path.connections + CONNECTIONS_MIN.saturating_sub(all))
             .min(CONNECTIONS_MIN.max(path.connections));
     }
-    hosts
 }
 
 fn mix(random: &mut Random, disk: &Geometry) -> Mix {
     Mix {
         reads: random.between(10, 60),
         writes: random.between(10, 60),
-        ordered_writes: random.between(0, 15),
+        raw_writes: random.between(0, 15),
         compare_and_writes: random.between(0, 8),
-        write_sames: random.between(0, 4),
+        zeroes: random.between(0, 4),
         unmaps: random.between(0, 4),
         flushes: random.between(0, 6),
         test_unit_readys: random.between(0, 4),
         fua_percent: random.between(0, 30),
         whole_reads_percent: 0,
         reservations: false,
-        abort_one_in: random.between(50, 400),
         reset_one_in: random.between(800, 4000),
         blocks_max: random.between(1, 64).min(u32::try_from(disk.blocks).unwrap_or(u32::MAX)),
     }

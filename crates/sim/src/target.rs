@@ -5,11 +5,12 @@ mod kept_reservations;
 mod machine;
 
 use crate::checker::{MediumWatch, ReservationHistory, Tap};
-use crate::client::TARGET_NAME;
 use crate::clock::Clock;
+use crate::common::Common;
 use crate::disk::Disk;
 use crate::executor::Executor;
-use crate::network::{ConnectionId, Network, Notice};
+use crate::host::TARGET_NAME;
+use crate::network::{ConnectionId, Network, Notice, Side};
 use device::{
     Environment, Gauges, LogicalUnit, Memory, Observer, SessionLimits, TargetNode, UnitDescription,
     Visibility, Visitor,
@@ -21,7 +22,6 @@ use scsi::{Identity, TargetPort};
 use session::parameters::Offer;
 use session::target::{Command, TargetRecord, TaskId};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,17 +46,16 @@ pub struct TargetPlan {
 /// What the target's connections share with the world.
 pub(crate) struct Shared {
     pub clock: Clock,
-    pub network: Rc<RefCell<Network>>,
-    pub tap: Rc<RefCell<Tap>>,
+    pub network: Common<Network>,
+    pub tap: Common<Tap>,
     pub medium: RefCell<MediumWatch>,
-    /// Who waits for news of a connection.
-    pub doors: RefCell<HashMap<ConnectionId, Waker>>,
+    pub scratch: RefCell<framing::Scratch>,
 }
 
 impl Observer for Shared {
     fn command_begins(&self, session: Tsih, command: &Command) {
         if let Some(cmd_sn) = command.cmd_sn {
-            self.tap.borrow_mut().hand_out(session, cmd_sn);
+            self.tap.lock().hand_out(session, cmd_sn);
         }
         self.medium.borrow_mut().command_begins(session, command);
     }
@@ -106,13 +105,16 @@ impl Target {
         plan: TargetPlan,
         disk: Arc<Disk>,
         clock: Clock,
-        network: Rc<RefCell<Network>>,
-        tap: Rc<RefCell<Tap>>,
+        network: Common<Network>,
+        tap: Common<Tap>,
     ) -> Self {
-        let machine =
-            Rc::new(Machine { clock: clock.clone(), executor: Executor::default(), timers: Rc::default() });
-        let (medium, doors) = (RefCell::default(), RefCell::default());
-        let shared = Rc::new(Shared { clock, network, tap, medium, doors });
+        let machine = Rc::new(Machine {
+            clock: clock.clone(),
+            executor: Executor::default(),
+            timers: Common::default(),
+        });
+        let (medium, scratch) = (RefCell::default(), RefCell::default());
+        let shared = Rc::new(Shared { clock, network, tap, medium, scratch });
         let reservations = Rc::new(KeptReservations::new(Rc::clone(&machine)));
         Self { plan, disk, machine, reservations, shared, running: None }
     }
@@ -162,9 +164,9 @@ impl Target {
             running.node.forget_sessions();
         }
         self.machine.executor.clear();
-        self.machine.timers.borrow_mut().clear();
-        self.shared.doors.borrow_mut().clear();
+        self.machine.timers.lock().clear();
         self.shared.medium.borrow_mut().crash();
+        self.shared.tap.lock().crash();
     }
 
     /// Judges what has begun and ended at the medium, right after it has.
@@ -216,11 +218,11 @@ impl Target {
                 self.machine.executor.spawn(Box::pin(connection::serve(shared, node, offer, connection)));
             }
             (Notice::Accept, None) => {
-                self.shared.network.borrow_mut().reset(self.shared.clock.now(), connection);
+                self.shared.network.lock().reset(self.shared.clock.now(), connection);
             }
             _ => {
-                let door = self.shared.doors.borrow_mut().remove(&connection);
-                door.into_iter().for_each(Waker::wake);
+                let waiting = self.shared.network.lock().take_waiting(connection, Side::Target);
+                waiting.into_iter().for_each(Waker::wake);
             }
         }
     }
@@ -228,13 +230,13 @@ impl Target {
     /// When a timer ends.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
-        self.machine.timers.borrow().next_at()
+        self.machine.timers.lock().next_at()
     }
 
     /// Wakes those whose time has come.
     pub fn wake_due(&self, now: Instant) {
         loop {
-            let waker = self.machine.timers.borrow_mut().pop_due(now);
+            let waker = self.machine.timers.lock().pop_due(now);
             let Some(waker) = waker else { return };
             waker.wake();
         }

@@ -54,7 +54,7 @@ impl Driver {
                 Event::ConnectionLost { lane, cid, not_before, .. } => {
                     self.connection_lost(at, (lane, cid), not_before, now);
                 }
-                Event::FunctionDone { function, response } => self.aborted(at, function, response, now),
+                Event::FunctionDone { function, response } => self.function_done(at, function, response, now),
                 // These are not asked for here.
                 Event::SendTargets { .. } | Event::SendTargetsRefused { .. } => {}
             }

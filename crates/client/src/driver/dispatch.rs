@@ -2,7 +2,7 @@
 
 use super::Driver;
 use super::path::Path;
-use pdu::{Instant, LaneId, Lun, TaskAttribute};
+use pdu::{Instant, LaneId, Lun};
 use policy::LaneState;
 use session::initiator::{Command, Data, Session, TaskId};
 
@@ -84,7 +84,7 @@ impl Driver {
         };
         let command = Command {
             lun: request.lun,
-            attribute: TaskAttribute::Simple,
+            attribute: request.attribute,
             cdb: request.cdb.clone(),
             data: request.data,
         };

@@ -146,7 +146,7 @@ impl Driver {
             self.finished.push(Finished::new(sink, Outcome { result: Err(error), buffer }));
             return;
         }
-        let Plan { lun, command, kind, writes, dirties, data, pieces, path, then_flush } = plan;
+        let Plan { lun, command, kind, writes, dirties, data, pieces, path, then_flush, attribute } = plan;
         let direction = data.direction();
         let operation = Operation { then_flush, ..Operation::new(lun, command, pieces.len(), sink) };
         let key = self.operations.insert(operation);
@@ -163,6 +163,7 @@ impl Driver {
                     exact: piece.exact,
                     path,
                     dirties,
+                    attribute,
                     ..Request::new(key, lun)
                 })
             })

@@ -7,11 +7,12 @@ use crate::report::{ConnectionReport, PathReport, PathState};
 use crate::{Config, Portal, TargetError, isid};
 use event_listener::Event;
 use framing::{Connection, LaneWakers, Wire};
+use futures_channel::oneshot;
 use futures_util::lock::Mutex;
 use nexus::initiator::{CommandKind, FlushMark, PathId};
-use pdu::{Cdb, Cid, CmdSn, Instant, Isid, LaneId, Lun, Tsih};
+use pdu::{Cdb, Cid, Instant, Isid, LaneId, Lun, TaskAttribute, TaskManagementOutcome, Tsih};
 use scsi::Extent;
-use session::initiator::{self, Data, LaneState, TaskId};
+use session::initiator::{self, Data, FunctionId, LaneState, TaskId};
 use session::login::initiator::Joining;
 use session::parameters::{ConnectionParameters, SessionParameters};
 use session::seam::{Endpoint, LaneLoss};
@@ -39,6 +40,7 @@ pub(super) struct Request {
     pub path: Option<PathId>,
     /// What it writes needs a flush to be durable.
     pub dirties: bool,
+    pub attribute: TaskAttribute,
     /// When it was given to a session, in the order of all that were.
     pub placed: u64,
     /// How often it stood still for longer than a command may.
@@ -64,6 +66,7 @@ impl Request {
             exact: false,
             path: None,
             dirties: false,
+            attribute: TaskAttribute::Simple,
             placed: 0,
             overdue: 0,
             flush: None,
@@ -113,6 +116,8 @@ pub(crate) struct Path {
     /// Writes that wait for the proof that the old nexus is dead.
     pub(super) stranded: Vec<usize>,
     pub(super) tasks: HashMap<TaskId, usize>,
+    /// Task management functions that callers asked for.
+    pub(super) functions: HashMap<FunctionId, oneshot::Sender<TaskManagementOutcome>>,
     pub(super) wakers: LaneWakers,
     /// Connections that broke or could not be made, and have not been replaced.
     pub(super) vacancies: Vec<Vacancy>,
@@ -144,6 +149,7 @@ impl Path {
             own: VecDeque::new(),
             stranded: Vec::new(),
             tasks: HashMap::new(),
+            functions: HashMap::new(),
             wakers: LaneWakers::default(),
             vacancies: Vec::new(),
             watch: Watch::default(),
@@ -213,7 +219,7 @@ impl Path {
             isid: self.isid,
             cid,
             joining: None,
-            cmd_sn: CmdSn(1),
+            cmd_sn: config.first_cmd_sn,
             offer: config.offer,
         }
     }
@@ -309,6 +315,7 @@ impl Path {
         self.past = self.recoveries();
         self.core = None;
         self.vacancies.clear();
+        self.functions.clear();
         self.watch = Watch::default();
         self.lanes.clear();
         self.wakers.wake_all();

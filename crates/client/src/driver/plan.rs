@@ -3,7 +3,7 @@
 use crate::Unit;
 use block::{Buffer, Payload};
 use nexus::initiator::{CommandKind, PathId};
-use pdu::{BufferId, Cdb, Lun};
+use pdu::{BufferId, Cdb, Lun, TaskAttribute};
 use scsi::client::{self, CdbBytes};
 use scsi::{Extent, Lba};
 use session::initiator;
@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub path: Option<PathId>,
     /// Flush after success, telling this holder of a generation.
     pub then_flush: Option<Arc<AtomicU64>>,
+    /// The place of its commands among others at the device (SAM-5 §8.6).
+    pub attribute: TaskAttribute,
 }
 
 /// Memory of an operation.
@@ -111,6 +113,7 @@ impl Plan {
             pieces: vec![Piece::plain(cdb, bytes)],
             path,
             then_flush: None,
+            attribute: TaskAttribute::Simple,
         }
     }
 
@@ -129,6 +132,7 @@ impl Plan {
             pieces,
             path: None,
             then_flush: None,
+            attribute: TaskAttribute::Simple,
         }
     }
 
@@ -146,6 +150,7 @@ impl Plan {
             pieces,
             path: None,
             then_flush: (fua && !by_device).then(|| Arc::clone(seen)),
+            attribute: TaskAttribute::Simple,
         }
     }
 
@@ -171,6 +176,7 @@ impl Plan {
             pieces: pieces.collect(),
             path: None,
             then_flush: None,
+            attribute: TaskAttribute::Simple,
         }
     }
 
@@ -187,6 +193,7 @@ impl Plan {
             pieces,
             path: None,
             then_flush: None,
+            attribute: TaskAttribute::Simple,
         }
     }
 
@@ -220,6 +227,7 @@ impl Plan {
             pieces: pieces.collect(),
             path: None,
             then_flush: None,
+            attribute: TaskAttribute::Simple,
         }
     }
 
@@ -238,6 +246,7 @@ impl Plan {
             pieces: vec![Piece { cdb, offset_bytes: 0, bytes, extent, exact: false }],
             path: None,
             then_flush: None,
+            attribute: TaskAttribute::Simple,
         }
     }
 }

@@ -36,8 +36,8 @@ struct Candidate {
     id: u64,
     stamp: Stamp,
     begun: Tick,
-    /// When it was sent last.
-    sent: Tick,
+    /// It was under way at the last crash: its client may have sent it again after that.
+    is_resumed: bool,
     /// It can take effect no more.
     ended: Option<Tick>,
     /// It has surely taken effect by then.
@@ -65,6 +65,11 @@ impl Candidate {
 
     fn is_hidden_from(&self, begun: Tick) -> bool {
         self.hidden.is_some_and(|hidden| hidden <= begun)
+    }
+
+    /// Whether it could do nothing any more at the last crash, which was then.
+    fn is_before(&self, last_crash: Tick) -> bool {
+        self.begun < last_crash && !self.is_resumed
     }
 
     fn hide(&mut self, at: Tick) {
@@ -99,7 +104,7 @@ impl BlockHistory {
             id: 0,
             stamp: Stamp::ZERO,
             begun: 0,
-            sent: 0,
+            is_resumed: false,
             ended: Some(0),
             effective: Some(0),
             durable: true,
@@ -136,7 +141,7 @@ impl BlockHistory {
             id: begun,
             stamp,
             begun,
-            sent: begun,
+            is_resumed: false,
             ended: None,
             effective: None,
             durable: false,
@@ -152,12 +157,6 @@ impl BlockHistory {
         WriteId(begun)
     }
 
-    /// A write is sent again: what its nexus did with it before is over.
-    pub fn send_again(&mut self, id: WriteId) {
-        let now = self.tick();
-        self.each_of(id, |candidate| candidate.sent = now);
-    }
-
     /// A write was answered with success; `durable` if that alone promises that it survives a crash.
     pub fn acknowledge(&mut self, id: WriteId, durable: bool) {
         let durable = durable || !self.volatile;
@@ -166,7 +165,7 @@ impl BlockHistory {
         self.each_of(id, |candidate| {
             candidate.ended = Some(now);
             // An answer that was under way when the target crashed says nothing of what is left.
-            if durable || candidate.sent > last_crash {
+            if durable || candidate.begun > last_crash {
                 candidate.effective = Some(candidate.effective.map_or(now, |effective| effective.min(now)));
             }
             candidate.durable |= durable;
@@ -235,7 +234,7 @@ impl BlockHistory {
         if matches > 1 || read.0 < last_crash {
             return Ok(());
         }
-        let survived = read.0 > last_crash && block[at].sent < last_crash;
+        let survived = read.0 > last_crash && block[at].is_before(last_crash);
         for (other, candidate) in block.iter_mut().enumerate() {
             if other == at {
                 candidate.effective = Some(candidate.effective.map_or(now, |effective| effective.min(now)));
@@ -243,7 +242,7 @@ impl BlockHistory {
             } else if candidate.ended.is_some_and(|ended| ended <= read.0) {
                 candidate.hide(now);
             }
-            if survived && other != at && candidate.sent < last_crash && candidate.ended.is_some() {
+            if survived && other != at && candidate.is_before(last_crash) {
                 candidate.buried = true;
                 candidate.hide(now);
             }
@@ -278,11 +277,22 @@ impl BlockHistory {
         Ok(())
     }
 
+    /// This moment.
+    pub fn moment(&mut self) -> ReadId {
+        ReadId(self.tick())
+    }
+
     /// A flush was answered with success: what was acknowledged before it began survives every crash.
     pub fn flushed(&mut self, flush: ReadId) {
+        self.flushed_since(flush, None);
+    }
+
+    /// The same, but for writes that were acknowledged before `lost`, when whoever flushes was told of a loss.
+    pub fn flushed_since(&mut self, flush: ReadId, lost: Option<ReadId>) {
+        let since = lost.map_or(0, |lost| lost.0);
         for candidate in self.blocks.iter_mut().flatten() {
             let acknowledged = candidate.effective.is_some_and(|effective| effective <= flush.0)
-                && candidate.ended.is_some_and(|ended| ended <= flush.0);
+                && candidate.ended.is_some_and(|ended| (since..=flush.0).contains(&ended));
             candidate.durable |= acknowledged;
             candidate.buried |= candidate.is_hidden_from(flush.0);
         }
@@ -295,6 +305,7 @@ impl BlockHistory {
             if !candidate.durable {
                 candidate.effective = None;
             }
+            candidate.is_resumed = candidate.ended.is_none();
             if !candidate.buried {
                 candidate.hidden = None;
                 candidate.consumed = false;

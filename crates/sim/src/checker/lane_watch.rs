@@ -12,7 +12,7 @@ pub(super) struct LaneWatch {
     pub segment_bytes_max: [u32; 2],
     /// Since when the target knows it no more.
     pub gone_since: Option<Instant>,
-    cid: Cid,
+    pub cid: Cid,
     /// The next status.
     stat_sn: StatSn,
     /// Whose the last statuses were, and which; the last of them has the number before `stat_sn`.

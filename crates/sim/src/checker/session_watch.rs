@@ -13,12 +13,17 @@ use pdu::{
 use session::parameters::{Established, SessionParameters};
 use std::collections::HashMap;
 
+const TASK_SET_FULL: u8 = 0x28;
+const CHECK_CONDITION: u8 = 0x02;
+
 /// The connections of all sessions.
 pub(super) type Lanes = HashMap<ConnectionId, LaneWatch>;
 
 #[derive(Debug)]
 pub(super) struct SessionWatch {
     pub parameters: SessionParameters,
+    /// Its initiator has asked for its end.
+    pub is_leaving: bool,
     /// Commands between ExpCmdSN and MaxCmdSN at first: memory was set aside for so many.
     window_commands: u32,
     /// The greatest MaxCmdSN that has reached the initiator.
@@ -40,6 +45,7 @@ impl SessionWatch {
         let Window { exp_cmd_sn, max_cmd_sn } = established.window;
         Self {
             parameters: established.session,
+            is_leaving: false,
             window_commands: max_cmd_sn.next().distance_from(exp_cmd_sn),
             max_cmd_sn,
             told_max_cmd_sn: max_cmd_sn,
@@ -79,6 +85,9 @@ impl SessionWatch {
                 SnackKind::Status { .. } => Way::StatusSnack,
                 SnackKind::DataAck { .. } => Way::DataAcknowledged,
             }),
+            InitiatorPdu::LogoutRequest(pdu) if pdu.reason == LogoutReason::CloseSession => {
+                self.is_leaving = true;
+            }
             InitiatorPdu::LogoutRequest(pdu) if pdu.reason == LogoutReason::RemoveConnectionForRecovery => {
                 reached.count(Way::LogoutForRecovery);
             }
@@ -128,11 +137,6 @@ impl SessionWatch {
         if let Some(cmd_sn) = place_in_order(pdu) {
             self.order.arrive(cmd_sn);
         }
-    }
-
-    /// The connection to which a task belongs at the target.
-    pub fn home(&self, itt: Itt) -> Option<ConnectionId> {
-        self.tasks.get(&itt)?.home()
     }
 
     /// A command reaches the device server.
@@ -243,6 +247,9 @@ impl SessionWatch {
         pdu: &TargetPdu,
         reached: &mut Reached,
     ) -> Result<(), String> {
+        if matches!(pdu, TargetPdu::ScsiResponse(pdu) if pdu.status == CHECK_CONDITION) {
+            reached.count(Way::CheckCondition);
+        }
         match pdu {
             TargetPdu::DataIn(pdu) => {
                 if pdu.acknowledge {
@@ -257,6 +264,10 @@ impl SessionWatch {
                 Some(task) => task.send_r2t(pdu, &self.parameters, reached),
                 None => Ok(()),
             },
+            // The command window is a promise of memory, and the units' task sets are larger than all windows.
+            TargetPdu::ScsiResponse(pdu) if pdu.status == TASK_SET_FULL => {
+                Err(format!("TASK SET FULL for task {:#x}", pdu.itt.0))
+            }
             TargetPdu::ScsiResponse(pdu) => match self.tasks.get_mut(&pdu.itt) {
                 Some(task) => task.send_response(connection, pdu, &self.parameters),
                 None => Err(format!("a response to no task {:#x}", pdu.itt.0)),

@@ -10,9 +10,8 @@ use super::presence::Presence;
 use super::session_watch::{Lanes, SessionWatch};
 use crate::network::{ConnectionId, Side};
 use crate::reached::{Reached, Way};
-use framing::Listener;
-use pdu::{CmdSn, Duration, Header, InitiatorPdu, Instant, Itt, StatSn, TargetPdu, Tsih, Window};
-use session::parameters::Established;
+use pdu::{CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, StatSn, TargetPdu, Tsih, Window};
+use session::parameters::{Established, Identity};
 use std::collections::HashMap;
 
 /// One session from its leading login to its end.
@@ -27,6 +26,10 @@ pub struct Tap {
     /// The sessions as the target knows them.
     by_tsih: HashMap<Tsih, SessionKey>,
     presences: HashMap<Tsih, Presence>,
+    /// The last session that the target began under each number, and of each initiator port.
+    born: HashMap<Tsih, SessionKey>,
+    of_port: HashMap<(String, Isid), SessionKey>,
+    sessions_born: u32,
     /// The next status of lanes that are established at their target only.
     early: HashMap<ConnectionId, StatSn>,
     violation: Option<Violation>,
@@ -39,8 +42,25 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// A connection's login is done, as its initiator sees it.
-    pub fn establish(&mut self, key: SessionKey, connection: ConnectionId, established: &Established) {
+    /// A connection's login is done, as its initiator sees it: its session is the one that the target has under that name.
+    pub fn establish(&mut self, now: Instant, connection: ConnectionId, established: &Established) {
+        let Some(key) = self.born.get(&established.tsih).copied() else {
+            return self.violate("an initiator joins a session that its target does not have");
+        };
+        let port = port(&established.identity);
+        if self.lanes.values().any(|lane| lane.session == key && lane.cid == established.cid) {
+            self.reached.count(Way::ConnectionReinstated);
+        }
+        if let Some(before) = self.of_port.insert(port, key)
+            && before != key
+        {
+            self.reached.count(Way::SessionReplaced);
+            self.end(before);
+        }
+        if self.trace.is_some() {
+            let line = format!("connection {} established: {established:?}", connection.0);
+            self.trace.iter_mut().for_each(|trace| trace.push(format!("{:>14} {line}", now.0)));
+        }
         let session = self.sessions.entry(key).or_insert_with(|| SessionWatch::new(established));
         session.hear_window(established.window.max_cmd_sn);
         self.by_tsih.insert(established.tsih, key);
@@ -48,8 +68,29 @@ impl Tap {
         self.lanes.insert(connection, LaneWatch::new(key, established, early));
     }
 
+    /// The target died.
+    pub fn crash(&mut self) {
+        self.born.clear();
+        self.presences.clear();
+    }
+
+    /// The target says to somebody who wants to join this session that there is none. At error recovery level 2 it must
+    /// remember a session for Time2Retain after its last connection (RFC 7143 §7.5).
+    pub fn target_does_not_know(&mut self, now: Instant, session: Tsih, identity: &Identity) {
+        let Some(key) = self.born.get(&session) else { return };
+        let Some(watch) = self.sessions.get(key).filter(|watch| !watch.is_leaving) else { return };
+        let retain = Duration::from_secs(watch.parameters.default_time2retain_s.into());
+        let alone = self.alone_longest(now, session);
+        let is_current = self.of_port.get(&port(identity)) == Some(key);
+        if watch.parameters.error_recovery_level == 2 && is_current && alone < retain {
+            self.violate(&format!(
+                "a session of error recovery level 2 is forgotten, {alone:?} after its last connection"
+            ));
+        }
+    }
+
     /// A session is over at its initiator: nobody hears it any more.
-    pub fn end(&mut self, key: SessionKey) {
+    fn end(&mut self, key: SessionKey) {
         self.sessions.remove(&key);
         self.lanes.retain(|_, lane| lane.session != key);
     }
@@ -58,6 +99,8 @@ impl Tap {
     pub fn target_gains(&mut self, now: Instant, session: Tsih, leading: bool) {
         if leading {
             self.presences.remove(&session);
+            self.sessions_born += 1;
+            self.born.insert(session, SessionKey(self.sessions_born));
         }
         self.presences.entry(session).or_default().join(now);
     }
@@ -70,17 +113,8 @@ impl Tap {
         }
     }
 
-    /// How long the target has not known the connection to which a task belongs there.
-    #[must_use]
-    pub fn orphaned(&self, now: Instant, session: SessionKey, task: Itt) -> Duration {
-        let home = self.sessions.get(&session).and_then(|session| session.home(task));
-        let gone_since = home.and_then(|home| self.lanes.get(&home)?.gone_since);
-        gone_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
-    }
-
     /// How long a session was without a connection at its target, at the most.
-    #[must_use]
-    pub fn alone_longest(&self, now: Instant, session: Tsih) -> Duration {
+    fn alone_longest(&self, now: Instant, session: Tsih) -> Duration {
         self.presences.get(&session).map_or(Duration::ZERO, |presence| presence.alone_longest(now))
     }
 
@@ -162,7 +196,8 @@ impl Tap {
         session.target_sends(connection, &pdu, &mut self.reached)
     }
 
-    fn received(&mut self, now: Instant, connection: ConnectionId, side: Side, header: &Header) {
+    /// One end has received this.
+    pub fn received(&mut self, now: Instant, connection: ConnectionId, side: Side, header: &Header) {
         if self.trace.is_some() {
             self.note(now, connection, side.peer(), "is heard:", header);
         }
@@ -186,24 +221,12 @@ impl Tap {
     }
 }
 
+/// The initiator port of a session.
+fn port(identity: &Identity) -> (String, Isid) {
+    (identity.initiator_name.clone(), identity.isid)
+}
+
 /// The window that a PDU tells. A Login Response is no part of what is watched here.
 fn window_of(pdu: &TargetPdu) -> Option<Window> {
     (!matches!(pdu, TargetPdu::LoginResponse(_))).then(|| pdu.window())
-}
-
-/// The tap at one end of a connection.
-#[derive(Debug)]
-pub struct Tapped<'a> {
-    /// Who hears it.
-    pub tap: &'a mut Tap,
-    /// Of which connection.
-    pub connection: ConnectionId,
-    /// At which end.
-    pub side: Side,
-}
-
-impl Listener for Tapped<'_> {
-    fn header_received(&mut self, now: Instant, header: &Header) {
-        self.tap.received(now, self.connection, self.side, header);
-    }
 }

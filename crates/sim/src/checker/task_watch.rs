@@ -143,11 +143,6 @@ impl TaskWatch {
         }
     }
 
-    /// The connection to which it belongs at the target.
-    pub(super) fn home(&self) -> Option<ConnectionId> {
-        self.reassigned_to.or(self.home)
-    }
-
     fn check_alive(&self) -> Result<(), String> {
         if self.aborted { Err("a PDU of a task that is aborted".into()) } else { Ok(()) }
     }

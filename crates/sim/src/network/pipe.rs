@@ -57,6 +57,8 @@ pub(super) struct Pipe {
     in_flight_bytes: usize,
     /// Bytes taken in so far.
     sent_bytes: u64,
+    /// Bytes accepted from the sender so far, those that vanish included.
+    taken_bytes: u64,
     /// Bytes that came out so far.
     delivered_bytes: u64,
     /// When the last byte taken in has left.
@@ -84,6 +86,7 @@ impl Pipe {
             fragments: VecDeque::new(),
             in_flight_bytes: 0,
             sent_bytes: 0,
+            taken_bytes: 0,
             delivered_bytes: 0,
             departed_at: Instant::ZERO,
             last_arrival_at: Instant::ZERO,
@@ -124,6 +127,7 @@ impl Pipe {
         let taken = if is_silly { 0 } else { bytes.len().min(room) };
         self.room_wanted |= taken < bytes.len();
         self.in_flight_bytes += taken;
+        self.taken_bytes += taken as u64;
         if !self.is_void {
             bytes[..taken].chunks(FRAGMENT_BYTES_MAX).for_each(|piece| self.push(now, piece, random));
         }
@@ -176,6 +180,11 @@ impl Pipe {
                 Some(arrival)
             }
         }
+    }
+
+    /// Bytes accepted from the sender so far.
+    pub(super) fn taken_bytes(&self) -> u64 {
+        self.taken_bytes
     }
 
     /// Bytes that came out so far: what its sender sees acknowledged.

@@ -1,12 +1,15 @@
 //! One connection at the target, from its login to its end.
 
 use super::{PORTAL_GROUP_TAG, Shared};
-use crate::client::port_of;
-use crate::network::{Arrival, ConnectionId, LoginPdu, LoginStream, Side, Wire, bytes_of};
+use crate::host::{TappedEnd, port_of};
+use crate::network::{ConnectionId, Side, Stream};
 use device::{Closing, Leading, SessionDriver, SessionState, TargetNode};
+use framing::{Connection, ConnectionError, read_pdu, write_pdu};
+use pdu::LoginStatus;
+use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Access, Denial, Directory, Login, Progress};
 use session::parameters::{Established, Offer};
-use session::seam::{Endpoint, Fault, LaneLoss, Transmit};
+use session::seam::{Endpoint, LaneLoss};
 use session::target::Applicant;
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -28,58 +31,21 @@ impl Directory for Anyone {
 enum End {
     /// The session wanted it closed.
     Closed(Closing),
-    /// What arrived cannot be accepted.
-    Fault(Fault),
-    /// The network.
-    Lost,
+    /// It cannot go on.
+    Failed(ConnectionError),
 }
 
-/// A connection in login.
-struct Visitor {
-    shared: Rc<Shared>,
-    connection: ConnectionId,
-    stream: LoginStream,
-    sent_bytes: u64,
-}
-
-impl Visitor {
-    /// The next login PDU; `None` if there will be none.
-    async fn next(&mut self) -> Option<LoginPdu> {
-        poll_fn(|cx| {
-            loop {
-                match self.stream.next_pdu() {
-                    Ok(Some(pdu)) => return Poll::Ready(Some(pdu)),
-                    Ok(None) => {}
-                    Err(_) => return Poll::Ready(None),
-                }
-                match self.shared.receive(self.connection) {
-                    Some(Arrival::Bytes(bytes)) => self.stream.feed(&bytes),
-                    Some(Arrival::Closed | Arrival::Reset) => return Poll::Ready(None),
-                    None => {
-                        self.shared.register(self.connection, cx);
-                        return Poll::Pending;
-                    }
-                }
-            }
-        })
-        .await
-    }
-
-    fn send(&mut self, pdu: &Transmit) {
-        let bytes = bytes_of(pdu);
-        self.sent_bytes += bytes.len() as u64;
-        let now = self.shared.clock.now();
-        self.shared.network.borrow_mut().send(now, self.connection, Side::Target, &bytes);
-    }
-
-    async fn negotiate(&mut self, login: &mut Login) -> Option<Applicant> {
+impl Shared {
+    async fn negotiate(&self, stream: &mut Stream, login: &mut Login) -> Option<Applicant> {
         loop {
-            let pdu = self.next().await?;
-            match login.receive(&pdu.header, &pdu.data, &Anyone) {
-                Progress::Reply(reply) => self.send(&reply),
+            let (header, data) = read_pdu(stream, DATA_SEGMENT_BYTES_MAX).await.ok()?;
+            match login.receive(&header, &data, &Anyone) {
+                Progress::Reply(reply) => write_pdu(stream, &reply).await.ok()?,
                 Progress::Admit(applicant) => return Some(applicant),
                 Progress::Refused { reply, .. } => {
-                    reply.iter().for_each(|reply| self.send(reply));
+                    if let Some(reply) = reply {
+                        write_pdu(stream, &reply).await.ok()?;
+                    }
                     return None;
                 }
             }
@@ -87,71 +53,72 @@ impl Visitor {
     }
 }
 
-impl Shared {
-    fn receive(&self, connection: ConnectionId) -> Option<Arrival> {
-        self.network.borrow_mut().receive(self.clock.now(), connection, Side::Target)
-    }
-
-    fn register(&self, connection: ConnectionId, cx: &Context<'_>) {
-        self.doors.borrow_mut().insert(connection, cx.waker().clone());
-    }
-
-    fn close(&self, connection: ConnectionId) {
-        self.doors.borrow_mut().remove(&connection);
-        self.network.borrow_mut().close(self.clock.now(), connection, Side::Target);
-    }
-}
-
 /// Carries a connection until it ends.
 pub(super) async fn serve(shared: Rc<Shared>, node: Rc<TargetNode>, offer: Offer, connection: ConnectionId) {
     let entropy = [9; session::chap::ENTROPY_BYTES];
     let mut login = Login::new(PORTAL_GROUP_TAG, offer, &entropy);
-    let stream = LoginStream::default();
-    let mut visitor = Visitor { shared: Rc::clone(&shared), connection, stream, sent_bytes: 0 };
-    let applicant = visitor.negotiate(&mut login).await;
+    let mut stream = Stream::new(connection, Side::Target, shared.clock.clone(), shared.network.clone());
+    let applicant = shared.negotiate(&mut stream, &mut login).await;
     let parameters = login.session_parameters().copied();
-    if let (Some(applicant), Some((parameters, first))) = (applicant, parameters.zip(login.first_cmd_sn())) {
-        let leading = Leading { parameters, first, peer: PEER };
-        let placed = node.admit(&applicant, leading).await;
-        if let (Ok(driver), Some(port)) = (&placed, port_of(&applicant.identity)) {
-            shared.medium.borrow_mut().session_begins(driver.tsih(), port);
-        }
-        let decision = placed.as_ref().map(|driver| driver.place_for(&applicant)).map_err(|status| *status);
-        let (reply, established) = login.admit(decision);
-        reply.iter().for_each(|reply| visitor.send(reply));
-        match (placed, established) {
-            (Ok(driver), Some(established)) => run(&driver, visitor, &established).await,
-            (Ok(driver), None) => driver.forget_applicant(&applicant),
-            (Err(_), _) => {}
-        }
+    let (Some(applicant), Some((parameters, first))) = (applicant, parameters.zip(login.first_cmd_sn()))
+    else {
+        return;
+    };
+    let leading = Leading { parameters, first, peer: PEER };
+    let placed = node.admit(&applicant, leading).await;
+    if let (Ok(driver), Some(port)) = (&placed, port_of(&applicant.identity)) {
+        shared.medium.borrow_mut().session_begins(driver.tsih(), port);
     }
-    shared.close(connection);
+    let decision = placed.as_ref().map(|driver| driver.place_for(&applicant)).map_err(|status| *status);
+    let (reply, established) = login.admit(decision);
+    let sent = match &reply {
+        Some(reply) => write_pdu(&mut stream, reply).await.is_ok(),
+        None => false,
+    };
+    match (placed, established) {
+        (Ok(driver), Some(established)) if sent => run(&shared, &driver, stream, &established).await,
+        (Ok(driver), _) => driver.forget_applicant(&applicant),
+        (Err(LoginStatus::SessionDoesNotExist), _) => {
+            shared.tap.lock().target_does_not_know(shared.clock.now(), applicant.tsih, &applicant.identity);
+        }
+        (Err(_), _) => {}
+    }
 }
 
-async fn run(driver: &Rc<SessionDriver>, visitor: Visitor, established: &Established) {
-    let Visitor { shared, connection, stream, sent_bytes } = visitor;
+async fn run(shared: &Shared, driver: &Rc<SessionDriver>, stream: Stream, established: &Established) {
     let leading = !driver.has_lanes();
-    shared.tap.borrow_mut().target_gains(shared.clock.now(), driver.tsih(), leading);
+    let id = stream.connection();
+    shared.tap.lock().target_gains(shared.clock.now(), driver.tsih(), leading);
     let lane = driver.add_lane(established, PORTAL);
-    let mut wire = Wire::new(connection, Side::Target, lane, &established.connection, sent_bytes);
-    let mut rest = Some(stream.into_rest());
-    let end = poll_fn(|cx| poll(driver, &shared, &mut wire, &mut rest, cx)).await;
+    let observer = TappedEnd::new(
+        id,
+        Side::Target,
+        &established.connection,
+        shared.clock.clone(),
+        shared.network.clone(),
+        shared.tap.clone(),
+    );
+    let mut connection =
+        Connection::new(lane, stream, &established.connection).watched_by(Some(Box::new(observer)));
+    let end = poll_fn(|cx| poll(driver, shared, &mut connection, cx)).await;
     let loss = match &end {
         End::Closed(closing) => closing.loss,
-        End::Fault(_) | End::Lost => {
-            driver.state().closing(lane).map_or(LaneLoss::Broken, |closing| closing.loss)
-        }
+        End::Failed(_) => driver.state().closing(lane).map_or(LaneLoss::Broken, |closing| closing.loss),
     };
-    if !matches!(end, End::Lost) {
+    if matches!(end, End::Closed(_) | End::Failed(ConnectionError::Fault(_))) {
         // The last words leave if there is room for them.
-        let _ = send(driver, &shared, &mut driver.state(), &mut wire);
+        poll_fn(|cx| {
+            let _ = send(driver, shared, &mut driver.state(), &mut connection, cx);
+            Poll::Ready(())
+        })
+        .await;
     }
-    if let (Some(trace), End::Fault(fault)) = (&mut shared.tap.borrow_mut().trace, &end) {
+    if let (Some(trace), End::Failed(error)) = (&mut shared.tap.lock().trace, &end) {
         let now = shared.clock.now().0;
-        trace.push(format!("{now:>14} connection {} is given up by the target: {fault}", connection.0));
+        trace.push(format!("{now:>14} connection {} is given up by the target: {error}", id.0));
     }
-    shared.close(connection);
-    shared.tap.borrow_mut().target_loses(shared.clock.now(), driver.tsih(), connection);
+    drop(connection);
+    shared.tap.lock().target_loses(shared.clock.now(), driver.tsih(), id);
     driver.remove_lane(lane, loss);
     driver.node().lane_closed(driver.tsih(), established.cid);
 }
@@ -159,60 +126,46 @@ async fn run(driver: &Rc<SessionDriver>, visitor: Visitor, established: &Establi
 fn poll(
     driver: &Rc<SessionDriver>,
     shared: &Shared,
-    wire: &mut Wire,
-    rest: &mut Option<Vec<u8>>,
-    cx: &Context<'_>,
+    connection: &mut Connection<Stream>,
+    cx: &mut Context<'_>,
 ) -> Poll<End> {
     let mut state = driver.state();
-    match receive(driver, shared, &mut state, wire, rest) {
-        Ok(true) => {}
-        Ok(false) => return Poll::Ready(End::Lost),
-        Err(fault) => return Poll::Ready(End::Fault(fault)),
+    if let Err(error) = receive(driver, shared, &mut state, connection, cx) {
+        return Poll::Ready(End::Failed(error));
     }
-    let is_blocked = match send(driver, shared, &mut state, wire) {
+    let is_blocked = match send(driver, shared, &mut state, connection, cx) {
         Ok(is_blocked) => is_blocked,
-        Err(fault) => return Poll::Ready(End::Fault(fault)),
+        Err(error) => return Poll::Ready(End::Failed(error)),
     };
+    let lane = connection.lane();
     let SessionState { session, wakers, .. } = &mut *state;
-    wakers.register(wire.lane, cx.waker(), is_blocked);
-    wakers.wake_senders(session, Some(wire.lane));
-    if let Some(closing) = state.closing(wire.lane) {
-        return Poll::Ready(End::Closed(closing));
+    wakers.register(lane, cx.waker(), is_blocked);
+    wakers.wake_senders(session, Some(lane));
+    match state.closing(lane) {
+        Some(closing) => Poll::Ready(End::Closed(closing)),
+        None => Poll::Pending,
     }
-    shared.register(wire.connection, cx);
-    Poll::Pending
 }
 
-/// Reads what has arrived. `false` if the connection is gone.
+/// Reads what has arrived.
 fn receive(
     driver: &Rc<SessionDriver>,
     shared: &Shared,
     state: &mut SessionState,
-    wire: &mut Wire,
-    rest: &mut Option<Vec<u8>>,
-) -> Result<bool, Fault> {
-    loop {
-        if state.closing(wire.lane).is_some() {
-            return Ok(true);
-        }
-        let arrival = match rest.take() {
-            Some(rest) => Some(Arrival::Bytes(rest)),
-            None => shared.receive(wire.connection),
-        };
-        match arrival {
-            Some(Arrival::Bytes(bytes)) => {
-                let received = {
-                    let SessionState { session, buffers, .. } = &mut *state;
-                    let tap = &mut shared.tap.borrow_mut();
-                    wire.receive(shared.clock.now(), &bytes, session, buffers, tap)
-                };
-                driver.drain(state);
-                received?;
-            }
-            Some(Arrival::Closed | Arrival::Reset) => return Ok(false),
-            None => return Ok(true),
+    connection: &mut Connection<Stream>,
+    cx: &mut Context<'_>,
+) -> Result<(), ConnectionError> {
+    let mut scratch = shared.scratch.borrow_mut();
+    while state.closing(connection.lane()).is_none() {
+        let SessionState { session, buffers, .. } = &mut *state;
+        let received = connection.poll_receive(cx, shared.clock.now(), session, buffers, &mut scratch);
+        driver.drain(state);
+        match received {
+            Poll::Pending => break,
+            Poll::Ready(result) => result?,
         }
     }
+    Ok(())
 }
 
 /// More than a lane has to send at once: what is sent meanwhile fills the network, and ends it.
@@ -223,19 +176,21 @@ fn send(
     driver: &Rc<SessionDriver>,
     shared: &Shared,
     state: &mut SessionState,
-    wire: &mut Wire,
-) -> Result<bool, Fault> {
+    connection: &mut Connection<Stream>,
+    cx: &mut Context<'_>,
+) -> Result<bool, ConnectionError> {
     for _ in 0..ROUNDS_MAX {
-        let has_room = {
-            let SessionState { session, buffers, .. } = &mut *state;
-            let (network, tap) = (&mut shared.network.borrow_mut(), &mut shared.tap.borrow_mut());
-            wire.send(shared.clock.now(), session, buffers, network, tap)?
-        };
+        let SessionState { session, buffers, .. } = &mut *state;
+        let sent = connection.poll_send(cx, shared.clock.now(), session, buffers);
         driver.drain(state);
-        if !has_room || !state.session.wants_transmit(wire.lane) {
-            return Ok(!has_room);
+        match sent {
+            Poll::Pending => return Ok(true),
+            Poll::Ready(result) => result?,
+        }
+        if !state.session.wants_transmit(connection.lane()) {
+            return Ok(false);
         }
     }
-    shared.tap.borrow_mut().violate("a lane of the target wants to send, and sends nothing");
+    shared.tap.lock().violate("a lane of the target wants to send, and sends nothing");
     Ok(true)
 }

@@ -2,20 +2,20 @@
 
 use crate::agenda::Agenda;
 use crate::clock::Clock;
+use crate::common::Common;
 use crate::executor::{Executor, Task};
+use crate::sleep::Sleep;
 use device::Host;
 use pdu::Instant;
-use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 /// One machine.
 pub(super) struct Machine {
     pub clock: Clock,
     pub executor: Executor,
-    pub timers: Rc<RefCell<Agenda<Waker>>>,
+    pub timers: Common<Agenda<Waker>>,
 }
 
 impl Host for Machine {
@@ -28,30 +28,6 @@ impl Host for Machine {
     }
 
     fn sleep_until(&self, time: Instant) -> Pin<Box<dyn Future<Output = ()>>> {
-        let (clock, timers) = (self.clock.clone(), Rc::clone(&self.timers));
-        Box::pin(Sleep { time, clock, timers, waker: None })
-    }
-}
-
-struct Sleep {
-    time: Instant,
-    clock: Clock,
-    timers: Rc<RefCell<Agenda<Waker>>>,
-    /// Who will be woken.
-    waker: Option<Waker>,
-}
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.clock.now() >= self.time {
-            return Poll::Ready(());
-        }
-        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            self.timers.borrow_mut().push(self.time, cx.waker().clone());
-            self.waker = Some(cx.waker().clone());
-        }
-        Poll::Pending
+        Box::pin(Sleep::new(time, self.clock.clone(), self.timers.clone()))
     }
 }

@@ -1,7 +1,7 @@
 //! What a host asks for next.
 
-use super::operation::{Kind, Operation, Whereabouts};
-use crate::checker::{Change, Stamp, Version};
+use super::operation::{Kind, Operation};
+use crate::checker::Stamp;
 use crate::random::Random;
 use pdu::TaskAttribute;
 
@@ -12,13 +12,13 @@ pub struct Mix {
     pub reads: u64,
     /// WRITE.
     pub writes: u64,
-    /// WRITE, ORDERED, not kept apart from others of its kind.
-    pub ordered_writes: u64,
+    /// WRITE as a command that the client does not know, with any task attribute.
+    pub raw_writes: u64,
     /// COMPARE AND WRITE.
     pub compare_and_writes: u64,
-    /// WRITE SAME.
-    pub write_sames: u64,
-    /// UNMAP.
+    /// Zeroes.
+    pub zeroes: u64,
+    /// The same, if the device likes by unmapping.
     pub unmaps: u64,
     /// SYNCHRONIZE CACHE.
     pub flushes: u64,
@@ -28,8 +28,6 @@ pub struct Mix {
     pub fua_percent: u64,
     /// How many of a hundred reads are of the whole disk.
     pub whole_reads_percent: u64,
-    /// One in so many commands is aborted on its way.
-    pub abort_one_in: u64,
     /// One in so many commands is accompanied by a reset of the logical unit.
     pub reset_one_in: u64,
     /// Whether it makes reservations.
@@ -43,9 +41,9 @@ impl Mix {
         let shares = [
             self.reads,
             self.writes,
-            self.ordered_writes,
+            self.raw_writes,
             self.compare_and_writes,
-            self.write_sames,
+            self.zeroes,
             self.unmaps,
             self.flushes,
             self.test_unit_readys,
@@ -62,8 +60,8 @@ impl Mix {
             1 => (Kind::Write { fua }, false),
             2 => (Kind::Write { fua }, true),
             3 => (Kind::CompareAndWrite { expected: Stamp::ZERO }, false),
-            4 => (Kind::WriteSame, false),
-            5 => (Kind::Unmap, false),
+            4 => (Kind::WriteZeroes { may_unmap: false }, false),
+            5 => (Kind::WriteZeroes { may_unmap: true }, false),
             6 => (Kind::Flush, false),
             _ => (Kind::TestUnitReady, false),
         }
@@ -89,25 +87,21 @@ impl Workload {
         Self { mix, random, host, disk_blocks, next: 0 }
     }
 
-    pub(super) fn disk_blocks(&self) -> u64 {
-        self.disk_blocks
-    }
-
     /// The next; `guesses` is what the blocks are believed to hold.
     pub(super) fn next(&mut self, guesses: &[Stamp]) -> Operation {
-        let (kind, ordered) = self.mix.kind(&mut self.random);
+        let (kind, raw) = self.mix.kind(&mut self.random);
         if let Kind::CompareAndWrite { .. } = kind {
             return self.compare_and_write(guesses);
         }
         if kind == Kind::Read && self.random.percent(self.mix.whole_reads_percent) {
-            return self.operation(kind, ordered, 0, self.disk_blocks);
+            return self.operation(kind, raw, 0, self.disk_blocks);
         }
         let blocks_max = u64::from(self.mix.blocks_max).min(self.disk_blocks);
         // Short ones are the rule.
         let longest = if self.random.one_in(4) { blocks_max } else { blocks_max.min(8) };
         let blocks = self.random.between(1, longest);
         let lba = self.random.below(self.disk_blocks - blocks + 1);
-        self.operation(kind, ordered, lba, blocks)
+        self.operation(kind, raw, lba, blocks)
     }
 
     /// Mostly on a few blocks where the hosts meet.
@@ -122,44 +116,21 @@ impl Workload {
     /// A read of a part of the disk.
     pub(super) fn read(&mut self, lba: u64, blocks: u64) -> Operation {
         let blocks = blocks.min(self.disk_blocks - lba);
-        Operation { attribute: TaskAttribute::Simple, ..self.operation(Kind::Read, false, lba, blocks) }
+        self.operation(Kind::Read, false, lba, blocks)
     }
 
-    /// A change of the reservations, through one path.
-    pub(super) fn change_reservations(&mut self, path: usize, change: Change) -> Operation {
-        let operation = self.operation(Kind::Reserve(change), false, 0, 0);
-        Operation { path: Some(path), attribute: TaskAttribute::Simple, ..operation }
-    }
-
-    fn operation(&mut self, kind: Kind, ordered: bool, lba: u64, blocks: u64) -> Operation {
+    fn operation(&mut self, kind: Kind, raw: bool, lba: u64, blocks: u64) -> Operation {
         self.next += 1;
         let blocks = match kind {
-            Kind::Flush | Kind::TestUnitReady | Kind::Reserve(_) => 0,
+            Kind::Flush | Kind::TestUnitReady => 0,
             _ => u32::try_from(blocks).unwrap_or(1),
         };
         let stamp = match kind {
-            Kind::WriteSame => Stamp::anywhere(self.host, self.next),
-            Kind::Unmap => Stamp::ZERO,
+            Kind::WriteZeroes { .. } => Stamp::ZERO,
             _ => Stamp::new(self.host, self.next),
         };
-        Operation {
-            kind,
-            lba,
-            blocks,
-            stamp,
-            attribute: if ordered { TaskAttribute::Ordered } else { self.attribute() },
-            ordered,
-            number: self.next.into(),
-            fence: None,
-            write: None,
-            read: None,
-            path: None,
-            begun: Version::default(),
-            attempts: 0,
-            aborted: false,
-            whereabouts: Whereabouts::Waiting,
-            buffer: None,
-        }
+        let attribute = self.attribute();
+        Operation { kind, lba, blocks, stamp, attribute, raw, number: self.next.into() }
     }
 
     fn attribute(&mut self) -> TaskAttribute {

@@ -1,0 +1,342 @@
+//! The initiators: hosts that run the client that ships, in virtual time, over the simulated network.
+//!
+//! Each host has one [`client::Target`] and as many workers as operations outstanding. What a worker asks for and is told
+//! goes to the checker through the [`Ledger`]; the protocol between is the tap's business.
+
+mod ledger;
+mod network;
+mod operation;
+mod placement;
+mod reserving;
+mod runtime;
+mod work;
+mod workload;
+
+pub use ledger::{Ledger, Phase, Tally};
+pub(crate) use network::TappedEnd;
+pub use workload::Mix;
+
+use crate::checker::Port;
+use crate::executor::Executor;
+use crate::network::Network;
+use crate::random::Random;
+use crate::{Clock, Common};
+use client::{Config, Environment, Portal, Reconnect, Target};
+use event_listener::Event;
+use futures_util::future::join_all;
+
+use network::SimulatedNetwork;
+use pdu::{CmdSn, Duration, Instant};
+use placement::Astray;
+use policy::LeastLoaded;
+use runtime::Runtime;
+use session::parameters::{InitiatorLimits, Offer};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use work::Worker;
+
+/// The iSCSI name of the target.
+pub const TARGET_NAME: &str = "iqn.2026-01.org.ropewalk:sim";
+
+/// Memory for the data of one host's commands.
+pub const MEMORY_BYTES: usize = 16 << 20;
+
+/// Of hosts; their numbers follow.
+const NAME_PREFIX: &str = "iqn.2026-01.org.ropewalk:host-";
+
+/// A lost target comes back within minutes; a host that gives up before has lost what it need not have lost.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// The pause before a host that could not log in at all tries again.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a session is to be like.
+#[derive(Clone, Debug)]
+pub struct PathPlan {
+    /// Connections that it should have, if the target takes as many.
+    pub connections: u16,
+    /// What its logins propose.
+    pub offer: Offer,
+}
+
+/// What a host is to be like.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    /// Its sessions.
+    pub paths: Vec<PathPlan>,
+    /// Operations that it keeps outstanding.
+    pub depth: usize,
+    /// What they are.
+    pub mix: Mix,
+    /// How many of a hundred commands go to a connection at random instead of the policy's.
+    pub astray_percent: u64,
+}
+
+/// Which host's which path a session belongs to.
+#[must_use]
+pub fn port_of(identity: &session::parameters::Identity) -> Option<Port> {
+    let host = identity.initiator_name.strip_prefix(NAME_PREFIX)?.parse().ok()?;
+    let [.., high, low] = identity.isid.0;
+    Some(Port::of(host, u16::from_be_bytes([high, low])))
+}
+
+/// All hosts of one world.
+pub struct Hosts {
+    runtime: Runtime,
+    executor: Executor,
+    hosts: Vec<Rc<Host>>,
+}
+
+/// One host.
+pub(crate) struct Host {
+    pub index: u16,
+    plan: HostPlan,
+    pub ledger: Rc<RefCell<Ledger>>,
+    pub runtime: Runtime,
+    phase_changed: Rc<Event>,
+    /// The phase whose work is done.
+    done: Cell<Option<Phase>>,
+    target: RefCell<Option<Target>>,
+}
+
+/// What a host needs to know of the world that it lives in.
+pub struct HostWorld {
+    /// Its time.
+    pub clock: Clock,
+    /// Its network.
+    pub network: Common<Network>,
+    /// Listens to every connection.
+    pub tap: Common<crate::checker::Tap>,
+    /// Silence after which a connection is probed, and how long an answer may take.
+    pub ping: (Duration, Duration),
+    /// Decides everything that is random.
+    pub seed: u64,
+    /// What the hosts do and learn.
+    pub ledger: Rc<RefCell<Ledger>>,
+    /// Rung when the phase changes.
+    pub phase_changed: Rc<Event>,
+}
+
+impl Hosts {
+    /// Hosts that have not begun.
+    #[must_use]
+    pub fn new(plans: &[HostPlan], blocks: u64, world: &HostWorld) -> Self {
+        let runtime = Runtime::new(world.clock.clone(), Random::new(world.seed, "entropy"));
+        let executor = Executor::default();
+        let network = Arc::new(SimulatedNetwork {
+            clock: world.clock.clone(),
+            network: world.network.clone(),
+            tap: world.tap.clone(),
+        });
+        let host = |(index, plan): (usize, &HostPlan)| {
+            let index = u16::try_from(index).unwrap_or(u16::MAX);
+            let host = Rc::new(Host {
+                index,
+                plan: plan.clone(),
+                ledger: Rc::clone(&world.ledger),
+                runtime: runtime.clone(),
+                phase_changed: Rc::clone(&world.phase_changed),
+                done: Cell::new(None),
+                target: RefCell::default(),
+            });
+            let mut random = Random::new(world.seed, &format!("client {index}"));
+            let config = config(index, plan, world.ping, &mut random);
+            let astray_percent = plan.astray_percent;
+            let random = Common::new(random);
+            let environment = Environment {
+                host: Arc::new(runtime.clone()),
+                network: Arc::clone(&network) as Arc<dyn client::Dial>,
+                placement: Arc::new(move || {
+                    Box::new(Astray::new(LeastLoaded::default(), astray_percent, random.clone()))
+                }),
+            };
+            let living = Rc::clone(&host);
+            let workload = Random::new(world.seed, &format!("host {index}"));
+            executor.spawn(Box::pin(living.live(environment, config, blocks, workload)));
+            host
+        };
+        Self { hosts: plans.iter().enumerate().map(host).collect(), runtime, executor }
+    }
+
+    /// When a timer ends.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Instant> {
+        self.runtime.timers.lock().next_at()
+    }
+
+    /// Wakes those whose time has come.
+    pub fn wake_due(&self, now: Instant) {
+        loop {
+            let waker = self.runtime.timers.lock().pop_due(now);
+            let Some(waker) = waker else { return };
+            waker.wake();
+        }
+    }
+
+    /// Lets everything run that can.
+    pub fn run(&self) {
+        loop {
+            let spawned = std::mem::take(&mut *self.runtime.spawned.lock());
+            let any = !spawned.is_empty();
+            spawned.into_iter().for_each(|task| self.executor.spawn(task));
+            if !self.executor.run() && !any {
+                return;
+            }
+        }
+    }
+
+    /// Whether all hosts have done what a phase wants of them.
+    #[must_use]
+    pub fn are_done(&self, phase: Phase) -> bool {
+        self.hosts.iter().all(|host| host.done.get() == Some(phase))
+    }
+
+    /// Bytes of buffers in use, of the host that uses most.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> usize {
+        self.hosts.iter().map(|host| host.buffer_bytes()).max().unwrap_or_default()
+    }
+
+    /// Commands sent again, and sessions reinstated.
+    #[must_use]
+    pub fn repairs(&self) -> (u64, u64) {
+        let reports = self.hosts.iter().filter_map(|host| Some(host.target.borrow().as_ref()?.report()));
+        reports.fold((0, 0), |(retries, reinstatements), report| {
+            (retries + report.retries, reinstatements + report.reinstatements)
+        })
+    }
+
+    /// What hinders their end, in words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let host = |host: &Rc<Host>| {
+            let report = host.target.borrow().as_ref().map(Target::report);
+            let state = report.map(|report| {
+                let paths: Vec<String> = report
+                    .paths
+                    .iter()
+                    .map(|path| {
+                        let outstanding: u32 =
+                            path.connections.iter().map(|connection| connection.outstanding_commands).sum();
+                        format!(
+                            "{:?} {} connections, {outstanding} commands, {:?}",
+                            path.state,
+                            path.connections.len(),
+                            path.ceiling
+                        )
+                    })
+                    .collect();
+                format!("{} operations; {}", report.operations, paths.join("; "))
+            });
+            format!("host {} done with {:?}: {state:?}", host.index, host.done.get())
+        };
+        self.hosts.iter().map(host).collect::<Vec<_>>().join(" | ")
+    }
+}
+
+fn config(index: u16, plan: &HostPlan, ping: (Duration, Duration), random: &mut Random) -> Config {
+    let connections = plan.paths.iter().map(|path| path.connections).sum();
+    let sessions = u16::try_from(plan.paths.len()).ok();
+    let offer = plan.paths.first().map(|path| path.offer).unwrap_or_default();
+    Config {
+        initiator_name: format!("{NAME_PREFIX}{index}"),
+        connections,
+        sessions,
+        offer,
+        first_cmd_sn: CmdSn(near_wrap(random)),
+        limits: InitiatorLimits { commands_max: 1024, ping_after: ping.0, ping_timeout: ping.1 },
+        buffer_budget_bytes: MEMORY_BYTES,
+        login_timeout: Duration::from_secs(40),
+        reconnect: Reconnect {
+            pause_min: Duration::from_millis(random.between(20, 500)),
+            pause_max: Duration::from_secs(5),
+            give_up_after: GIVE_UP_AFTER,
+        },
+        command_limit: Duration::from_secs(random.between(20, 120)),
+        decline_patience: Duration::from_secs(600),
+        ..Config::default()
+    }
+}
+
+/// A serial number that is often close to its wrap.
+fn near_wrap(random: &mut Random) -> u32 {
+    let word = random.between(0, u32::MAX);
+    if random.one_in(3) { u32::MAX - word % 500 } else { word }
+}
+
+impl Host {
+    fn buffer_bytes(&self) -> usize {
+        self.target.borrow().as_ref().map_or(0, |target| target.slab().in_use_bytes())
+    }
+
+    /// From the first login to the last logout.
+    async fn live(self: Rc<Self>, environment: Environment, config: Config, blocks: u64, random: Random) {
+        let target = self.connect(&environment, &config).await;
+        *self.target.borrow_mut() = Some(target.clone());
+        let lun = loop {
+            match target.lun(0).await {
+                Ok(lun) => break lun,
+                Err(error) => {
+                    self.trace(|| format!("the unit is not to be had: {error}"));
+                    self.pause(RETRY_PAUSE).await;
+                }
+            }
+        };
+        let worker = Rc::new(Worker::new(Rc::clone(&self), lun, &self.plan, blocks, random));
+        join_all((0..self.plan.depth).map(|_| worker.work())).await;
+        self.done.set(Some(Phase::Work));
+        self.phase(Phase::Unreserve).await;
+        if self.index == 0 {
+            worker.clear_reservations().await;
+        }
+        self.done.set(Some(Phase::Unreserve));
+        self.phase(Phase::ReadBack).await;
+        worker.read_back().await;
+        self.done.set(Some(Phase::ReadBack));
+        self.phase(Phase::Farewell).await;
+        drop(worker);
+        if let Err(error) = target.close().await {
+            self.violate(&format!("it cannot log out: {error}"));
+        }
+        self.done.set(Some(Phase::Farewell));
+    }
+
+    async fn connect(&self, environment: &Environment, config: &Config) -> Target {
+        let portal: Portal = Portal { host: "target".into(), port: 3260 };
+        loop {
+            match Target::connect(environment.clone(), TARGET_NAME, &portal, config.clone()).await {
+                Ok(target) => return target,
+                Err(error) => {
+                    self.trace(|| format!("no login: {error}"));
+                    self.pause(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until the world has come to a phase.
+    async fn phase(&self, phase: Phase) {
+        loop {
+            let changed = self.phase_changed.listen();
+            if self.ledger.borrow().phase >= phase {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    pub async fn pause(&self, pause: Duration) {
+        use client::Host;
+        self.runtime.sleep_until(self.runtime.now() + pause).await;
+    }
+
+    pub fn violate(&self, what: &str) {
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.violate(format!("host {}: {what}", self.index));
+    }
+
+    pub fn trace(&self, line: impl FnOnce() -> String) {
+        self.ledger.borrow().trace(self.runtime.clock.now(), || format!("host {}: {}", self.index, line()));
+    }
+}

@@ -1,0 +1,68 @@
+//! One thing that a host wants of the disk.
+
+use crate::checker::{Access, Stamp};
+use pdu::TaskAttribute;
+use std::ops::Range;
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write {
+        fua: bool,
+    },
+    /// Zeroes; the client writes them by WRITE SAME.
+    WriteZeroes {
+        /// The blocks may be unmapped instead.
+        may_unmap: bool,
+    },
+    CompareAndWrite {
+        /// What the block is believed to hold.
+        expected: Stamp,
+    },
+    Flush,
+    TestUnitReady,
+}
+
+impl Kind {
+    /// Whether blocks may read differently afterwards.
+    pub fn changes_data(self) -> bool {
+        self.access() == Access::Write && self != Self::Flush
+    }
+
+    /// What a reservation must allow.
+    pub fn access(self) -> Access {
+        match self {
+            Self::Read => Access::Read,
+            Self::TestUnitReady => Access::None,
+            _ => Access::Write,
+        }
+    }
+}
+
+/// One operation.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub kind: Kind,
+    pub lba: u64,
+    pub blocks: u32,
+    /// What its blocks hold afterwards.
+    pub stamp: Stamp,
+    pub attribute: TaskAttribute,
+    /// A WRITE that the client is given as a command that it does not know, which it keeps in no order.
+    pub raw: bool,
+    pub number: u64,
+}
+
+impl Operation {
+    pub fn range(&self) -> Range<u64> {
+        self.lba..self.lba + u64::from(self.blocks)
+    }
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Range { start, end } = self.range();
+        write!(formatter, "{:?} {start}..{end}, {}", self.kind, self.stamp)
+    }
+}

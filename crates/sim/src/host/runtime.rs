@@ -1,0 +1,48 @@
+//! What a client runs on: tasks and timers in virtual time.
+
+use crate::agenda::Agenda;
+use crate::clock::Clock;
+use crate::common::Common;
+use crate::random::Random;
+use crate::sleep::Sleep;
+use ::client::Host;
+use futures_util::future::BoxFuture;
+use pdu::Instant;
+use std::io;
+use std::task::Waker;
+
+/// The runtime of all hosts of one world, which polls what is [`spawned`](Self::spawned).
+#[derive(Clone)]
+pub struct Runtime {
+    pub clock: Clock,
+    pub timers: Common<Agenda<Waker>>,
+    /// Tasks that have not been polled yet.
+    pub spawned: Common<Vec<BoxFuture<'static, ()>>>,
+    random: Common<Random>,
+}
+
+impl Runtime {
+    pub fn new(clock: Clock, random: Random) -> Self {
+        Self { clock, timers: Common::default(), spawned: Common::default(), random: Common::new(random) }
+    }
+}
+
+impl Host for Runtime {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.spawned.lock().push(task);
+    }
+
+    fn sleep_until(&self, time: Instant) -> BoxFuture<'static, ()> {
+        Box::pin(Sleep::new(time, self.clock.clone(), self.timers.clone()))
+    }
+
+    fn entropy(&self, to: &mut [u8]) -> io::Result<()> {
+        let mut random = self.random.lock();
+        to.iter_mut().for_each(|byte| *byte = random.word().to_le_bytes()[0]);
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! One operation after the other, through the client that ships, and what came of each.
+
+use super::operation::{Kind, Operation};
+use super::reserving::is_conflict;
+use super::workload::Workload;
+use super::{Host, HostPlan};
+use crate::checker::{Order, ReadId, Stamp, Version, WriteId};
+use crate::disk::BLOCK_BYTES;
+use crate::random::Random;
+use crate::reached::Way;
+use block::Buffer;
+use client::{Compared, Error, Lun, Reset, TargetError, Transfer, UsageError};
+use pdu::Duration;
+use scsi::client as command;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The pause before memory is asked for again.
+const MEMORY_PAUSE: Duration = Duration::from_millis(5);
+
+/// Blocks of one read of the final read-back.
+const READ_BACK_BLOCKS: u64 = 64;
+
+const MEDIUM_ERROR: u8 = 0x03;
+
+/// The host numbers of writes that keep no order with any other.
+const UNORDERED_HOSTS: u16 = 1 << 14;
+const OPERATIONS_MAX: u16 = 1 << 12;
+
+/// Does a host's operations. Several futures work with one of these.
+pub(super) struct Worker {
+    pub host: Rc<Host>,
+    pub lun: Lun,
+    pub workload: RefCell<Workload>,
+    blocks: u64,
+    /// The last moment at which writes were told to be lost, perhaps.
+    lost_at: Cell<Option<ReadId>>,
+}
+
+/// What the checker was told when an operation began.
+struct Begun {
+    write: Option<WriteId>,
+    read: Option<ReadId>,
+    reservations: Version,
+}
+
+/// What an operation brought.
+enum Found {
+    /// Success.
+    Nothing,
+    /// The blocks that were read.
+    Data(Buffer),
+    /// COMPARE AND WRITE found something else.
+    Different,
+}
+
+/// Whether a failed operation can still do something.
+enum Aftermath {
+    /// It never began.
+    Nothing,
+    /// What it did is done.
+    Over,
+    /// It may yet be done.
+    Open,
+}
+
+impl Worker {
+    pub fn new(host: Rc<Host>, lun: Lun, plan: &HostPlan, blocks: u64, random: Random) -> Self {
+        let workload = Workload::new(host.index, plan.mix.clone(), blocks, random);
+        Self { host, lun, workload: RefCell::new(workload), blocks, lost_at: Cell::new(None) }
+    }
+
+    /// Operations until there are no more to begin.
+    pub async fn work(&self) {
+        while let Some(operation) = self.next() {
+            self.carry_out(&operation).await;
+            self.reserve_sometimes().await;
+            self.reset_sometimes().await;
+        }
+    }
+
+    fn next(&self) -> Option<Operation> {
+        let mut ledger = self.host.ledger.borrow_mut();
+        ledger.budget = ledger.budget.checked_sub(1)?;
+        ledger.tally.commands += 1;
+        Some(self.workload.borrow_mut().next(&ledger.guesses))
+    }
+
+    /// Reads the whole disk.
+    pub async fn read_back(&self) {
+        let mut lba = 0;
+        while lba < self.blocks {
+            let read = self.workload.borrow_mut().read(lba, READ_BACK_BLOCKS);
+            self.carry_out(&read).await;
+            lba += READ_BACK_BLOCKS;
+        }
+    }
+
+    async fn reset_sometimes(&self) {
+        let reset = {
+            let mut workload = self.workload.borrow_mut();
+            let one_in = workload.mix.reset_one_in;
+            if !workload.random.one_in(one_in) {
+                return;
+            }
+            *workload.random.choose(&[Reset::AbortTaskSet, Reset::ClearTaskSet, Reset::LogicalUnit])
+        };
+        self.host.ledger.borrow_mut().tally.functions += 1;
+        self.host.trace(|| format!("{reset:?}"));
+        let answer = self.lun.reset(reset).await;
+        self.host.trace(|| format!("{reset:?}: {answer:?}"));
+    }
+
+    /// A buffer, as soon as there is one.
+    pub(super) async fn memory(&self, bytes: usize) -> Buffer {
+        loop {
+            match self.lun.allocate(bytes) {
+                Ok(buffer) => return buffer,
+                Err(_) => self.host.pause(MEMORY_PAUSE).await,
+            }
+        }
+    }
+
+    async fn carry_out(&self, operation: &Operation) {
+        let buffer = match operation.kind {
+            Kind::Read | Kind::Write { .. } => {
+                let mut buffer = self.memory(operation.blocks as usize * BLOCK_BYTES).await;
+                match operation.kind {
+                    Kind::Read => Stamp::poison(&mut buffer),
+                    _ => operation.stamp.fill(&mut buffer, operation.lba),
+                }
+                Some(buffer)
+            }
+            _ => None,
+        };
+        let begun = self.begin(operation);
+        self.host.trace(|| format!("{operation}"));
+        let result = self.perform(operation, buffer).await;
+        self.end(operation, begun, result);
+    }
+
+    fn begin(&self, operation: &Operation) -> Begun {
+        let mut ledger = self.host.ledger.borrow_mut();
+        let reads = matches!(operation.kind, Kind::Read | Kind::Flush | Kind::CompareAndWrite { .. });
+        let (order, stamp) = (self.order(operation), operation.stamp);
+        let changes = operation.kind.changes_data();
+        Begun {
+            write: changes.then(|| ledger.history.begin_write(operation.range(), stamp, order)),
+            read: reads.then(|| ledger.history.begin_read()),
+            reservations: ledger.reservations.version(),
+        }
+    }
+
+    /// The order that the client promises: writes to the same blocks take effect in the order in which they were asked
+    /// for. Commands that it does not know keep none.
+    fn order(&self, operation: &Operation) -> Order {
+        let number = operation.number;
+        if !operation.raw {
+            return Order { host: self.host.index, number };
+        }
+        let place = u16::try_from(number).unwrap_or(0) % OPERATIONS_MAX;
+        Order { host: UNORDERED_HOSTS + self.host.index * OPERATIONS_MAX + place, number }
+    }
+
+    async fn perform(&self, operation: &Operation, buffer: Option<Buffer>) -> Result<Found, Error> {
+        let (lun, offset) = (&self.lun, operation.lba * BLOCK_BYTES as u64);
+        let bytes = u64::from(operation.blocks) * BLOCK_BYTES as u64;
+        let nothing = |()| Found::Nothing;
+        match (operation.kind, buffer) {
+            (Kind::Read, Some(buffer)) => lun.read_into(offset, buffer).await.map(Found::Data),
+            (Kind::Write { fua }, Some(buffer)) if operation.raw => {
+                let cdb = command::write_16(scsi::Lba(operation.lba), operation.blocks, fua).into();
+                let transfer = Transfer::Out(buffer.share());
+                lun.execute_as(operation.attribute, cdb, transfer).await.map(|_| Found::Nothing)
+            }
+            (Kind::Write { fua }, Some(buffer)) => lun.write(offset, buffer, fua).await.map(nothing),
+            (Kind::WriteZeroes { may_unmap }, _) => {
+                lun.write_zeroes(offset, bytes, may_unmap).await.map(nothing)
+            }
+            (Kind::CompareAndWrite { expected }, _) => {
+                let (mut before, mut after) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
+                expected.fill(&mut before, operation.lba);
+                operation.stamp.fill(&mut after, operation.lba);
+                let compared = lun.compare_and_write(offset, &before, &after).await?;
+                Ok(if compared == Compared::Written { Found::Nothing } else { Found::Different })
+            }
+            (Kind::Flush, _) => lun.flush().await.map(nothing),
+            _ => {
+                let cdb = command::test_unit_ready().into();
+                lun.execute_as(operation.attribute, cdb, Transfer::None).await.map(|_| Found::Nothing)
+            }
+        }
+    }
+
+    fn end(&self, operation: &Operation, begun: Begun, result: Result<Found, Error>) {
+        if let Err(error) = &result {
+            self.host.trace(|| format!("{operation}: {error}"));
+        }
+        let read = begun.read;
+        let ended = match result {
+            Ok(found) => self.succeeded(operation, &begun, &found),
+            Err(error) => self.failed(operation, begun, &error),
+        };
+        if let Err(problem) = ended {
+            self.host.violate(&format!("{operation}: {problem}"));
+        }
+        let mut ledger = self.host.ledger.borrow_mut();
+        ledger.progress_at = self.host.runtime.clock.now();
+        read.into_iter().for_each(|read| ledger.history.end_read(read));
+    }
+
+    fn succeeded(&self, operation: &Operation, begun: &Begun, found: &Found) -> Result<(), String> {
+        let mut ledger = self.host.ledger.borrow_mut();
+        let ledger = &mut *ledger;
+        let access = operation.kind.access();
+        ledger.reservations.judge(begun.reservations, self.port(), access, false)?;
+        ledger.tally.succeeded += 1;
+        match (operation.kind, begun.read, found) {
+            (Kind::Read, Some(read), Found::Data(data)) => {
+                for (lba, block) in operation.range().zip(data.chunks(BLOCK_BYTES)) {
+                    let stamp = Stamp::read(block, lba)?;
+                    ledger.history.observe(read, lba, stamp)?;
+                    guess(&mut ledger.guesses, lba, stamp);
+                }
+                ledger.tally.blocks_read += u64::from(operation.blocks);
+            }
+            (Kind::CompareAndWrite { .. }, _, Found::Different) => {
+                ledger.tally.reached.count(Way::Miscompare);
+                begun.write.into_iter().for_each(|write| ledger.history.cancel_write(write));
+                return Ok(());
+            }
+            (Kind::CompareAndWrite { expected }, Some(read), _) => {
+                ledger.tally.reached.count(Way::CompareAndWritten);
+                ledger.history.compare_and_write(read, operation.lba, expected)?;
+            }
+            (Kind::Flush, Some(flush), _) => {
+                ledger.tally.flushes += 1;
+                ledger.history.flushed_since(flush, self.lost_at.get());
+            }
+            _ => {}
+        }
+        if let Some(write) = begun.write {
+            ledger.history.acknowledge(write, operation.kind == Kind::Write { fua: true });
+            operation.range().for_each(|lba| guess(&mut ledger.guesses, lba, operation.stamp));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, operation: &Operation, begun: Begun, error: &Error) -> Result<(), String> {
+        let mut ledger = self.host.ledger.borrow_mut();
+        let ledger = &mut *ledger;
+        ledger.tally.failed += 1;
+        if is_conflict(error) {
+            ledger.tally.reached.count(Way::ReservationConflict);
+            let access = operation.kind.access();
+            ledger.reservations.judge(begun.reservations, self.port(), access, true)?;
+        }
+        let aftermath = aftermath(error);
+        if let Error::WritesLost { .. } = error {
+            ledger.tally.reached.count(Way::WritesLost);
+            self.lost_at.set(Some(ledger.history.moment()));
+        }
+        match (begun.write, aftermath) {
+            (Some(write), Some(Aftermath::Nothing)) => ledger.history.cancel_write(write),
+            (Some(write), Some(Aftermath::Over)) => ledger.history.end_write(write),
+            (_, Some(_)) => {}
+            (_, None) => return Err(format!("it failed: {error}")),
+        }
+        Ok(())
+    }
+}
+
+/// What may come of an operation that failed; `None` if it should not have.
+fn aftermath(error: &Error) -> Option<Aftermath> {
+    match error {
+        Error::Usage(UsageError::Closed) => Some(Aftermath::Nothing),
+        Error::WritesLost { .. } => Some(Aftermath::Over),
+        Error::OutcomeUnknown { .. } | Error::Target(TargetError::Unanswered { .. }) => Some(Aftermath::Open),
+        error if is_conflict(error) => Some(Aftermath::Over),
+        error if error.sense().is_some_and(|sense| sense.key == MEDIUM_ERROR) => Some(Aftermath::Over),
+        _ => None,
+    }
+}
+
+/// A host has learnt what a block holds, or held a moment ago.
+fn guess(guesses: &mut [Stamp], lba: u64, stamp: Stamp) {
+    let place = usize::try_from(lba).ok().and_then(|lba| guesses.get_mut(lba));
+    place.into_iter().for_each(|place| *place = stamp);
+}

@@ -1,0 +1,103 @@
+//! One end of a connection as a [`Wire`].
+
+use super::{Arrival, ConnectionId, Network, Side};
+use crate::clock::Clock;
+use crate::common::Common;
+use framing::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::task::{Context, Poll};
+
+/// A byte stream of the simulated network, closed when it is dropped.
+#[derive(Debug)]
+pub struct Stream {
+    connection: ConnectionId,
+    side: Side,
+    clock: Clock,
+    network: Common<Network>,
+    /// Bytes that arrived and were not read, from `read_bytes` on.
+    arrived: Vec<u8>,
+    read_bytes: usize,
+}
+
+impl Stream {
+    /// This end of a connection.
+    #[must_use]
+    pub fn new(connection: ConnectionId, side: Side, clock: Clock, network: Common<Network>) -> Self {
+        Self { connection, side, clock, network, arrived: Vec::new(), read_bytes: 0 }
+    }
+
+    /// Which connection.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionId {
+        self.connection
+    }
+
+    /// Moves bytes that have arrived to the reader.
+    fn hand_over(&mut self, to: &mut [IoSliceMut<'_>]) -> usize {
+        let before = self.read_bytes;
+        for slice in to {
+            let rest = &self.arrived[self.read_bytes..];
+            let bytes = rest.len().min(slice.len());
+            slice[..bytes].copy_from_slice(&rest[..bytes]);
+            self.read_bytes += bytes;
+        }
+        self.read_bytes - before
+    }
+}
+
+impl Wire for Stream {
+    fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
+        loop {
+            if self.read_bytes < self.arrived.len() {
+                return Poll::Ready(Ok(self.hand_over(to)));
+            }
+            let mut network = self.network.lock();
+            match network.receive(self.clock.now(), self.connection, self.side) {
+                Some(Arrival::Bytes(bytes)) => (self.arrived, self.read_bytes) = (bytes, 0),
+                Some(Arrival::Closed) => return Poll::Ready(Ok(0)),
+                Some(Arrival::Reset) => return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+                None => {
+                    network.wait(self.connection, self.side, cx.waker());
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>, from: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let mut bytes = Vec::with_capacity(from.iter().map(|slice| slice.len()).sum());
+        from.iter().for_each(|slice| bytes.extend_from_slice(slice));
+        let mut network = self.network.lock();
+        let sent = network.send(self.clock.now(), self.connection, self.side, &bytes);
+        if sent == 0 && !bytes.is_empty() {
+            network.wait(self.connection, self.side, cx.waker());
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(sent))
+    }
+
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.network.lock().close(self.clock.now(), self.connection, self.side);
+        Poll::Ready(Ok(()))
+    }
+
+    fn unacknowledged_bytes(&self) -> io::Result<u64> {
+        Ok(self.network.lock().sent_bytes(self.connection, self.side).1)
+    }
+
+    /// Nothing measures a simulated path.
+    fn sample(&self) -> Option<PathSample> {
+        None
+    }
+
+    /// A simulated stream has no options.
+    fn apply(&self, _: &SocketOptions) -> Result<InForce, SocketOptionsError> {
+        Ok(InForce::default())
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.network.lock().close(self.clock.now(), self.connection, self.side);
+    }
+}
