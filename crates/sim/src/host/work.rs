@@ -199,7 +199,7 @@ impl Worker {
         let read = begun.read;
         let ended = match result {
             Ok(found) => self.succeeded(operation, &begun, &found),
-            Err(error) => self.failed(operation, begun, &error),
+            Err(error) => self.failed(operation, &begun, &error),
         };
         if let Err(problem) = ended {
             self.host.violate(&format!("{operation}: {problem}"));
@@ -246,7 +246,7 @@ impl Worker {
         Ok(())
     }
 
-    fn failed(&self, operation: &Operation, begun: Begun, error: &Error) -> Result<(), String> {
+    fn failed(&self, operation: &Operation, begun: &Begun, error: &Error) -> Result<(), String> {
         let mut ledger = self.host.ledger.borrow_mut();
         let ledger = &mut *ledger;
         ledger.tally.failed += 1;
