@@ -8,7 +8,7 @@ use crate::extended_copy::Copy;
 use crate::logical_unit::LogicalUnit;
 use crate::session_driver::{SessionDriver, SessionState};
 use crate::target_node::TargetNode;
-use crate::{read, reservation, write};
+use crate::{flush, read, reservation, write};
 use block::Payload;
 use futures_channel::oneshot;
 use nexus::target::{Admission, NexusTask};
@@ -159,9 +159,11 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
             work(driver, id, async move { unit.settled(unit.write_same(extent, block, unmap).await).await });
         }
         Step::Flush { immediate, .. } => {
-            let asker = (!immediate).then_some(driver.nexus);
-            let immediate = immediate.then(Outcome::good);
-            work_on(driver, state, id, immediate, async move { unit.flush(asker).await });
+            if immediate {
+                work_on(driver, state, id, Some(Outcome::good()), async move { unit.flush().await });
+            } else {
+                work(driver, id, flush::synchronize_cache(Rc::clone(driver), id, unit));
+            }
         }
         Step::Unmap(extents) => {
             work(driver, id, async move { unit.settled(unit.unmap(extents).await).await });

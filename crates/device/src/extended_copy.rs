@@ -156,8 +156,8 @@ impl Piece<'_> {
     async fn copy(&self) -> Result<(), Outcome> {
         let read = self.source.read_piece(self.source_offset, self.bytes).await;
         let data = read.map_err(|_| ExtendedCopy::device_failed())?;
-        let written = self.destination.write(self.destination_offset, data.share(), false).await.result;
-        written.map(drop).map_err(|error| {
+        let write = self.destination.write(self.destination_offset, data.share(), false);
+        write.end(self.destination).await.map(drop).map_err(|error| {
             self.destination.write_failure(self.destination_offset, &error);
             ExtendedCopy::device_failed()
         })

@@ -1,24 +1,112 @@
-//! SYNCHRONIZE CACHE (SBC-3 §5.20).
+//! SYNCHRONIZE CACHE (SBC-3 §5.20), and the end of every other operation that is forced to the medium.
 
+use crate::forced::Forced;
 use crate::logical_unit::{LogicalUnit, with_source};
-use block::Operation;
+use crate::session_driver::SessionDriver;
+use block::{BlockError, Completion, Done, Operation, Payload, Pending};
 use nexus::target::NexusId;
 use scsi::{Outcome, Sense};
+use session::target::TaskId;
+use std::rc::Rc;
+
+/// A write in the hands of the backend.
+pub(crate) struct SubmittedWrite {
+    pending: Pending,
+    /// It is durable when it succeeds.
+    forced: Option<Forced>,
+}
+
+impl SubmittedWrite {
+    /// Its result, if that is known without waiting.
+    ///
+    /// # Errors
+    /// The write itself, to wait for.
+    pub(crate) fn try_end(self, unit: &LogicalUnit) -> Result<Result<Done, BlockError>, Self> {
+        let Self { pending, forced } = self;
+        if forced.as_ref().is_some_and(|forced| !forced.is_alone()) {
+            return Err(Self { pending, forced });
+        }
+        match pending.try_take() {
+            Ok(Completion { result, .. }) => {
+                if let (Err(_), Some(forced)) = (&result, forced) {
+                    unit.forced_operation_failed(forced, None);
+                }
+                Ok(result)
+            }
+            Err(pending) => Err(Self { pending, forced }),
+        }
+    }
+
+    /// Waits for its result.
+    ///
+    /// # Errors
+    /// The backend could not write; or this write was forced, and an operation beside it failed.
+    pub(crate) async fn end(self, unit: &LogicalUnit) -> Result<Done, BlockError> {
+        let result = self.pending.await.result;
+        match (&result, self.forced) {
+            (Ok(_), Some(forced)) => forced.succeed().await?,
+            (Err(_), Some(forced)) => unit.forced_operation_failed(forced, None),
+            (_, None) => {}
+        }
+        result
+    }
+}
 
 impl LogicalUnit {
+    /// Writes `payload`, and forces it to the medium if `fua` is set or the write cache is off.
+    pub(crate) fn write(&self, offset: u64, payload: Payload, fua: bool) -> SubmittedWrite {
+        let fua = fua || self.writes_through();
+        let forced = fua.then(|| self.forced.begin());
+        SubmittedWrite { pending: self.backend.submit(Operation::Write { offset, payload, fua }), forced }
+    }
+
     /// Makes every write durable that has completed before this is called. The whole device, whatever extent was
     /// asked for: backends know no smaller flush, and more than was asked for is allowed.
     ///
-    /// If it fails, a backend may have lost what any initiator wrote, and succeed the next time. So all are told by a
-    /// deferred error, but for `asker`: the nexus, if there is one, whose command does nothing else and says so itself.
-    pub async fn flush(&self, asker: Option<NexusId>) -> Outcome {
-        match self.backend.submit(Operation::Flush).await.result {
-            Ok(_) => Outcome::good(),
+    /// A failure is told to every nexus by a deferred error.
+    pub async fn flush(&self) -> Outcome {
+        self.flush_for(|| None).await
+    }
+
+    /// The same. `asker` names, when the flush has failed, the nexus that its command tells so and that needs no deferred
+    /// error.
+    async fn flush_for(&self, asker: impl FnOnce() -> Option<NexusId>) -> Outcome {
+        let forced = self.forced.begin();
+        let result = match self.backend.submit(Operation::Flush).await.result {
+            Ok(_) => forced.succeed().await,
+            Err(error) => {
+                self.forced_operation_failed(forced, asker());
+                Err(error)
+            }
+        };
+        match result {
+            Ok(()) => Outcome::good(),
             Err(error) => {
                 tracing::warn!(lun = self.number, error = %with_source(&error), "flush failed");
-                self.shared.borrow_mut().defer_error(Sense::FLUSH_FAILED, asker);
                 Outcome::CheckCondition(Sense::FLUSH_FAILED)
             }
         }
+    }
+
+    /// The backend may have lost what any initiator wrote, and the next flush succeed: so every nexus but `asker` is told.
+    fn forced_operation_failed(&self, forced: Forced, asker: Option<NexusId>) {
+        forced.fail();
+        self.shared.borrow_mut().defer_error(Sense::FLUSH_FAILED, asker);
+    }
+}
+
+/// SYNCHRONIZE CACHE without IMMED. It is not GOOD if writes were lost after it arrived and before it began.
+pub(crate) async fn synchronize_cache(
+    driver: Rc<SessionDriver>,
+    id: TaskId,
+    unit: Rc<LogicalUnit>,
+) -> Outcome {
+    // The response of an aborted command is suppressed, and tells nothing.
+    let is_heard = || driver.state().tasks.get(&id).is_some_and(|task| !task.aborted);
+    let flushed = unit.flush_for(|| is_heard().then_some(driver.nexus)).await;
+    let deferred = if is_heard() { unit.shared.borrow_mut().take_deferred_error(driver.nexus) } else { None };
+    match (flushed, deferred) {
+        (Outcome::Good(_), Some(deferred)) => Outcome::CheckCondition(deferred),
+        (flushed, Some(_) | None) => flushed,
     }
 }

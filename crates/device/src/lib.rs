@@ -25,6 +25,7 @@ mod compare_and_write;
 mod environment;
 mod extended_copy;
 mod flush;
+mod forced;
 mod get_lba_status;
 mod logical_unit;
 mod memory;

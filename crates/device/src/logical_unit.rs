@@ -1,9 +1,10 @@
 //! A logical unit: its backend, what it tells of itself, and the state that its sessions share.
 
+use crate::forced::ForcedOperations;
 use crate::memory::Memory;
 use crate::permit::Permits;
 use crate::reservation::Persist;
-use block::{Backend, BlockError, BlockErrorKind, Operation, Payload, Pending, Properties, Slab};
+use block::{Backend, BlockError, BlockErrorKind, Properties, Slab};
 use nexus::target::{InitiatorPort, PersistedReservations, Ports, RelativePort};
 use pdu::Lun;
 use scsi::{
@@ -27,6 +28,8 @@ pub struct LogicalUnit {
     pub(crate) kept: Option<Rc<dyn Persist>>,
     /// See [`Memory::working`].
     pub(crate) working: Slab,
+    /// What waits for the medium.
+    pub(crate) forced: Rc<ForcedOperations>,
     /// Permissions to go on with a command that was answered (IMMED).
     pub(crate) unheard: Rc<Permits>,
 }
@@ -105,7 +108,8 @@ impl LogicalUnit {
         let (number, kept) = (description.number, None);
         let through_other_ports = disk.through_other_ports().collect();
         let (working, unheard) = (memory.working.clone(), Permits::new(UNHEARD_MAX));
-        Ok(Self { number, disk, through_other_ports, backend, shared, kept, working, unheard })
+        let forced = Rc::default();
+        Ok(Self { number, disk, through_other_ports, backend, shared, kept, working, forced, unheard })
     }
 
     /// The same unit, whose persistent reservations can survive a loss of power; `last` did. Before its first session.
@@ -158,11 +162,6 @@ impl LogicalUnit {
     /// The block in which a byte of the backend is.
     pub(crate) fn lba_at(&self, offset: u64) -> Lba {
         Lba(offset / u64::from(self.disk.block.bytes()))
-    }
-
-    pub(crate) fn write(&self, offset: u64, payload: Payload, fua: bool) -> Pending {
-        let fua = fua || self.writes_through();
-        self.backend.submit(Operation::Write { offset, payload, fua })
     }
 
     /// What is answered when reading from `offset` failed.

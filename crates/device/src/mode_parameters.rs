@@ -26,7 +26,7 @@ impl LogicalUnit {
     /// The end of a command that changed blocks without a write that could be forced to the medium.
     pub(crate) async fn settled(&self, outcome: Outcome) -> Outcome {
         match outcome {
-            Outcome::Good(_) if self.writes_through() => self.flush(None).await,
+            Outcome::Good(_) if self.writes_through() => self.flush().await,
             outcome => outcome,
         }
     }

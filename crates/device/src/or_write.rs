@@ -16,7 +16,7 @@ impl LogicalUnit {
                 Err(outcome) => return outcome,
             };
             piece.iter_mut().zip(added).for_each(|(byte, added)| *byte |= added);
-            if let Err(error) = self.write(offset, piece.share(), fua).await.result {
+            if let Err(error) = self.write(offset, piece.share(), fua).end(self).await {
                 return self.write_failure(offset, &error);
             }
             offset += added.len() as u64;

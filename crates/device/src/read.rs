@@ -135,7 +135,7 @@ impl Read {
     /// The outcome of a command that failed.
     async fn run(mut self, driver: &Rc<SessionDriver>, flush_first: bool) -> Result<(), Outcome> {
         if flush_first {
-            let flushed = self.unit.flush(None).await;
+            let flushed = self.unit.flush().await;
             if flushed != Outcome::good() {
                 return Err(flushed);
             }

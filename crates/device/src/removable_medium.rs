@@ -6,7 +6,7 @@ use scsi::Outcome;
 impl LogicalUnit {
     /// Ejects the medium, with `flush` only once all that was written is durable.
     pub(crate) async fn eject(&self, flush: bool) -> Outcome {
-        let flushed = if flush { self.flush(None).await } else { Outcome::good() };
+        let flushed = if flush { self.flush().await } else { Outcome::good() };
         match flushed {
             Outcome::Good(_) => self.shared.borrow_mut().eject(),
             failed => failed,

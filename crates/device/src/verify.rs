@@ -18,7 +18,7 @@ impl LogicalUnit {
     /// durable first: the medium is what is verified.
     pub(crate) async fn verify(&self, extent: Extent, compare: Compare, data: Option<Payload>) -> Outcome {
         if self.disk.write_cache && !extent.is_empty() {
-            let flushed = self.flush(None).await;
+            let flushed = self.flush().await;
             if flushed.status() != Status::Good {
                 return flushed;
             }

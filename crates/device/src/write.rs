@@ -1,8 +1,9 @@
 //! WRITE: the buffer that the socket was read into goes to the backend.
 
 use crate::command::finish;
+use crate::logical_unit::LogicalUnit;
 use crate::session_driver::{SessionDriver, SessionState};
-use block::{Completion, Payload};
+use block::Payload;
 use scsi::{Extent, Outcome};
 use session::target::TaskId;
 use std::rc::Rc;
@@ -21,22 +22,18 @@ pub(crate) fn start(
         return finish(driver, state, id, Outcome::good());
     };
     let offset = unit.offset_of(extent.lba);
-    let outcome = move |completion: Completion| match completion.result {
+    let outcome = move |unit: &LogicalUnit, result| match result {
         Ok(_) => Outcome::good(),
         Err(error) => unit.write_failure(offset, &error),
     };
-    let submitted = match state.tasks.get(&id) {
-        Some(task) => task.unit.write(offset, data, fua),
-        None => return,
-    };
-    match submitted.try_take() {
-        Ok(completion) => finish(driver, state, id, outcome(completion)),
-        Err(pending) => {
+    match unit.write(offset, data, fua).try_end(&unit) {
+        Ok(result) => finish(driver, state, id, outcome(&unit, result)),
+        Err(write) => {
             let environment = Rc::clone(&driver.environment);
             let driver = Rc::clone(driver);
             environment.spawn(async move {
-                let completion = pending.await;
-                driver.resume(|state| finish(&driver, state, id, outcome(completion)));
+                let outcome = outcome(&unit, write.end(&unit).await);
+                driver.resume(|state| finish(&driver, state, id, outcome));
             });
         }
     }

@@ -48,7 +48,7 @@ impl LogicalUnit {
             let bytes = left.min(piece_bytes);
             let part = usize::try_from(bytes).ok().and_then(|bytes| piece.slice(0..bytes));
             let payload = part.unwrap_or_else(|| piece.clone());
-            self.write(offset, payload, false).await.result.map_err(|error| (offset, error))?;
+            self.write(offset, payload, false).end(self).await.map_err(|error| (offset, error))?;
             offset += bytes;
             left -= bytes;
         }
@@ -64,14 +64,14 @@ impl LogicalUnit {
         fua: bool,
     ) -> Result<Done, BlockError> {
         if payload.as_ptr().addr().is_multiple_of(block::BUFFER_ALIGNMENT_BYTES) {
-            return self.write(offset, payload, fua).await.result;
+            return self.write(offset, payload, fua).end(self).await;
         }
         let mut written = 0;
         while written < payload.len() {
             let bytes = (payload.len() - written).min(PIECE_BYTES as usize);
             let mut piece = allocated(&self.working, bytes).await;
             piece.copy_from_slice(&payload[written..written + bytes]);
-            self.write(offset + written as u64, piece.share(), fua).await.result?;
+            self.write(offset + written as u64, piece.share(), fua).end(self).await?;
             written += bytes;
         }
         Ok(Done::Complete)

@@ -42,7 +42,7 @@ pub(crate) async fn shut_down(shard: &Shard, deadline: Instant) -> ShutdownRepor
     }
     for node in shard.nodes() {
         for unit in node.units() {
-            if unit.flush(None).await != Outcome::good() {
+            if unit.flush().await != Outcome::good() {
                 report.unflushed.push(format!("{} LUN {}", node.name(), unit.number()));
             }
         }

@@ -37,12 +37,31 @@ impl HeldDisk {
     /// Carries out what waits; what comes later waits no more.
     pub fn release(&self) {
         *self.0.holds.lock().unwrap() = false;
-        for (operation, completer) in self.0.held.lock().unwrap().drain(..) {
-            let Ok(completion) = self.0.disk.submit(operation).try_take() else {
-                unreachable!("memory is fast")
-            };
-            completer.complete(completion);
-        }
+        let held = std::mem::take(&mut *self.0.held.lock().unwrap());
+        held.into_iter().for_each(|(operation, completer)| self.carry_out(operation, completer));
+    }
+
+    /// Carries out what was submitted first; the rest waits on.
+    pub fn release_first(&self) {
+        let (operation, completer) = self.0.held.lock().unwrap().remove(0);
+        self.carry_out(operation, completer);
+    }
+
+    /// Carries out what was submitted last; the rest waits on.
+    pub fn release_last(&self) {
+        let (operation, completer) = self.0.held.lock().unwrap().pop().unwrap();
+        self.carry_out(operation, completer);
+    }
+
+    /// What was submitted last fails; the rest waits on.
+    pub fn fail_last(&self) {
+        let (_, completer) = self.0.held.lock().unwrap().pop().unwrap();
+        completer.complete(Completion::failed(BlockError::new(BlockErrorKind::Medium, "a test")));
+    }
+
+    fn carry_out(&self, operation: Operation, completer: Completer) {
+        let Ok(completion) = self.0.disk.submit(operation).try_take() else { unreachable!("memory is fast") };
+        completer.complete(completion);
     }
 
     pub fn held(&self) -> usize {

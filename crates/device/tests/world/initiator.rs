@@ -6,7 +6,7 @@ use framing::{BufferTable, Receiver, Sender};
 use pdu::{Cdb, Cid, CmdSn, Instant, Isid, LaneId, LoginStatus, Lun, TaskAttribute};
 use ropewalk_device::{Leading, SessionDriver};
 use session::chap::ENTROPY_BYTES;
-use session::initiator::{Command, Completion, Data, Event, Session, TaskId};
+use session::initiator::{Command, Completion, Data, Event, Session, TaskFunction, TaskId};
 use session::login::{initiator as ours, target as theirs};
 use session::parameters::{Established, InitiatorLimits, Offer};
 use session::seam::{Endpoint, Payload, PayloadRef, Transmit};
@@ -115,13 +115,35 @@ impl Initiator {
     }
 
     pub fn submit_to(&mut self, lun: u16, now: Instant, cdb: &[u8], data: Data) -> TaskId {
-        let command = Command {
-            lun: Lun::from_index(lun),
-            attribute: TaskAttribute::Simple,
-            cdb: Cdb::new(cdb).unwrap(),
-            data,
-        };
+        self.submit_as(TaskAttribute::Simple, lun, now, cdb, data)
+    }
+
+    /// A command without data to LUN 0 that waits for all before it.
+    pub fn submit_ordered(&mut self, now: Instant, cdb: &[u8]) -> TaskId {
+        self.submit_as(TaskAttribute::Ordered, 0, now, cdb, Data::None)
+    }
+
+    fn submit_as(
+        &mut self,
+        attribute: TaskAttribute,
+        lun: u16,
+        now: Instant,
+        cdb: &[u8],
+        data: Data,
+    ) -> TaskId {
+        let command = Command { lun: Lun::from_index(lun), attribute, cdb: Cdb::new(cdb).unwrap(), data };
         self.session.as_mut().unwrap().submit(now, command).unwrap()
+    }
+
+    /// LOGICAL UNIT RESET of LUN 0.
+    pub fn reset_unit(&mut self, now: Instant) {
+        let reset = TaskFunction::LogicalUnitReset(Lun::from_index(0));
+        self.session.as_mut().unwrap().task_management(now, reset);
+    }
+
+    /// ABORT TASK.
+    pub fn abort(&mut self, now: Instant, task: TaskId) {
+        self.session.as_mut().unwrap().task_management(now, TaskFunction::AbortTask(task));
     }
 
     /// A buffer that holds `bytes`.

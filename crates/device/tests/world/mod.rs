@@ -7,6 +7,7 @@
 )]
 
 pub mod extended_copy;
+pub mod forgetful_disk;
 pub mod held_disk;
 pub mod initiator;
 pub mod virtual_host;

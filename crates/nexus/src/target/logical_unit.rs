@@ -230,6 +230,12 @@ impl LogicalUnit {
         self.away.defer(error);
     }
 
+    /// The deferred error that this nexus was not told, for a command whose success would deny it; it is thereby told.
+    #[must_use]
+    pub fn take_deferred_error(&mut self, nexus: NexusId) -> Option<Sense> {
+        self.nexuses.get_mut(&nexus)?.untold.take_deferred()
+    }
+
     /// What REQUEST SENSE reports to this nexus: a unit attention or a deferred error, which is thereby told, or that there
     /// is no medium.
     #[must_use]

@@ -19,6 +19,11 @@ impl Untold {
         self.deferred_error.get_or_insert(error.deferred());
     }
 
+    /// The deferred error; it is pending no more.
+    pub(crate) fn take_deferred(&mut self) -> Option<Sense> {
+        self.deferred_error.take()
+    }
+
     /// The next thing to tell; it is pending no more.
     pub(crate) fn take(&mut self) -> Option<Sense> {
         let attention = self.attentions.take();
