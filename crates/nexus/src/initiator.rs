@@ -8,7 +8,7 @@ mod path_acceptance;
 mod retry;
 mod write_fence;
 
-pub use durability::{Durability, FlushMark, Generation};
+pub use durability::{CacheLosses, Durability, FlushMark, Generation};
 pub use path_acceptance::{PathRefusal, UnitView, accept_path};
 pub use retry::{CommandKind, Ending, Retry};
 pub use write_fence::{Entry, Sealing, WriteFence, WriteId};

@@ -8,6 +8,7 @@ use crate::{Error, TargetError};
 use block::Payload;
 use nexus::initiator::{CommandKind, Ending, PathId, Retry};
 use pdu::{Duration, Instant, Lun};
+use scsi::Status;
 use scsi::client::SenseData;
 use session::initiator::{Completion, Data, Event, TaskId};
 use session::seam::PayloadRef;
@@ -73,7 +74,9 @@ impl Driver {
             Some(ending) => {
                 if let Some(sense) = &sense {
                     self.told(lun, sense);
-                    self.flush_failed(key, ending, sense);
+                }
+                if ending == Ending::Failed && completion.status == Status::CheckCondition.code() {
+                    self.forced_operation_failed(key, sense.as_ref());
                 }
                 let command = self.command_name(key);
                 let error = match sense {
@@ -105,13 +108,21 @@ impl Driver {
         }
     }
 
-    fn flush_failed(&mut self, key: usize, ending: Ending, sense: &SenseData) {
+    /// A command ended with CHECK CONDITION. If it was forced to the medium, as a flush or a write with FUA is, it may have
+    /// been told of the loss of other writes, and no later flush will be.
+    fn forced_operation_failed(&mut self, key: usize, sense: Option<&SenseData>) {
         let request = &self.requests[key];
-        if request.flush.is_some()
-            && ending == Ending::Failed
-            && let Some(unit) = self.units.get_mut(&request.lun)
-        {
-            unit.durability.flush_failed(sense);
+        let Some(unit) = self.units.get_mut(&request.lun) else { return };
+        let is_forced = match request.kind {
+            CommandKind::Write => !request.dirties || !unit.unit.mode.write_cache,
+            // Nobody knows whether a caller's own command was.
+            CommandKind::Once => request.dirties,
+            CommandKind::Flush | CommandKind::Read => {
+                self.operations[request.operation].command == SYNCHRONIZE_CACHE
+            }
+        };
+        if is_forced {
+            unit.durability.forced_operation_failed(sense);
         }
     }
 
@@ -120,7 +131,7 @@ impl Driver {
         let lun = request.lun;
         if let Some(unit) = self.units.get_mut(&lun) {
             if request.dirties {
-                unit.durability.acknowledged(path);
+                unit.durability.acknowledged(path, request.losses);
             }
             if let Some(mark) = request.flush {
                 unit.durability.flushed(path, mark);

@@ -92,6 +92,9 @@ impl Driver {
         path.tasks.insert(task, key);
         self.placed += 1;
         request.placed = self.placed;
+        if let Some(unit) = self.units.get(&request.lun) {
+            request.losses = unit.durability.losses();
+        }
         if !matches!(request.data, Data::None) {
             self.operations[request.operation].lent += 1;
         }

@@ -9,7 +9,7 @@ use event_listener::Event;
 use framing::{Connection, LaneWakers, Wire};
 use futures_channel::oneshot;
 use futures_util::lock::Mutex;
-use nexus::initiator::{CommandKind, FlushMark, PathId};
+use nexus::initiator::{CacheLosses, CommandKind, FlushMark, PathId};
 use pdu::{Cdb, Cid, Instant, Isid, LaneId, Lun, TaskAttribute, TaskManagementOutcome, Tsih};
 use scsi::Extent;
 use session::initiator::{self, Data, FunctionId, LaneState, TaskId};
@@ -41,6 +41,8 @@ pub(super) struct Request {
     /// What it writes needs a flush to be durable.
     pub dirties: bool,
     pub attribute: TaskAttribute,
+    /// The losses of its unit's cache that were known when it was given to a session.
+    pub losses: CacheLosses,
     /// When it was given to a session, in the order of all that were.
     pub placed: u64,
     /// How often it stood still for longer than a command may.
@@ -67,6 +69,7 @@ impl Request {
             path: None,
             dirties: false,
             attribute: TaskAttribute::Simple,
+            losses: CacheLosses::default(),
             placed: 0,
             overdue: 0,
             flush: None,

@@ -18,10 +18,15 @@ pub struct Generation(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlushMark(u64);
 
+/// How often a unit's cache may have been emptied, whether anything of ours was in it or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheLosses(u64);
+
 /// Which writes to one logical unit are acknowledged but not durable.
 #[derive(Clone, Debug, Default)]
 pub struct Durability {
     generation: Generation,
+    losses: CacheLosses,
     paths: BTreeMap<PathId, Writes>,
 }
 
@@ -54,9 +59,20 @@ impl Durability {
         self.generation
     }
 
-    /// A write that went over `path` was answered with success.
-    pub fn acknowledged(&mut self, path: PathId) {
-        self.paths.entry(path).or_default().acknowledged += 1;
+    /// To be asked when a write leaves, for [`Self::acknowledged`].
+    #[must_use]
+    pub fn losses(&self) -> CacheLosses {
+        self.losses
+    }
+
+    /// A write that went over `path` was answered with success. If the cache was lost since it left, it may have been
+    /// carried out before that: answers of several connections arrive in any order.
+    pub fn acknowledged(&mut self, path: PathId, left_at: CacheLosses) {
+        let writes = self.paths.entry(path).or_default();
+        writes.acknowledged += 1;
+        if left_at != self.losses {
+            self.nexus_lost(path);
+        }
     }
 
     /// The paths that must be flushed, and what their flush will cover.
@@ -74,7 +90,7 @@ impl Durability {
     /// `path` was logged out in good order: what it wrote is still in the unit's cache, which `to` reaches too.
     pub fn hand_over(&mut self, path: PathId, to: PathId) {
         if self.settle(path) {
-            self.acknowledged(to);
+            self.acknowledged(to, self.losses);
         }
     }
 
@@ -97,16 +113,19 @@ impl Durability {
         }
     }
 
-    /// SYNCHRONIZE CACHE was answered with this. A device may drop what it could not write, and succeed the next time:
-    /// that is nothing that it promised to those who flush then.
-    pub fn flush_failed(&mut self, sense: &SenseData) {
-        if !sense.is_illegal_request() {
+    /// SYNCHRONIZE CACHE, or a write that was forced to the medium, ended with CHECK CONDITION and this sense data. A
+    /// device may drop what it could not write, report that once, and succeed the next time.
+    pub fn forced_operation_failed(&mut self, sense: Option<&SenseData>) {
+        // These say that nothing was attempted.
+        let is_refused = sense.is_some_and(|sense| sense.is_illegal_request() || sense.is_miscompare());
+        if !is_refused {
             self.cache_lost();
         }
     }
 
     /// Whatever path acknowledged it, it may be lost.
     fn cache_lost(&mut self) {
+        self.losses.0 += 1;
         let mut was_dirty = false;
         for writes in self.paths.values_mut() {
             was_dirty |= writes.settle_all();
@@ -149,7 +168,7 @@ mod tests {
     #[test]
     fn only_paths_that_wrote_are_flushed() {
         let mut durability = Durability::default();
-        durability.acknowledged(OTHER);
+        durability.acknowledged(OTHER, durability.losses());
         assert_eq!(dirty_paths(&durability), [OTHER]);
         flush(&mut durability);
         assert!(dirty_paths(&durability).is_empty());
@@ -158,9 +177,9 @@ mod tests {
     #[test]
     fn a_write_acknowledged_during_a_flush_needs_the_next() {
         let mut durability = Durability::default();
-        durability.acknowledged(PATH);
+        durability.acknowledged(PATH, durability.losses());
         let (path, mark) = durability.unflushed().next().unwrap();
-        durability.acknowledged(PATH);
+        durability.acknowledged(PATH, durability.losses());
         durability.flushed(path, mark);
         assert_eq!(dirty_paths(&durability), [PATH]);
     }
@@ -168,7 +187,7 @@ mod tests {
     #[test]
     fn a_nexus_lost_with_unflushed_writes_begins_a_generation() {
         let mut durability = Durability::default();
-        durability.acknowledged(PATH);
+        durability.acknowledged(PATH, durability.losses());
         durability.nexus_lost(PATH);
         assert_eq!(durability.generation(), Generation(1));
     }
@@ -176,7 +195,7 @@ mod tests {
     #[test]
     fn a_nexus_lost_with_everything_flushed_does_not() {
         let mut durability = Durability::default();
-        durability.acknowledged(PATH);
+        durability.acknowledged(PATH, durability.losses());
         flush(&mut durability);
         durability.nexus_lost(PATH);
         assert_eq!(durability.generation(), Generation(0));
@@ -185,16 +204,16 @@ mod tests {
     #[test]
     fn a_flush_that_began_before_a_loss_covers_nothing_acknowledged_after_it() {
         let mut durability = Durability::default();
-        durability.acknowledged(PATH);
-        durability.acknowledged(PATH);
+        durability.acknowledged(PATH, durability.losses());
+        durability.acknowledged(PATH, durability.losses());
         let (path, mark) = durability.unflushed().next().unwrap();
         durability.nexus_lost(PATH);
-        durability.acknowledged(PATH);
+        durability.acknowledged(PATH, durability.losses());
         durability.flushed(path, mark);
         assert_eq!(dirty_paths(&durability), [PATH]);
         let (path, mark) = durability.unflushed().next().unwrap();
         durability.told(&RESET);
-        durability.acknowledged(PATH);
+        durability.acknowledged(PATH, durability.losses());
         durability.flushed(path, mark);
         assert_eq!(dirty_paths(&durability), [PATH]);
     }
@@ -202,7 +221,7 @@ mod tests {
     #[test]
     fn what_a_path_wrote_before_its_logout_is_flushed_over_another() {
         let mut durability = Durability::default();
-        durability.acknowledged(OTHER);
+        durability.acknowledged(OTHER, durability.losses());
         durability.hand_over(OTHER, PATH);
         assert_eq!(dirty_paths(&durability), [PATH]);
         assert_eq!(durability.generation(), Generation(0));
@@ -211,7 +230,7 @@ mod tests {
     #[test]
     fn a_deferred_error_concerns_the_writes_of_every_path() {
         let mut durability = Durability::default();
-        durability.acknowledged(OTHER);
+        durability.acknowledged(OTHER, durability.losses());
         durability.told(&WRITE_ERROR);
         assert_eq!(durability.generation(), Generation(0));
         durability.told(&SenseData { deferred: true, ..WRITE_ERROR });
@@ -222,18 +241,38 @@ mod tests {
     #[test]
     fn a_flush_that_failed_is_not_made_good_by_the_next() {
         let mut durability = Durability::default();
-        durability.acknowledged(PATH);
-        durability.flush_failed(&SenseData { key: 5, ..WRITE_ERROR });
+        durability.acknowledged(PATH, durability.losses());
+        durability.forced_operation_failed(Some(&SenseData { key: 5, ..WRITE_ERROR }));
         assert_eq!(dirty_paths(&durability), [PATH]);
-        durability.flush_failed(&WRITE_ERROR);
+        durability.forced_operation_failed(Some(&WRITE_ERROR));
         flush(&mut durability);
         assert_eq!(durability.generation(), Generation(1));
     }
 
     #[test]
+    fn a_flush_that_failed_and_does_not_say_why_has_lost_what_it_covers() {
+        let mut durability = Durability::default();
+        durability.acknowledged(PATH, durability.losses());
+        durability.forced_operation_failed(None);
+        assert_eq!(durability.generation(), Generation(1));
+    }
+
+    #[test]
+    fn a_write_that_left_before_a_loss_and_is_acknowledged_after_it_may_be_lost() {
+        let mut durability = Durability::default();
+        let left_at = durability.losses();
+        durability.told(&SenseData { deferred: true, ..WRITE_ERROR });
+        durability.acknowledged(PATH, left_at);
+        assert_eq!(durability.generation(), Generation(1));
+        assert!(dirty_paths(&durability).is_empty());
+        durability.acknowledged(PATH, durability.losses());
+        assert_eq!(dirty_paths(&durability), [PATH]);
+    }
+
+    #[test]
     fn a_reset_of_the_unit_concerns_the_writes_of_every_path() {
         let mut durability = Durability::default();
-        durability.acknowledged(OTHER);
+        durability.acknowledged(OTHER, durability.losses());
         durability.told(&RESET);
         durability.told(&RESET);
         assert_eq!(durability.generation(), Generation(1));
