@@ -6,6 +6,7 @@
 
 use crate::extended_copy::Copy;
 use crate::logical_unit::LogicalUnit;
+use crate::piecewise::Piecewise;
 use crate::session_driver::{SessionDriver, SessionState};
 use crate::target_node::TargetNode;
 use crate::{flush, read, reservation, write};
@@ -156,7 +157,10 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
         }
         Step::WriteSame { extent, pattern, unmap } => {
             let block = data.filter(|_| pattern == Pattern::DataOut);
-            work(driver, id, async move { unit.settled(unit.write_same(extent, block, unmap).await).await });
+            let command = Piecewise::new(driver, id);
+            work(driver, id, async move {
+                unit.settled(unit.write_same(extent, block, unmap, &command).await).await
+            });
         }
         Step::Flush { immediate, .. } => {
             if immediate {
@@ -166,7 +170,8 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
             }
         }
         Step::Unmap(extents) => {
-            work(driver, id, async move { unit.settled(unit.unmap(extents).await).await });
+            let command = Piecewise::new(driver, id);
+            work(driver, id, async move { unit.settled(unit.unmap(extents, &command).await).await });
         }
         Step::GetLbaStatus(request) => work(driver, id, async move { unit.get_lba_status(request).await }),
         Step::ReportLuns(request) => {

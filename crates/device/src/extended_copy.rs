@@ -8,14 +8,13 @@
 use crate::command::start_others;
 use crate::logical_unit::LogicalUnit;
 use crate::memory::PIECE_BYTES;
+use crate::piecewise::{Piecewise, let_others_run};
 use crate::session_driver::SessionDriver;
 use futures_channel::oneshot;
 use nexus::target::{Admission, NexusTask};
 use scsi::{CopySegment, CopyStatus, CopyTarget, ExtendedCopy, Extent, MediumAccess, Outcome};
 use session::target::TaskId;
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 
 /// A copy under way.
 pub(crate) struct Copy {
@@ -67,11 +66,6 @@ impl Copy {
         self.driver.units.iter().find(|unit| target.names(&unit.disk)).cloned()
     }
 
-    /// Whether it should stop: its command was aborted.
-    fn is_stopped(&self) -> bool {
-        self.driver.state().tasks.get(&self.id).is_none_or(|task| task.aborted)
-    }
-
     async fn copy(
         &mut self,
         segment: &CopySegment,
@@ -99,7 +93,7 @@ impl Copy {
     /// Whether a piece may be copied, now that its turn has come: since the last one the command may have been aborted,
     /// a reservation may have fenced the initiator off, or the medium may have gone.
     fn check(&self, piece: &Piece<'_>) -> Result<(), Outcome> {
-        if self.is_stopped() || piece.destination.disk.read_only {
+        if Piecewise::new(&self.driver, self.id).is_stopped() || piece.destination.disk.read_only {
             return Err(ExtendedCopy::device_failed());
         }
         piece.source.shared.borrow().admits_copy(self.driver.nexus, MediumAccess::Read)?;
@@ -162,17 +156,4 @@ impl Piece<'_> {
             ExtendedCopy::device_failed()
         })
     }
-}
-
-/// A copy in memory never waits by itself, and would keep the event loop for seconds.
-async fn let_others_run() {
-    let mut polled = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut polled, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

@@ -33,6 +33,7 @@ mod mode_parameters;
 mod or_write;
 mod peer;
 mod permit;
+mod piecewise;
 mod pre_fetch;
 mod read;
 mod removable_medium;

@@ -65,6 +65,9 @@ pub struct UnitDescription {
 pub(crate) const TRANSFER_BYTES_MAX: u32 = 32 << 20;
 const _: () = assert!(TRANSFER_BYTES_MAX as usize == block::BUFFER_BYTES_MAX);
 
+/// The longest WRITE SAME, whatever the length of a block: seconds, even where each block must really be written.
+const WRITE_SAME_BYTES_MAX: u64 = 2 << 30;
+
 impl LogicalUnit {
     /// A unit over `backend`, which tells the rest: capacity, block length, provisioning, cache.
     ///
@@ -98,6 +101,7 @@ impl LogicalUnit {
             provisioning: provisioning(&properties, description.threshold_percent)?,
             limits: scsi::Limits {
                 transfer_bytes_max: TRANSFER_BYTES_MAX,
+                write_same_blocks_max: Blocks(WRITE_SAME_BYTES_MAX / u64::from(block.bytes())),
                 write_same_to_end: description.write_same_to_end,
                 ..scsi::Limits::default()
             },

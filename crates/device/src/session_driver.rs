@@ -343,11 +343,16 @@ impl SessionDriver {
     }
 
     /// The nexus is lost, and every task with it: those that have not started are answered at once (nobody will hear
-    /// it), the others when their writes have come to rest. Then the session can end.
+    /// it), the others when their writes have come to rest, of which they begin no more pieces. Then the session can end.
     fn abandon(self: &Rc<Self>, state: &mut SessionState) {
         for unit in &self.units {
             let cleared = unit.shared.borrow_mut().lose(self.nexus);
             cleared.dropped.iter().for_each(|task| command::drop_task(self, state, task.task));
+            for started in &cleared.started {
+                if let Some(task) = state.tasks.get_mut(&started.task) {
+                    task.aborted = true;
+                }
+            }
             command::start_others(&self.node, cleared.startable);
         }
     }

@@ -2,41 +2,40 @@
 
 use crate::logical_unit::LogicalUnit;
 use crate::memory::{PIECE_BYTES, allocated};
+use crate::piecewise::{Piecewise, zeroing_pieces};
 use block::{BlockError, Done, Operation, Payload};
 use scsi::{Extent, Outcome, Provisioning};
 
-/// What one zeroing operation covers at most: between two of them the command can see that it was aborted.
-const ZEROES_BYTES_MAX: u64 = 1 << 30;
-
 impl LogicalUnit {
-    /// Writes `block` (zeroes, where there is none) to every block of `extent`. With `unmap` they may be
+    /// Writes `block` (zeroes, where there is none) to every block of `extent`, piece by piece. With `unmap` they may be
     /// deallocated instead, if they then read the same.
-    pub(crate) async fn write_same(&self, extent: Extent, block: Option<Payload>, unmap: bool) -> Outcome {
+    pub(crate) async fn write_same(
+        &self,
+        extent: Extent,
+        block: Option<Payload>,
+        unmap: bool,
+        command: &Piecewise,
+    ) -> Outcome {
         let zeroes = block.as_ref().is_none_or(|block| block.iter().all(|byte| *byte == 0));
         let result = match block {
-            Some(block) if !zeroes => self.write_pattern(extent, &block).await,
-            _ => self.write_zeroes(extent, unmap).await,
+            Some(block) if !zeroes => self.write_pattern(extent, &block, command).await,
+            _ => self.write_zeroes(extent, unmap, command).await,
         };
-        match result {
-            Ok(()) => Outcome::good(),
-            Err((offset, error)) => self.write_failure(offset, &error),
-        }
+        result.err().unwrap_or_else(Outcome::good)
     }
 
-    async fn write_zeroes(&self, extent: Extent, unmap: bool) -> Result<(), (u64, BlockError)> {
+    async fn write_zeroes(&self, extent: Extent, unmap: bool, command: &Piecewise) -> Result<(), Outcome> {
         let reads_zero = matches!(self.disk.provisioning, Provisioning::Thin { zeroes: true, .. });
-        let (mut offset, mut left) = (self.offset_of(extent.lba), self.bytes_of(extent));
-        while left > 0 {
-            let bytes = left.min(ZEROES_BYTES_MAX);
+        for (offset, bytes) in zeroing_pieces(self.offset_of(extent.lba), self.bytes_of(extent)) {
             let operation = Operation::WriteZeroes { offset, bytes, may_unmap: unmap && reads_zero };
-            self.backend.submit(operation).await.result.map_err(|error| (offset, error))?;
-            offset += bytes;
-            left -= bytes;
+            let written = self.backend.submit(operation).await.result;
+            written.map_err(|error| self.write_failure(offset, &error))?;
+            command.go_on().await?;
         }
         Ok(())
     }
 
-    async fn write_pattern(&self, extent: Extent, block: &[u8]) -> Result<(), (u64, BlockError)> {
+    async fn write_pattern(&self, extent: Extent, block: &[u8], command: &Piecewise) -> Result<(), Outcome> {
         let (mut offset, mut left) = (self.offset_of(extent.lba), self.bytes_of(extent));
         let piece_bytes = left.min(PIECE_BYTES.into());
         // A piece is no longer than `PIECE_BYTES`.
@@ -48,9 +47,11 @@ impl LogicalUnit {
             let bytes = left.min(piece_bytes);
             let part = usize::try_from(bytes).ok().and_then(|bytes| piece.slice(0..bytes));
             let payload = part.unwrap_or_else(|| piece.clone());
-            self.write(offset, payload, false).end(self).await.map_err(|error| (offset, error))?;
+            let written = self.write(offset, payload, false).end(self).await;
+            written.map_err(|error| self.write_failure(offset, &error))?;
             offset += bytes;
             left -= bytes;
+            command.go_on().await?;
         }
         Ok(())
     }

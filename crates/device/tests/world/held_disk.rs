@@ -1,4 +1,4 @@
-//! A disk in memory that finishes its writes and flushes when it is told to.
+//! A disk in memory that finishes what changes it, and flushes, when it is told to.
 
 use block::{
     Backend, BlockError, BlockErrorKind, Completer, Completion, Operation, Pending, Properties, Ram,
@@ -21,7 +21,7 @@ impl HeldDisk {
         Self(Arc::new(State { disk, held: Mutex::default(), holds: Mutex::new(false) }))
     }
 
-    /// From now on writes and flushes wait.
+    /// From now on all but reads and questions waits.
     pub fn hold(&self) {
         *self.0.holds.lock().unwrap() = true;
     }
@@ -75,7 +75,8 @@ impl Backend for HeldDisk {
     }
 
     fn submit(&self, operation: Operation) -> Pending {
-        let can_wait = matches!(operation, Operation::Write { .. } | Operation::Flush);
+        let can_wait =
+            !matches!(operation, Operation::Read { .. } | Operation::Extents { .. } | Operation::Space);
         if !can_wait || !*self.0.holds.lock().unwrap() {
             return self.0.disk.submit(operation);
         }
