@@ -17,16 +17,23 @@ struct Resources {
     available: Blocks,
 }
 
-/// Looks at a unit's space now and then, for as long as the unit is there.
+/// Looks at a unit's space now and then, for as long as the unit is there. A query that fails is repeated: nobody else
+/// would tell the initiators that space runs out.
 pub(crate) async fn watch(environment: Rc<Environment>, unit: Weak<LogicalUnit>, threshold: Threshold) {
+    let mut is_known = true;
     while let Some(watched) = unit.upgrade() {
-        match watched.resources().await {
+        let (lun, resources) = (watched.number, watched.resources().await);
+        match &resources {
             Ok(resources) => watched.shared.borrow_mut().can_allocate(resources.available, threshold),
-            Err(error) => {
-                let (lun, error) = (watched.number, with_source(&error));
-                return tracing::warn!(lun, %error, "the space that is left cannot be known any more");
+            Err(error) if is_known => {
+                tracing::warn!(lun, error = %with_source(error), "cannot find out how much space is left; trying on");
             }
+            Err(_) => {}
         }
+        if resources.is_ok() && !is_known {
+            tracing::info!(lun, "the space that is left is known again");
+        }
+        is_known = resources.is_ok();
         drop(watched);
         environment.host.sleep_until(environment.now() + SAMPLING_INTERVAL).await;
     }

@@ -3,12 +3,13 @@
 
 mod world;
 
-use block::Ram;
+use block::{Backend, BlockError, BlockErrorKind, Completion, Operation, Pending, Properties, Ram};
 use ropewalk_device::{Host, UnitDescription};
 use scsi::AdditionalSense;
 use scsi::client::{self, SenseData};
 use session::initiator::Data;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use world::initiator::Initiator;
 use world::{BLOCK, World, unit};
@@ -78,6 +79,43 @@ fn every_initiator_is_told_once_each_time_that_space_runs_out() {
         world.pass(SOON, &mut [&mut writer, &mut other]);
         assert_eq!(told(&world, &mut other), []);
     }
+}
+
+/// A disk that cannot say for a while how much space it has.
+struct Reticent {
+    disk: Ram,
+    is_silent: AtomicBool,
+}
+
+impl Backend for Reticent {
+    fn properties(&self) -> Properties {
+        self.disk.properties()
+    }
+
+    fn submit(&self, operation: Operation) -> Pending {
+        if matches!(operation, Operation::Space) && self.is_silent.load(Ordering::Relaxed) {
+            let error = BlockError::new(BlockErrorKind::Medium, "a test");
+            return Pending::ready(Completion::failed(error));
+        }
+        self.disk.submit(operation)
+    }
+}
+
+#[test]
+fn initiators_are_told_after_the_space_could_not_be_known_for_a_while() {
+    const REACHED: [AdditionalSense; 1] = [AdditionalSense::THIN_PROVISIONING_SOFT_THRESHOLD_REACHED];
+    let ram = Ram::new(BLOCK, u64::from(CHUNKS * CHUNK_BLOCKS)).unwrap();
+    let disk = Arc::new(Reticent { disk: ram, is_silent: AtomicBool::new(true) });
+    let description = UnitDescription { threshold_percent: Some(75), ..unit(0) };
+    let world = World::with_units(vec![(description, Arc::clone(&disk) as Arc<dyn Backend>)]);
+    let mut initiator = world.initiator(1);
+    told(&world, &mut initiator);
+    allocate(&world, &mut initiator, 0..25);
+    world.pass(3 * SOON, &mut [&mut initiator]);
+    assert_eq!(told(&world, &mut initiator), []);
+    disk.is_silent.store(false, Ordering::Relaxed);
+    world.pass(SOON, &mut [&mut initiator]);
+    assert_eq!(told(&world, &mut initiator), REACHED);
 }
 
 #[test]
