@@ -61,9 +61,11 @@ fn open_unit(
 ) -> Result<LogicalUnit, OpenFailure> {
     let backend = open_backend(&lun.backend, engine)?;
     let mut ports = portal_groups.iter().map(|tag| port_of(target, *tag));
+    let identity = lun.identity(target);
+    let naa = identity.naa;
     let description = UnitDescription {
         number: lun.number,
-        identity: Identity::from_name(&lun.backend.identity_name(target, lun.number)),
+        identity,
         target_port: ports.next().unwrap_or_else(|| port_of(target, Config::default().portal_group_tag)),
         other_ports: ports.collect(),
         physical_bytes: lun.backend.physical_bytes,
@@ -75,7 +77,7 @@ fn open_unit(
     let unit = LogicalUnit::new(description, backend, memory)?;
     // Reservations of a medium that forgets its data have nothing to protect.
     let state = state.filter(|_| matches!(lun.backend.medium, Medium::File { .. }));
-    let kept = state.map(|state| state.unit(target.as_str(), lun.number)).transpose()?.flatten();
+    let kept = state.map(|state| state.unit(target.as_str(), naa)).transpose()?.flatten();
     Ok(match kept {
         Some((file, last)) => unit.keep_reservations(Rc::new(file), last),
         None => unit,
@@ -86,6 +88,13 @@ fn open_unit(
 /// come and go.
 fn port_of(target: &IscsiName, portal_group_tag: u16) -> TargetPort {
     TargetPort { target_name: target.to_string(), portal_group_tag, relative_identifier: portal_group_tag }
+}
+
+impl LunConfig {
+    /// How initiators recognise the unit.
+    pub(crate) fn identity(&self, target: &IscsiName) -> Identity {
+        Identity::from_name(&self.backend.identity_name(target, self.number))
+    }
 }
 
 impl LunSpec {

@@ -199,6 +199,10 @@ fn open_targets(
             let unit = opening::open(&target.name, &groups, lun, engine, &plan.memory, plan.state.as_ref())?;
             units.push(Rc::new(unit));
         }
+        if let Some(state) = &plan.state {
+            let served: Vec<_> = target.luns.iter().map(|lun| lun.identity(&target.name).naa).collect();
+            state.warn_of_others(target.name.as_str(), &served);
+        }
         nodes.push(TargetNode::new(environment, target.name.to_string(), units, sessions_max));
     }
     Ok(nodes)

@@ -7,8 +7,8 @@ use ropewalk_target::{OpenError, OpenFailure, StartError, StateError};
 use scsi::client::{persistent_reserve_in, persistent_reserve_out};
 use scsi::{PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction, ReserveIn};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use world::*;
 
@@ -44,10 +44,35 @@ impl Peer {
 
 /// A world whose reservations are kept in `state`.
 fn keeping(folder: &Path, state: &Path) -> Result<World, StartError> {
-    let lun = format!("0=file:{}/disk,size=1M,thin", folder.display());
-    let mut config = config(vec![target(TARGET, &[&lun])]);
+    serving(&[format!("0=file:{}/disk,size=1M,thin", folder.display())], state)
+}
+
+/// The same with these LUNs.
+fn serving(luns: &[String], state: &Path) -> Result<World, StartError> {
+    let luns: Vec<&str> = luns.iter().map(String::as_str).collect();
+    let mut config = config(vec![target(TARGET, &luns)]);
     config.state_directory = Some(state.to_owned());
     World::start(config)
+}
+
+/// The files in which reservations are kept.
+fn kept_in(state: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|file| file.extension().is_some_and(|extension| extension == "reservations")).collect()
+}
+
+/// Host 1 reserves LUN 0, to survive a restart.
+fn reserve_for_ever(world: World) {
+    let mut holder = world.initiator(1);
+    assert_eq!(holder.register(ONE, true).status, GOOD);
+    assert_eq!(holder.reserve(ONE, ReservationType::WriteExclusive).status, GOOD);
+}
+
+/// What host 2 is told that writes to a LUN.
+fn written_by_other(world: &World, lun: u16) -> u8 {
+    let mut other = world.initiator(2);
+    while other.command_to(lun, &TEST_UNIT_READY, &[], 0).status != GOOD {}
+    other.write_to(lun, 0, &pattern(BLOCK)).status
 }
 
 #[test]
@@ -114,8 +139,8 @@ fn reservations_that_are_to_persist_survive_a_restart() {
     assert_eq!(holder.write(0, &pattern(BLOCK)).status, GOOD);
     drop((holder, other));
     let _ = world.shut_down(Duration::from_secs(1));
-    let file = state.join("iqn.2026-01.net.example:disk_0.reservations");
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let [file] = &kept_in(&state)[..] else { panic!("one file") };
+    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
@@ -149,9 +174,9 @@ fn a_registration_that_cannot_be_stored_does_not_happen() {
 fn damaged_reservations_are_not_passed_over() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    drop(keeping(folder.path(), &state).unwrap());
-    let file = state.join("iqn.2026-01.net.example:disk_0.reservations");
-    fs::write(&file, "ropewalk reservations 1\n").unwrap();
+    reserve_for_ever(keeping(folder.path(), &state).unwrap());
+    let [file] = &kept_in(&state)[..] else { panic!("one file") };
+    fs::write(file, "ropewalk reservations 1\n").unwrap();
     let refused = keeping(folder.path(), &state).err().unwrap();
     assert!(refused.to_string().contains(&file.display().to_string()), "{refused}");
     let StartError::Lun(OpenError { source: OpenFailure::Reservations(source), .. }) = refused else {
@@ -164,8 +189,9 @@ fn damaged_reservations_are_not_passed_over() {
 fn two_servers_keep_no_reservations_in_the_same_file() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let state = one.path().join("state");
-    let _first = keeping(one.path(), &state).unwrap();
-    let refused = keeping(other.path(), &state).err().unwrap();
+    let named = |folder: &Path| [format!("0=file:{}/disk,size=1M,thin,id=disk", folder.display())];
+    let _first = serving(&named(one.path()), &state).unwrap();
+    let refused = serving(&named(other.path()), &state).err().unwrap();
     assert!(refused.to_string().contains("--state-directory"), "{refused}");
     let StartError::Lun(OpenError { source: OpenFailure::Reservations(source), .. }) = refused else {
         panic!("{refused}")
@@ -176,6 +202,85 @@ fn two_servers_keep_no_reservations_in_the_same_file() {
     let mut config = config(vec![target("iqn.2026-01.net.example:other", &[&lun])]);
     config.state_directory = Some(state);
     World::with_config(config);
+}
+
+#[test]
+fn reservations_go_with_their_disk_to_another_lun() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let disk =
+        |lun: u16, name: &str| format!("{lun}=file:{}/{name},size=1M,id={name}", folder.path().display());
+    reserve_for_ever(serving(&[disk(0, "a"), disk(1, "b")], &state).unwrap());
+    let swapped = serving(&[disk(0, "b"), disk(1, "a")], &state).unwrap();
+    assert_eq!([0, 1].map(|lun| written_by_other(&swapped, lun)), [GOOD, CONFLICT]);
+}
+
+#[test]
+fn another_disk_behind_a_lun_does_not_inherit_its_reservations() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let disk = |name: &str| [format!("0=file:{}/{name},size=1M", folder.path().display())];
+    reserve_for_ever(serving(&disk("a"), &state).unwrap());
+    let kept = kept_in(&state);
+    let world = serving(&disk("b"), &state).unwrap();
+    assert_eq!(written_by_other(&world, 0), GOOD);
+    assert_eq!(kept_in(&state), kept);
+    drop(world);
+    let world = serving(&disk("a"), &state).unwrap();
+    assert_eq!(written_by_other(&world, 0), CONFLICT);
+}
+
+#[test]
+fn a_file_of_reservations_that_is_a_symbolic_link_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    reserve_for_ever(keeping(folder.path(), &state).unwrap());
+    let [file] = &kept_in(&state)[..] else { panic!("one file") };
+    let elsewhere = folder.path().join("elsewhere");
+    fs::rename(file, &elsewhere).unwrap();
+    symlink(&elsewhere, file).unwrap();
+    let refused = keeping(folder.path(), &state).err().unwrap();
+    let StartError::Lun(OpenError { source: OpenFailure::Reservations(source), .. }) = refused else {
+        panic!("{refused}")
+    };
+    assert!(matches!(source, StateError::File { .. }), "{source}");
+}
+
+#[test]
+fn a_state_directory_that_is_a_symbolic_link_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+    fs::DirBuilder::new().mode(0o700).create(&real).unwrap();
+    symlink(&real, &link).unwrap();
+    for state in [link.clone(), link.join(""), link.join(".")] {
+        let refused = keeping(folder.path(), &state).err().unwrap();
+        assert!(matches!(refused, StartError::State(StateError::SymbolicLink { .. })), "{refused}");
+    }
+}
+
+#[test]
+fn a_state_directory_of_another_user_is_refused() {
+    const NOBODY: u32 = 65534;
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    fs::DirBuilder::new().mode(0o700).create(&state).unwrap();
+    // Only root can give a directory away.
+    if chown(&state, Some(NOBODY), None).is_err() {
+        return;
+    }
+    let refused = keeping(folder.path(), &state).err().unwrap();
+    assert!(matches!(refused, StartError::State(StateError::Owner { owner: NOBODY, .. })), "{refused}");
+}
+
+#[test]
+fn reservations_are_stored_where_the_directory_was_when_the_server_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, moved) = (folder.path().join("state"), folder.path().join("moved"));
+    let world = keeping(folder.path(), &state).unwrap();
+    fs::rename(&state, &moved).unwrap();
+    fs::create_dir(&state).unwrap();
+    reserve_for_ever(world);
+    assert_eq!((kept_in(&state).len(), kept_in(&moved).len()), (0, 1));
 }
 
 #[test]

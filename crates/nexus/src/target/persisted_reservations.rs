@@ -13,7 +13,7 @@
 use core::fmt::{self, Write as _};
 
 use pdu::Isid;
-use scsi::{ReservationKey, ReservationType};
+use scsi::{Naa, ReservationKey, ReservationType};
 
 use super::i_t_nexus::{InitiatorPort, RelativePort};
 use super::percent_encoding;
@@ -23,6 +23,7 @@ use super::reservations::{
 
 const HEADER: &str = "ropewalk reservations 1";
 const ALL: &str = "all";
+const FILE_SUFFIX: &str = ".reservations";
 
 /// What of a unit's reservations survives: nothing, unless the last registration asked for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,11 +50,26 @@ impl PersistedReservations {
     /// The most bytes that a snapshot has: names and numbers at their longest.
     pub const BYTES_MAX: usize = 1 << 20;
 
-    /// The name of the file that belongs to a logical unit. It has no separator and no other character that means
-    /// something to a file system, whatever the target is called.
+    /// The name of the file that belongs to a logical unit: the unit's designator is in it, not its number, so that
+    /// another disk behind the same LUN does not inherit reservations. It has no separator and no other character that
+    /// means something to a file system, whatever the target is called.
     #[must_use]
-    pub fn file_name(target_name: &str, lun: u16) -> String {
-        format!("{}_{lun}.reservations", percent_encoding::encode(target_name))
+    pub fn file_name(target_name: &str, unit: Naa) -> String {
+        format!("{}_{unit}{FILE_SUFFIX}", percent_encoding::encode(target_name))
+    }
+
+    /// Whether a file of this name belongs to a logical unit of the target.
+    #[must_use]
+    pub fn is_file_of(target_name: &str, file_name: &str) -> bool {
+        // No encoded name contains an underscore.
+        let rest = file_name.strip_prefix(&percent_encoding::encode(target_name));
+        rest.is_some_and(|rest| rest.starts_with('_') && rest.ends_with(FILE_SUFFIX))
+    }
+
+    /// Nobody is registered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.registrations.is_empty()
     }
 
     /// Reads a snapshot.
@@ -164,26 +180,41 @@ impl Reservations {
 mod tests {
     use super::*;
 
+    const UNIT: Naa = Naa([0x60; 16]);
+
     #[test]
     fn no_name_of_a_target_leaves_the_directory() {
+        let unit = "naa.60606060606060606060606060606060.reservations";
         for (name, expected) in [
-            ("iqn.2026-01.org.example:disk", "iqn.2026-01.org.example:disk_7.reservations"),
-            ("../../etc/passwd", "..%2f..%2fetc%2fpasswd_7.reservations"),
-            ("/", "%2f_7.reservations"),
-            ("a\0b\n", "a%00b%0a_7.reservations"),
-            ("", "_7.reservations"),
+            ("iqn.2026-01.org.example:disk", "iqn.2026-01.org.example:disk_"),
+            ("../../etc/passwd", "..%2f..%2fetc%2fpasswd_"),
+            ("/", "%2f_"),
+            ("a\0b\n", "a%00b%0a_"),
+            ("", "_"),
         ] {
-            assert_eq!(PersistedReservations::file_name(name, 7), expected);
+            assert_eq!(PersistedReservations::file_name(name, UNIT), format!("{expected}{unit}"));
         }
     }
 
     #[test]
     fn different_units_have_different_files() {
         let names = ["a", "a_1", "A", "%61", "a%5f1", "a/1", "ä"];
-        let files =
-            names.into_iter().flat_map(|name| [1, 11].map(|lun| PersistedReservations::file_name(name, lun)));
+        let files = names
+            .into_iter()
+            .flat_map(|name| [1, 11].map(|byte| PersistedReservations::file_name(name, Naa([byte; 16]))));
         let files: std::collections::BTreeSet<String> = files.collect();
         assert_eq!(files.len(), 2 * names.len());
+    }
+
+    #[test]
+    fn a_file_belongs_to_one_target() {
+        let file = PersistedReservations::file_name("a", UNIT);
+        assert!(PersistedReservations::is_file_of("a", &file));
+        for (target, file) in
+            [("a", "a.reservations"), ("a", "ab_0.reservations"), ("a", "a_0.lock"), ("b", &file)]
+        {
+            assert!(!PersistedReservations::is_file_of(target, file), "{file}");
+        }
     }
 
     #[test]
