@@ -57,12 +57,12 @@ fn serving(luns: &[String], state: &Path) -> Result<World, StartError> {
 
 /// The files in which reservations are kept.
 fn kept_in(state: &Path) -> Vec<PathBuf> {
-    let files = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(state).expect("a directory").filter_map(Result::ok).map(|entry| entry.path());
     files.filter(|file| file.extension().is_some_and(|extension| extension == "reservations")).collect()
 }
 
 /// Host 1 reserves LUN 0, to survive a restart.
-fn reserve_for_ever(world: World) {
+fn reserve_for_ever(world: &World) {
     let mut holder = world.initiator(1);
     assert_eq!(holder.register(ONE, true).status, GOOD);
     assert_eq!(holder.reserve(ONE, ReservationType::WriteExclusive).status, GOOD);
@@ -174,7 +174,7 @@ fn a_registration_that_cannot_be_stored_does_not_happen() {
 fn damaged_reservations_are_not_passed_over() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    reserve_for_ever(keeping(folder.path(), &state).unwrap());
+    reserve_for_ever(&keeping(folder.path(), &state).unwrap());
     let [file] = &kept_in(&state)[..] else { panic!("one file") };
     fs::write(file, "ropewalk reservations 1\n").unwrap();
     let refused = keeping(folder.path(), &state).err().unwrap();
@@ -210,7 +210,7 @@ fn reservations_go_with_their_disk_to_another_lun() {
     let state = folder.path().join("state");
     let disk =
         |lun: u16, name: &str| format!("{lun}=file:{}/{name},size=1M,id={name}", folder.path().display());
-    reserve_for_ever(serving(&[disk(0, "a"), disk(1, "b")], &state).unwrap());
+    reserve_for_ever(&serving(&[disk(0, "a"), disk(1, "b")], &state).unwrap());
     let swapped = serving(&[disk(0, "b"), disk(1, "a")], &state).unwrap();
     assert_eq!([0, 1].map(|lun| written_by_other(&swapped, lun)), [GOOD, CONFLICT]);
 }
@@ -220,7 +220,7 @@ fn another_disk_behind_a_lun_does_not_inherit_its_reservations() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let disk = |name: &str| [format!("0=file:{}/{name},size=1M", folder.path().display())];
-    reserve_for_ever(serving(&disk("a"), &state).unwrap());
+    reserve_for_ever(&serving(&disk("a"), &state).unwrap());
     let kept = kept_in(&state);
     let world = serving(&disk("b"), &state).unwrap();
     assert_eq!(written_by_other(&world, 0), GOOD);
@@ -234,7 +234,7 @@ fn another_disk_behind_a_lun_does_not_inherit_its_reservations() {
 fn a_file_of_reservations_that_is_a_symbolic_link_is_not_followed() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    reserve_for_ever(keeping(folder.path(), &state).unwrap());
+    reserve_for_ever(&keeping(folder.path(), &state).unwrap());
     let [file] = &kept_in(&state)[..] else { panic!("one file") };
     let elsewhere = folder.path().join("elsewhere");
     fs::rename(file, &elsewhere).unwrap();
@@ -279,7 +279,7 @@ fn reservations_are_stored_where_the_directory_was_when_the_server_started() {
     let world = keeping(folder.path(), &state).unwrap();
     fs::rename(&state, &moved).unwrap();
     fs::create_dir(&state).unwrap();
-    reserve_for_ever(world);
+    reserve_for_ever(&world);
     assert_eq!((kept_in(&state).len(), kept_in(&moved).len()), (0, 1));
 }
 
