@@ -47,8 +47,9 @@ impl Default for FileOptions {
 ///
 /// While it is open for writing, nobody else who asks for the lock (`flock`) can open it; a block device that is
 /// mounted cannot be opened for writing. A remainder shorter than one block at the end is not part of the device.
-/// After a failed flush, writes that had completed before may be lost although a later flush succeeds: so does
-/// Linux; rewrite what was written since the last successful one.
+/// Linux may drop what it could not write back, and reports that once for each open file: to a flush or to a write with
+/// FUA, whichever asks first. After either fails, writes that had completed before may be lost although later flushes
+/// succeed, and although a flush beside it did: rewrite what was written since the last successful flush.
 pub struct File {
     medium: Arc<Medium>,
     engine: Engine,
