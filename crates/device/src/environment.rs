@@ -1,7 +1,7 @@
 //! What the sessions of one event loop live in: its time, its memory, and who may see what.
 
 use crate::memory::Memory;
-use crate::peer::Peers;
+use crate::peer::{Ipv6Prefix, PeerHost, Peers};
 use nexus::target::NexusId;
 use pdu::{Duration, Instant, Tsih};
 use session::target::{Command, TargetRecord, TaskId};
@@ -84,8 +84,10 @@ pub struct SessionLimits {
     /// Commands that one session may have outstanding. Fewer are granted when their unsolicited data could exceed the
     /// memory set aside for it.
     pub window_commands: u32,
-    /// Sessions that one address may have with one target.
+    /// Sessions that one host may have with one target.
     pub sessions_per_address: u16,
+    /// Which IPv6 addresses are one host's.
+    pub ipv6_prefix: Ipv6Prefix,
     /// Silence after which a connection is probed.
     pub ping_after: Duration,
     /// How long a connection that was probed may be silent, at the most.
@@ -192,6 +194,11 @@ impl Environment {
     /// Lets `task` run on its own.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.host.spawn(Box::pin(task));
+    }
+
+    /// The host that has `address`, as limits count it.
+    pub(crate) fn host_of(&self, address: IpAddr) -> PeerHost {
+        self.limits.ipv6_prefix.host_of(address)
     }
 
     pub(crate) fn next_nexus(&self) -> NexusId {

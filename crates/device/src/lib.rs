@@ -53,6 +53,7 @@ pub use admission::Leading;
 pub use environment::{Environment, Gauges, Host, LocalFuture, Observer, SessionLimits, Visibility, Visitor};
 pub use logical_unit::{LogicalUnit, UnitDescription};
 pub use memory::Memory;
+pub use peer::{Ipv6Prefix, PeerHost};
 pub use reservation::{Persist, Stored};
 pub use session_driver::{Closing, SessionDriver, SessionState};
 pub use target_node::TargetNode;

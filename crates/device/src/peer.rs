@@ -1,4 +1,4 @@
-//! What one address may hold of a target's memory, whichever sessions it has: so that something is left to others.
+//! Peers as limits count them, and the memory that the sessions of one peer share: so that something is left to others.
 
 use crate::logical_unit::TRANSFER_BYTES_MAX;
 use crate::memory::Memory;
@@ -7,14 +7,45 @@ use crate::read::pieces_per_peer;
 use framing::Quota;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 
-/// An address no longer gets memory for writes when it holds this part of all, so that no one of three others is kept
+/// A peer no longer gets memory for writes when it holds this part of all, so that no one of three others is kept
 /// from anything by it. What is set aside for its unsolicited data does not count.
 const WRITE_SHARE_DIVISOR: usize = 4;
 
-/// Bounds that the sessions from one address share. Names can be invented; addresses cannot, as TCP wants an answer.
+/// How many leading bits of its IPv6 addresses tell one host from another, from 1 to 128.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv6Prefix(u8);
+
+/// A host as limits count it: an IPv4 address, or an IPv6 network of which one host may have every address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PeerHost(IpAddr);
+
+impl Ipv6Prefix {
+    /// The shortest network that a link has (RFC 4291 §2.5.1): its hosts choose their addresses freely.
+    pub const LINK: Self = Self(64);
+
+    /// `None` if there are no prefixes of so many bits.
+    #[must_use]
+    pub const fn new(bits: u8) -> Option<Self> {
+        if matches!(bits, 1..=128) { Some(Self(bits)) } else { None }
+    }
+
+    /// The host that has `address`. An IPv4 address that is mapped into IPv6 is the IPv4 host's.
+    #[must_use]
+    pub fn host_of(self, address: IpAddr) -> PeerHost {
+        PeerHost(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let network = u128::MAX << (128 - u32::from(self.0));
+                Ipv6Addr::from_bits(address.to_bits() & network).into()
+            }
+            address => address,
+        })
+    }
+}
+
+/// Bounds that the sessions from one host share. Names can be invented; addresses cannot, as TCP wants an answer.
 pub(crate) struct Peer {
     /// For data of writes that was asked for.
     pub writes: Quota,
@@ -22,13 +53,13 @@ pub(crate) struct Peer {
     pub read_pieces: Rc<Permits>,
 }
 
-/// The addresses that have sessions.
+/// The hosts that have sessions.
 #[derive(Default)]
-pub(crate) struct Peers(RefCell<HashMap<IpAddr, Rc<Peer>>>);
+pub(crate) struct Peers(RefCell<HashMap<PeerHost, Rc<Peer>>>);
 
 impl Peers {
-    /// The bounds of an address within what all share.
-    pub(crate) fn at(&self, address: IpAddr, memory: &Memory) -> Rc<Peer> {
+    /// The bounds of a host within what all share.
+    pub(crate) fn at(&self, host: PeerHost, memory: &Memory) -> Rc<Peer> {
         let budget_bytes = memory.transfers.budget_bytes();
         let mut peers = self.0.borrow_mut();
         // Those whose sessions have ended.
@@ -39,6 +70,46 @@ impl Peers {
             let read_pieces = Permits::new(pieces_per_peer(budget_bytes));
             Rc::new(Peer { writes: memory.writes.part(bytes), read_pieces })
         };
-        Rc::clone(peers.entry(address.to_canonical()).or_insert_with(new))
+        Rc::clone(peers.entry(host).or_insert_with(new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(bits: u8, addresses: [&str; 2]) -> [PeerHost; 2] {
+        let prefix = Ipv6Prefix::new(bits).unwrap();
+        addresses.map(|address| prefix.host_of(address.parse().unwrap()))
+    }
+
+    #[test]
+    fn addresses_of_one_network_are_one_host() {
+        for (bits, addresses, same) in [
+            (64, ["2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff"], true),
+            (64, ["2001:db8::1", "2001:db8:0:1::1"], false),
+            (48, ["2001:db8::1", "2001:db8:0:1::1"], true),
+            (128, ["2001:db8::1", "2001:db8::2"], false),
+            (128, ["2001:db8::1", "2001:db8::1"], true),
+            (1, ["::1", "7fff::"], true),
+            (1, ["::1", "8000::"], false),
+        ] {
+            let [one, other] = hosts(bits, addresses);
+            assert_eq!(one == other, same, "{addresses:?} /{bits}");
+        }
+    }
+
+    #[test]
+    fn an_ipv4_address_is_one_host_also_when_it_is_mapped_into_ipv6() {
+        let [plain, mapped] = hosts(64, ["192.0.2.1", "::ffff:192.0.2.1"]);
+        assert_eq!(plain, mapped);
+        let [one, other] = hosts(1, ["::ffff:192.0.2.1", "::ffff:192.0.2.2"]);
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn a_prefix_has_from_1_to_128_bits() {
+        assert_eq!([0, 129, u8::MAX].map(Ipv6Prefix::new), [None; 3]);
+        assert!([1, 64, 128].into_iter().all(|bits| Ipv6Prefix::new(bits).is_some()));
     }
 }

@@ -42,7 +42,7 @@ pub struct SessionDriver {
     pub(crate) units: Vec<Rc<LogicalUnit>>,
     /// Permissions for pieces of reads that are on their way; see [`crate::read`].
     read_pieces: Rc<Permits>,
-    /// The bounds that it shares with other sessions from its address.
+    /// The bounds that it shares with other sessions of its host.
     bounds: Rc<Peer>,
     state: RefCell<SessionState>,
     /// Wakes the session's own task.
@@ -104,7 +104,7 @@ impl SessionDriver {
         let environment = Rc::clone(&node.environment);
         let transfers = &environment.memory.transfers;
         let reserved_bytes = if parts.reserved.is_some() { parts.parameters.first_burst_bytes } else { 0 };
-        let bounds = environment.peers.at(parts.peer, &environment.memory);
+        let bounds = environment.peers.at(environment.host_of(parts.peer), &environment.memory);
         let visitor = Visitor {
             initiator_name: &parts.identity.initiator_name,
             address: parts.peer,

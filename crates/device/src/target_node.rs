@@ -87,10 +87,11 @@ impl TargetNode {
         self.sessions.borrow().clone()
     }
 
-    /// How many sessions have been led from this address.
+    /// How many sessions the host that has this address leads.
     pub(crate) fn sessions_from(&self, address: IpAddr) -> usize {
-        let address = address.to_canonical();
-        self.sessions.borrow().iter().filter(|session| session.peer().to_canonical() == address).count()
+        let host = self.environment.host_of(address);
+        let sessions = self.sessions.borrow();
+        sessions.iter().filter(|session| self.environment.host_of(session.peer()) == host).count()
     }
 
     /// The session of this nexus, if it lives.

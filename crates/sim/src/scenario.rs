@@ -6,7 +6,7 @@ use crate::host::{HostPlan, Mix, PathPlan};
 use crate::network::Profile;
 use crate::random::Random;
 use crate::target::TargetPlan;
-use device::SessionLimits;
+use device::{Ipv6Prefix, SessionLimits};
 use pdu::Duration;
 use session::parameters::{DigestPreference, Offer};
 
@@ -126,6 +126,7 @@ impl Scenario {
         let mut limits = SessionLimits {
             window_commands: random.between(4, 64),
             sessions_per_address: u16::MAX,
+            ipv6_prefix: Ipv6Prefix::LINK,
             ping_after: Duration::from_millis(random.between(2_000, 10_000)),
             ping_timeout: Duration::from_millis(random.between(5_000, 10_000)),
         };

@@ -1,7 +1,7 @@
 //! The end of a login on the target's shard: its place, its last answer, and the connection from then on.
 
 use crate::connection_task;
-use crate::counters::{Counted, CountedAddress};
+use crate::counters::{Counted, CountedHost};
 use crate::shard::Shard;
 use device::{Leading, SessionDriver};
 use pdu::{CmdSn, LoginStatus};
@@ -25,7 +25,7 @@ pub(crate) struct Arrival {
     /// The CmdSN of the session's first command, if it leads one.
     pub first: CmdSn,
     pub peer: SocketAddr,
-    pub counted: (Counted, CountedAddress),
+    pub counted: (Counted, CountedHost),
 }
 
 /// How long the last login response may take to leave.

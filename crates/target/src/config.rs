@@ -7,7 +7,7 @@ use crate::name::IscsiName;
 use crate::portal_group::PortalGroupConfig;
 use crate::redirect::Redirect;
 use crate::size::ByteSize;
-use device::SessionLimits;
+use device::{Ipv6Prefix, SessionLimits};
 use framing::SocketOptions;
 use serde::Deserialize;
 use session::parameters::{DigestPreference, Offer};
@@ -167,6 +167,9 @@ pub struct DiscoveryConfig {
 pub struct Limits {
     /// TCP connections at a time.
     pub connections: usize,
+    /// How many leading bits of an IPv6 address name its host, from 1 to 128. An "address" of the other limits is an
+    /// IPv4 address, or an IPv6 network of this length: one host may have every address of its network.
+    pub ipv6_prefix: u8,
     /// TCP connections from one address at a time.
     pub connections_per_address: usize,
     /// Connections whose login is not done. When one more comes, the oldest of them is closed that comes from the
@@ -195,6 +198,8 @@ impl Default for Limits {
         Self {
             // Below the usual 1024 descriptors of a process, with some left for files.
             connections: 900,
+            // The network of one link (RFC 4291 §2.5.1).
+            ipv6_prefix: 64,
             // Four for each of its sessions; and no address can take them all.
             connections_per_address: 256,
             // More than log in at once after a power failure of a rack.
@@ -216,11 +221,17 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Which IPv6 addresses are one host's.
+    pub(crate) fn ipv6_prefix(&self) -> Ipv6Prefix {
+        Ipv6Prefix::new(self.ipv6_prefix).unwrap_or(Ipv6Prefix::LINK)
+    }
+
     /// Those of every session.
     pub(crate) fn session(&self) -> SessionLimits {
         SessionLimits {
             window_commands: self.window_commands,
             sessions_per_address: self.sessions_per_address,
+            ipv6_prefix: self.ipv6_prefix(),
             ping_after: Duration::from_secs(self.ping_after_seconds),
             ping_timeout: Duration::from_secs(self.ping_timeout_seconds),
         }
@@ -450,6 +461,9 @@ pub enum InvalidConfig {
     /// Longer than the standard allows.
     #[error("time2wait and time2retain are at most 3600 seconds, not {0}")]
     RecoveryTime(u16),
+    /// No such prefix.
+    #[error("ipv6_prefix = {0}: it is from 1 to 128")]
+    Ipv6Prefix(u8),
     /// Too little memory to serve a single session.
     #[error("buffer_bytes = {0}: at least {BUFFER_BYTES_MIN} per shard are needed")]
     Memory(ByteSize),
@@ -477,6 +491,9 @@ impl Config {
         }
         if self.limits.buffer_bytes.0 / (self.shards().max(1) as u64) < BUFFER_BYTES_MIN.0 {
             return Err(InvalidConfig::Memory(self.limits.buffer_bytes));
+        }
+        if Ipv6Prefix::new(self.limits.ipv6_prefix).is_none() {
+            return Err(InvalidConfig::Ipv6Prefix(self.limits.ipv6_prefix));
         }
         self.offer()?;
         self.refuse_insecure()

@@ -1,8 +1,8 @@
 //! What the server holds and has done: for tests of its bounds, and later for metrics.
 
 use block::Slab;
+use device::PeerHost;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,39 +35,38 @@ pub(crate) struct Gauges {
     pub connections: AtomicUsize,
     pub accepted_connections: AtomicU64,
     pub refused_connections: AtomicU64,
-    /// How many connections each address has. No more entries than connections.
-    by_address: Mutex<HashMap<IpAddr, usize>>,
+    /// How many connections each host has. No more entries than connections.
+    by_host: Mutex<HashMap<PeerHost, usize>>,
 }
 
-/// A connection from an address, for as long as this lives.
+/// A connection from a host, for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct CountedAddress {
+pub(crate) struct CountedHost {
     gauges: Arc<Gauges>,
-    address: IpAddr,
+    host: PeerHost,
 }
 
-impl CountedAddress {
-    /// `None` if the address has `connections_max` already.
-    pub(crate) fn new(gauges: &Arc<Gauges>, address: IpAddr, connections_max: usize) -> Option<Self> {
-        let address = address.to_canonical();
-        let mut by_address = gauges.by_address.lock().unwrap_or_else(PoisonError::into_inner);
-        let connections = by_address.get(&address).copied().unwrap_or(0);
+impl CountedHost {
+    /// `None` if the host has `connections_max` already.
+    pub(crate) fn new(gauges: &Arc<Gauges>, host: PeerHost, connections_max: usize) -> Option<Self> {
+        let mut by_host = gauges.by_host.lock().unwrap_or_else(PoisonError::into_inner);
+        let connections = by_host.get(&host).copied().unwrap_or(0);
         if connections >= connections_max {
             return None;
         }
-        by_address.insert(address, connections + 1);
-        drop(by_address);
-        Some(Self { gauges: Arc::clone(gauges), address })
+        by_host.insert(host, connections + 1);
+        drop(by_host);
+        Some(Self { gauges: Arc::clone(gauges), host })
     }
 }
 
-impl Drop for CountedAddress {
+impl Drop for CountedHost {
     fn drop(&mut self) {
-        let mut by_address = self.gauges.by_address.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connections) = by_address.get_mut(&self.address) {
+        let mut by_host = self.gauges.by_host.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connections) = by_host.get_mut(&self.host) {
             *connections -= 1;
             if *connections == 0 {
-                by_address.remove(&self.address);
+                by_host.remove(&self.host);
             }
         }
     }
@@ -112,5 +111,26 @@ impl Counters {
             counters.idle_buffer_bytes += slab.idle_bytes();
         }
         counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::Ipv6Prefix;
+
+    #[test]
+    fn connections_of_one_host_are_counted_together_whatever_addresses_it_has() {
+        let gauges = Arc::new(Gauges::default());
+        let come = |address: &str| {
+            let host = Ipv6Prefix::LINK.host_of(address.parse().unwrap());
+            CountedHost::new(&gauges, host, 2)
+        };
+        let both = (come("2001:db8::1"), come("2001:db8::2"));
+        assert!(both.0.is_some() && both.1.is_some());
+        assert!(come("2001:db8::3").is_none());
+        assert!(come("2001:db8:0:1::3").is_some());
+        drop(both.0);
+        assert!(come("2001:db8::3").is_some());
     }
 }

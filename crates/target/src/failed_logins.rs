@@ -1,7 +1,7 @@
 //! Sources whose authentication fails again and again must wait, longer each time, before the next is looked at.
 
+use device::PeerHost;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 /// Sources that are remembered. When there are more, the one whose last failure is oldest is forgotten: who has so many
@@ -23,7 +23,7 @@ const MEMORY: Duration = Duration::from_secs(60);
 /// Where authentication has failed lately.
 #[derive(Debug, Default)]
 pub(crate) struct FailedLogins {
-    sources: HashMap<IpAddr, Failures>,
+    sources: HashMap<PeerHost, Failures>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +34,7 @@ struct Failures {
 
 impl FailedLogins {
     /// Notes a failure. Whether it was the name or the secret makes no difference.
-    pub(crate) fn note(&mut self, source: IpAddr, now: Instant) {
-        let source = network(source);
+    pub(crate) fn note(&mut self, source: PeerHost, now: Instant) {
         if !self.sources.contains_key(&source) && self.sources.len() >= SOURCES_MAX {
             self.forget(now);
         }
@@ -47,8 +46,8 @@ impl FailedLogins {
     }
 
     /// How long a proof from there must wait before it is looked at, right or wrong.
-    pub(crate) fn wait(&self, source: IpAddr, now: Instant) -> Duration {
-        let failures = self.sources.get(&network(source));
+    pub(crate) fn wait(&self, source: PeerHost, now: Instant) -> Duration {
+        let failures = self.sources.get(&source);
         let recent = failures.filter(|failures| now.duration_since(failures.last) < MEMORY);
         let excess = recent.map_or(0, |failures| failures.count.saturating_sub(FREE_FAILURES));
         match excess.checked_sub(1) {
@@ -71,20 +70,14 @@ impl FailedLogins {
     }
 }
 
-/// What one host has at least: an IPv4 address, or the 64 bits of an IPv6 network.
-fn network(source: IpAddr) -> IpAddr {
-    match source.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
-        address => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use device::Ipv6Prefix;
+    use std::net::IpAddr;
 
-    fn source(text: &str) -> IpAddr {
-        text.parse().unwrap()
+    fn source(text: &str) -> PeerHost {
+        Ipv6Prefix::LINK.host_of(text.parse().unwrap())
     }
 
     #[test]
@@ -130,7 +123,8 @@ mod tests {
         (0..10).for_each(|_| failed.note(source("192.0.2.1"), now));
         for number in 0..100_000_u32 {
             let address = IpAddr::from((0x0a00_0000 + number).to_be_bytes());
-            failed.note(address, now + Duration::from_micros(u64::from(number) + 1));
+            failed
+                .note(Ipv6Prefix::LINK.host_of(address), now + Duration::from_micros(u64::from(number) + 1));
             assert!(failed.sources.len() <= SOURCES_MAX);
         }
         assert_eq!(failed.wait(source("192.0.2.1"), now), Duration::ZERO);

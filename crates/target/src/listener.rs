@@ -1,9 +1,10 @@
 //! Accepting connections, and bounding those that have not said who they are.
 
 use crate::catalog::Doorkeeper;
-use crate::counters::{Counted, CountedAddress, Gauges};
+use crate::counters::{Counted, CountedHost, Gauges};
 use crate::login_task::{self, LoginFailure};
 use crate::shard::Shard;
+use device::PeerHost;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -28,6 +29,7 @@ pub(crate) struct WaitingRoom {
 struct Guest {
     number: u64,
     peer: SocketAddr,
+    host: PeerHost,
     login: AbortHandle,
 }
 
@@ -64,9 +66,10 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, portal_group_
         return;
     }
     let limit = shard.limits.connections_per_address;
-    let Some(address) = CountedAddress::new(gauges, peer.ip(), limit) else {
+    let host = shard.host_of(peer.ip());
+    let Some(counted_host) = CountedHost::new(gauges, host, limit) else {
         shard.count_refusal();
-        tracing::warn!(%peer, reason = "there are too many connections from its address", "connection refused");
+        tracing::warn!(%peer, reason = "there are too many connections from its host", "connection refused");
         return;
     };
     if let Err(error) = transport::apply(&shard.socket, &stream) {
@@ -81,11 +84,16 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, portal_group_
     let login = {
         let shard = Rc::clone(shard);
         tokio::task::spawn_local(async move {
-            login(&shard, stream, peer, portal_group_tag, (counted, address)).await;
+            login(&shard, stream, peer, portal_group_tag, (counted, counted_host)).await;
             shard.waiting_room.guests.borrow_mut().retain(|guest| guest.number != number);
         })
     };
-    shard.waiting_room.guests.borrow_mut().push_back(Guest { number, peer, login: login.abort_handle() });
+    shard.waiting_room.guests.borrow_mut().push_back(Guest {
+        number,
+        peer,
+        host,
+        login: login.abort_handle(),
+    });
 }
 
 /// Lets a connection log in, and hands it over. The first of `counted` counts it until then, the second until its end.
@@ -94,9 +102,9 @@ async fn login(
     stream: TcpStream,
     peer: SocketAddr,
     portal_group_tag: u16,
-    counted: (Counted, CountedAddress),
+    counted: (Counted, CountedHost),
 ) {
-    let (waiting, address) = counted;
+    let (waiting, counted_host) = counted;
     let mut socket = Socket::from(stream);
     let mut login = match login_task::begin(shard, portal_group_tag) {
         Ok(login) => login,
@@ -111,7 +119,7 @@ async fn login(
         Err(reason) => return refuse(shard, peer, login.initiator_name(), &reason),
     };
     drop(waiting);
-    let arrival = login_task::pack(shard, login, socket, applicant, (peer, address));
+    let arrival = login_task::pack(shard, login, socket, applicant, (peer, counted_host));
     let handed_over =
         arrival.and_then(|arrival| shard.hand_over(arrival).map_err(|()| LoginFailure::Stopping));
     if let Err(reason) = handed_over {
@@ -126,7 +134,7 @@ fn refuse(shard: &Shard, peer: SocketAddr, initiator: Option<&str>, reason: &Log
 }
 
 impl WaitingRoom {
-    /// Closes the connection that has been in login longest, of those from the address that has the most: who floods
+    /// Closes the connection that has been in login longest, of those from the host that has the most: who floods
     /// the room gets in nobody's way but its own.
     fn make_room(&self, shard: &Shard) {
         let Some(guest) = self.take_from_largest_party() else { return };
@@ -140,16 +148,50 @@ impl WaitingRoom {
         let mut guests = self.guests.borrow_mut();
         let mut parties = HashMap::new();
         for guest in guests.iter() {
-            *parties.entry(guest.peer.ip().to_canonical()).or_insert(0_usize) += 1;
+            *parties.entry(guest.host).or_insert(0_usize) += 1;
         }
         let largest = parties.values().copied().max()?;
-        let place =
-            guests.iter().position(|guest| parties.get(&guest.peer.ip().to_canonical()) == Some(&largest))?;
+        let place = guests.iter().position(|guest| parties.get(&guest.host) == Some(&largest))?;
         guests.remove(place)
     }
 
     /// Closes all of them: the server stops.
     pub(crate) fn dismiss_all(&self) {
         self.guests.borrow_mut().drain(..).for_each(|guest| guest.login.abort());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::Ipv6Prefix;
+
+    /// Guests from these addresses, the oldest first.
+    fn room(addresses: &[&str]) -> WaitingRoom {
+        let room = WaitingRoom::default();
+        for (number, address) in (0..).zip(addresses) {
+            let address = address.parse().unwrap();
+            let host = Ipv6Prefix::LINK.host_of(address);
+            let login = tokio::spawn(std::future::pending::<()>()).abort_handle();
+            room.guests.borrow_mut().push_back(Guest {
+                number,
+                peer: SocketAddr::new(address, 1),
+                host,
+                login,
+            });
+        }
+        room
+    }
+
+    #[tokio::test]
+    async fn a_flood_from_all_addresses_of_one_network_pushes_out_its_own() {
+        let room = room(&["2001:db8:0:1::1", "2001:db8::1", "2001:db8::2", "2001:db8::3", "192.0.2.1"]);
+        assert_eq!([(); 2].map(|()| room.take_from_largest_party().unwrap().number), [1, 2]);
+    }
+
+    #[tokio::test]
+    async fn ipv4_hosts_that_come_through_ipv6_are_not_one_party() {
+        let room = room(&["::ffff:192.0.2.9", "::ffff:192.0.2.1", "192.0.2.1"]);
+        assert_eq!(room.take_from_largest_party().unwrap().number, 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::arrival::Arrival;
 use crate::catalog::Doorkeeper;
-use crate::counters::{Counted, CountedAddress, Gauges};
+use crate::counters::{Counted, CountedHost, Gauges};
 use crate::shard::Shard;
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Login, Progress, Refusal};
@@ -56,10 +56,11 @@ pub(crate) async fn negotiate(
     socket: &mut Socket,
     doorkeeper: &Doorkeeper<'_>,
 ) -> Result<Applicant, LoginFailure> {
+    let host = shard.host_of(doorkeeper.peer);
     loop {
         let (header, data) = framing::read_pdu(socket, DATA_SEGMENT_BYTES_MAX).await?;
         if login.awaits_proof() {
-            let wait = shard.failed_logins.borrow().wait(doorkeeper.peer, Instant::now());
+            let wait = shard.failed_logins.borrow().wait(host, Instant::now());
             tokio::time::sleep(wait).await;
         }
         match login.receive(&header, &data, doorkeeper) {
@@ -67,7 +68,7 @@ pub(crate) async fn negotiate(
             Progress::Admit(applicant) => return Ok(applicant),
             Progress::Refused { reply, reason } => {
                 if matches!(reason, Refusal::Authentication(_)) {
-                    shard.failed_logins.borrow_mut().note(doorkeeper.peer, Instant::now());
+                    shard.failed_logins.borrow_mut().note(host, Instant::now());
                 }
                 if let Some(reply) = reply {
                     framing::write_pdu(socket, &reply).await?;
@@ -84,11 +85,11 @@ pub(crate) fn pack(
     login: Login,
     socket: Socket,
     applicant: Applicant,
-    (peer, address): (SocketAddr, CountedAddress),
+    (peer, host): (SocketAddr, CountedHost),
 ) -> Result<Arrival, LoginFailure> {
     let parameters = login.session_parameters().copied();
     let (parameters, first) = parameters.zip(login.first_cmd_sn()).ok_or(Refusal::Stage)?;
-    let counted = (Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.connections), address);
+    let counted = (Counted::new(&shard.gauges, |gauges: &Gauges| &gauges.connections), host);
     Ok(Arrival {
         stream: socket.into_inner().into_std()?,
         login,

@@ -12,11 +12,12 @@ use crate::shutdown::{self, ShutdownReport};
 use crate::state_directory::StateDirectory;
 use crate::tokio_host::TokioHost;
 use block::Engine;
-use device::{Environment, Memory, TargetNode};
+use device::{Environment, Memory, PeerHost, TargetNode};
 use framing::Scratch;
 use framing::SocketOptions;
 use session::parameters::Offer;
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -241,6 +242,11 @@ impl Shard {
 
     pub(crate) fn nodes(&self) -> &[Rc<TargetNode>] {
         &self.nodes
+    }
+
+    /// The host that has `address`, as limits count it.
+    pub(crate) fn host_of(&self, address: IpAddr) -> PeerHost {
+        self.limits.ipv6_prefix().host_of(address)
     }
 
     pub(crate) fn count_refusal(&self) {

@@ -10,6 +10,7 @@ shards = 2
 [limits]
 buffer_bytes = "1GiB"
 window_commands = 64
+ipv6_prefix = 56
 
 [negotiation]
 first_burst = "64K"
@@ -47,6 +48,7 @@ fn a_file_with_everything_in_it_is_understood() {
     let config: Config = toml::from_str(FILE).unwrap();
     assert_eq!(config.listen.len(), 2);
     assert_eq!(config.limits.buffer_bytes, ByteSize(1 << 30));
+    assert_eq!(config.limits.ipv6_prefix, 56);
     assert_eq!(config.negotiation.header_digest, DigestUse::Required);
     assert_eq!(config.socket.congestion.as_deref(), Some("bbr"));
     let target = &config.targets[0];
@@ -150,6 +152,10 @@ fn contradictions_of_portal_groups_and_users_are_named() {
 fn contradictions_are_named() {
     assert!(matches!(refusal("number = 1", "number = 0"), InvalidConfig::TwoLuns { number: 0, .. }));
     assert!(matches!(refusal("\"64K\"", "64"), InvalidConfig::Length { key: "first_burst", .. }));
+    for bits in ["0", "129"] {
+        let wrong = refusal("ipv6_prefix = 56", &format!("ipv6_prefix = {bits}"));
+        assert_eq!(wrong.to_string(), format!("ipv6_prefix = {bits}: it is from 1 to 128"));
+    }
     assert!(matches!(refusal("\"1GiB\"\nwindow", "\"1MiB\"\nwindow"), InvalidConfig::Memory(_)));
     assert!(matches!(Config::default().validate(), Err(InvalidConfig::NoTarget)));
 }

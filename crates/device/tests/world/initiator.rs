@@ -14,7 +14,7 @@ use session::target::Applicant;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::IoSlice;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
 const LANE: LaneId = LaneId(0);
@@ -61,7 +61,7 @@ impl theirs::Directory for Everybody {
 
 impl Initiator {
     /// Negotiates, and leaves the finding of a place to a task of the host, since it may have to wait.
-    pub fn start(world: &World, isid: u8) -> Self {
+    pub fn start(world: &World, isid: u8, address: IpAddr) -> Self {
         let mut login = ours::Login::new(config(isid));
         let mut target = theirs::Login::new(PORTAL_GROUP, Offer::default(), &[1; ENTROPY_BYTES]);
         let mut request = login.start();
@@ -79,6 +79,7 @@ impl Initiator {
                             Rc::clone(&world.node),
                             target,
                             applicant,
+                            address,
                             Rc::clone(&connection),
                         )),
                     );
@@ -242,12 +243,13 @@ async fn find_place(
     node: Rc<ropewalk_device::TargetNode>,
     mut login: theirs::Login,
     applicant: Applicant,
+    peer: IpAddr,
     connection: Rc<RefCell<Connection>>,
 ) {
     let leading = Leading {
         parameters: *login.session_parameters().unwrap(),
         first: login.first_cmd_sn().unwrap(),
-        peer: Ipv4Addr::LOCALHOST.into(),
+        peer,
     };
     let placed = node.admit(&applicant, leading).await;
     let place = placed.as_ref().map(|driver| driver.place_for(&applicant)).map_err(|status| *status);

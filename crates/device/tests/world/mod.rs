@@ -16,11 +16,11 @@ use block::Backend;
 use initiator::Initiator;
 use pdu::LoginStatus;
 use ropewalk_device::{
-    Environment, Gauges, Host, LogicalUnit, Memory, SessionLimits, TargetNode, UnitDescription, Visibility,
-    Visitor,
+    Environment, Gauges, Host, Ipv6Prefix, LogicalUnit, Memory, SessionLimits, TargetNode, UnitDescription,
+    Visibility, Visitor,
 };
 use session::target::TargetRecord;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +93,7 @@ impl World {
         let limits = SessionLimits {
             window_commands: 32,
             sessions_per_address: 4,
+            ipv6_prefix: Ipv6Prefix::LINK,
             ping_after: PING_AFTER,
             ping_timeout: PING_TIMEOUT,
         };
@@ -123,7 +124,12 @@ impl World {
 
     /// Logs an initiator in that asks for a new session; it may still have to wait for its place.
     pub fn log_in(&self, isid: u8) -> Initiator {
-        Initiator::start(self, isid)
+        self.log_in_from(Ipv4Addr::LOCALHOST.into(), isid)
+    }
+
+    /// The same from this address.
+    pub fn log_in_from(&self, address: IpAddr, isid: u8) -> Initiator {
+        Initiator::start(self, isid, address)
     }
 
     /// An initiator that is logged in.
