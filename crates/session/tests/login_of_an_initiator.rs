@@ -63,11 +63,11 @@ fn names_that_could_harm_are_refused() {
 }
 
 #[test]
-fn names_are_not_declared_again() {
+fn names_are_not_declared_anew() {
     let mut alone = Alone::new();
     alone.exchange(NAMES);
     assert_eq!(
-        alone.refused("TargetName=iqn.2026-11.org.example:disk\0").0,
+        alone.refused("TargetName=iqn.2026-11.org.example:other\0").0,
         Some(LoginStatus::InitiatorError)
     );
     let mut alone = Alone::new();
@@ -313,6 +313,20 @@ fn a_key_sent_twice_is_an_initiator_error() {
     let mut alone = Alone::new();
     alone.exchange(&format!("{NAMES}MaxBurstLength=1024\0"));
     assert_eq!(alone.refused("MaxBurstLength=2048\0").0, Some(LoginStatus::InitiatorError));
+}
+
+#[test]
+fn names_may_be_repeated_as_libiscsi_does_and_not_changed() {
+    let mut alone = Alone::new();
+    alone.request.current_stage = Stage::SecurityNegotiation;
+    alone.request.next_stage = Some(Stage::OperationalNegotiation);
+    alone.exchange(&format!("{NAMES}SessionType=Normal\0AuthMethod=CHAP,None\0"));
+    alone.request.current_stage = Stage::OperationalNegotiation;
+    alone.request.next_stage = Some(Stage::FullFeaturePhase);
+    let again = format!("{NAMES}SessionType=Normal\0MaxConnections=1\0");
+    assert!(matches!(alone.send(again.as_bytes()), Progress::Admit(_)));
+    let other = "InitiatorName=iqn.2026-11.org.example:other\0";
+    assert_eq!(refusal_of(&format!("{NAMES}{other}")).0, Some(LoginStatus::InitiatorError));
 }
 
 #[test]

@@ -145,6 +145,20 @@ fn qemu_io_cannot_write_to_a_read_only_lun() {
     run("qemu-io", &["-r", "-f", "raw", "-c", "read 0 4k", &url]);
 }
 
+/// With credentials that nobody asks for, libiscsi tells its names and SessionType in both stages of the login.
+#[test]
+fn libiscsi_with_credentials_is_let_in_where_none_are_asked_for() {
+    if !require(&[LIBISCSI]) {
+        return;
+    }
+    let target = Ropewalk::serve(&["0=ram:1M"]).unwrap();
+    let with_credentials = |url: &str| url.replace("iscsi://", "iscsi://alice%what-alice-knows@");
+    let listed = run("iscsi-ls", &["-s", &with_credentials(&format!("iscsi://{}", target.address()))]);
+    assert!(listed.contains("Lun:0"), "{listed}");
+    let standard = run("iscsi-inq", &[&with_credentials(&target.url(0))]);
+    assert!(standard.contains("DIRECT_ACCESS"), "{standard}");
+}
+
 /// Debian's libiscsi offers MD5 only, so a policy may keep it out.
 #[test]
 fn libiscsi_proves_itself_by_chap() {

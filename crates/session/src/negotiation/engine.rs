@@ -29,6 +29,8 @@ pub struct Negotiation {
     pub(super) session_type: SessionType,
     pub(super) offer: Offer,
     pub(super) entries: [Entry; KEYS],
+    /// The peer's declarations, each in its own words.
+    heard: Vec<(Key, String)>,
 }
 
 /// What is known of one key.
@@ -55,7 +57,7 @@ impl Negotiation {
             agreed: false,
             value: rule.kind.default_value(),
         });
-        Self { role, leading, session_type, offer: offer.bounded(), entries }
+        Self { role, leading, session_type, offer: offer.bounded(), entries, heard: Vec::new() }
     }
 
     /// Normal, unless the initiator said otherwise.
@@ -66,6 +68,10 @@ impl Negotiation {
 
     /// Takes one complete text of the peer and appends the answers that it asks for. Returns what is not for the
     /// negotiation to judge, in the table's order.
+    ///
+    /// A declaration that is repeated word for word is passed over: libiscsi tells its names and `SessionType` again in the
+    /// operational stage when it has credentials that nobody asked for, and nothing is declared anew. RFC 7143 §6.3
+    /// would have that refused as any other repetition.
     ///
     /// # Errors
     /// Any; the login has failed.
@@ -120,7 +126,8 @@ impl Negotiation {
         }
         let repeatable = key == Key::TargetAddress;
         if entry.received && !repeatable {
-            return Err(NegotiationError::Repeated(key));
+            let said = self.heard.iter().any(|(heard, said)| *heard == key && said == value);
+            return if said { Ok(false) } else { Err(NegotiationError::Repeated(key)) };
         }
         self.entries[key as usize].received = true;
         match rule.kind {
@@ -173,6 +180,7 @@ impl Negotiation {
         if value.len() > bytes_max {
             return Err(NegotiationError::InvalidDeclaration(key));
         }
+        self.remember(key, value);
         if key == Key::SessionType {
             self.session_type = match value {
                 "Normal" => SessionType::Normal,
@@ -189,7 +197,14 @@ impl Negotiation {
         let entry = &mut self.entries[key as usize];
         entry.value = number;
         entry.agreed = true;
+        self.remember(key, value);
         Ok(())
+    }
+
+    /// Keeps a declaration, to know it if it comes again. Each key has one at the most, of bounded length.
+    fn remember(&mut self, key: Key, value: &str) {
+        self.heard.retain(|(heard, _)| *heard != key);
+        self.heard.push((key, value.to_owned()));
     }
 
     /// Notes that this side has sent a key that the login itself takes care of.

@@ -176,6 +176,32 @@ fn a_key_that_comes_twice_ends_the_negotiation() {
 }
 
 #[test]
+fn a_declaration_that_is_repeated_word_for_word_is_heard_once() {
+    for (key, value) in [("SessionType", "Normal"), ("MaxRecvDataSegmentLength", "1024")] {
+        let mut target = target(OFFER);
+        let mut answers = TextWriter::new();
+        let pairs = [(key, value), ("ImmediateData", "Yes"), (key, value)];
+        let declared = target.receive(Stage::OperationalNegotiation, &pairs, &mut answers).unwrap();
+        assert!(declared.len() <= 1, "{declared:?}");
+        assert_eq!(target.receive(Stage::OperationalNegotiation, &pairs[..1], &mut answers), Ok(vec![]));
+    }
+}
+
+#[test]
+fn a_declaration_that_contradicts_one_before_ends_the_negotiation() {
+    for values in [["Normal", "Discovery", "Normal"], ["Normal", "Normal", "Discovery"]] {
+        let heard = hear(&mut target(OFFER), &values.map(|value| ("SessionType", value)));
+        assert!(matches!(heard, Err(NegotiationError::Repeated(_))), "{values:?}");
+    }
+}
+
+#[test]
+fn a_proposal_that_is_repeated_ends_the_negotiation() {
+    let heard = hear(&mut target(OFFER), &[("MaxBurstLength", "1024"), ("MaxBurstLength", "1024")]);
+    assert!(matches!(heard, Err(NegotiationError::Repeated(_))));
+}
+
+#[test]
 fn a_key_from_the_wrong_side_ends_the_negotiation() {
     for key in ["TargetAlias", "TargetAddress", "TargetPortalGroupTag"] {
         let heard = hear(&mut target(OFFER), &[(key, "1")]);
