@@ -155,6 +155,26 @@ fn a_target_that_demands_a_proof_takes_no_other_method() {
 }
 
 #[test]
+fn a_target_that_demands_a_proof_is_not_talked_out_of_it_in_the_operational_stage() {
+    for method in ["None", "CHAP", "CHAP,None"] {
+        let mut alone = Alone::security();
+        alone.request.current_stage = Stage::OperationalNegotiation;
+        let (status, _) = alone.refused(&format!("{NAMES}AuthMethod={method}\0"));
+        assert_eq!(status, Some(LoginStatus::AuthenticationFailure), "{method}");
+    }
+}
+
+#[test]
+fn a_method_is_negotiated_in_one_stage_only() {
+    let mut alone = Alone::new();
+    alone.request.current_stage = Stage::SecurityNegotiation;
+    alone.request.next_stage = Some(Stage::OperationalNegotiation);
+    alone.exchange(&format!("{NAMES}AuthMethod=None\0"));
+    alone.request.current_stage = Stage::OperationalNegotiation;
+    assert_eq!(alone.refused("AuthMethod=None\0").0, Some(LoginStatus::InitiatorError));
+}
+
+#[test]
 fn an_initiator_does_not_let_itself_be_led_past_the_targets_proof() {
     let config = || Config { credentials: Some(mutual()), ..config() };
     let mut lonely = Lonely::new(config());

@@ -215,6 +215,17 @@ fn security_may_be_skipped_where_nothing_is_demanded() {
 }
 
 #[test]
+fn an_initiator_that_skips_security_is_told_that_it_need_not_prove_anything() {
+    for (offered, answer) in [("None", "None"), ("CHAP,None", "None"), ("CHAP", "Reject")] {
+        let mut alone = Alone::new();
+        let (_, text) = alone.exchange(&format!("{NAMES}AuthMethod={offered}\0"));
+        assert_eq!(value(&text, "AuthMethod"), Some(answer), "{offered}");
+        alone.request.next_stage = Some(Stage::FullFeaturePhase);
+        assert!(matches!(alone.send(b""), Progress::Admit(_)), "{offered}");
+    }
+}
+
+#[test]
 fn at_error_recovery_level_2_a_session_of_one_connection_has_room_for_one_that_cleans_up() {
     let mut alone = leaving(Alone::new());
     alone.login = target_login(Offer { error_recovery_level: 2, ..Offer::default() });

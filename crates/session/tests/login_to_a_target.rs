@@ -47,6 +47,13 @@ fn a_login_with_credentials_begins_with_security() {
 }
 
 #[test]
+fn a_target_may_say_in_the_operational_stage_that_it_asks_for_no_proof_but_not_ask_for_one() {
+    let progress = final_response(lonely()).answer("AuthMethod=None\0");
+    assert!(matches!(progress, Progress::Established(_)), "{progress:?}");
+    assert_eq!(lonely().fails("AuthMethod=CHAP\0"), Failure::AuthMethod);
+}
+
+#[test]
 fn every_key_that_the_target_proposes_is_answered() {
     let mut lonely = lonely();
     lonely.answer("TaskReporting=FastAbort,RFC3720\0IFMarker=No\0X-com.example.a=1\0OFMarkInt=1~2\0");

@@ -183,6 +183,8 @@ impl Login {
         }
         if self.stage == Stage::SecurityNegotiation {
             self.security.receive(&declared, &mut self.negotiation, answers)?;
+        } else {
+            security::check_late_method(&declared)?;
         }
         Ok(())
     }

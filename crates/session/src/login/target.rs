@@ -201,9 +201,9 @@ impl Login {
             return Err(Refusal::Late(key));
         }
         let leaving = request.next_stage.is_some();
-        if self.stage == Stage::SecurityNegotiation {
-            self.security.receive(&declared, leaving, &mut answers)?;
-        } else {
+        // In the operational stage only a method can come: whoever must prove something has done so by now.
+        self.security.receive(&declared, leaving, &mut answers)?;
+        if self.stage == Stage::OperationalNegotiation {
             self.negotiation.declare(&mut answers);
             if leaving {
                 self.negotiation.propose(&mut answers);

@@ -299,7 +299,8 @@ pub const RULES: [Rule; KEYS] = {
             Initialize,
             SIMPLE_VALUE_BYTES_MAX,
         ),
-        authentication(Key::AuthMethod, "AuthMethod"),
+        // Of the security stage only (§12.1). Initiators that skip it send AuthMethod=None in the operational one.
+        Rule { stages: Stages::Any, ..authentication(Key::AuthMethod, "AuthMethod") },
         authentication(Key::ChapAlgorithm, "CHAP_A"),
         authentication(Key::ChapName, "CHAP_N"),
         authentication(Key::ChapResponse, "CHAP_R"),

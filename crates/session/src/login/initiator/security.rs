@@ -4,7 +4,7 @@ use super::Failure;
 use crate::chap::{Algorithm, Challenge, ChapError, Credentials, Entropy};
 use crate::negotiation::{Declared, Key, Negotiation};
 use pdu::TextWriter;
-use pdu::text_value::hexadecimal_text;
+use pdu::text_value::{NONE, hexadecimal_text};
 
 /// What has been proven, and what comes next.
 #[derive(Clone, Debug)]
@@ -27,6 +27,12 @@ enum Step {
     AwaitVerdict,
     /// Nothing more is to be proven.
     Done,
+}
+
+/// Checks what a target says of methods after the security stage: only that nothing is to be proven.
+pub(super) fn check_late_method(declared: &[Declared<'_>]) -> Result<(), Failure> {
+    let method = declared.iter().find(|(key, _)| *key == Key::AuthMethod);
+    if method.is_none_or(|(_, method)| *method == NONE) { Ok(()) } else { Err(Failure::AuthMethod) }
 }
 
 impl Security {
@@ -80,7 +86,7 @@ impl Security {
                     negotiation.note_sent(Key::ChapAlgorithm);
                     self.step = Step::AwaitChallenge;
                 }
-                Some("None") if !self.is_mutual() => self.step = Step::Done,
+                Some(NONE) if !self.is_mutual() => self.step = Step::Done,
                 Some(_) => return Err(Failure::AuthMethod),
                 None => {}
             },
