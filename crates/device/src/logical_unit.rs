@@ -123,12 +123,13 @@ impl LogicalUnit {
         Self { shared, kept: Some(kept), ..self }
     }
 
-    /// The ports of a session's nexus with this unit.
-    pub(crate) fn ports_of(&self, identity: &session::parameters::Identity) -> Ports {
+    /// The ports of the nexus that a session of this CHAP user has with this unit.
+    pub(crate) fn ports_of(&self, identity: &session::parameters::Identity, user: Option<&str>) -> Ports {
         let ports = self.disk.target_port.iter().chain(&self.disk.other_ports);
         let mut through = ports.filter(|port| port.portal_group_tag == identity.portal_group_tag);
         let target = through.next().map_or(RelativePort::ONLY, |port| RelativePort(port.relative_identifier));
-        Ports { initiator: InitiatorPort::new(&identity.initiator_name, identity.isid), target }
+        let initiator = InitiatorPort::new(&identity.initiator_name, identity.isid).of_user(user);
+        Ports { initiator, target }
     }
 
     /// The disk as it is seen through a portal group.

@@ -175,6 +175,11 @@ impl SessionDriver {
         &self.identity
     }
 
+    /// The CHAP user that its initiator has proven to be.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
     /// Its handle.
     #[must_use]
     pub fn tsih(&self) -> Tsih {

@@ -107,7 +107,8 @@ impl TargetNode {
     /// Takes a new session in, and lets it run until it ends.
     pub(crate) fn run_session(self: &Rc<Self>, session: &Rc<SessionDriver>) {
         for unit in &session.units {
-            unit.shared.borrow_mut().establish(session.nexus, unit.ports_of(session.identity()));
+            let ports = unit.ports_of(session.identity(), session.user());
+            unit.shared.borrow_mut().establish(session.nexus, ports);
         }
         self.sessions.borrow_mut().push(Rc::clone(session));
         let (node, session) = (Rc::clone(self), Rc::clone(session));

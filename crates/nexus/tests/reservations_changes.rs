@@ -10,7 +10,7 @@ use scsi::{
     AdditionalSense, Extent, FieldPointer, Outcome, Register, RegisterAndMove, ReservationKey,
     ReservationType, ReserveAction, ReserveIn, Sense, Status, TransportId,
 };
-use world::{Shared, WRITE, key, ports, preempting, register, registering};
+use world::{Shared, WRITE, key, ports, ports_of_user, preempting, register, registering};
 
 const A: NexusId = NexusId(1);
 const B: NexusId = NexusId(2);
@@ -401,6 +401,66 @@ fn an_initiator_without_isid_means_all_its_ports_that_are_here() {
     shared.join(NexusId(12), port(2));
     assert!(shared.change(A, ReservationKey::NONE, naming(vec![many])).is_ok());
     assert_eq!(shared.keys().len(), 3);
+}
+
+/// One name and ISID, claimed by two users.
+fn two_users() -> (Shared, [NexusId; 2]) {
+    let (alice, mallory) = (NexusId(11), NexusId(12));
+    let mut shared = Shared::between([B]);
+    shared.join(alice, ports_of_user(A, "alice"));
+    shared.join(mallory, ports_of_user(A, "mallory"));
+    (shared, [alice, mallory])
+}
+
+#[test]
+fn a_registration_belongs_to_its_user_and_not_to_who_claims_the_same_name() {
+    let (mut shared, [alice, mallory]) = two_users();
+    shared.register(alice);
+    shared.reserve(alice, ReservationType::WriteExclusive);
+    assert_eq!(shared.tried(mallory, WRITE), Status::ReservationConflict);
+    let unregistering = shared.change(mallory, key(alice), registering(ReservationKey::NONE));
+    assert_eq!(unregistering, Err(CONFLICT));
+    assert_eq!(shared.keys(), [key(alice)]);
+    assert_eq!(shared.tried(alice, WRITE), Status::Good);
+}
+
+#[test]
+fn registrations_of_two_users_of_one_name_are_told_with_one_transport_id() {
+    let (mut shared, [alice, mallory]) = two_users();
+    shared.register(alice);
+    shared.register(mallory);
+    let told = shared.read(ReserveIn::FullStatus);
+    let (first, second) = told[8..].split_at((told.len() - 8) / 2);
+    assert_eq!(
+        (&first[..8], &second[..8]),
+        (&key(alice).0.to_be_bytes()[..], &key(mallory).0.to_be_bytes()[..])
+    );
+    assert_eq!(first[8..], second[8..]);
+}
+
+#[test]
+fn a_name_means_a_port_of_the_same_user_before_others() {
+    let (mut shared, [alice, mallory]) = two_users();
+    let naming = |user| ReserveAction::Register(Register { others: vec![id(A)], ..register(key(user)) });
+    shared.join(NexusId(13), ports_of_user(C, "mallory"));
+    assert!(shared.change(NexusId(13), ReservationKey::NONE, naming(mallory)).is_ok());
+    assert_eq!(shared.change(mallory, key(mallory), registering(key(mallory))).map(drop), Ok(()));
+    assert_eq!(shared.change(alice, key(mallory), registering(key(alice))).map(drop), Err(CONFLICT));
+}
+
+#[test]
+fn a_reservation_moves_to_a_port_of_another_user_if_only_one_is_meant() {
+    let (mut shared, _) = two_users();
+    shared.register(B);
+    shared.reserve(B, ReservationType::WriteExclusive);
+    assert_eq!(shared.refusal(B, moving(id(A), 1, false)), invalid(24));
+    let mut shared = Shared::between([B]);
+    shared.join(NexusId(11), ports_of_user(A, "alice"));
+    shared.register(B);
+    shared.reserve(B, ReservationType::WriteExclusive);
+    let _ = shared.ask(B, moving(id(A), 1, false));
+    assert_eq!(shared.tried(NexusId(11), WRITE), Status::Good);
+    assert_eq!(shared.tried(B, WRITE), Status::ReservationConflict);
 }
 
 #[test]

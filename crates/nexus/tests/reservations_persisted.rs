@@ -4,7 +4,7 @@ mod world;
 
 use ropewalk_nexus::target::{InvalidSnapshot, LogicalUnit, NexusId, PersistedReservations};
 use scsi::{Register, ReservationKey, ReservationType, ReserveAction, ReserveIn, Status};
-use world::{READ, Shared, WRITE, key, register, registering};
+use world::{READ, Shared, WRITE, key, ports_of_user, register, registering};
 
 const A: NexusId = NexusId(1);
 const B: NexusId = NexusId(2);
@@ -96,6 +96,28 @@ fn a_snapshot_reads_as_it_was_written() {
 }
 
 #[test]
+fn a_registration_comes_back_to_its_user_only() {
+    const ALICE: NexusId = NexusId(11);
+    const MALLORY: NexusId = NexusId(12);
+    let both = |mut shared: Shared| {
+        shared.join(ALICE, ports_of_user(A, "alice"));
+        shared.join(MALLORY, ports_of_user(A, "Mallory & Co"));
+        shared
+    };
+    for (user, other, name) in [(ALICE, MALLORY, "alice"), (MALLORY, ALICE, "%4dallory%20%26%20%43o")] {
+        let mut shared = both(persisting());
+        let _ = persisted(&mut shared, user, ReservationKey::NONE, persistently(key(user)));
+        let reserve = ReserveAction::Reserve(ReservationType::WriteExclusive);
+        let text = persisted(&mut shared, user, key(user), reserve).expect("to be made durable");
+        assert!(text.contains(&format!(" iqn.2026-01.org.example:host1 {name}\n")), "{text}");
+        let mut shared = both(after_power_loss(&text));
+        assert_eq!(shared.tried(user, WRITE), Status::Good);
+        assert_eq!(shared.tried(other, WRITE), Status::ReservationConflict);
+        assert_eq!(shared.tried(A, WRITE), Status::ReservationConflict);
+    }
+}
+
+#[test]
 fn every_damage_is_refused() {
     let text = left_behind(ReservationType::WriteExclusive);
     for end in 0..text.len() {
@@ -133,6 +155,8 @@ fn a_right_checksum_does_not_make_sense_of_nonsense() {
         vec!["registration 0000000000000101 65536 800000000000 iqn.2026-01.org.example:a"],
         vec!["registration 0000000000000101 1 80 iqn.2026-01.org.example:a"],
         vec!["registration 0000000000000101 1 800000000000 %6"],
+        vec!["registration 0000000000000101 1 800000000000 iqn.2026-01.org.example:a %6"],
+        vec!["registration 0000000000000101 1 800000000000 iqn.2026-01.org.example:a alice bob"],
         vec!["something else"],
         vec![""],
     ];

@@ -85,10 +85,19 @@ fn no_user_ends_or_joins_the_session_of_another_by_claiming_its_name() {
         panic!("the first was refused")
     };
     let refused = Err(LoginStatus::AuthorizationFailure);
-    assert_eq!(registry.admit(&user("mallory", applicant("a", 0, 0))), refused);
     assert_eq!(registry.admit(&user("mallory", applicant("a", tsih.0, 1))), refused);
     assert_eq!(registry.admit(&user("alice", applicant("a", tsih.0, 1))), Ok(Admission::Join(tsih)));
     assert_eq!(registry.admit(&user("alice", applicant("a", 0, 0))), Ok(Admission::Reinstate(tsih)));
+}
+
+#[test]
+fn no_user_keeps_another_out_by_claiming_its_name_first() {
+    let user = |name: &str| Applicant { user: Some(name.into()), ..applicant("a", 0, 0) };
+    let mut registry = Registry::new(10);
+    assert_eq!(registry.admit(&user("mallory")), Ok(Admission::New(Tsih(1))));
+    assert_eq!(registry.admit(&user("alice")), Ok(Admission::New(Tsih(2))));
+    registry.ended(Tsih(1));
+    assert_eq!(registry.admit(&user("alice")), Ok(Admission::Reinstate(Tsih(2))));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use ropewalk_target::{
     TargetConfig,
 };
 use scsi::client;
+use scsi::{PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction, Status};
 use session::chap::{Account, Algorithms, Challenge, Secret};
 use std::os::unix::fs::PermissionsExt;
 use world::*;
@@ -290,6 +291,53 @@ fn each_of_several_users_opens_a_target_and_sees_its_own_luns() {
         }
         assert_eq!(status.status == 0, sees, "{name}");
     }
+}
+
+#[test]
+fn who_claims_the_name_of_another_user_gets_neither_its_session_nor_its_reservation() {
+    let world =
+        World::with_config(config(vec![TargetConfig { chap: users(&["alice", "mallory"]), ..two_luns() }]));
+    let names = format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0");
+    let log_in = |name: &str| {
+        let mut peer = world.connect();
+        authenticate_as(&mut peer, &names, name, &secret_of(name), "5").unwrap();
+        peer.finish_login(1);
+        peer.learn_attentions();
+        peer
+    };
+    let mut alice = log_in("alice");
+    let key = ReservationKey(7);
+    let action = ReserveAction::Register(Register {
+        new_key: key,
+        ignore_existing_key: false,
+        persist: false,
+        all_target_ports: false,
+        others: Vec::new(),
+    });
+    for request in [
+        PersistentReserveOut { key: ReservationKey::NONE, action },
+        PersistentReserveOut { key, action: ReserveAction::Reserve(ReservationType::WriteExclusive) },
+    ] {
+        let (cdb, list) = client::persistent_reserve_out(&request);
+        assert_eq!(alice.command(&cdb, &list, 0).status, 0);
+    }
+    let mut mallory = log_in("mallory");
+    assert_eq!(mallory.write(0, &[1; BLOCK]).status, Status::ReservationConflict.code());
+    assert_eq!(alice.write(0, &[1; BLOCK]).status, 0);
+    // Alice herself takes the place of her own session.
+    assert_eq!(log_in("alice").write(0, &[1; BLOCK]).status, 0);
+    alice.expect_closed();
+    assert_eq!(mallory.write(0, &[1; BLOCK]).status, Status::ReservationConflict.code());
+}
+
+#[test]
+fn an_initiator_that_skips_security_says_so_in_the_operational_stage() {
+    let names = format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0AuthMethod=None\0");
+    let open = World::with_config(config(vec![two_luns()]));
+    assert!(open.connect().login_with(&names, |request| request, 1).is_ok());
+    let (closed, _folder) = world_with_chap();
+    let refused = closed.connect().login_with(&names, |request| request, 1);
+    assert_eq!(refused, Err(LoginStatus::AuthenticationFailure));
 }
 
 #[test]

@@ -3,19 +3,30 @@
 use pdu::Isid;
 use scsi::TransportId;
 
-/// An initiator port: an iSCSI name and an ISID (RFC 7143 §4.4.2).
+/// An initiator port: an iSCSI name and an ISID (RFC 7143 §4.4.2), in the hands of one CHAP user.
+///
+/// Anybody can claim a name, so a port of the same name and ISID that another user has proven to be is another port, to
+/// which nothing of the first belongs. On the wire both have the same `TransportID`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InitiatorPort {
     /// In lower case: names that differ only in case are one (RFC 7143 §4.2.7.2).
     name: String,
     isid: Isid,
+    /// `None` where no proof is demanded.
+    user: Option<String>,
 }
 
 impl InitiatorPort {
-    /// The port of this initiator with this ISID.
+    /// The port of this initiator with this ISID, without a user.
     #[must_use]
     pub fn new(name: &str, isid: Isid) -> Self {
-        Self { name: session::name::folded(name), isid }
+        Self { name: session::name::folded(name), isid, user: None }
+    }
+
+    /// The port of the same name in the hands of this CHAP user.
+    #[must_use]
+    pub fn of_user(self, user: Option<&str>) -> Self {
+        Self { user: user.map(Into::into), ..self }
     }
 
     /// The port that parameter data names; `None` if that is a whole initiator.
@@ -35,6 +46,10 @@ impl InitiatorPort {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
     }
 
     pub(super) const fn isid(&self) -> Isid {

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! ropewalk reservations 1
-//! registration 00000000deadbeef 1 800102030405 iqn.2026-01.org.example:host
+//! registration 00000000deadbeef 1 800102030405 iqn.2026-01.org.example:host alice
 //! held 5 0
 //! crc32c 89abcdef
 //! ```
 //!
-//! A registration has its key, its relative target port (or `all`), ISID and name; the holder of a reservation is
-//! told as its type and the place of its registration (or `all`). The last line guards the others against damage.
+//! A registration has its key, its relative target port (or `all`), ISID, name and, if one was proven, CHAP user; the
+//! holder of a reservation is told as its type and the place of its registration (or `all`). The last line guards the
+//! others against damage.
 
 use core::fmt::{self, Write as _};
 
@@ -48,7 +49,7 @@ pub enum InvalidSnapshot {
 
 impl PersistedReservations {
     /// The most bytes that a snapshot has: names and numbers at their longest.
-    pub const BYTES_MAX: usize = 1 << 20;
+    pub const BYTES_MAX: usize = 2 << 20;
 
     /// The name of the file that belongs to a logical unit: the unit's designator is in it, not its number, so that
     /// another disk behind the same LUN does not inherit reservations. It has no separator and no other character that
@@ -94,8 +95,8 @@ impl PersistedReservations {
     fn take(&mut self, line: &str) -> Option<()> {
         let fields: Vec<&str> = line.split(' ').collect();
         match fields[..] {
-            ["registration", key, port, isid, name] if self.held.is_none() => {
-                let registration = registration(key, port, isid, name)?;
+            ["registration", ref fields @ ..] if self.held.is_none() => {
+                let registration = registration(fields)?;
                 let met = self.registrations.iter().any(|known| known.nexus.meets(&registration.nexus));
                 if met || self.registrations.len() == REGISTRATIONS_MAX {
                     return None;
@@ -117,7 +118,12 @@ impl PersistedReservations {
     }
 }
 
-fn registration(key: &str, port: &str, isid: &str, name: &str) -> Option<Registration> {
+fn registration(fields: &[&str]) -> Option<Registration> {
+    let (&[key, port, isid, name], user) = match fields.split_first_chunk()? {
+        (fields, []) => (fields, None),
+        (fields, [user]) => (fields, Some(percent_encoding::decode(user)?)),
+        _ => return None,
+    };
     let hexadecimal = |text: &str, digits| {
         let right = text.len() == digits && text.bytes().all(|digit| digit.is_ascii_hexdigit());
         if right { u64::from_str_radix(text, 16).ok() } else { None }
@@ -128,7 +134,7 @@ fn registration(key: &str, port: &str, isid: &str, name: &str) -> Option<Registr
         port => TargetPorts::One(RelativePort(port.parse().ok()?)),
     };
     let [_, _, isid @ ..] = hexadecimal(isid, 12)?.to_be_bytes();
-    let initiator = InitiatorPort::new(&percent_encoding::decode(name)?, Isid(isid));
+    let initiator = InitiatorPort::new(&percent_encoding::decode(name)?, Isid(isid)).of_user(user.as_deref());
     let nexus = Registered { initiator, target };
     (key != ReservationKey::NONE).then_some(Registration { nexus, key })
 }
@@ -146,7 +152,11 @@ impl fmt::Display for PersistedReservations {
                 TargetPorts::One(port) => port.0.to_string(),
                 TargetPorts::All => ALL.to_owned(),
             };
-            writeln!(lines, "registration {:016x} {port} {isid} {name}", key.0)?;
+            write!(lines, "registration {:016x} {port} {isid} {name}", key.0)?;
+            if let Some(user) = nexus.initiator.user() {
+                write!(lines, " {}", percent_encoding::encode(user))?;
+            }
+            writeln!(lines)?;
         }
         if let Some(Held { kind, holder }) = &self.held {
             let place = match holder {

@@ -31,16 +31,38 @@ impl Surroundings<'_> {
     fn named(&self, others: &[TransportId]) -> Result<BTreeSet<InitiatorPort>, Outcome> {
         let mut all = BTreeSet::new();
         for other in others {
-            let named: Vec<InitiatorPort> = match InitiatorPort::named_by(other) {
-                Some(port) => vec![port],
-                None => self.present.iter().filter(|port| port.is_named_by(other)).cloned().collect(),
-            };
+            let named = self.named_by(other);
             if named.is_empty() {
                 return Err(invalid(TRANSPORT_ID_AT));
             }
             all.extend(named);
         }
         Ok(all)
+    }
+
+    /// The initiator ports that `id` names. It tells no user: ports of the requester's own user go before those of
+    /// others that have a session, and a port without a session is taken for its own user's.
+    fn named_by(&self, id: &TransportId) -> BTreeSet<InitiatorPort> {
+        let user = self.requester.initiator.user();
+        let present = self.present.iter().filter(|port| port.is_named_by(id)).cloned();
+        let (own, others): (BTreeSet<_>, BTreeSet<_>) = present.partition(|port| port.user() == user);
+        match (own.is_empty(), others.is_empty()) {
+            (false, _) => own,
+            (true, false) => others,
+            (true, true) => InitiatorPort::named_by(id).map(|port| port.of_user(user)).into_iter().collect(),
+        }
+    }
+
+    /// The one initiator port that `id` names.
+    ///
+    /// # Errors
+    /// It names a whole initiator, or ports of several users.
+    fn one_named_by(&self, id: &TransportId) -> Result<InitiatorPort, Outcome> {
+        let mut named = self.named_by(id).into_iter().filter(|_| id.isid.is_some());
+        match (named.next(), named.next()) {
+            (Some(port), None) => Ok(port),
+            _ => Err(invalid(TRANSPORT_ID_AT)),
+        }
     }
 }
 
@@ -276,7 +298,7 @@ impl Reservations {
         if !around.target_ports.contains(&target) {
             return Err(invalid(RELATIVE_TARGET_PORT_AT));
         }
-        let initiator = InitiatorPort::named_by(&to.to).ok_or_else(|| invalid(TRANSPORT_ID_AT))?;
+        let initiator = around.one_named_by(&to.to)?;
         let heir = Registered { initiator, target: TargetPorts::One(target) };
         if heir.meets(&own.nexus) {
             return Err(invalid(TRANSPORT_ID_AT));

@@ -22,6 +22,12 @@ pub fn ports(nexus: NexusId) -> Ports {
     Ports { initiator: InitiatorPort::new(&name, Isid([0x80, 0, 0, 0, 0, 0])), target: RelativePort::ONLY }
 }
 
+/// The same name and ISID as the initiator of `nexus`, in the hands of this CHAP user.
+pub fn ports_of_user(nexus: NexusId, user: &str) -> Ports {
+    let Ports { initiator, target } = ports(nexus);
+    Ports { initiator: initiator.of_user(Some(user)), target }
+}
+
 pub fn task(nexus: NexusId, number: u32) -> NexusTask {
     NexusTask { nexus, task: TaskId(number) }
 }

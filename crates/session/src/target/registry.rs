@@ -26,29 +26,41 @@ pub enum Admission {
     New(Tsih),
     /// It joins this session.
     Join(Tsih),
-    /// A session of the same identity exists: close it ([`super::Session::close`]), and when its
+    /// A session of the same identity and user exists: close it ([`super::Session::close`]), and when its
     /// [`super::Event::Ended`] has come and [`Registry::ended`] was called, ask again. Until then its writes may
     /// still reach the disk.
     Reinstate(Tsih),
 }
 
+/// Whose session it is. Names of initiators are only claimed: who claims the name of another CHAP user's initiator has
+/// sessions beside that one's, and can neither end them, nor join them, nor keep them out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Owner {
+    identity: Identity,
+    user: Option<String>,
+}
+
+impl Owner {
+    fn of(applicant: &Applicant) -> Self {
+        Self { identity: applicant.identity.clone(), user: applicant.user.clone() }
+    }
+}
+
 /// What is known of a session.
 #[derive(Debug)]
 struct Entry {
-    identity: Identity,
-    /// Names of initiators are only claimed: no user may end or join another's session by claiming its name.
-    user: Option<String>,
+    owner: Owner,
     max_connections: usize,
     /// Connections by name, and how many have it: while one takes another's place, both.
     cids: BTreeMap<Cid, u32>,
 }
 
-/// The sessions of one target portal group. Only logins that have authenticated may be shown to it: who knows a
-/// session's identity may end it.
+/// The sessions of one target portal group. Only logins that have authenticated may be shown to it: who has a session's
+/// user and knows its identity may end it.
 #[derive(Debug)]
 pub struct Registry {
     sessions: BTreeMap<Tsih, Entry>,
-    by_identity: HashMap<Identity, Tsih>,
+    by_owner: HashMap<Owner, Tsih>,
     sessions_max: usize,
     last: Tsih,
 }
@@ -59,7 +71,7 @@ impl Registry {
     pub fn new(sessions_max: u16) -> Self {
         Self {
             sessions: BTreeMap::new(),
-            by_identity: HashMap::new(),
+            by_owner: HashMap::new(),
             // Zero is no handle, so there are 65535.
             sessions_max: sessions_max.into(),
             last: Tsih::NEW_SESSION,
@@ -78,26 +90,21 @@ impl Registry {
     }
 
     fn admit_leading(&mut self, applicant: &Applicant) -> Result<Admission, LoginStatus> {
-        if let Some(old) = self.by_identity.get(&applicant.identity) {
-            let same_user = self.sessions.get(old).is_none_or(|entry| entry.user == applicant.user);
-            return if same_user {
-                Ok(Admission::Reinstate(*old))
-            } else {
-                Err(LoginStatus::AuthorizationFailure)
-            };
+        let owner = Owner::of(applicant);
+        if let Some(old) = self.by_owner.get(&owner) {
+            return Ok(Admission::Reinstate(*old));
         }
         if self.sessions.len() >= self.sessions_max {
             return Err(LoginStatus::OutOfResources);
         }
         let tsih = self.free_handle();
         let entry = Entry {
-            identity: applicant.identity.clone(),
-            user: applicant.user.clone(),
+            owner: owner.clone(),
             max_connections: applicant.max_connections.clamp(1, MAX_CONNECTIONS).into(),
             cids: BTreeMap::from([(applicant.cid, 1)]),
         };
         self.sessions.insert(tsih, entry);
-        self.by_identity.insert(applicant.identity.clone(), tsih);
+        self.by_owner.insert(owner, tsih);
         Ok(Admission::New(tsih))
     }
 
@@ -105,9 +112,9 @@ impl Registry {
         let entry = self
             .sessions
             .get_mut(&applicant.tsih)
-            .filter(|entry| entry.identity == applicant.identity)
+            .filter(|entry| entry.owner.identity == applicant.identity)
             .ok_or(LoginStatus::SessionDoesNotExist)?;
-        if entry.user != applicant.user {
+        if entry.owner.user != applicant.user {
             return Err(LoginStatus::AuthorizationFailure);
         }
         // A connection of a name that is in use takes the other's place (RFC 7143 §6.3.4).
@@ -143,7 +150,7 @@ impl Registry {
     /// Says that a session has ended, or that its leading login never finished: identity and handle are free.
     pub fn ended(&mut self, tsih: Tsih) {
         if let Some(entry) = self.sessions.remove(&tsih) {
-            self.by_identity.remove(&entry.identity);
+            self.by_owner.remove(&entry.owner);
         }
     }
 
