@@ -1,6 +1,7 @@
 //! How the command ends when it did not do what was asked.
 
 use std::error::Error;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Exit statuses, for scripts.
@@ -39,9 +40,11 @@ impl Failed {
 
     /// Says it on standard error.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("error: {}", chain(self.error.as_ref()));
+        // If nobody can be told, as on a terminal that has hung up, the status says it.
+        let mut stderr = std::io::stderr();
+        let _ = writeln!(stderr, "error: {}", chain(self.error.as_ref()));
         if let Some(consequence) = &self.consequence {
-            eprintln!("       {consequence}");
+            let _ = writeln!(stderr, "       {consequence}");
         }
         ExitCode::from(self.status as u8)
     }

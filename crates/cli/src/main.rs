@@ -35,7 +35,7 @@ struct Arguments {
 enum Command {
     /// Serve RAM, files and block devices as iSCSI targets
     ///
-    /// Serves until SIGINT or SIGTERM. One target is described by --target and --lun; several, and all that has no
+    /// Serves until SIGINT, SIGTERM or, unless started by nohup, SIGHUP. One target is described by --target and --lun; several, and all that has no
     /// option here, by a TOML file.
     Serve(serve::Arguments),
     /// List the targets of a portal

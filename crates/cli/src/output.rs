@@ -41,6 +41,8 @@ const LOG_VARIABLE: &str = "RUST_LOG";
 /// Warnings on standard error, for commands that a person watches.
 pub(crate) fn log_warnings() {
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter("warn")).with_writer(io::stderr);
+    // A terminal that has hung up takes no words, not even that it takes none.
+    let subscriber = subscriber.log_internal_errors(false);
     subscriber.without_time().with_target(false).with_ansi(io::stderr().is_terminal()).compact().init();
 }
 

@@ -132,7 +132,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     tracing::info!("stopping: initiators have {} seconds to leave", GRACE.as_secs());
     let report = tokio::select! {
         report = server.shutdown(GRACE) => report,
-        () = interrupts.next() => {
+        () = interrupts.again() => {
             return Err(anyhow::anyhow!("interrupted twice: stopped at once, and did not flush").into());
         }
     };
@@ -147,8 +147,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
 }
 
 fn log(form: LogForm) {
-    let subscriber =
-        tracing_subscriber::fmt().with_env_filter(output::filter("info")).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt().with_env_filter(output::filter("info"));
+    // A terminal that has hung up takes no words, not even that it takes none, and the server must still stop in order.
+    let subscriber = subscriber.with_writer(std::io::stderr).log_internal_errors(false);
     match form {
         LogForm::Human => {
             subscriber.with_ansi(std::io::stderr().is_terminal()).with_target(false).compact().init();

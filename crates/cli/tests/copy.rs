@@ -134,3 +134,29 @@ fn an_interrupted_copy_says_that_the_destination_is_garbage() {
     let summary: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
     assert_eq!((&summary["message_type"], &summary["done"]), (&"summary".into(), &false.into()));
 }
+
+#[test]
+fn a_copy_whose_terminal_hangs_up_ends_in_order_and_does_not_take_the_second_hangup_for_impatience() {
+    let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:8MiB"]));
+    let image = folder.write("image", &noise(8 * MIB));
+    let arguments = ["copy", "--json", "--bwlimit", "512K", "--request-size", "64K", &image, &server.url(0)];
+    let (_, unheard) = std::io::pipe().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(unheard)
+        .spawn()
+        .unwrap();
+    let mut output = child.stdout.take().unwrap();
+    wait_for_line(&mut output, |line| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["bytes"].as_u64() > Some(0)
+    });
+    // From the kernel, and from the shell.
+    signal(child.id(), "HUP");
+    signal(child.id(), "HUP");
+    let mut lines = String::new();
+    std::io::Read::read_to_string(&mut output, &mut lines).unwrap();
+    assert!(child.wait().unwrap().code().is_some(), "it ended by the signal");
+    let summary: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!((&summary["message_type"], &summary["done"]), (&"summary".into(), &false.into()));
+}

@@ -2,7 +2,7 @@
 
 mod world;
 
-use world::{Folder, MIB, Server, TARGET, noise, ropewalk, run};
+use world::{Folder, MIB, Server, TARGET, noise, ropewalk, run, signal};
 
 #[test]
 fn a_configuration_file_describes_several_targets() {
@@ -83,11 +83,28 @@ fn a_mask_of_names_keeps_other_initiators_out() {
 
 #[test]
 fn what_was_written_is_in_the_file_after_a_stop() {
-    let folder = Folder::new();
-    let lun = format!("0=file:{},size=4MiB,volatile", folder.text("disk"));
-    let server = Server::with_luns(&[&lun]);
-    let image = folder.write("image", &noise(4 * MIB));
-    run(&["copy", &image, &server.url(0)]).expect(0);
+    for name in ["TERM", "INT", "HUP"] {
+        let folder = Folder::new();
+        let lun = format!("0=file:{},size=4MiB,volatile", folder.text("disk"));
+        let server = Server::with_luns(&[&lun]);
+        let image = folder.write("image", &noise(4 * MIB));
+        run(&["copy", &image, &server.url(0)]).expect(0);
+        assert_eq!(server.stop_by(name), 0, "{name}");
+        assert!(folder.read("disk") == noise(4 * MIB), "{name}");
+    }
+}
+
+#[test]
+fn a_server_stops_in_order_when_its_terminal_hangs_up_and_takes_no_more_words() {
+    let server = Server::unheard(&["--target", TARGET, "--lun", "0=ram:1MiB"]);
+    run(&["info", &server.url(0)]).expect(0);
+    assert_eq!(server.stop_by("HUP"), 0);
+}
+
+#[test]
+fn a_server_under_nohup_outlives_its_terminal() {
+    let server = Server::under_nohup(&["--target", TARGET, "--lun", "0=ram:1MiB"]);
+    signal(server.id(), "HUP");
+    run(&["info", &server.url(0)]).expect(0);
     assert_eq!(server.terminate(), 0);
-    assert!(folder.read("disk") == noise(4 * MIB));
 }

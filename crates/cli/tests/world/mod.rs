@@ -89,14 +89,32 @@ impl Server {
         Self::spawn(&mut shell, "127.0.0.1:0", arguments)
     }
 
+    /// Serves on when its terminal hangs up.
+    pub fn under_nohup(arguments: &[&str]) -> Self {
+        let mut nohup = Command::new("nohup");
+        nohup.arg(env!("CARGO_BIN_EXE_ropewalk"));
+        Self::spawn(&mut nohup, "127.0.0.1:0", arguments)
+    }
+
+    /// Serves, and its log goes into a pipe that nobody reads any more.
+    pub fn unheard(arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
+        let (_, log) = std::io::pipe().unwrap();
+        Self::spawn_with_log(&mut command, "127.0.0.1:0", arguments, log.into())
+    }
+
     fn spawn(command: &mut Command, address: &str, arguments: &[&str]) -> Self {
+        Self::spawn_with_log(command, address, arguments, Stdio::null())
+    }
+
+    fn spawn_with_log(command: &mut Command, address: &str, arguments: &[&str], log: Stdio) -> Self {
         let state = tempfile::tempdir().unwrap();
         let mut child = command
             .env("STATE_DIRECTORY", state.path())
             .args(["serve", "--listen", address])
             .args(arguments)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut ready = String::new();
@@ -115,8 +133,13 @@ impl Server {
     }
 
     /// Asks it to stop, and returns its exit status.
-    pub fn terminate(mut self) -> i32 {
-        signal(self.child.id(), "TERM");
+    pub fn terminate(self) -> i32 {
+        self.stop_by("TERM")
+    }
+
+    /// The same by this signal.
+    pub fn stop_by(mut self, name: &str) -> i32 {
+        signal(self.child.id(), name);
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 }
