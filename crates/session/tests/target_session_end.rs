@@ -208,8 +208,22 @@ fn initiators_are_asked_to_log_out_and_closed_if_they_do_not() {
         ));
     }
     assert_eq!(world.events(), []);
+    world.pass(3);
+    assert_eq!(world.events(), [], "their logout may be on its way");
     world.wait();
     assert_eq!(world.events(), [Event::NexusLost, broken(0), broken(1)]);
+}
+
+#[test]
+fn a_connection_that_joins_after_the_others_were_asked_to_log_out_is_asked_too() {
+    let mut world = World::with_connections(1);
+    world.session.request_logout(world.now, 9);
+    world.pull_only(0);
+    world.pass(4);
+    let lane = world.join(1, |_| {});
+    let (pdu, _) = world.pull_only(lane);
+    let asked = AsyncEvent::LogoutRequest { seconds_max: 5 };
+    assert!(matches!(pdu, TargetPdu::AsyncMessage(pdu) if pdu.event == asked), "{pdu:?}");
 }
 
 #[test]

@@ -29,8 +29,7 @@ const REST_TIME: Duration = Duration::from_secs(10);
 /// Ends every session of a shard, and flushes every unit.
 pub(crate) async fn shut_down(shard: &Shard, deadline: Instant) -> ShutdownReport {
     let mut report = ShutdownReport::default();
-    let seconds = deadline.saturating_duration_since(Instant::now()).as_secs();
-    let seconds = u16::try_from(seconds).unwrap_or(u16::MAX);
+    let seconds = seconds_to_log_out(deadline.saturating_duration_since(Instant::now()));
     sessions(shard).iter().for_each(|session| session.request_logout(seconds));
     if !all_ended(shard, deadline).await {
         let left = sessions(shard);
@@ -50,6 +49,13 @@ pub(crate) async fn shut_down(shard: &Shard, deadline: Instant) -> ShutdownRepor
     report
 }
 
+/// The whole seconds that initiators are told: a second is left for the request on its way there, and for their logout on
+/// its way back.
+fn seconds_to_log_out(left: Duration) -> u16 {
+    let seconds = (left + Duration::from_millis(500)).as_secs().saturating_sub(1);
+    u16::try_from(seconds).unwrap_or(u16::MAX)
+}
+
 fn sessions(shard: &Shard) -> Vec<Rc<SessionDriver>> {
     shard.nodes().iter().flat_map(|node| node.sessions()).collect()
 }
@@ -67,4 +73,15 @@ async fn all_ended(shard: &Shard, deadline: Instant) -> bool {
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn initiators_are_told_a_second_less_than_they_have() {
+        let told = [0, 400, 1000, 4998, 5000, 100_000_000].map(Duration::from_millis).map(seconds_to_log_out);
+        assert_eq!(told, [0, 0, 0, 4, 4, u16::MAX]);
+    }
 }

@@ -195,6 +195,34 @@ fn a_server_that_stops_asks_its_initiators_to_log_out_and_then_closes() {
 }
 
 #[test]
+fn a_server_that_stops_asks_every_connection_and_waits_for_the_logout() {
+    let world = World::with_lun("0=ram:1M");
+    let mut leading = world.connect();
+    let tsih = leading.login(TARGET, 1).unwrap();
+    leading.learn_attentions();
+    let mut added = world.connect();
+    added.join((leading.cmd_sn, leading.itt), tsih, Cid(1)).unwrap();
+    let watcher = std::thread::spawn(move || {
+        for peer in [&mut leading, &mut added] {
+            match peer.receive().unwrap().0 {
+                TargetPdu::AsyncMessage(message) => {
+                    assert_eq!(message.event, AsyncEvent::LogoutRequest { seconds_max: 59 });
+                    peer.exp_stat_sn = message.stat_sn.next();
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        leading.send_logout();
+        assert!(matches!(leading.receive().unwrap().0, TargetPdu::LogoutResponse(_)));
+        leading.expect_closed();
+        added.expect_closed();
+    });
+    let report = world.shut_down(Duration::from_secs(60));
+    assert_eq!(report, ropewalk_target::ShutdownReport::default());
+    watcher.join().unwrap();
+}
+
+#[test]
 fn a_server_without_sessions_stops_at_once() {
     let report = World::with_lun("0=ram:1M").shut_down(Duration::from_secs(60));
     assert_eq!(report, ropewalk_target::ShutdownReport::default());

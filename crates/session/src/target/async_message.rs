@@ -16,6 +16,9 @@ pub(super) struct Message {
     sense: Vec<u8>,
 }
 
+/// For how long after the seconds that an initiator is given its logout may be on its way.
+const LOGOUT_TRAVEL: Duration = Duration::from_secs(1);
+
 impl Session {
     /// Tells the initiator something, on a lane that lives: one that is to be dropped is told itself. Nothing is
     /// told in a discovery session (RFC 7143 §7.4.3).
@@ -43,18 +46,30 @@ impl Session {
         }
     }
 
-    /// Asks the initiator to log out every lane within `seconds`. Lanes that are still there then are closed, and the
-    /// session with them. A discovery session is closed at once: it may not be asked (RFC 7143 §7.4.3).
+    /// Asks the initiator to log out every lane within `seconds`, those that join later too. Lanes that are still there a
+    /// second after are closed, and the session with them. A discovery session is closed at once: it may not be asked (RFC 7143 §7.4.3).
     pub fn request_logout(&mut self, now: Instant, seconds: u16) {
         if self.is_discovery() {
             return self.close(now);
         }
         let lanes: Vec<LaneId> = self.open_lanes().collect();
         for lane in lanes {
-            let message = Message::of(AsyncEvent::LogoutRequest { seconds_max: seconds });
-            self.push_reply(lane, Reply::Async(message));
+            self.ask_for_logout(lane, seconds);
         }
-        self.logout_deadline = Some(now + Duration::from_secs(seconds.into()));
+        self.logout_deadline = Some(now + Duration::from_secs(seconds.into()) + LOGOUT_TRAVEL);
+    }
+
+    /// Asks a lane that was added after the others had been asked.
+    pub(super) fn ask_late_lane_for_logout(&mut self, now: Instant, lane: LaneId) {
+        let Some(deadline) = self.logout_deadline else { return };
+        let left = deadline.saturating_duration_since(now).saturating_sub(LOGOUT_TRAVEL);
+        self.ask_for_logout(lane, u16::try_from(left.as_secs()).unwrap_or(u16::MAX));
+    }
+
+    /// Each lane is asked itself (§11.9.1).
+    fn ask_for_logout(&mut self, lane: LaneId, seconds: u16) {
+        let message = Message::of(AsyncEvent::LogoutRequest { seconds_max: seconds });
+        self.push_reply(lane, Reply::Async(message));
     }
 
     /// Tells on another lane that a connection is gone (§7.1.4.3).

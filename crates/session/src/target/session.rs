@@ -127,6 +127,7 @@ impl Session {
             self.events.push_back(Event::CloseLane { lane, loss: LaneLoss::Broken, fault: None });
         }
         self.lanes.insert(lane, state);
+        self.ask_late_lane_for_logout(now, lane);
         self.conclude(now);
     }
 
