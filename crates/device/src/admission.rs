@@ -49,9 +49,7 @@ impl TargetNode {
             let admission = self.registry.borrow_mut().admit(applicant)?;
             match admission {
                 Admission::New(tsih) => return self.lead(applicant, tsih, leading),
-                Admission::Join(tsih) => {
-                    return self.session_with(tsih).ok_or(LoginStatus::SessionDoesNotExist);
-                }
+                Admission::Join(tsih) => return self.join(applicant, tsih, leading.peer),
                 Admission::Reinstate(tsih) => {
                     let old = self.session_with(tsih).ok_or(LoginStatus::TargetError)?;
                     let ended = self.session_end();
@@ -72,6 +70,22 @@ impl TargetNode {
             Either::Left(_) => Ok(()),
             Either::Right(_) => Err(LoginStatus::ServiceUnavailable),
         }
+    }
+
+    /// The session that this login joins. Its units were chosen for the address of its leading connection; another
+    /// connection must not reach one of them from an address that may not use it.
+    fn join(
+        &self,
+        applicant: &Applicant,
+        tsih: Tsih,
+        peer: IpAddr,
+    ) -> Result<Rc<SessionDriver>, LoginStatus> {
+        let session = self.session_with(tsih).ok_or(LoginStatus::SessionDoesNotExist)?;
+        if !session.may_be_used_from(peer) {
+            self.lane_closed(tsih, applicant.cid);
+            return Err(LoginStatus::AuthorizationFailure);
+        }
+        Ok(session)
     }
 
     /// Makes the session that this login leads.

@@ -164,6 +164,14 @@ impl SessionDriver {
         self.units.iter().find(|unit| unit.number == number)
     }
 
+    /// Whether all its units may be used from this address.
+    pub(crate) fn may_be_used_from(&self, address: IpAddr) -> bool {
+        let visitor =
+            Visitor { initiator_name: &self.identity.initiator_name, address, user: self.user.as_deref() };
+        let shows = |number| self.environment.visibility.shows_unit(&visitor, self.node.name(), number);
+        self.units.iter().all(|unit| shows(unit.number))
+    }
+
     /// Whether there is a unit that the initiators of both may use.
     pub(crate) fn shares_units_with(&self, other: &Self) -> bool {
         self.units.iter().any(|unit| other.units.iter().any(|its| Rc::ptr_eq(unit, its)))

@@ -63,6 +63,21 @@ fn a_lun_shows_to_whom_its_mask_admits() {
     while peer.command_to(5, &[0], &[], 0).status != 0 {}
 }
 
+#[test]
+fn no_connection_joins_a_session_from_an_address_that_may_not_use_one_of_its_luns() {
+    let mut served = two_luns();
+    served.luns[1].mask = from_network("127.0.0.1/32");
+    let world = World::with_config(config(vec![served]));
+    let mut leading = world.connect();
+    let tsih = leading.login(TARGET, 1).unwrap();
+    let numbers = (leading.cmd_sn, leading.itt);
+    let joins = |mut peer: Peer| (peer.join(numbers, tsih, Cid(1)), peer);
+    assert_eq!(joins(world.connect_from(ELSEWHERE)).0, Err(LoginStatus::AuthorizationFailure));
+    assert_eq!(joins(world.connect()).0, Ok(tsih));
+    // A session of its own has the LUN that is left.
+    assert_eq!(world.initiator_from(ELSEWHERE, 2).read(0, 1).status, 0);
+}
+
 const SECRET: &str = "correct horse battery";
 
 /// A target that asks for a user and secret.
