@@ -7,6 +7,8 @@ use world::run;
 
 /// Those that ship.
 const EXPERIMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+/// The status of what would be wrong or dangerous.
+const REFUSED: i32 = 5;
 /// Of all quick forms of a paper.
 const QUICK_SECONDS_MAX: f64 = 600.0;
 
@@ -57,4 +59,16 @@ fn a_folder_without_results_has_no_report_and_nothing_to_clean() {
     let path = folder.path().to_str().unwrap();
     assert!(run(&["lab", "report", path]).expect(1).stderr().contains("manifest.json"));
     assert!(run(&["lab", "clean", path]).expect(0).stdout().contains("nothing to remove"));
+}
+
+#[test]
+fn a_folder_that_lab_did_not_make_is_refused_by_clean_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, file) = (folder.path().to_str().unwrap(), folder.path().join("thesis.json.partial"));
+    fs::write(&file, "years of work").unwrap();
+    let outcome = run(&["lab", "clean", path]).expect(REFUSED);
+    for part in [path, "manifest.json", "name another folder"] {
+        assert!(outcome.stderr().contains(part), "{part:?} is not in {}", outcome.stderr());
+    }
+    assert!(file.exists());
 }

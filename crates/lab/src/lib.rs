@@ -60,7 +60,9 @@ pub use relay::{
     Distribution, Point, Reason, Relay, RelayError, RelayReport, Sighting, Tap, Verdict, Way, WayReport,
 };
 pub use report::report;
-pub use results::{Folder, FolderError, Machine, Manifest, ManifestRun, Program, REPORT, RunRecord, SCHEMA};
+pub use results::{
+    Folder, FolderError, Machine, Manifest, ManifestRun, Program, REPORT, Removal, RunRecord, SCHEMA,
+};
 pub use rights::{NoRights, Rights, in_user_namespace};
 pub use run::{RunOutcome, execute};
 pub use sample::{ConnectionSocketSample, HeldKind, HeldSample, Sample};

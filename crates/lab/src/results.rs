@@ -11,16 +11,21 @@
 //!
 //! A file is there whole or not at all, and a run is there if its `.json` is. So a series of runs that was interrupted
 //! goes on where it was.
+//!
+//! The manifest is written first, and marks the folder: in a folder without it nothing is written or removed, and beside
+//! it only files of these names are.
 
 mod file;
 mod folder;
 mod machine;
 mod manifest;
+mod own_files;
 mod program;
 mod record;
 
-pub use folder::{Folder, FolderError, REPORT};
+pub use folder::{Folder, FolderError};
 pub use machine::Machine;
 pub use manifest::{Manifest, ManifestRun, SCHEMA};
+pub use own_files::{REPORT, Removal};
 pub use program::Program;
 pub use record::RunRecord;

@@ -7,12 +7,13 @@ mod world;
 use observe::SocketsReport;
 use observe::report::{Cell, Figure, Row, Standing};
 use ropewalk_lab::{
-    Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Rights, RunOutcome, Sample,
-    Setup, report, run_series,
+    Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Removal, Rights,
+    RunOutcome, Sample, Setup, report, run_series,
 };
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use world::{in_lab, plan, run_once};
 
 const TEXT: &str = r#"
@@ -75,6 +76,8 @@ const SCSI: &str = r#"
 
 struct World {
     folder: tempfile::TempDir,
+    /// Inside the folder, or the folder itself.
+    run_in: PathBuf,
     experiment: Experiment,
     plan: Plan,
 }
@@ -86,15 +89,20 @@ impl World {
 
     fn of(text: &str) -> Self {
         let experiment = Experiment::parse(text).unwrap();
-        Self { folder: tempfile::tempdir().unwrap(), experiment, plan: plan(text) }
+        let folder = tempfile::tempdir().unwrap();
+        Self { run_in: folder.path().to_owned(), folder, experiment, plan: plan(text) }
     }
 
     fn path(&self) -> &Path {
         self.folder.path()
     }
 
+    fn anew(&self) -> Result<Removal, FolderError> {
+        Folder::begin_anew(&self.run_in, &self.experiment, &self.plan).map(|(_, removal)| removal)
+    }
+
     fn folder(&self) -> Result<Folder, FolderError> {
-        Folder::begin_or_go_on(self.path(), &self.experiment, &self.plan)
+        Folder::begin_or_go_on(&self.run_in, &self.experiment, &self.plan)
     }
 
     /// Runs what is to be done; `reasons` says of each attempt, by its number from 0, why it is invalid. How many
@@ -343,7 +351,7 @@ fn results_of_a_changed_experiment_are_not_mixed() {
     world.plan = world.experiment.plan(Form::Quick).unwrap();
     let error = world.folder().unwrap_err();
     assert!(matches!(&error, FolderError::Different { what, .. } if what.contains("changed")), "{error}");
-    Folder::clear(world.path()).unwrap();
+    world.anew().unwrap();
     assert_eq!(world.run(valid), 4, "anew");
 }
 
@@ -358,13 +366,144 @@ fn what_is_plotted_may_change() {
     assert_eq!(world.run(valid), 0);
 }
 
+/// Writes strangers' files, some of which are named almost as `lab` names its own.
+fn write_strangers(world: &World) -> Vec<PathBuf> {
+    let names = ["figure-of-mine.png", "report.html~", "runs/0001-1.json.gz", "runs/notes.json", "x.partial"];
+    let mut files: Vec<PathBuf> = names.iter().map(|name| world.path().join(name)).collect();
+    files.iter().for_each(|file| fs::write(file, "years of work").unwrap());
+    fs::create_dir_all(world.path().join("thesis/runs")).unwrap();
+    fs::write(world.path().join("thesis/runs/0001-1.json.partial"), "years of work").unwrap();
+    files.push(world.path().join("thesis"));
+    files.sort();
+    files
+}
+
+fn assert_still_there(files: &[PathBuf]) {
+    for file in files {
+        assert!(file.is_dir() || fs::read_to_string(file).unwrap() == "years of work", "{file:?}");
+    }
+}
+
 #[test]
 fn a_folder_with_something_else_in_it_is_left_alone() {
+    for (file, text) in [
+        ("thesis.tex", "years of work"),
+        ("experiment.toml", "title = 'somebody else\'s'"),
+        ("manifest.json", r#"{ "manifest_version": 3, "name": "a browser's" }"#),
+    ] {
+        let world = World::new();
+        fs::write(world.path().join(file), text).unwrap();
+        for error in
+            [world.folder().unwrap_err(), world.anew().unwrap_err(), Folder::clean(world.path()).unwrap_err()]
+        {
+            assert!(matches!(error, FolderError::Foreign(_)), "{file}: {error}");
+        }
+        assert_eq!(fs::read_dir(world.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(world.path().join(file)).unwrap(), text);
+    }
+}
+
+#[test]
+fn beginning_anew_removes_only_what_lab_wrote_and_names_the_rest() {
     let world = World::new();
-    fs::write(world.path().join("thesis.tex"), "years of work").unwrap();
-    assert!(matches!(world.folder(), Err(FolderError::Foreign(_))));
-    assert!(matches!(Folder::clear(world.path()), Err(FolderError::Foreign(_))));
-    assert_eq!(fs::read_dir(world.path()).unwrap().count(), 1);
+    world.run(valid);
+    Folder::open(world.path()).unwrap().write_report("a report", &[vec![1]]).unwrap();
+    let strangers = write_strangers(&world);
+    let removal = world.anew().unwrap();
+    assert_eq!(removal.left, strangers);
+    let own = removal.removed.iter().map(|file| file.strip_prefix(world.path()).unwrap().to_str().unwrap());
+    let of_runs: Vec<String> =
+        (1..=4).flat_map(|n| ["json", "jsonl"].map(|s| format!("runs/000{n}-1.{s}"))).collect();
+    let of_report = ["experiment.toml", "figure-1.png", "report.html"].map(str::to_owned);
+    assert_eq!(own.collect::<Vec<_>>(), [&of_report[..], &of_runs].concat());
+    assert_still_there(&strangers);
+    assert_eq!(world.run(valid), 4, "strangers are no records");
+}
+
+#[test]
+fn cleaning_removes_only_what_lab_left_half_written() {
+    let world = World::new();
+    world.run(valid);
+    let strangers = write_strangers(&world);
+    let half = [world.path().join("report.html.partial"), world.path().join("runs/0004-2.json.partial")];
+    half.iter().for_each(|file| fs::write(file, "half").unwrap());
+    assert_eq!(
+        Folder::clean(world.path()).unwrap(),
+        Removal { removed: half.to_vec(), left: strangers.clone() }
+    );
+    assert_still_there(&strangers);
+    assert_eq!(world.run(valid), 0, "results are not removed");
+}
+
+#[test]
+fn a_link_to_results_is_refused() {
+    let (world, mut other) = (World::new(), World::new());
+    world.run(valid);
+    let link = other.path().join("link");
+    symlink(world.path(), &link).unwrap();
+    other.run_in = link.join("");
+    for error in [other.folder().unwrap_err(), other.anew().unwrap_err(), Folder::clean(&link).unwrap_err()] {
+        assert!(matches!(error, FolderError::Link(_)), "{error}");
+    }
+    assert!(!Folder::is_of_lab(&link));
+    assert_eq!(world.run(valid), 0, "nothing was removed");
+}
+
+#[test]
+fn runs_that_are_a_link_are_refused_before_anything_is_removed() {
+    let (world, elsewhere) = (World::new(), tempfile::tempdir().unwrap());
+    world.run(valid);
+    let (runs, moved) = (world.path().join("runs"), elsewhere.path().join("runs"));
+    fs::rename(&runs, &moved).unwrap();
+    symlink(&moved, &runs).unwrap();
+    for error in [world.folder().unwrap_err(), world.anew().unwrap_err()] {
+        assert!(matches!(error, FolderError::Link(_)), "{error}");
+    }
+    assert_eq!(fs::read_dir(&moved).unwrap().count(), 8);
+    assert!(world.path().join("experiment.toml").exists());
+}
+
+#[test]
+fn a_link_with_an_own_name_stays_and_its_file_too() {
+    let (world, elsewhere) = (World::new(), tempfile::tempdir().unwrap());
+    world.run(valid);
+    let file = elsewhere.path().join("thesis.tex");
+    fs::write(&file, "years of work").unwrap();
+    let links = ["report.html", "runs/0009-1.json.partial"].map(|name| world.path().join(name));
+    links.iter().for_each(|link| symlink(&file, link).unwrap());
+    assert_eq!(world.anew().unwrap().left, links);
+    assert!(links.iter().all(|link| link.is_symlink()));
+    assert_still_there(&[file]);
+}
+
+#[test]
+fn a_link_where_a_file_is_to_be_written_is_replaced_and_not_followed() {
+    let (world, elsewhere) = (World::new(), tempfile::tempdir().unwrap());
+    let file = elsewhere.path().join("thesis.tex");
+    fs::write(&file, "years of work").unwrap();
+    let folder = world.folder().unwrap();
+    for name in ["report.html", "report.html.partial"] {
+        symlink(&file, world.path().join(name)).unwrap();
+    }
+    folder.write_report("a report", &[]).unwrap();
+    assert_still_there(&[file]);
+    assert_eq!(fs::read_to_string(world.path().join("report.html")).unwrap(), "a report");
+}
+
+#[test]
+fn a_beginning_that_was_interrupted_goes_on() {
+    for last in ["manifest.json.partial", "manifest.json", "experiment.toml"] {
+        let world = World::new();
+        drop(world.folder().unwrap());
+        fs::remove_dir(world.path().join("runs")).unwrap();
+        if last != "experiment.toml" {
+            fs::remove_file(world.path().join("experiment.toml")).unwrap();
+        }
+        if last == "manifest.json.partial" {
+            fs::rename(world.path().join("manifest.json"), world.path().join(last)).unwrap();
+        }
+        assert_eq!(world.run(valid), 4, "{last} was the last");
+    }
 }
 
 #[test]
@@ -372,7 +511,7 @@ fn two_do_not_add_to_the_same_results() {
     let world = World::new();
     let _first = world.folder().unwrap();
     assert!(matches!(world.folder(), Err(FolderError::InUse(_))));
-    assert!(matches!(Folder::clear(world.path()), Err(FolderError::InUse(_))));
+    assert!(matches!(world.anew(), Err(FolderError::InUse(_))));
     Folder::open(world.path()).unwrap();
 }
 
@@ -415,7 +554,7 @@ fn results_that_say_less_than_this_version_keeps_are_of_another_version_and_can_
             assert!(text.contains(part), "{part} is not in {text}");
         }
     }
-    Folder::clear(world.path()).unwrap();
+    world.anew().unwrap();
     assert_eq!(world.run(valid), 4, "anew");
 }
 

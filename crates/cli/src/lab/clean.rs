@@ -1,5 +1,6 @@
-//! `ropewalk lab clean`: what is left behind, and removed.
+//! `ropewalk lab clean`: removes files that an interrupted run left half written.
 
+use super::run::refused;
 use crate::exit::Failed;
 use crate::output::outln;
 use ::lab::{Folder, FolderError};
@@ -9,38 +10,45 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "Example: ropewalk lab clean")]
 pub(crate) struct Arguments {
-    /// Where results are, in folders too
+    /// A folder of results, or one with such folders in it
     #[arg(value_name = "FOLDER", default_value = "results")]
     folder: PathBuf,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
     outln!("Namespaces, interfaces, relays and programs of a lab end with the command that made them.");
-    let mut folders = Vec::new();
-    find_results(&arguments.folder, &mut folders);
+    let folder = &arguments.folder;
+    let mut found = Vec::new();
+    find_results(folder, &mut found);
+    if found.is_empty() && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        // Says why not: it is a stranger's, or a link.
+        found.push(folder.clone());
+    }
     let mut removed = 0;
-    for folder in folders {
+    for folder in found {
         match Folder::clean(&folder) {
-            Ok(files) => {
-                removed += files.len();
-                files.iter().for_each(|file| outln!("removed {}", file.display()));
+            Ok(removal) => {
+                removed += removal.removed.len();
+                removal.removed.iter().for_each(|file| outln!("removed {}", file.display()));
+                let left = removal.left.iter();
+                left.for_each(|file| outln!("left {} alone: lab did not write it", file.display()));
             }
-            Err(FolderError::InUse(_)) => outln!("{} is in use, and was left alone", folder.display()),
-            Err(error) => return Err(error.into()),
+            Err(FolderError::InUse(_)) => outln!("left {} alone: it is in use", folder.display()),
+            Err(error) => return Err(refused(error)),
         }
     }
     if removed == 0 {
-        outln!(
-            "No results in {} were left half written: there is nothing to remove.",
-            arguments.folder.display()
-        );
+        outln!("No results in {} were left half written: there is nothing to remove.", folder.display());
     }
     Ok(())
 }
 
-/// Folders of results, here and below; what cannot be read holds none.
+/// Adds the folders of results, here and below. Links are not followed; what cannot be read holds none.
 fn find_results(folder: &Path, found: &mut Vec<PathBuf>) {
-    if folder.join("manifest.json").is_file() {
+    if folder.is_symlink() {
+        return;
+    }
+    if Folder::is_of_lab(folder) {
         return found.push(folder.to_owned());
     }
     for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     attempts: Option<NonZeroU32>,
 
-    /// Remove what results are there, and begin anew
+    /// Remove the results in the folder and begin anew; files that lab did not write stay
     #[arg(long)]
     fresh: bool,
 
@@ -64,10 +64,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     }
     let rights = user_namespace::rights().await?;
     let path = arguments.out.clone().unwrap_or_else(|| folder_of(file, form));
-    if arguments.fresh {
-        Folder::clear(&path).map_err(refused)?;
-    }
-    let folder = Folder::begin_or_go_on(&path, &experiment, &plan).map_err(refused)?;
+    let folder = begin(&path, &experiment, &plan, &arguments).map_err(refused)?;
     let to_do = count(&plan, &folder, RunState::ToDo);
     print_estimate(&experiment, &plan, to_do, remaining(&plan, &folder), arguments.json);
     if rights == Rights::UserNamespace && !arguments.json {
@@ -77,6 +74,26 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     conclude(&plan, &folder, arguments.json)
 }
 
+fn begin(
+    path: &Path,
+    experiment: &Experiment,
+    plan: &Plan,
+    arguments: &Arguments,
+) -> Result<Folder, FolderError> {
+    if !arguments.fresh {
+        return Folder::begin_or_go_on(path, experiment, plan);
+    }
+    let (folder, removal) = Folder::begin_anew(path, experiment, plan)?;
+    for left in &removal.left {
+        if arguments.json {
+            output::json(&json!({ "message_type": "left_alone", "path": left }));
+        } else {
+            outln!("left {} alone: lab did not write it", left.display());
+        }
+    }
+    Ok(folder)
+}
+
 /// `results/004/figure06/quick` of `experiments/004/figure06.toml`.
 fn folder_of(file: &Path, form: Form) -> PathBuf {
     let parent = file.parent().and_then(Path::file_name);
@@ -84,11 +101,12 @@ fn folder_of(file: &Path, form: Form) -> PathBuf {
     [Some("results".as_ref()), parent, name].into_iter().flatten().collect::<PathBuf>().join(form.to_string())
 }
 
-fn refused(error: FolderError) -> Failed {
+pub(super) fn refused(error: FolderError) -> Failed {
     let status = match error {
-        FolderError::Foreign(_) | FolderError::Different { .. } | FolderError::OtherVersion { .. } => {
-            Status::Refused
-        }
+        FolderError::Foreign(_)
+        | FolderError::Link(_)
+        | FolderError::Different { .. }
+        | FolderError::OtherVersion { .. } => Status::Refused,
         _ => Status::Failed,
     };
     Failed { status, error: error.into(), consequence: None }

@@ -1,8 +1,9 @@
 //! A folder of results: begun, gone on with, and read.
 
-use super::file::{self, remove_partial_files};
+use super::file;
 use super::machine::Machine;
 use super::manifest::{Manifest, SCHEMA};
+use super::own_files::{self, EXPERIMENT, MANIFEST, Owner, REPORT, RUNS, Removal};
 use super::record::RunRecord;
 use crate::experiment::{Experiment, InvalidExperiment, Plan};
 use crate::sample::Sample;
@@ -28,9 +29,14 @@ pub struct Folder {
 /// A folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// There is something else in it.
-    #[error("{0:?} is not empty, and does not hold results of an experiment")]
+    /// It holds something, and no manifest of `lab`'s.
+    #[error(
+        "{0:?} is not empty, and has no manifest.json of ropewalk lab: it was left alone; name another folder"
+    )]
     Foreign(PathBuf),
+    /// It, or the folder of its runs, is a link.
+    #[error("{0}; lab follows no links where it removes files: name the folder itself, or put it there")]
+    Link(io::Error),
     /// There is nothing in it.
     #[error("{0:?} does not hold results of an experiment: there is no manifest.json")]
     Missing(PathBuf),
@@ -84,78 +90,74 @@ pub enum FolderError {
     },
 }
 
-const MANIFEST: &str = "manifest.json";
-const EXPERIMENT: &str = "experiment.toml";
-const RUNS: &str = "runs";
-/// The file of a report.
-pub const REPORT: &str = "report.html";
-/// How the names of its pictures begin; a number and `.png` follow.
-const FIGURE: &str = "figure-";
-
 impl Folder {
-    /// A folder to which runs of this plan are added: a new one, or one that holds some of them already.
+    /// Opens a folder for adding runs of this plan: a new one, or one that holds some of them already.
     ///
     /// # Errors
-    /// If it holds something else.
+    /// If it holds something else, or is a link, or somebody adds runs to it.
     pub fn begin_or_go_on(path: &Path, experiment: &Experiment, plan: &Plan) -> Result<Self, FolderError> {
-        fs::create_dir_all(path).map_err(at(path))?;
-        let lock = lock(path)?;
+        let (lock, owner) = enter(path)?;
         let wanted = Manifest::new(experiment, plan);
-        if is_there(&path.join(MANIFEST)) {
-            let folder = Self::read(path, lock)?;
-            folder.check_same(&wanted)?;
-            remove_partial_files(path).map_err(at(path))?;
-            // What is plotted may have changed.
-            write(&path.join(EXPERIMENT), experiment.text().as_bytes())?;
-            return Ok(folder);
+        if owner == Owner::Nobody {
+            return Self::begin(path, experiment, wanted, lock);
         }
-        let runs = path.join(RUNS);
-        if !is_begun(path).map_err(at(path))? {
-            return Err(FolderError::Foreign(path.to_owned()));
-        }
-        fs::create_dir_all(&runs).map_err(at(&runs))?;
+        let folder = Self::read(path, lock)?;
+        folder.check_same(&wanted)?;
+        own_files::remove_partial_files(path).map_err(in_own(path))?;
+        // What is plotted may have changed.
         write(&path.join(EXPERIMENT), experiment.text().as_bytes())?;
-        write(&path.join(MANIFEST), &json(&wanted))?;
-        Ok(Self { path: path.to_owned(), manifest: wanted, records: Vec::new(), _lock: lock })
+        make_runs(path)?;
+        Ok(folder)
     }
 
-    /// Removes the results that are in a folder, if there are any.
+    /// Removes the results in a folder, if there are any, and opens it for adding runs of this plan. Files that `lab`
+    /// did not write stay, and are named.
     ///
     /// # Errors
-    /// If something else is in it, or somebody adds runs to it.
-    pub fn clear(path: &Path) -> Result<(), FolderError> {
-        if !is_there(path) {
-            return Ok(());
-        }
-        let _lock = lock(path)?;
-        if !is_there(&path.join(MANIFEST)) {
-            let is_empty = fs::read_dir(path).map_err(at(path))?.next().is_none();
-            return if is_empty { Ok(()) } else { Err(FolderError::Foreign(path.to_owned())) };
-        }
-        // The manifest last: until then it can be tried again.
-        let runs = path.join(RUNS);
-        fs::remove_dir_all(&runs).or_else(unless_missing).map_err(at(&runs))?;
-        for entry in fs::read_dir(path).map_err(at(path))? {
-            let file = entry.map_err(at(path))?.path();
-            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if is_of_report(name) || name == EXPERIMENT {
-                fs::remove_file(&file).map_err(at(&file))?;
-            }
-        }
-        let manifest = path.join(MANIFEST);
-        fs::remove_file(&manifest).map_err(at(&manifest))
+    /// As [`begin_or_go_on`](Self::begin_or_go_on). From a folder that is refused nothing was removed.
+    pub fn begin_anew(
+        path: &Path,
+        experiment: &Experiment,
+        plan: &Plan,
+    ) -> Result<(Self, Removal), FolderError> {
+        let (lock, _) = enter(path)?;
+        // The old manifest stays until the new one replaces it, so that the folder is never taken for a stranger's.
+        let removal = own_files::remove_results(path).map_err(in_own(path))?;
+        let folder = Self::begin(path, experiment, Manifest::new(experiment, plan), lock)?;
+        Ok((folder, removal))
     }
 
-    /// Removes what is left of files whose writing was interrupted; their paths.
+    /// The manifest goes first: it marks everything else as `lab`'s.
+    fn begin(
+        path: &Path,
+        experiment: &Experiment,
+        manifest: Manifest,
+        lock: File,
+    ) -> Result<Self, FolderError> {
+        write(&path.join(MANIFEST), &json(&manifest))?;
+        write(&path.join(EXPERIMENT), experiment.text().as_bytes())?;
+        make_runs(path)?;
+        Ok(Self { path: path.to_owned(), manifest, records: Vec::new(), _lock: lock })
+    }
+
+    /// Removes files whose writing was interrupted.
     ///
     /// # Errors
-    /// If there are no results in the folder, or somebody adds runs to it.
-    pub fn clean(path: &Path) -> Result<Vec<PathBuf>, FolderError> {
-        if !is_there(&path.join(MANIFEST)) {
-            return Err(FolderError::Missing(path.to_owned()));
+    /// If `lab` did not make the folder, or it is a link, or somebody adds runs to it.
+    pub fn clean(path: &Path) -> Result<Removal, FolderError> {
+        match own_files::owner(path).map_err(in_own(path))? {
+            Owner::Lab => {}
+            Owner::Nobody => return Err(FolderError::Missing(path.to_owned())),
+            Owner::Stranger => return Err(FolderError::Foreign(path.to_owned())),
         }
         let _lock = lock(path)?;
-        remove_partial_files(path).map_err(at(path))
+        own_files::remove_partial_files(path).map_err(in_own(path))
+    }
+
+    /// Whether a folder carries a manifest that `lab` wrote; `false` for a link, and if it cannot be read.
+    #[must_use]
+    pub fn is_of_lab(path: &Path) -> bool {
+        own_files::is_of_lab(path)
     }
 
     /// Results to be read; also while runs are added.
@@ -248,7 +250,7 @@ impl Folder {
     /// What the system said.
     pub fn write_report(&self, html: &str, pictures: &[Vec<u8>]) -> Result<(), FolderError> {
         for (number, picture) in (1..).zip(pictures) {
-            write(&self.path.join(format!("{FIGURE}{number}.png")), picture)?;
+            write(&self.path.join(own_files::figure(number)), picture)?;
         }
         write(&self.path.join(REPORT), html.as_bytes())
     }
@@ -292,15 +294,20 @@ impl Folder {
 
 /// Of an attempt's files.
 fn name(record: &RunRecord) -> String {
-    format!("{:04}-{}", record.run, record.attempt)
+    own_files::attempt(record.run, record.attempt)
 }
 
 fn records(runs: &Path) -> Result<Vec<RunRecord>, FolderError> {
     let mut records = Vec::new();
-    for entry in fs::read_dir(runs).map_err(at(runs))? {
-        let path = entry.map_err(at(runs))?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            records.push(read::<RunRecord>(&path)?);
+    let entries = match fs::read_dir(runs) {
+        // The folder was begun, and the beginning interrupted.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(records),
+        entries => entries.map_err(at(runs))?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(at(runs))?;
+        if entry.file_name().to_str().is_some_and(own_files::is_record) {
+            records.push(read::<RunRecord>(&entry.path())?);
         }
     }
     records.sort_by_key(|record| (record.run, record.attempt));
@@ -336,38 +343,34 @@ fn lock(path: &Path) -> Result<File, FolderError> {
     }
 }
 
-/// Whether nothing is in a folder but what is there just before there is a manifest.
-fn is_begun(path: &Path) -> io::Result<bool> {
-    let is_empty = |folder: &Path| Ok::<_, io::Error>(fs::read_dir(folder)?.next().is_none());
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let is_ours = match name.to_str() {
-            Some(RUNS) => is_empty(&entry.path())?,
-            Some(name) => name.starts_with(EXPERIMENT) || name.starts_with(MANIFEST),
-            None => false,
-        };
-        if !is_ours {
-            return Ok(false);
-        }
+/// Makes the folder if it is missing, locks it, and refuses a stranger's and a link.
+fn enter(path: &Path) -> Result<(File, Owner), FolderError> {
+    fs::create_dir_all(path).map_err(at(path))?;
+    let lock = lock(path)?;
+    match own_files::owner(path).map_err(in_own(path))? {
+        Owner::Stranger => Err(FolderError::Foreign(path.to_owned())),
+        owner => Ok((lock, owner)),
     }
-    Ok(true)
 }
 
-fn is_of_report(name: &str) -> bool {
-    name == REPORT || name.starts_with(FIGURE) && name.ends_with(".png")
+fn make_runs(path: &Path) -> Result<(), FolderError> {
+    let runs = path.join(RUNS);
+    fs::create_dir_all(&runs).map_err(at(&runs))
 }
 
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-fn unless_missing(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
-}
-
 fn at(path: &Path) -> impl Fn(io::Error) -> FolderError {
     move |source| FolderError::System { path: path.to_owned(), source }
+}
+
+fn in_own(path: &Path) -> impl Fn(io::Error) -> FolderError {
+    move |error| match error.kind() {
+        io::ErrorKind::NotADirectory => FolderError::Link(error),
+        _ => at(path)(error),
+    }
 }
 
 /// JSON that is none, or none of ours.
