@@ -10,6 +10,7 @@ use std::process::Command;
 
 use device::on_disk::by_each_engine;
 use device::{Device, MIB, kind, pattern};
+use requirement::{Need, skip};
 use ropewalk_block::{Backend, BlockErrorKind, Engine, EngineChoice, ExtentState, File, FileOptions};
 
 /// A loop device over a file of 8 MiB with 512-byte sectors, detached at the end.
@@ -25,10 +26,7 @@ impl Loop {
         std::fs::File::create(&image).unwrap().set_len(8 * MIB as u64).unwrap();
         let output = Command::new("losetup").args(["--find", "--show"]).arg(&image).output();
         let Some(output) = output.ok().filter(|output| output.status.success()) else {
-            let required = std::env::var("REQUIRE").unwrap_or_default();
-            let required = required.split(',').any(|need| need == "root" || need == "all");
-            assert!(!required, "REQUIRE names root, but losetup failed");
-            eprintln!("skipped: attaching a loop device needs root and losetup");
+            skip(Need::Root, "attaching a loop device needs root and losetup");
             return None;
         };
         let device = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());

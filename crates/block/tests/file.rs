@@ -7,13 +7,17 @@ mod device;
 
 use std::os::unix::fs::MetadataExt;
 
-use device::on_disk::{by_each_engine, device, scratch};
+use device::on_disk::{by_each_engine, device, each_engine, scratch};
 use device::{KIB, MIB, kind, pattern, wait};
+use requirement::{Need, skip};
 use ropewalk_block::{
     Backend, BlockErrorKind, Engine, EngineChoice, ExtentState, File, FileOptions, Operation,
 };
 
 const TIB: u64 = 1 << 40;
+
+/// A hundred times what a slow disk takes.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 fn sized(bytes: u64) -> FileOptions {
     FileOptions { size_bytes: Some(bytes), ..FileOptions::default() }
@@ -31,7 +35,7 @@ fn direct(bytes: u64) -> Option<FileOptions> {
     match File::open(folder.path().join("disk"), &options, &engine) {
         Ok(_) => Some(options),
         Err(error) => {
-            eprintln!("skipped: no direct I/O here: {error}");
+            skip(Need::Direct, &format!("no direct I/O here: {error}"));
             None
         }
     }
@@ -94,7 +98,9 @@ fn a_write_whose_pending_is_dropped_still_happens() {
     by_each_engine(|engine| {
         let disk = scratch(&sized(MIB as u64), engine);
         drop(disk.start_write(0, &[7; 4096]));
+        let begun = std::time::Instant::now();
         while disk.read(0, 4096) != [7; 4096] {
+            assert!(begun.elapsed() < PATIENCE, "it did not happen");
             std::thread::yield_now();
         }
     });
@@ -102,8 +108,7 @@ fn a_write_whose_pending_is_dropped_still_happens() {
 
 #[test]
 fn an_engine_that_is_dropped_first_finishes_what_it_began() {
-    let choices = [EngineChoice::IoUring, EngineChoice::Threads];
-    for engine in choices.into_iter().filter_map(|choice| Engine::new(choice).ok()) {
+    for engine in each_engine() {
         let folder = tempfile::tempdir().unwrap();
         let file = File::open(folder.path().join("disk"), &sized(64 * MIB as u64), &engine).unwrap();
         let slab = ropewalk_block::Slab::new(64 * MIB);
@@ -394,7 +399,10 @@ fn an_engine_is_chosen_by_its_name() {
 #[test]
 fn where_the_filesystem_cannot_zero_a_range_zeroes_are_written() {
     // The usual place of a tmpfs, which has no such call; elsewhere the outcome is the same by other means.
-    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+    let folder = match tempfile::tempdir_in("/dev/shm") {
+        Ok(folder) => folder,
+        Err(error) => return skip(Need::Tmpfs, &format!("no folder in /dev/shm: {error}")),
+    };
     by_each_engine(|engine| {
         let disk = device(&folder.path().join("disk"), &sized(4 * MIB as u64), engine);
         disk.write(0, &vec![1; 4 * MIB]);

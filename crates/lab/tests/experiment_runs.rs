@@ -3,7 +3,7 @@
 mod world;
 
 use observe::report::Cell;
-use ropewalk_interop::skip;
+use requirement::{Need, skip};
 use ropewalk_lab::{KernelTrace, LabError, Quantity, Sample, execute, report};
 use std::net::SocketAddr;
 use world::{in_lab, plan, run_once};
@@ -32,7 +32,7 @@ fn a_run_uses_ipv6_if_that_is_asked_for() {
         let plan = plan(IPV6);
         for cell in &plan.cells {
             let outcome = match execute(&cell.setup, 1) {
-                Err(LabError::NoIpv6) => return skip("ipv6", "this machine has no IPv6"),
+                Err(LabError::NoIpv6) => return skip(Need::Ipv6, "this machine has no IPv6"),
                 outcome => outcome.unwrap(),
             };
             assert!(outcome.measured.contains_key(&Quantity::Throughput), "{:?}", outcome.reasons);

@@ -53,7 +53,9 @@ fn a_trace_tells_of_its_hosts_connections_and_of_what_was_lost() {
         let options = TraceOptions::default();
         let start = |host: &LabHost| host.namespace.run(|| Tracer::start(&options)).unwrap();
         let client = match start(&lab.client) {
-            Err(error @ BpfError::NoRights(_)) => return ropewalk_interop::skip("bpf", &error.to_string()),
+            Err(error @ BpfError::NoRights(_)) => {
+                return requirement::skip(requirement::Need::Bpf, &error.to_string());
+            }
             tracer => tracer.unwrap(),
         };
         let server = start(&lab.server).unwrap();

@@ -4,7 +4,7 @@
 
 mod world;
 
-use ropewalk_interop::skip;
+use requirement::{Need, skip};
 use ropewalk_lab::{Lab, Rights, Topology, in_user_namespace, ping};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
@@ -17,7 +17,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use world::{again, in_lab, lab, link, topology};
+use world::{ONE_TEST, again, assert_ran, in_lab, lab, link, topology};
 
 /// Set for a test that was started again to be killed, or without root.
 const PART: &str = "ROPEWALK_TEST_PART";
@@ -47,7 +47,12 @@ fn nothing_is_left_of_a_lab_whose_process_was_killed() {
 fn start_to_be_killed() -> (Child, Option<String>) {
     let mut process = again().env(PART, "1").stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let ready = lines.find_map(|line| Some(line.split_once(READY)?.1.to_owned()));
+    let mut ran = false;
+    let ready = lines.find_map(|line| {
+        ran |= line == ONE_TEST;
+        Some(line.split_once(READY)?.1.to_owned())
+    });
+    assert!(ran, "no test of this name was run");
     (process, ready)
 }
 
@@ -75,8 +80,10 @@ fn a_process_in_a_user_namespace_ends_with_the_one_that_started_it_also_if_that_
     if std::env::var_os(PART).is_some() {
         return start_another_and_wait_to_be_killed();
     }
-    let (mut starter, Some(program)) = start_to_be_killed() else {
-        return skip("netns", "a user namespace is refused here");
+    let (mut starter, program) = start_to_be_killed();
+    let Some(program) = program else {
+        assert!(starter.wait().unwrap().success(), "it failed for another reason than a refusal");
+        return skip(Need::Netns, "a user namespace is refused here");
     };
     let program = process(&program);
     starter.kill().unwrap();
@@ -121,13 +128,13 @@ fn no_processor_halts_while_a_relay_works() {
     in_lab(|| {
         let lab = lab(link(100, Duration::from_millis(1)));
         if lab.rights != Rights::Root {
-            return skip("idle processors", "it takes root to keep them awake");
+            return skip(Need::Root, "it takes root to keep processors awake");
         }
         // The device tells the least that anybody has asked for.
         let mut latency_us = [u8::MAX; 4];
         match fs::File::open("/dev/cpu_dma_latency") {
             Ok(mut device) => device.read_exact(&mut latency_us).unwrap(),
-            Err(error) => return skip("/dev/cpu_dma_latency", &error.to_string()),
+            Err(error) => return skip(Need::CpuDmaLatency, &format!("/dev/cpu_dma_latency: {error}")),
         }
         assert_eq!(i32::from_ne_bytes(latency_us), 0);
     });
@@ -143,7 +150,7 @@ fn run_as_nobody() {
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let mut command = Command::new(program);
     command.args(again().get_args()).env(PART, "1").current_dir("/").uid(NOBODY).gid(NOBODY);
-    assert!(command.status().unwrap().success(), "as nobody");
+    assert_ran(&mut command, "as nobody");
 }
 
 #[test]

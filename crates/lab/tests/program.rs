@@ -4,7 +4,7 @@
 
 mod world;
 
-use ropewalk_interop::skip;
+use requirement::{Need, skip};
 use ropewalk_lab::netem::{Bytes, Span};
 use ropewalk_lab::program_run::{ProgramError, ProgramReport, ProgramRun};
 use ropewalk_lab::workload::Direction;
@@ -32,7 +32,7 @@ fn what_a_program_copies_there_and_back_is_what_was_to_be_copied() {
         let back = ["qemu-img", "convert", "-f", "raw", "-O", "raw", "{disk}", "{file}"];
         for (command, direction) in [(&there[..], Direction::Write), (&back, Direction::Read)] {
             match run(command, direction) {
-                Err(error @ ProgramError::Start { .. }) => return skip("qemu-img", &error.to_string()),
+                Err(error @ ProgramError::Start { .. }) => return skip(Need::Peers, &error.to_string()),
                 report => assert!(report.unwrap().congestion_controls.iter().all(|name| name == "reno")),
             }
         }

@@ -2,7 +2,7 @@
 
 mod world;
 
-use ropewalk_interop::skip;
+use requirement::{Need, skip};
 use ropewalk_lab::ping;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use std::fs;
@@ -21,7 +21,7 @@ fn another_thread_stands_in_for_a_relay_without_a_processor() {
     in_lab(|| {
         let processors = sched_getaffinity(None).unwrap();
         let Some((taken, others)) = taken_and_others(&processors) else {
-            return skip("processors", "it takes two");
+            return skip(Need::Processors, "it takes two");
         };
         let lab = lab(link(100, Duration::from_millis(2)));
         let round_trips = || ping(&lab.client.namespace, lab.server.addresses[0], 1).unwrap();

@@ -1,7 +1,7 @@
 //! Where a real thread waits.
 #![cfg(feature = "bpf")]
 
-use ropewalk_interop::skip;
+use requirement::{Need, skip};
 use ropewalk_monitor::{BpfError, OffCpu};
 use rustix::thread::gettid;
 use std::fs;
@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 #[test]
 fn a_writer_is_seen_to_wait_for_room_in_the_send_buffer() {
     let off_cpu = match OffCpu::start(std::process::id()) {
-        Err(error @ BpfError::NoRights(_)) => return skip("bpf", &error.to_string()),
+        Err(error @ BpfError::NoRights(_)) => return skip(Need::Bpf, &error.to_string()),
         outcome => outcome.unwrap(),
     };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

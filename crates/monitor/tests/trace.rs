@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
 
 use observe::{CongestionState, TcpEvent, TcpEventKind, TcpTrace};
-use ropewalk_interop::skip;
+use requirement::{Need, skip};
 use ropewalk_monitor::{BpfError, TraceOptions, Tracer};
 use rustix::net::sockopt::socket_cookie;
 use socket2::SockRef;
@@ -21,7 +21,7 @@ fn traced(options: &TraceOptions) -> Option<(TcpStream, TcpStream, Tracer)> {
     let address = listener.local_addr().unwrap();
     let tracer = match Tracer::start(&TraceOptions { port: Some(address.port()), ..options.clone() }) {
         Err(error @ BpfError::NoRights(_)) => {
-            skip("bpf", &error.to_string());
+            skip(Need::Bpf, &error.to_string());
             return None;
         }
         outcome => outcome.unwrap(),

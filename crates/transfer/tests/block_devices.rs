@@ -4,6 +4,7 @@
 
 mod world;
 
+use requirement::{Need, skip};
 use ropewalk_transfer::{Destination, Error, Refusal, Source};
 use std::path::PathBuf;
 use std::process::Command;
@@ -22,10 +23,7 @@ impl Loop {
         std::fs::File::create(&image).unwrap().set_len(8 * MIB).unwrap();
         let output = Command::new("losetup").args(["--find", "--show"]).arg(&image).output();
         let Some(output) = output.ok().filter(|output| output.status.success()) else {
-            let required = std::env::var("REQUIRE").unwrap_or_default();
-            let required = required.split(',').any(|need| need == "root" || need == "all");
-            assert!(!required, "REQUIRE names root, but losetup failed");
-            eprintln!("skipped: attaching a loop device needs root and losetup");
+            skip(Need::Root, "attaching a loop device needs root and losetup");
             return None;
         };
         let device = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());

@@ -13,16 +13,15 @@ mod istgt;
 mod port;
 mod program;
 mod relay;
-mod requirement;
 mod ropewalk;
 mod tgt;
 
+pub use ::requirement::{Requirement, require};
 pub use image::{Image, assert_same};
 pub use istgt::{Istgt, Tuning};
 pub use port::free_port;
 pub use program::{Line, Program, Stream};
 pub use relay::{Cut, Damage, Recorded, Relay, Way};
-pub use requirement::{Requirement, require, skip};
 pub use ropewalk::{IQN, Ropewalk, binary, ropewalk, summary};
 pub use tgt::Tgt;
 

@@ -4,7 +4,7 @@
 use crate::PATIENCE;
 use crate::port::free_port;
 use crate::program::Program;
-use crate::requirement::find;
+use ::requirement::find;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use requirement::{Need, skip};
 use ropewalk_block::{Engine, EngineChoice, File, FileOptions};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -13,11 +14,17 @@ use super::Device;
 
 /// Runs the test by threads and, where the system grants one, by io_uring.
 pub fn by_each_engine(test: impl Fn(&Engine)) {
-    test(&Engine::new(EngineChoice::Threads).unwrap());
+    each_engine().iter().for_each(test);
+}
+
+/// Threads, and io_uring where the system grants one.
+pub fn each_engine() -> Vec<Engine> {
+    let mut engines = vec![Engine::new(EngineChoice::Threads).unwrap()];
     match Engine::new(EngineChoice::IoUring) {
-        Ok(engine) => test(&engine),
-        Err(error) => eprintln!("skipped by io_uring: {error}"),
+        Ok(engine) => engines.push(engine),
+        Err(error) => skip(Need::IoUring, &format!("with threads only: {error}")),
     }
+    engines
 }
 
 pub fn device(path: &Path, options: &FileOptions, engine: &Engine) -> Device {

@@ -2,14 +2,14 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
 
-use ropewalk_interop::skip;
+use requirement::{Need, skip};
 use ropewalk_lab::netem::{LinkModel, PathModel, Rate};
 use ropewalk_lab::{
     Experiment, Folder, Form, Lab, Namespace, Plan, RelayReport, Rights, Streams, Topology, execute,
     in_user_namespace, run_series,
 };
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -21,16 +21,29 @@ const AGAIN: &str = "ROPEWALK_TEST_IN_USER_NAMESPACE";
 pub fn in_lab(test: impl FnOnce()) {
     match Rights::of_this_process() {
         Ok(_) => test(),
-        Err(reason) if std::env::var_os(AGAIN).is_some() => skip("netns", &reason.to_string()),
+        Err(reason) if std::env::var_os(AGAIN).is_some() => skip(Need::Netns, &reason.to_string()),
         Err(reason) => {
             let mut command = again();
             in_user_namespace(command.env(AGAIN, "1"));
-            match command.status() {
-                Ok(status) => assert!(status.success(), "in a user namespace"),
-                Err(error) => skip("netns", &format!("{reason}: {error}")),
+            // Whether there can be one is asked of a program that does nothing else.
+            let mut nothing = Command::new("true");
+            in_user_namespace(&mut nothing);
+            match nothing.status() {
+                Ok(_) => assert_ran(&mut command, "in a user namespace"),
+                Err(error) => skip(Need::Netns, &format!("{reason}: {error}")),
             }
         }
     }
+}
+
+/// The harness's announcement of a process that runs the one test it was started for.
+pub const ONE_TEST: &str = "running 1 test";
+
+/// Runs [`again`]'s process, which must find its test and pass it.
+pub fn assert_ran(command: &mut Command, place: &str) {
+    let output = command.stderr(Stdio::inherit()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.lines().any(|line| line == ONE_TEST), "{place}: {said}");
 }
 
 /// This test once more, as a process of its own.
