@@ -1,9 +1,11 @@
 //! Operations under way: how their ends are learnt.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod device;
 
-use device::{done, kind, wait};
-use ropewalk_block::{BlockErrorKind, Completion, Pending};
+use device::{KIB, done, kind, wait};
+use ropewalk_block::{BlockErrorKind, Completion, Pending, Slab};
 
 #[test]
 fn what_is_ready_is_there_at_once() {
@@ -35,9 +37,11 @@ fn a_completer_that_is_dropped_reports_a_disconnected_device() {
 
 #[test]
 fn a_completion_that_nobody_waits_for_is_dropped() {
+    let slab = Slab::new(64 * KIB);
     let (completer, pending) = Pending::channel();
     drop(pending);
-    completer.complete(Completion::complete());
+    completer.complete(Completion::read(slab.allocate(KIB).unwrap()));
+    assert_eq!(slab.in_use_bytes(), 0, "its buffer is free again");
 }
 
 #[test]

@@ -15,7 +15,9 @@ const QUICK_SECONDS_MAX: f64 = 600.0;
 #[test]
 fn every_experiment_can_be_read_and_the_quick_forms_of_a_paper_take_ten_minutes() {
     let papers = fs::read_dir(EXPERIMENTS).unwrap().map(|entry| entry.unwrap().path());
-    for paper in papers.filter(|paper| paper.is_dir()) {
+    let papers: Vec<_> = papers.filter(|paper| paper.is_dir()).collect();
+    assert!(!papers.is_empty());
+    for paper in papers {
         let list = run(&["lab", "list", paper.to_str().unwrap(), "--json"]).expect(0).json_lines().remove(0);
         let experiments = list["experiments"].as_array().unwrap();
         let seconds: f64 =

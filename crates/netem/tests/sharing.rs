@@ -25,6 +25,7 @@ fn sent_in_turn(model: &LinkModel, seed: u64, flows: u64, rounds: u64) -> World 
 fn flows_spread_evenly_over_parallel_paths() {
     let flows = 4000;
     let world = sent_in_turn(&four_paths(), 1, flows, 1);
+    assert_eq!(world.link.path_counters().count(), 4);
     for path in world.link.path_counters() {
         assert_binomial(path.sent.segments, flows, 0.25);
     }

@@ -223,11 +223,9 @@ fn a_figure_of_nothing_and_one_of_hostile_numbers_are_drawn() {
         let full = empty.clone().series(Series::new("", Style::Line, points()));
         for figure in [empty, full] {
             assert!(!figure.svg().contains("NaN") && !figure.svg().contains("inf"));
-            let _ = Report {
-                sections: vec![Section { figures: vec![figure], ..Section::default() }],
-                ..Report::default()
-            }
-            .html();
+            let sections = vec![Section { figures: vec![figure], ..Section::default() }];
+            let html = Report { sections, ..Report::default() }.html();
+            assert!(html.contains("<svg") && !html.contains("NaN") && !html.contains("Infinity"));
         }
     }
 }

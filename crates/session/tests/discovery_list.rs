@@ -44,9 +44,28 @@ fn keys_that_should_not_be_there_are_passed_over() {
     assert_eq!(parse(text).unwrap(), [record("iqn.a", &["a,1"])]);
 }
 
+/// A key that belongs into a list, or does not.
+fn piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z0-9.:-]{1,8}".prop_map(|name| format!("TargetName=iqn.2026-11.{name}\0")),
+        4 => "[0-9.:,]{1,12}".prop_map(|address| format!("TargetAddress={address}\0")),
+        2 => (1_u8..255).prop_map(|host| format!("TargetAddress=192.0.2.{host}:3260,1\0")),
+        1 => "[ -~]{0,8}",
+    ]
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_are_survived(text in proptest::collection::vec(any::<u8>(), 0..400)) {
         let _ = parse(&text);
+    }
+
+    #[test]
+    fn whatever_is_read_can_be_written_and_read_again(pieces in proptest::collection::vec(piece(), 0..12)) {
+        let text = pieces.concat();
+        if let Ok(records) = parse(text.as_bytes()) {
+            prop_assert!(records.iter().all(|record| record.target_addresses.len() <= ADDRESSES_PER_TARGET_MAX));
+            prop_assert_eq!(parse(&write(&records)), Ok(records));
+        }
     }
 }

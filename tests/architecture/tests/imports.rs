@@ -55,6 +55,9 @@ const IMPURE_LIBRARIES: &[&str] = &["tokio", "libc", "rustix", "socket2", "io-ur
 #[test]
 fn each_crate_imports_what_the_map_shows_and_no_more() {
     let imports = imports();
+    for (name, _) in IMPORTS {
+        assert!(imports.contains_key(*name), "there is no crate {name}");
+    }
     for (name, dependencies) in &imports {
         let drawn = IMPORTS.iter().find(|(known, _)| known == name);
         let (_, drawn) = drawn.unwrap_or_else(|| panic!("{name} is not on the map: add it to IMPORTS"));

@@ -65,6 +65,14 @@ mod tests {
         };
         assert_eq!(program(None).describe(), "1.2.3, executable 0badcafe");
         assert_eq!(program(Some("abc")).describe(), "1.2.3, revision abc, executable 0badcafe");
-        assert_eq!(Program::this(), Program::this());
+    }
+
+    #[test]
+    fn this_program_tells_its_executable() {
+        let file = std::fs::read("/proc/self/exe").unwrap();
+        let mut crc = Crc32c::new();
+        crc.update(&file);
+        let crc = format!("{:08x}", u32::from_le_bytes(crc.finish()));
+        assert_eq!(Program::this().executable_crc32c, Some(crc));
     }
 }
