@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test test-conformance fuzz corpus sim mutants bench bench-relay bench-monitor audit
+.PHONY: help build demo check test test-conformance conformance-table soak fuzz corpus sim mutants bench bench-relay bench-monitor audit
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -50,6 +50,11 @@ test-conformance: ## every test of libiscsi's suite on every kind of disk, in a 
 	@scripts/setup test
 	$(BUILD) -q
 	cargo run -q -p ropewalk-conformance
+
+conformance-table: ## the same; shows what changed, and writes tests/conformance/RESULTS.md
+	@scripts/setup test
+	$(BUILD) -q
+	cargo run -q -p ropewalk-conformance -- --update
 
 soak: ## a thousand sessions on one target for five minutes while connections break; make soak SECONDS=60
 	@scripts/setup build

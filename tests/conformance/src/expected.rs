@@ -1,12 +1,13 @@
-//! What is known and right although a test does not pass: the tables of `EXPECTED.md`.
+//! The reasons why a test may fail, or be skipped everywhere: the tables of `EXPECTED.md`.
 
 use crate::results::Results;
 use crate::test_name::TestName;
 use crate::verdict::Verdict;
 use anyhow::{Result, bail, ensure};
 use std::collections::BTreeMap;
+use std::fmt;
 
-/// One line of a table: `| tests | configurations | outcome | why | standard |`.
+/// One line of a table: `| tests | configurations | outcome | message | why | standard |`.
 #[derive(Debug)]
 pub struct Entry {
     /// Names, or `Suite.*`.
@@ -14,6 +15,8 @@ pub struct Entry {
     /// Where; empty if everywhere.
     configurations: Vec<String>,
     outcome: Outcome,
+    /// The skip's reason or the assertions, as a [`Verdict`] has them: the entry excuses no other.
+    message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +28,7 @@ enum Outcome {
 }
 
 /// The cells of a line.
-const COLUMNS: usize = 5;
+const COLUMNS: usize = 6;
 
 /// Reads the tables; other text is for people.
 ///
@@ -57,6 +60,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>> {
             tests: cells[0].split(", ").map(|name| name.trim_matches('`').to_owned()).collect(),
             configurations,
             outcome,
+            message: cells[3].trim_matches('`').to_owned(),
         });
     }
     Ok(entries)
@@ -70,24 +74,32 @@ impl Entry {
     fn covers(&self, configuration: &str) -> bool {
         self.configurations.is_empty() || self.configurations.iter().any(|named| named == configuration)
     }
+
+    fn excuses(&self, verdict: &Verdict) -> bool {
+        match (self.outcome, verdict) {
+            (Outcome::Skips, Verdict::Skip(message)) | (Outcome::Fails, Verdict::Fail(message)) => {
+                *message == self.message
+            }
+            _ => false,
+        }
+    }
 }
 
 type Row = BTreeMap<&'static str, Verdict>;
 
-/// What is wrong with the results, or with what was expected of them, one sentence each.
+/// The verdicts without a reason in `entries`, and the entries without a verdict, one sentence each.
 #[must_use]
 pub fn compare(results: &Results, entries: &[Entry]) -> Vec<String> {
     let mut complaints = Vec::new();
     for (test, row) in results.tests() {
         let about: Vec<&Entry> = entries.iter().filter(|entry| entry.is_about(test)).collect();
-        failures(test, row, &about, &mut complaints);
-        let somewhere = row.values().any(|verdict| *verdict == Verdict::Pass);
-        let failing = row.values().any(Verdict::is_failure);
-        let excused = about.iter().any(|entry| entry.outcome == Outcome::Skips);
-        match (somewhere || failing, excused) {
-            (false, false) => complaints.push(format!("{test} {}, in every configuration", first(row))),
-            (true, true) => complaints.push(format!("{test} is not skipped everywhere any more")),
-            (true, false) | (false, true) => {}
+        unexplained(test, row, &about, &mut complaints);
+        for entry in about {
+            let mut covered = row.iter().filter(|(configuration, _)| entry.covers(configuration)).peekable();
+            let is_met = covered.peek().is_some() && covered.all(|(_, verdict)| entry.excuses(verdict));
+            if !is_met {
+                complaints.push(format!("{test}: EXPECTED.md says that it {entry}"));
+            }
         }
     }
     for pattern in entries.iter().flat_map(|entry| &entry.tests) {
@@ -98,28 +110,33 @@ pub fn compare(results: &Results, entries: &[Entry]) -> Vec<String> {
     complaints
 }
 
-fn failures(test: &TestName, row: &Row, about: &[&Entry], complaints: &mut Vec<String>) {
-    let wrong: Vec<&&Entry> = about.iter().filter(|entry| entry.outcome == Outcome::Fails).collect();
+/// A failure needs a reason wherever it is, a skip where the test passes nowhere.
+fn unexplained(test: &TestName, row: &Row, about: &[&Entry], complaints: &mut Vec<String>) {
+    let passes_somewhere = row.values().any(|verdict| *verdict == Verdict::Pass);
     // What is the same in several configurations is said once.
     let mut surprises: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (configuration, verdict) in row {
-        let excused = wrong.iter().any(|entry| entry.covers(configuration));
-        if excused && *verdict == Verdict::Pass || !excused && verdict.is_failure() {
+        let needs_reason = verdict.is_failure() || *verdict != Verdict::Pass && !passes_somewhere;
+        let has_reason = about.iter().any(|entry| entry.covers(configuration) && entry.excuses(verdict));
+        if needs_reason && !has_reason {
             surprises.entry(verdict.to_string()).or_default().push(configuration);
         }
     }
     for (verdict, configurations) in surprises {
         complaints.push(format!("{test} {verdict}, on {}", configurations.join(", ")));
     }
-    for entry in wrong {
-        if !row.iter().any(|(configuration, verdict)| verdict.is_failure() && entry.covers(configuration)) {
-            complaints.push(format!("{test} does not fail any more"));
-        }
-    }
 }
 
-fn first(row: &Row) -> String {
-    row.values().next().map_or_else(|| "was not run".to_owned(), Verdict::to_string)
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.outcome {
+            Outcome::Skips => "skips",
+            Outcome::Fails => "fails",
+        };
+        let place =
+            if self.configurations.is_empty() { "all".to_owned() } else { self.configurations.join(", ") };
+        write!(f, "{verb}: {}, on {place}", self.message)
+    }
 }
 
 #[cfg(test)]
@@ -147,6 +164,13 @@ mod tests {
         Verdict::Fail("a.c:1: wrong".to_owned())
     }
 
+    const SKIPPED: &str = "| `A.*` | all | skips | `A.B is not implemented` | why | SBC-3 |";
+
+    /// An entry for a failure in this configuration.
+    fn failing(configuration: &str, message: &str) -> String {
+        format!("| `A.B` | {configuration} | fails | `{message}` | why | SBC-3 |")
+    }
+
     #[test]
     fn a_test_that_passes_somewhere_needs_no_entry() {
         assert!(compared(&[("A.B", "thin", Verdict::Pass), ("A.B", "full", skip())], "").is_empty());
@@ -155,30 +179,63 @@ mod tests {
     #[test]
     fn a_test_that_is_skipped_everywhere_needs_one() {
         let everywhere = [("A.B", "thin", skip()), ("A.B", "full", skip())];
-        assert_eq!(compared(&everywhere, "").len(), 1);
-        assert!(compared(&everywhere, "| `A.*` | all | skips | why | SBC-3 |").is_empty());
+        assert_eq!(compared(&everywhere, ""), ["A.B skips: A.B is not implemented, on full, thin"]);
+        assert!(compared(&everywhere, SKIPPED).is_empty());
     }
 
     #[test]
     fn a_failure_needs_an_entry_for_its_configuration() {
         let one = [("A.B", "thin", fail()), ("A.B", "full", Verdict::Pass)];
-        assert_eq!(compared(&one, "").len(), 1);
-        assert!(compared(&one, "| `A.B` | thin | fails | why | SBC-3 |").is_empty());
-        assert_eq!(compared(&one, "| `A.B` | full | fails | why | SBC-3 |").len(), 3);
+        assert_eq!(compared(&one, ""), ["A.B fails: a.c:1: wrong, on thin"]);
+        assert!(compared(&one, &failing("thin", "a.c:1: wrong")).is_empty());
+        let elsewhere = compared(&one, &failing("full", "a.c:1: wrong"));
+        assert_eq!(
+            elsewhere,
+            [
+                "A.B fails: a.c:1: wrong, on thin",
+                "A.B: EXPECTED.md says that it fails: a.c:1: wrong, on full"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_entry_excuses_no_other_assertion_and_no_other_skip() {
+        let one = [("A.B", "thin", fail()), ("A.B", "full", Verdict::Pass)];
+        assert_eq!(compared(&one, &failing("thin", "a.c:2: wrong")).len(), 2);
+        let other = [("A.B", "thin", Verdict::Skip("no room".to_owned()))];
+        assert_eq!(compared(&other, SKIPPED).len(), 2);
+    }
+
+    #[test]
+    fn a_crash_is_never_excused() {
+        let one =
+            [("A.B", "thin", Verdict::Crash("a.c:1: wrong".to_owned())), ("A.B", "full", Verdict::Hang)];
+        assert_eq!(compared(&one, &failing("all", "a.c:1: wrong")).len(), 3);
     }
 
     #[test]
     fn an_entry_that_nothing_needs_is_a_mistake() {
         let passing = [("A.B", "thin", Verdict::Pass)];
-        assert_eq!(compared(&passing, "| `A.B` | all | skips | why | SBC-3 |").len(), 1);
-        assert_eq!(compared(&passing, "| `A.B` | thin | fails | why | SBC-3 |").len(), 2);
-        assert_eq!(compared(&passing, "| `C.D` | all | skips | why | SBC-3 |").len(), 1);
+        assert_eq!(compared(&passing, SKIPPED).len(), 1);
+        assert_eq!(compared(&passing, &failing("thin", "a.c:1: wrong")).len(), 1);
+        assert_eq!(compared(&passing, &SKIPPED.replace("A.*", "C.D")), ["there is no test C.D"]);
+    }
+
+    #[test]
+    fn an_entry_that_only_some_of_its_configurations_need_is_a_mistake() {
+        let mixed = [("A.B", "thin", fail()), ("A.B", "full", Verdict::Pass)];
+        assert_eq!(compared(&mixed, &failing("all", "a.c:1: wrong")).len(), 1);
     }
 
     #[test]
     fn an_entry_without_a_reason_is_refused() {
-        assert!(parse("| `A.B` | all | skips | | SBC-3 |").is_err());
-        assert!(parse("| `A.B` | all | hangs | why | SBC-3 |").is_err());
-        assert!(parse("| `A.B` | thin | skips | why | SBC-3 |").is_err());
+        for entry in [
+            "| `A.B` | all | skips | `no` | | SBC-3 |",
+            "| `A.B` | all | skips | | why | SBC-3 |",
+            "| `A.B` | all | hangs | `no` | why | SBC-3 |",
+            "| `A.B` | thin | skips | `no` | why | SBC-3 |",
+        ] {
+            assert!(parse(entry).is_err(), "{entry}");
+        }
     }
 }

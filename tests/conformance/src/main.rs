@@ -1,7 +1,9 @@
-//! Runs libiscsi's conformance tests, writes what became of them into `RESULTS.md`, and compares it with `EXPECTED.md`.
+//! Runs libiscsi's conformance tests, and compares every verdict with the table in `RESULTS.md` and the reasons in
+//! `EXPECTED.md`.
 //!
 //! ```text
 //! cargo run -p ropewalk-conformance                                   everything, as `make test-conformance` does
+//! cargo run -p ropewalk-conformance -- --update                       also writes the table, as `make conformance-table`
 //! cargo run -p ropewalk-conformance -- --test 'Read10.*' --configuration thin    some of it
 //! cargo run -p ropewalk-conformance -- --peer tgt                     the column of another target
 //! ```
@@ -10,6 +12,7 @@
 
 mod expected;
 mod peer;
+mod recorded;
 mod results;
 mod run;
 mod subject;
@@ -18,8 +21,10 @@ mod verdict;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use expected::Entry;
 use indicatif::{ProgressBar, ProgressStyle};
 use peer::Peer;
+use recorded::{Extent, Recorded};
 use results::Results;
 use ropewalk_interop::{Requirement, require};
 use std::fs;
@@ -35,13 +40,17 @@ struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "ropewalk")]
     peer: Subject,
 
-    /// Only this test, or a suite as Read10.*; repeatable. Writes and compares nothing
+    /// Only this test, or a suite as Read10.*; repeatable
     #[arg(long = "test", value_name = "SUITE.TEST")]
     tests: Vec<String>,
 
-    /// Only this kind of disk; repeatable. Writes and compares nothing
+    /// Only this kind of disk; repeatable
     #[arg(long = "configuration", value_name = "NAME")]
     configurations: Vec<String>,
+
+    /// Show how the verdicts differ from the table, and write them into it
+    #[arg(long, conflicts_with_all = ["tests", "configurations", "peer"])]
+    update: bool,
 }
 
 /// Where the tables are.
@@ -53,17 +62,26 @@ fn main() -> Result<ExitCode> {
     if !require(&needed) {
         return Ok(ExitCode::SUCCESS);
     }
+    let text =
+        fs::read_to_string(Path::new(FOLDER).join("EXPECTED.md")).context("cannot read EXPECTED.md")?;
+    let entries = expected::parse(&text).context("EXPECTED.md")?;
     let results = run(&arguments)?;
-    if !arguments.tests.is_empty() || !arguments.configurations.is_empty() {
-        print(&results);
-        return Ok(ExitCode::SUCCESS);
-    }
     match arguments.peer {
-        Subject::Ropewalk => judge(&results),
+        Subject::Ropewalk => judge(&results, &entries, &arguments),
+        _ if arguments.is_of_a_part() => {
+            print(&results);
+            Ok(ExitCode::SUCCESS)
+        }
         peer @ (Subject::Tgt | Subject::Istgt) => {
             Peer::save(Path::new(FOLDER), peer, &results)?;
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+impl Arguments {
+    fn is_of_a_part(&self) -> bool {
+        !self.tests.is_empty() || !self.configurations.is_empty()
     }
 }
 
@@ -102,20 +120,42 @@ fn print(results: &Results) {
     }
 }
 
-/// Writes the table, and says what is not as expected.
-fn judge(results: &Results) -> Result<ExitCode> {
-    let folder = Path::new(FOLDER);
+/// Compares the verdicts with the table, which `--update` replaces, and with the reasons.
+fn judge(results: &Results, entries: &[Entry], arguments: &Arguments) -> Result<ExitCode> {
+    let table = Path::new(FOLDER).join("RESULTS.md");
+    let text = fs::read_to_string(&table).context("cannot read RESULTS.md")?;
+    let recorded = Recorded::parse(&text).context("RESULTS.md")?;
+    if arguments.is_of_a_part() {
+        print(results);
+        return Ok(verdict_of(&recorded.differences(results, &Extent::Part)));
+    }
+    let mut complaints = recorded.differences(results, &Extent::Everything);
+    let renewed = results.markdown(&peers()?)?;
+    if arguments.update {
+        complaints.drain(..).for_each(|difference| println!("{difference}"));
+        fs::write(&table, renewed).context("cannot write RESULTS.md")?;
+    } else if complaints.is_empty() && renewed != text {
+        complaints.push("the words of RESULTS.md differ".to_owned());
+    }
+    if !complaints.is_empty() {
+        complaints
+            .push("RESULTS.md says otherwise (-); if the run is right (+), --update writes it".to_owned());
+    }
+    complaints.extend(expected::compare(results, entries));
+    let (passing, all) = results.passing_somewhere();
+    println!("{passing} of {all} tests pass; see {}", table.display());
+    Ok(verdict_of(&complaints))
+}
+
+fn peers() -> Result<Vec<Peer>> {
     let mut peers = Vec::new();
     for subject in [Subject::Tgt, Subject::Istgt] {
-        peers.extend(Peer::load(folder, subject)?);
+        peers.extend(Peer::load(Path::new(FOLDER), subject)?);
     }
-    fs::write(folder.join("RESULTS.md"), results.markdown(&peers)?).context("cannot write RESULTS.md")?;
-    let expected = fs::read_to_string(folder.join("EXPECTED.md")).context("cannot read EXPECTED.md")?;
-    let complaints = expected::compare(results, &expected::parse(&expected)?);
-    for complaint in &complaints {
-        eprintln!("{complaint}");
-    }
-    let (passing, all) = results.passing_somewhere();
-    println!("{passing} of {all} tests pass; see {}", folder.join("RESULTS.md").display());
-    Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(peers)
+}
+
+fn verdict_of(complaints: &[String]) -> ExitCode {
+    complaints.iter().for_each(|complaint| eprintln!("{complaint}"));
+    if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
