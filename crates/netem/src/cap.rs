@@ -1,4 +1,4 @@
-//! What one flow may send: a policer drops what is above its rate, a shaper lets it wait.
+//! Limits of one flow: a policer drops packets above its rate, a shaper delays them.
 
 use crate::counters::{Drops, Traffic};
 use crate::model::InvalidModel;
@@ -17,20 +17,20 @@ pub enum Cap {
     /// None.
     #[default]
     None,
-    /// What does not conform is lost.
+    /// Drops packets that do not conform.
     Police {
         /// In the long run.
         rate: Rate,
-        /// What may be sent at once after a pause.
+        /// Bytes that may pass at once after a pause.
         burst: Bytes,
     },
-    /// What does not conform waits, in a queue of its flow.
+    /// Delays packets that do not conform, in a queue of their flow.
     Shape {
         /// In the long run.
         rate: Rate,
-        /// What may be sent at once after a pause.
+        /// Bytes that may pass at once after a pause.
         burst: Bytes,
-        /// What may wait, of each flow.
+        /// Room for the waiting packets of each flow.
         queue: Bytes,
     },
 }

@@ -50,7 +50,7 @@ pub(crate) struct Controller {
     next_drop_ns: u64,
     /// Drops since dropping began.
     count: u64,
-    /// What `count` was when dropping began: 1, or a good guess.
+    /// The value of `count` when dropping began: 1, or a good guess.
     first_count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What went in, came out and was lost on the way.
+//! Counts of the packets that went in, came out and were lost on the way.
 
 use serde::{Deserialize, Serialize};
 use std::ops::{Add, AddAssign, SubAssign};
@@ -12,7 +12,7 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// What was lost, by cause.
+/// Lost packets, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// Longer than the MTU.
@@ -33,7 +33,7 @@ pub struct Drops {
     pub down: Traffic,
 }
 
-/// What became of the traffic that only takes up room.
+/// The fate of the traffic that only takes up room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrossTrafficCounters {
     /// All of it.
@@ -44,29 +44,29 @@ pub struct CrossTrafficCounters {
     pub carried: Traffic,
 }
 
-/// Of a link, or of one of its parallel paths. At any time
+/// The counters of a link, or of one of its parallel paths. At any time
 /// `sent + duplicated = received + dropped.total() + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// What was handed in. For a parallel path: what reached its queue, or was dropped there.
+    /// Packets handed in. For a parallel path: those that reached its queue, or were dropped there.
     pub sent: Traffic,
-    /// What was taken at the far end.
+    /// Packets taken at the far end.
     pub received: Traffic,
-    /// What was lost.
+    /// Packets lost.
     pub dropped: Drops,
-    /// What is on the way, or waits at the far end.
+    /// Packets on the way, or waiting at the far end.
     pub in_flight: Traffic,
-    /// What was put in by the network itself.
+    /// Copies that the network made.
     pub duplicated: Traffic,
-    /// What has a flipped bit.
+    /// Packets with a flipped bit.
     pub corrupted: Traffic,
-    /// What arrived behind something that was sent after it (RFC 4737 §3).
+    /// Packets that arrived behind one sent after them (RFC 4737 §3).
     pub reordered: Traffic,
-    /// What `CoDel` marked in the place of a drop.
+    /// Packets that `CoDel` marked in place of a drop.
     pub marked: Traffic,
     /// The longest that a queue has been, cross traffic included. Of a link: the longest of its parallel paths.
     pub queue_bytes_max: u64,
-    /// What shared the queue.
+    /// Traffic that shared the queue.
     pub cross_traffic: CrossTrafficCounters,
 }
 

@@ -76,7 +76,7 @@ struct Bursts {
     alpha: f64,
     mean_ns: f64,
     pause_mean_ns: f64,
-    /// What is left of the present one.
+    /// The time left of the present one.
     left_ns: u64,
 }
 

@@ -35,7 +35,7 @@ struct Travelling<P> {
     packet: P,
 }
 
-/// What has arrived.
+/// A packet that has arrived.
 pub(crate) struct Arrival<P> {
     pub packet: P,
     /// Something that was sent later arrived before it.

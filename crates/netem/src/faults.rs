@@ -1,4 +1,4 @@
-//! What the line does to packets behind the bottleneck: it loses, damages and doubles them, segment by segment.
+//! Faults of the line behind the bottleneck: it loses, damages and doubles packets, segment by segment.
 
 use crate::counters::{Counters, Drops, Traffic};
 use crate::loss::LossProcess;
@@ -31,7 +31,7 @@ enum Cause {
     Loss,
 }
 
-/// What befalls one segment, if anything does.
+/// The faults that befall one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Fault {
     lost: Option<Cause>,

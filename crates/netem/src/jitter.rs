@@ -7,7 +7,7 @@ use crate::time::{nanoseconds, whole};
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
 
-/// What is added to the delay of each packet. It is never negative: the delay itself is that of an undisturbed packet.
+/// Extra delay of each packet, never negative: the configured delay is that of an undisturbed packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Jitter {

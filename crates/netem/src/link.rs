@@ -25,7 +25,7 @@ pub struct Link<P> {
     /// Makes the choice of a path another one with another seed.
     salt: u64,
     schedule: Schedule,
-    /// Of the stages before the parallel paths.
+    /// The counters of the stages before the parallel paths.
     counters: Counters,
 }
 
@@ -33,7 +33,7 @@ impl<P: Packet> Link<P> {
     /// A link on a path whose round trip, without queues, takes `round_trip`.
     ///
     /// # Errors
-    /// What is wrong with the model.
+    /// The first part of the model that is impossible.
     pub fn new(model: &LinkModel, round_trip: Duration, seed: u64) -> Result<Self, InvalidModel> {
         model.validate(round_trip)?;
         let paths =
@@ -95,7 +95,7 @@ impl<P: Packet> Link<P> {
         (earliest_ns != NEVER).then(|| Duration::from_nanos(earliest_ns.min(self.schedule.next_ns())))
     }
 
-    /// What went in, came out and was lost, until the last call.
+    /// Counts of the packets that went in, came out and were lost, until the last call.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut sum = Counters { in_flight: self.cap.waiting(), ..self.counters };
@@ -110,7 +110,7 @@ impl<P: Packet> Link<P> {
         self.paths.iter().map(ParallelPath::counters)
     }
 
-    /// What waits for the bottleneck, cross traffic included, on all parallel paths together, until the last call.
+    /// Packets waiting for the bottleneck on all parallel paths together, cross traffic included, until the last call.
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {
         self.paths.iter().map(ParallelPath::queue_bytes).sum()

@@ -1,4 +1,4 @@
-//! What a path across a wide area is like: the configuration, with units that people can read.
+//! The configuration of a path across a wide area, with units that people can read.
 
 use crate::cap::Cap;
 use crate::codel::CoDel;
@@ -31,20 +31,20 @@ pub struct PathModel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkModel {
-    /// What the bottleneck sends, of each parallel path.
+    /// The rate of the bottleneck, of each parallel path.
     pub rate: Rate,
     /// The way of an undisturbed packet to the far end, one way, without its time at the bottleneck.
     pub delay: Span,
-    /// What is added to the delay; the order is kept.
+    /// Varies the delay upwards, and keeps the order.
     #[serde(default)]
     pub jitter: Jitter,
     /// The longest IP packet in bytes; longer ones are lost.
     #[serde(default = "default_mtu")]
     pub mtu: u32,
-    /// What the link layer adds to each packet, in bytes. Rates, bursts and queues count it too.
+    /// Bytes that the link layer adds to each packet. Rates, bursts and queues count them too.
     #[serde(default = "default_framing")]
     pub framing: u32,
-    /// What may wait for the bottleneck, of each parallel path, cross traffic and what is being sent included.
+    /// Room for packets before the bottleneck of each parallel path, cross traffic and the packet being sent included.
     #[serde(default = "default_queue")]
     pub queue: QueueSize,
     /// Keep waiting times short; if it is missing, packets are dropped only when the queue is full.
@@ -65,7 +65,7 @@ pub struct LinkModel {
     /// Packets that are overtaken.
     #[serde(default)]
     pub reordering: Option<Reordering>,
-    /// What each flow may send.
+    /// Limits the rate of each flow.
     #[serde(default)]
     pub cap: Cap,
     /// Equal paths next to each other. Each flow takes one of them, by its hash (ECMP).
@@ -77,7 +77,7 @@ pub struct LinkModel {
     /// Others at the bottleneck.
     #[serde(default)]
     pub cross_traffic: CrossTraffic,
-    /// What changes, and when, in this order.
+    /// Changes of the path, in the order of their times.
     #[serde(default)]
     pub schedule: Vec<Change>,
 }
@@ -166,7 +166,7 @@ impl PathModel {
     /// The two directions, forward and backward. Everything that looks random follows from `seed`.
     ///
     /// # Errors
-    /// What is wrong with the model.
+    /// The first part of the model that is impossible.
     pub fn links<P: Packet>(&self, seed: u64) -> Result<(Link<P>, Link<P>), InvalidModel> {
         let forward = Link::new(&self.forward, self.round_trip(), seed)?;
         let backward_seed = Random::new(seed, "backward", 0).word();
@@ -174,7 +174,7 @@ impl PathModel {
     }
 
     /// # Errors
-    /// What is wrong with the model.
+    /// The first part of the model that is impossible.
     pub fn validate(&self) -> Result<(), InvalidModel> {
         self.forward.validate(self.round_trip())?;
         self.backward().validate(self.round_trip())
@@ -206,7 +206,7 @@ impl LinkModel {
         }
     }
 
-    /// What a queue holds if a round trip without queues takes so long.
+    /// The bytes that a queue holds if a round trip without queues takes so long.
     #[must_use]
     pub fn queue_bytes(&self, round_trip: Duration) -> u64 {
         match self.queue {
@@ -226,7 +226,7 @@ impl LinkModel {
     /// Checks the model of one direction, on a path of this round trip.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first part of it that is impossible.
     pub fn validate(&self, round_trip: Duration) -> Result<(), InvalidModel> {
         if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
             return Err(InvalidModel::new("mtu", self.mtu, "68 to 65535 bytes"));

@@ -1,8 +1,8 @@
-//! What a link carries, as far as it must know.
+//! The packets that a link carries, reduced to the properties that it acts on.
 
 use crate::counters::Traffic;
 
-/// What a [`Link`](crate::Link) carries: one packet, or a super-packet of several segments that a host hands over at
+/// The load of a [`Link`](crate::Link): one packet, or a super-packet of several segments that a host hands over at
 /// once (generic segmentation offload) and that are single packets on the wire.
 ///
 /// All lengths are of IP packets, headers included, each segment with headers of its own. What the link layer adds is
@@ -76,7 +76,7 @@ impl Size {
         u64::from(self.segments - 1) * u64::from(self.segment_bytes) + u64::from(self.last_segment_bytes)
     }
 
-    /// Of the first `segments` only, at least one.
+    /// The traffic of the first `segments` alone, at least one.
     pub(crate) fn first(self, segments: u32) -> Self {
         match segments < self.segments {
             true => Self::super_packet(segments, self.segment_bytes, self.segment_bytes),

@@ -56,7 +56,7 @@ impl<P: Packet> ParallelPath<P> {
         self.serve_if_idle(now_ns);
     }
 
-    /// What arrives next at the far end, if it has.
+    /// The next packet at the far end, if it has arrived.
     pub fn receive(&mut self, now_ns: u64) -> Option<P> {
         let arrival = self.delay_line.receive(now_ns)?;
         let traffic = arrival.packet.size().traffic(self.framing);

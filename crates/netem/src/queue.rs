@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 pub(crate) struct Queue<P> {
     waiting: VecDeque<Waiting<P>>,
     traffic: Traffic,
-    /// Of [`Self::traffic`], what is not cross traffic.
+    /// [`Self::traffic`] without cross traffic.
     own: Traffic,
     bytes_max: u64,
     longest_packet_bytes: u64,
@@ -106,7 +106,7 @@ impl<P: Packet> Queue<P> {
         self.traffic.bytes - head <= self.longest_packet_bytes
     }
 
-    /// Of all that waits.
+    /// The bytes of all waiting packets.
     pub fn bytes(&self) -> u64 {
         self.traffic.bytes
     }
@@ -116,7 +116,7 @@ impl<P: Packet> Queue<P> {
         self.bytes_max
     }
 
-    /// Of what waits, what is not cross traffic.
+    /// The waiting packets, without cross traffic.
     pub fn own(&self) -> Traffic {
         self.own
     }

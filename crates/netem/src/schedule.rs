@@ -1,4 +1,4 @@
-//! What changes while time goes by.
+//! Changes of a link at given times.
 
 use crate::cross_traffic::CrossTraffic;
 use crate::jitter::Jitter;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// From a moment on, what is named here is different; what is not named stays.
 ///
-/// What is being sent at that moment is completed at the old rate, and what is under way keeps the old delay. With a
+/// The packet being sent is completed at the old rate, and packets under way keep the old delay. With a
 /// shorter one nothing overtakes it: the order is kept. A queue given as a multiple of the bandwidth-delay product keeps
 /// the bytes that it has, as a router's memory does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub struct Change {
     /// Since the beginning.
     pub at: Span,
-    /// Of this parallel path alone, counted from 0; of all if it is missing.
+    /// The parallel path that changes, counted from 0; all of them if it is missing.
     pub path: Option<u16>,
     /// The new rate.
     pub rate: Option<Rate>,
@@ -35,7 +35,7 @@ pub struct Change {
     pub up: Option<bool>,
 }
 
-/// What is still to come.
+/// The changes that are still to come.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     changes: Vec<Change>,

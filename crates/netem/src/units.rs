@@ -80,13 +80,13 @@ impl Rate {
         self.0
     }
 
-    /// What it takes to move `bytes`, in whole nanoseconds.
+    /// The time that `bytes` take, in whole nanoseconds.
     pub(crate) fn time_ns(self, bytes: u64) -> u64 {
         let nanoseconds = u128::from(bytes) * 8_000_000_000 / u128::from(self.0.get());
         u64::try_from(nanoseconds).unwrap_or(u64::MAX)
     }
 
-    /// What it moves in `time`.
+    /// The bytes that pass in `time`.
     pub(crate) fn bytes_in(self, time: Duration) -> u64 {
         let bytes = time.as_nanos().saturating_mul(u128::from(self.0.get())) / 8_000_000_000;
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -208,7 +208,7 @@ pub(crate) fn is_factor(factor: &f64) -> bool {
     *factor > 0.0 && *factor < 1e6
 }
 
-/// What serde needs to read and write a quantity as its text.
+/// Lets serde read and write a quantity as its text.
 macro_rules! as_text {
     ($($quantity:ty),*) => {$(
         impl TryFrom<String> for $quantity {

@@ -21,7 +21,7 @@ impl VirtualClock {
         Self { rate, done_ns: 0, remainder: 0 }
     }
 
-    /// What is served from now on is served at `rate`.
+    /// Serves at `rate` from now on.
     pub fn set_rate(&mut self, rate: Rate) {
         self.rate = rate;
         self.remainder = 0;
