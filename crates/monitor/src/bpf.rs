@@ -28,7 +28,7 @@ impl From<Error> for BpfError {
     }
 }
 
-/// What programs counted (`bpf/cost.h`).
+/// The cost of BPF programs, as they count it themselves (`bpf/cost.h`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
     pub calls: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Programs {
 #[repr(C, align(8))]
 pub(crate) struct Compiled<Bytes: ?Sized>(pub Bytes);
 
-/// What `build.rs` compiled.
+/// The BPF file of this name that `build.rs` compiled.
 macro_rules! compiled {
     ($name:literal) => {
         &$crate::bpf::Compiled(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")))
@@ -76,7 +76,7 @@ impl Programs {
         self.links.clear();
     }
 
-    /// What they counted, on all processors.
+    /// The cost that the programs counted, on all processors.
     pub fn cost(&self) -> Result<Cost, BpfError> {
         let counts = self.map("costs")?.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)?;
         let mut cost = Cost::default();
@@ -102,7 +102,7 @@ pub(crate) fn network_namespace() -> io::Result<u32> {
     u32::try_from(fs::metadata("/proc/thread-self/ns/net")?.ino()).map_err(io::Error::other)
 }
 
-/// What a map holds, if that is words of 64 bits.
+/// A map's value as words of 64 bits.
 pub(crate) fn words(value: &[u8]) -> impl Iterator<Item = u64> {
     value.chunks_exact(size_of::<u64>()).map(|word| word.try_into().map_or(0, u64::from_ne_bytes))
 }

@@ -4,13 +4,13 @@ use observe::{SocketMemory, TcpInfo};
 use rustix::io::Errno;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// What stands before the body of a netlink message.
+/// The length of a netlink message before its body.
 const HEADER_BYTES: usize = 16;
 
 /// `struct inet_diag_sockid`, in requests and replies.
 const ID_BYTES: usize = 48;
 
-/// Of a reply's body, what stands before its attributes (`struct inet_diag_msg`).
+/// The length of a reply's body before its attributes (`struct inet_diag_msg`).
 const REPLY_BYTES: usize = 72;
 
 /// Types of messages.
@@ -52,7 +52,7 @@ pub(crate) enum Family {
     Inet6,
 }
 
-/// What the kernel told of a socket.
+/// The kernel's account of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Diagnosis<'a> {
     pub id: SocketId,

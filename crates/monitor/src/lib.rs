@@ -1,4 +1,4 @@
-//! What the kernel knows of TCP connections, sampled while they live.
+//! The state of TCP connections in the kernel, sampled while they live.
 //!
 //! A [`Monitor`] asks the kernel of the connections of a network namespace, whoever's they are: `TCP_INFO`, `SO_MEMINFO` and
 //! the congestion control, by `sock_diag(7)`, for which no rights are needed.

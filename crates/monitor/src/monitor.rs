@@ -14,7 +14,7 @@ use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// What to sample, how often, and how much of it to keep.
+/// Selects the sockets to sample, how often, and how many samples to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// From one sample of each socket to the next.

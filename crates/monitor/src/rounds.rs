@@ -1,4 +1,4 @@
-//! What is done at regular times.
+//! Work that is due at regular times.
 
 /// Times that are an interval apart. What is late is done once, and what was missed meanwhile is left out.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
-/// What others ask of the thread.
+/// A request to the sampling thread.
 pub(crate) enum Request {
     Watch(SocketId, SyncSender<Result<(), WatchError>>),
     Stop,

@@ -46,7 +46,7 @@ impl SockDiag {
     /// Calls `found` with each connection of the namespace.
     ///
     /// # Errors
-    /// What the kernel said. Then some were perhaps not found.
+    /// Any error of the kernel; some connections may then be missing.
     pub fn connections(&mut self, family: Family, mut found: impl FnMut(SocketId)) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         send(&self.socket, &dump(family, self.sequence), SendFlags::empty())?;

@@ -31,7 +31,7 @@ impl Symbols {
         Self { names }
     }
 
-    /// Of the function in which the address is; the address itself, if that is not known.
+    /// The name of the function that holds the address; the address itself, if that is not known.
     pub fn name(&self, address: u64) -> String {
         let next = self.names.partition_point(|(begin, _)| *begin <= address);
         let known = next.checked_sub(1).and_then(|index| self.names.get(index));
