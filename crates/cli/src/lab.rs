@@ -1,4 +1,4 @@
-//! `ropewalk lab`: experiments, and what was observed in them or elsewhere.
+//! `ropewalk lab`: experiments on an emulated WAN, and the analysis of captures.
 
 mod analyse;
 mod analysis;
@@ -20,31 +20,33 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List experiments, and how long they take
+    /// List experiments and the time that they take
     List(list::Arguments),
     /// Run an experiment, or go on with it
     ///
     /// Each run takes place in a lab of its own: two hosts in network namespaces of this machine, with the kernel's own
     /// TCP, and between them a path as the experiment describes it. It needs root, or a kernel that lets users make user
-    /// namespaces. Runs in which the emulation itself had a part in what was measured are INVALID: they are tried
-    /// again, kept, and shown as such.
+    /// namespaces. A run whose measurements the emulation itself disturbed is INVALID: it is kept, marked, and tried
+    /// again.
     Run(run::Arguments),
-    /// Make figures and tables of what was run
+    /// Make figures and tables of the results
     ///
-    /// They are printed, and put into the folder of the results: report.html, one page that opens offline, and a PNG of
-    /// each figure.
+    /// Prints them, and writes report.html, one page that opens offline, and a PNG of each figure into the folder of the
+    /// results.
     Report(report::Arguments),
-    /// Remove what an interrupted run has left behind
+    /// Remove files that an interrupted run left half written
+    ///
+    /// Removes only files that lab wrote, from folders that carry its manifest; everything else stays, and is named.
     Clean(clean::Arguments),
     /// Say where the time of every command in a capture went
     ///
     /// Reads pcap and pcapng, taken anywhere on the path, and follows TCP and iSCSI on any port. Captures that keep only
-    /// the headers of frames (tcpdump -s 256) are followed as long as no iSCSI header is cut off; what was passed over
-    /// is told.
+    /// the headers of frames (tcpdump -s 256) are followed as long as no iSCSI header is cut off; the report counts the
+    /// bytes that were passed over.
     ///
-    /// Ta is the transfer of a command's data; Tb the target's time, from the last data of a write, or the command of a
-    /// read, to the status or the first data, less the round trip; Tc the initiator's time from a status to the next
-    /// command, if nothing was outstanding between.
+    /// Ta is the time in which a command's data moves. Tb is the target's time, less the round trip: from the last data
+    /// of a write to its status, or from the command of a read to its first data. Tc is the initiator's time from a
+    /// status to the next command, if nothing was outstanding between.
     Analyse(analyse::Arguments),
 }
 

@@ -1,4 +1,4 @@
-//! `ropewalk lab analyse`: a capture read and analysed.
+//! `ropewalk lab analyse`: says where the time of every command in a capture went.
 
 use super::analysis;
 use crate::exit::Failed;
@@ -15,31 +15,31 @@ use std::time::Duration;
 #[command(after_help = "Examples: ropewalk lab analyse slow-backup.pcapng --html slow-backup.html
           ropewalk lab analyse slow-backup.pcapng --from 61.5s --to 62s --commands")]
 pub(crate) struct Arguments {
-    /// The capture
+    /// A pcap or pcapng file
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The digests of connections whose login was not captured; looked for without this
+    /// Digests of connections whose login was not captured; found by trial if not given
     #[arg(long, value_name = "WHICH")]
     digests: Option<WhichDigests>,
 
-    /// Call silences amid data gaps if they are longer than so many milliseconds, instead of half a round trip
+    /// Report silences amid data from this many milliseconds on; from half a round trip if not given
     #[arg(long, value_name = "MS")]
     gap: Option<u64>,
 
-    /// Leave out frames before then, counted from the first; what they told of logins is not known then
+    /// Leave out frames before this time, counted from the first; logins among them are not seen
     #[arg(long, value_name = "TIME", value_parser = sizes::moment)]
     from: Option<Duration>,
 
-    /// Leave out frames from then on
+    /// Leave out frames from this time on
     #[arg(long, value_name = "TIME", value_parser = sizes::moment)]
     to: Option<Duration>,
 
-    /// Print every command, not only their summary
+    /// Print every command besides their summary
     #[arg(long)]
     commands: bool,
 
-    /// With --json: print a line for every PDU first (`message_type` is pdu), the report last (it is summary)
+    /// With --json: print a line for each PDU (`message_type` is pdu) before the report (summary)
     #[arg(long, requires = "json")]
     pdus: bool,
 
@@ -47,15 +47,15 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Also write a page with figures and tables, which a browser opens without a network
+    /// Also write figures and tables to this file, a page that opens offline
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
 }
 
-/// Points over time in a page: enough to see single bursts after zooming in.
+/// Points over time in a page: single bursts show after zooming in.
 const PAGE_POINTS_MAX: usize = 4096;
 
-/// Which parts of a PDU have digests.
+/// The parts of a PDU that have digests.
 #[derive(Clone, Copy, ValueEnum)]
 enum WhichDigests {
     None,

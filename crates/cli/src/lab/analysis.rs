@@ -1,4 +1,4 @@
-//! An analysis as a person reads it.
+//! Prints an analysis for a person.
 
 use crate::output::{self, outln};
 use crate::sizes;
@@ -154,7 +154,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// When each began, since the capture did.
+/// The time at which each began, since the first frame.
 fn commands(connection: &ConnectionReport, zero_ns: u64) -> comfy_table::Table {
     let columns = [
         "AT",

@@ -1,4 +1,4 @@
-//! `ropewalk lab list`: which experiments there are.
+//! `ropewalk lab list`: experiments, and the time that they take.
 
 use crate::exit::Failed;
 use crate::{output, sizes};
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "Example: ropewalk lab list experiments/004")]
 pub(crate) struct Arguments {
-    /// Where they are, in folders too
+    /// The folder of the experiments; folders in it are listed too
     #[arg(value_name = "FOLDER", default_value = "experiments")]
     folder: PathBuf,
 
@@ -28,7 +28,7 @@ struct Listed {
     known: Result<(String, [Cost; 2]), String>,
 }
 
-/// What a form takes.
+/// The cost of a form: runs and time.
 struct Cost {
     form: Form,
     runs: usize,
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
     }
 }
 
-/// In the order of their names, in this folder and those below it.
+/// Adds the experiments of this folder and those below it, in the order of their names.
 fn experiments(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut entries =
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;

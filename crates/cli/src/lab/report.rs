@@ -1,4 +1,4 @@
-//! `ropewalk lab report`: what was measured.
+//! `ropewalk lab report`: figures and tables of the results.
 
 use crate::exit::Failed;
 use crate::output::{self, outln};
@@ -7,13 +7,13 @@ use observe::report::{Figure, Report, Table};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// A figure with more points is one to look at, not to read.
+/// Figures with more points are drawn, and not printed as a table.
 const PRINTED_ROWS_MAX: usize = 100;
 
 #[derive(clap::Args)]
 #[command(after_help = "Example: ropewalk lab report results/004/figure06/quick")]
 pub(crate) struct Arguments {
-    /// The results
+    /// The folder of the results
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 

@@ -1,4 +1,4 @@
-//! `ropewalk lab run`: an experiment, run by run.
+//! `ropewalk lab run`: runs an experiment, or goes on with one.
 
 use super::run_progress::RunProgress;
 use super::user_namespace;
@@ -21,19 +21,19 @@ use std::sync::Arc;
 #[derive(clap::Args)]
 #[command(after_help = "Example: ropewalk lab run experiments/004/figure06.toml")]
 pub(crate) struct Arguments {
-    /// The experiment
+    /// The file that describes the experiment
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Run all of it, not its quick form
+    /// Run the full form instead of the quick one
     #[arg(long)]
     full: bool,
 
-    /// Where the results go, and where runs that were done before are found; results/… if not given
+    /// Folder of the results; runs found there are not repeated; results/… if not given
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 
-    /// How often each run may be tried until it is VALID; as often as the experiment says if not given
+    /// Attempts at each run until it is VALID; the experiment's own number if not given
     #[arg(long, value_name = "N")]
     attempts: Option<NonZeroU32>,
 
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     fresh: bool,
 
-    /// Only say how many runs there are to be done, and how long they take
+    /// Print the number of runs and the time that they take, and run nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -135,7 +135,7 @@ fn print_estimate(
     outln!("{}{done}; about {}", sizes::count(all, "run"), sizes::time(time));
 }
 
-/// Until all is done, or a signal comes.
+/// Runs until all is done or a signal comes.
 async fn run_all(plan: Plan, mut folder: Folder, json: bool) -> Result<Folder, Failed> {
     let mut interrupts = Interrupts::listen()?;
     let plan = Arc::new(plan);

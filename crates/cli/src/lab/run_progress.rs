@@ -1,4 +1,4 @@
-//! What a person sees of a series of runs: a bar, and a line for each run that has ended.
+//! Progress of a series of runs: a bar, and a line for each run that has ended.
 
 use crate::output::{self, outln};
 use crate::sizes;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const TEMPLATE: &str = "[{bar:28}] {msg}";
 
-/// Shared by the thread that runs, and whatever redraws.
+/// Shared by the thread that runs and the one that redraws.
 #[derive(Clone)]
 pub(super) struct RunProgress {
     bar: ProgressBar,
@@ -21,9 +21,9 @@ pub(super) struct RunProgress {
 
 #[derive(Clone, Copy)]
 struct State {
-    /// What is still to be done as it is estimated, the run that is under way included.
+    /// The estimated time that is left, the current run included.
     remaining: Duration,
-    /// Run, attempt, since when, and for how long it should take.
+    /// The current run, its attempt, its beginning and its estimated time.
     current: Option<(usize, u32, Instant, Duration)>,
 }
 
@@ -57,7 +57,7 @@ impl RunProgress {
         }
     }
 
-    /// Draws the bar as it now is.
+    /// Draws the bar in its present state.
     pub(super) fn draw(&self) {
         let State { remaining, current } = self.change(|state| *state);
         let Some((run, attempt, since, estimate)) = current else { return };

@@ -1,4 +1,4 @@
-//! A lab without root: the command is started again where it may build one.
+//! A lab without root: the command starts itself again in a user namespace.
 
 use crate::exit::Failed;
 use ::lab::{Rights, in_user_namespace};
@@ -7,11 +7,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Set for a process that was started again.
+/// The environment variable that marks the second process.
 const STARTED_AGAIN: &str = "ROPEWALK_IN_USER_NAMESPACE";
 
-/// The rights by which this process may build a lab. If it has none, the command is run by another process, which may,
-/// and this one ends as that does.
+/// The rights by which this process may build a lab. A process without any starts the command again in a user namespace,
+/// and exits with its status.
 pub(super) async fn rights() -> Result<Rights, Failed> {
     match Rights::of_this_process() {
         Ok(rights) => Ok(rights),
