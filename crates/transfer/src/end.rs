@@ -3,10 +3,13 @@
 use crate::disk::Disk;
 use crate::local::{self, Kind};
 use crate::stream::{Reader, Writer};
-use crate::{Error, Identity, Refusal, mount};
+use crate::{Error, Identity, Refusal, mount, standard_stream};
 use block::{Backend, Engine};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Standard input and output are named by this.
+pub(crate) const STREAM_NAME: &str = "-";
 
 /// Where a copy comes from.
 pub struct Source {
@@ -33,6 +36,17 @@ impl Source {
         Self { identity: Identity::named(name), kind: SourceKind::Stream(reader), local: None }
     }
 
+    /// Standard input, from where it stands to its end.
+    ///
+    /// # Errors
+    /// [`Refusal::Descriptor`] if it is closed or cannot be read; [`Refusal::SourceInUse`] for a device that is
+    /// mounted for writing.
+    pub fn standard_input() -> Result<Self, Error> {
+        let (file, kind) = standard_stream::input()?;
+        check_source_use(STREAM_NAME, kind)?;
+        Ok(Self { local: Some(kind), ..Self::stream(STREAM_NAME, Reader::new(file)) })
+    }
+
     /// A file, a block device, or a pipe.
     ///
     /// # Errors
@@ -40,11 +54,7 @@ impl Source {
     pub fn path(path: &Path, engine: &Engine) -> Result<Self, Error> {
         let local = local::kind_of(path)?;
         let identity = local::identity(path, local);
-        if let Kind::Device(number) = local
-            && let Some(used) = mount::use_of(number)
-        {
-            return Err(Refusal::SourceInUse { name: identity.name, used }.into());
-        }
+        check_source_use(&identity.name, local)?;
         let kind = match local {
             Kind::Stream => SourceKind::Stream(Reader::open(path)),
             Kind::Device(_) | Kind::File { .. } | Kind::Absent => {
@@ -99,6 +109,17 @@ impl Destination {
         Self { identity: Identity::named(name), kind: DestinationKind::Stream(writer), local: None }
     }
 
+    /// Standard output; a file or block device is synced before the copy succeeds.
+    ///
+    /// # Errors
+    /// [`Refusal::Descriptor`] if it is closed or cannot be written; [`Refusal::DestinationInUse`] for a device that
+    /// is mounted for writing or part of something.
+    pub fn standard_output() -> Result<Self, Error> {
+        let (output, kind) = standard_stream::output()?;
+        check_destination_use(STREAM_NAME, kind)?;
+        Ok(Self { local: Some(kind), ..Self::stream(STREAM_NAME, Writer::new(output)) })
+    }
+
     /// A file, which need not exist, a block device, or a pipe. Nothing is created or changed yet.
     ///
     /// # Errors
@@ -108,11 +129,8 @@ impl Destination {
         let local = local::kind_of(path)?;
         let identity = local::identity(path, local);
         let kind = match local {
-            Kind::Device(number) => {
-                let holder = || mount::holder_of(number).map(|holder| format!("in use by {holder}"));
-                if let Some(used) = mount::use_of(number).or_else(holder) {
-                    return Err(Refusal::DestinationInUse { name: identity.name, used }.into());
-                }
+            Kind::Device(_) => {
+                check_destination_use(&identity.name, local)?;
                 DestinationKind::BlockDevice { path: path.to_owned(), present: present(path, engine)? }
             }
             Kind::File { .. } => {
@@ -154,6 +172,30 @@ impl Destination {
         same_path
             || source.identity.designator.as_deref().is_some_and(|designator| self.identity.is(designator))
     }
+}
+
+fn check_source_use(name: &str, kind: Kind) -> Result<(), Refusal> {
+    match used(kind) {
+        Some(used) => Err(Refusal::SourceInUse { name: name.to_owned(), used }),
+        None => Ok(()),
+    }
+}
+
+fn check_destination_use(name: &str, kind: Kind) -> Result<(), Refusal> {
+    match used(kind).or_else(|| held(kind)) {
+        Some(used) => Err(Refusal::DestinationInUse { name: name.to_owned(), used }),
+        None => Ok(()),
+    }
+}
+
+fn used(kind: Kind) -> Option<String> {
+    let Kind::Device(number) = kind else { return None };
+    mount::use_of(number)
+}
+
+fn held(kind: Kind) -> Option<String> {
+    let Kind::Device(number) = kind else { return None };
+    mount::holder_of(number).map(|holder| format!("in use by {holder}"))
 }
 
 /// What is in the way of writing to it. Somebody else who writes holds its lock.

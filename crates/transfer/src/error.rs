@@ -141,6 +141,14 @@ pub enum Refusal {
     /// A copy onto itself.
     #[error("source and destination are the same, {0}")]
     Same(Identity),
+    /// Standard input or output cannot serve.
+    #[error("{name} is {why}: name a file, or connect a pipe to it")]
+    Descriptor {
+        /// Which.
+        name: &'static str,
+        /// How it is.
+        why: String,
+    },
     /// Not the device the script was written for.
     #[error("{found} is not {expected}: check that name and LUN still mean the same device")]
     OtherIdentity {

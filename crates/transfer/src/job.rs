@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::disk::Disk;
-use crate::end::{Destination, DestinationKind, Source, SourceKind};
+use crate::end::{Destination, DestinationKind, STREAM_NAME, Source, SourceKind};
 use crate::forward::Forward;
 use crate::outstanding::Control;
 use crate::pipeline::{Origin, Pipeline};
@@ -325,7 +325,10 @@ impl std::io::Write for SyncedFile {
 
 fn check_identity(source: &Source, destination: &Destination, options: &Options) -> Result<(), Refusal> {
     if destination.is(source) {
-        return Err(Refusal::Same(destination.identity.clone()));
+        // A path says more than a dash.
+        let ends = [&destination.identity, &source.identity];
+        let named = ends.into_iter().find(|end| end.name != STREAM_NAME);
+        return Err(Refusal::Same(named.unwrap_or(&destination.identity).clone()));
     }
     let Some(expected) = &options.expect_id else { return Ok(()) };
     let has_identity =

@@ -25,6 +25,7 @@ mod progress;
 mod rate;
 mod sample;
 mod signature;
+mod standard_stream;
 mod stream;
 mod survey;
 mod unflushed;

@@ -6,7 +6,7 @@ use crate::{Error, Identity, Refusal};
 use block::{BlockError, BlockErrorKind, Engine, File, FileOptions};
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +23,16 @@ pub(crate) enum Kind {
     Absent,
 }
 
+impl Kind {
+    /// That of something that exists and is no folder.
+    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+        if metadata.is_file() {
+            return Self::File { bytes: metadata.len(), inode: (metadata.dev(), metadata.ino()) };
+        }
+        mount::number_of(metadata).map_or(Self::Stream, Self::Device)
+    }
+}
+
 /// Block lengths to try, the most usual first.
 pub(crate) const BLOCK_BYTES: [u32; 2] = [512, 4096];
 
@@ -34,17 +44,10 @@ pub(crate) fn kind_of(path: &Path) -> Result<Kind, Error> {
         }
         Err(error) => return Err(cannot_open(path, error)),
     };
-    let kind = metadata.file_type();
-    if kind.is_dir() {
+    if metadata.is_dir() {
         return Err(cannot_open(path, ErrorKind::IsADirectory.into()));
     }
-    if kind.is_file() {
-        return Ok(Kind::File { bytes: metadata.len(), inode: (metadata.dev(), metadata.ino()) });
-    }
-    match mount::device_number(path).filter(|_| kind.is_block_device()) {
-        Some(device) => Ok(Kind::Device(device)),
-        None => Ok(Kind::Stream),
-    }
+    Ok(Kind::of(&metadata))
 }
 
 fn has_folder(path: &Path) -> bool {

@@ -27,8 +27,12 @@ pub(crate) fn holder_of(device: DeviceNumber) -> Option<String> {
 
 /// The number of the block device at `path`, if it is one.
 pub(crate) fn device_number(path: &Path) -> Option<DeviceNumber> {
-    let metadata = fs::metadata(path).ok().filter(|metadata| metadata.file_type().is_block_device())?;
-    let number = metadata.rdev();
+    fs::metadata(path).ok().and_then(|metadata| number_of(&metadata))
+}
+
+/// The number of a block device.
+pub(crate) fn number_of(metadata: &fs::Metadata) -> Option<DeviceNumber> {
+    let number = Some(metadata.rdev()).filter(|_| metadata.file_type().is_block_device())?;
     Some(DeviceNumber { major: rustix::fs::major(number), minor: rustix::fs::minor(number) })
 }
 

@@ -9,7 +9,7 @@ use initiator::{InvalidUrl, Target, Url};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-use transfer::{Destination, Identity, Reader, Source, Writer};
+use transfer::{Destination, Identity, Source};
 
 /// One end of a copy on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl End {
                 let end = Source::device(identity(&remote), Arc::new(remote.lun.clone()));
                 Opened { end, session: Some(remote.session) }
             }
-            Self::Stream => Opened { end: Source::stream("-", Reader::new(std::io::stdin())), session: None },
+            Self::Stream => Opened { end: Source::standard_input().map_err(not_begun)?, session: None },
             Self::Path(path) => Opened { end: Source::path(path, engine).map_err(not_begun)?, session: None },
         })
     }
@@ -73,9 +73,7 @@ impl End {
                 let end = Destination::device(identity(&remote), Arc::new(remote.lun.clone()));
                 Opened { end, session: Some(remote.session) }
             }
-            Self::Stream => {
-                Opened { end: Destination::stream("-", Writer::new(std::io::stdout())), session: None }
-            }
+            Self::Stream => Opened { end: Destination::standard_output().map_err(not_begun)?, session: None },
             Self::Path(path) => {
                 Opened { end: Destination::path(path, engine).map_err(not_begun)?, session: None }
             }

@@ -1,0 +1,66 @@
+//! `ropewalk copy` from standard input and to standard output.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod world;
+
+use std::fs::{File, OpenOptions};
+use std::process::{Command, Stdio};
+use world::{Folder, MIB, Outcome, Server, noise, ropewalk};
+
+/// Runs `ropewalk copy` in a shell that makes these redirections.
+fn copy_with(redirections: &str, arguments: &[&str]) -> Outcome {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("exec \"$0\" copy \"$@\" {redirections}"), env!("CARGO_BIN_EXE_ropewalk")]);
+    Outcome(shell.args(arguments).output().unwrap())
+}
+
+#[track_caller]
+fn refused(outcome: Outcome, words: &str) {
+    let said = outcome.expect(5).stderr();
+    assert!(said.contains(words) && said.contains("nothing was written"), "{said}");
+}
+
+#[test]
+fn an_input_that_is_the_destination_is_refused() {
+    let folder = Folder::new();
+    let disk = folder.write("disk", &noise(MIB));
+    let arguments = ["copy", "--overwrite", "-", &disk];
+    let copy = ropewalk(&arguments).stdin(File::open(&disk).unwrap()).output().unwrap();
+    refused(Outcome(copy), "source and destination are the same");
+    assert!(folder.read("disk") == noise(MIB));
+}
+
+#[test]
+fn an_output_that_is_the_source_is_refused() {
+    let folder = Folder::new();
+    let disk = folder.write("disk", &noise(MIB));
+    let output = OpenOptions::new().append(true).open(&disk).unwrap();
+    let copy = ropewalk(&["copy", &disk, "-"]).stdout(output).stderr(Stdio::piped()).spawn().unwrap();
+    refused(Outcome(copy.wait_with_output().unwrap()), "source and destination are the same");
+    assert!(folder.read("disk") == noise(MIB));
+}
+
+#[test]
+fn a_closed_or_write_only_standard_input_is_refused() {
+    let server = Server::with_luns(&["0=ram:1MiB"]);
+    refused(copy_with("<&-", &["-", &server.url(0)]), "standard input is closed");
+    refused(copy_with("0>/dev/null", &["-", &server.url(0)]), "standard input is open for writing only");
+}
+
+#[test]
+fn a_closed_or_read_only_standard_output_is_refused() {
+    let folder = Folder::new();
+    let disk = folder.write("disk", &noise(MIB));
+    refused(copy_with(">&-", &[&disk, "-"]), "standard output is closed");
+    refused(copy_with("1</dev/null", &[&disk, "-"]), "standard output is not open for writing");
+    copy_with(">/dev/null", &[&disk, "-"]).expect(0);
+}
+
+#[test]
+fn an_output_without_room_is_a_failure() {
+    let folder = Folder::new();
+    let disk = folder.write("disk", &noise(MIB));
+    let said = copy_with(">/dev/full", &[&disk, "-"]).expect(1).stderr();
+    assert!(said.contains("cannot write to -"), "{said}");
+}
