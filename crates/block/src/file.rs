@@ -67,6 +67,29 @@ impl File {
         Ok(Self { medium: Arc::new(medium), engine: engine.clone() })
     }
 
+    /// Takes over a regular file that is open as `options` say; `path` names it in errors. A lock that its open file
+    /// description holds already ([`Self::lock`]) stays.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn adopt(
+        file: std::fs::File,
+        path: impl AsRef<Path>,
+        options: &FileOptions,
+        engine: &Engine,
+    ) -> Result<Self, BlockError> {
+        let medium = Medium::adopt(file, path.as_ref(), options, false)?;
+        Ok(Self { medium: Arc::new(medium), engine: engine.clone() })
+    }
+
+    /// Takes the lock of whoever writes, for files that must be looked at under it before they are changed.
+    ///
+    /// # Errors
+    /// `InUse` if another process reads or writes it.
+    pub fn lock(file: &std::fs::File, path: impl AsRef<Path>) -> Result<(), BlockError> {
+        medium::lock(file, path.as_ref(), false)
+    }
+
     /// The same open file by another engine: each shard uses its own.
     #[must_use]
     pub fn on(&self, engine: &Engine) -> Self {

@@ -16,9 +16,7 @@ use initiator::Target;
 use monitor::Monitor;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use transfer::{
-    Destination, DestinationState, Error, Failure, Job, Options, Progress, Schedule, Source, Verify,
-};
+use transfer::{Destination, Error, Failure, Job, Options, Progress, Schedule, Source, Verify};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -143,7 +141,7 @@ async fn copy(
         () = interrupts.next() => Err(Error::Interrupted),
     };
     let (outcome, capacity_bytes) = match prepared {
-        Err(error) => (Err(Failure { error, destination: DestinationState::Untouched }), None),
+        Err(error) => (Err(Failure::before_writing(error)), None),
         Ok(job) if arguments.dry_run => {
             plan::show(&job, sessions, arguments.json).await;
             return Ok(());
@@ -190,7 +188,7 @@ fn options(arguments: &Arguments) -> Options {
 
 /// A failure before anything was written.
 fn not_begun(error: Error) -> Failed {
-    failed(Failure { error, destination: DestinationState::Untouched })
+    failed(Failure::before_writing(error))
 }
 
 fn failed(failure: Failure) -> Failed {
@@ -199,5 +197,6 @@ fn failed(failure: Failure) -> Failed {
         Error::Mismatch { .. } => Status::Mismatch,
         _ => Status::Failed,
     };
-    Failed { status, error: failure.error.into(), consequence: Some(failure.destination.to_string()) }
+    let consequence = Some(failure.consequence());
+    Failed { status, error: failure.error.into(), consequence }
 }

@@ -89,9 +89,11 @@ pub(crate) enum DestinationKind {
         path: PathBuf,
         present: Disk,
     },
-    /// A regular file, which grows as needed; `None` if there is none yet.
+    /// A regular file, which becomes as long as the copy; `None` if there is none yet.
     File {
         path: PathBuf,
+        /// As which it was seen, to be confirmed under its lock.
+        seen: Kind,
         present: Option<Disk>,
     },
     Stream(Writer),
@@ -134,9 +136,10 @@ impl Destination {
                 DestinationKind::BlockDevice { path: path.to_owned(), present: present(path, engine)? }
             }
             Kind::File { .. } => {
-                DestinationKind::File { path: path.to_owned(), present: Some(present(path, engine)?) }
+                let present = Some(present(path, engine)?);
+                DestinationKind::File { path: path.to_owned(), seen: local, present }
             }
-            Kind::Absent => DestinationKind::File { path: path.to_owned(), present: None },
+            Kind::Absent => DestinationKind::File { path: path.to_owned(), seen: local, present: None },
             Kind::Stream => DestinationKind::Stream(Writer::open(path)),
         };
         Ok(Self { identity, kind, local: Some(local) })

@@ -55,6 +55,16 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A copy that is complete, and did not get its name.
+    #[error("cannot give {partial} the name {name}")]
+    Rename {
+        /// The name that it has.
+        partial: String,
+        /// The name that it should have.
+        name: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A stream turned out to be longer than the destination.
     #[error("the input has more than the {capacity_bytes} bytes that {name} can hold")]
     TooLong {
@@ -108,6 +118,23 @@ pub enum Refusal {
         destination: Identity,
         /// What is there.
         found: &'static str,
+    },
+    /// A file that holds something.
+    #[error(
+        "{name} is not empty: copying would destroy what it holds; if that is what you want, say --overwrite"
+    )]
+    NotEmpty {
+        /// The destination.
+        name: String,
+    },
+    /// The name under which a new file is written is taken.
+    #[error(
+        "{name} exists: another copy is writing it, or left it when it failed; wait for that copy, or remove the file, \
+         or say --overwrite"
+    )]
+    PartialExists {
+        /// The file's path.
+        name: String,
     },
     /// In use by this machine.
     #[error("{name} is {used}: its contents change while they are copied; unmount it, or copy a snapshot")]

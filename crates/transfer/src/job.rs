@@ -4,6 +4,8 @@ use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::end::{Destination, DestinationKind, STREAM_NAME, Source, SourceKind};
 use crate::forward::Forward;
+use crate::local::Kind;
+use crate::local_file::{self, LocalFile};
 use crate::outstanding::Control;
 use crate::pipeline::{Origin, Pipeline};
 use crate::plan::{Facts, Options, Plan};
@@ -13,7 +15,7 @@ use crate::worker::{Worker, Zeroing};
 use crate::{Error, Phase, Progress, Refusal, Survey, Verify, local, survey};
 use block::{BUFFER_ALIGNMENT_BYTES, Engine, Slab};
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -44,6 +46,32 @@ pub struct Failure {
     pub error: Error,
     /// What is left of the destination.
     pub destination: DestinationState,
+    /// The file that holds it, if it has not got the destination's name.
+    pub partial: Option<PathBuf>,
+}
+
+impl Failure {
+    /// A failure before anything was written.
+    #[must_use]
+    pub fn before_writing(error: Error) -> Self {
+        Self { error, destination: DestinationState::Untouched, partial: None }
+    }
+
+    /// What is left, for people.
+    #[must_use]
+    pub fn consequence(&self) -> String {
+        let state = self.destination;
+        match &self.partial {
+            Some(partial) if state == DestinationState::Unnamed => {
+                format!("{state}: it is {}", partial.display())
+            }
+            Some(partial) => {
+                let partial = partial.display();
+                format!("{state}; it is {partial}: remove it, or begin again with --overwrite")
+            }
+            None => state.to_string(),
+        }
+    }
 }
 
 /// What a destination is like after a copy that did not succeed.
@@ -57,6 +85,8 @@ pub enum DestinationState {
     Unverified,
     /// All was written and flushed, and something else was read back.
     Different,
+    /// The copy is good, but the file could not be given its name.
+    Unnamed,
 }
 
 impl std::fmt::Display for DestinationState {
@@ -66,15 +96,16 @@ impl std::fmt::Display for DestinationState {
             Self::Incomplete => "the destination is incomplete: treat it as garbage until a copy succeeds",
             Self::Unverified => "the destination was written and flushed, but not verified to the end",
             Self::Different => "the destination is not a copy of the source: do not use it",
+            Self::Unnamed => "the copy is complete, under another name",
         })
     }
 }
 
 /// A destination that is open for writing.
-struct Open {
-    disk: Disk,
-    /// The file, and the length that it is cut to when it was extended to whole blocks for the copy.
-    cut: Option<(PathBuf, u64)>,
+enum Open {
+    Disk(Disk),
+    File(LocalFile),
+    Stream(Writer),
 }
 
 /// What a copy brought over.
@@ -83,7 +114,6 @@ struct Copied {
     checksums: Vec<u64>,
     /// To be read back; `None` where nothing can be.
     copy: Option<Disk>,
-    cut: Option<(PathBuf, u64)>,
 }
 
 impl Job {
@@ -105,6 +135,9 @@ impl Job {
             && let Some(found) = survey::occupant(disk).await?
         {
             return Err(Refusal::Occupied { destination: destination.identity.clone(), found }.into());
+        }
+        if let DestinationKind::File { path, seen, .. } = &destination.kind {
+            local_file::check(path, *seen, options.overwrite)?;
         }
         progress.set_total(plan.bytes.unwrap_or(0));
         Ok(Self { source, destination, options, plan, engine, clock, progress })
@@ -142,25 +175,44 @@ impl Job {
             touched: &touched,
         };
 
-        let copied = run.copy(destination.kind, &mut control).await.map_err(|error| Failure {
-            error,
-            destination: match touched.load(Ordering::Relaxed) {
-                true => DestinationState::Incomplete,
-                false => DestinationState::Untouched,
-            },
-        })?;
-        progress.set_total(copied.bytes);
-        let verified = run.verify(&copied, options.verify_seed, &mut control).await;
-        let verified = verified.map_err(|error| Failure {
-            destination: match error {
-                Error::Mismatch { .. } => DestinationState::Different,
-                _ => DestinationState::Unverified,
-            },
-            error,
-        })?;
-        let bytes = copied.bytes;
-        cut(copied).map_err(|error| Failure { error, destination: DestinationState::Incomplete })?;
-        Ok(Report { bytes, verified })
+        let open = open(destination.kind, options.overwrite, &engine).map_err(Failure::before_writing)?;
+        let outcome = run.copy_and_verify(&open, options.verify_seed, &mut control).await;
+        let Open::File(file) = open else { return outcome };
+        let outcome = outcome.and_then(|report| finish(&file, report));
+        outcome.map_err(|failure| Failure {
+            partial: file.abandon(failure.destination != DestinationState::Untouched),
+            ..failure
+        })
+    }
+}
+
+/// A good copy gets its length and its name.
+fn finish(file: &LocalFile, report: Report) -> Result<Report, Failure> {
+    let finished = file.finish(report.bytes);
+    finished.map(|()| report).map_err(|error| Failure {
+        destination: match error {
+            Error::Rename { .. } => DestinationState::Unnamed,
+            _ => DestinationState::Incomplete,
+        },
+        error,
+        partial: None,
+    })
+}
+
+/// Takes a destination for writing; a file keeps its contents as yet.
+fn open(destination: DestinationKind, overwrite: bool, engine: &Engine) -> Result<Open, Error> {
+    // What was open for reading is closed first, as its lock must be free to be taken for writing.
+    match destination {
+        DestinationKind::Stream(writer) => Ok(Open::Stream(writer)),
+        DestinationKind::Device(disk) => Ok(Open::Disk(disk)),
+        DestinationKind::BlockDevice { path, present } => {
+            drop(present);
+            local::open_to_write(&path, engine).map(Open::Disk)
+        }
+        DestinationKind::File { path, seen, present } => {
+            drop(present);
+            LocalFile::open(&path, seen, overwrite).map(Open::File)
+        }
     }
 }
 
@@ -176,55 +228,53 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn copy(self, destination: DestinationKind, control: &mut Control) -> Result<Copied, Error> {
+    async fn copy_and_verify(self, open: &Open, seed: u64, control: &mut Control) -> Result<Report, Failure> {
+        let copied = self.copy(open, control).await.map_err(|error| Failure {
+            error,
+            destination: match self.touched.load(Ordering::Relaxed) {
+                true => DestinationState::Incomplete,
+                false => DestinationState::Untouched,
+            },
+            partial: None,
+        })?;
+        self.progress.set_total(copied.bytes);
+        let verified = self.verify(&copied, seed, control).await;
+        let verified = verified.map_err(|error| Failure {
+            destination: match error {
+                Error::Mismatch { .. } => DestinationState::Different,
+                _ => DestinationState::Unverified,
+            },
+            error,
+            partial: None,
+        })?;
+        Ok(Report { bytes: copied.bytes, verified })
+    }
+
+    async fn copy(self, open: &Open, control: &mut Control) -> Result<Copied, Error> {
         self.progress.enter(Phase::Copying);
-        match (destination, self.plan.bytes) {
-            (DestinationKind::Stream(writer), _) => {
-                let (bytes, checksums) = self.forward(&writer, control).await?;
-                Ok(Copied { bytes, checksums, copy: None, cut: None })
+        match (open, self.plan.bytes) {
+            (Open::Stream(writer), _) => {
+                let (bytes, checksums) = self.forward(writer, control).await?;
+                Ok(Copied { bytes, checksums, copy: None })
             }
             // A file cannot grow step by step while it is a disk.
-            (DestinationKind::File { path, present }, None) => {
-                drop(present);
-                self.touched.store(true, Ordering::Relaxed);
-                let file = std::fs::File::create(&path);
-                let file = file.map_err(|error| local::cannot_open(&path, error))?;
-                local::sync_folder(&path);
-                let (bytes, checksums) = self.forward(&Writer::new(SyncedFile(file)), control).await?;
-                let copy = Some(local::open_to_read(&path, self.engine)?);
-                Ok(Copied { bytes, checksums, copy, cut: None })
+            (Open::File(file), None) => {
+                let (bytes, checksums) = self.forward(&file.writer()?, control).await?;
+                Ok(Copied { bytes, checksums, copy: Some(file.disk(self.engine)?) })
             }
-            (DestinationKind::File { path, present }, Some(bytes)) => {
-                drop(present);
-                let open = self.open_file(path, bytes)?;
-                self.to_disk(open, control).await
+            (Open::File(file), Some(bytes)) => {
+                let changed = file.extend(bytes.next_multiple_of(self.plan.unit_bytes))?;
+                self.touched.store(changed, Ordering::Relaxed);
+                self.to_disk(file.disk(self.engine)?, control).await
             }
-            // It was open for reading only, and its lock must be free to be taken for writing.
-            (DestinationKind::BlockDevice { path, present }, _) => {
-                drop(present);
-                let disk = local::open_to_write(&path, None, self.engine)?;
-                self.to_disk(Open { disk, cut: None }, control).await
-            }
-            (DestinationKind::Device(disk), _) => self.to_disk(Open { disk, cut: None }, control).await,
+            (Open::Disk(disk), _) => self.to_disk(disk.clone(), control).await,
         }
     }
 
-    fn open_file(self, path: PathBuf, bytes: u64) -> Result<Open, Error> {
-        let before_bytes = match std::fs::metadata(&path) {
-            Ok(metadata) => metadata.len(),
-            Err(_) => create_new(&path)?,
-        };
-        let padded_bytes = bytes.next_multiple_of(self.plan.unit_bytes);
-        let disk = local::open_to_write(&path, Some(padded_bytes), self.engine)?;
-        self.touched.store(before_bytes < padded_bytes, Ordering::Relaxed);
-        let cut = (before_bytes < padded_bytes).then(|| (path, bytes.max(before_bytes)));
-        Ok(Open { disk, cut })
-    }
-
-    async fn to_disk(self, open: Open, control: &mut Control) -> Result<Copied, Error> {
+    async fn to_disk(self, disk: Disk, control: &mut Control) -> Result<Copied, Error> {
         let no_zeroing_command = AtomicBool::new(false);
         let worker = Worker {
-            destination: &*open.disk.backend,
+            destination: &*disk.backend,
             name: &self.plan.destination.name,
             slab: self.slab,
             progress: self.progress,
@@ -236,7 +286,7 @@ impl Run<'_> {
             no_zeroing_command: &no_zeroing_command,
         };
         let (bytes, checksums) = Pipeline::new(worker, self.origin()).run(control).await?;
-        Ok(Copied { bytes, checksums, copy: Some(open.disk), cut: open.cut })
+        Ok(Copied { bytes, checksums, copy: Some(disk) })
     }
 
     async fn forward(self, writer: &Writer, control: &mut Control) -> Result<(u64, Vec<u64>), Error> {
@@ -287,42 +337,6 @@ impl Run<'_> {
     }
 }
 
-/// A new and empty file; somebody else's that appeared meanwhile is not taken for it.
-fn create_new(path: &Path) -> Result<u64, Error> {
-    let created = std::fs::File::create_new(path);
-    created.map_err(|error| local::cannot_open(path, error))?;
-    local::sync_folder(path);
-    Ok(0)
-}
-
-/// Takes the padding off the end of a file, and makes its length durable.
-fn cut(copied: Copied) -> Result<(), Error> {
-    let Copied { copy, cut, .. } = copied;
-    drop(copy);
-    let Some((path, bytes)) = cut else { return Ok(()) };
-    let cut = || {
-        let file = std::fs::OpenOptions::new().write(true).open(&path)?;
-        if file.metadata()?.len() > bytes {
-            file.set_len(bytes)?;
-        }
-        file.sync_all()
-    };
-    cut().map_err(|error| local::cannot_open(&path, error))
-}
-
-/// A file whose flush reaches the medium.
-struct SyncedFile(std::fs::File);
-
-impl std::io::Write for SyncedFile {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.sync_all()
-    }
-}
-
 fn check_identity(source: &Source, destination: &Destination, options: &Options) -> Result<(), Refusal> {
     if destination.is(source) {
         // A path says more than a dash.
@@ -343,7 +357,10 @@ fn check_identity(source: &Source, destination: &Destination, options: &Options)
 fn facts(source: &Source, destination: &Destination) -> Facts {
     let present = destination.present();
     let is_stream = matches!(destination.kind, DestinationKind::Stream(_));
-    let is_file = matches!(destination.kind, DestinationKind::File { .. });
+    let seen = match destination.kind {
+        DestinationKind::File { seen, .. } => Some(seen),
+        _ => None,
+    };
     let is_device = matches!(destination.kind, DestinationKind::Device(_));
     Facts {
         source: source.identity.clone(),
@@ -353,7 +370,7 @@ fn facts(source: &Source, destination: &Destination) -> Facts {
             SourceKind::Disk(disk) => disk.block_bytes(),
             SourceKind::Stream(_) => 1,
         },
-        capacity_bytes: destination.capacity_bytes().or_else(|| length_kept(source, destination)),
+        capacity_bytes: destination.capacity_bytes(),
         destination_block_bytes: match present {
             Some(disk) => disk.block_bytes(),
             None if is_stream => 1,
@@ -366,17 +383,11 @@ fn facts(source: &Source, destination: &Destination) -> Facts {
             // Punching holes, which Linux promises to read as zeroes.
             _ => true,
         },
-        is_new: is_file && present.is_none_or(|disk| disk.bytes() == 0),
-        is_stream: is_stream || is_file && source.bytes().is_none(),
+        // Confirmed under its lock, before anything relies on it.
+        is_new: matches!(seen, Some(Kind::Absent | Kind::File { bytes: 0, .. })),
+        is_stream: is_stream || seen.is_some() && source.bytes().is_none(),
         can_verify: !is_stream,
     }
-}
-
-/// The length of a file that is longer than what is copied to it: it does not grow, and keeps its end.
-fn length_kept(source: &Source, destination: &Destination) -> Option<u64> {
-    let present = destination.present()?;
-    let copied_bytes = source.bytes()?.next_multiple_of(present.block_bytes());
-    Some(present.bytes()).filter(|present_bytes| *present_bytes > copied_bytes)
 }
 
 /// For every request a buffer of the source and one of the destination; twice, as lengths are rounded up to powers

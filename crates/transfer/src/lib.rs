@@ -17,6 +17,7 @@ mod forward;
 mod identity;
 mod job;
 mod local;
+mod local_file;
 mod mount;
 mod outstanding;
 mod pipeline;

@@ -40,7 +40,10 @@ pub(crate) fn kind_of(path: &Path) -> Result<Kind, Error> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound && has_folder(path) => {
-            return Ok(Kind::Absent);
+            return match path.symlink_metadata() {
+                Ok(_) => Err(cannot_open(path, std::io::Error::other("it is a link to nothing"))),
+                Err(_) => Ok(Kind::Absent),
+            };
         }
         Err(error) => return Err(cannot_open(path, error)),
     };
@@ -68,13 +71,13 @@ pub(crate) fn sync_folder(path: &Path) {
 pub(crate) fn open_to_read(path: &Path, engine: &Engine) -> Result<Disk, Error> {
     let options = FileOptions { read_only: true, ..FileOptions::default() };
     let file = open(path, &options, engine)?;
-    let tail = tail(path).map_err(|error| cannot_open(path, error))?;
+    let tail = fs::File::open(path).and_then(|file| tail(&file)).map_err(|error| cannot_open(path, error))?;
     Ok(Disk { name: path.display().to_string(), backend: Arc::new(file), tail: tail.into() })
 }
 
-/// Opens a file or device for writing; a file is made at least `file_bytes` long.
-pub(crate) fn open_to_write(path: &Path, file_bytes: Option<u64>, engine: &Engine) -> Result<Disk, Error> {
-    let options = FileOptions { thin: true, size_bytes: file_bytes, ..FileOptions::default() };
+/// Opens a block device for writing.
+pub(crate) fn open_to_write(path: &Path, engine: &Engine) -> Result<Disk, Error> {
+    let options = FileOptions { thin: true, ..FileOptions::default() };
     let file = open(path, &options, engine).map_err(in_use)?;
     Ok(Disk::new(path.display().to_string(), Arc::new(file)))
 }
@@ -101,8 +104,8 @@ fn open(path: &Path, options: &FileOptions, engine: &Engine) -> Result<File, Err
     outcome.map_err(|source| Error::Open { name: path.display().to_string(), source })
 }
 
-fn tail(path: &Path) -> std::io::Result<Vec<u8>> {
-    let file = fs::File::open(path)?;
+/// What a file has beyond its last whole block.
+pub(crate) fn tail(file: &fs::File) -> std::io::Result<Vec<u8>> {
     let metadata = file.metadata()?;
     let bytes = if metadata.is_file() { metadata.len() % u64::from(BLOCK_BYTES[0]) } else { 0 };
     let mut tail = vec![0; usize::try_from(bytes).unwrap_or(0)];

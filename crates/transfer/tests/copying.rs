@@ -4,9 +4,7 @@ mod world;
 
 use ropewalk_transfer::{Destination, Options, Reader, Source, Verify};
 use std::io::Cursor;
-use world::{
-    Disk, Faults, KIB, MIB, Sink, copy, destination, engine, filled, length, noise, options, plan, source,
-};
+use world::{Disk, Faults, KIB, MIB, Sink, copy, destination, engine, filled, noise, options, source};
 
 fn stream(data: Vec<u8>) -> Source {
     Source::stream("-", Reader::new(Cursor::new(data)))
@@ -141,21 +139,6 @@ fn files_are_copied_to_the_byte() {
         copy(ends.0, ends.1, options()).outcome.unwrap();
         assert!(std::fs::read(&to).unwrap() == noise(length), "{length} bytes");
     }
-}
-
-#[test]
-fn a_longer_file_keeps_its_end_and_the_plan_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
-    std::fs::write(&from, noise(100 * KIB)).unwrap();
-    std::fs::write(&to, filled(7, 200 * KIB)).unwrap();
-    let ends = (Source::path(&from, &engine()).unwrap(), Destination::path(&to, &engine()).unwrap());
-    assert_eq!(plan(ends.0, ends.1).untouched_bytes(), 100 * KIB);
-    let ends = (Source::path(&from, &engine()).unwrap(), Destination::path(&to, &engine()).unwrap());
-    copy(ends.0, ends.1, options()).outcome.unwrap();
-    let found = std::fs::read(&to).unwrap();
-    assert!(found[..length(100 * KIB)] == noise(100 * KIB));
-    assert!(found[length(100 * KIB)..] == filled(7, 100 * KIB));
 }
 
 #[test]

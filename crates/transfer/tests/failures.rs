@@ -40,7 +40,7 @@ fn one_changed_bit_is_found_by_full_verification() {
     let to = Disk::with(2 * MIB, 512, Faults { corrupt: Some(MIB + 77), ..Faults::default() });
     let failure = copy(source(&full(Faults::default())), destination(&to), options()).outcome.unwrap_err();
     assert!(
-        matches!(failure, Failure { error: Error::Mismatch { offset, .. }, destination: DestinationState::Different } if offset == MIB + 77)
+        matches!(failure, Failure { error: Error::Mismatch { offset, .. }, destination: DestinationState::Different, .. } if offset == MIB + 77)
     );
 }
 

@@ -47,7 +47,18 @@ impl Medium {
             Err(_) => false,
         };
         let file = while_in_use(|| open_file(path, options, is_device)).map_err(failed)?;
-        lock(&file, path, options)?;
+        Self::adopt(file, path, options, is_device)
+    }
+
+    /// Locks and measures a file that is open.
+    pub(super) fn adopt(
+        file: StdFile,
+        path: &Path,
+        options: &FileOptions,
+        is_device: bool,
+    ) -> Result<Self, BlockError> {
+        let failed = |error| error_of(error, format!("opening {}", path.display()));
+        lock(&file, path, options.read_only)?;
         if let Some(bytes) = options.size_bytes {
             extend(&file, path, bytes, is_device, options)?;
         }
@@ -98,8 +109,8 @@ fn open_file(path: &Path, options: &FileOptions, is_device: bool) -> io::Result<
 }
 
 /// One writer or many readers, across processes.
-fn lock(file: &StdFile, path: &Path, options: &FileOptions) -> Result<(), BlockError> {
-    let operation = if options.read_only {
+pub(super) fn lock(file: &StdFile, path: &Path, read_only: bool) -> Result<(), BlockError> {
+    let operation = if read_only {
         FlockOperation::NonBlockingLockShared
     } else {
         FlockOperation::NonBlockingLockExclusive

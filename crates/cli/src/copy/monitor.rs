@@ -107,7 +107,7 @@ impl<'a> Monitor<'a> {
         let mut numbers = self.numbers("summary");
         let (verified, error, consequence) = match outcome {
             Ok(report) => (verify_name(report.verified), None, None),
-            Err(failure) => (None, Some(chain(&failure.error)), Some(failure.destination.to_string())),
+            Err(failure) => (None, Some(chain(&failure.error)), Some(failure.consequence())),
         };
         numbers.insert("verified".into(), verified.into());
         numbers.insert("done".into(), outcome.is_ok().into());

@@ -8,8 +8,7 @@ use block::{
     Pending, Properties, Ram, Slab, Timer,
 };
 use ropewalk_transfer::{
-    Clock, Destination, Error, Failure, Identity, Job, Options, Plan, Progress, Report, Snapshot, Source,
-    Writer,
+    Clock, Destination, Error, Failure, Identity, Job, Options, Progress, Report, Snapshot, Source, Writer,
 };
 use std::future::Future;
 use std::io::Write;
@@ -331,14 +330,6 @@ pub fn copy(source: Source, destination: Destination, options: Options) -> Copy 
     copy_until(source, destination, options, std::future::pending())
 }
 
-/// What a copy would do.
-pub fn plan(source: Source, destination: Destination) -> Plan {
-    let clock = Arc::<JumpingClock>::default();
-    let job = Job::prepare(source, destination, options(), engine(), clock, Arc::default());
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(job).unwrap().plan().clone()
-}
-
 pub fn copy_until(
     source: Source,
     destination: Destination,
@@ -352,7 +343,7 @@ pub fn copy_until(
         let job = Job::prepare(source, destination, options, engine(), clock, progress).await;
         match job {
             Ok(job) => job.run(interrupt).await,
-            Err(error) => Err(Failure { error, destination: ropewalk_transfer::DestinationState::Untouched }),
+            Err(error) => Err(Failure::before_writing(error)),
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

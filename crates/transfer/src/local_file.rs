@@ -1,0 +1,185 @@
+//! A regular file as a destination: locked while it is written, and under its own name only once it is complete.
+
+use crate::disk::Disk;
+use crate::local::{self, Kind, cannot_open};
+use crate::stream::Writer;
+use crate::{Error, Refusal};
+use block::{Engine, FileOptions};
+use rustix::fs::{CWD, OFlags, RenameFlags};
+use rustix::io::Errno;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A disk's data is nobody else's to read or to change.
+const OWNER_ONLY: u32 = 0o600;
+
+/// The name under which a new file is written ends with this.
+const PARTIAL_SUFFIX: &str = ".partial";
+
+/// A file that is open for writing, under an exclusive lock.
+pub(crate) struct LocalFile {
+    file: File,
+    /// Its name at the end.
+    path: PathBuf,
+    /// Its name until then, if it is new.
+    partial: Option<PathBuf>,
+}
+
+/// Where a new file is written.
+fn partial_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(PARTIAL_SUFFIX);
+    name.into()
+}
+
+/// Refuses what a copy to this file would destroy.
+pub(crate) fn check(path: &Path, seen: Kind, overwrite: bool) -> Result<(), Refusal> {
+    match seen {
+        _ if overwrite => Ok(()),
+        Kind::File { bytes: 1.., .. } => Err(Refusal::NotEmpty { name: path.display().to_string() }),
+        Kind::Absent if partial_path(path).symlink_metadata().is_ok() => Err(partial_exists(path)),
+        _ => Ok(()),
+    }
+}
+
+fn partial_exists(path: &Path) -> Refusal {
+    Refusal::PartialExists { name: partial_path(path).display().to_string() }
+}
+
+impl LocalFile {
+    /// Opens the file that [`local::kind_of`] found, or makes a new one; its contents stay as they are.
+    pub(crate) fn open(path: &Path, seen: Kind, overwrite: bool) -> Result<Self, Error> {
+        if seen == Kind::Absent {
+            return Self::create(path, overwrite);
+        }
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(|error| cannot_open(path, error))?;
+        lock(&file, path)?;
+        // Only under the lock nobody else copies to it: what was seen before must still be so.
+        let found = file.metadata().map_err(|error| cannot_open(path, error))?;
+        if Kind::of(&found) != seen || local::kind_of(path)? != seen {
+            return Err(changed(path));
+        }
+        Ok(Self { file, path: path.to_owned(), partial: None })
+    }
+
+    fn create(path: &Path, overwrite: bool) -> Result<Self, Error> {
+        let partial = partial_path(path);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).mode(OWNER_ONLY).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        if overwrite {
+            options.create(true)
+        } else {
+            options.create_new(true)
+        };
+        let file = options.open(&partial).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => partial_exists(path).into(),
+            _ => cannot_open(&partial, error),
+        })?;
+        lock(&file, &partial)?;
+        let found = file.metadata().map_err(|error| cannot_open(&partial, error))?;
+        // Another copy may have completed it, and given it its name, before it could be locked here.
+        if !found.is_file() || local::kind_of(&partial)? != Kind::of(&found) {
+            return Err(changed(&partial));
+        }
+        let emptied = file.set_len(0).and_then(|()| file.set_permissions(Permissions::from_mode(OWNER_ONLY)));
+        emptied.map_err(|error| cannot_open(&partial, error))?;
+        Ok(Self { file, path: path.to_owned(), partial: Some(partial) })
+    }
+
+    /// The name that it has now.
+    fn name(&self) -> &Path {
+        self.partial.as_deref().unwrap_or(&self.path)
+    }
+
+    /// Makes it at least so long. Returns whether that changed a file which was there before.
+    pub(crate) fn extend(&self, bytes: u64) -> Result<bool, Error> {
+        let extended = self.set_len_if(bytes, |present_bytes| present_bytes < bytes)?;
+        Ok(extended && self.partial.is_none())
+    }
+
+    fn set_len_if(&self, bytes: u64, condition: impl Fn(u64) -> bool) -> Result<bool, Error> {
+        let set = || match self.file.metadata()?.len() {
+            present_bytes if condition(present_bytes) => self.file.set_len(bytes).map(|()| true),
+            _ => Ok(false),
+        };
+        set().map_err(|error| cannot_open(self.name(), error))
+    }
+
+    /// The file as a disk of its present length, under the same lock.
+    pub(crate) fn disk(&self, engine: &Engine) -> Result<Disk, Error> {
+        let failed = |error| cannot_open(self.name(), error);
+        let tail = local::tail(&self.file).map_err(failed)?;
+        let file = self.file.try_clone().map_err(failed)?;
+        let name = self.name().display().to_string();
+        let options = FileOptions { thin: true, ..FileOptions::default() };
+        let opened = block::File::adopt(file, self.name(), &options, engine);
+        let opened = opened.map_err(|source| Error::Open { name: name.clone(), source })?;
+        Ok(Disk { tail: tail.into(), ..Disk::new(name, std::sync::Arc::new(opened)) })
+    }
+
+    /// The file as a stream, from its beginning, whose flush reaches the medium.
+    pub(crate) fn writer(&self) -> Result<Writer, Error> {
+        let file = self.file.try_clone().map_err(|error| cannot_open(self.name(), error))?;
+        Ok(Writer::new(Synced(file)))
+    }
+
+    /// Cuts it to its length, makes that durable, and gives a new file its name.
+    pub(crate) fn finish(&self, bytes: u64) -> Result<(), Error> {
+        self.set_len_if(bytes, |present_bytes| present_bytes != bytes)?;
+        self.file.sync_all().map_err(|error| cannot_open(self.name(), error))?;
+        if let Some(partial) = &self.partial {
+            rename(partial, &self.path).map_err(|source| Error::Rename {
+                partial: partial.display().to_string(),
+                name: self.path.display().to_string(),
+                source,
+            })?;
+            local::sync_folder(&self.path);
+        }
+        Ok(())
+    }
+
+    /// After a failure: the name under which a new file is left. One that nothing was written to is removed.
+    pub(crate) fn abandon(self, touched: bool) -> Option<PathBuf> {
+        let partial = self.partial?;
+        let removed = !touched && fs::remove_file(&partial).is_ok();
+        (!removed).then_some(partial)
+    }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), Error> {
+    let name = path.display().to_string();
+    block::File::lock(file, path).map_err(|source| local::in_use(Error::Open { name, source }))
+}
+
+fn changed(path: &Path) -> Error {
+    let used = "being changed by another process".to_owned();
+    Refusal::DestinationInUse { name: path.display().to_string(), used }.into()
+}
+
+/// Never in the place of another file.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Some filesystems, such as NFS, cannot rename in this way; to link refuses to replace everywhere.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)
+        }
+        renamed => Ok(renamed?),
+    }
+}
+
+/// A file whose flush reaches the medium.
+struct Synced(File);
+
+impl io::Write for Synced {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+}
