@@ -3,8 +3,11 @@
 use crate::disk::Disk;
 use crate::local::{self, Kind};
 use crate::stream::{Reader, Writer};
+use crate::watch::Watch;
 use crate::{Error, Identity, Refusal, mount, standard_stream};
 use block::{Backend, Engine};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +20,8 @@ pub struct Source {
     pub(crate) kind: SourceKind,
     /// What the path led to, if it was one.
     local: Option<Kind>,
+    /// Of a regular file.
+    watch: Option<Watch>,
 }
 
 pub(crate) enum SourceKind {
@@ -28,12 +33,13 @@ impl Source {
     /// A device, such as a remote logical unit.
     pub fn device(identity: Identity, backend: Arc<dyn Backend>) -> Self {
         let disk = Disk::new(identity.name.clone(), backend);
-        Self { identity, kind: SourceKind::Disk(disk), local: None }
+        Self { identity, kind: SourceKind::Disk(disk), local: None, watch: None }
     }
 
     /// A stream of unknown length.
     pub fn stream(name: &str, reader: Reader) -> Self {
-        Self { identity: Identity::named(name), kind: SourceKind::Stream(reader), local: None }
+        let kind = SourceKind::Stream(reader);
+        Self { identity: Identity::named(name), kind, local: None, watch: None }
     }
 
     /// Standard input, from where it stands to its end.
@@ -44,7 +50,9 @@ impl Source {
     pub fn standard_input() -> Result<Self, Error> {
         let (file, kind) = standard_stream::input()?;
         check_source_use(STREAM_NAME, kind)?;
-        Ok(Self { local: Some(kind), ..Self::stream(STREAM_NAME, Reader::new(file)) })
+        let same_file = || file.try_clone();
+        let watch = watch(Path::new("standard input"), kind, same_file)?;
+        Ok(Self { local: Some(kind), watch, ..Self::stream(STREAM_NAME, Reader::new(file)) })
     }
 
     /// A file, a block device, or a pipe.
@@ -55,13 +63,19 @@ impl Source {
         let local = local::kind_of(path)?;
         let identity = local::identity(path, local);
         check_source_use(&identity.name, local)?;
+        let watch = watch(path, local, || File::open(path))?;
         let kind = match local {
             Kind::Stream => SourceKind::Stream(Reader::open(path)),
             Kind::Device(_) | Kind::File { .. } | Kind::Absent => {
                 SourceKind::Disk(local::open_to_read(path, engine)?)
             }
         };
-        Ok(Self { identity, kind, local: Some(local) })
+        Ok(Self { identity, kind, local: Some(local), watch })
+    }
+
+    /// Fails if it is a file that changed since it was opened; devices and pipes cannot tell.
+    pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
+        self.watch.as_ref().map_or(Ok(()), Watch::check_unchanged)
     }
 
     /// Its length, if that is known.
@@ -175,6 +189,14 @@ impl Destination {
         same_path
             || source.identity.designator.as_deref().is_some_and(|designator| self.identity.is(designator))
     }
+}
+
+fn watch(path: &Path, kind: Kind, open: impl Fn() -> io::Result<File>) -> Result<Option<Watch>, Error> {
+    if !matches!(kind, Kind::File { .. }) {
+        return Ok(None);
+    }
+    let watch = open().and_then(|file| Watch::begin(&path.display().to_string(), file));
+    watch.map(Some).map_err(|error| local::cannot_open(path, error))
 }
 
 fn check_source_use(name: &str, kind: Kind) -> Result<(), Refusal> {

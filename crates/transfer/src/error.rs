@@ -84,6 +84,12 @@ pub enum Error {
         /// Flushes that failed one after another.
         times: u32,
     },
+    /// A file was written to while it was read: the copy may mix old and new.
+    #[error("{name} changed while it was copied: stop whoever writes to it, or copy a snapshot")]
+    SourceChanged {
+        /// The source.
+        name: String,
+    },
     /// Source and destination differ.
     #[error(
         "the copy differs from its source in the {bytes} bytes from {offset} on: either the source changed during \

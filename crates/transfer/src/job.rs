@@ -167,7 +167,7 @@ impl Job {
         let slab = Slab::new(budget_bytes(&plan));
         let touched = AtomicBool::new(false);
         let run = Run {
-            source: &source.kind,
+            source: &source,
             plan: &plan,
             engine: &engine,
             progress: &progress,
@@ -219,7 +219,7 @@ fn open(destination: DestinationKind, overwrite: bool, engine: &Engine) -> Resul
 /// What the phases of a copy share.
 #[derive(Clone, Copy)]
 struct Run<'a> {
-    source: &'a SourceKind,
+    source: &'a Source,
     plan: &'a Plan,
     engine: &'a Engine,
     progress: &'a Progress,
@@ -229,7 +229,10 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn copy_and_verify(self, open: &Open, seed: u64, control: &mut Control) -> Result<Report, Failure> {
-        let copied = self.copy(open, control).await.map_err(|error| Failure {
+        let copied = self.copy(open, control).await;
+        // Before verification, which would only find that something differs.
+        let copied = copied.and_then(|copied| self.source.check_unchanged().map(|()| copied));
+        let copied = copied.map_err(|error| Failure {
             error,
             destination: match self.touched.load(Ordering::Relaxed) {
                 true => DestinationState::Incomplete,
@@ -304,7 +307,7 @@ impl Run<'_> {
     }
 
     fn origin(&self) -> Origin<'_> {
-        match self.source {
+        match &self.source.kind {
             SourceKind::Disk(disk) => Origin::Disk(disk),
             SourceKind::Stream(reader) => Origin::Stream(reader),
         }
@@ -316,7 +319,7 @@ impl Run<'_> {
             return Ok(Verify::Off);
         };
         self.progress.enter(Phase::Verifying);
-        let reference = match self.source {
+        let reference = match &self.source.kind {
             SourceKind::Disk(disk) => Reference::Disk(disk),
             SourceKind::Stream(_) => Reference::Checksums(&copied.checksums),
         };

@@ -31,6 +31,7 @@ mod stream;
 mod survey;
 mod unflushed;
 mod verify;
+mod watch;
 mod worker;
 mod zeroes;
 

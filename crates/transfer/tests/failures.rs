@@ -3,7 +3,7 @@
 mod world;
 
 use ropewalk_transfer::{Destination, DestinationState, Error, Failure, Options, Reader, Source, Verify};
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 use world::{Disk, Faults, KIB, MIB, copy, copy_until, destination, engine, noise, options, source};
 
 fn full(faults: Faults) -> std::sync::Arc<Disk> {
@@ -17,6 +17,18 @@ fn a_source_that_cannot_be_read_names_the_place() {
     let from = full(Faults { unreadable: Some(MIB + 1), ..Faults::default() });
     let failure = copy(source(&from), destination(&Disk::new(2 * MIB)), options()).outcome.unwrap_err();
     assert!(matches!(failure.error, Error::Read { offset, .. } if offset == MIB));
+    assert_eq!(failure.destination, DestinationState::Incomplete);
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_copied_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("from");
+    std::fs::write(&path, noise(MIB)).unwrap();
+    let from = Source::path(&path, &engine()).unwrap();
+    std::fs::File::options().append(true).open(&path).unwrap().write_all(&[1]).unwrap();
+    let failure = copy(from, destination(&Disk::new(2 * MIB)), options()).outcome.unwrap_err();
+    assert!(matches!(failure.error, Error::SourceChanged { .. }));
     assert_eq!(failure.destination, DestinationState::Incomplete);
 }
 

@@ -1,0 +1,46 @@
+//! Whether a file that is copied keeps still.
+
+use crate::Error;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+
+/// A regular file, and how it stood before it was read.
+pub(crate) struct Watch {
+    name: String,
+    file: File,
+    before: Stamp,
+}
+
+/// Every write and every change of length changes this, as finely as the filesystem's clock ticks.
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+impl Watch {
+    /// Remembers how the file stands now.
+    pub(crate) fn begin(name: &str, file: File) -> std::io::Result<Self> {
+        let before = Stamp::of(&file.metadata()?);
+        Ok(Self { name: name.to_owned(), file, before })
+    }
+
+    pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
+        match self.file.metadata() {
+            Ok(metadata) if Stamp::of(&metadata) == self.before => Ok(()),
+            Ok(_) => Err(Error::SourceChanged { name: self.name.clone() }),
+            Err(source) => Err(Error::File { name: self.name.clone(), source }),
+        }
+    }
+}
