@@ -41,7 +41,7 @@ pub(crate) enum Work<'a> {
     Copy(&'a Disk, ByteRange),
     /// Make zero.
     Zero(ByteRange),
-    /// Write what was read from a stream.
+    /// Write what was read from a stream, which is not all zero: that would keep memory for what takes none.
     Put(u64, Payload),
 }
 
@@ -258,7 +258,7 @@ impl<'a> Pipeline<'a> {
             *ended = (part.len() as u64) < self.worker.request_bytes;
             if !part.is_empty() {
                 self.checksums.push(crate::verify::checksum(&part));
-                self.ready.push_back(Work::Put(offset, part));
+                self.ready.push_back(self.worker.work_of(offset, part));
             }
         }
     }

@@ -53,9 +53,13 @@ impl Worker<'_> {
         match work {
             Work::Copy(source, range) => {
                 let payload = source.read(self.slab, *range).await?.share();
-                self.put(range.offset, payload).await
+                if is_zero(&payload) {
+                    self.zero(*range).await
+                } else {
+                    self.write(range.offset, payload).await
+                }
             }
-            Work::Put(offset, payload) => self.put(*offset, self.padded(payload)?).await,
+            Work::Put(offset, payload) => self.write(*offset, self.padded(payload)?).await,
             Work::Zero(range) => self.zero(*range).await,
         }
     }
@@ -71,6 +75,16 @@ impl Worker<'_> {
         Ok(buffer.share())
     }
 
+    /// What is to be done with a part of a stream. Zeroes are remembered by their range, without their buffer.
+    pub(crate) fn work_of<'a>(self, offset: u64, part: Payload) -> Work<'a> {
+        if is_zero(&part) {
+            let bytes = (part.len() as u64).next_multiple_of(self.unit_bytes);
+            Work::Zero(ByteRange { offset, bytes })
+        } else {
+            Work::Put(offset, part)
+        }
+    }
+
     /// In whole blocks of the destination, with zeroes at the end.
     fn padded(self, payload: &Payload) -> Result<Payload, Error> {
         let bytes = payload.len() as u64;
@@ -82,13 +96,6 @@ impl Worker<'_> {
         buffer.fill(0);
         buffer[..payload.len()].copy_from_slice(payload);
         Ok(buffer.share())
-    }
-
-    async fn put(self, offset: u64, payload: Payload) -> Result<Effect, Error> {
-        if is_zero(&payload) {
-            return self.zero(ByteRange { offset, bytes: payload.len() as u64 }).await;
-        }
-        self.write(offset, payload).await
     }
 
     async fn write(self, offset: u64, payload: Payload) -> Result<Effect, Error> {

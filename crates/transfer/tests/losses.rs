@@ -3,8 +3,8 @@
 mod world;
 
 use ropewalk_transfer::{Error, Options, Reader, Source, Verify};
-use std::io::Cursor;
-use world::{Disk, Faults, MIB, copy, destination, filled, noise, options, source};
+use std::io::{Cursor, Read};
+use world::{Disk, Faults, KIB, MIB, copy, destination, filled, noise, options, source};
 
 fn forgetful(loses_after_writes: &[u64]) -> Faults {
     Faults { loses_after_writes: loses_after_writes.to_vec(), ..Faults::default() }
@@ -37,6 +37,26 @@ fn a_stream_is_kept_until_it_is_durable() {
     copy(source, destination(&to), options()).outcome.unwrap();
     let length = usize::try_from(7 * MIB + 5).unwrap();
     assert!(to.contents()[..length] == noise(7 * MIB + 5));
+}
+
+#[test]
+fn zeroes_of_a_stream_are_zeroed_again() {
+    let to = Disk::with(8 * MIB, 512, forgetful(&[1, 17]));
+    to.fill(0, &filled(7, 2 * MIB));
+    let source = Source::stream("-", Reader::new(Cursor::new(filled(0, 2 * MIB))));
+    copy(source, destination(&to), options()).outcome.unwrap();
+    assert!(to.contents().iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn zeroes_of_a_stream_take_no_memory_until_they_are_durable() {
+    // A little more than a power of two, so that a buffer takes twice its length: more than the whole budget
+    // before a flush is due.
+    let request_bytes = 256 * KIB + 512;
+    let to = Disk::new(1200 * request_bytes);
+    let source = Source::stream("-", Reader::new(std::io::repeat(0).take(1200 * request_bytes)));
+    let options = Options { request_bytes, verify: Verify::Off, ..options() };
+    copy(source, destination(&to), options).outcome.unwrap();
 }
 
 #[test]
