@@ -4,7 +4,7 @@ use crate::disk::Disk;
 use crate::local::{self, Kind};
 use crate::stream::{Reader, Writer};
 use crate::watch::Watch;
-use crate::{Error, Identity, Refusal, mount, standard_stream};
+use crate::{Error, Identity, ImageFormat, Refusal, mount, standard_stream};
 use block::{Backend, Engine};
 use std::fs::File;
 use std::io;
@@ -76,6 +76,11 @@ impl Source {
     /// Fails if it is a file that changed since it was opened; devices and pipes cannot tell.
     pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
         self.watch.as_ref().map_or(Ok(()), Watch::check_unchanged)
+    }
+
+    /// What wraps the image of a file; other sources are raw, or show it when they are read.
+    pub(crate) fn image_format(&self) -> Option<ImageFormat> {
+        self.watch.as_ref().filter(|_| matches!(self.kind, SourceKind::Disk(_)))?.image_format()
     }
 
     /// Its length, if that is known.

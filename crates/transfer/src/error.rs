@@ -29,6 +29,23 @@ pub enum Error {
         /// Why.
         source: BlockError,
     },
+    /// The input stream ended before it began.
+    #[error("the input is empty: whatever should have written to it has failed, or was not started")]
+    NoInput,
+    /// The input stream is longer than it should be.
+    #[error("the input has more than the {expected_bytes} bytes that it should have")]
+    InputTooLong {
+        /// How long it should be.
+        expected_bytes: u64,
+    },
+    /// The input stream ended too early.
+    #[error("the input ended after {found_bytes} bytes, and should have {expected_bytes}")]
+    InputTooShort {
+        /// How long it should be.
+        expected_bytes: u64,
+        /// How long it is.
+        found_bytes: u64,
+    },
     /// The destination could not be written or flushed.
     #[error("cannot {what} {name}")]
     Write {
@@ -167,6 +184,18 @@ pub enum Refusal {
         capacity_bytes: u64,
         /// What the source has, in whole blocks.
         needed_bytes: u64,
+    },
+    /// Not as long as the user said.
+    #[error(
+        "{source_name} has {bytes} bytes, and should have {expected_bytes}: check the name, or --source-size"
+    )]
+    OtherLength {
+        /// The source.
+        source_name: Identity,
+        /// How long it is.
+        bytes: u64,
+        /// How long it should be.
+        expected_bytes: u64,
     },
     /// The destination takes no writes.
     #[error("{0} is read-only: choose another, or ask its owner for write access")]

@@ -1,6 +1,6 @@
 //! Source to a destination that only goes forward: reads in any order, writes in the order of the source.
 
-use crate::disk::{Disk, allocate};
+use crate::disk::Disk;
 use crate::outstanding::{Control, Outstanding, Turn};
 use crate::pipeline::Origin;
 use crate::stream::Writer;
@@ -107,16 +107,11 @@ impl<'a> Forward<'a> {
         match self.origin {
             Origin::Disk(disk) => outstanding
                 .start(async move { Event::Read(range.offset, read_part(disk, slab, range).await) }),
-            Origin::Stream(reader) => outstanding.start_streaming(async move {
-                let part = async {
-                    let completion = reader.read(allocate(slab, range.bytes)?).await;
-                    let offset = range.offset;
-                    let buffer =
-                        completion.into_buffer().map_err(|source| Error::Input { offset, source })?;
-                    Ok(buffer.share())
-                };
-                Event::Read(range.offset, part.await)
-            }),
+            Origin::Stream(input) => {
+                let ByteRange { offset, bytes } = range;
+                let part = async move { Event::Read(offset, input.part(slab, offset, bytes).await) };
+                outstanding.start_streaming(part);
+            }
         }
     }
 

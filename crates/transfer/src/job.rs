@@ -4,9 +4,10 @@ use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::end::{Destination, DestinationKind, STREAM_NAME, Source, SourceKind};
 use crate::forward::Forward;
+use crate::input::Input;
 use crate::local::Kind;
 use crate::local_file::{self, LocalFile};
-use crate::outstanding::Control;
+use crate::outstanding::{Control, Outstanding, Turn};
 use crate::pipeline::{Origin, Pipeline};
 use crate::plan::{Facts, Options, Plan};
 use crate::stream::Writer;
@@ -130,7 +131,7 @@ impl Job {
         progress: Arc<Progress>,
     ) -> Result<Self, Error> {
         check_identity(&source, &destination, &options)?;
-        let plan = Plan::make(&facts(&source, &destination), &options)?;
+        let plan = Plan::make(&facts(&source, &destination, &options), &options)?;
         if let Some(disk) = destination.present().filter(|_| !options.overwrite)
             && let Some(found) = survey::occupant(disk).await?
         {
@@ -140,6 +141,7 @@ impl Job {
             local_file::check(path, *seen, options.overwrite)?;
         }
         progress.set_total(plan.bytes.unwrap_or(0));
+        progress.set_source_format(plan.source_format);
         Ok(Self { source, destination, options, plan, engine, clock, progress })
     }
 
@@ -175,6 +177,7 @@ impl Job {
             touched: &touched,
         };
 
+        run.await_input(&mut control).await.map_err(Failure::before_writing)?;
         let open = open(destination.kind, options.overwrite, &engine).map_err(Failure::before_writing)?;
         let outcome = run.copy_and_verify(&open, options.verify_seed, &mut control).await;
         let Open::File(file) = open else { return outcome };
@@ -227,7 +230,23 @@ struct Run<'a> {
     touched: &'a AtomicBool,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// Looks at the first bytes of a stream, before the destination is touched.
+    async fn await_input(self, control: &mut Control) -> Result<(), Error> {
+        let Origin::Stream(input) = self.origin() else { return Ok(()) };
+        let mut outstanding = Outstanding::new();
+        outstanding.start_streaming(input.format(self.slab));
+        loop {
+            if let Turn::Done(format) = outstanding.next(control).await {
+                self.progress.set_source_format(format?);
+                return Ok(());
+            }
+            if control.is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+        }
+    }
+
     async fn copy_and_verify(self, open: &Open, seed: u64, control: &mut Control) -> Result<Report, Failure> {
         let copied = self.copy(open, control).await;
         // Before verification, which would only find that something differs.
@@ -306,10 +325,10 @@ impl Run<'_> {
         forward.run(control).await
     }
 
-    fn origin(&self) -> Origin<'_> {
+    fn origin(self) -> Origin<'a> {
         match &self.source.kind {
             SourceKind::Disk(disk) => Origin::Disk(disk),
-            SourceKind::Stream(reader) => Origin::Stream(reader),
+            SourceKind::Stream(reader) => Origin::Stream(Input { reader, expected_bytes: self.plan.bytes }),
         }
     }
 
@@ -357,7 +376,7 @@ fn check_identity(source: &Source, destination: &Destination, options: &Options)
     Err(Refusal::OtherIdentity { expected: expected.clone(), found: found.clone() })
 }
 
-fn facts(source: &Source, destination: &Destination) -> Facts {
+fn facts(source: &Source, destination: &Destination, options: &Options) -> Facts {
     let present = destination.present();
     let is_stream = matches!(destination.kind, DestinationKind::Stream(_));
     let seen = match destination.kind {
@@ -373,6 +392,7 @@ fn facts(source: &Source, destination: &Destination) -> Facts {
             SourceKind::Disk(disk) => disk.block_bytes(),
             SourceKind::Stream(_) => 1,
         },
+        source_format: source.image_format(),
         capacity_bytes: destination.capacity_bytes(),
         destination_block_bytes: match present {
             Some(disk) => disk.block_bytes(),
@@ -388,7 +408,7 @@ fn facts(source: &Source, destination: &Destination) -> Facts {
         },
         // Confirmed under its lock, before anything relies on it.
         is_new: matches!(seen, Some(Kind::Absent | Kind::File { bytes: 0, .. })),
-        is_stream: is_stream || seen.is_some() && source.bytes().is_none(),
+        is_stream: is_stream || seen.is_some() && source.bytes().or(options.source_bytes).is_none(),
         can_verify: !is_stream,
     }
 }

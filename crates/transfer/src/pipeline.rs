@@ -2,8 +2,8 @@
 //! last one again if the destination lost it.
 
 use crate::cutter::{Cutter, Piece};
+use crate::input::Input;
 use crate::outstanding::{Control, Outstanding, Turn};
-use crate::stream::Reader;
 use crate::unflushed::{Epoch, Unflushed};
 use crate::worker::{Effect, Worker};
 use crate::{Error, Phase, disk::Disk, progress};
@@ -32,7 +32,7 @@ const LOSSES_MAX: u32 = 16;
 #[derive(Clone, Copy)]
 pub(crate) enum Origin<'a> {
     Disk(&'a Disk),
-    Stream(&'a Reader),
+    Stream(Input<'a>),
 }
 
 /// One thing to do, until it is durable.
@@ -56,7 +56,7 @@ enum Event<'a> {
 /// What remains of the source.
 enum Remainder<'a> {
     Disk { disk: &'a Disk, cutter: Cutter, mapping: bool },
-    Stream { reader: &'a Reader, at: u64, reading: bool, ended: bool },
+    Stream { input: Input<'a>, at: u64, reading: bool, ended: bool },
 }
 
 /// A copy under way.
@@ -78,7 +78,7 @@ impl<'a> Pipeline<'a> {
                 let cutter = Cutter::new(disk.bytes(), worker.request_bytes, worker.unit_bytes);
                 Remainder::Disk { disk, cutter, mapping: false }
             }
-            Origin::Stream(reader) => Remainder::Stream { reader, at: 0, reading: false, ended: false },
+            Origin::Stream(input) => Remainder::Stream { input, at: 0, reading: false, ended: false },
         };
         Self {
             worker,
@@ -139,12 +139,12 @@ impl<'a> Pipeline<'a> {
                     _ => {}
                 }
             }
-            Remainder::Stream { reader, at, reading, ended } => {
+            Remainder::Stream { input, at, reading, ended } => {
                 let room = self.ready.is_empty() && self.unflushed.bytes() < UNFLUSHED_BYTES_MAX;
                 if room && !*reading && !*ended && outstanding.len() < self.worker.requests {
                     *reading = true;
-                    let (worker, reader, offset) = (self.worker, *reader, *at);
-                    let part = async move { Event::Streamed(worker.next_of_stream(reader, offset).await) };
+                    let (worker, input, offset) = (self.worker, *input, *at);
+                    let part = async move { Event::Streamed(worker.next_of_stream(input, offset).await) };
                     outstanding.start_streaming(part);
                 }
             }

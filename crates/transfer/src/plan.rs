@@ -1,6 +1,6 @@
 //! What a copy will do, decided before it does anything. Pure.
 
-use crate::{Identity, Refusal, Verify, worker::Zeroing};
+use crate::{Identity, ImageFormat, Refusal, Verify, worker::Zeroing};
 use block::BUFFER_BYTES_MAX;
 
 /// What the user can choose.
@@ -12,6 +12,8 @@ pub struct Options {
     pub request_bytes: u64,
     /// Limit on bandwidth.
     pub limit: Option<crate::Schedule>,
+    /// How long the source must be; `None` if nobody says.
+    pub source_bytes: Option<u64>,
     /// How much is read back.
     pub verify: Verify,
     /// Chooses what a sample consists of.
@@ -31,6 +33,7 @@ impl Default for Options {
             requests: 64,
             request_bytes: 1 << 20,
             limit: None,
+            source_bytes: None,
             verify: Verify::Sample,
             verify_seed: 0,
             overwrite: false,
@@ -48,6 +51,7 @@ pub(crate) struct Facts {
     /// `None` for a stream.
     pub(crate) source_bytes: Option<u64>,
     pub(crate) source_block_bytes: u64,
+    pub(crate) source_format: Option<ImageFormat>,
     /// `None` for what grows as needed.
     pub(crate) capacity_bytes: Option<u64>,
     pub(crate) destination_block_bytes: u64,
@@ -69,7 +73,7 @@ pub struct Plan {
     pub source: Identity,
     /// Where to.
     pub destination: Identity,
-    /// Length of the source, if it is known.
+    /// Length of the source, if it is known, or must be this.
     pub bytes: Option<u64>,
     /// Size of the destination, unless it grows as needed.
     pub capacity_bytes: Option<u64>,
@@ -81,6 +85,8 @@ pub struct Plan {
     pub zeroing: Option<Zeroing>,
     /// How much is read back: [`Verify::Off`] where nothing can be.
     pub verify: Verify,
+    /// What wraps the source's image, if that is known and it is not raw.
+    pub source_format: Option<ImageFormat>,
     /// The destination's unit of writing, in bytes.
     pub(crate) unit_bytes: u64,
 }
@@ -90,8 +96,9 @@ impl Plan {
         if facts.read_only {
             return Err(Refusal::ReadOnly(facts.destination.clone()));
         }
+        let bytes = check_length(facts, options.source_bytes)?;
         let unit_bytes = facts.source_block_bytes.max(facts.destination_block_bytes);
-        check_room(facts)?;
+        check_room(facts, bytes)?;
         // Both are powers of two, so the longest buffer is whole units.
         let request_bytes =
             options.request_bytes.clamp(1, BUFFER_BYTES_MAX as u64).next_multiple_of(unit_bytes);
@@ -104,12 +111,13 @@ impl Plan {
         Ok(Self {
             source: facts.source.clone(),
             destination: facts.destination.clone(),
-            bytes: facts.source_bytes,
+            bytes,
             capacity_bytes: facts.capacity_bytes,
             request_bytes,
             requests: options.requests.max(1),
             zeroing,
             verify: if facts.can_verify { options.verify } else { Verify::Off },
+            source_format: facts.source_format,
             unit_bytes,
         })
     }
@@ -127,8 +135,18 @@ impl Plan {
     }
 }
 
-fn check_room(facts: &Facts) -> Result<(), Refusal> {
-    let needed_bytes = facts.source_bytes.unwrap_or(0).next_multiple_of(facts.destination_block_bytes);
+/// The length of the source, or that which a stream must have.
+fn check_length(facts: &Facts, expected_bytes: Option<u64>) -> Result<Option<u64>, Refusal> {
+    match (facts.source_bytes, expected_bytes) {
+        (Some(bytes), Some(expected_bytes)) if bytes != expected_bytes => {
+            Err(Refusal::OtherLength { source_name: facts.source.clone(), bytes, expected_bytes })
+        }
+        (bytes, expected_bytes) => Ok(bytes.or(expected_bytes)),
+    }
+}
+
+fn check_room(facts: &Facts, bytes: Option<u64>) -> Result<(), Refusal> {
+    let needed_bytes = bytes.unwrap_or(0).next_multiple_of(facts.destination_block_bytes);
     match facts.capacity_bytes {
         Some(capacity_bytes) if needed_bytes > capacity_bytes => {
             Err(Refusal::TooSmall { destination: facts.destination.clone(), capacity_bytes, needed_bytes })
@@ -147,6 +165,7 @@ mod tests {
             destination: Identity::named("b.img"),
             source_bytes: Some(1 << 20),
             source_block_bytes: 512,
+            source_format: None,
             capacity_bytes: Some(1 << 20),
             destination_block_bytes: 512,
             read_only: false,
@@ -169,6 +188,20 @@ mod tests {
             refusal,
             Refusal::TooSmall { needed_bytes: 1_049_088, capacity_bytes: 1_048_576, .. }
         ));
+    }
+
+    #[test]
+    fn a_source_of_another_length_than_expected_is_refused() {
+        let options = Options { source_bytes: Some(1 << 19), ..Options::default() };
+        let refusal = Plan::make(&facts(), &options).unwrap_err();
+        assert!(matches!(refusal, Refusal::OtherLength { bytes: 0x10_0000, expected_bytes: 0x8_0000, .. }));
+    }
+
+    #[test]
+    fn a_stream_that_must_be_longer_than_the_destination_is_refused() {
+        let options = Options { source_bytes: Some(1 << 21), ..Options::default() };
+        let refusal = Plan::make(&Facts { source_bytes: None, ..facts() }, &options).unwrap_err();
+        assert!(matches!(refusal, Refusal::TooSmall { .. }));
     }
 
     #[test]

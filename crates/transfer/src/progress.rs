@@ -1,5 +1,7 @@
 //! How far a copy is, for whoever looks at it from outside.
 
+use crate::ImageFormat;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// What a copy is doing.
@@ -22,6 +24,7 @@ pub struct Progress {
     phase: AtomicU8,
     /// Bytes of the source, once it is known.
     total: AtomicU64,
+    source_format: OnceLock<ImageFormat>,
     pub(crate) counts: Counts,
 }
 
@@ -43,6 +46,8 @@ pub(crate) struct Counts {
 pub struct Snapshot {
     /// What it is doing.
     pub phase: Phase,
+    /// What wraps the source's image, once that is known and if it is not raw.
+    pub source_format: Option<ImageFormat>,
     /// Bytes of the source; `None` for a stream that has not ended.
     pub total_bytes: Option<u64>,
     /// Bytes of the source that are at the destination, holes included.
@@ -68,6 +73,12 @@ impl Progress {
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 
+    pub(crate) fn set_source_format(&self, format: Option<ImageFormat>) {
+        if let Some(format) = format {
+            let _ = self.source_format.set(format);
+        }
+    }
+
     /// Zero stands for unknown: a copy of nothing has no progress to show.
     pub(crate) fn set_total(&self, bytes: u64) {
         self.total.store(bytes, Ordering::Relaxed);
@@ -81,6 +92,7 @@ impl Progress {
         let counts = &self.counts;
         Snapshot {
             phase: self.phase(),
+            source_format: self.source_format.get().copied(),
             total_bytes: (total > 0).then_some(total),
             // The last request may reach beyond the source, into padding.
             done_bytes: of(&counts.done).min(if total > 0 { total } else { u64::MAX }),

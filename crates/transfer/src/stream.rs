@@ -8,7 +8,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A stream to be read.
 pub struct Reader {
-    requests: Sender<(Buffer, Completer)>,
+    requests: Sender<(Look, Buffer, Completer)>,
+}
+
+/// Whether what is read is given again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Peek,
+    Take,
 }
 
 /// A stream to be written.
@@ -25,7 +32,7 @@ impl Reader {
     /// Takes over `input`. The thread ends when the reader is dropped and `input` gives something, or its end.
     pub fn new(input: impl Read + Send + 'static) -> Self {
         let (requests, receiver) = channel();
-        std::thread::spawn(move || serve_reads(input, &receiver));
+        std::thread::spawn(move || serve_reads(Peekable { input, held: Vec::new() }, &receiver));
         Self { requests }
     }
 
@@ -36,9 +43,18 @@ impl Reader {
 
     /// Fills the buffer. At the end of the input it comes back shorter, then empty.
     pub(crate) fn read(&self, buffer: Buffer) -> Pending {
+        self.request(Look::Take, buffer)
+    }
+
+    /// The same, and the next read gives it again. For the first read only.
+    pub(crate) fn peek(&self, buffer: Buffer) -> Pending {
+        self.request(Look::Peek, buffer)
+    }
+
+    fn request(&self, look: Look, buffer: Buffer) -> Pending {
         let (completer, pending) = Pending::channel();
         // If the thread is gone, the completer is dropped and says so.
-        let _ = self.requests.send((buffer, completer));
+        let _ = self.requests.send((look, buffer, completer));
         pending
     }
 }
@@ -110,9 +126,31 @@ impl Write for Later {
     }
 }
 
-fn serve_reads(mut input: impl Read, requests: &Receiver<(Buffer, Completer)>) {
-    for (mut buffer, completer) in requests {
-        completer.complete(match fill(&mut input, &mut buffer) {
+/// Input of which something was read that is still to be given.
+struct Peekable<R> {
+    input: R,
+    held: Vec<u8>,
+}
+
+impl<R: Read> Read for Peekable<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        if self.held.is_empty() {
+            return self.input.read(buffer);
+        }
+        let bytes = self.held.len().min(buffer.len());
+        buffer[..bytes].copy_from_slice(&self.held[..bytes]);
+        self.held.drain(..bytes);
+        Ok(bytes)
+    }
+}
+
+fn serve_reads(mut input: Peekable<impl Read>, requests: &Receiver<(Look, Buffer, Completer)>) {
+    for (look, mut buffer, completer) in requests {
+        let filled = fill(&mut input, &mut buffer);
+        if let (Look::Peek, Ok(bytes)) = (look, &filled) {
+            input.held.extend_from_slice(&buffer[..*bytes]);
+        }
+        completer.complete(match filled {
             Ok(bytes) => {
                 buffer.truncate(bytes);
                 Completion::read(buffer)

@@ -1,8 +1,9 @@
 //! Whether a file that is copied keeps still.
 
 use crate::Error;
+use crate::image_format::{ImageFormat, MAGIC_BYTES};
 use std::fs::{File, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// A regular file, and how it stood before it was read.
 pub(crate) struct Watch {
@@ -30,6 +31,16 @@ impl Stamp {
 }
 
 impl Watch {
+    /// What wraps the image in the file.
+    pub(crate) fn image_format(&self) -> Option<ImageFormat> {
+        let mut magic = [[0; MAGIC_BYTES]; 2];
+        let end = self.before.bytes.saturating_sub(MAGIC_BYTES as u64);
+        let [beginning, ending] = &mut magic;
+        let beginning_bytes = self.file.read_at(beginning, 0).ok()?;
+        let ending_bytes = self.file.read_at(ending, end).ok()?;
+        ImageFormat::of(&beginning[..beginning_bytes], &ending[..ending_bytes])
+    }
+
     /// Remembers how the file stands now.
     pub(crate) fn begin(name: &str, file: File) -> std::io::Result<Self> {
         let before = Stamp::of(&file.metadata()?);

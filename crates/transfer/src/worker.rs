@@ -1,8 +1,8 @@
 //! One piece of work at the destination: read, look whether it is zero, write it in the cheapest way that is safe.
 
 use crate::disk::allocate;
+use crate::input::Input;
 use crate::pipeline::Work;
-use crate::stream::Reader;
 use crate::zeroes::is_zero;
 use crate::{Error, Progress, progress};
 use block::{Backend, BlockError, BlockErrorKind, ByteRange, Operation, Payload, Slab};
@@ -65,14 +65,13 @@ impl Worker<'_> {
     }
 
     /// The next request's worth of a stream; shorter or empty at its end.
-    pub(crate) async fn next_of_stream(self, reader: &Reader, offset: u64) -> Result<Payload, Error> {
-        let completion = reader.read(allocate(self.slab, self.request_bytes)?).await;
-        let buffer = completion.into_buffer().map_err(|source| Error::Input { offset, source })?;
+    pub(crate) async fn next_of_stream(self, input: Input<'_>, offset: u64) -> Result<Payload, Error> {
+        let part = input.part(self.slab, offset, self.request_bytes).await?;
         let capacity_bytes = self.destination.properties().bytes();
-        if offset + buffer.len() as u64 > capacity_bytes {
+        if offset + part.len() as u64 > capacity_bytes {
             return Err(Error::TooLong { name: self.name.to_owned(), capacity_bytes });
         }
-        Ok(buffer.share())
+        Ok(part)
     }
 
     /// What is to be done with a part of a stream. Zeroes are remembered by their range, without their buffer.
