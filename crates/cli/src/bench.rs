@@ -108,7 +108,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     let mut interrupts = Interrupts::listen()?;
     let remote = tokio::select! {
         remote = arguments.connecting.open(&arguments.url, Portals::Given) => remote?,
-        () = interrupts.next() => return Err(anyhow::anyhow!("interrupted").into()),
+        _ = interrupts.next() => return Err(Failed::interrupted()),
     };
     let pattern = arguments.pattern();
     let disk = remote.lun.properties();
@@ -126,23 +126,26 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
             bar.set_message(sizes::bytes(sizes::rate(interval.new_bytes, interval.length)));
         }
     };
-    tokio::select! {
-        outcome = load.run(requests, |ended| measurement.borrow_mut().add(ended)) => outcome?,
-        () = every_second(status) => {}
+    let is_done = tokio::select! {
+        outcome = load.run(requests, |ended| measurement.borrow_mut().add(ended)) => {
+            outcome?;
+            true
+        }
+        () = every_second(status) => true,
         // What was measured until now counts.
-        () = interrupts.next() => {}
-    }
+        _ = interrupts.next() => false,
+    };
     bar.finish_and_clear();
     let mut measurement = measurement.into_inner();
     measurement.end();
     let report = remote.session.report();
     if arguments.json {
-        output::json(&summary(&arguments, &measurement, &remote.session));
+        output::json(&summary(&arguments, &measurement, &remote.session, is_done));
     } else {
         print(&arguments, &measurement, &report);
     }
     remote::close([remote.session]).await;
-    Ok(())
+    if is_done { Ok(()) } else { Err(Failed::interrupted()) }
 }
 
 impl Arguments {
@@ -216,12 +219,13 @@ fn status(interval: &measurement::Interval, session: &Target) -> Value {
     with_usage(numbers, Usage::of([session]))
 }
 
-fn summary(arguments: &Arguments, measurement: &Measurement, session: &Target) -> Value {
+fn summary(arguments: &Arguments, measurement: &Measurement, session: &Target, is_done: bool) -> Value {
     let report = session.report();
     let time = measurement.time();
     let latencies = measurement.latencies_us().map(|(name, micros)| (name.to_owned(), Value::from(micros)));
     let numbers = json!({
         "message_type": "summary",
+        "done": is_done,
         "rw": arguments.rw.name(),
         "request_bytes": arguments.request_size,
         "requests_outstanding": arguments.requests,

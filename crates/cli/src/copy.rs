@@ -8,7 +8,7 @@ use crate::clock::LocalClock;
 use crate::exit::{Failed, Status};
 use crate::remote::{Connecting, Portals};
 use crate::signals::Interrupts;
-use crate::{local, remote, sizes};
+use crate::{local, remote, signals, sizes};
 use block::Engine;
 use clap::ValueEnum;
 use end::{End, Opened};
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "SRC")]
     source: End,
 
-    /// Where to copy to. A file is created if there is none
+    /// Where to copy to. A new file is called DST.partial until the copy is complete
     #[arg(value_name = "DST")]
     destination: End,
 
@@ -52,6 +52,11 @@ pub(crate) struct Arguments {
     /// 64, chosen at random [default: sample]
     #[arg(long, value_name = "HOW MUCH")]
     verify: Option<HowMuch>,
+
+    /// How long SRC must be: a stream that ends earlier, or goes on, is a failure. A stream of known length is copied
+    /// into a new file without its zeroes
+    #[arg(long, value_name = "SIZE", value_parser = sizes::source_size)]
+    source_size: Option<u64>,
 
     /// Destroy what the destination holds
     #[arg(long)]
@@ -101,7 +106,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     let engine = local::engine()?;
     let (source, destination) = tokio::select! {
         ends = open(&arguments, &engine) => ends?,
-        () = interrupts.next() => return Err(not_begun(Error::Interrupted)),
+        _ = interrupts.next() => return Err(not_begun(Error::Interrupted)),
     };
     let sessions: Vec<_> = [source.session, destination.session].into_iter().flatten().collect();
     let outcome = copy(&arguments, source.end, destination.end, engine, interrupts, &sessions).await;
@@ -138,13 +143,15 @@ async fn copy(
     let prepared = Job::prepare(source, destination, options(arguments), engine, clock, progress);
     let prepared = tokio::select! {
         job = prepared => job,
-        () = interrupts.next() => Err(Error::Interrupted),
+        _ = interrupts.next() => Err(Error::Interrupted),
     };
     let (outcome, capacity_bytes) = match prepared {
         Err(error) => (Err(Failure::before_writing(error)), None),
         Ok(job) if arguments.dry_run => {
-            plan::show(&job, sessions, arguments.json).await;
-            return Ok(());
+            return tokio::select! {
+                () = plan::show(&job, sessions, arguments.json) => Ok(()),
+                _ = interrupts.next() => Err(not_begun(Error::Interrupted)),
+            };
         }
         Ok(job) => {
             let interrupt = interrupts.into_first(
@@ -183,6 +190,7 @@ fn options(arguments: &Arguments) -> Options {
         overwrite: arguments.overwrite,
         destination_is_zero: arguments.destination_is_zero,
         expect_id: arguments.expect_id.clone(),
+        source_bytes: arguments.source_size,
     }
 }
 
@@ -195,6 +203,7 @@ fn failed(failure: Failure) -> Failed {
     let status = match &failure.error {
         Error::Refused(_) => Status::Refused,
         Error::Mismatch { .. } => Status::Mismatch,
+        Error::Interrupted => signals::first().into(),
         _ => Status::Failed,
     };
     let consequence = Some(failure.consequence());

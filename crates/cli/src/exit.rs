@@ -1,5 +1,6 @@
 //! How the command ends when it did not do what was asked.
 
+use crate::signals::{self, Interrupt};
 use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -18,6 +19,22 @@ pub(crate) enum Status {
     Mismatch = 4,
     /// It would be wrong or dangerous; nothing was written.
     Refused = 5,
+    /// SIGHUP broke it off: 128 and the signal's number, as a shell reports it.
+    HungUp = 129,
+    /// SIGINT broke it off.
+    Interrupted = 130,
+    /// SIGTERM broke it off.
+    Terminated = 143,
+}
+
+impl From<Interrupt> for Status {
+    fn from(interrupt: Interrupt) -> Self {
+        match interrupt {
+            Interrupt::Keyboard => Self::Interrupted,
+            Interrupt::Terminate => Self::Terminated,
+            Interrupt::HangUp => Self::HungUp,
+        }
+    }
 }
 
 /// A failure with what a person needs to know.
@@ -32,6 +49,11 @@ pub(crate) struct Failed {
 impl Failed {
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Self { status: Status::Usage, error: anyhow::anyhow!(text.into()), consequence: None }
+    }
+
+    /// By the first signal that came.
+    pub(crate) fn interrupted() -> Self {
+        Self { status: signals::first().into(), error: anyhow::anyhow!("interrupted"), consequence: None }
     }
 
     pub(crate) fn incomplete(text: impl Into<String>) -> Self {

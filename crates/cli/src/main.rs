@@ -35,8 +35,8 @@ struct Arguments {
 enum Command {
     /// Serve RAM, files and block devices as iSCSI targets
     ///
-    /// Serves until SIGINT, SIGTERM or, unless started by nohup, SIGHUP. One target is described by --target and --lun; several, and all that has no
-    /// option here, by a TOML file.
+    /// Serves until SIGINT, SIGTERM or, unless started by nohup, SIGHUP. One target is described by --target and --lun;
+    /// several, and everything without an option here, by a TOML file.
     Serve(serve::Arguments),
     /// List the targets of a portal
     Ls(ls::Arguments),
@@ -45,8 +45,8 @@ enum Command {
     /// Copy a disk between files, block devices, streams and remote disks
     ///
     /// SRC and DST are each a remote disk (iscsi://…), a file, a block device, a pipe, or - for standard input or
-    /// output. A destination that holds a filesystem, a partition table, LVM or the like, or that is in use, is
-    /// refused. Until the command ends with exit status 0, the destination is garbage.
+    /// output. A destination that holds a filesystem, a partition table, LVM or the like, a file that is not empty, and
+    /// what is in use are refused. Until the command ends with exit status 0, the destination is garbage.
     Copy(copy::Arguments),
     /// Measure the throughput and latency of a remote disk
     ///
@@ -57,7 +57,7 @@ enum Command {
 }
 
 const STATUS_HELP: &str = "\
-Exit status: 0 done; 1 failed; 2 wrong usage; 3 interrupted, goes on if started again; 4 source and copy differ; 5 refused, nothing written; 141 nobody reads its output any more.
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 interrupted, goes on if started again; 4 source and copy differ; 5 refused, nothing written; 128 + N ended by signal N (130: Ctrl-C); 141 nobody reads its output any more.
 
 Remote disks are named iscsi://[user@]host[:port]/TARGET-IQN/LUN. CHAP names and secrets come from --chap-file, or \
 from LIBISCSI_CHAP_USERNAME, LIBISCSI_CHAP_PASSWORD and, to ask who the target is, LIBISCSI_CHAP_TARGET_USERNAME and \

@@ -1,5 +1,6 @@
 //! Connecting to remote disks: the options that several commands share.
 
+use crate::sizes;
 use anyhow::Context;
 use clap::Args;
 use initiator::{Algorithms, Config, Credentials, Lun, Portal, Report, Target, Url};
@@ -24,6 +25,10 @@ pub(crate) struct Connecting {
     /// URLs, these are the destination's
     #[arg(long = "portal", value_name = "ADDR:PORT")]
     portals: Vec<Portal>,
+
+    /// For how long a target that is lost is waited for: 30s, 5m, 1h [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = sizes::duration)]
+    patience: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) identity: Identity,
@@ -107,6 +112,9 @@ impl Connecting {
         let mut config = self.identity.config(url.user.as_deref())?;
         config.connections = self.connections.0;
         config.sessions = self.sessions;
+        if let Some(patience) = self.patience {
+            config.reconnect.give_up_after = patience;
+        }
         if portals == Portals::Given {
             config.portals.clone_from(&self.portals);
         }

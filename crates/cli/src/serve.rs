@@ -132,7 +132,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     tracing::info!("stopping: initiators have {} seconds to leave", GRACE.as_secs());
     let report = tokio::select! {
         report = server.shutdown(GRACE) => report,
-        () = interrupts.again() => {
+        _ = interrupts.again() => {
             return Err(anyhow::anyhow!("interrupted twice: stopped at once, and did not flush").into());
         }
     };

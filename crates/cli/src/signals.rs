@@ -1,52 +1,72 @@
 //! Ctrl-C and its relatives: SIGINT, SIGTERM and SIGHUP. SIGQUIT keeps its meaning, an end at once with a core dump.
 
 use anyhow::Context;
-use std::future::pending;
+use futures_util::future::select_all;
 use std::io::Write as _;
+use std::sync::OnceLock;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that ask for an orderly end.
+/// The signals that end a command in good order. SIGHUP is not among them under `nohup`: a signal that was ignored when
+/// this process began stays so.
 pub(crate) struct Interrupts {
-    interrupt: Signal,
-    terminate: Signal,
-    /// `None` under `nohup`: a hangup that was ignored when this process began stays so.
-    hangup: Option<Signal>,
+    signals: Vec<(Interrupt, Signal)>,
+}
+
+/// A signal that ends a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// SIGINT: Ctrl-C.
+    Keyboard,
+    /// SIGTERM.
+    Terminate,
+    /// SIGHUP: the terminal is gone.
+    HangUp,
+}
+
+/// The first that came to this process.
+static FIRST: OnceLock<Interrupt> = OnceLock::new();
+
+/// The first signal that ended something here; SIGINT if none did.
+pub(crate) fn first() -> Interrupt {
+    FIRST.get().copied().unwrap_or(Interrupt::Keyboard)
 }
 
 impl Interrupts {
+    /// From now on they do not end the process by themselves.
     pub(crate) fn listen() -> anyhow::Result<Self> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        let hangup = if is_ignored(SignalKind::hangup()) { None } else { Some(SignalKind::hangup()) };
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hangup: hangup.map(listen).transpose()?,
-        })
+        let mut kinds = vec![
+            (Interrupt::Keyboard, SignalKind::interrupt()),
+            (Interrupt::Terminate, SignalKind::terminate()),
+        ];
+        if !is_ignored(SignalKind::hangup()) {
+            kinds.push((Interrupt::HangUp, SignalKind::hangup()));
+        }
+        let listen = |(interrupt, kind)| Ok((interrupt, signal(kind).context("cannot listen for signals")?));
+        Ok(Self { signals: kinds.into_iter().map(listen).collect::<anyhow::Result<_>>()? })
     }
 
     /// Resolves when any of them comes.
-    pub(crate) async fn next(&mut self) {
-        let Self { interrupt, terminate, hangup } = self;
-        let hung_up = async {
-            match hangup {
-                Some(hangup) => hangup.recv().await,
-                None => pending().await,
-            }
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hung_up => {}
-        }
+    pub(crate) async fn next(&mut self) -> Interrupt {
+        let interrupt = self.any_of(|_| true).await;
+        let _ = FIRST.set(interrupt);
+        interrupt
     }
 
     /// Resolves when somebody insists, who has asked already. A hangup does not: when a terminal closes, the kernel
     /// sends one and the shell another, and systemd can send one after SIGTERM.
-    pub(crate) async fn again(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
+    pub(crate) async fn again(&mut self) -> Interrupt {
+        self.any_of(|interrupt| interrupt != Interrupt::HangUp).await
+    }
+
+    async fn any_of(&mut self, counts: impl Fn(Interrupt) -> bool) -> Interrupt {
+        let counted = self.signals.iter_mut().filter(|(interrupt, _)| counts(*interrupt));
+        let signals = counted.map(|(interrupt, signal)| {
+            Box::pin(async move {
+                signal.recv().await;
+                *interrupt
+            })
+        });
+        select_all(signals).await.0
     }
 
     /// Resolves at the first signal, saying `first_words`. At the second, the process ends at once.
@@ -54,9 +74,9 @@ impl Interrupts {
         self.next().await;
         say(format_args!("\n{first_words}"));
         tokio::spawn(async move {
-            self.again().await;
+            let interrupt = self.again().await;
             say(format_args!("error: {last_words}"));
-            std::process::exit(crate::exit::Status::Failed as i32);
+            std::process::exit(crate::exit::Status::from(interrupt) as i32);
         });
     }
 }

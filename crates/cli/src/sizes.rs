@@ -14,6 +14,12 @@ pub(crate) fn request_size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The length of a source, which is not empty.
+pub(crate) fn source_size(text: &str) -> Result<u64, String> {
+    let size: ByteSize = text.parse().map_err(|error: target::InvalidByteSize| error.to_string())?;
+    Some(size.0).filter(|bytes| *bytes > 0).ok_or_else(|| "a source has at least one byte".to_owned())
+}
+
 /// `30s`, `5m`, `1h`; a plain number means seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let invalid = || format!("{text:?} is not a duration, as in 30s, 5m or 1h");

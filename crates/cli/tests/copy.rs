@@ -2,9 +2,9 @@
 
 mod world;
 
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{BufReader, Seek, SeekFrom, Write};
 use std::process::{Command, Stdio};
-use world::{Folder, MIB, Server, noise, ropewalk, run, signal, wait_for_line};
+use world::{Folder, MIB, Outcome, Server, noise, ropewalk, run, signal, wait_for_line};
 
 #[test]
 fn an_image_travels_there_and_back_over_four_connections() {
@@ -110,30 +110,78 @@ fn a_source_that_changes_during_the_copy_is_told() {
     assert!(!folder.path("to").exists());
 }
 
+/// The binary itself: `timeout` would get the signals in its place.
+fn unlimited(arguments: &[&str]) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_ropewalk")]).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Starts it, and sends the signal after the first line that satisfies the condition.
+fn interrupt(
+    mut command: Command,
+    name: &str,
+    condition: impl Fn(&serde_json::Value) -> bool,
+) -> (Outcome, Vec<serde_json::Value>) {
+    let mut child = command.spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    wait_for_line(&mut output, |line| condition(&serde_json::from_str(line).unwrap()));
+    signal(child.id(), name);
+    let mut lines = String::new();
+    std::io::Read::read_to_string(&mut output, &mut lines).unwrap();
+    let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (Outcome(child.wait_with_output().unwrap()), lines)
+}
+
 #[test]
 fn an_interrupted_copy_says_that_the_destination_is_garbage() {
     let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:8MiB"]));
     let image = folder.write("image", &noise(8 * MIB));
-    let arguments = ["copy", "--json", "--bwlimit", "512K", "--request-size", "64K", &image, &server.url(0)];
-    // Not under `timeout`, which would get the signal instead.
-    let mut child = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
-        .args(arguments)
+    let slow = ["copy", "--json", "--overwrite", "--bwlimit", "512K", "--request-size", "64K"];
+    for (name, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let command = unlimited(&[&slow[..], &[&image, &server.url(0)]].concat());
+        let (outcome, lines) = interrupt(command, name, |line| line["bytes"].as_u64() > Some(0));
+        let said = outcome.expect(status).stderr();
+        assert!(said.contains("interrupted") && said.contains("garbage"), "{said}");
+        let summary = lines.last().unwrap();
+        assert_eq!((&summary["message_type"], &summary["done"]), (&"summary".into(), &false.into()));
+    }
+}
+
+#[test]
+fn an_interrupted_restore_leaves_no_file_with_the_name_of_a_good_one() {
+    let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:8MiB"]));
+    let image = folder.write("image", &noise(8 * MIB));
+    run(&["copy", &image, &server.url(0)]).expect(0);
+    let slow = ["copy", "--json", "--bwlimit", "512K", "--request-size", "64K"];
+    let command = unlimited(&[&slow[..], &[&server.url(0), &folder.text("back")]].concat());
+    let (outcome, _) = interrupt(command, "INT", |line| line["bytes"].as_u64() > Some(0));
+    let said = outcome.expect(130).stderr();
+    assert!(said.contains("back.partial") && !folder.path("back").exists(), "{said}");
+    assert!(folder.path("back.partial").exists());
+}
+
+#[test]
+fn a_copy_under_nohup_survives_its_terminal() {
+    let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:2MiB"]));
+    let image = folder.write("image", &noise(2 * MIB));
+    let mut command = Command::new("env");
+    command.args(["--ignore-signal=HUP", env!("CARGO_BIN_EXE_ropewalk"), "copy", "--json", "--bwlimit=1M"]);
+    command
+        .args(["--request-size=64K", &image, &server.url(0)])
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut output = child.stdout.take().unwrap();
-    wait_for_line(&mut output, |line| {
-        serde_json::from_str::<serde_json::Value>(line).unwrap()["bytes"].as_u64() > Some(0)
-    });
-    signal(child.id(), "INT");
-    let mut lines = String::new();
-    std::io::Read::read_to_string(&mut output, &mut lines).unwrap();
-    let said = child.wait_with_output().unwrap();
-    assert_eq!(said.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&said.stderr);
-    assert!(said.contains("interrupted") && said.contains("garbage"), "{said}");
-    let summary: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        .stderr(Stdio::piped());
+    interrupt(command, "HUP", |line| line["bytes"].as_u64() > Some(0)).0.expect(0);
+}
+
+#[test]
+fn an_interrupted_bench_shows_what_it_measured() {
+    let server = Server::with_luns(&["0=ram:8MiB"]);
+    let command = unlimited(&["bench", "--json", &server.url(0)]);
+    let (outcome, lines) = interrupt(command, "INT", |_| true);
+    outcome.expect(130);
+    let summary = lines.last().unwrap();
     assert_eq!((&summary["message_type"], &summary["done"]), (&"summary".into(), &false.into()));
 }
 
@@ -158,7 +206,38 @@ fn a_copy_whose_terminal_hangs_up_ends_in_order_and_does_not_take_the_second_han
     signal(child.id(), "HUP");
     let mut lines = String::new();
     std::io::Read::read_to_string(&mut output, &mut lines).unwrap();
-    assert!(child.wait().unwrap().code().is_some(), "it ended by the signal");
+    assert_eq!(child.wait().unwrap().code(), Some(129));
     let summary: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
     assert_eq!((&summary["message_type"], &summary["done"]), (&"summary".into(), &false.into()));
+}
+
+#[test]
+fn a_signal_ends_a_copy_that_waits_for_an_answer() {
+    let folder = Folder::new();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("iscsi://{}/{}/0", silent.local_addr().unwrap(), world::TARGET);
+    let child = unlimited(&["copy", &folder.write("image", &noise(MIB)), &url]).spawn().unwrap();
+    let _unanswered = silent.accept().unwrap();
+    signal(child.id(), "HUP");
+    let said = Outcome(child.wait_with_output().unwrap()).expect(129).stderr();
+    assert!(said.contains("nothing was written"), "{said}");
+}
+
+#[test]
+fn a_lost_target_is_waited_for_as_long_as_asked() {
+    let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:64MiB"]));
+    let image = folder.write("image", &noise(64 * MIB));
+    let arguments = ["copy", "--json", "--patience=2s", "--bwlimit=1M", "--request-size=64K", &image];
+    let mut child = ropewalk(&arguments).arg(server.url(0)).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let status = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    wait_for_line(&mut output, |line| status(line)["bytes"].as_u64() > Some(0));
+    drop(server);
+    let mut was_reconnecting = false;
+    wait_for_line(&mut output, |line| {
+        was_reconnecting |= status(line)["reconnecting_seconds"].is_number();
+        line.contains("\"summary\"")
+    });
+    assert!(was_reconnecting);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
 }

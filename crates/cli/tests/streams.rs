@@ -64,3 +64,34 @@ fn an_output_without_room_is_a_failure() {
     let said = copy_with(">/dev/full", &[&disk, "-"]).expect(1).stderr();
     assert!(said.contains("cannot write to -"), "{said}");
 }
+
+#[test]
+fn an_empty_input_is_a_failure() {
+    let server = Server::with_luns(&["0=ram:1MiB"]);
+    let said = copy_with("</dev/null", &["-", &server.url(0)]).expect(1).stderr();
+    assert!(said.contains("the input is empty") && said.contains("nothing was written"), "{said}");
+}
+
+#[test]
+fn an_input_of_another_length_than_expected_is_a_failure() {
+    let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:4MiB"]));
+    let image = folder.write("image", &noise(MIB));
+    let input = format!("<'{image}'");
+    let said = copy_with(&input, &["--source-size=2M", "-", &server.url(0)]).expect(1).stderr();
+    assert!(said.contains("ended after 1048576 bytes"), "{said}");
+    copy_with(&input, &["--source-size=1M", "-", &server.url(0)]).expect(0);
+}
+
+#[test]
+fn a_packed_image_is_copied_with_a_warning() {
+    let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:4MiB"]));
+    let packed = folder.write("packed", &[b"\x28\xb5\x2f\xfd", &noise(MIB)[..]].concat());
+    let said = copy_with("", &[&packed, &server.url(0)]).expect(0).stderr();
+    assert!(said.contains("zstd -dc"), "{said}");
+    let input = format!("<'{packed}'");
+    let outcome = copy_with(&input, &["--json", "-", &server.url(0)]).expect(0);
+    assert!(outcome.stderr().contains("zstd -dc"), "{}", outcome.stderr());
+    assert_eq!(outcome.json_lines().last().unwrap()["source_format"], "zstd");
+    let plan = copy_with("", &["--dry-run", "--json", &packed, &server.url(0)]).expect(0).json_lines();
+    assert_eq!(plan[0]["source_format"], "zstd");
+}

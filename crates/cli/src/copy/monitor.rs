@@ -8,11 +8,12 @@ use crate::remote::{Usage, ceilings};
 use crate::sizes;
 use initiator::Target;
 use serde_json::{Map, Value, json};
+use std::cell::Cell;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use transfer::{Failure, Phase, Progress, Report, Snapshot};
+use transfer::{Failure, ImageFormat, Phase, Progress, Report, Snapshot};
 
 /// How often a status line is printed.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,11 +25,15 @@ pub(super) struct Monitor<'a> {
     /// Standard output belongs to the data.
     to_stdout: bool,
     begun: Instant,
+    /// Since when a remote disk has had no connection.
+    lost: Cell<Option<Instant>>,
+    format_told: Cell<bool>,
 }
 
 impl<'a> Monitor<'a> {
     pub(super) fn new(progress: Arc<Progress>, sessions: &'a [Target], json: bool, to_stdout: bool) -> Self {
-        Self { progress, sessions, json, to_stdout, begun: Instant::now() }
+        let (begun, lost, format_told) = (Instant::now(), Cell::new(None), Cell::new(false));
+        Self { progress, sessions, json, to_stdout, begun, lost, format_told }
     }
 
     /// Shows how the copy goes, until it ends.
@@ -39,16 +44,38 @@ impl<'a> Monitor<'a> {
         let outcome = loop {
             tokio::select! {
                 outcome = &mut copy => break outcome,
-                _ = ticks.tick() => match &mut bar {
-                    Some(bar) => bar.show(&self.progress.snapshot(), &self.note()),
-                    None => output::json(&Value::Object(self.numbers("status"))),
-                },
+                _ = ticks.tick() => {
+                    self.tell_format(bar.as_ref());
+                    match &mut bar {
+                        Some(bar) => bar.show(&self.progress.snapshot(), &self.note(), self.outage()),
+                        None => output::json(&Value::Object(self.numbers("status"))),
+                    }
+                }
             }
         };
         if let Some(bar) = bar {
             bar.clear();
         }
+        self.tell_format(None);
         outcome
+    }
+
+    /// For how long no path has led to one of the remote disks.
+    fn outage(&self) -> Option<Duration> {
+        let is_lost = self.sessions.iter().any(|session| session.report().connections() == 0);
+        let lost = is_lost.then(|| self.lost.get().unwrap_or_else(Instant::now));
+        self.lost.set(lost);
+        lost.map(|since| since.elapsed())
+    }
+
+    /// Warns, once, of an image that is copied with its wrapping.
+    fn tell_format(&self, bar: Option<&Bar>) {
+        let format = self.progress.snapshot().source_format.filter(|_| !self.format_told.get());
+        if let Some(format) = format {
+            self.format_told.set(true);
+            let warn = || eprintln!("warning: {}", format_warning(format));
+            bar.map_or_else(warn, |bar| bar.suspend(warn));
+        }
     }
 
     /// What is worth knowing beside the rate, with a space after it.
@@ -82,6 +109,8 @@ impl<'a> Monitor<'a> {
             "rewritten_bytes": snapshot.rewritten_bytes,
             "verified_bytes": snapshot.verified_bytes,
             "losses": snapshot.losses,
+            "source_format": snapshot.source_format.map(ImageFormat::name),
+            "reconnecting_seconds": self.outage().map(|outage| outage.as_secs_f64()),
         });
         let mut numbers = match numbers {
             Value::Object(numbers) => numbers,
@@ -149,6 +178,16 @@ impl<'a> Monitor<'a> {
         }
         lines.join("\n")
     }
+}
+
+/// How to copy the disk that is inside.
+pub(super) fn format_warning(format: ImageFormat) -> String {
+    let name = format.name();
+    let advice = match format.decompressor() {
+        Some(program) => format!("unpack it with `{program} -dc SRC | ropewalk copy - DST`"),
+        None => "unpack it with `qemu-img convert -O raw SRC RAW`, and copy RAW".to_owned(),
+    };
+    format!("the source is a {name} image, which is copied as it is; for the disk inside it, {advice}")
 }
 
 fn parts(snapshot: &Snapshot) -> String {

@@ -1,11 +1,12 @@
 //! `--dry-run`: both ends and what would be done.
 
+use super::monitor::format_warning;
 use crate::output::{self, outln};
 use crate::remote::Usage;
 use crate::sizes;
 use initiator::Target;
 use serde_json::json;
-use transfer::{Job, Plan, Survey, Verify, Zeroing};
+use transfer::{ImageFormat, Job, Plan, Survey, Verify, Zeroing};
 
 pub(super) async fn show(job: &Job, sessions: &[Target], json: bool) {
     let survey = job.survey().await;
@@ -44,6 +45,9 @@ fn print(plan: &Plan, survey: Option<Survey>, usage: Usage) {
             sizes::bytes(plan.untouched_bytes())
         );
         rows.push(("Note", end));
+    }
+    if let Some(format) = plan.source_format {
+        rows.push(("Warning", format_warning(format)));
     }
     output::print(&output::pairs(rows));
     outln!("\nDry run: nothing was written.");
@@ -97,6 +101,7 @@ fn object(plan: &Plan, survey: Option<Survey>, usage: Usage) -> serde_json::Valu
         "source_id": plan.source.designator,
         "destination": plan.destination.name,
         "destination_id": plan.destination.designator,
+        "source_format": plan.source_format.map(ImageFormat::name),
         "bytes": plan.bytes,
         "capacity_bytes": plan.capacity_bytes,
         "data_bytes": survey.map(|survey| survey.data_bytes),

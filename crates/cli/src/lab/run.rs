@@ -151,7 +151,7 @@ async fn run_all(plan: Plan, mut folder: Folder, json: bool) -> Result<Folder, F
                 progress.clear();
                 return Ok(ended.context("a run panicked")??);
             }
-            () = interrupts.next() => {
+            _ = interrupts.next() => {
                 progress.clear();
                 // The lab of the run that was under way ends with this process.
                 return Err(Failed::incomplete("interrupted; the same command goes on with what is to be done"));
