@@ -7,7 +7,7 @@
 pub enum ImageFormat {
     /// QEMU's copy on write, of any version.
     Qcow2,
-    /// VMware.
+    /// `VMware`.
     Vmdk,
     /// Hyper-V.
     Vhdx,

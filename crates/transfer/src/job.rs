@@ -16,7 +16,7 @@ use crate::worker::{Worker, Zeroing};
 use crate::{Error, Phase, Progress, Refusal, Survey, Verify, local, survey};
 use block::{BUFFER_ALIGNMENT_BYTES, Engine, Slab};
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,7 +48,7 @@ pub struct Failure {
     /// What is left of the destination.
     pub destination: DestinationState,
     /// The file that holds it, if it has not got the destination's name.
-    pub partial: Option<PathBuf>,
+    pub partial: Option<Box<Path>>,
 }
 
 impl Failure {

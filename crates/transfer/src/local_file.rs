@@ -142,10 +142,10 @@ impl LocalFile {
     }
 
     /// After a failure: the name under which a new file is left. One that nothing was written to is removed.
-    pub(crate) fn abandon(self, touched: bool) -> Option<PathBuf> {
+    pub(crate) fn abandon(self, touched: bool) -> Option<Box<Path>> {
         let partial = self.partial?;
         let removed = !touched && fs::remove_file(&partial).is_ok();
-        (!removed).then_some(partial)
+        (!removed).then(|| partial.into())
     }
 }
 

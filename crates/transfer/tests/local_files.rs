@@ -79,7 +79,7 @@ fn a_failed_copy_into_a_new_file_leaves_another_name() {
     let failure = failure(source(&broken), folder.to("to"), options());
     assert_eq!(
         (failure.destination, failure.partial),
-        (DestinationState::Incomplete, Some(folder.path("to.partial")))
+        (DestinationState::Incomplete, Some(folder.path("to.partial").into()))
     );
     assert_eq!(folder.names(), ["to.partial"]);
 }
