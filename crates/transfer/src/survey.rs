@@ -1,8 +1,10 @@
 //! Looking at a device without changing it.
 
 use crate::disk::Disk;
+use crate::signature::Contents;
 use crate::{Error, signature};
-use block::{Backend, ByteRange, ExtentState, Operation, Slab};
+use block::{BUFFER_ALIGNMENT_BYTES, Backend, ByteRange, ExtentState, Operation, Slab};
+use futures_util::future::try_join_all;
 
 /// So many questions about extents are asked at most, each of which may take a round trip.
 const QUESTIONS_MAX: usize = 256;
@@ -45,19 +47,19 @@ pub(crate) async fn extents(disk: &Disk) -> Survey {
     survey
 }
 
-/// What the device holds, by its marks.
+/// The format that the device was made for, by its signature. The windows are read together: one after another they
+/// would take as many round trips.
 pub(crate) async fn occupant(disk: &Disk) -> Result<Option<&'static str>, Error> {
-    let bytes = disk.backend.properties().bytes();
-    let windows = signature::windows(bytes);
-    let slab =
-        Slab::new(usize::try_from(windows.iter().map(|window| window.bytes * 2).sum::<u64>()).unwrap_or(0));
-    let mut contents = Vec::new();
-    for window in windows {
-        contents.push((window, disk.read(&slab, window).await?));
-    }
-    let contents: Vec<(ByteRange, &[u8])> =
-        contents.iter().map(|(window, buffer)| (*window, &buffer[..])).collect();
-    Ok(signature::find(bytes, &contents).map(|mark| mark.name))
+    let windows = signature::windows(disk.bytes(), disk.block_bytes());
+    let charged_bytes =
+        |window: &ByteRange| window.bytes.next_power_of_two().max(BUFFER_ALIGNMENT_BYTES as u64);
+    // A window that reaches beyond the last block needs a second buffer.
+    let budget_bytes = windows.iter().map(|window| charged_bytes(window) * 2).sum::<u64>();
+    let slab = Slab::new(usize::try_from(budget_bytes).unwrap_or(0));
+    let buffers = try_join_all(windows.iter().map(|window| disk.read(&slab, *window))).await?;
+    let contents = windows.into_iter().zip(buffers.iter().map(|buffer| &buffer[..])).collect();
+    let found = signature::find(&Contents::new(disk.bytes(), contents));
+    Ok(found.map(|signature| signature.name))
 }
 
 /// Whether it can deallocate and then reads zeroes there.
