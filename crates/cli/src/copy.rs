@@ -6,9 +6,9 @@ mod plan;
 
 use crate::clock::LocalClock;
 use crate::exit::{Failed, Status};
-use crate::remote::{Connecting, Portals};
+use crate::remote::{Connecting, Portals, Remote};
 use crate::signals::Interrupts;
-use crate::{local, remote, signals, sizes};
+use crate::{local, remote, reservation, signals, sizes};
 use block::Engine;
 use clap::ValueEnum;
 use end::{End, Opened};
@@ -62,6 +62,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     overwrite: bool,
 
+    /// Take away the reservation that somebody else holds at the destination, or that a copy left which was killed
+    #[arg(long)]
+    break_reservation: bool,
+
     /// Leave zeroes out, as the destination reads as zeroes everywhere already
     #[arg(long)]
     destination_is_zero: bool,
@@ -108,8 +112,18 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
         ends = open(&arguments, &engine) => ends?,
         _ = interrupts.next() => return Err(not_begun(Error::Interrupted)),
     };
-    let sessions: Vec<_> = [source.session, destination.session].into_iter().flatten().collect();
-    let outcome = copy(&arguments, source.end, destination.end, engine, interrupts, &sessions).await;
+    let sessions: Vec<_> = [&source.remote, &destination.remote]
+        .into_iter()
+        .flatten()
+        .map(|remote| remote.session.clone())
+        .collect();
+    let outcome = match secure(&arguments, destination.remote.as_ref()).await {
+        Ok(()) => copy(&arguments, source.end, destination.end, engine, interrupts, &sessions).await,
+        Err(refused) => Err(refused),
+    };
+    if let Some(remote) = &destination.remote {
+        reservation::release(remote).await;
+    }
     remote::close(sessions).await;
     outcome
 }
@@ -124,8 +138,17 @@ async fn open(
         _ => Portals::Given,
     };
     let source = arguments.source.open_source(connecting, portals, engine).await?;
-    let destination = arguments.destination.open_destination(connecting, engine, arguments.overwrite).await?;
+    let destination = arguments.destination.open_destination(connecting, engine).await?;
     Ok((source, destination))
+}
+
+/// Keeps others from writing to a remote destination. What would only be planned reserves nothing.
+async fn secure(arguments: &Arguments, destination: Option<&Remote>) -> Result<(), Failed> {
+    match destination {
+        Some(remote) if arguments.dry_run => reservation::check(remote, arguments.break_reservation).await,
+        Some(remote) => reservation::take(remote, arguments.break_reservation).await,
+        None => Ok(()),
+    }
 }
 
 async fn copy(

@@ -132,7 +132,7 @@ pub(crate) struct Remote {
 }
 
 /// How long goodbyes may take.
-const GOODBYE: Duration = Duration::from_secs(5);
+pub(crate) const GOODBYE: Duration = Duration::from_secs(5);
 
 /// Logs out. What had to be durable is; a goodbye that is not heard changes nothing.
 pub(crate) async fn close(sessions: impl IntoIterator<Item = Target>) {

@@ -41,6 +41,7 @@ use operation::{Finished, Operation};
 use path::Request;
 use pdu::{BufferId, Instant, LaneId, Lun};
 use policy::{LaneState, Placement};
+use scsi::ReservationKey;
 use session::seam::Endpoint;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -251,6 +252,17 @@ impl Driver {
     pub fn path_to(&self, lun: Lun) -> Option<PathId> {
         let carries = |path: &&Path| path.is_connected() && path.accepted.contains(&lun);
         self.paths.iter().find(carries).map(|path| path.id)
+    }
+
+    /// All paths that carry a unit's I/O now.
+    pub fn paths_to(&self, lun: Lun) -> Vec<PathId> {
+        let carries = |path: &&Path| path.is_connected() && path.accepted.contains(&lun);
+        self.paths.iter().filter(carries).map(|path| path.id).collect()
+    }
+
+    /// The key of the reservation that this initiator has made at a unit.
+    pub fn reservation(&self, lun: Lun) -> Option<ReservationKey> {
+        self.units.get(&lun).and_then(|unit| unit.reservation)
     }
 
     pub fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {

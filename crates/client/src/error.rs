@@ -1,6 +1,6 @@
 //! What can go wrong, by who is at fault.
 
-use crate::Portal;
+use crate::{Portal, ReservationHolder};
 use framing::SocketOptionsError;
 use nexus::initiator::{Generation, PathRefusal};
 use pdu::{Lun, TaskManagementOutcome};
@@ -292,6 +292,14 @@ pub enum TargetError {
         /// PERIPHERAL DEVICE TYPE.
         device_type: u8,
     },
+    /// Somebody else holds a persistent reservation.
+    #[error("logical unit {lun} is reserved by {holder}")]
+    Reserved {
+        /// Which unit.
+        lun: Lun,
+        /// Who holds it.
+        holder: ReservationHolder,
+    },
     /// Another unit, or the same with another size, answers under this LUN than before.
     #[error("logical unit {lun} is no longer the one that was opened ({}): {refusal}", Name(designator.as_ref()))]
     Changed {
@@ -347,6 +355,16 @@ impl Error {
             Self::Target(TargetError::CheckCondition { sense, .. }) => Some(sense),
             _ => None,
         }
+    }
+
+    /// Whether the unit is reserved for somebody else, by whichever kind of reservation.
+    #[must_use]
+    pub fn is_reservation_conflict(&self) -> bool {
+        const CONFLICT: u8 = scsi::Status::ReservationConflict.code();
+        matches!(
+            self,
+            Self::Target(TargetError::Reserved { .. } | TargetError::Status { status: Some(CONFLICT), .. })
+        )
     }
 }
 

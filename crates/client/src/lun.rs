@@ -1,7 +1,6 @@
 //! One logical unit: reads, writes, and what else a disk can do.
 
 use crate::driver::{Data, Outcome, Piece, Plan, Shared, Sink};
-use crate::probe::Probe;
 use crate::target::Handle;
 use crate::{Error, TargetError, Unit, UsageError, extents};
 use block::{Buffer, Payload, Slab};
@@ -265,16 +264,6 @@ impl Lun {
         let Some(plan) = self.extents_plan(extent)? else { return Ok(extents::all_data(offset, bytes)) };
         let outcome = self.execute_plan(plan).await;
         extents::parse(&outcome, (offset, bytes), &self.unit.capacity, self.unit.unmapped_reads_zero())
-    }
-
-    /// Whether somebody holds a persistent reservation (SPC-4 §6.15). A device that knows none has none.
-    ///
-    /// # Errors
-    /// If the device does not say.
-    pub async fn is_reserved(&self) -> Result<bool, Error> {
-        let path = self.shared().read(|driver| driver.path_to(self.unit.lun));
-        let path = path.ok_or(UsageError::SessionClosed)?;
-        Probe { shared: self.shared(), path, lun: self.unit.lun }.reserved().await
     }
 
     /// Ends every command at this unit by a task management function, those of other initiators included except with

@@ -65,7 +65,7 @@ impl Probe<'_> {
             blocks: capacity.blocks,
             block_bytes: capacity.block_bytes,
             access,
-            reserved: self.reserved().await?,
+            reserved: self.held().await?.is_some(),
         })
     }
 
@@ -130,17 +130,20 @@ impl Probe<'_> {
         Ok(groups.into_iter().find(|report| report.group == group).map(|report| report.state))
     }
 
-    /// A device without persistent reservations has none.
-    pub async fn reserved(&self) -> Result<bool, Error> {
-        let bytes = self.optional("PERSISTENT RESERVE IN", client::read_reservation(PAGE_BYTES)).await?;
-        Ok(bytes.and_then(|bytes| client::is_reserved(&bytes)).unwrap_or(false))
-    }
-
-    async fn optional(&self, command: &'static str, cdb: CdbBytes) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) async fn optional(
+        &self,
+        command: &'static str,
+        cdb: CdbBytes,
+    ) -> Result<Option<Vec<u8>>, Error> {
         unless_refused(self.execute(command, cdb, PAGE_BYTES).await)
     }
 
-    async fn execute(&self, command: &'static str, cdb: CdbBytes, bytes: u16) -> Result<Vec<u8>, Error> {
+    pub(crate) async fn execute(
+        &self,
+        command: &'static str,
+        cdb: CdbBytes,
+        bytes: u16,
+    ) -> Result<Vec<u8>, Error> {
         let data = match bytes {
             0 => Data::None,
             _ => {
@@ -162,7 +165,7 @@ impl Probe<'_> {
 }
 
 /// `None` where the device does not know what was asked for, as it need not. Some refuse without sense data.
-fn unless_refused<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+pub(crate) fn unless_refused<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.sense().is_some_and(SenseData::is_unsupported) => Ok(None),

@@ -126,28 +126,40 @@ async fn prove(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
 /// Lets a path carry a unit's I/O if it shows the same unit as the first path did. That it does not is no error of
 /// the path, which may lead to other units rightly.
 pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<(), Error> {
+    while !is_proven(shared, id, lun).await? {}
+    Ok(())
+}
+
+/// Whether the answer holds: not if a reservation was made or released while the path was asked.
+async fn is_proven(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<bool, Error> {
     let probe = Probe { shared, path: id, lun };
+    let reservation = shared.read(|driver| driver.reservation(lun));
     let portal =
         shared.read(|driver| driver.path(id).map(|path| path.portal.to_string())).unwrap_or_default();
-    let offered = match probe.view().await {
+    let offered = match probe.view_behind(reservation).await {
         Ok(view) => view,
         // It may be ready when the path has been tried again.
         Err(error) if error.sense().is_some_and(SenseData::is_not_ready) => return Err(error),
         Err(Error::Target(error)) => {
             tracing::warn!(path = %id, portal, %lun, %error, "the path does not lead to the unit");
             shared.with(|driver, _| driver.refuse_unit(lun, id, error));
-            return Ok(());
+            return Ok(true);
         }
         Err(error) => return Err(error),
     };
-    shared.with(|driver, _| {
-        let Some(unit) = driver.units.get(&lun) else { return };
+    let proven = shared.with(|driver, _| {
+        let Some(unit) = driver.units.get(&lun) else { return true };
+        if unit.reservation != reservation {
+            return false;
+        }
         let first = unit.unit.view();
         match accept_path(&first, &offered) {
             // There is no other way to the unit than the one over which it was found.
-            Err(PathRefusal::NoDesignator | PathRefusal::NotOptimized(_) | PathRefusal::Reserved)
-                if unit.opened_over == id =>
-            {
+            Err(PathRefusal::NoDesignator | PathRefusal::NotOptimized(_)) if unit.opened_over == id => {
+                driver.accept_unit(id, lun);
+            }
+            // Unless it must be shared by a reservation of ours, which somebody else has broken.
+            Err(PathRefusal::Reserved) if unit.opened_over == id && reservation.is_none() => {
                 driver.accept_unit(id, lun);
             }
             Ok(()) => driver.accept_unit(id, lun),
@@ -157,8 +169,9 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
                 driver.refuse_unit(lun, id, TargetError::Changed { lun, designator, refusal });
             }
         }
+        true
     });
-    Ok(())
+    Ok(proven)
 }
 
 /// Brings a path back whenever it is lost, until it is gone for good.

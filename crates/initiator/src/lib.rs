@@ -31,7 +31,7 @@ mod runtime;
 pub use client::{
     Algorithms, Compared, Config, ConnectionReport, Credentials, DEFAULT_PORT, Error, Executed, Generation,
     InvalidUrl, LoginError, Lun, NetworkError, OPERATIONS_MAX, PathReport, PathState, Portal, Reconnect,
-    Report, Reset, Target, TargetError, TargetRecord, Transfer, Unit, Url, UsageError,
+    Report, ReservationHolder, Reset, Target, TargetError, TargetRecord, Transfer, Unit, Url, UsageError,
 };
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
 

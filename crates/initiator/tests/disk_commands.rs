@@ -94,7 +94,7 @@ async fn a_refused_command_brings_its_sense_data() {
 async fn a_unit_that_knows_no_reservations_has_none() {
     let world = World::new().await;
     let (session, lun) = world.connect(1).await;
-    assert!(!lun.is_reserved().await.unwrap());
+    assert_eq!(lun.reservation_holder().await.unwrap(), None);
     session.close().await.unwrap();
 }
 

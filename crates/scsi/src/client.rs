@@ -27,7 +27,10 @@ pub use device_identification::{Association, Designator, DesignatorKind, DeviceI
 pub use lba_status::LbaStatus;
 pub use lun_list::lun_list;
 pub use mode_parameters::ModeParameters;
-pub use reservation::{is_reserved, persistent_reserve_in, persistent_reserve_out, read_reservation};
+pub use reservation::{
+    RegisteredNexus, ReservationDescriptor, held_reservation, persistent_reserve_in, persistent_reserve_out,
+    registered_nexuses,
+};
 pub use sense_data::SenseData;
 pub use standard_inquiry::StandardInquiry;
 pub use target_port_groups::{AsymmetricAccessState, TargetPortGroup, target_port_groups};

@@ -54,7 +54,7 @@ async fn a_reservation_survives_the_death_of_the_target() {
     target.kill_and_restart().unwrap();
 
     let (_shut_out, other) = connect(&target, "other").await;
-    assert!(other.is_reserved().await.unwrap());
+    assert_eq!(other.reservation_holder().await.unwrap().unwrap().key, KEY);
     let refused = write(&other).await.unwrap_err();
     let conflict = Some(Status::ReservationConflict.code());
     assert!(

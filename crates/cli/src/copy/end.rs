@@ -5,7 +5,7 @@ use crate::exit::Failed;
 use crate::remote::{Connecting, Portals, Remote};
 use crate::reservation;
 use block::Engine;
-use initiator::{InvalidUrl, Target, Url};
+use initiator::{InvalidUrl, Url};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -34,10 +34,10 @@ impl FromStr for End {
     }
 }
 
-/// An end, and the session with the target behind it.
+/// An end, and the remote disk behind it.
 pub(super) struct Opened<E> {
     pub(super) end: E,
-    pub(super) session: Option<Target>,
+    pub(super) remote: Option<Remote>,
 }
 
 impl End {
@@ -51,10 +51,10 @@ impl End {
             Self::Url(url) => {
                 let remote = connecting.open(url, portals).await?;
                 let end = Source::device(identity(&remote), Arc::new(remote.lun.clone()));
-                Opened { end, session: Some(remote.session) }
+                Opened { end, remote: Some(remote) }
             }
-            Self::Stream => Opened { end: Source::standard_input().map_err(not_begun)?, session: None },
-            Self::Path(path) => Opened { end: Source::path(path, engine).map_err(not_begun)?, session: None },
+            Self::Stream => Opened { end: Source::standard_input().map_err(not_begun)?, remote: None },
+            Self::Path(path) => Opened { end: Source::path(path, engine).map_err(not_begun)?, remote: None },
         })
     }
 
@@ -62,20 +62,17 @@ impl End {
         &self,
         connecting: &Connecting,
         engine: &Engine,
-        overwrite: bool,
     ) -> Result<Opened<Destination>, Failed> {
         Ok(match self {
             Self::Url(url) => {
-                let remote = connecting.open(url, Portals::Given).await?;
-                if !overwrite {
-                    reservation::check(&remote).await?;
-                }
+                let remote = connecting.open(url, Portals::Given).await;
+                let remote = remote.map_err(|error| reservation::refused_if_reserved(url, error))?;
                 let end = Destination::device(identity(&remote), Arc::new(remote.lun.clone()));
-                Opened { end, session: Some(remote.session) }
+                Opened { end, remote: Some(remote) }
             }
-            Self::Stream => Opened { end: Destination::standard_output().map_err(not_begun)?, session: None },
+            Self::Stream => Opened { end: Destination::standard_output().map_err(not_begun)?, remote: None },
             Self::Path(path) => {
-                Opened { end: Destination::path(path, engine).map_err(not_begun)?, session: None }
+                Opened { end: Destination::path(path, engine).map_err(not_begun)?, remote: None }
             }
         })
     }

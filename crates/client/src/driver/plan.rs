@@ -117,6 +117,14 @@ impl Plan {
         }
     }
 
+    /// PERSISTENT RESERVE OUT over one path. Everything that is asked of it here may be repeated.
+    pub fn reserve_out(lun: Lun, cdb: CdbBytes, list: Payload, path: PathId) -> Self {
+        let bytes = u32::try_from(list.len()).unwrap_or(u32::MAX);
+        let pieces = vec![Piece::plain(cdb, bytes)];
+        let plan = Self::inquire(lun, "PERSISTENT RESERVE OUT", cdb, Data::None, Some(path));
+        Self { data: Data::Out(list), pieces, ..plan }
+    }
+
     pub fn read(unit: &Unit, extent: Extent, buffer: Buffer) -> Self {
         let pieces = unit.transfers(extent, |unit, part| match (unit.long_addresses, short(part)) {
             (false, Some((lba, blocks))) => client::read_10(lba, blocks),

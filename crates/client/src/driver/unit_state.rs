@@ -3,6 +3,7 @@
 use super::flush::Flush;
 use crate::{TargetError, Unit};
 use nexus::initiator::{Durability, PathId, WriteFence, WriteId};
+use scsi::ReservationKey;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub(crate) struct UnitState {
     pub write_same_refused: bool,
     /// The path over which it was opened: the only one that needs no designator.
     pub opened_over: PathId,
+    /// The key of the reservation that all paths must be registered for before they carry the unit's I/O.
+    pub reservation: Option<ReservationKey>,
     /// It turned out to be another: nothing is done to it any more.
     pub refused: Option<TargetError>,
 }
@@ -36,6 +39,7 @@ impl UnitState {
             flushes: VecDeque::new(),
             write_same_refused: false,
             opened_over,
+            reservation: None,
             refused: None,
         }
     }

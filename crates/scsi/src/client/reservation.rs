@@ -1,7 +1,7 @@
 //! PERSISTENT RESERVE IN and OUT: who holds a reservation, and asking for one (SPC-4 §6.15, §6.16).
 
 use super::command::{CdbBytes, cdb};
-use super::u32_at;
+use super::{u32_at, u64_at};
 use crate::persistent_reserve_out as out;
 use crate::{
     PersistentReserveOut, Register, RegisterAndMove, ReservationKey, ReservationType, ReserveAction,
@@ -12,12 +12,6 @@ use crate::{
 #[must_use]
 pub fn persistent_reserve_in(what: ReserveIn, allocation_bytes: u16) -> CdbBytes {
     cdb([&[code::PERSISTENT_RESERVE_IN, what as u8, 0, 0, 0, 0, 0], &allocation_bytes.to_be_bytes()])
-}
-
-/// PERSISTENT RESERVE IN, READ RESERVATION (SPC-4 §6.15.3).
-#[must_use]
-pub fn read_reservation(allocation_bytes: u16) -> CdbBytes {
-    persistent_reserve_in(ReserveIn::Reservation, allocation_bytes)
 }
 
 /// PERSISTENT RESERVE OUT and its parameter list (SPC-4 §6.16).
@@ -73,21 +67,129 @@ fn move_list(key: ReservationKey, to: &RegisterAndMove) -> Vec<u8> {
     [&keys[..], &[0, flags], &port, &length, &holder].concat()
 }
 
-/// Whether the answer to READ RESERVATION tells of one: its ADDITIONAL LENGTH is not zero then.
+/// A persistent reservation that is held, as READ RESERVATION tells of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReservationDescriptor {
+    /// The holder's key; none where all registrants hold it.
+    pub key: ReservationKey,
+    /// The TYPE field, which may be of a type that this crate does not know.
+    pub type_code: u8,
+}
+
+/// Reads the answer to READ RESERVATION: `Some(None)` if nobody holds a reservation. One whose descriptor was cut off
+/// is held nevertheless.
 #[must_use]
-pub fn is_reserved(bytes: &[u8]) -> Option<bool> {
+pub fn held_reservation(bytes: &[u8]) -> Option<Option<ReservationDescriptor>> {
     const ADDITIONAL_LENGTH: usize = 4;
-    u32_at(bytes, ADDITIONAL_LENGTH).map(|length| length != 0)
+    const KEY: usize = 8;
+    const SCOPE_AND_TYPE: usize = 21;
+    const TYPE_MASK: u8 = 0x0f;
+    if u32_at(bytes, ADDITIONAL_LENGTH)? == 0 {
+        return Some(None);
+    }
+    let key = u64_at(bytes, KEY).map_or(ReservationKey::NONE, ReservationKey);
+    let type_code = bytes.get(SCOPE_AND_TYPE).map_or(0, |byte| byte & TYPE_MASK);
+    Some(Some(ReservationDescriptor { key, type_code }))
+}
+
+/// An I_T nexus that is registered, as READ FULL STATUS tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisteredNexus {
+    /// Its key.
+    pub key: ReservationKey,
+    /// It holds the reservation.
+    pub is_holder: bool,
+    /// The initiator port; `None` if it is none of iSCSI.
+    pub transport_id: Option<TransportId>,
+}
+
+/// Reads the answer to READ FULL STATUS as far as it goes.
+#[must_use]
+pub fn registered_nexuses(bytes: &[u8]) -> Vec<RegisteredNexus> {
+    const HEADER_BYTES: usize = 8;
+    const FLAGS: usize = 12;
+    const HOLDER: u8 = 0x01;
+    const ADDITIONAL_LENGTH: usize = 20;
+    const TRANSPORT_ID: usize = 24;
+    let mut rest = bytes.get(HEADER_BYTES..).unwrap_or_default();
+    let mut nexuses = Vec::new();
+    while let Some((key, length)) = u64_at(rest, 0).zip(u32_at(rest, ADDITIONAL_LENGTH)) {
+        let end = TRANSPORT_ID.saturating_add(usize::try_from(length).unwrap_or(usize::MAX));
+        let id = rest.get(TRANSPORT_ID..end).and_then(|id| TransportId::parse(id, 0).ok());
+        nexuses.push(RegisteredNexus {
+            key: ReservationKey(key),
+            is_holder: rest.get(FLAGS).is_some_and(|flags| flags & HOLDER != 0),
+            transport_id: id.map(|(id, _)| id),
+        });
+        rest = rest.get(end..).unwrap_or_default();
+    }
+    nexuses
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{HeldReservation, Outcome, PersistentReserveIn, Registrant, ReservationStatus};
+
+    fn answer(what: ReserveIn, status: &ReservationStatus) -> Vec<u8> {
+        match (PersistentReserveIn { what, allocation_bytes: u16::MAX }).respond(status) {
+            Outcome::Data { data, .. } => data.to_vec(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn status() -> ReservationStatus {
+        let registrant = |key, is_holder, isid| Registrant {
+            key: ReservationKey(key),
+            is_holder,
+            relative_target_port: Some(1),
+            transport_id: TransportId {
+                initiator_name: "iqn.2026-11.org.example:host".into(),
+                isid: Some([isid; 6]),
+            },
+        };
+        let kind = ReservationType::WriteExclusiveRegistrantsOnly;
+        ReservationStatus {
+            held: Some(HeldReservation { key: ReservationKey(2), kind }),
+            registrants: vec![registrant(1, false, 7), registrant(2, true, 8)],
+            ..ReservationStatus::default()
+        }
+    }
 
     #[test]
-    fn a_reservation_makes_the_answer_longer() {
-        assert_eq!(is_reserved(&[0, 0, 0, 9, 0, 0, 0, 0]), Some(false));
-        assert_eq!(is_reserved(&[0, 0, 0, 9, 0, 0, 0, 16, 1]), Some(true));
-        assert_eq!(is_reserved(&[0, 0]), None);
+    fn a_reservation_is_read_as_the_device_wrote_it() {
+        let held = held_reservation(&answer(ReserveIn::Reservation, &status())).unwrap();
+        assert_eq!(held, Some(ReservationDescriptor { key: ReservationKey(2), type_code: 5 }));
+        let free = answer(ReserveIn::Reservation, &ReservationStatus::default());
+        assert_eq!(held_reservation(&free), Some(None));
+    }
+
+    #[test]
+    fn a_reservation_that_was_cut_off_is_held() {
+        assert_eq!(
+            held_reservation(&[0, 0, 0, 9, 0, 0, 0, 16, 1]),
+            Some(Some(ReservationDescriptor::default()))
+        );
+        assert_eq!(held_reservation(&[0, 0]), None);
+    }
+
+    #[test]
+    fn the_holder_is_found_among_all_that_are_registered() {
+        let nexuses = registered_nexuses(&answer(ReserveIn::FullStatus, &status()));
+        assert_eq!(nexuses.len(), 2);
+        let holder = nexuses.iter().find(|nexus| nexus.is_holder).unwrap();
+        assert_eq!(
+            (holder.key, holder.transport_id.as_ref().unwrap().isid),
+            (ReservationKey(2), Some([8; 6]))
+        );
+    }
+
+    #[test]
+    fn a_full_status_that_was_cut_off_is_read_as_far_as_it_goes() {
+        let bytes = answer(ReserveIn::FullStatus, &status());
+        for length in 0..bytes.len() {
+            assert!(registered_nexuses(&bytes[..length]).len() <= 2);
+        }
+        assert!(registered_nexuses(&[0xff; 64]).len() <= 1);
     }
 }

@@ -1,0 +1,228 @@
+//! A persistent reservation that keeps other initiators, and other sessions of this one, from writing (SPC-4 §5.13).
+//!
+//! Every path is an I_T nexus of its own. All of them register one key, and one reserves the unit with the type Write
+//! Exclusive – Registrants Only: registered paths write, others do not. With Write Exclusive only one path could write.
+//! With Write Exclusive – All Registrants a second copy that registers would be a holder, too, and its RESERVE succeed.
+
+use crate::driver::{Plan, Shared};
+use crate::probe::{Probe, unless_refused};
+use crate::{Error, Host, Lun, NetworkError, TargetError, UsageError};
+use nexus::initiator::UnitView;
+use scsi::client::{self, ReservationDescriptor};
+use scsi::{
+    PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction, ReserveIn, TransportId,
+};
+use std::fmt;
+
+const TYPE: ReservationType = ReservationType::WriteExclusiveRegistrantsOnly;
+
+/// The first two bytes of every key made here, "RW": who finds such a key knows who left it.
+const KEY_MARK: u64 = 0x5257 << 48;
+
+/// Who holds a persistent reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservationHolder {
+    /// Its key; none where all registrants hold it.
+    pub key: ReservationKey,
+    /// The initiator port, if the device tells.
+    pub port: Option<TransportId>,
+}
+
+impl ReservationHolder {
+    /// Whether [`Lun::reserve`] made the key.
+    #[must_use]
+    pub fn is_ropewalk(&self) -> bool {
+        self.key.0 >> 48 == KEY_MARK >> 48
+    }
+}
+
+impl fmt::Display for ReservationHolder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.port {
+            Some(port) => formatter.write_str(&port.initiator_name)?,
+            None => formatter.write_str("an initiator that the target does not name")?,
+        }
+        write!(formatter, " (key {:#018x})", self.key.0)
+    }
+}
+
+impl Lun {
+    /// Keeps everybody else from writing until [`Self::release`], over every path that the session has or will have.
+    /// With `break_others` a reservation that somebody else holds is taken away, and their commands are aborted.
+    /// Returns whether the unit is reserved: not if the device has no persistent reservations.
+    ///
+    /// # Errors
+    /// [`TargetError::Reserved`] if somebody else holds a reservation. The unit is then as it was before.
+    pub async fn reserve(&self, break_others: bool) -> Result<bool, Error> {
+        let key = new_key(&*self.shared().environment.host)?;
+        let lun = self.unit().lun;
+        // From here on, paths that join register before they are used.
+        self.keep_reservation(Some(key));
+        for path in self.shared().read(|driver| driver.paths_to(lun)) {
+            let probe = Probe { shared: self.shared(), path, lun };
+            match unless_refused(probe.claim(key, break_others).await) {
+                Ok(Some(())) => {}
+                Ok(None) => {
+                    tracing::debug!(%lun, "the logical unit has no persistent reservations");
+                    self.keep_reservation(None);
+                    return Ok(false);
+                }
+                Err(error) => {
+                    if let Err(error) = self.release().await {
+                        tracing::warn!(%lun, %error, "the registrations could not be taken back");
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Ends the reservation made by [`Self::reserve`], and the registrations of all paths.
+    ///
+    /// # Errors
+    /// If the target could not be told; it then keeps the reservation.
+    pub async fn release(&self) -> Result<(), Error> {
+        let lun = self.unit().lun;
+        let Some(key) = self.keep_reservation(None) else { return Ok(()) };
+        let paths = self.shared().read(|driver| driver.paths_to(lun));
+        let (last, others) = paths.split_last().ok_or(UsageError::SessionClosed)?;
+        let probe = |path| Probe { shared: self.shared(), path, lun };
+        for path in others {
+            unless_conflict(probe(*path).unregister(key).await)?;
+        }
+        let last = probe(*last);
+        // The holder may be a path that is lost. Whoever takes its place ends its registration.
+        if !unless_conflict(last.reserve(key).await)? {
+            unless_conflict(last.preempt(key, key).await)?;
+        }
+        unless_conflict(last.unregister(key).await).map(drop)
+    }
+
+    /// Who holds a persistent reservation (SPC-4 §6.15). Nobody does at a device that knows none.
+    ///
+    /// # Errors
+    /// If the device does not say.
+    pub async fn reservation_holder(&self) -> Result<Option<ReservationHolder>, Error> {
+        let lun = self.unit().lun;
+        let path = self.shared().read(|driver| driver.path_to(lun)).ok_or(UsageError::SessionClosed)?;
+        let probe = Probe { shared: self.shared(), path, lun };
+        match probe.held().await? {
+            Some(held) => probe.holder(held).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Sets the key that paths register, and returns the one before.
+    fn keep_reservation(&self, key: Option<ReservationKey>) -> Option<ReservationKey> {
+        let lun = self.unit().lun;
+        self.shared().with(|driver, _| {
+            let unit = driver.units.get_mut(&lun)?;
+            std::mem::replace(&mut unit.reservation, key)
+        })
+    }
+}
+
+impl Probe<'_> {
+    /// What a path must show, after it has registered for a reservation of this initiator.
+    pub(crate) async fn view_behind(&self, reservation: Option<ReservationKey>) -> Result<UnitView, Error> {
+        let view = self.view().await?;
+        let Some(key) = reservation else { return Ok(view) };
+        match self.claim(key, false).await {
+            Ok(()) => Ok(UnitView { reserved: false, ..view }),
+            Err(Error::Target(TargetError::Reserved { .. })) => Ok(UnitView { reserved: true, ..view }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The reservation; `None` also at a device that knows none.
+    pub(crate) async fn held(&self) -> Result<Option<ReservationDescriptor>, Error> {
+        let bytes = self.reserve_in(ReserveIn::Reservation).await?;
+        Ok(bytes.and_then(|bytes| client::held_reservation(&bytes)).flatten())
+    }
+
+    /// Registers this path, and sees to it that the unit is reserved with this key, over whichever path. A target that
+    /// was started anew may have forgotten both.
+    async fn claim(&self, key: ReservationKey, break_others: bool) -> Result<(), Error> {
+        self.register(ReservationKey::NONE, key, true).await?;
+        if unless_conflict(self.reserve(key).await)? {
+            return Ok(());
+        }
+        let Some(held) = self.held().await? else { return self.reserve(key).await };
+        if held.key == key {
+            return Ok(());
+        }
+        if break_others {
+            return self.preempt(key, held.key).await;
+        }
+        let holder = self.holder(held).await?;
+        Err(TargetError::Reserved { lun: self.lun, holder }.into())
+    }
+
+    async fn holder(&self, held: ReservationDescriptor) -> Result<ReservationHolder, Error> {
+        let bytes = self.reserve_in(ReserveIn::FullStatus).await?;
+        let nexuses = bytes.map(|bytes| client::registered_nexuses(&bytes)).unwrap_or_default();
+        let holder = nexuses.into_iter().find(|nexus| nexus.is_holder);
+        let port = holder.and_then(|holder| holder.transport_id);
+        Ok(ReservationHolder { key: held.key, port })
+    }
+
+    async fn reserve_in(&self, what: ReserveIn) -> Result<Option<Vec<u8>>, Error> {
+        const ANSWER_BYTES: u16 = 4096;
+        self.optional("PERSISTENT RESERVE IN", client::persistent_reserve_in(what, ANSWER_BYTES)).await
+    }
+
+    async fn register(
+        &self,
+        key: ReservationKey,
+        new_key: ReservationKey,
+        ignore: bool,
+    ) -> Result<(), Error> {
+        let register = Register {
+            new_key,
+            ignore_existing_key: ignore,
+            persist: false,
+            all_target_ports: false,
+            others: Vec::new(),
+        };
+        self.reserve_out(key, ReserveAction::Register(register)).await
+    }
+
+    async fn unregister(&self, key: ReservationKey) -> Result<(), Error> {
+        self.register(key, ReservationKey::NONE, false).await
+    }
+
+    async fn reserve(&self, key: ReservationKey) -> Result<(), Error> {
+        self.reserve_out(key, ReserveAction::Reserve(TYPE)).await
+    }
+
+    async fn preempt(&self, key: ReservationKey, victim: ReservationKey) -> Result<(), Error> {
+        self.reserve_out(key, ReserveAction::Preempt { victim, kind: Some(TYPE), abort: true }).await
+    }
+
+    async fn reserve_out(&self, key: ReservationKey, action: ReserveAction) -> Result<(), Error> {
+        let (cdb, list) = client::persistent_reserve_out(&PersistentReserveOut { key, action });
+        let Shared { pages, .. } = self.shared;
+        let (bytes, budget_bytes) = (list.len(), pages.budget_bytes());
+        let mut buffer = pages.allocate(bytes).ok_or(UsageError::NoBuffer { bytes, budget_bytes })?;
+        buffer.copy_from_slice(&list);
+        let plan = Plan::reserve_out(self.lun, cdb, buffer.share(), self.path);
+        self.shared.execute(plan).await.result.map(drop)
+    }
+}
+
+/// `false` where the device answered RESERVATION CONFLICT.
+fn unless_conflict(answer: Result<(), Error>) -> Result<bool, Error> {
+    match answer {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_reservation_conflict() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A key that no other copy has.
+fn new_key(host: &dyn Host) -> Result<ReservationKey, NetworkError> {
+    let mut bytes = [0; 8];
+    host.entropy(&mut bytes).map_err(|source| NetworkError::Entropy { source })?;
+    Ok(ReservationKey(KEY_MARK | u64::from_be_bytes(bytes) >> 16))
+}

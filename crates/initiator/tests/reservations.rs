@@ -1,0 +1,76 @@
+//! A unit that is reserved for one [`Target`](ropewalk_initiator::Target), over all of its paths.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod world;
+
+use ropewalk_initiator::{Error, Lun, TargetError, Transfer};
+use scsi::ReserveIn;
+use scsi::client::{RegisteredNexus, persistent_reserve_in, registered_nexuses};
+use world::{PIECE, Relay, World, config, connect, expect_pattern, pattern, url, write_carefully};
+
+async fn registered(lun: &Lun) -> Vec<RegisteredNexus> {
+    let answer = lun.allocate(4096).unwrap();
+    let cdb = pdu::Cdb::from(persistent_reserve_in(ReserveIn::FullStatus, 4096));
+    let executed = lun.execute(cdb, Transfer::In(answer)).await.unwrap();
+    registered_nexuses(&executed.data.unwrap()[..executed.data_in_bytes as usize])
+}
+
+async fn write(lun: &Lun) -> Result<(), Error> {
+    lun.write(0, pattern(lun, 0, PIECE, 3), false).await
+}
+
+#[tokio::test]
+async fn only_one_of_two_sessions_holds_a_unit() {
+    let world = World::new().await;
+    let (one, first) = world.connect(1).await;
+    let (other, second) = world.connect(1).await;
+    assert!(first.reserve(false).await.unwrap());
+    let refused = second.reserve(false).await.unwrap_err();
+    let Error::Target(TargetError::Reserved { holder, .. }) = &refused else { panic!("{refused}") };
+    assert!(holder.is_ropewalk() && holder.port.is_some(), "{holder}");
+    assert!(write(&second).await.unwrap_err().is_reservation_conflict());
+    write(&first).await.unwrap();
+    first.release().await.unwrap();
+    assert_eq!(registered(&first).await, []);
+    assert!(second.reserve(false).await.unwrap());
+    one.close().await.unwrap();
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn every_path_writes_those_that_join_later_too() {
+    let world = World::serving("ram:64MiB", |config| config.negotiation.max_connections = 1).await;
+    let (session, lun) = world.connect(2).await;
+    assert!(lun.reserve(false).await.unwrap());
+    assert_eq!(registered(&lun).await.len(), 2);
+    session.add_connection().await.unwrap();
+    assert_eq!(session.report().sessions(), 3);
+    let nexuses = registered(&lun).await;
+    assert_eq!(nexuses.len(), 3);
+    assert!(nexuses.iter().all(|nexus| nexus.key == nexuses[0].key));
+    write_carefully(&lun, 64).await;
+    expect_pattern(&lun, 0, PIECE, 9).await;
+    lun.release().await.unwrap();
+    assert_eq!(registered(&lun).await, []);
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_that_was_lost_still_holds_the_unit_when_it_is_back() {
+    let world = World::new().await;
+    let relay = Relay::to(world.address()).await;
+    let mut config = config(1);
+    config.offer.error_recovery_level = 0;
+    let (session, lun) = connect(&url(relay.address), config).await;
+    let (other, intruder) = world.connect(1).await;
+    assert!(lun.reserve(false).await.unwrap());
+    relay.cut_after(1 << 20);
+    write_carefully(&lun, 32).await;
+    assert!(session.report().reinstatements > 0);
+    assert!(write(&intruder).await.unwrap_err().is_reservation_conflict());
+    lun.release().await.unwrap();
+    write(&intruder).await.unwrap();
+    session.close().await.unwrap();
+    other.close().await.unwrap();
+}
