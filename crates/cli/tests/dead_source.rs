@@ -1,5 +1,7 @@
 //! The target of a copy's source dies for good while the copy is under way.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod world;
 
 use block::{Backend, Engine, EngineChoice, Operation, Pending, Properties, Ram};

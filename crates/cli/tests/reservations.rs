@@ -1,5 +1,7 @@
 //! `ropewalk copy` to disks that somebody has reserved, and what it does that nobody else writes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod world;
 
 use initiator::{Config, Lun, Target, Transfer};

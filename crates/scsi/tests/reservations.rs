@@ -3,7 +3,7 @@
 mod world;
 
 use proptest::prelude::*;
-use ropewalk_scsi::client::{is_reserved, persistent_reserve_in, persistent_reserve_out};
+use ropewalk_scsi::client::{held_reservation, persistent_reserve_in, persistent_reserve_out};
 use ropewalk_scsi::{
     AdditionalSense, FieldPointer, HeldReservation, Outcome, PersistentReserveOut, Register, RegisterAndMove,
     Registrant, ReservationKey, ReservationStatus, ReservationType, ReserveAction, ReserveIn, Restriction,
@@ -100,10 +100,10 @@ fn a_reservation_is_told_by_key_and_type() {
     assert_eq!(held.len(), 24);
     assert_eq!(held[4..16], [0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1]);
     assert_eq!(held[21], 0x05);
-    assert_eq!(is_reserved(&held), Some(true));
+    assert_eq!(held_reservation(&held).unwrap().unwrap().type_code, 5);
     let free = answer(ReserveIn::Reservation, &ReservationStatus::default());
     assert_eq!(free, [0; 8]);
-    assert_eq!(is_reserved(&free), Some(false));
+    assert_eq!(held_reservation(&free), Some(None));
 }
 
 #[test]

@@ -133,7 +133,7 @@ mod tests {
 
     fn answer(what: ReserveIn, status: &ReservationStatus) -> Vec<u8> {
         match (PersistentReserveIn { what, allocation_bytes: u16::MAX }).respond(status) {
-            Outcome::Data { data, .. } => data.to_vec(),
+            Outcome::Good(data) => data,
             other => panic!("{other:?}"),
         }
     }
