@@ -68,7 +68,13 @@ impl Lun {
                     return Ok(false);
                 }
                 Err(error) => {
-                    if let Err(error) = self.release().await {
+                    let undone = if error.is_reservation_conflict() {
+                        self.keep_reservation(None);
+                        self.unregister(key).await
+                    } else {
+                        self.release().await
+                    };
+                    if let Err(error) = undone {
                         tracing::warn!(%lun, %error, "the registrations could not be taken back");
                     }
                     return Err(error);
@@ -85,18 +91,24 @@ impl Lun {
     pub async fn release(&self) -> Result<(), Error> {
         let lun = self.unit().lun;
         let Some(key) = self.keep_reservation(None) else { return Ok(()) };
-        let paths = self.shared().read(|driver| driver.paths_to(lun));
-        let (last, others) = paths.split_last().ok_or(UsageError::SessionClosed)?;
-        let probe = |path| Probe { shared: self.shared(), path, lun };
-        for path in others {
-            unless_conflict(probe(*path).unregister(key).await)?;
+        let path = self.shared().read(|driver| driver.path_to(lun)).ok_or(UsageError::SessionClosed)?;
+        let probe = Probe { shared: self.shared(), path, lun };
+        // The holder may be a path that is lost: then another takes its place, which ends its registration, too.
+        if !unless_conflict(probe.reserve(key).await)? {
+            unless_conflict(probe.preempt(key, key).await)?;
         }
-        let last = probe(*last);
-        // The holder may be a path that is lost. Whoever takes its place ends its registration.
-        if !unless_conflict(last.reserve(key).await)? {
-            unless_conflict(last.preempt(key, key).await)?;
+        // Not every target takes the end of the holder's registration for the end of the reservation.
+        unless_conflict(probe.reserve_out(key, ReserveAction::Release(TYPE)).await)?;
+        self.unregister(key).await
+    }
+
+    /// Ends the registrations of all paths. One that has none is left alone.
+    async fn unregister(&self, key: ReservationKey) -> Result<(), Error> {
+        let lun = self.unit().lun;
+        for path in self.shared().read(|driver| driver.paths_to(lun)) {
+            unless_conflict(Probe { shared: self.shared(), path, lun }.unregister(key).await)?;
         }
-        unless_conflict(last.unregister(key).await).map(drop)
+        Ok(())
     }
 
     /// Who holds a persistent reservation (SPC-4 §6.15). Nobody does at a device that knows none.
