@@ -50,7 +50,7 @@ fn of_two_copies_to_one_disk_the_second_is_refused() {
     assert!(refused.contains("another copy") && refused.contains("--break-reservation"), "{refused}");
     assert!(refused.contains("nothing was written"), "{refused}");
     signal(first.id(), "INT");
-    assert_eq!(first.wait_with_output().unwrap().status.code(), Some(1));
+    assert_eq!(first.wait_with_output().unwrap().status.code(), Some(130));
     run(&["copy", "--overwrite", "--verify=full", &image, &server.url(0)]).expect(0);
     let holder = runtime().block_on(async { connect(&server).await.1.reservation_holder().await.unwrap() });
     assert_eq!(holder, None);
