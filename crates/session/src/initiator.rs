@@ -36,6 +36,7 @@ mod task;
 mod task_management;
 mod task_reassign;
 mod text;
+mod timer;
 
 pub use counters::Counters;
 pub use event::{

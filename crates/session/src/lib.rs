@@ -19,6 +19,7 @@ pub mod name;
 pub mod negotiation;
 pub mod parameters;
 pub mod seam;
+mod timer;
 
 pub mod initiator;
 pub mod target;

@@ -35,6 +35,7 @@ mod task;
 mod task_management;
 mod task_reassign;
 mod text;
+mod timer;
 mod transmit;
 
 pub use counters::Counters;

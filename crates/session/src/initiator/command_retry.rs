@@ -77,15 +77,12 @@ impl Session {
     }
 
     /// When to find out whether the command that the target misses first has arrived.
-    pub(super) fn retry_deadline(&self) -> Option<Instant> {
+    pub(super) fn probe_deadline(&self) -> Option<Instant> {
         self.unacknowledged.front().and_then(Unacknowledged::due)
     }
 
-    /// Asks the lane of that command if it is time.
+    /// Asks the lane of that command.
     pub(super) fn probe_command(&mut self, now: Instant) {
-        if self.retry_deadline().is_none_or(|due| due > now) {
-            return;
-        }
         if let Some(command) = self.unacknowledged.front_mut() {
             command.probing = true;
             let lane = command.lane;

@@ -9,7 +9,6 @@ use super::event::{Event, TaskFunction};
 use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::{Life, Session};
-use super::task_reassign::Reassignment;
 use crate::seam::LaneLoss;
 use pdu::{
     Cid, Duration, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, StatSn,
@@ -27,7 +26,7 @@ pub(super) struct LostConnection {
     exp_stat_sn: StatSn,
     stage: Stage,
     /// When the target forgets its tasks.
-    until: Instant,
+    pub(super) until: Instant,
     /// Tasks that have no home.
     pub(super) orphans: VecDeque<Itt>,
 }
@@ -53,6 +52,11 @@ impl Stage {
 }
 
 impl LostConnection {
+    /// When its recovery can go on.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.stage.due()
+    }
+
     /// Whether its tasks may go elsewhere.
     fn is_removed(&self) -> bool {
         matches!(self.stage, Stage::Removed { not_before: None })
@@ -139,17 +143,8 @@ impl Session {
         !self.lost.is_empty()
     }
 
-    /// When connection recovery must go on, or is given up.
-    pub(super) fn recovery_deadline(&self) -> Option<Instant> {
-        let lost = self.lost.iter().flat_map(|lost| [Some(lost.until), lost.stage.due()]).flatten();
-        lost.chain(self.reassignments.iter().map(Reassignment::due)).min()
-    }
-
-    /// Time has come for some of it.
+    /// What was waited for has passed, or a logout was not answered in time.
     pub(super) fn continue_recovery(&mut self, now: Instant) {
-        if self.lost.iter().any(|lost| lost.until <= now) {
-            return self.fail();
-        }
         for lost in &mut self.lost {
             match &mut lost.stage {
                 Stage::Broken { not_before } | Stage::Removed { not_before } => {
@@ -168,8 +163,6 @@ impl Session {
                 Stage::LoggingOut { .. } => {}
             }
         }
-        self.reassign_again(now);
-        self.recover(now);
     }
 
     /// Does what can be done now for the connections that broke.

@@ -5,7 +5,7 @@ use super::data_sequence::Arrival;
 use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::{Life, Session};
-use crate::liveness::{Measure, Patience};
+use crate::liveness::Patience;
 use crate::parameters::InitiatorLimits;
 use crate::seam::{Fault, LaneLoss};
 use pdu::{
@@ -168,26 +168,20 @@ impl Session {
         }
     }
 
-    /// The deadline of `lane` has come.
-    pub(super) fn lane_is_due(&mut self, now: Instant, lane: LaneId) {
-        let recovers = self.recovers();
-        let Some(place) = self.lanes.get_mut(&lane) else { return };
-        if place.phase == Phase::LoggingOut {
-            let leaves = place.is_done();
-            self.close_lane(lane, LaneLoss::Broken, Some(Fault::Timeout("a logout")));
-            if !leaves {
-                self.fail();
-            }
-        } else if place.logout_by.take_if(|by| *by <= now).is_some() {
+    pub(super) fn logout_is_unanswered(&mut self, lane: LaneId) {
+        let Some(place) = self.lanes.get(&lane) else { return };
+        let leaves = place.is_done();
+        self.close_lane(lane, LaneLoss::Broken, Some(Fault::Timeout("a logout")));
+        if !leaves {
+            self.fail();
+        }
+    }
+
+    /// The target asked for a logout, and `lane` still carries commands.
+    pub(super) fn logout_is_overdue(&mut self, now: Instant, lane: LaneId) {
+        if let Some(place) = self.lanes.get_mut(&lane) {
+            place.logout_by = None;
             self.logout_at_once(now);
-        } else {
-            let patience = place.patience(&self.limits, recovers);
-            match place.liveness.measure(now, &patience) {
-                // What may have been lost is repeated by a clock of its own.
-                Measure::None | Measure::Late => {}
-                Measure::Ping => self.ping(now, lane),
-                Measure::GiveUp => self.fail_lane(lane, Fault::Timeout("a ping")),
-            }
         }
     }
 }
@@ -201,22 +195,16 @@ impl Lane {
     }
 
     /// How patient it is now. What was lost on a lane that has fallen silent, a ping reveals.
-    fn patience(&self, limits: &InitiatorLimits, recovers: bool) -> Patience {
+    pub(super) fn patience(&self, limits: &InitiatorLimits, recovers: bool) -> Patience {
         let is_loaded = self.commands > 0 || self.text.is_some();
         let ping_after =
             if is_loaded && recovers { limits.ping_after.min(QUIET_MAX) } else { limits.ping_after };
         Patience { ping_after, ping_timeout: limits.ping_timeout, is_loaded }
     }
 
-    /// When something must be done about this lane, if nothing happens before.
-    pub(super) fn deadline(&self, limits: &InitiatorLimits, recovers: bool) -> Option<Instant> {
-        let patience = self.patience(limits, recovers);
-        match (self.phase, self.logout) {
-            (Phase::Closing, _) => None,
-            (Phase::LoggingOut, Some(logout)) => {
-                Some(self.liveness.deadline_from(logout.asked_at, &patience))
-            }
-            _ => [Some(self.liveness.due(&patience)), self.logout_by].into_iter().flatten().min(),
-        }
+    /// When its logout must have been answered.
+    pub(super) fn logout_deadline(&self, limits: &InitiatorLimits, recovers: bool) -> Option<Instant> {
+        let logout = self.logout?;
+        Some(self.liveness.deadline_from(logout.asked_at, &self.patience(limits, recovers)))
     }
 }

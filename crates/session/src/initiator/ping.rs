@@ -5,6 +5,7 @@ use super::data_sequence::Arrival;
 use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::Session;
+use crate::liveness::Measure;
 use crate::seam::Fault;
 use pdu::{CmdSn, Instant, Itt, LaneId, Lun, NopIn, NopOut, StatSn, Ttt};
 
@@ -65,6 +66,27 @@ impl Session {
         lane.liveness.ask(now);
         lane.push(Request::Nop(NopOut { itt, ..nop_out(cmd_sn) }));
         self.counters.pings += 1;
+    }
+
+    /// A lane has been silent for as long as it may.
+    pub(super) fn lane_is_silent(&mut self, now: Instant, lane: LaneId) {
+        let recovers = self.recovers();
+        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let patience = place.patience(&self.limits, recovers);
+        match place.liveness.measure(now, &patience) {
+            // A ping that may be lost is repeated by a timer of its own.
+            Measure::None | Measure::Late => {}
+            Measure::Ping => self.ping(now, lane),
+            Measure::GiveUp => self.fail_lane(lane, Fault::Timeout("a ping")),
+        }
+    }
+
+    /// Sends a ping once more.
+    pub(super) fn ping_again(&mut self, now: Instant, lane: LaneId) {
+        if let Some(place) = self.lanes.get_mut(&lane) {
+            let again = place.repeat_ping(now);
+            place.outgoing.extend(again.map(Request::Nop));
+        }
     }
 
     /// An answer to a ping, a ping to be answered, or news of the window, which has been taken.
@@ -133,10 +155,10 @@ impl Lane {
         }
     }
 
-    /// The ping to send once more, if it is time; none while it has not left for the first time. However often that is,
-    /// only silence ends a lane.
-    pub(super) fn ping_again(&mut self, now: Instant) -> Option<NopOut> {
-        let ping = self.pings.ping.as_mut().filter(|ping| ping.ask.due() <= now)?;
+    /// The ping to send once more; none while it has not left for the first time. However often that is, only silence
+    /// ends a lane.
+    fn repeat_ping(&mut self, now: Instant) -> Option<NopOut> {
+        let ping = self.pings.ping.as_mut()?;
         let has_left = self.liveness.ping_has_left();
         if !has_left || !ping.ask.again(now) {
             ping.ask = Ask::new(now);

@@ -1,7 +1,6 @@
 //! Requests other than commands, which are not numbered, and are sent again with the same tag when no answer comes.
 
-use super::ask::Ask;
-use super::lane::{Lane, Phase};
+use super::lane::Lane;
 use super::outgoing::Request;
 use super::session::Session;
 use crate::seam::Fault;
@@ -11,16 +10,13 @@ use pdu::{Instant, LaneId, SnackKind};
 const TAIL_ASKS_MAX: u32 = 6;
 
 impl Session {
-    /// When to send a request again.
-    pub(super) fn request_deadline(&self) -> Option<Instant> {
+    /// When to send a task management request again.
+    pub(super) fn function_deadline(&self) -> Option<Instant> {
         let functions = self.functions.iter().filter(|function| self.lanes.contains_key(&function.lane));
-        let functions = functions.filter_map(|function| function.ask);
-        let lanes = self.lanes.values().filter(|lane| lane.phase != Phase::Closing).flat_map(Lane::asks);
-        functions.chain(lanes).map(|ask| ask.due()).min()
+        functions.filter_map(|function| function.ask).map(|ask| ask.due()).min()
     }
 
-    /// Sends again what is due.
-    pub(super) fn request_again(&mut self, now: Instant) {
+    pub(super) fn ask_for_functions_again(&mut self, now: Instant) {
         for function in &mut self.functions {
             let Some(place) = self.lanes.get_mut(&function.lane) else { continue };
             let Some(ask) = function.ask.as_mut().filter(|ask| ask.due() <= now) else { continue };
@@ -31,11 +27,23 @@ impl Session {
                 function.ask = None;
             }
         }
-        let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
-        for lane in lanes {
-            if let Some(fault) = self.lanes.get_mut(&lane).and_then(|place| place.request_again(now)) {
-                self.fail_lane(lane, fault);
-            }
+    }
+
+    pub(super) fn ask_for_text_again(&mut self, now: Instant, lane: LaneId) {
+        if self.lanes.get_mut(&lane).is_some_and(|place| !place.text_again(now)) {
+            self.fail_lane(lane, Fault::Timeout("a text"));
+        }
+    }
+
+    pub(super) fn ask_for_logout_again(&mut self, now: Instant, lane: LaneId) {
+        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let Some(logout) = place.logout.as_mut() else { return };
+        if logout.ask.as_mut().is_some_and(|ask| ask.again(now)) {
+            let request = logout.request;
+            place.push(Request::Logout(request));
+        } else {
+            // The deadline of its answer ends the lane.
+            logout.ask = None;
         }
     }
 
@@ -69,12 +77,6 @@ impl Session {
 }
 
 impl Lane {
-    fn asks(&self) -> impl Iterator<Item = Ask> {
-        let text = self.text.as_ref().map(|text| text.ask);
-        let logout = self.logout.and_then(|logout| logout.ask);
-        [text, logout, self.pings.ask()].into_iter().flatten()
-    }
-
     /// Sends the last text request again; `false` if it was sent often enough.
     pub(super) fn text_again(&mut self, now: Instant) -> bool {
         let Some(text) = &mut self.text else { return false };
@@ -84,29 +86,5 @@ impl Lane {
         let (pdu, data) = (text.request, text.data.clone());
         self.push(Request::Text(pdu, data));
         true
-    }
-
-    /// Sends again what is due; what that was, if it was sent often enough.
-    fn request_again(&mut self, now: Instant) -> Option<Fault> {
-        if self.phase == Phase::Closing {
-            return None;
-        }
-        if self.text.as_ref().is_some_and(|text| text.ask.due() <= now) && !self.text_again(now) {
-            return Some(Fault::Timeout("a text"));
-        }
-        if let Some(logout) = self.logout.as_mut()
-            && let Some(ask) = logout.ask.as_mut().filter(|ask| ask.due() <= now)
-        {
-            let request = logout.request;
-            if ask.again(now) {
-                self.push(Request::Logout(request));
-            } else {
-                // The lane's deadline ends it.
-                logout.ask = None;
-            }
-        }
-        let again = self.ping_again(now);
-        self.outgoing.extend(again.map(Request::Nop));
-        None
     }
 }

@@ -433,25 +433,11 @@ impl Endpoint for Session {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let recovers = self.recovers();
-        let lanes = self.lanes.values().filter_map(|lane| lane.deadline(&self.limits, recovers)).min();
-        if !recovers || !matches!(self.life, Life::Open | Life::LoggingOut) {
-            return lanes;
-        }
-        let requests = [self.snack_deadline(), self.retry_deadline(), self.request_deadline()];
-        requests.into_iter().chain([lanes, self.recovery_deadline()]).flatten().min()
+        self.next_deadline()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        let recovers = self.recovers();
-        let due = |lane: &Lane| lane.deadline(&self.limits, recovers).is_some_and(|deadline| deadline <= now);
-        let lanes: Vec<LaneId> = self.lanes.iter().filter(|(_, lane)| due(lane)).map(|(id, _)| *id).collect();
-        lanes.into_iter().for_each(|lane| self.lane_is_due(now, lane));
-        if recovers && matches!(self.life, Life::Open | Life::LoggingOut) {
-            self.snack_again(now);
-            self.probe_command(now);
-            self.request_again(now);
-            self.continue_recovery(now);
-        }
+        self.expire_timers(now);
+        self.recover(now);
     }
 }

@@ -94,48 +94,37 @@ impl Session {
         }
     }
 
-    /// When to ask again for what is missing.
-    pub(super) fn snack_deadline(&self) -> Option<Instant> {
-        let statuses = self.lanes.values().filter_map(|lane| lane.statuses.asked);
-        self.incomplete.values().copied().chain(statuses).map(|ask| ask.due()).min()
-    }
-
-    /// Asks again for what is due.
-    pub(super) fn snack_again(&mut self, now: Instant) {
-        if self.snack_deadline().is_none_or(|due| due > now) {
-            return;
-        }
-        self.wait_for_lanes(now);
-        let is_due = |ask: &Ask| ask.due() <= now;
-        let due: Vec<Itt> =
-            self.incomplete.iter().filter(|(_, ask)| is_due(ask)).map(|(itt, _)| *itt).collect();
-        due.into_iter().for_each(|itt| self.ask_for_data_again(now, itt));
-        let due = |lane: &Lane| lane.statuses.asked.as_ref().is_some_and(is_due);
-        let lanes: Vec<LaneId> = self.lanes.iter().filter(|(_, lane)| due(lane)).map(|(id, _)| *id).collect();
-        for lane in lanes {
-            if self.lanes.get_mut(&lane).is_some_and(|place| !place.ask_for_statuses_again(now)) {
-                self.fail_lane(lane, Fault::Timeout("a response to be sent again"));
-            }
-        }
-    }
-
-    /// What may still be behind other data that its lane is bringing is not asked for again yet.
-    fn wait_for_lanes(&mut self, now: Instant) {
+    /// Asks again for the data that is due, unless it may still be behind other data that its lane is bringing.
+    pub(super) fn ask_for_missing_data_again(&mut self, now: Instant) {
+        self.note_arriving_segments(now);
         let owed_bytes = self.owed_bytes();
-        let owed_bytes = |lane: &LaneId| owed_bytes.get(lane).copied().unwrap_or_default();
-        for (id, lane) in &mut self.lanes {
-            if lane.incoming.is_some() {
-                lane.inflow.go_on(now);
-            }
-            if let Some(ask) = lane.statuses.asked.as_mut().filter(|ask| ask.due() <= now) {
-                ask.wait_behind(now, &lane.inflow, owed_bytes(id));
-            }
-        }
         for (itt, ask) in self.incomplete.iter_mut().filter(|(_, ask)| ask.due() <= now) {
             let home = self.tasks.get(*itt).and_then(|task| task.allegiance).map(|home| home.response_lane);
             if let Some((id, lane)) = home.and_then(|home| self.lanes.get_key_value(&home)) {
-                ask.wait_behind(now, &lane.inflow, owed_bytes(id));
+                ask.wait_behind(now, &lane.inflow, owed_bytes.get(id).copied().unwrap_or_default());
             }
+        }
+        let due = self.incomplete.iter().filter(|(_, ask)| ask.due() <= now);
+        let due: Vec<Itt> = due.map(|(itt, _)| *itt).collect();
+        due.into_iter().for_each(|itt| self.ask_for_data_again(now, itt));
+    }
+
+    /// Asks again for the responses that are missing on `lane`, with the same exception.
+    pub(super) fn ask_for_statuses_again(&mut self, now: Instant, lane: LaneId) {
+        self.note_arriving_segments(now);
+        let owed_bytes = self.owed_bytes().get(&lane).copied().unwrap_or_default();
+        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let Some(ask) = place.statuses.asked.as_mut() else { return };
+        ask.wait_behind(now, &place.inflow, owed_bytes);
+        if ask.due() <= now && !place.repeat_status_snacks(now) {
+            self.fail_lane(lane, Fault::Timeout("a response to be sent again"));
+        }
+    }
+
+    /// Lanes in the middle of a data segment are not silent.
+    fn note_arriving_segments(&mut self, now: Instant) {
+        for lane in self.lanes.values_mut().filter(|lane| lane.incoming.is_some()) {
+            lane.inflow.go_on(now);
         }
     }
 
@@ -268,7 +257,7 @@ impl Lane {
     }
 
     /// Asks for all missing responses once more; `false` if that was done often enough.
-    fn ask_for_statuses_again(&mut self, now: Instant) -> bool {
+    fn repeat_status_snacks(&mut self, now: Instant) -> bool {
         let goes_on = self.statuses.asked.as_mut().is_some_and(|ask| ask.again(now));
         if goes_on {
             for (begin, count) in self.statuses.gaps() {

@@ -196,10 +196,7 @@ impl Session {
 
     /// Terminates the tasks whose time is up, and the session if nothing is left of it: one without a connection, and
     /// without one that could come back, has failed (§6.3.5).
-    pub(super) fn expire(&mut self, now: Instant) {
-        if self.departed.is_empty() {
-            return;
-        }
+    pub(super) fn expire_departed(&mut self, now: Instant) {
         self.give_up_late(now);
         if self.lanes.is_empty() && self.departed.is_empty() {
             self.end(now, false);
@@ -221,7 +218,7 @@ impl Session {
     }
 
     /// When the next connection's time is up.
-    pub(super) fn departure_deadlines(&self) -> impl Iterator<Item = Instant> {
-        self.departed.values().map(|departed| departed.until)
+    pub(super) fn departure_deadline(&self) -> Option<Instant> {
+        self.departed.values().map(|departed| departed.until).min()
     }
 }

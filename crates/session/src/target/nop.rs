@@ -137,25 +137,20 @@ impl Session {
         Some(Transmit { header, payload: Payload::None })
     }
 
-    /// Tells the initiator the numbers of today where it should have moved and has not.
-    pub(super) fn give_reminders(&mut self, now: Instant) {
-        let lanes: Vec<LaneId> = self.open_lanes().collect();
-        let is_hole_due = self.window.early() > 0 && self.hole_reminder.falls_due(now);
-        for id in lanes {
-            let Some(lane) = self.lanes.get_mut(&id) else { continue };
-            if lane.reminder.falls_due(now) {
-                self.ping(now, id);
-            } else if is_hole_due {
-                lane.unnumbered.push_back(Unnumbered::Window);
-            }
+    /// A ping tells the initiator the StatSN that it has not acknowledged.
+    pub(super) fn remind_of_responses(&mut self, now: Instant, lane: LaneId) {
+        if self.lanes.get_mut(&lane).is_some_and(|lane| lane.reminder.falls_due(now)) {
+            self.ping(now, lane);
         }
     }
 
-    /// When the next reminder is due.
-    pub(super) fn reminders(&self) -> impl Iterator<Item = Instant> {
-        let lanes = self.lanes.values().filter(|lane| lane.phase == Phase::Open);
-        let hole = self.hole_reminder.due().filter(|_| self.window.early() > 0);
-        lanes.filter_map(|lane| lane.reminder.due()).chain(hole)
+    /// A NOP-In tells the initiator the ExpCmdSN that it has not sent, on all lanes: the command may have been lost on any.
+    pub(super) fn remind_of_command(&mut self, now: Instant) {
+        if self.hole_reminder.falls_due(now) {
+            for lane in self.lanes.values_mut().filter(|lane| lane.phase == Phase::Open) {
+                lane.unnumbered.push_back(Unnumbered::Window);
+            }
+        }
     }
 
     /// How patient its lanes are now: an initiator that is being served has its hands full.
@@ -164,23 +159,20 @@ impl Session {
         Patience { ping_after, ping_timeout, is_loaded: !self.tasks.is_empty() }
     }
 
-    /// Pings the lanes that are silent, gives up those that stay so. In a discovery session nothing may be sent
+    /// Pings a lane that has been silent for long, gives it up if it stays so. In a discovery session nothing may be sent
     /// unasked (RFC 7143 §7.4.3): silence alone ends it.
-    pub(super) fn watch_lanes(&mut self, now: Instant) {
+    pub(super) fn lane_is_silent(&mut self, now: Instant, id: LaneId) {
         let patience = self.patience();
         let is_discovery = self.is_discovery();
-        let lanes: Vec<LaneId> = self.open_lanes().collect();
-        for id in lanes {
-            let Some(lane) = self.lanes.get_mut(&id) else { continue };
-            match lane.liveness.measure(now, &patience) {
-                Measure::Late if lane.liveness.ping_has_left() => self.ping(now, id),
-                Measure::None | Measure::Late => {}
-                Measure::Ping if !is_discovery => self.ping(now, id),
-                Measure::Ping | Measure::GiveUp => {
-                    lane.phase = Phase::Failed;
-                    let fault = Some(Fault::Timeout("the connection is silent and a ping was not answered"));
-                    self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::Broken, fault });
-                }
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        match lane.liveness.measure(now, &patience) {
+            Measure::Late if lane.liveness.ping_has_left() => self.ping(now, id),
+            Measure::None | Measure::Late => {}
+            Measure::Ping if !is_discovery => self.ping(now, id),
+            Measure::Ping | Measure::GiveUp => {
+                lane.phase = Phase::Failed;
+                let fault = Some(Fault::Timeout("the connection is silent and a ping was not answered"));
+                self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::Broken, fault });
             }
         }
     }

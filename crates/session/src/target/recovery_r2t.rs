@@ -151,9 +151,6 @@ impl Session {
 
     /// Looks for data that should have come long ago.
     pub(super) fn watch_sequences(&mut self, now: Instant) {
-        if self.sequence_watch.is_none_or(|watch| now < watch) {
-            return;
-        }
         let is_awaited = self.tasks.iter().any(|(_, task)| task.data_out.is_owed());
         self.sequence_watch = is_awaited.then(|| now + WATCH_EVERY);
         for lane in self.lanes.values_mut().filter(|lane| lane.incoming.is_some()) {

@@ -454,24 +454,11 @@ impl Endpoint for Session {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let lanes = self.lanes.values().filter(|lane| lane.phase == Phase::Open);
-        let patience = self.patience();
-        let silences = lanes.map(|lane| lane.liveness.due(&patience));
-        let others =
-            self.functions.deadline().into_iter().chain(self.logout_deadline).chain(self.sequence_watch);
-        let others = others.chain(self.departure_deadlines());
-        silences.chain(others).chain(self.reminders()).min()
+        self.next_deadline()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.watch_lanes(now);
-        self.give_reminders(now);
-        self.watch_sequences(now);
-        self.expire(now);
-        if self.logout_deadline.is_some_and(|deadline| deadline <= now) {
-            self.logout_deadline = None;
-            self.end(now, false);
-        }
+        self.expire_timers(now);
         self.conclude(now);
     }
 }

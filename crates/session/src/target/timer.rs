@@ -1,0 +1,106 @@
+//! All that a session does by the clock: when, and what.
+
+use super::lane::{Lane, Phase};
+use super::session::Session;
+use crate::liveness::Patience;
+use crate::timer::timers;
+use pdu::{Instant, LaneId};
+
+timers! {
+    /// What an open lane waits for.
+    pub(super) enum LaneTimer {
+        /// The lane is silent: it is pinged, and given up if it stays silent.
+        Silence,
+        /// The initiator has not acknowledged responses, and is reminded of them.
+        Acknowledgement,
+    }
+}
+
+timers! {
+    /// What the session waits for, on whichever lane.
+    pub(super) enum Timer {
+        /// A command that others follow has not arrived, and the initiator is reminded of it.
+        MissingCommand,
+        /// Late Data-Out is looked for.
+        LateDataOut,
+        /// The tasks of a connection that is gone are terminated (Time2Retain).
+        Retention,
+        /// The initiator was asked to log out, and has not.
+        LogoutDemand,
+        /// Data that is owed to aborted tasks is not waited for any longer.
+        Draining,
+    }
+}
+
+impl Session {
+    /// When the first timer expires.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let patience = self.patience();
+        let lanes = self.lanes.values().flat_map(|lane| {
+            let deadline = move |timer: &LaneTimer| lane.deadline(*timer, &patience);
+            LaneTimer::ALL.iter().filter_map(deadline)
+        });
+        lanes.chain(Timer::ALL.iter().filter_map(|timer| self.deadline(*timer))).min()
+    }
+
+    /// Does what is due. Whatever becomes due by that, expires the next time.
+    pub(super) fn expire_timers(&mut self, now: Instant) {
+        let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+        for lane in lanes {
+            for timer in LaneTimer::ALL {
+                let patience = self.patience();
+                let deadline = self.lanes.get(&lane).and_then(|place| place.deadline(*timer, &patience));
+                if deadline.is_some_and(|deadline| deadline <= now) {
+                    self.lane_expires(now, lane, *timer);
+                }
+            }
+        }
+        for timer in Timer::ALL {
+            if self.deadline(*timer).is_some_and(|deadline| deadline <= now) {
+                self.expires(now, *timer);
+            }
+        }
+    }
+
+    fn deadline(&self, timer: Timer) -> Option<Instant> {
+        match timer {
+            Timer::MissingCommand => self.hole_reminder.due().filter(|_| self.window.early() > 0),
+            Timer::LateDataOut => self.sequence_watch,
+            Timer::Retention => self.departure_deadline(),
+            Timer::LogoutDemand => self.logout_deadline,
+            Timer::Draining => self.functions.deadline(),
+        }
+    }
+
+    fn expires(&mut self, now: Instant, timer: Timer) {
+        match timer {
+            Timer::MissingCommand => self.remind_of_command(now),
+            Timer::LateDataOut => self.watch_sequences(now),
+            Timer::Retention => self.expire_departed(now),
+            Timer::LogoutDemand => {
+                self.logout_deadline = None;
+                self.end(now, false);
+            }
+            Timer::Draining => self.conclude_functions(now),
+        }
+    }
+
+    fn lane_expires(&mut self, now: Instant, lane: LaneId, timer: LaneTimer) {
+        match timer {
+            LaneTimer::Silence => self.lane_is_silent(now, lane),
+            LaneTimer::Acknowledgement => self.remind_of_responses(now, lane),
+        }
+    }
+}
+
+impl Lane {
+    fn deadline(&self, timer: LaneTimer, patience: &Patience) -> Option<Instant> {
+        if self.phase != Phase::Open {
+            return None;
+        }
+        match timer {
+            LaneTimer::Silence => Some(self.liveness.due(patience)),
+            LaneTimer::Acknowledgement => self.reminder.due(),
+        }
+    }
+}
