@@ -3,6 +3,7 @@
 use crate::BufferTable;
 use pdu::{Crc32c, DIGEST_BYTES, Header, Instant, LaneId};
 use session::parameters::ConnectionParameters;
+use session::peer_fault::PeerFault;
 use session::seam::{Destination, Digest, Endpoint, Fault, PayloadRef};
 
 /// The area that headers and short segments pass through, shared by all connections of a thread.
@@ -217,7 +218,7 @@ impl Receiver {
     ) -> Result<(), Fault> {
         let bytes = header.data_segment_bytes();
         if bytes > self.segment_bytes_max {
-            return Err(Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength"));
+            return Err(PeerFault::SegmentTooLong.into());
         }
         let destination = endpoint.receive_header(now, self.lane, header, Digest::Good, buffers)?;
         if bytes == 0 {

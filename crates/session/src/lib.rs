@@ -18,6 +18,7 @@ pub mod login;
 pub mod name;
 pub mod negotiation;
 pub mod parameters;
+pub mod peer_fault;
 pub mod seam;
 mod timer;
 

@@ -5,7 +5,8 @@
 //! [`Endpoint::poll_event`], and pull PDUs with [`Endpoint::poll_transmit`] as fast as the socket takes them. Whenever
 //! bytes arrive, it says so ([`Endpoint::heard`]), and when asked ([`Endpoint::doubts`]), what the peer has taken.
 
-use pdu::{BufferId, Header, Instant, LaneId};
+use crate::peer_fault::PeerFault;
+use pdu::{BufferId, Header, Instant, InvalidPdu, LaneId};
 
 /// Some bytes of one of the driver's buffers: named, never carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,13 +111,10 @@ pub enum Fault {
     /// recovery level cannot do without the PDU (RFC 7143 §7.8).
     #[error("header digest error")]
     HeaderDigest,
-    /// The peer sent what the standard forbids, and no answer could help (RFC 7143 §7.13).
+    /// The peer broke the protocol, and going on with this connection could not help. Where there is a Reject for that,
+    /// it has been queued.
     #[error("protocol error by the peer: {0}")]
-    Protocol(&'static str),
-    /// The peer sent a PDU that makes no sense and the Reject has been queued; at this error recovery level
-    /// the connection ends with it.
-    #[error("invalid PDU from the peer: {0}")]
-    InvalidPdu(#[from] pdu::InvalidPdu),
+    Peer(#[from] PeerFault),
     /// A data segment's digest failed and this error recovery level cannot repair it (RFC 7143 §7.8).
     #[error("data digest error")]
     DataDigest,
@@ -126,6 +124,12 @@ pub enum Fault {
     /// More than a bound allows.
     #[error("the peer exceeded a limit: {0}")]
     Limit(&'static str),
+}
+
+impl From<InvalidPdu> for Fault {
+    fn from(invalid: InvalidPdu) -> Self {
+        Self::Peer(invalid.into())
+    }
 }
 
 /// Why a lane is gone, as its driver saw it.

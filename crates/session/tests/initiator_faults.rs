@@ -10,6 +10,7 @@ use pdu::{
 };
 use proptest::prelude::*;
 use ropewalk_session::initiator::SendTargets;
+use ropewalk_session::peer_fault::{PeerFault, Question};
 use ropewalk_session::seam::{Digest, Endpoint, Fault, LaneLoss};
 
 fn fault(world: &mut World, lane: usize, header: &Header) -> Fault {
@@ -19,15 +20,15 @@ fn fault(world: &mut World, lane: usize, header: &Header) -> Fault {
 #[test]
 fn an_r2t_that_may_not_be_is_a_fault() {
     let cases = [
-        (0, 1000, 5001, "an R2T beyond the data of its command"),
-        (0, u32::MAX, u32::MAX, "an R2T beyond the data of its command"),
-        (1, 0, 100, "an R2TSN out of order"),
+        (0, 1000, 5001, PeerFault::R2tBeyondData),
+        (0, u32::MAX, u32::MAX, PeerFault::R2tBeyondData),
+        (1, 0, 100, PeerFault::R2tOutOfOrder),
     ];
     for (number, offset, bytes, expected) in cases {
         let mut world = World::with_connections(1);
         let task = world.write(0, 6000);
         let r2t = world.r2t(task, number, offset, bytes);
-        assert_eq!(fault(&mut world, 0, &r2t.emit()), Fault::Protocol(expected));
+        assert_eq!(fault(&mut world, 0, &r2t.emit()), expected.into());
     }
 }
 
@@ -36,7 +37,7 @@ fn an_r2t_for_more_than_a_burst_is_a_fault() {
     let mut world = World::with_connections(1);
     let task = world.write(0, 20_000);
     let r2t = world.r2t(task, 0, 4096, 8193);
-    assert_eq!(fault(&mut world, 0, &r2t.emit()), Fault::Protocol("an R2T for more than MaxBurstLength"));
+    assert_eq!(fault(&mut world, 0, &r2t.emit()), PeerFault::R2tTooLong.into());
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn one_r2t_more_than_may_be_outstanding_is_a_fault() {
         world.receive(0, &r2t.emit(), &[]).unwrap();
     }
     let r2t = world.r2t(task, 2, 4296, 100);
-    assert_eq!(fault(&mut world, 0, &r2t.emit()), Fault::Protocol("more R2Ts than MaxOutstandingR2T"));
+    assert_eq!(fault(&mut world, 0, &r2t.emit()), PeerFault::TooManyR2ts.into());
 }
 
 #[test]
@@ -56,21 +57,21 @@ fn an_r2t_for_a_read_is_a_fault() {
     let mut world = World::with_connections(1);
     let task = world.read(0, 6000);
     let r2t = world.r2t(task, 0, 0, 100);
-    assert_eq!(fault(&mut world, 0, &r2t.emit()), Fault::Protocol("an R2T beyond the data of its command"));
+    assert_eq!(fault(&mut world, 0, &r2t.emit()), PeerFault::R2tBeyondData.into());
 }
 
 #[test]
 fn data_in_that_does_not_fit_where_it_must_go_is_a_fault() {
     let cases = [
-        (1, 500, 500, "a DataSN out of order"),
-        (0, 1, 500, "Data-In out of order"),
-        (0, 0, 1001, "Data-In beyond the data of its command"),
+        (1, 500, 500, PeerFault::DataSnOutOfOrder),
+        (0, 1, 500, PeerFault::DataInOutOfOrder),
+        (0, 0, 1001, PeerFault::DataInBeyondData),
     ];
     for (number, offset, bytes, expected) in cases {
         let mut world = World::with_connections(1);
         let task = world.read(0, 1000);
         let data_in = world.data_in(task, number, offset, bytes);
-        assert_eq!(fault(&mut world, 0, &data_in.emit()), Fault::Protocol(expected));
+        assert_eq!(fault(&mut world, 0, &data_in.emit()), expected.into());
     }
 }
 
@@ -79,7 +80,7 @@ fn data_in_for_a_write_is_a_fault() {
     let mut world = World::with_connections(1);
     let task = world.write(0, 1000);
     let data_in = world.data_in(task, 0, 0, 1);
-    let expected = Fault::Protocol("Data-In for a command that reads nothing");
+    let expected = PeerFault::DataInForbidden.into();
     assert_eq!(fault(&mut world, 0, &data_in.emit()), expected);
 }
 
@@ -89,7 +90,7 @@ fn a_gap_in_stat_sn_is_a_fault() {
     let task = world.write(0, 100);
     world.take_stat_sn(0);
     let response = world.response(0, task);
-    assert_eq!(fault(&mut world, 0, &response.emit()), Fault::Protocol("a StatSN out of order"));
+    assert_eq!(fault(&mut world, 0, &response.emit()), PeerFault::StatSnOutOfOrder.into());
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn a_collapsed_status_has_a_number_too() {
     let task = world.read(0, 100);
     let status = CollapsedStatus { stat_sn: StatSn(5), status: 0, residual: Residual::None };
     let data_in = DataIn { status: Some(status), ..world.data_in(task, 0, 0, 100) };
-    assert_eq!(fault(&mut world, 0, &data_in.emit()), Fault::Protocol("a StatSN out of order"));
+    assert_eq!(fault(&mut world, 0, &data_in.emit()), PeerFault::StatSnOutOfOrder.into());
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn a_task_is_answered_on_its_own_connection() {
     let mut world = World::with_connections(2);
     let task = world.write(0, 100);
     let response = world.response(1, task);
-    assert_eq!(fault(&mut world, 1, &response.emit()), Fault::Protocol("a task's PDU on another connection"));
+    assert_eq!(fault(&mut world, 1, &response.emit()), PeerFault::TaskElsewhere.into());
 }
 
 #[test]
@@ -114,15 +115,9 @@ fn a_command_that_has_not_left_cannot_be_answered() {
     let mut world = World::with_connections(1);
     let task = world.submit_write(100);
     let response = world.response(0, task);
-    assert_eq!(
-        fault(&mut world, 0, &response.emit()),
-        Fault::Protocol("a PDU for a command that was not sent")
-    );
+    assert_eq!(fault(&mut world, 0, &response.emit()), PeerFault::TaskNotSent.into());
     world.session.start(world.now, LaneId(0)).unwrap();
-    assert_eq!(
-        fault(&mut world, 0, &response.emit()),
-        Fault::Protocol("a PDU for a command that was not sent")
-    );
+    assert_eq!(fault(&mut world, 0, &response.emit()), PeerFault::TaskNotSent.into());
 }
 
 #[test]
@@ -131,7 +126,7 @@ fn a_response_that_counts_more_data_than_came_is_a_fault() {
     let task = world.read(0, 100);
     let mut response = world.response(0, task);
     response.exp_data_sn = pdu::DataSn(1);
-    let expected = Fault::Protocol("a response that counts more data than came");
+    let expected = PeerFault::DataMissing.into();
     assert_eq!(fault(&mut world, 0, &response.emit()), expected);
 }
 
@@ -169,10 +164,9 @@ fn an_answer_to_what_was_not_asked_is_a_fault() {
         }
         .emit(),
     ];
-    for header in headers {
-        assert!(
-            matches!(fault(&mut world, 0, &header), Fault::Protocol(what) if what.starts_with("an answer to"))
-        );
+    let questions = [Question::Ping, Question::TaskManagement, Question::Logout, Question::Text];
+    for (header, question) in headers.iter().zip(questions) {
+        assert_eq!(fault(&mut world, 0, header), PeerFault::AnswerUnasked(question).into());
     }
 }
 
@@ -216,7 +210,7 @@ fn a_segment_longer_than_was_declared_is_a_fault() {
     let mut world = World::with_connections(1);
     let task = world.read(0, 5000);
     let data_in = world.data_in(task, 0, 0, 2049);
-    let expected = Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength");
+    let expected = PeerFault::SegmentTooLong.into();
     assert_eq!(fault(&mut world, 0, &data_in.emit()), expected);
 }
 
@@ -243,7 +237,7 @@ fn a_malformed_sense_segment_is_a_fault() {
         data_segment_bytes: 3,
     };
     let fault = world.receive(0, &message.emit(), &[0, 9, 1]).expect_err("a fault");
-    assert!(matches!(fault, Fault::InvalidPdu(_)));
+    assert!(matches!(fault, Fault::Peer(PeerFault::Format(_))));
 }
 
 /// A header of any bytes, more often than not with the opcode of a target and the tag of a live task.

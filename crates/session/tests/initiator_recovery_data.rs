@@ -9,6 +9,7 @@ use pdu::{
     ScsiResponse, SnackKind, StatSn, Ttt,
 };
 use ropewalk_session::initiator::{Event, TaskId};
+use ropewalk_session::peer_fault::PeerFault;
 use ropewalk_session::seam::{Destination, Digest, Endpoint, Fault};
 
 const PIECE_BYTES: u32 = 1000;
@@ -274,7 +275,7 @@ fn data_that_does_not_fit_the_hole_is_a_fault() {
         world.receive(0, &pdu, &[]).unwrap();
     }
     let overlapping = world.data_in(task, 1, PIECE_BYTES - 1, PIECE_BYTES).emit();
-    assert_eq!(world.receive(0, &overlapping, &[]), Err(Fault::Protocol("Data-In out of order")));
+    assert_eq!(world.receive(0, &overlapping, &[]), Err(PeerFault::DataInOutOfOrder.into()));
 }
 
 #[test]

@@ -4,7 +4,8 @@ mod target_world;
 
 use pdu::{InitiatorPdu, RejectReason, ScsiCommand, Ttt};
 use proptest::prelude::*;
-use ropewalk_session::seam::{Destination, Fault};
+use ropewalk_session::peer_fault::PeerFault;
+use ropewalk_session::seam::Destination;
 use ropewalk_session::target::Event;
 use target_world::*;
 
@@ -211,12 +212,13 @@ fn while_an_older_write_waits_for_room_younger_ones_get_no_more_than_they_were_p
 
 #[test]
 fn data_pdus_out_of_order_end_the_connection() {
-    for (sn, offset, bytes) in [(0, 600, 100), (0, 512, 2048)] {
+    let cases = [(0, 600, 100, PeerFault::DataOutOffset), (0, 512, 2048, PeerFault::DataOutTooLong)];
+    for (sn, offset, bytes, expected) in cases {
         let mut world = World::with_connections(1);
         world.write(0, 7, 2000, &pattern(512), true);
         let pdu = world.data_out(0, 7, Ttt::NONE, sn, offset, bytes);
         let fault = world.try_send(0, &pdu.emit(), &pattern(bytes as usize)).unwrap_err();
-        assert!(matches!(fault, Fault::Protocol(_)), "{fault:?}");
+        assert_eq!(fault, expected.into());
         assert_eq!(reject_reason(&world.pull_only(0)), RejectReason::ProtocolError);
     }
 }

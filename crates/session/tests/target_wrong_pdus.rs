@@ -5,6 +5,7 @@
 mod target_world;
 
 use pdu::{Header, InitiatorPdu, LaneId, Opcode, RejectReason, Ttt};
+use ropewalk_session::peer_fault::PeerFault;
 use ropewalk_session::seam::{Digest, Endpoint, Fault};
 use target_world::*;
 
@@ -36,7 +37,7 @@ fn a_bad_data_digest_is_rejected_and_ends_the_connection() {
 fn a_data_segment_longer_than_was_declared_ends_the_connection() {
     let mut world = World::with_connections(1);
     let header = world.write_command(0, 7, 4096, 2049, false).emit();
-    assert!(matches!(world.try_send(0, &header, &[]), Err(Fault::Protocol(_))));
+    assert_eq!(world.try_send(0, &header, &[]), Err(PeerFault::SegmentTooLong.into()));
     assert_eq!(reject_reason(&world.pull_only(0)), RejectReason::ProtocolError);
 }
 
@@ -44,7 +45,7 @@ fn a_data_segment_longer_than_was_declared_ends_the_connection() {
 fn a_login_request_has_no_place_in_full_feature_phase() {
     let mut world = World::with_connections(1);
     let header = Header::new(raw(Opcode::LoginRequest));
-    assert!(matches!(world.try_send(0, &header, &[]), Err(Fault::Protocol(_))));
+    assert_eq!(world.try_send(0, &header, &[]), Err(PeerFault::LoginInFullFeature.into()));
     assert_eq!(reject_reason(&world.pull_only(0)), RejectReason::ProtocolError);
 }
 

@@ -7,6 +7,7 @@ use pdu::{BufferId, Header, Instant, LaneId};
 use proptest::prelude::*;
 use ropewalk_transport::{Clock, Socket};
 use session::parameters::ConnectionParameters;
+use session::peer_fault::PeerFault;
 use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, PayloadRef, Transmit};
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -309,7 +310,8 @@ fn a_segment_longer_than_was_declared_ends_the_connection() {
     run(async {
         let stream = header(SEGMENT_BYTES_MAX + 1).bhs().to_vec();
         let (_, result) = receive_raw(&stream, false, 1).await;
-        assert!(matches!(result, Err(ConnectionError::Fault(Fault::Protocol(_)))));
+        let fault = Fault::Peer(PeerFault::SegmentTooLong);
+        assert!(matches!(result, Err(ConnectionError::Fault(found)) if found == fault));
     });
 }
 

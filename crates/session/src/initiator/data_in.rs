@@ -7,6 +7,7 @@ use super::scsi_response::Ending;
 use super::session::Session;
 use super::snack::DataAck;
 use super::task::Task;
+use crate::peer_fault::PeerFault;
 use crate::seam::{Destination, Fault, PayloadRef};
 use pdu::{DataIn, Instant, Itt, LaneId, TargetPdu};
 
@@ -85,10 +86,10 @@ impl Task {
     /// without gaps; a gap in a read could not be told from data (§7.9, §11.7.5).
     fn place(&self, pdu: &DataIn, recovers: bool) -> Result<Option<PayloadRef>, Fault> {
         let Data::In(whole) = self.command.data else {
-            return Err(Fault::Protocol("Data-In for a command that reads nothing"));
+            return Err(PeerFault::DataInForbidden.into());
         };
         if !recovers && pdu.data_sn.0 != self.input.next() {
-            return Err(Fault::Protocol("a DataSN out of order"));
+            return Err(PeerFault::DataSnOutOfOrder.into());
         }
         let arrival = self.input.fit(pdu.data_sn.0, pdu.buffer_offset, pdu.data_segment_bytes)?;
         if arrival == Arrival::Repeated {
@@ -96,7 +97,7 @@ impl Task {
         }
         let end_bytes = u64::from(pdu.buffer_offset) + u64::from(pdu.data_segment_bytes);
         if end_bytes > u64::from(whole.bytes) {
-            return Err(Fault::Protocol("Data-In beyond the data of its command"));
+            return Err(PeerFault::DataInBeyondData.into());
         }
         Ok(Some(PayloadRef {
             buffer: whole.buffer,

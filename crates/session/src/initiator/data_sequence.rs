@@ -1,5 +1,6 @@
 //! Which of a command's Data-In PDUs or R2Ts have arrived, and which are missing (RFC 7143 §4.2.2.4, §7.9).
 
+use crate::peer_fault::PeerFault;
 use crate::seam::Fault;
 
 /// The most holes in one command's data. A connection that damages more of one command's PDUs, before any of them has
@@ -83,7 +84,7 @@ impl InputSequence {
             if run.begin - number == 1 { end_bytes == from_bytes } else { end_bytes <= from_bytes }
         });
         if !follows || !precedes || number == u32::MAX {
-            return Err(Fault::Protocol("Data-In out of order"));
+            return Err(PeerFault::DataInOutOfOrder.into());
         }
         if self.later.len() >= HOLES_MAX && end != number {
             return Err(Fault::Limit("holes in the data of a command"));

@@ -7,6 +7,7 @@ use super::outgoing::Request;
 use super::session::{Life, Session};
 use crate::liveness::Patience;
 use crate::parameters::InitiatorLimits;
+use crate::peer_fault::Question;
 use crate::seam::{Fault, LaneLoss};
 use pdu::{
     Duration, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, StatSn,
@@ -145,7 +146,7 @@ impl Session {
         }
         let logout = self.lanes.get(&lane).and_then(|lane| lane.logout);
         let Some(logout) = logout.filter(|logout| logout.itt == pdu.itt) else {
-            return self.late_answer("an answer to a logout that was not asked for");
+            return self.late_answer(Question::Logout);
         };
         self.end_logout(lane, logout, pdu.outcome);
         Ok(())

@@ -6,6 +6,7 @@ use super::lane::{Lane, Phase};
 use super::outgoing::Request;
 use super::session::Session;
 use crate::liveness::Measure;
+use crate::peer_fault::Question;
 use crate::seam::Fault;
 use pdu::{CmdSn, Instant, Itt, LaneId, Lun, NopIn, NopOut, StatSn, Ttt};
 
@@ -113,7 +114,7 @@ impl Session {
     fn receive_answer(&mut self, now: Instant, lane: LaneId, itt: Itt) -> Result<(), Fault> {
         let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
         let Some(ping) = place.pings.ping.take_if(|ping| ping.itt == itt) else {
-            return self.late_answer("an answer to a ping that was not sent");
+            return self.late_answer(Question::Ping);
         };
         place.liveness.answered(now);
         if self.recovers() {

@@ -5,6 +5,7 @@ use super::data_sequence::Arrival;
 use super::session::Session;
 use super::task::Task;
 use crate::parameters::SessionParameters;
+use crate::peer_fault::PeerFault;
 use crate::seam::Fault;
 use pdu::{DataSn, LaneId, R2t};
 
@@ -47,21 +48,21 @@ impl Task {
     fn check_r2t(&self, pdu: &R2t, parameters: &SessionParameters) -> Result<Arrival, Fault> {
         let end_bytes = u64::from(pdu.buffer_offset) + u64::from(pdu.desired_bytes);
         if end_bytes > u64::from(self.command.data.out_bytes()) {
-            return Err(Fault::Protocol("an R2T beyond the data of its command"));
+            return Err(PeerFault::R2tBeyondData.into());
         }
         if pdu.desired_bytes > parameters.max_burst_bytes {
-            return Err(Fault::Protocol("an R2T for more than MaxBurstLength"));
+            return Err(PeerFault::R2tTooLong.into());
         }
         let recovers = parameters.error_recovery_level > 0;
         if !recovers && pdu.r2t_sn.0 != self.input.next() {
-            return Err(Fault::Protocol("an R2TSN out of order"));
+            return Err(PeerFault::R2tOutOfOrder.into());
         }
         let arrival = self.input.fit(pdu.r2t_sn.0, 0, 0)?;
         let unsolicited = self.sequences.front().is_some_and(|sequence| sequence.ttt.is_none());
         let outstanding = self.sequences.len() - usize::from(unsolicited);
         let repairs = if recovers { RECOVERY_R2TS_MAX } else { 0 };
         if outstanding >= usize::from(parameters.max_outstanding_r2t) + repairs {
-            return Err(Fault::Protocol("more R2Ts than MaxOutstandingR2T"));
+            return Err(PeerFault::TooManyR2ts.into());
         }
         Ok(arrival)
     }

@@ -3,6 +3,7 @@
 use super::data_sequence::Arrival;
 use super::event::Event;
 use super::session::Session;
+use crate::peer_fault::PeerFault;
 use crate::seam::Fault;
 use pdu::{Header, Instant, LaneId, Opcode, Reject, RejectReason, Residual, Snack, TaskManagementOutcome};
 
@@ -20,10 +21,10 @@ impl Session {
         }
         self.counters.rejects += 1;
         if pdu.reason == RejectReason::NegotiationReset {
-            return Err(Fault::Protocol("a negotiation reset"));
+            return Err(PeerFault::NegotiationReset.into());
         }
         let Some(rejected) = Reject::rejected_header(data) else {
-            return Err(Fault::Protocol("a Reject without the header of what it rejects"));
+            return Err(PeerFault::RejectWithoutHeader.into());
         };
         match rejected.opcode() {
             Ok(Opcode::ScsiCommand) => self.command_rejected(now, lane, pdu.reason, &rejected)?,

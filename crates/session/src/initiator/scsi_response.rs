@@ -4,6 +4,7 @@ use super::data_sequence::Arrival;
 use super::event::{Completion, Data, Event, TaskId};
 use super::session::Session;
 use super::task::Task;
+use crate::peer_fault::PeerFault;
 use crate::seam::{Destination, Fault};
 use pdu::{Itt, LaneId, Opcode, Residual, ScsiResponse, SenseSegment, ServiceResponse, StatSn};
 
@@ -36,7 +37,7 @@ impl Session {
         };
         let completed = pdu.response == ServiceResponse::CompletedAtTarget;
         if !recovers && completed && task.input.next().wrapping_sub(pdu.exp_data_sn.0).cast_signed() < 0 {
-            return Err(Fault::Protocol("a response that counts more data than came"));
+            return Err(PeerFault::DataMissing.into());
         }
         Ok(Destination::Inline { bytes })
     }

@@ -12,6 +12,7 @@ use super::task::{RequestTags, Task, Tasks};
 use super::task_management::Function;
 use super::task_reassign::{Pace, Reassignment};
 use crate::parameters::{Established, InitiatorLimits, SessionParameters};
+use crate::peer_fault::{Offender, PeerFault, Question, Recovery};
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use pdu::{CmdSn, Header, Instant, Itt, LaneId, TargetPdu};
 use std::collections::{BTreeMap, VecDeque};
@@ -168,8 +169,8 @@ impl Session {
             Some(allegiance) if allegiance.sent && allegiance.response_lane == lane => Ok(Some(task)),
             // Of before it was given another lane.
             Some(allegiance) if allegiance.response_lane != lane && recovers => Ok(None),
-            Some(allegiance) if allegiance.sent => Err(Fault::Protocol("a task's PDU on another connection")),
-            _ => Err(Fault::Protocol("a PDU for a command that was not sent")),
+            Some(allegiance) if allegiance.sent => Err(PeerFault::TaskElsewhere.into()),
+            _ => Err(PeerFault::TaskNotSent.into()),
         }
     }
 
@@ -212,8 +213,8 @@ impl Session {
     }
 
     /// What was not asked, or was answered before: where requests are sent again, both happens.
-    pub(super) fn late_answer(&self, what: &'static str) -> Result<(), Fault> {
-        if self.recovers() { Ok(()) } else { Err(Fault::Protocol(what)) }
+    pub(super) fn late_answer(&self, question: Question) -> Result<(), Fault> {
+        if self.recovers() { Ok(()) } else { Err(PeerFault::AnswerUnasked(question).into()) }
     }
 
     /// A lane is of no use any more, and with it the session, unless its tasks can go on elsewhere.
@@ -224,9 +225,12 @@ impl Session {
         }
     }
 
-    /// A target that breaks the protocol would do so on any lane: that ends the session (§7.7, §7.13).
+    /// A fault ends its lane, and some end the session with it.
     fn judge<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
-        if self.recovers_connections() && matches!(result, Err(Fault::Protocol(_) | Fault::InvalidPdu(_))) {
+        if let Err(Fault::Peer(fault)) = result
+            && self.recovers_connections()
+            && fault.recovery(Offender::Target) == Recovery::Session
+        {
             self.fail();
         }
         result
@@ -261,7 +265,7 @@ impl Session {
             TargetPdu::TaskManagementResponse(_) | TargetPdu::LogoutResponse(_) | TargetPdu::R2t(_) => {
                 Ok(Destination::None)
             }
-            TargetPdu::LoginResponse(_) => Err(Fault::Protocol("a Login Response after the login")),
+            TargetPdu::LoginResponse(_) => Err(PeerFault::LoginInFullFeature.into()),
         }
     }
 
@@ -284,7 +288,7 @@ impl Session {
             return Ok(Destination::Discard { bytes });
         }
         if bytes > place.connection.receive_segment_bytes_max {
-            return Err(Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength"));
+            return Err(PeerFault::SegmentTooLong.into());
         }
         let pdu = TargetPdu::parse(header)?;
         self.window.update(pdu.window());

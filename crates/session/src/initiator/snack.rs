@@ -6,6 +6,7 @@ use super::lane::Lane;
 use super::outgoing::Request;
 use super::session::Session;
 use super::status_sequence::Gap;
+use crate::peer_fault::PeerFault;
 use crate::seam::Fault;
 use pdu::{DataSn, Instant, Itt, LaneId, Lun, RejectReason, Snack, SnackKind, StatSn, TargetPdu, Ttt};
 use std::collections::BTreeMap;
@@ -185,7 +186,7 @@ impl Session {
                 }
             }
             SnackKind::Status { .. } if reason == RejectReason::SnackReject => {
-                self.fail_lane(lane, Fault::Protocol("a response that cannot be sent again"));
+                self.fail_lane(lane, PeerFault::StatusForgotten.into());
             }
             // Asked for twice and answered once: the target was told meanwhile that it is here. Or it was asked for on
             // suspicion, and had not been sent.

@@ -3,6 +3,7 @@
 
 use super::ask::Ask;
 use super::data_sequence::Arrival;
+use crate::peer_fault::PeerFault;
 use crate::seam::Fault;
 use pdu::StatSn;
 use std::collections::VecDeque;
@@ -44,7 +45,7 @@ impl StatusSequence {
     /// Takes the number of a response where none is ever sent again: at error recovery level 0 (§7.9).
     pub(super) fn receive_in_order(&mut self, stat_sn: StatSn) -> Result<(), Fault> {
         if stat_sn != self.next {
-            return Err(Fault::Protocol("a StatSN out of order"));
+            return Err(PeerFault::StatSnOutOfOrder.into());
         }
         self.next = stat_sn.next();
         Ok(())

@@ -6,6 +6,7 @@ use super::event::{Event, FunctionId, TaskFunction};
 use super::outgoing::Request;
 use super::session::Session;
 use super::task::Task;
+use crate::peer_fault::Question;
 use crate::seam::Fault;
 use pdu::{
     CmdSn, DataSn, Instant, Itt, LaneId, Lun, StatSn, TaskManagementFunction, TaskManagementOutcome,
@@ -175,7 +176,7 @@ impl Session {
             return Ok(());
         }
         if !self.functions.iter().any(|function| function.itt == pdu.itt && function.lane == lane) {
-            return self.late_answer("an answer to a task management function that was not asked for");
+            return self.late_answer(Question::TaskManagement);
         }
         self.end_function(pdu.itt, pdu.outcome);
         self.acknowledge(lane);

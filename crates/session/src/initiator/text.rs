@@ -6,6 +6,7 @@ use super::event::{Event, SendTargets, SendTargetsError};
 use super::lane::Phase;
 use super::outgoing::Request;
 use super::session::Session;
+use crate::peer_fault::Question;
 use crate::seam::Fault;
 use pdu::{
     Assembler, CmdSn, Instant, Itt, LaneId, Lun, RejectReason, StatSn, TextRequest, TextResponse, TextWriter,
@@ -106,7 +107,7 @@ impl Session {
         let cmd_sn = self.window.current();
         let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
         let Some(exchange) = place.text.as_mut().filter(|exchange| exchange.itt == pdu.itt) else {
-            return self.late_answer("an answer to a text that was not sent");
+            return self.late_answer(Question::Text);
         };
         exchange.responses += 1;
         let answer =

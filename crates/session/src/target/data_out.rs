@@ -5,8 +5,9 @@ use super::request::Content;
 use super::session::Session;
 use super::task::{Stage, Task};
 use crate::inflow::Turn;
+use crate::peer_fault::PeerFault;
 use crate::seam::{Allocation, Destination, Fault, PayloadRef};
-use pdu::{DataSn, Header, Instant, LaneId, RejectReason, Ttt};
+use pdu::{DataSn, Header, Instant, LaneId, Ttt};
 use std::collections::VecDeque;
 
 /// Data PDUs that belong together: the unsolicited ones, or the answer to one R2T.
@@ -74,14 +75,14 @@ impl Sequence {
     }
 
     /// That a PDU is the next of its sequence. DataPDUInOrder is always Yes, because this target says so (§13.18).
-    fn check(&self, pdu: &pdu::DataOut) -> Result<(), &'static str> {
+    fn check(&self, pdu: &pdu::DataOut) -> Result<(), PeerFault> {
         let left = self.bytes - self.received;
         if pdu.buffer_offset != self.offset + self.received {
-            Err("Data-Out at another offset than its turn")
+            Err(PeerFault::DataOutOffset)
         } else if pdu.data_segment_bytes > left {
-            Err("more Data-Out than asked for")
+            Err(PeerFault::DataOutTooLong)
         } else if pdu.final_ && pdu.data_segment_bytes < left {
-            Err("less Data-Out than asked for")
+            Err(PeerFault::DataOutTooShort)
         } else {
             Ok(())
         }
@@ -205,8 +206,7 @@ impl Session {
             return Ok(self.discard_data(lane, header));
         };
         if task.request_lane != lane {
-            let fault = Fault::Protocol("Data-Out on another connection than its command");
-            return Err(self.fail(lane, header, RejectReason::ProtocolError, fault));
+            return self.refuse_fault(lane, header, PeerFault::DataOutElsewhere);
         }
         task.data_out.hear(now);
         let is_damaged = task.data_out.is_damaged;
@@ -216,7 +216,7 @@ impl Session {
             if self.retransmits() && !is_other_lun {
                 return Ok(self.discard_data(lane, header));
             }
-            return self.refuse(lane, header, RejectReason::InvalidPduField);
+            return self.refuse_fault(lane, header, PeerFault::DataOutUnasked);
         };
         let is_lost = pdu.data_sn != sequence.next_data_sn;
         if self.retransmits() {
@@ -230,8 +230,8 @@ impl Session {
         }
         let Some(task) = self.tasks.get_mut(id) else { return Ok(self.discard_data(lane, header)) };
         let Some(sequence) = task.data_out.find(pdu.ttt) else { return Ok(self.discard_data(lane, header)) };
-        if let Err(violation) = sequence.check(pdu) {
-            return Err(self.fail(lane, header, RejectReason::ProtocolError, Fault::Protocol(violation)));
+        if let Err(fault) = sequence.check(pdu) {
+            return self.refuse_fault(lane, header, fault);
         }
         let arriving = place(task, id, pdu);
         let buffer = task.data_out.buffer;

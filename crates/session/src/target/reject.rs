@@ -5,8 +5,9 @@ use super::lane::{Lane, Phase};
 use super::request::{Content, discard};
 use super::session::Session;
 use super::transmit::Reply;
+use crate::peer_fault::{Offender, PeerFault, Recovery};
 use crate::seam::{Destination, Fault, Payload, Transmit};
-use pdu::{Header, Instant, InvalidPdu, LaneId, Reject, RejectReason};
+use pdu::{Header, Instant, LaneId, Reject, RejectReason};
 use std::collections::VecDeque;
 
 /// Rejects that may wait to be sent on one lane. An initiator that goes on without reading them is not worth more.
@@ -98,19 +99,19 @@ impl Session {
         result.err().unwrap_or(fault)
     }
 
-    /// Answers a PDU that makes no sense. Where its layout is wrong, so may be the next one's: the connection ends
-    /// (RFC 7143 §7.7).
-    pub(super) fn refuse_invalid(
+    /// Answers a PDU that breaks the protocol.
+    pub(super) fn refuse_fault(
         &mut self,
         lane: LaneId,
         header: &Header,
-        invalid: InvalidPdu,
+        fault: PeerFault,
     ) -> Result<Destination, Fault> {
-        match invalid.reject_reason() {
-            RejectReason::ProtocolError => {
-                Err(self.fail(lane, header, RejectReason::ProtocolError, Fault::InvalidPdu(invalid)))
+        let reason = fault.reject_reason().unwrap_or(RejectReason::ProtocolError);
+        match fault.recovery(Offender::Initiator) {
+            Recovery::Pdu => self.refuse(lane, header, reason),
+            Recovery::Connection | Recovery::Session => {
+                Err(self.fail(lane, header, reason, Fault::Peer(fault)))
             }
-            reason => self.refuse(lane, header, reason),
         }
     }
 

@@ -8,6 +8,7 @@ use super::immediate::{ImmediateKind, Ticket};
 use super::request::{Content, Request};
 use super::session::Session;
 use super::task::{Stage, Task};
+use crate::peer_fault::PeerFault;
 use crate::seam::{Allocation, Buffers, Destination, Fault, PayloadRef};
 use pdu::{Header, Instant, Itt, LaneId, RejectReason, ScsiCommand};
 
@@ -35,8 +36,8 @@ impl Session {
         command: ScsiCommand,
         buffers: &mut dyn Buffers,
     ) -> Result<Destination, Fault> {
-        if let Err(violation) = self.check_unsolicited(&command) {
-            return Err(self.fail(lane, header, RejectReason::ProtocolError, Fault::Protocol(violation)));
+        if let Err(fault) = self.check_unsolicited(&command) {
+            return self.refuse_fault(lane, header, fault);
         }
         let arrival = self.window.classify(command.cmd_sn);
         if !command.immediate && !self.is_expected(command.cmd_sn) {
@@ -63,16 +64,16 @@ impl Session {
     }
 
     /// That the initiator sends no more unsolicited data than was negotiated (§13.10, §13.11, §13.14).
-    fn check_unsolicited(&self, command: &ScsiCommand) -> Result<(), &'static str> {
+    fn check_unsolicited(&self, command: &ScsiCommand) -> Result<(), PeerFault> {
         let immediate_bytes = command.data_segment_bytes;
         if immediate_bytes > 0 && !self.parameters.immediate_data {
-            return Err("immediate data although ImmediateData=No");
+            return Err(PeerFault::ImmediateDataForbidden);
         }
         if immediate_bytes > expected_bytes(command).0.min(self.parameters.first_burst_bytes) {
-            return Err("more immediate data than FirstBurstLength or the command's data");
+            return Err(PeerFault::ImmediateDataTooLong);
         }
         if !command.final_ && self.parameters.initial_r2t {
-            return Err("unsolicited data although InitialR2T=Yes");
+            return Err(PeerFault::UnsolicitedDataForbidden);
         }
         Ok(())
     }
@@ -150,7 +151,7 @@ impl Session {
                 self.redeem(ticket);
             }
             self.release_buffers(task);
-            return self.refuse(lane, header, RejectReason::TaskInProgress).map(drop);
+            return self.refuse_fault(lane, header, PeerFault::TagInUse).map(drop);
         }
         // While a function over many tasks works, a new command waits: the function must not hit it.
         if task.immediate && (self.functions.holds_commands() || self.awaits_rest()) {

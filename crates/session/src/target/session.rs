@@ -14,6 +14,7 @@ use super::sent_status::SentStatus;
 use super::task::{Stage, Tasks};
 use super::task_management::Functions;
 use crate::parameters::{Established, SessionParameters, SessionType, TargetLimits};
+use crate::peer_fault::PeerFault;
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use pdu::{CmdSn, Header, InitiatorPdu, Instant, LaneId, RejectReason, StatSn};
 use std::collections::{BTreeMap, VecDeque};
@@ -243,14 +244,14 @@ impl Session {
     ) -> Result<Destination, Fault> {
         let pdu = match InitiatorPdu::parse(header) {
             Ok(pdu) => pdu,
-            Err(invalid) => return self.refuse_invalid(lane, header, invalid),
+            Err(invalid) => return self.refuse_fault(lane, header, invalid.into()),
         };
         // A SNACK asks before it acknowledges (§11.16.1): what it asks for must still be there.
         if !matches!(pdu, InitiatorPdu::Snack(_)) {
             self.acknowledge(now, lane, &pdu);
         }
         if self.is_discovery() && !is_for_discovery(&pdu) {
-            return self.refuse(lane, header, RejectReason::ProtocolError);
+            return self.refuse_fault(lane, header, PeerFault::NotForDiscovery);
         }
         match pdu {
             InitiatorPdu::ScsiCommand(pdu) => self.receive_command(now, lane, header, pdu, buffers),
@@ -264,10 +265,7 @@ impl Session {
                 self.acknowledge(now, lane, &pdu);
                 destination
             }
-            InitiatorPdu::LoginRequest(_) => {
-                let fault = Fault::Protocol("login request in full feature phase");
-                Err(self.fail(lane, header, RejectReason::ProtocolError, fault))
-            }
+            InitiatorPdu::LoginRequest(_) => self.refuse_fault(lane, header, PeerFault::LoginInFullFeature),
         }
     }
 
@@ -329,8 +327,7 @@ impl Endpoint for Session {
         }
         state.liveness.heard(now);
         if header.data_segment_bytes() > state.parameters.receive_segment_bytes_max {
-            let fault = Fault::Protocol("a data segment longer than MaxRecvDataSegmentLength");
-            return Err(self.fail(lane, header, RejectReason::ProtocolError, fault));
+            return self.refuse_fault(lane, header, PeerFault::SegmentTooLong);
         }
         let destination = self.dispatch(now, lane, header, buffers);
         self.conclude(now);
