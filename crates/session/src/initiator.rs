@@ -21,6 +21,7 @@ mod data_out;
 mod data_sequence;
 mod event;
 mod lane;
+mod load;
 mod logout;
 mod outgoing;
 mod ping;
@@ -31,6 +32,8 @@ mod scsi_command;
 mod scsi_response;
 mod session;
 mod snack;
+#[cfg(test)]
+mod split_routes;
 mod status_sequence;
 mod task;
 mod task_management;

@@ -13,6 +13,7 @@
 pub mod chap;
 pub mod discovery;
 mod inflow;
+mod lanes;
 mod liveness;
 pub mod login;
 pub mod name;
@@ -24,3 +25,7 @@ mod timer;
 
 pub mod initiator;
 pub mod target;
+
+/// The worlds of `tests` use the public name.
+#[cfg(test)]
+extern crate self as ropewalk_session;

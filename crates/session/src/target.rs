@@ -30,6 +30,8 @@ mod scsi_response;
 mod sent_status;
 mod session;
 mod snack;
+#[cfg(test)]
+mod split_routes;
 mod status;
 mod task;
 mod task_management;

@@ -22,15 +22,14 @@ impl Session {
         self.events.push_back(Event::Async(AsyncEvent { code: pdu.event, lun: pdu.lun, sense, lane }));
         match pdu.event {
             Code::LogoutRequest { seconds_max } => {
-                if let Some(lane) = self.lanes.get_mut(&lane) {
+                if let Some(lane) = self.lanes.get_mut(lane) {
                     lane.logout_by = Some(now + Duration::from_secs(seconds_max.into()));
                 }
                 self.logout_lane(now, lane);
             }
             // A broken connection, as if it had been noticed here (§7.1.4.3).
             Code::ConnectionDrop { cid, .. } if self.recovers_connections() => {
-                let lanes: Vec<LaneId> =
-                    self.lanes.iter().filter(|(_, lane)| lane.cid == cid).map(|(id, _)| *id).collect();
+                let lanes: Vec<LaneId> = self.lanes.select(|lane| lane.cid == cid).collect();
                 lanes.into_iter().for_each(|lane| self.close_lane(lane, LaneLoss::Broken, None));
             }
             // No answer comes any more for what this connection carries: at error recovery level 0 that is the end.

@@ -162,9 +162,14 @@ impl Session {
             command.move_to(lane);
         }
         self.counters.retransmissions += 1;
-        let (Some(task), Some(place)) = (self.tasks.get_mut(itt), self.lanes.get_mut(&lane)) else { return };
-        place.outstanding_bytes += u64::from(task.start_over());
-        place.outgoing.forget_task(itt);
-        place.push(Request::Command(itt));
+        let Some(task) = self.tasks.get_mut(itt) else { return };
+        let again = task.start_over();
+        if let Some(home) = task.allegiance {
+            self.lanes.charge_bytes(home.route, again);
+        }
+        if let Some(place) = self.lanes.get_mut(lane) {
+            place.outgoing.forget_task(itt);
+            place.push(Request::Command(itt));
+        }
     }
 }

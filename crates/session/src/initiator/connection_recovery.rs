@@ -112,8 +112,12 @@ impl Session {
         let first = self.window.told().exp_cmd_sn;
         let mut orphans = Vec::new();
         for task in self.tasks.iter_mut() {
-            let Some(home) = task.allegiance.filter(|home| home.response_lane == lane) else { continue };
-            task.lose_home();
+            let Some(home) = task.allegiance.filter(|home| home.route.uses(lane)) else { continue };
+            self.lanes.release(home.route, task.unmoved());
+            if let Some(place) = self.lanes.get_mut(home.route.request) {
+                place.outgoing.forget(task.itt);
+            }
+            task.lose_home(lane);
             self.incomplete.remove(&task.itt);
             orphans.push((home.cmd_sn.distance_from(first).cast_signed(), task.itt));
         }
@@ -156,7 +160,7 @@ impl Session {
                         return self.fail();
                     }
                     let request = recovery_logout(itt, lost.cid, lost.exp_stat_sn, self.window.current());
-                    if let Some(place) = self.lanes.get_mut(&lane) {
+                    if let Some(place) = self.lanes.get_mut(lane) {
                         place.push(Request::Logout(request));
                     }
                 }
@@ -175,7 +179,7 @@ impl Session {
             match lost.stage {
                 Stage::Broken { not_before: None } => {
                     let usable = |lane: &Lane| matches!(lane.phase, Phase::Open | Phase::Draining);
-                    let Some((&lane, place)) = self.lanes.iter_mut().find(|(_, lane)| usable(lane)) else {
+                    let Some((lane, place)) = self.lanes.iter_mut().find(|(_, lane)| usable(lane)) else {
                         continue;
                     };
                     let itt = self.request_tags.take();
@@ -212,8 +216,7 @@ impl Session {
     /// Functions whose lane is gone are asked for elsewhere: those over many tasks on any lane, the abort of one task
     /// where that task is at home again.
     fn move_functions(&mut self, now: Instant) {
-        let stranded =
-            |function: &&super::task_management::Function| !self.lanes.contains_key(&function.lane);
+        let stranded = |function: &&super::task_management::Function| !self.lanes.has(function.lane);
         let stranded: Vec<_> = self.functions.iter().filter(stranded).copied().collect();
         for function in stranded {
             let lane = match function.asked {
@@ -224,11 +227,11 @@ impl Session {
                         continue;
                     };
                     let moves = self.reassignments.iter().any(|reassignment| reassignment.task == task);
-                    found.allegiance.map(|home| home.request_lane).filter(|_| !moves)
+                    found.allegiance.map(|home| home.route.request).filter(|_| !moves)
                 }
                 _ => self.lane_for_requests(),
             };
-            let Some((lane, place)) = lane.and_then(|lane| Some((lane, self.lanes.get_mut(&lane)?))) else {
+            let Some((lane, place)) = lane.and_then(|lane| Some((lane, self.lanes.get_mut(lane)?))) else {
                 continue;
             };
             place.push(Request::TaskManagement(function.request));

@@ -17,19 +17,19 @@ impl Session {
     pub(super) fn place_data_in(&mut self, lane: LaneId, pdu: &DataIn) -> Result<Destination, Fault> {
         let bytes = pdu.data_segment_bytes;
         let recovers = self.recovers();
-        let mut again_bytes = 0;
+        let mut again = None;
         let place = match self.task_on(lane, pdu.itt)? {
             Some(task) => {
                 if task.resumes && pdu.data_sn.0 == 0 {
                     // A target that could not go on where it was interrupted begins anew (§7.2.2).
-                    again_bytes = task.restart_input();
+                    again = task.allegiance.map(|home| (home.route, task.restart_input()));
                 }
                 task.place(pdu, recovers)?
             }
             None => None,
         };
-        if let Some(lane) = self.lanes.get_mut(&lane) {
-            lane.outstanding_bytes += u64::from(again_bytes);
+        if let Some((route, again)) = again {
+            self.lanes.charge_bytes(route, again);
         }
         let Some(place) = place else {
             self.counters.discarded_bytes += u64::from(bytes);
@@ -71,10 +71,10 @@ impl Session {
         }
         task.note_data_in(now);
         let hole = task.input.receive(number, pdu.buffer_offset, bytes);
-        let moved = task.moved(bytes);
+        let (home, moved) = (task.allegiance, task.moved(bytes));
         self.counters.data_in_bytes += u64::from(bytes);
-        if let Some(lane) = self.lanes.get_mut(&lane) {
-            lane.outstanding_bytes -= u64::from(moved);
+        if let Some(home) = home {
+            self.lanes.release_bytes(home.route, moved);
         }
         self.ask_for_hole(lane, pdu.itt, hole);
         Ok(())

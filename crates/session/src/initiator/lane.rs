@@ -1,6 +1,7 @@
 //! One connection of a session: its numbers, its queues, and what it is waiting for.
 
 use super::event::LaneState;
+use super::load::Load;
 use super::logout::Logout;
 use super::outgoing::{Outgoing, Request};
 use super::ping::Pings;
@@ -44,8 +45,7 @@ pub(super) struct Lane {
     unsent_bytes: u64,
     /// PDUs that have left.
     left_pdus: u64,
-    pub(super) commands: u32,
-    pub(super) outstanding_bytes: u64,
+    pub(super) load: Load,
     pub(super) liveness: Liveness,
     pub(super) inflow: Inflow,
     pub(super) pings: Pings,
@@ -72,8 +72,7 @@ impl Lane {
             unsent: VecDeque::new(),
             unsent_bytes: 0,
             left_pdus: 0,
-            commands: 0,
-            outstanding_bytes: 0,
+            load: Load::default(),
             liveness: Liveness::new(now),
             inflow: Inflow::new(now),
             pings: Pings::default(),
@@ -87,8 +86,8 @@ impl Lane {
     pub(super) fn state(&self) -> LaneState {
         LaneState {
             accepts_commands: self.phase == Phase::Open,
-            outstanding_commands: self.commands,
-            outstanding_bytes: self.outstanding_bytes,
+            outstanding_commands: self.load.tasks(),
+            outstanding_bytes: self.load.bytes(),
             unsent_bytes: self.unsent_bytes,
         }
     }

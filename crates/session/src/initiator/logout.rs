@@ -34,13 +34,13 @@ impl Session {
     /// with its session, see [`Self::logout`].
     pub fn logout_lane(&mut self, now: Instant, lane: LaneId) {
         let open = |other: &Lane| other.phase == Phase::Open;
-        if self.life != Life::Open || !self.lanes.get(&lane).is_some_and(open) {
+        if self.life != Life::Open || !self.lanes.get(lane).is_some_and(open) {
             return;
         }
-        if !self.lanes.iter().any(|(id, other)| *id != lane && open(other)) {
+        if !self.lanes.iter().any(|(id, other)| id != lane && open(other)) {
             return self.logout(now);
         }
-        if let Some(lane) = self.lanes.get_mut(&lane) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
             lane.phase = Phase::Draining;
         }
         self.settle(now, lane);
@@ -78,10 +78,10 @@ impl Session {
             return self.settle_session(now);
         }
         let has_function = self.functions.iter().any(|function| function.lane == lane);
-        let Some(place) = self.lanes.get(&lane) else { return };
+        let Some(place) = self.lanes.get(lane) else { return };
         if self.life == Life::Open
             && place.phase == Phase::Draining
-            && place.commands == 0
+            && place.load.tasks() == 0
             && place.text.is_none()
             && !has_function
         {
@@ -107,8 +107,8 @@ impl Session {
         if self.is_leaving() {
             return;
         }
-        let mut draining = self.lanes.iter().filter(|(_, lane)| lane.phase == Phase::Draining);
-        if let Some((&lane, _)) = draining.next() {
+        let draining = self.lanes.select(|lane| lane.phase == Phase::Draining).next();
+        if let Some(lane) = draining {
             self.request_logout(now, lane, LogoutReason::CloseSession);
         }
     }
@@ -117,7 +117,7 @@ impl Session {
         let itt = self.request_tags.take();
         let cmd_sn = self.window.current();
         let ask = self.recovers().then(|| Ask::new(now));
-        let Some(lane) = self.lanes.get_mut(&lane) else { return };
+        let Some(lane) = self.lanes.get_mut(lane) else { return };
         let request = LogoutRequest {
             reason,
             immediate: true,
@@ -144,7 +144,7 @@ impl Session {
         if self.recovery_logout_answered(now, pdu) {
             return Ok(());
         }
-        let logout = self.lanes.get(&lane).and_then(|lane| lane.logout);
+        let logout = self.lanes.get(lane).and_then(|lane| lane.logout);
         let Some(logout) = logout.filter(|logout| logout.itt == pdu.itt) else {
             return self.late_answer(Question::Logout);
         };
@@ -154,7 +154,7 @@ impl Session {
 
     /// A logout was rejected: its lane has nothing more to say either.
     pub(super) fn logout_rejected(&mut self, lane: LaneId, itt: Itt) {
-        let logout = self.lanes.get(&lane).and_then(|lane| lane.logout);
+        let logout = self.lanes.get(lane).and_then(|lane| lane.logout);
         if let Some(logout) = logout.filter(|logout| logout.itt == itt) {
             self.end_logout(lane, logout, LogoutOutcome::CleanupFailed);
         }
@@ -170,7 +170,7 @@ impl Session {
     }
 
     pub(super) fn logout_is_unanswered(&mut self, lane: LaneId) {
-        let Some(place) = self.lanes.get(&lane) else { return };
+        let Some(place) = self.lanes.get(lane) else { return };
         let leaves = place.is_done();
         self.close_lane(lane, LaneLoss::Broken, Some(Fault::Timeout("a logout")));
         if !leaves {
@@ -180,7 +180,7 @@ impl Session {
 
     /// The target asked for a logout, and `lane` still carries commands.
     pub(super) fn logout_is_overdue(&mut self, now: Instant, lane: LaneId) {
-        if let Some(place) = self.lanes.get_mut(&lane) {
+        if let Some(place) = self.lanes.get_mut(lane) {
             place.logout_by = None;
             self.logout_at_once(now);
         }
@@ -197,7 +197,7 @@ impl Lane {
 
     /// How patient it is now. What was lost on a lane that has fallen silent, a ping reveals.
     pub(super) fn patience(&self, limits: &InitiatorLimits, recovers: bool) -> Patience {
-        let is_loaded = self.commands > 0 || self.text.is_some();
+        let is_loaded = self.load.tasks() > 0 || self.text.is_some();
         let ping_after =
             if is_loaded && recovers { limits.ping_after.min(QUIET_MAX) } else { limits.ping_after };
         Patience { ping_after, ping_timeout: limits.ping_timeout, is_loaded }

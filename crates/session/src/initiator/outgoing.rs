@@ -51,6 +51,12 @@ impl Outgoing {
         self.requests.extend(requests);
     }
 
+    /// Neither a task's command nor its data is sent here any more.
+    pub(super) fn forget(&mut self, itt: Itt) {
+        self.requests.retain(|request| !matches!(request, Request::Command(of) if *of == itt));
+        self.forget_task(itt);
+    }
+
     /// A task has no data to send any more.
     pub(super) fn forget_task(&mut self, itt: Itt) {
         self.tasks.retain(|task| *task != itt);

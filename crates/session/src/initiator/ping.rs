@@ -58,7 +58,7 @@ impl Session {
     /// lane is being logged out or closed.
     pub fn ping(&mut self, now: Instant, lane: LaneId) {
         let cmd_sn = self.window.current();
-        let Some(lane) = self.lanes.get_mut(&lane) else { return };
+        let Some(lane) = self.lanes.get_mut(lane) else { return };
         if lane.pings.ping.is_some() || matches!(lane.phase, Phase::LoggingOut | Phase::Closing) {
             return;
         }
@@ -72,7 +72,7 @@ impl Session {
     /// A lane has been silent for as long as it may.
     pub(super) fn lane_is_silent(&mut self, now: Instant, lane: LaneId) {
         let recovers = self.recovers();
-        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let Some(place) = self.lanes.get_mut(lane) else { return };
         let patience = place.patience(&self.limits, recovers);
         match place.liveness.measure(now, &patience) {
             // A ping that may be lost is repeated by a timer of its own.
@@ -84,7 +84,7 @@ impl Session {
 
     /// Sends a ping once more.
     pub(super) fn ping_again(&mut self, now: Instant, lane: LaneId) {
-        if let Some(place) = self.lanes.get_mut(&lane) {
+        if let Some(place) = self.lanes.get_mut(lane) {
             let again = place.repeat_ping(now);
             place.outgoing.extend(again.map(Request::Nop));
         }
@@ -100,7 +100,7 @@ impl Session {
         }
         self.told_next_status(lane, pdu.stat_sn)?;
         let cmd_sn = self.window.current();
-        let Some(lane) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        let Some(lane) = self.lanes.get_mut(lane) else { return Ok(()) };
         if pdu.ttt.is_some() {
             lane.pings.answers += 1;
             if lane.pings.answers > ANSWERS_MAX {
@@ -112,7 +112,7 @@ impl Session {
     }
 
     fn receive_answer(&mut self, now: Instant, lane: LaneId, itt: Itt) -> Result<(), Fault> {
-        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        let Some(place) = self.lanes.get_mut(lane) else { return Ok(()) };
         let Some(ping) = place.pings.ping.take_if(|ping| ping.itt == itt) else {
             return self.late_answer(Question::Ping);
         };
@@ -127,7 +127,7 @@ impl Session {
     /// Acknowledges the responses that came on `lane` without waiting for other traffic to do it (§11.18).
     pub(super) fn acknowledge(&mut self, lane: LaneId) {
         let cmd_sn = self.window.current();
-        if let Some(lane) = self.lanes.get_mut(&lane)
+        if let Some(lane) = self.lanes.get_mut(lane)
             && lane.statuses.owes_acknowledgement()
         {
             lane.statuses.acknowledge();

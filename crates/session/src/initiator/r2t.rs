@@ -36,7 +36,7 @@ impl Session {
             data_sn: DataSn(0),
         });
         self.counters.r2ts += 1;
-        if was_idle && let Some(lane) = self.lanes.get_mut(&lane) {
+        if was_idle && let Some(lane) = self.lanes.get_mut(lane) {
             lane.outgoing.push_task(pdu.itt);
         }
         self.ask_for_hole(lane, pdu.itt, hole);

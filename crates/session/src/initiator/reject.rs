@@ -29,7 +29,7 @@ impl Session {
         match rejected.opcode() {
             Ok(Opcode::ScsiCommand) => self.command_rejected(now, lane, pdu.reason, &rejected)?,
             Ok(Opcode::NopOut) => {
-                if let Some(lane) = self.lanes.get_mut(&lane) {
+                if let Some(lane) = self.lanes.get_mut(lane) {
                     lane.ping_rejected(now, rejected.task_tag());
                 }
             }
@@ -40,7 +40,7 @@ impl Session {
                 self.end_function(rejected.task_tag(), TaskManagementOutcome::FunctionRejected);
             }
             Ok(Opcode::TextRequest) if pdu.reason == RejectReason::DataDigestError && self.recovers() => {
-                if let Some(lane) = self.lanes.get_mut(&lane) {
+                if let Some(lane) = self.lanes.get_mut(lane) {
                     lane.text_again(now);
                 }
             }

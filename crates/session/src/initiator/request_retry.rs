@@ -12,13 +12,13 @@ const TAIL_ASKS_MAX: u32 = 6;
 impl Session {
     /// When to send a task management request again.
     pub(super) fn function_deadline(&self) -> Option<Instant> {
-        let functions = self.functions.iter().filter(|function| self.lanes.contains_key(&function.lane));
+        let functions = self.functions.iter().filter(|function| self.lanes.has(function.lane));
         functions.filter_map(|function| function.ask).map(|ask| ask.due()).min()
     }
 
     pub(super) fn ask_for_functions_again(&mut self, now: Instant) {
         for function in &mut self.functions {
-            let Some(place) = self.lanes.get_mut(&function.lane) else { continue };
+            let Some(place) = self.lanes.get_mut(function.lane) else { continue };
             let Some(ask) = function.ask.as_mut().filter(|ask| ask.due() <= now) else { continue };
             if ask.again(now) {
                 place.push(Request::TaskManagement(function.request));
@@ -30,13 +30,13 @@ impl Session {
     }
 
     pub(super) fn ask_for_text_again(&mut self, now: Instant, lane: LaneId) {
-        if self.lanes.get_mut(&lane).is_some_and(|place| !place.text_again(now)) {
+        if self.lanes.get_mut(lane).is_some_and(|place| !place.text_again(now)) {
             self.fail_lane(lane, Fault::Timeout("a text"));
         }
     }
 
     pub(super) fn ask_for_logout_again(&mut self, now: Instant, lane: LaneId) {
-        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let Some(place) = self.lanes.get_mut(lane) else { return };
         let Some(logout) = place.logout.as_mut() else { return };
         if logout.ask.as_mut().is_some_and(|ask| ask.again(now)) {
             let request = logout.request;
@@ -51,12 +51,12 @@ impl Session {
     /// sent was lost, or the acknowledgement that it waits for. Not so while the lane brings what may be before it.
     pub(super) fn ask_for_tails(&mut self, lane: LaneId, asked_at: Instant) {
         let owed_bytes = self.owed_bytes().get(&lane).copied().unwrap_or_default();
-        let Some(place) = self.lanes.get_mut(&lane).filter(|place| !place.statuses.has_gaps()) else {
+        let Some(place) = self.lanes.get_mut(lane).filter(|place| !place.statuses.has_gaps()) else {
             return;
         };
         let has_rested = place.inflow.has_rested_since(asked_at);
         for task in self.tasks.iter_mut() {
-            let is_here = task.allegiance.is_some_and(|home| home.sent && home.response_lane == lane);
+            let is_here = task.allegiance.is_some_and(|home| home.sent && home.route.response == lane);
             let stands_still = task.input.next() > 0 && task.data_in_at <= asked_at && task.ending.is_none();
             if !is_here
                 || !stands_still

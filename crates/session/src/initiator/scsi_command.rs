@@ -6,6 +6,7 @@ use super::lane::Phase;
 use super::outgoing::Request;
 use super::session::{Life, Session};
 use super::task::{Allegiance, TASKS_MAX, Task};
+use crate::lanes::Route;
 use crate::parameters::SessionType;
 use crate::seam::Transmit;
 use pdu::{CmdSn, DataSn, Instant, Itt, LaneId, ScsiCommand, StatSn, Ttt};
@@ -50,18 +51,27 @@ impl Session {
     /// Starts the command at the head of the queue on `lane`: it takes its CmdSN, and leaves after the requests
     /// that were queued on that lane before. `None` if nothing may be started, or not on this lane.
     pub fn start(&mut self, _now: Instant, lane: LaneId) -> Option<TaskId> {
+        self.start_on(Route::over(lane))
+    }
+
+    /// As [`Self::start`], with lanes of their own for requests and responses.
+    pub(super) fn start_on(&mut self, route: Route) -> Option<TaskId> {
         let demand = self.demand()?;
-        let place = self.lanes.get_mut(&lane).filter(|place| place.phase == Phase::Open)?;
+        let is_open = |lane| self.lanes.get(lane).is_some_and(|place| place.phase == Phase::Open);
+        if !is_open(route.request) || !is_open(route.response) {
+            return None;
+        }
         let cmd_sn = self.window.take()?;
         let itt = self.queue.pop_front()?;
         let task = self.tasks.get_mut(itt)?;
-        task.allegiance = Some(Allegiance { request_lane: lane, response_lane: lane, cmd_sn, sent: false });
-        place.commands += 1;
-        place.outstanding_bytes += u64::from(task.unmoved_bytes);
-        place.push(Request::Command(itt));
+        task.allegiance = Some(Allegiance { route, cmd_sn, sent: false });
         let lun = task.command.lun;
+        self.lanes.charge(route, task.unmoved());
+        if let Some(place) = self.lanes.get_mut(route.request) {
+            place.push(Request::Command(itt));
+        }
         self.counters.commands += 1;
-        self.await_acknowledgement(lane, itt, cmd_sn, lun);
+        self.await_acknowledgement(route.request, itt, cmd_sn, lun);
         Some(demand.task)
     }
 
@@ -73,12 +83,12 @@ impl Session {
         itt: Itt,
         budget_bytes: u32,
     ) -> Option<Transmit> {
-        let place = self.lanes.get_mut(&lane)?;
+        let place = self.lanes.get_mut(lane)?;
         let task = self.tasks.get_mut(itt)?;
         let allegiance = task.allegiance.as_mut()?;
         allegiance.sent = true;
         task.started = true;
-        let cmd_sn = allegiance.cmd_sn;
+        let (route, cmd_sn) = (allegiance.route, allegiance.cmd_sn);
         let unsolicited = Unsolicited::of(
             task.command.data.out_bytes(),
             &self.parameters,
@@ -95,29 +105,31 @@ impl Session {
             place.outgoing.push_task(itt);
         }
         let sent_bytes = task.sent.add(0, unsolicited.immediate_bytes);
-        place.outstanding_bytes -= u64::from(task.moved(sent_bytes));
+        let moved = task.moved(sent_bytes);
         self.counters.data_out_bytes += u64::from(unsolicited.immediate_bytes);
         let header = task.command_pdu(cmd_sn, place.statuses.acknowledge(), unsolicited).emit();
         let payload = task.data_out_payload(0, unsolicited.immediate_bytes);
         let number = place.next_pdu();
+        self.lanes.release_bytes(route, moved);
         self.command_pulled(now, cmd_sn, number);
         Some(Transmit { header, payload })
     }
 
     /// One Data-Out PDU of a task whose turn has come; the task goes to the end of the line if it has more.
     pub(super) fn pull_data_out(&mut self, lane: LaneId, itt: Itt, budget_bytes: u32) -> Option<Transmit> {
-        let place = self.lanes.get_mut(&lane)?;
+        let place = self.lanes.get_mut(lane)?;
         let task = self.tasks.get_mut(itt)?;
         let segment_bytes_max = place.connection.send_segment_bytes_max;
         let (transmit, fresh_bytes) =
             task.next_data_out(segment_bytes_max, budget_bytes, place.statuses.acknowledge())?;
         let bytes = transmit.header.data_segment_bytes();
-        place.outstanding_bytes -= u64::from(task.moved(fresh_bytes));
+        let (route, moved) = (task.allegiance?.route, task.moved(fresh_bytes));
         self.counters.data_out_bytes += u64::from(bytes);
         self.counters.retransmissions += u64::from(fresh_bytes < bytes);
         if !task.sequences.is_empty() {
             place.outgoing.push_task(itt);
         }
+        self.lanes.release_bytes(route, moved);
         Some(transmit)
     }
 
@@ -126,23 +138,19 @@ impl Session {
     pub(super) fn end_task(&mut self, itt: Itt, event: impl FnOnce(&Task) -> Event) {
         let Some(task) = self.tasks.remove(itt) else { return };
         self.events.push_back(event(&task));
-        let buffer = task.command.data.buffer();
-        let lane = task.allegiance.and_then(|allegiance| self.lanes.get_mut(&allegiance.response_lane));
         self.incomplete.remove(&itt);
         self.reassignments.retain(|reassignment| reassignment.task != itt);
-        let Some(lane) = lane else {
-            self.events.extend(buffer.map(Event::Release));
-            return;
-        };
-        if let Some(ending) = &task.ending {
-            lane.statuses.release(ending.stat_sn);
+        if let Some(home) = task.allegiance {
+            self.lanes.release(home.route, task.unmoved());
+            if let (Some(ending), Some(lane)) = (&task.ending, self.lanes.get_mut(home.route.response)) {
+                lane.statuses.release(ending.stat_sn);
+            }
         }
-        lane.commands -= 1;
-        lane.outstanding_bytes -= u64::from(task.unmoved_bytes);
-        if lane.is_receiving_data_of(itt) {
-            lane.held = buffer;
-        } else {
-            self.events.extend(buffer.map(Event::Release));
+        // A task that moved may still be receiving where it was.
+        let buffer = task.command.data.buffer();
+        match self.lanes.values_mut().find(|lane| lane.is_receiving_data_of(itt)) {
+            Some(lane) => lane.held = buffer,
+            None => self.events.extend(buffer.map(Event::Release)),
         }
     }
 

@@ -92,10 +92,10 @@ impl Session {
             return self.data_progressed(itt);
         };
         let Some(allegiance) = task.allegiance else { return };
-        if let Some(lane) = self.lanes.get_mut(&allegiance.response_lane) {
+        if let Some(lane) = self.lanes.get_mut(allegiance.route.response) {
             lane.statuses.release(ending.stat_sn);
         }
-        self.complete(itt, allegiance.response_lane, ending);
+        self.complete(itt, allegiance.route.response, ending);
     }
 
     fn complete(&mut self, itt: Itt, lane: LaneId, ending: Ending) {

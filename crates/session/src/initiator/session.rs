@@ -11,6 +11,7 @@ use super::outgoing::{Request, Turn};
 use super::task::{RequestTags, Task, Tasks};
 use super::task_management::Function;
 use super::task_reassign::{Pace, Reassignment};
+use crate::lanes::Lanes;
 use crate::parameters::{Established, InitiatorLimits, SessionParameters};
 use crate::peer_fault::{Offender, PeerFault, Question, Recovery};
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
@@ -44,7 +45,7 @@ pub struct Session {
     pub(super) limits: InitiatorLimits,
     pub(super) life: Life,
     pub(super) window: CommandWindow,
-    pub(super) lanes: BTreeMap<LaneId, Lane>,
+    pub(super) lanes: Lanes<Lane>,
     pub(super) tasks: Tasks,
     /// Tasks that were not started, in the order in which they were submitted.
     pub(super) queue: VecDeque<Itt>,
@@ -72,7 +73,7 @@ impl Session {
             limits,
             life: Life::Open,
             window: CommandWindow::new(first),
-            lanes: BTreeMap::new(),
+            lanes: Lanes::new(),
             tasks: Tasks::default(),
             queue: VecDeque::new(),
             incomplete: BTreeMap::new(),
@@ -94,7 +95,7 @@ impl Session {
     pub fn add_lane(&mut self, now: Instant, lane: LaneId, established: &Established) {
         self.window.update(established.window);
         self.commands_acknowledged();
-        self.lanes.insert(lane, Lane::new(now, established));
+        self.lanes.add(lane, Lane::new(now, established));
         match self.life {
             Life::Open => {}
             Life::LoggingOut if self.is_recovering() => {
@@ -124,7 +125,7 @@ impl Session {
     #[must_use]
     pub fn lane_state(&self, lane: LaneId) -> LaneState {
         let open = self.life == Life::Open;
-        let state = self.lanes.get(&lane).map(Lane::state).unwrap_or_default();
+        let state = self.lanes.get(lane).map(Lane::state).unwrap_or_default();
         LaneState { accepts_commands: state.accepts_commands && open, ..state }
     }
 
@@ -155,8 +156,7 @@ impl Session {
     pub(super) fn lane_for_requests(&self) -> Option<LaneId> {
         let usable = |lane: &Lane| matches!(lane.phase, Phase::Open | Phase::Draining);
         let may_send = matches!(self.life, Life::Open | Life::LoggingOut);
-        let mut lanes = self.lanes.iter().filter(|(_, lane)| may_send && usable(lane));
-        lanes.next().map(|(id, _)| *id)
+        self.lanes.select(|lane| may_send && usable(lane)).next()
     }
 
     /// The task that a PDU on `lane` is about. `None` if there is no such task any more: task management functions
@@ -166,9 +166,9 @@ impl Session {
         let recovers = self.recovers();
         let Some(task) = self.tasks.get_mut(itt) else { return Ok(None) };
         match task.allegiance {
-            Some(allegiance) if allegiance.sent && allegiance.response_lane == lane => Ok(Some(task)),
+            Some(allegiance) if allegiance.sent && allegiance.route.response == lane => Ok(Some(task)),
             // Of before it was given another lane.
-            Some(allegiance) if allegiance.response_lane != lane && recovers => Ok(None),
+            Some(allegiance) if allegiance.route.response != lane && recovers => Ok(None),
             Some(allegiance) if allegiance.sent => Err(PeerFault::TaskElsewhere.into()),
             _ => Err(PeerFault::TaskNotSent.into()),
         }
@@ -185,7 +185,7 @@ impl Session {
 
     /// Tells the owner to close a lane, once.
     pub(super) fn close_lane(&mut self, lane: LaneId, loss: LaneLoss, fault: Option<Fault>) {
-        if let Some(place) = self.lanes.get_mut(&lane)
+        if let Some(place) = self.lanes.get_mut(lane)
             && place.phase != Phase::Closing
         {
             place.phase = Phase::Closing;
@@ -200,7 +200,7 @@ impl Session {
             return;
         }
         self.life = Life::Closing { orderly };
-        let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+        let lanes = self.lanes.ids();
         lanes.into_iter().for_each(|lane| self.close_lane(lane, loss, None));
         if self.lanes.is_empty() {
             self.finish(orderly);
@@ -278,7 +278,7 @@ impl Session {
     ) -> Result<Destination, Fault> {
         let bytes = header.data_segment_bytes();
         let recovers = self.recovers();
-        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(Destination::Discard { bytes }) };
+        let Some(place) = self.lanes.get_mut(lane) else { return Ok(Destination::Discard { bytes }) };
         if digest == Digest::Bad && !recovers {
             return Err(Fault::HeaderDigest);
         }
@@ -298,14 +298,14 @@ impl Session {
             self.receive(now, lane, &pdu, &[])?;
             return Ok(Destination::None);
         }
-        if let Some(place) = self.lanes.get_mut(&lane) {
+        if let Some(place) = self.lanes.get_mut(lane) {
             place.incoming = Some(pdu);
         }
         Ok(destination)
     }
 
     fn take_data(&mut self, now: Instant, lane: LaneId, inline: &[u8], digest: Digest) -> Result<(), Fault> {
-        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        let Some(place) = self.lanes.get_mut(lane) else { return Ok(()) };
         place.liveness.heard(now);
         let Some(pdu) = place.incoming.take() else { return Ok(()) };
         if let TargetPdu::DataIn(pdu) = &pdu {
@@ -370,7 +370,7 @@ impl Endpoint for Session {
         }
         let may_cut = budget_bytes >= super::data_out::BUDGET_BYTES_MIN;
         loop {
-            let place = self.lanes.get_mut(&lane)?;
+            let place = self.lanes.get_mut(lane)?;
             let transmit = match place.outgoing.take(may_cut)? {
                 Turn::Request(Request::Command(itt)) => self.pull_command(now, lane, itt, budget_bytes),
                 Turn::Request(request) => {
@@ -381,7 +381,7 @@ impl Endpoint for Session {
             };
             // A task that ended while it was in line has nothing to send; its turn is the next one's.
             let Some(transmit) = transmit else { continue };
-            self.lanes.get_mut(&lane)?.pulled(&transmit);
+            self.lanes.get_mut(lane)?.pulled(&transmit);
             return Some(transmit);
         }
     }
@@ -389,33 +389,33 @@ impl Endpoint for Session {
     fn wants_transmit(&self, lane: LaneId) -> bool {
         let may_send = matches!(self.life, Life::Open | Life::LoggingOut);
         let wants = |lane: &Lane| lane.phase != Phase::Closing && !lane.outgoing.is_empty();
-        may_send && self.lanes.get(&lane).is_some_and(wants)
+        may_send && self.lanes.get(lane).is_some_and(wants)
     }
 
     fn transmitted(&mut self, now: Instant, lane: LaneId, pdus: u32) {
-        if let Some(place) = self.lanes.get_mut(&lane) {
+        if let Some(place) = self.lanes.get_mut(lane) {
             place.left(now, pdus);
         }
     }
 
     fn heard(&mut self, now: Instant, lane: LaneId) {
-        if let Some(place) = self.lanes.get_mut(&lane) {
+        if let Some(place) = self.lanes.get_mut(lane) {
             place.liveness.heard(now);
         }
     }
 
     fn doubts(&self, lane: LaneId) -> bool {
-        self.lanes.get(&lane).is_some_and(|lane| lane.phase != Phase::Closing && lane.liveness.is_looking())
+        self.lanes.get(lane).is_some_and(|lane| lane.phase != Phase::Closing && lane.liveness.is_looking())
     }
 
     fn delivered(&mut self, now: Instant, lane: LaneId, bytes: u64) {
-        if let Some(place) = self.lanes.get_mut(&lane) {
+        if let Some(place) = self.lanes.get_mut(lane) {
             place.liveness.delivered(now, bytes);
         }
     }
 
     fn lane_lost(&mut self, now: Instant, lane: LaneId, _loss: LaneLoss) {
-        let Some(place) = self.lanes.remove(&lane) else { return };
+        let Some(place) = self.lanes.lose(lane) else { return };
         self.events.extend(place.held.map(Event::Release));
         if self.leaves_orphans(&place) {
             return self.lose_connection(now, lane, &place);

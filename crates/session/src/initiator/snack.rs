@@ -41,7 +41,7 @@ impl Session {
     ) -> Result<Arrival, Fault> {
         let recovers = self.recovers();
         self.told_next_status(lane, stat_sn)?;
-        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(Arrival::New) };
+        let Some(place) = self.lanes.get_mut(lane) else { return Ok(Arrival::New) };
         if !recovers {
             place.statuses.receive_in_order(stat_sn)?;
         } else if place.statuses.receive(stat_sn, is_held)? == Arrival::Repeated {
@@ -58,7 +58,7 @@ impl Session {
     /// The target has sent all responses before `next`: asks for those that are missing.
     pub(super) fn told_next_status(&mut self, lane: LaneId, next: StatSn) -> Result<(), Fault> {
         if self.recovers()
-            && let Some(place) = self.lanes.get_mut(&lane)
+            && let Some(place) = self.lanes.get_mut(lane)
             && let Some(gap) = place.statuses.told(next)?
         {
             place.ask_for_gap(gap);
@@ -69,7 +69,7 @@ impl Session {
     /// PDUs of a command are seen to be missing.
     pub(super) fn ask_for_hole(&mut self, lane: LaneId, itt: Itt, hole: Option<Hole>) {
         let Some((begin, count)) = hole else { return };
-        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let Some(place) = self.lanes.get_mut(lane) else { return };
         // Whether an R2T is asked for a second time is better left to the target (§7.1.4.1).
         if self.tasks.get(itt).is_some_and(|task| task.command.data.in_bytes() > 0) {
             let ask = Ask::new(place.liveness.heard_at());
@@ -83,7 +83,7 @@ impl Session {
     pub(super) fn data_progressed(&mut self, itt: Itt) {
         let Some(task) = self.tasks.get_mut(itt) else { return };
         let Some(allegiance) = task.allegiance else { return };
-        let Some(place) = self.lanes.get_mut(&allegiance.response_lane) else { return };
+        let Some(place) = self.lanes.get_mut(allegiance.route.response) else { return };
         if let Some(ack) = task.data_ack.as_mut().filter(|ack| !ack.sent && task.input.next() >= ack.next.0) {
             ack.sent = true;
             place.snack(ack.lun, SnackKind::DataAck { ttt: ack.ttt, next: ack.next });
@@ -100,9 +100,9 @@ impl Session {
         self.note_arriving_segments(now);
         let owed_bytes = self.owed_bytes();
         for (itt, ask) in self.incomplete.iter_mut().filter(|(_, ask)| ask.due() <= now) {
-            let home = self.tasks.get(*itt).and_then(|task| task.allegiance).map(|home| home.response_lane);
-            if let Some((id, lane)) = home.and_then(|home| self.lanes.get_key_value(&home)) {
-                ask.wait_behind(now, &lane.inflow, owed_bytes.get(id).copied().unwrap_or_default());
+            let home = self.tasks.get(*itt).and_then(|task| task.allegiance).map(|home| home.route.response);
+            if let Some((id, lane)) = home.and_then(|home| Some((home, self.lanes.get(home)?))) {
+                ask.wait_behind(now, &lane.inflow, owed_bytes.get(&id).copied().unwrap_or_default());
             }
         }
         let due = self.incomplete.iter().filter(|(_, ask)| ask.due() <= now);
@@ -114,7 +114,7 @@ impl Session {
     pub(super) fn ask_for_statuses_again(&mut self, now: Instant, lane: LaneId) {
         self.note_arriving_segments(now);
         let owed_bytes = self.owed_bytes().get(&lane).copied().unwrap_or_default();
-        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let Some(place) = self.lanes.get_mut(lane) else { return };
         let Some(ask) = place.statuses.asked.as_mut() else { return };
         ask.wait_behind(now, &place.inflow, owed_bytes);
         if ask.due() <= now && !place.repeat_status_snacks(now) {
@@ -134,7 +134,7 @@ impl Session {
         let mut owed_bytes = BTreeMap::new();
         for task in self.tasks.iter().filter(|task| task.command.data.in_bytes() > 0) {
             if let Some(home) = task.allegiance {
-                *owed_bytes.entry(home.response_lane).or_default() += u64::from(task.unmoved_bytes);
+                *owed_bytes.entry(home.route.response).or_default() += u64::from(task.unmoved_bytes);
             }
         }
         owed_bytes
@@ -143,14 +143,14 @@ impl Session {
     fn ask_for_data_again(&mut self, now: Instant, itt: Itt) {
         let goes_on = self.incomplete.get_mut(&itt).is_some_and(|ask| ask.again(now));
         let home = self.tasks.get(itt).and_then(|task| task.allegiance);
-        let Some(lane) = home.map(|home| home.response_lane).filter(|_| goes_on) else {
+        let Some(lane) = home.map(|home| home.route.response).filter(|_| goes_on) else {
             self.incomplete.remove(&itt);
             if let Some(home) = home {
-                self.fail_lane(home.response_lane, Fault::Timeout("data to be sent again"));
+                self.fail_lane(home.route.response, Fault::Timeout("data to be sent again"));
             }
             return;
         };
-        let (Some(task), Some(place)) = (self.tasks.get(itt), self.lanes.get_mut(&lane)) else { return };
+        let (Some(task), Some(place)) = (self.tasks.get(itt), self.lanes.get_mut(lane)) else { return };
         for (begin, count) in task.input.holes() {
             place.snack(Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
         }
@@ -158,7 +158,7 @@ impl Session {
 
     /// What was asked for came, damaged once more.
     fn ask_for_damaged_again(&mut self, lane: LaneId, itt: Itt, data_sn: DataSn) {
-        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let Some(place) = self.lanes.get_mut(lane) else { return };
         let now = place.liveness.heard_at();
         if self.incomplete.get_mut(&itt).is_some_and(|ask| ask.again(now)) {
             place.snack(Lun::default(), SnackKind::DataOrR2t { itt, begin: data_sn.0, count: 1 });
@@ -167,7 +167,7 @@ impl Session {
 
     /// The response that was asked for came, damaged once more.
     fn ask_for_damaged_status_again(&mut self, lane: LaneId, stat_sn: StatSn) {
-        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let Some(place) = self.lanes.get_mut(lane) else { return };
         let now = place.liveness.heard_at();
         if place.statuses.asked.as_mut().is_some_and(|ask| ask.again(now)) {
             place.snack(Lun::default(), SnackKind::Status { begin: stat_sn, count: 1 });
@@ -226,7 +226,7 @@ impl Session {
             | TargetPdu::LoginResponse(_) => None,
         };
         let Some(stat_sn) = status else { return Ok(()) };
-        let was_missed = self.lanes.get(&lane).is_some_and(|place| place.statuses.is_missing(stat_sn));
+        let was_missed = self.lanes.get(lane).is_some_and(|place| place.statuses.is_missing(stat_sn));
         self.told_next_status(lane, stat_sn.next())?;
         if was_missed {
             self.ask_for_damaged_status_again(lane, stat_sn);

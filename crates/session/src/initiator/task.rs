@@ -4,9 +4,11 @@ use super::data_coverage::DataCoverage;
 use super::data_out::Sequence;
 use super::data_sequence::InputSequence;
 use super::event::{Command, Data, TaskId};
+use super::load::Unmoved;
 use super::scsi_response::Ending;
 use super::snack::DataAck;
 use crate::inflow::Turn;
+use crate::lanes::Route;
 use pdu::{BufferId, CmdSn, Instant, Itt, LaneId};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -14,10 +16,7 @@ use std::collections::VecDeque;
 /// Where a task that has started is at home.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allegiance {
-    /// Where its command and data go.
-    pub(super) request_lane: LaneId,
-    /// Where its data, R2Ts and status come from.
-    pub(super) response_lane: LaneId,
+    pub(super) route: Route,
     pub(super) cmd_sn: CmdSn,
     /// Whether its command has been pulled. A number that was taken must be sent, or the target would wait for it.
     pub(super) sent: bool,
@@ -64,20 +63,28 @@ impl Task {
         self.allegiance.is_some_and(|allegiance| allegiance.sent)
     }
 
-    /// Its command is to be sent as if for the first time; returns how many bytes are to be moved again.
-    pub(super) fn start_over(&mut self) -> u32 {
+    /// What it weighs on its route.
+    pub(super) fn unmoved(&self) -> Unmoved {
+        Unmoved::of(self.command.data, self.unmoved_bytes)
+    }
+
+    /// Its command is to be sent as if for the first time; returns what is to be moved again.
+    pub(super) fn start_over(&mut self) -> Unmoved {
         let again_bytes = self.command.data.out_bytes() + self.command.data.in_bytes() - self.unmoved_bytes;
         self.unmoved_bytes += again_bytes;
         self.is_repeated = true;
         self.sequences.clear();
         self.sent = DataCoverage::default();
         self.input = InputSequence::default();
-        again_bytes
+        Unmoved::of(self.command.data, again_bytes)
     }
 
-    /// Its lane is gone. What arrived out of order counts as not arrived (§11.5.6), and what was asked for and not sent as
+    /// Its route lost this lane. It stays there, where nothing of it is sent or taken, until it has another route. What arrived out of order counts as not arrived (§11.5.6), and what was asked for and not sent as
     /// not asked for.
-    pub(super) fn lose_home(&mut self) {
+    pub(super) fn lose_home(&mut self, lane: LaneId) {
+        if let Some(home) = &mut self.allegiance {
+            home.route = Route::over(lane);
+        }
         self.unmoved_bytes += self.input.forget_later();
         self.sequences.clear();
         (self.ending, self.data_ack, self.data_refused) = (None, None, false);
@@ -90,19 +97,19 @@ impl Task {
         (self.tail_asks, self.tail_turn) = (0, Turn::default());
     }
 
-    /// The target sends all data of a read again, instead of what is missing; returns how many bytes come again.
-    pub(super) fn restart_input(&mut self) -> u32 {
+    /// The target sends all data of a read again, instead of what is missing; returns what comes again.
+    pub(super) fn restart_input(&mut self) -> Unmoved {
         let again_bytes = self.input.contiguous_bytes();
         self.unmoved_bytes += again_bytes;
         self.input = InputSequence::default();
-        again_bytes
+        Unmoved::of(self.command.data, again_bytes)
     }
 
-    /// Takes note that `bytes` of its data moved, and returns how many of these it still expected.
-    pub(super) fn moved(&mut self, bytes: u32) -> u32 {
+    /// Takes note that `bytes` of its data moved, and returns those of them that it still expected.
+    pub(super) fn moved(&mut self, bytes: u32) -> Unmoved {
         let expected = bytes.min(self.unmoved_bytes);
         self.unmoved_bytes -= expected;
-        expected
+        Unmoved::of(self.command.data, expected)
     }
 }
 

@@ -120,7 +120,7 @@ impl Session {
         request.referenced_task = task.itt;
         request.ref_cmd_sn = allegiance.cmd_sn;
         // It must follow its task on the same lane (§11.5.1), and does so even if that has not been pulled yet.
-        Ok((allegiance.request_lane, request))
+        Ok((allegiance.route.request, request))
     }
 
     pub(super) fn function_request(&self, itt: Itt, function: TaskFunction) -> TaskManagementRequest {
@@ -146,13 +146,13 @@ impl Session {
         request: TaskManagementRequest,
         asker: Asker,
     ) {
-        if let Some(lane) = self.lanes.get_mut(&lane) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
             lane.push(Request::TaskManagement(request));
         }
         let ask = self.recovers().then(|| Ask::new(now));
         self.functions.push(Function { itt: request.itt, lane, asked, request, ask, asker });
         if self.is_fenced() {
-            let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+            let lanes = self.lanes.ids();
             lanes.into_iter().for_each(|lane| self.acknowledge(lane));
         }
     }

@@ -2,9 +2,10 @@
 
 use super::ask::Ask;
 use super::event::Data;
-use super::lane::Phase;
 use super::outgoing::Request;
 use super::session::Session;
+use super::task::Allegiance;
+use crate::lanes::Route;
 use pdu::{
     CmdSn, DataSn, Duration, Instant, Itt, LaneId, Lun, RejectReason, StatSn, TaskManagementFunction,
     TaskManagementOutcome, TaskManagementRequest, TaskManagementResponse,
@@ -75,15 +76,11 @@ impl Session {
         if is_with_target && !self.may_reassign() {
             return false;
         }
-        let Some(lane) = self.least_loaded_lane() else { return false };
-        let (Some(task), Some(place)) = (self.tasks.get_mut(itt), self.lanes.get_mut(&lane)) else {
-            return false;
-        };
-        if let Some(home) = &mut task.allegiance {
-            (home.request_lane, home.response_lane, home.sent) = (lane, lane, is_with_target);
-        }
-        place.commands += 1;
-        place.outstanding_bytes += u64::from(task.unmoved_bytes);
+        let Some(lane) = self.lanes.least_loaded() else { return false };
+        let Some(task) = self.tasks.get_mut(itt) else { return false };
+        let route = Route::over(lane);
+        task.allegiance = Some(Allegiance { route, sent: is_with_target, ..home });
+        self.lanes.charge(route, task.unmoved());
         if is_with_target {
             let reassignment = Reassignment {
                 itt: self.request_tags.take(),
@@ -130,15 +127,6 @@ impl Session {
         }
     }
 
-    /// The lane with the least to do, of those that take commands if there are any.
-    fn least_loaded_lane(&self) -> Option<LaneId> {
-        let usable =
-            self.lanes.iter().filter(|(_, lane)| matches!(lane.phase, Phase::Open | Phase::Draining));
-        let load =
-            usable.map(|(id, lane)| (lane.phase != Phase::Open, lane.outstanding_bytes, lane.commands, *id));
-        load.min().map(|(.., id)| id)
-    }
-
     fn request_reassignment(&mut self, reassignment: Reassignment) {
         let Some(task) = self.tasks.get(reassignment.task) else { return };
         let exp_data_sn = match task.command.data {
@@ -158,7 +146,7 @@ impl Session {
             ref_cmd_sn: CmdSn::default(),
             exp_data_sn,
         };
-        if let Some(lane) = self.lanes.get_mut(&reassignment.lane) {
+        if let Some(lane) = self.lanes.get_mut(reassignment.lane) {
             lane.push(Request::TaskManagement(request));
         }
     }

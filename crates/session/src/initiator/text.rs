@@ -56,7 +56,7 @@ impl Session {
         lane: LaneId,
         which: &SendTargets,
     ) -> Result<(), SendTargetsError> {
-        let place = self.lanes.get(&lane).filter(|place| place.phase == Phase::Open);
+        let place = self.lanes.get(lane).filter(|place| place.phase == Phase::Open);
         let place = place.ok_or(SendTargetsError::Closed)?;
         if place.text.is_some() {
             return Err(SendTargetsError::Busy);
@@ -77,7 +77,7 @@ impl Session {
 
     /// Gives the target the opportunity to negotiate that it asked for, unless an exchange is in progress.
     pub(super) fn offer_negotiation(&mut self, now: Instant, lane: LaneId) {
-        if self.lanes.get(&lane).is_some_and(|lane| lane.text.is_none() && lane.phase == Phase::Open) {
+        if self.lanes.get(lane).is_some_and(|lane| lane.text.is_none() && lane.phase == Phase::Open) {
             self.begin_text(now, lane, Purpose::Opportunity, Vec::new());
         }
     }
@@ -85,7 +85,7 @@ impl Session {
     fn begin_text(&mut self, now: Instant, lane: LaneId, purpose: Purpose, text: Vec<u8>) {
         let itt = self.request_tags.take();
         let cmd_sn = self.window.current();
-        let Some(lane) = self.lanes.get_mut(&lane) else { return };
+        let Some(lane) = self.lanes.get_mut(lane) else { return };
         let answer = Assembler::new(TEXT_BYTES_MAX);
         let request = request(itt, cmd_sn, Lun::default(), Ttt::NONE, &text);
         let ask = Ask::new(now);
@@ -105,7 +105,7 @@ impl Session {
             return Ok(());
         }
         let cmd_sn = self.window.current();
-        let Some(place) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        let Some(place) = self.lanes.get_mut(lane) else { return Ok(()) };
         let Some(exchange) = place.text.as_mut().filter(|exchange| exchange.itt == pdu.itt) else {
             return self.late_answer(Question::Text);
         };
@@ -130,7 +130,7 @@ impl Session {
     }
 
     pub(super) fn text_rejected(&mut self, lane: LaneId, itt: Itt, reason: RejectReason) {
-        let Some(place) = self.lanes.get_mut(&lane) else { return };
+        let Some(place) = self.lanes.get_mut(lane) else { return };
         let Some(exchange) = place.text.take_if(|exchange| exchange.itt == itt) else { return };
         if exchange.purpose == Purpose::SendTargets {
             self.events.push_back(Event::SendTargetsRefused { lane, reason });

@@ -63,10 +63,10 @@ impl Session {
     /// Does what is due. Whatever becomes due by that, expires the next time.
     pub(super) fn expire_timers(&mut self, now: Instant) {
         let recovers = self.recovers();
-        let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+        let lanes = self.lanes.ids();
         for lane in lanes {
             for timer in LaneTimer::ALL {
-                let place = self.lanes.get(&lane);
+                let place = self.lanes.get(lane);
                 let deadline = place.and_then(|place| place.deadline(*timer, &self.limits, recovers));
                 if deadline.is_some_and(|deadline| deadline <= now) {
                     self.lane_expires(now, lane, *timer);

@@ -29,7 +29,7 @@ impl Session {
                 (first, Message { event: AsyncEvent::Scsi, lun: *lun, sense: sense.clone() })
             }
             AsyncMessage::ConnectionDrop { lane, wait_seconds } => {
-                let cid = self.lanes.get(lane).map(|lane| lane.cid).unwrap_or_default();
+                let cid = self.lanes.get(*lane).map(|lane| lane.cid).unwrap_or_default();
                 let wait_seconds = *wait_seconds;
                 (
                     Some(*lane),
@@ -80,7 +80,7 @@ impl Session {
     }
 
     pub(super) fn emit_async(&mut self, lane: LaneId, message: &Message) -> Option<Transmit> {
-        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        let stat_sn = self.lanes.get_mut(lane)?.status.take();
         let data = SenseSegment { sense: &message.sense, rest: &[] }.emit();
         let header = pdu::AsyncMessage {
             event: message.event,
@@ -96,7 +96,7 @@ impl Session {
 
     /// Lanes on which everything still works, in the order of their numbers.
     pub(super) fn open_lanes(&self) -> impl Iterator<Item = LaneId> {
-        self.lanes.iter().filter(|(_, lane)| lane.phase == Phase::Open).map(|(id, _)| *id)
+        self.lanes.select(|lane| lane.phase == Phase::Open)
     }
 }
 

@@ -6,6 +6,7 @@ use super::logout::Closing;
 use super::session::{Session, Standing};
 use super::status::StatusNumbers;
 use super::task::{Stage, Task};
+use crate::lanes::Route;
 use crate::parameters::MAX_CONNECTIONS;
 use pdu::{Cid, Instant, LaneId, StatSn};
 use std::time::Duration;
@@ -70,12 +71,13 @@ impl Session {
         }
         let until = now + self.retention_time();
         self.departed.insert(lane, Departed { cid, is_removed: false, until, status });
-        for id in self.tasks.select(|task| task.request_lane == lane) {
+        for id in self.tasks.select(|task| task.route.uses(lane)) {
             let Some(task) = self.tasks.get_mut(id) else { continue };
             if task.immediate && task.stage != Stage::Responded {
                 self.silence(now, id);
                 continue;
             }
+            task.route = Route::over(lane);
             task.data_out.lose_all();
             task.data_in.leave_queue();
             task.is_suspended = false;
@@ -86,17 +88,17 @@ impl Session {
 
     /// Tasks that were answered on connections that are gone.
     fn kept_answers(&self) -> usize {
-        let is_kept = |task: &Task| task.is_retired && self.departed.contains_key(&task.request_lane);
+        let is_kept = |task: &Task| task.is_retired && self.departed.contains_key(&task.route.request);
         self.tasks.iter().filter(|(_, task)| is_kept(task)).count()
     }
 
     /// Logs a connection out for recovery: from now on its tasks may be reassigned. `false` if there is none of this
     /// name, or was none lately.
     pub(super) fn remove_for_recovery(&mut self, now: Instant, cid: Cid) -> Option<Option<LaneId>> {
-        let lives = |(_, lane): &(&LaneId, &Lane)| {
+        let lives = |(_, lane): &(LaneId, &Lane)| {
             lane.cid == cid && lane.phase != Phase::LoggedOut && !lane.is_quiesced
         };
-        let living = self.lanes.iter().find(lives).map(|(id, lane)| (*id, lane.status.clone()));
+        let living = self.lanes.iter().find(lives).map(|(id, lane)| (id, lane.status.clone()));
         if let Some((lane, status)) = living.clone() {
             self.quiesce(lane);
             self.depart(now, lane, cid, status);
@@ -126,7 +128,7 @@ impl Session {
             return;
         }
         let has_arrived = |task: &Task| {
-            task.response_lane == lane && task.sent_as.is_some_and(|stat_sn| stat_sn.precedes(exp_stat_sn))
+            task.route.response == lane && task.sent_as.is_some_and(|stat_sn| stat_sn.precedes(exp_stat_sn))
         };
         self.tasks.select(has_arrived).into_iter().for_each(|id| self.finish(id));
     }
@@ -135,7 +137,7 @@ impl Session {
     fn quiesce(&mut self, id: LaneId) {
         self.drop_exchange(id);
         self.drop_incoming(id);
-        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        let Some(lane) = self.lanes.get_mut(id) else { return };
         if lane.phase == Phase::Open {
             lane.phase = Phase::LoggingOut;
         }
@@ -165,8 +167,8 @@ impl Session {
             }
             return self.give_up_late(now);
         }
-        let is_old = |(_, lane): &(&LaneId, &Lane)| lane.cid == cid && lane.phase != Phase::LoggedOut;
-        let old: Vec<LaneId> = self.lanes.iter().filter(is_old).map(|(id, _)| *id).collect();
+        let is_old = |lane: &Lane| lane.cid == cid && lane.phase != Phase::LoggedOut;
+        let old: Vec<LaneId> = self.lanes.select(is_old).collect();
         for lane in old {
             self.restless.push(lane);
             self.terminate(now, Closing::Lane(lane));
@@ -184,7 +186,7 @@ impl Session {
     pub(super) fn conclude_rest(&mut self, now: Instant) {
         let tasks = &self.tasks;
         self.restless.retain(|lane| {
-            tasks.iter().any(|(_, task)| task.request_lane == *lane && task.stage == Stage::Executing)
+            tasks.iter().any(|(_, task)| task.route.uses(*lane) && task.stage == Stage::Executing)
         });
         if !self.awaits_rest() && self.standing == Standing::Open {
             if !self.functions.holds_commands() {

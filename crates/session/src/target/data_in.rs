@@ -247,7 +247,7 @@ impl Session {
     /// Puts a task into its lane's queue, once.
     pub(super) fn queue_data_in(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id).filter(|task| !task.is_suspended) else { return };
-        if let Some(lane) = outlet(&mut self.lanes, task.response_lane)
+        if let Some(lane) = outlet(&mut self.lanes, task.route.response)
             && !core::mem::replace(&mut task.data_in.is_queued, true)
         {
             lane.data_in.push_back(id);
@@ -262,10 +262,10 @@ impl Session {
         budget_bytes: u32,
     ) -> Option<Transmit> {
         loop {
-            let lane = self.lanes.get_mut(&lane_id)?;
+            let lane = self.lanes.get_mut(lane_id)?;
             let id = *lane.data_in.front()?;
             // A task that has moved to another lane meanwhile stands in that one's queue.
-            let is_here = |task: &&mut Task| task.response_lane == lane_id && !task.data_in.is_sent();
+            let is_here = |task: &&mut Task| task.route.response == lane_id && !task.data_in.is_sent();
             let Some(task) = self.tasks.get_mut(id).filter(is_here) else {
                 lane.data_in.pop_front();
                 lane.turn_bytes = 0;

@@ -205,7 +205,11 @@ impl Session {
         else {
             return Ok(self.discard_data(lane, header));
         };
-        if task.request_lane != lane {
+        // The task has lost the other lane of its route.
+        if self.departed.contains_key(&task.route.request) {
+            return Ok(self.discard_data(lane, header));
+        }
+        if task.route.request != lane {
             return self.refuse_fault(lane, header, PeerFault::DataOutElsewhere);
         }
         task.data_out.hear(now);

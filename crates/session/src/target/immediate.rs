@@ -77,7 +77,7 @@ impl Session {
     /// Admits an immediate command, or does not: then it is to be rejected.
     pub(super) fn admit_immediate(&mut self, lane: LaneId, kind: ImmediateKind) -> Option<Ticket> {
         let has_room = self.has_room_for(kind);
-        let count = self.lanes.get_mut(&lane)?.immediate.of(kind);
+        let count = self.lanes.get_mut(lane)?.immediate.of(kind);
         if *count > 0 && !has_room {
             return None;
         }
@@ -90,7 +90,7 @@ impl Session {
         match ticket {
             Ticket::Numbered => self.window.retire(),
             Ticket::Immediate(lane, kind) => {
-                if let Some(lane) = self.lanes.get_mut(&lane) {
+                if let Some(lane) = self.lanes.get_mut(lane) {
                     let count = lane.immediate.of(kind);
                     *count = count.saturating_sub(1);
                 }

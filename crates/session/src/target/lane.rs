@@ -10,10 +10,11 @@ use super::status::StatusNumbers;
 use super::text::Exchange;
 use super::transmit::{Reply, Unnumbered};
 use crate::inflow::Inflow;
+use crate::lanes::Lanes;
 use crate::liveness::Liveness;
 use crate::parameters::{ConnectionParameters, Established};
 use pdu::{Cid, Instant, LaneId, StatSn};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// What a lane still does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +130,6 @@ impl Lane {
 }
 
 /// The lane that a task's PDUs may go to, if it is there and sends any.
-pub(super) fn outlet(lanes: &mut BTreeMap<LaneId, Lane>, id: LaneId) -> Option<&mut Lane> {
-    lanes.get_mut(&id).filter(|lane| lane.phase != Phase::LoggedOut && !lane.is_quiesced)
+pub(super) fn outlet(lanes: &mut Lanes<Lane>, id: LaneId) -> Option<&mut Lane> {
+    lanes.get_mut(id).filter(|lane| lane.phase != Phase::LoggedOut && !lane.is_quiesced)
 }

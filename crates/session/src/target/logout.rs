@@ -2,7 +2,7 @@
 
 use super::event::Event;
 use super::immediate::{ImmediateKind, Ticket};
-use super::lane::Phase;
+use super::lane::{Lane, Phase};
 use super::request::Request;
 use super::session::{Session, Standing};
 use super::task::{Stage, Task};
@@ -59,7 +59,8 @@ impl Session {
             // Keeping the tasks for another connection is error recovery level 2.
             LogoutReason::RemoveConnectionForRecovery => Err(LogoutOutcome::RecoveryNotSupported),
             LogoutReason::CloseConnection => {
-                let open = self.open_lanes().find(|id| self.lanes[id].cid == pdu.cid);
+                let is_it = |lane: &Lane| lane.phase == Phase::Open && lane.cid == pdu.cid;
+                let open = self.lanes.select(is_it).next();
                 let departed = self.departed.iter().find(|(_, departed)| departed.cid == pdu.cid);
                 let named = open.or(departed.map(|(id, _)| *id));
                 named.map(Closing::Lane).ok_or(LogoutOutcome::CidNotFound)
@@ -112,7 +113,7 @@ impl Session {
             Closing::Session => self.open_lanes().collect(),
         };
         for id in &lanes {
-            if let Some(lane) = self.lanes.get_mut(id) {
+            if let Some(lane) = self.lanes.get_mut(*id) {
                 lane.phase = Phase::LoggingOut;
             }
             self.drop_exchange(*id);
@@ -138,7 +139,7 @@ impl Session {
         for waiting in self.window.forget(|numbered| lanes.contains(&numbered.lane)) {
             self.drop_request(waiting.request);
         }
-        let terminated = |task: &Task| lanes.contains(&task.request_lane);
+        let terminated = |task: &Task| lanes.iter().any(|lane| task.route.uses(*lane));
         let units: BTreeSet<Lun> = self
             .tasks
             .iter()
@@ -164,7 +165,7 @@ impl Session {
         let tasks = &self.tasks;
         let is_clear = |logout: &Logout| match logout.closing {
             Closing::Session => tasks.is_empty(),
-            Closing::Lane(lane) => !tasks.iter().any(|(_, task)| task.request_lane == lane),
+            Closing::Lane(lane) => !tasks.iter().any(|(_, task)| task.route.uses(lane)),
         };
         let clear: Vec<Logout> = self.logouts.extract_if(.., |logout| is_clear(logout)).collect();
         for Logout { lane, itt, ticket, closing } in clear {
@@ -184,7 +185,7 @@ impl Session {
         retains: bool,
     ) -> Option<Transmit> {
         self.redeem(ticket);
-        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        let stat_sn = self.lanes.get_mut(lane)?.status.take();
         let header = LogoutResponse {
             outcome,
             itt,
@@ -198,7 +199,7 @@ impl Session {
             Some(Closing::Lane(lane)) => self.close_lane(lane),
             Some(Closing::Session) => {
                 self.standing = Standing::Ending { orderly: true };
-                let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+                let lanes = self.lanes.ids();
                 for lane in lanes {
                     self.close_lane(lane);
                 }
@@ -210,7 +211,7 @@ impl Session {
 
     /// Nothing more is sent on a lane that was logged out.
     pub(super) fn close_lane(&mut self, id: LaneId) {
-        let Some(lane) = self.lanes.get_mut(&id).filter(|lane| lane.phase != Phase::LoggedOut) else {
+        let Some(lane) = self.lanes.get_mut(id).filter(|lane| lane.phase != Phase::LoggedOut) else {
             return;
         };
         // The driver closes a failed lane already; that it was logged out makes its end an orderly one.

@@ -189,7 +189,7 @@ impl Session {
 
     /// Whether a function's response can leave on this lane.
     pub(super) fn has_outlet(&self, lane: LaneId) -> bool {
-        self.lanes.get(&lane).is_some_and(|lane| lane.phase != Phase::LoggedOut)
+        self.lanes.get(lane).is_some_and(|lane| lane.phase != Phase::LoggedOut)
     }
 
     /// Immediate commands that waited for a function.

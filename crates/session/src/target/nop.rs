@@ -27,7 +27,7 @@ impl Session {
     ) -> Result<Destination, Fault> {
         // An answer to a ping, or an acknowledgement: that it came is all it says.
         if pdu.itt.is_none() {
-            if let Some(lane) = self.lanes.get_mut(&lane).filter(|_| pdu.ttt.is_some()) {
+            if let Some(lane) = self.lanes.get_mut(lane).filter(|_| pdu.ttt.is_some()) {
                 lane.liveness.answered(now);
             }
             return Ok(self.discard_data(lane, header));
@@ -55,7 +55,7 @@ impl Session {
     ) -> Result<(), Fault> {
         // No more is returned than the initiator takes.
         let bytes_max =
-            self.lanes.get(&lane).map_or(0, |lane| lane.parameters.send_segment_bytes_max as usize);
+            self.lanes.get(lane).map_or(0, |lane| lane.parameters.send_segment_bytes_max as usize);
         let data = &data[..data.len().min(bytes_max)];
         if !self.hold_inline(data.len()) {
             return Err(Fault::Limit("ping data that waits to be returned"));
@@ -77,7 +77,7 @@ impl Session {
     ) -> Option<Transmit> {
         self.redeem(ticket);
         self.release_inline(data.len());
-        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        let stat_sn = self.lanes.get_mut(lane)?.status.take();
         let header = NopIn {
             lun: Lun::default(),
             itt,
@@ -94,7 +94,7 @@ impl Session {
     /// Pings the initiator because its answer acknowledges responses; unless it has not answered the last ping yet, or
     /// does not acknowledge for another reason.
     pub(super) fn solicit_acknowledgement(&mut self, now: Instant, lane: LaneId) {
-        let Some(state) = self.lanes.get_mut(&lane) else { return };
+        let Some(state) = self.lanes.get_mut(lane) else { return };
         if state.may_be_asked() {
             state.status.note_asked();
         } else if !state.liveness.is_pinging() {
@@ -106,7 +106,7 @@ impl Session {
     /// Pings the initiator, unless it has not answered the last one yet.
     fn ping(&mut self, now: Instant, lane: LaneId) {
         let repeats = self.retransmits();
-        let Some(state) = self.lanes.get_mut(&lane).filter(|lane| lane.phase == Phase::Open) else { return };
+        let Some(state) = self.lanes.get_mut(lane).filter(|lane| lane.phase == Phase::Open) else { return };
         let liveness = &mut state.liveness;
         match liveness.asked_at() {
             None => liveness.ask(now),
@@ -119,7 +119,7 @@ impl Session {
     }
 
     pub(super) fn emit_ping(&mut self, lane: LaneId) -> Option<Transmit> {
-        let state = self.lanes.get_mut(&lane)?;
+        let state = self.lanes.get_mut(lane)?;
         state.liveness.ping_pulled(state.pulled_pdus + 1);
         let ttt = self.transfer_tags.next();
         self.emit_unasked(lane, ttt)
@@ -130,7 +130,7 @@ impl Session {
     }
 
     fn emit_unasked(&mut self, lane: LaneId, ttt: Ttt) -> Option<Transmit> {
-        let stat_sn = self.lanes.get(&lane)?.status.next();
+        let stat_sn = self.lanes.get(lane)?.status.next();
         let window = self.advertise();
         let header =
             NopIn { lun: Lun::default(), itt: Itt::NONE, ttt, stat_sn, window, data_segment_bytes: 0 }.emit();
@@ -139,7 +139,7 @@ impl Session {
 
     /// A ping tells the initiator the StatSN that it has not acknowledged.
     pub(super) fn remind_of_responses(&mut self, now: Instant, lane: LaneId) {
-        if self.lanes.get_mut(&lane).is_some_and(|lane| lane.reminder.falls_due(now)) {
+        if self.lanes.get_mut(lane).is_some_and(|lane| lane.reminder.falls_due(now)) {
             self.ping(now, lane);
         }
     }
@@ -164,7 +164,7 @@ impl Session {
     pub(super) fn lane_is_silent(&mut self, now: Instant, id: LaneId) {
         let patience = self.patience();
         let is_discovery = self.is_discovery();
-        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        let Some(lane) = self.lanes.get_mut(id) else { return };
         match lane.liveness.measure(now, &patience) {
             Measure::Late if lane.liveness.ping_has_left() => self.ping(now, id),
             Measure::None | Measure::Late => {}

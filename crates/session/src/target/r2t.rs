@@ -92,7 +92,7 @@ impl Session {
         if !is_wanted
             || data_out.buffer.is_none_or(|buffer| buffer.bytes < wanted)
             || data_out.r2ts_outstanding() >= self.parameters.max_outstanding_r2t.max(1).into()
-            || outlet(&mut self.lanes, task.response_lane).is_none()
+            || outlet(&mut self.lanes, task.route.response).is_none()
         {
             return None;
         }
@@ -118,7 +118,7 @@ impl Session {
         let ttt = self.transfer_tags.next();
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.data_out.sequences.push_back(sequence.named(ttt));
-        if let Some(lane) = outlet(&mut self.lanes, task.response_lane) {
+        if let Some(lane) = outlet(&mut self.lanes, task.route.response) {
             lane.unnumbered.push_back(Unnumbered::R2t { task: id, ttt });
         }
     }
@@ -127,7 +127,7 @@ impl Session {
     pub(super) fn emit_r2t(&mut self, now: Instant, lane: LaneId, id: TaskId, ttt: Ttt) -> Option<Transmit> {
         self.watch_sequences_from(now);
         let window = self.advertise();
-        let stat_sn = self.lanes.get(&lane)?.status.next();
+        let stat_sn = self.lanes.get(lane)?.status.next();
         let task = self.tasks.get_mut(id)?;
         let sequence = task.data_out.sequences.iter_mut().find(|sequence| sequence.ttt == ttt)?;
         sequence.is_open = true;

@@ -172,7 +172,7 @@ impl Session {
     fn owed_bytes(&self) -> BTreeMap<LaneId, u64> {
         let mut owed_bytes = BTreeMap::new();
         for (_, task) in self.tasks.iter() {
-            *owed_bytes.entry(task.request_lane).or_default() += task.data_out.owed_bytes();
+            *owed_bytes.entry(task.route.request).or_default() += task.data_out.owed_bytes();
         }
         owed_bytes
     }
@@ -180,8 +180,8 @@ impl Session {
     /// Whether late data of a task may be behind other data that its lane is bringing.
     fn may_still_come(&mut self, now: Instant, id: TaskId, owed_bytes: &BTreeMap<LaneId, u64>) -> bool {
         let Some(task) = self.tasks.get_mut(id) else { return false };
-        let Some(lane) = self.lanes.get(&task.request_lane) else { return false };
-        let owed_bytes = owed_bytes.get(&task.request_lane).copied().unwrap_or_default();
+        let Some(lane) = self.lanes.get(task.route.request) else { return false };
+        let owed_bytes = owed_bytes.get(&task.route.request).copied().unwrap_or_default();
         !lane.inflow.is_silent(now, PATIENCE) && lane.inflow.is_behind(&mut task.data_out.turn, owed_bytes)
     }
 

@@ -39,7 +39,7 @@ impl Session {
         header: &Header,
         reason: RejectReason,
     ) -> Result<Destination, Fault> {
-        let Some(state) = self.lanes.get_mut(&lane) else { return Ok(discard(header)) };
+        let Some(state) = self.lanes.get_mut(lane) else { return Ok(discard(header)) };
         if !state.queue_reject(header, reason, 0) {
             state.phase = Phase::Failed;
             return Err(Fault::Limit("rejected PDUs whose Rejects wait to be sent"));
@@ -52,7 +52,7 @@ impl Session {
     /// for again.
     pub(super) fn reject_data(&mut self, now: Instant, lane: LaneId, header: &Header, content: Content) {
         self.counters.data_digest_errors += 1;
-        if let Some(state) = self.lanes.get_mut(&lane) {
+        if let Some(state) = self.lanes.get_mut(lane) {
             // The Reject only helps the initiator to be quick; where many wait already, one less does no harm.
             state.queue_reject(header, RejectReason::DataDigestError, 0);
         }
@@ -82,7 +82,7 @@ impl Session {
         fault: Fault,
     ) -> Fault {
         // Only what explains the end is still sent.
-        if let Some(state) = self.lanes.get_mut(&lane) {
+        if let Some(state) = self.lanes.get_mut(lane) {
             state.clear_transfers();
             let is_reject = |reply: &Reply| matches!(reply, Reply::Reject { .. });
             let (rejects, others): (VecDeque<_>, VecDeque<_>) =
@@ -92,7 +92,7 @@ impl Session {
             others.into_iter().for_each(|reply| self.drop_reply(reply));
         }
         let result = self.refuse(lane, header, reason);
-        if let Some(state) = self.lanes.get_mut(&lane) {
+        if let Some(state) = self.lanes.get_mut(lane) {
             state.phase = Phase::Failed;
             state.incoming = None;
         }
@@ -122,7 +122,7 @@ impl Session {
         rejected: &Header,
         next_data_or_r2t_sn: u32,
     ) -> Option<Transmit> {
-        let state = self.lanes.get_mut(&lane)?;
+        let state = self.lanes.get_mut(lane)?;
         state.rejects_waiting = state.rejects_waiting.saturating_sub(1);
         let stat_sn = state.status.take();
         // No longer than the initiator takes: a header with many AHSs can be.

@@ -63,7 +63,7 @@ pub(super) fn discard(header: &Header) -> Destination {
 impl Session {
     /// Remembers what a PDU is while its data segment is on its way.
     pub(super) fn await_data(&mut self, lane: LaneId, header: &Header, content: Content) {
-        if let Some(lane) = self.lanes.get_mut(&lane) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
             lane.incoming = Some(Incoming { header: header.clone(), content });
         }
     }
@@ -89,7 +89,7 @@ impl Session {
                 Some(ticket) => Ok(Ok(ticket)),
                 // They come in crowds, and are asked for again: where many Rejects wait, one less does no harm.
                 None if kind == ImmediateKind::TaskReassign => {
-                    if let Some(state) = self.lanes.get_mut(&lane) {
+                    if let Some(state) = self.lanes.get_mut(lane) {
                         state.queue_reject(header, RejectReason::ImmediateCommandReject, 0);
                     }
                     Ok(Err(self.discard_data(lane, header)))

@@ -145,7 +145,7 @@ impl Session {
         };
         let preceding: Vec<_> = self.tasks.iter().filter(precedes).collect();
         // Its connection is gone; or it moves to another, and is answered there when that has been told.
-        let is_orphan = |task: &Task| task.is_suspended || !self.lanes.contains_key(&task.response_lane);
+        let is_orphan = |task: &Task| task.is_suspended || !self.lanes.has(task.route.response);
         let can_overtake = self.lanes.len() > 1 || preceding.iter().any(|(_, task)| is_orphan(task));
         can_overtake.then(|| preceding.into_iter().map(|(id, _)| id).collect())
     }
@@ -209,9 +209,9 @@ impl Session {
             preceding.retain(|id| self.tasks.get(*id).is_some_and(|task| !task.silent));
             if !preceding.is_empty() {
                 let sent = |id: &TaskId| self.tasks.get(*id).filter(|task| task.stage == Stage::Responded);
-                return Some(preceding.iter().filter_map(sent).map(|task| task.response_lane).collect());
+                return Some(preceding.iter().filter_map(sent).map(|task| task.route.response).collect());
             }
-            fence.step = Step::Clearing(self.lanes.iter().map(|(id, lane)| (*id, lane.mark())).collect());
+            fence.step = Step::Clearing(self.lanes.iter().map(|(id, lane)| (id, lane.mark())).collect());
         }
         if let Step::Clearing(marks) = &mut fence.step {
             marks.retain(|(lane, mark)| !self.is_acknowledged(*lane, *mark));
@@ -236,7 +236,7 @@ impl Session {
     }
 
     fn is_acknowledged(&self, lane: LaneId, mark: StatSn) -> bool {
-        self.lanes.get(&lane).is_none_or(|lane| lane.status.is_acknowledged(mark))
+        self.lanes.get(lane).is_none_or(|lane| lane.status.is_acknowledged(mark))
     }
 
     /// What a fence held up goes on, up to the next fence.

@@ -8,6 +8,7 @@ use super::immediate::{ImmediateKind, Ticket};
 use super::request::{Content, Request};
 use super::session::Session;
 use super::task::{Stage, Task};
+use crate::lanes::Route;
 use crate::peer_fault::PeerFault;
 use crate::seam::{Allocation, Buffers, Destination, Fault, PayloadRef};
 use pdu::{Header, Instant, Itt, LaneId, RejectReason, ScsiCommand};
@@ -118,8 +119,7 @@ impl Session {
             cdb: command.cdb,
             cmd_sn: command.cmd_sn,
             immediate: command.immediate,
-            request_lane: lane,
-            response_lane: lane,
+            route: Route::over(lane),
             stage: Stage::Waiting,
             silent: false,
             data_out,
@@ -201,7 +201,7 @@ impl Task {
     /// What the command holds until it has been answered.
     pub(super) fn ticket(&self) -> Ticket {
         if self.immediate {
-            Ticket::Immediate(self.request_lane, ImmediateKind::Other)
+            Ticket::Immediate(self.route.request, ImmediateKind::Other)
         } else {
             Ticket::Numbered
         }

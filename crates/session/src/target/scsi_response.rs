@@ -101,7 +101,7 @@ impl Session {
 
     pub(super) fn queue_response(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get(id).filter(|task| !task.is_suspended) else { return };
-        let Some(lane) = outlet(&mut self.lanes, task.response_lane) else { return };
+        let Some(lane) = outlet(&mut self.lanes, task.route.response) else { return };
         match task.sent_as {
             None => lane.replies.push_back(Reply::Response(id)),
             // Whatever else waits to be sent again: the initiator will ask once more if this finds no room.
@@ -130,11 +130,11 @@ impl Session {
     /// The response, unless its task is no more or has data to send before it.
     pub(super) fn emit_response(&mut self, lane: LaneId, id: TaskId) -> Option<Transmit> {
         let is_due = |task: &&mut Task| {
-            task.stage == Stage::Ended && task.response_lane == lane && task.data_in.is_sent()
+            task.stage == Stage::Ended && task.route.response == lane && task.data_in.is_sent()
         };
         let retransmits = self.retransmits();
         let task = self.tasks.get_mut(id).filter(|task| !task.silent).filter(is_due)?;
-        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        let stat_sn = self.lanes.get_mut(lane)?.status.take();
         let ticket = (!core::mem::replace(&mut task.is_retired, true)).then(|| task.ticket());
         task.stage = Stage::Responded;
         task.sent_as = Some(stat_sn);

@@ -13,6 +13,7 @@ use super::response_fence::Fences;
 use super::sent_status::SentStatus;
 use super::task::{Stage, Tasks};
 use super::task_management::Functions;
+use crate::lanes::Lanes;
 use crate::parameters::{Established, SessionParameters, SessionType, TargetLimits};
 use crate::peer_fault::PeerFault;
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
@@ -42,7 +43,7 @@ pub struct Session {
     pub(super) limits: TargetLimits,
     pub(super) target_name: String,
     pub(super) standing: Standing,
-    pub(super) lanes: BTreeMap<LaneId, Lane>,
+    pub(super) lanes: Lanes<Lane>,
     pub(super) window: CommandWindow<Numbered>,
     /// MaxCmdSN as the initiator was last told.
     pub(super) told_max_cmd_sn: CmdSn,
@@ -83,7 +84,7 @@ impl Session {
             limits,
             target_name: String::new(),
             standing: Standing::Open,
-            lanes: BTreeMap::new(),
+            lanes: Lanes::new(),
             told_max_cmd_sn: window.advertised().max_cmd_sn,
             window,
             tasks: Tasks::default(),
@@ -127,7 +128,7 @@ impl Session {
             state.phase = Phase::Failed;
             self.events.push_back(Event::CloseLane { lane, loss: LaneLoss::Broken, fault: None });
         }
-        self.lanes.insert(lane, state);
+        self.lanes.add(lane, state);
         self.ask_late_lane_for_logout(now, lane);
         self.conclude(now);
     }
@@ -180,11 +181,11 @@ impl Session {
         self.logout_deadline = None;
         self.departed.clear();
         self.restless.clear();
-        let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+        let lanes = self.lanes.ids();
         for id in lanes {
             self.drop_exchange(id);
             self.drop_incoming(id);
-            if let Some(lane) = self.lanes.get_mut(&id)
+            if let Some(lane) = self.lanes.get_mut(id)
                 && lane.phase != Phase::Failed
                 && lane.phase != Phase::LoggedOut
             {
@@ -227,7 +228,7 @@ impl Session {
 
     /// Forgets a PDU whose data segment will not come.
     pub(super) fn drop_incoming(&mut self, lane: LaneId) {
-        let incoming = self.lanes.get_mut(&lane).and_then(|lane| lane.incoming.take());
+        let incoming = self.lanes.get_mut(lane).and_then(|lane| lane.incoming.take());
         match incoming.map(|incoming| incoming.content) {
             Some(Content::Command(task)) => self.release_buffers(*task),
             Some(Content::DataOut(arriving)) => self.abandon_data_out(&arriving),
@@ -269,8 +270,8 @@ impl Session {
         }
     }
 
-    fn acknowledge(&mut self, now: Instant, lane: LaneId, pdu: &InitiatorPdu) {
-        let Some(lane) = self.lanes.get_mut(&lane) else { return };
+    fn acknowledge(&mut self, now: Instant, id: LaneId, pdu: &InitiatorPdu) {
+        let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(exp_stat_sn) = exp_stat_sn(pdu, lane) else { return };
         let news = lane.status.acknowledge(exp_stat_sn);
         if news == 0 || self.parameters.error_recovery_level == 0 {
@@ -279,7 +280,10 @@ impl Session {
         lane.reminder.note_progress(now, lane.status.is_acknowledged(lane.status.next()));
         let acknowledged: Vec<_> = (0..news).map_while(|_| lane.sent.pop()).collect();
         for status in acknowledged {
-            if let SentStatus::Task(task) = status {
+            // A task that has been given another route since is answered again there.
+            if let SentStatus::Task(task) = status
+                && self.tasks.get(task).is_some_and(|task| task.route.response == id)
+            {
                 self.finish(task);
             }
         }
@@ -313,7 +317,7 @@ impl Endpoint for Session {
         digest: Digest,
         buffers: &mut dyn Buffers,
     ) -> Result<Destination, Fault> {
-        let Some(state) = self.lanes.get_mut(&lane).filter(|lane| lane.phase == Phase::Open) else {
+        let Some(state) = self.lanes.get_mut(lane).filter(|lane| lane.phase == Phase::Open) else {
             return Ok(discard(header));
         };
         if digest == Digest::Bad {
@@ -341,7 +345,7 @@ impl Endpoint for Session {
         inline: &[u8],
         digest: Digest,
     ) -> Result<(), Fault> {
-        let Some(state) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        let Some(state) = self.lanes.get_mut(lane) else { return Ok(()) };
         state.liveness.heard(now);
         let Some(Incoming { header, content }) = state.incoming.take() else { return Ok(()) };
         let is_awaited = matches!(content, Content::DataOut(_));
@@ -377,7 +381,7 @@ impl Endpoint for Session {
             }
         };
         if result.is_err()
-            && let Some(lane) = self.lanes.get_mut(&lane)
+            && let Some(lane) = self.lanes.get_mut(lane)
         {
             lane.phase = Phase::Failed;
         }
@@ -387,7 +391,7 @@ impl Endpoint for Session {
 
     fn poll_transmit(&mut self, now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
         let pdu = self.next_pdu(now, lane, budget_bytes);
-        if let Some(lane) = self.lanes.get_mut(&lane).filter(|_| pdu.is_some()) {
+        if let Some(lane) = self.lanes.get_mut(lane).filter(|_| pdu.is_some()) {
             lane.pulled_pdus += 1;
         }
         self.conclude(now);
@@ -395,28 +399,28 @@ impl Endpoint for Session {
     }
 
     fn wants_transmit(&self, lane: LaneId) -> bool {
-        self.lanes.get(&lane).is_some_and(Lane::wants_transmit)
+        self.lanes.get(lane).is_some_and(Lane::wants_transmit)
     }
 
     fn transmitted(&mut self, now: Instant, lane: LaneId, pdus: u32) {
-        if let Some(lane) = self.lanes.get_mut(&lane) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
             lane.left_pdus += u64::from(pdus);
             lane.liveness.left(now, lane.left_pdus);
         }
     }
 
     fn heard(&mut self, now: Instant, lane: LaneId) {
-        if let Some(lane) = self.lanes.get_mut(&lane) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
             lane.liveness.heard(now);
         }
     }
 
     fn doubts(&self, lane: LaneId) -> bool {
-        self.lanes.get(&lane).is_some_and(|lane| lane.phase == Phase::Open && lane.liveness.is_looking())
+        self.lanes.get(lane).is_some_and(|lane| lane.phase == Phase::Open && lane.liveness.is_looking())
     }
 
     fn delivered(&mut self, now: Instant, lane: LaneId, bytes: u64) {
-        if let Some(lane) = self.lanes.get_mut(&lane) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
             lane.liveness.delivered(now, bytes);
         }
     }
@@ -426,7 +430,7 @@ impl Endpoint for Session {
     fn lane_lost(&mut self, now: Instant, lane: LaneId, _loss: LaneLoss) {
         self.drop_incoming(lane);
         self.drop_exchange(lane);
-        let Some(mut state) = self.lanes.remove(&lane) else { return };
+        let Some(mut state) = self.lanes.lose(lane) else { return };
         for reply in core::mem::take(&mut state.replies) {
             self.drop_reply(reply);
         }

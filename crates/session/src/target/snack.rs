@@ -61,7 +61,7 @@ impl Session {
             SnackKind::ResegmentedData { itt, tag } => self.resegment(now, lane, itt, tag),
         };
         if let Err(Refusal { reason, next_sn }) = served
-            && let Some(state) = self.lanes.get_mut(&lane)
+            && let Some(state) = self.lanes.get_mut(lane)
         {
             // Many may cross what they ask for. Where many Rejects wait already, one less does no harm.
             state.queue_reject(header, reason, next_sn);
@@ -72,7 +72,7 @@ impl Session {
     /// The task that a SNACK on this lane speaks of.
     fn allegiant(&self, lane: LaneId, itt: Itt) -> Result<TaskId, Refusal> {
         let speaks_of =
-            |task: &&Task| task.response_lane == lane && !task.silent && task.stage != Stage::Waiting;
+            |task: &&Task| task.route.response == lane && !task.silent && task.stage != Stage::Waiting;
         let found = self.tasks.find(itt).filter(|id| self.tasks.get(*id).filter(speaks_of).is_some());
         found.ok_or(Refusal::no_such_run(0))
     }
@@ -103,7 +103,7 @@ impl Session {
     }
 
     fn resend_statuses(&mut self, lane: LaneId, begin: StatSn, count: u32) -> Result<(), Refusal> {
-        let Some(state) = self.lanes.get(&lane) else { return Ok(()) };
+        let Some(state) = self.lanes.get(lane) else { return Ok(()) };
         let run = sent_status::run(state.status.acknowledged(), state.status.next(), begin, count);
         let (next, end) = run.ok_or(Refusal::no_such_run(0))?;
         self.queue_resend(lane, Resend::Status { next, end });
@@ -112,7 +112,7 @@ impl Session {
 
     /// Queues a run. What finds no room counts as lost on its way: whoever still misses something asks again.
     fn queue_resend(&mut self, lane: LaneId, run: Resend) {
-        if let Some(state) = self.lanes.get_mut(&lane) {
+        if let Some(state) = self.lanes.get_mut(lane) {
             state.send_again(run);
         }
     }
@@ -122,7 +122,7 @@ impl Session {
             let asked = task.data_in.retention().filter(|retention| retention.awaits(ttt));
             asked.is_some_and(|retention| next.0 <= retention.next_sn())
         });
-        let here = asked.filter(|(_, task)| task.response_lane == lane).map(|(id, _)| id);
+        let here = asked.filter(|(_, task)| task.route.response == lane).map(|(id, _)| id);
         let id = here.ok_or(Refusal::because(RejectReason::InvalidDataAck))?;
         self.acknowledge_data(id, next.0);
         Ok(())
@@ -166,10 +166,10 @@ impl Session {
     /// The next PDU that is sent again.
     pub(super) fn emit_resend(&mut self, lane: LaneId) -> Option<Transmit> {
         loop {
-            let run = self.lanes.get_mut(&lane)?.resends.front_mut()?;
+            let run = self.lanes.get_mut(lane)?.resends.front_mut()?;
             let wanted = *run;
             if !run.advance() {
-                self.lanes.get_mut(&lane)?.resends.pop_front();
+                self.lanes.get_mut(lane)?.resends.pop_front();
                 continue;
             }
             let pdu = match wanted {
@@ -186,8 +186,8 @@ impl Session {
     /// A Data-In or R2T as it was, if it still matters.
     fn data_again(&mut self, lane: LaneId, id: TaskId, sn: u32) -> Option<Transmit> {
         let window = self.advertise();
-        let stat_sn = self.lanes.get(&lane)?.status.next();
-        let task = self.tasks.get(id).filter(|task| task.response_lane == lane && !task.silent)?;
+        let stat_sn = self.lanes.get(lane)?.status.next();
+        let task = self.tasks.get(id).filter(|task| task.route.response == lane && !task.silent)?;
         let (itt, lun) = (task.itt, task.lun);
         match task.data_in.retention()?.pdu(sn)? {
             Sent::DataIn(data) => {
@@ -208,13 +208,14 @@ impl Session {
     /// A response as it was, if it is not acknowledged meanwhile.
     fn status_again(&mut self, lane: LaneId, stat_sn: StatSn) -> Option<Transmit> {
         let window = self.advertise();
-        let state = self.lanes.get(&lane)?;
+        let state = self.lanes.get(lane)?;
         let index = stat_sn.distance_from(state.status.acknowledged());
         match state.sent.get(index)? {
             SentStatus::Other(transmit) => Some(replica(transmit, window)),
             SentStatus::Task(id) => {
                 // Data that is being cut anew goes first; the response follows it by itself (§11.16.3).
-                let task = self.tasks.get(*id).filter(|task| task.data_in.is_sent())?;
+                let is_here = |task: &&Task| task.route.response == lane && task.data_in.is_sent();
+                let task = self.tasks.get(*id).filter(is_here)?;
                 debug_assert_eq!(task.stage, Stage::Responded);
                 task.scsi_response(stat_sn, window)
             }

@@ -3,7 +3,8 @@
 use super::data_in::DataIn;
 use super::data_out::DataOut;
 use super::event::{Response, TaskId};
-use pdu::{Cdb, CmdSn, Itt, LaneId, Lun, StatSn, TaskAttribute};
+use crate::lanes::Route;
+use pdu::{Cdb, CmdSn, Itt, Lun, StatSn, TaskAttribute};
 use slab::Slab;
 use std::collections::BTreeMap;
 
@@ -29,10 +30,7 @@ pub(super) struct Task {
     pub(super) cdb: Cdb,
     pub(super) cmd_sn: CmdSn,
     pub(super) immediate: bool,
-    /// Where its command and data come from.
-    pub(super) request_lane: LaneId,
-    /// Where its data and status go to.
-    pub(super) response_lane: LaneId,
+    pub(super) route: Route,
     pub(super) stage: Stage,
     /// Aborted: nothing more of it reaches the initiator.
     pub(super) silent: bool,

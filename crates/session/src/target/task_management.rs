@@ -260,7 +260,7 @@ impl Session {
         is_fenced: bool,
     ) -> Option<Transmit> {
         self.redeem(ticket);
-        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        let stat_sn = self.lanes.get_mut(lane)?.status.take();
         if is_fenced {
             let is_it = |response| matches!(response, Handed::MultiTask(_));
             self.fences.confirm(is_it, lane, stat_sn.next());

@@ -7,6 +7,7 @@ use super::retention::Retention;
 use super::session::Session;
 use super::task::Stage;
 use super::transmit::Reply;
+use crate::lanes::Route;
 use crate::seam::Transmit;
 use pdu::{Instant, Itt, LaneId, TaskManagementOutcome, TaskManagementRequest};
 
@@ -18,8 +19,7 @@ impl Session {
             Err(outcome) => return self.answer_function(lane, pdu.itt, ticket, outcome),
         };
         if let Some(task) = self.tasks.get_mut(id) {
-            task.request_lane = lane;
-            task.response_lane = lane;
+            task.route = Route::over(lane);
             task.is_suspended = true;
             task.is_reassigned = true;
             // Its number was one of the connection that is gone; it will be answered again.
@@ -44,10 +44,10 @@ impl Session {
         let found = self.tasks.find(itt).and_then(|id| Some((id, self.tasks.get(id)?)));
         let found = found.filter(|(_, task)| !task.silent && task.stage != Stage::Waiting);
         let (id, task) = found.ok_or(TaskManagementOutcome::TaskDoesNotExist)?;
-        match self.departed.get(&task.request_lane) {
+        match self.departed.get(&task.route.request) {
             Some(departed) if departed.is_removed => Ok(id),
             // The answer to an earlier request was lost on its way: it is given again.
-            None if task.is_reassigned && task.request_lane == lane && !task.is_suspended => {
+            None if task.is_reassigned && task.route.request == lane && !task.is_suspended => {
                 Err(TaskManagementOutcome::FunctionComplete)
             }
             _ => Err(TaskManagementOutcome::TaskStillAllegiant),
@@ -59,11 +59,10 @@ impl Session {
     /// connection lives.
     pub(super) fn bring_status(&mut self, id: TaskId, lane: LaneId) -> bool {
         let Some(task) = self.tasks.get_mut(id) else { return false };
-        if !self.departed.contains_key(&task.request_lane) {
+        if !self.departed.contains_key(&task.route.request) {
             return false;
         }
-        task.request_lane = lane;
-        task.response_lane = lane;
+        task.route = Route::over(lane);
         task.snack_tag = 0;
         task.stage = Stage::Ended;
         task.sent_as = None;
@@ -90,7 +89,7 @@ impl Session {
     ) -> Option<Transmit> {
         let outcome = TaskManagementOutcome::FunctionComplete;
         let pdu = self.emit_task_management(lane, itt, outcome, ticket, false);
-        if self.tasks.get(task).is_some_and(|task| task.request_lane == lane) {
+        if self.tasks.get(task).is_some_and(|task| task.route.request == lane) {
             self.counters.reassigned_tasks += 1;
             self.resume_task(now, task, exp_data_sn);
         }

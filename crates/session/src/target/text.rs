@@ -100,11 +100,11 @@ impl Session {
         if pdu.ttt.is_none() {
             self.drop_exchange(lane);
             let exchange = Exchange::new(pdu.itt, self.transfer_tags.next());
-            if let Some(lane) = self.lanes.get_mut(&lane) {
+            if let Some(lane) = self.lanes.get_mut(lane) {
                 lane.text = Some(exchange);
             }
         }
-        let exchange = self.lanes.get_mut(&lane).and_then(|lane| lane.text.as_mut());
+        let exchange = self.lanes.get_mut(lane).and_then(|lane| lane.text.as_mut());
         let Some(exchange) = exchange.filter(|exchange| exchange.is_continued_by(pdu)) else {
             return self.refuse_text(lane, ticket, pdu, RejectReason::InvalidPduField);
         };
@@ -129,7 +129,7 @@ impl Session {
         let Ok(answer) = self.consider(question) else {
             return self.refuse_text(lane, ticket, pdu, RejectReason::ProtocolError);
         };
-        let Some(exchange) = self.lanes.get_mut(&lane).and_then(|lane| lane.text.as_mut()) else { return };
+        let Some(exchange) = self.lanes.get_mut(lane).and_then(|lane| lane.text.as_mut()) else { return };
         exchange.answer.extend_from_slice(answer.text.bytes());
         exchange.segment_bytes_max = answer.segment_bytes_max.or(exchange.segment_bytes_max);
         match answer.send_targets {
@@ -183,7 +183,7 @@ impl Session {
 
     /// Answers [`Event::SendTargets`]. An answer to an exchange that the initiator has given up goes nowhere.
     pub fn send_targets(&mut self, _now: Instant, request: &SendTargets, records: &[TargetRecord]) {
-        let Some(exchange) = self.lanes.get_mut(&request.lane).and_then(|lane| lane.text.as_mut()) else {
+        let Some(exchange) = self.lanes.get_mut(request.lane).and_then(|lane| lane.text.as_mut()) else {
             return;
         };
         if exchange.itt != request.itt {
@@ -205,7 +205,7 @@ impl Session {
 
     /// Sends as much of the answer as one PDU holds; ends the exchange if both sides have no more to say.
     fn answer_text(&mut self, lane_id: LaneId, ticket: Ticket, pdu: &TextRequest) {
-        let Some(lane) = self.lanes.get_mut(&lane_id) else { return self.redeem(ticket) };
+        let Some(lane) = self.lanes.get_mut(lane_id) else { return self.redeem(ticket) };
         let segment_bytes_max = lane.parameters.send_segment_bytes_max as usize;
         let Some(exchange) = &mut lane.text else { return self.redeem(ticket) };
         let rest = exchange.answer.get(exchange.answered_bytes..).unwrap_or_default();
@@ -241,7 +241,7 @@ impl Session {
 
     /// Gives up a lane's exchange.
     pub(super) fn drop_exchange(&mut self, lane: LaneId) {
-        let exchange = self.lanes.get_mut(&lane).and_then(|lane| lane.text.take());
+        let exchange = self.lanes.get_mut(lane).and_then(|lane| lane.text.take());
         if let Some((_, ticket)) = exchange.and_then(|exchange| exchange.waiting) {
             self.redeem(ticket);
         }
@@ -249,7 +249,7 @@ impl Session {
 
     pub(super) fn emit_text(&mut self, lane: LaneId, piece: TextPiece) -> Option<Transmit> {
         self.redeem(piece.ticket);
-        let stat_sn = self.lanes.get_mut(&lane)?.status.take();
+        let stat_sn = self.lanes.get_mut(lane)?.status.take();
         let header = TextResponse {
             final_: piece.final_,
             continued: piece.continued,

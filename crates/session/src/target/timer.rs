@@ -45,11 +45,11 @@ impl Session {
 
     /// Does what is due. Whatever becomes due by that, expires the next time.
     pub(super) fn expire_timers(&mut self, now: Instant) {
-        let lanes: Vec<LaneId> = self.lanes.keys().copied().collect();
+        let lanes = self.lanes.ids();
         for lane in lanes {
             for timer in LaneTimer::ALL {
                 let patience = self.patience();
-                let deadline = self.lanes.get(&lane).and_then(|place| place.deadline(*timer, &patience));
+                let deadline = self.lanes.get(lane).and_then(|place| place.deadline(*timer, &patience));
                 if deadline.is_some_and(|deadline| deadline <= now) {
                     self.lane_expires(now, lane, *timer);
                 }

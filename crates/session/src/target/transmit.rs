@@ -69,7 +69,7 @@ pub(super) enum Reply {
 impl Session {
     pub(super) fn next_pdu(&mut self, now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit> {
         self.unblock_replies(now, lane);
-        while let Some(unnumbered) = self.lanes.get_mut(&lane)?.unnumbered.pop_front() {
+        while let Some(unnumbered) = self.lanes.get_mut(lane)?.unnumbered.pop_front() {
             let pdu = match unnumbered {
                 Unnumbered::R2t { task, ttt } => self.emit_r2t(now, lane, task, ttt),
                 Unnumbered::Ping => self.emit_ping(lane),
@@ -97,7 +97,7 @@ impl Session {
         if !self.retransmits() {
             return;
         }
-        if let Some(lane) = self.lanes.get_mut(&lane) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
             let other = || SentStatus::Other(Box::new(pdu.clone()));
             lane.sent.keep(task.map_or_else(other, SentStatus::Task));
             lane.reminder.expect(now);
@@ -106,14 +106,14 @@ impl Session {
 
     /// If replies wait because too many responses are outstanding, asks the initiator to acknowledge some.
     fn unblock_replies(&mut self, now: Instant, lane: LaneId) {
-        if self.lanes.get(&lane).is_some_and(Lane::is_blocked) {
+        if self.lanes.get(lane).is_some_and(Lane::is_blocked) {
             self.solicit_acknowledgement(now, lane);
         }
     }
 
     /// The next reply, if one more response may be outstanding.
     fn next_reply(&mut self, lane: LaneId) -> Option<Reply> {
-        let lane = self.lanes.get_mut(&lane)?;
+        let lane = self.lanes.get_mut(lane)?;
         if lane.is_full() { None } else { lane.replies.pop_front() }
     }
 
@@ -170,14 +170,14 @@ impl Session {
             return;
         }
         let first = self.open_lanes().next();
-        if let Some(lane) = first.and_then(|lane| self.lanes.get_mut(&lane)) {
+        if let Some(lane) = first.and_then(|lane| self.lanes.get_mut(lane)) {
             lane.unnumbered.push_back(Unnumbered::Window);
         }
     }
 
     /// Queues a reply; on a lane that is gone, or sends nothing more, drops it.
     pub(super) fn push_reply(&mut self, lane: LaneId, reply: Reply) {
-        match self.lanes.get_mut(&lane).filter(|lane| lane.phase != Phase::LoggedOut) {
+        match self.lanes.get_mut(lane).filter(|lane| lane.phase != Phase::LoggedOut) {
             Some(lane) => lane.replies.push_back(reply),
             None => self.drop_reply(reply),
         }

@@ -165,6 +165,12 @@ impl World {
         self.submit(Data::Out(place))
     }
 
+    /// Submits a read, not started.
+    pub fn submit_read(&mut self, bytes: u32) -> TaskId {
+        let place = self.buffer(bytes);
+        self.submit(Data::In(place))
+    }
+
     /// Starts a write and pulls its command.
     pub fn write(&mut self, lane: usize, bytes: u32) -> TaskId {
         let task = self.submit_write(bytes);
@@ -173,8 +179,7 @@ impl World {
 
     /// Starts a read and pulls its command.
     pub fn read(&mut self, lane: usize, bytes: u32) -> TaskId {
-        let place = self.buffer(bytes);
-        let task = self.submit(Data::In(place));
+        let task = self.submit_read(bytes);
         self.started(lane, task)
     }
 

@@ -1,0 +1,93 @@
+//! The connections of a session by their numbers, and which of them carry a task. Both roles.
+
+use pdu::LaneId;
+use std::collections::BTreeMap;
+
+/// The lanes of a task. In an ordinary session both are one (RFC 7143 §4.2.5.1); nothing else here relies on that. A
+/// task whose route loses either lane is an orphan: it stays at the lost one until it is given another route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// The lane of its command and Data-Out.
+    pub(crate) request: LaneId,
+    /// The lane of its R2Ts, Data-In and status.
+    pub(crate) response: LaneId,
+}
+
+impl Route {
+    /// Both ways over one lane.
+    pub(crate) fn over(lane: LaneId) -> Self {
+        Self { request: lane, response: lane }
+    }
+
+    pub(crate) fn uses(self, lane: LaneId) -> bool {
+        self.request == lane || self.response == lane
+    }
+}
+
+/// The lanes of a session, in the order of their numbers.
+#[derive(Debug)]
+pub(crate) struct Lanes<L> {
+    table: BTreeMap<LaneId, L>,
+}
+
+impl<L> Lanes<L> {
+    pub(crate) fn new() -> Self {
+        Self { table: BTreeMap::new() }
+    }
+
+    /// Adds a lane whose number is new to the session.
+    pub(crate) fn add(&mut self, id: LaneId, lane: L) {
+        self.table.insert(id, lane);
+    }
+
+    /// Takes out a lane that is gone.
+    pub(crate) fn lose(&mut self, id: LaneId) -> Option<L> {
+        self.table.remove(&id)
+    }
+
+    pub(crate) fn get(&self, id: LaneId) -> Option<&L> {
+        self.table.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: LaneId) -> Option<&mut L> {
+        self.table.get_mut(&id)
+    }
+
+    pub(crate) fn has(&self, id: LaneId) -> bool {
+        self.table.contains_key(&id)
+    }
+
+    /// The numbers of all lanes, for changing the lanes meanwhile.
+    pub(crate) fn ids(&self) -> Vec<LaneId> {
+        self.table.keys().copied().collect()
+    }
+
+    /// The numbers of the lanes that match.
+    pub(crate) fn select(&self, matches: impl Fn(&L) -> bool) -> impl Iterator<Item = LaneId> {
+        self.table.iter().filter(move |(_, lane)| matches(lane)).map(|(id, _)| *id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LaneId, &L)> {
+        self.table.iter().map(|(id, lane)| (*id, lane))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (LaneId, &mut L)> {
+        self.table.iter_mut().map(|(id, lane)| (*id, lane))
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &L> {
+        self.table.values()
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut L> {
+        self.table.values_mut()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+}
