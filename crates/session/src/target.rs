@@ -1,12 +1,12 @@
 //! The target's side of a session in full feature phase (RFC 7143 §4.2.5).
 //!
 //! The path of a write, top to bottom: `session` takes the header, `scsi_command` makes it a task and `data_out` says
-//! where its data goes; `request` brings it through the `command_window` to the driver; the driver solicits the rest,
+//! where its data goes; `request` brings it through the `command_order` to the driver; the driver solicits the rest,
 //! for which `r2t` asks; when it responds, `scsi_response` queues the end on the task's `lane`, and `transmit` hands
 //! it out. A read's data leaves by `data_in`.
 
 mod async_message;
-mod command_window;
+mod command_order;
 mod connection_recovery;
 mod counters;
 mod data_in;

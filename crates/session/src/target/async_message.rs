@@ -86,7 +86,7 @@ impl Session {
             event: message.event,
             lun: message.lun,
             stat_sn,
-            window: self.advertise(),
+            window: self.order.tell(),
             data_segment_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
         }
         .emit();

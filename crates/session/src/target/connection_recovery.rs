@@ -112,7 +112,7 @@ impl Session {
                 departed.until = until;
             }
             // Commands whose turn had not come count as never sent: the initiator sends them again (§11.14).
-            for waiting in self.window.forget(|numbered| numbered.lane == *id) {
+            for waiting in self.order.forget(|numbered| numbered.lane == *id) {
                 self.drop_request(waiting.request);
             }
         }

@@ -319,7 +319,7 @@ impl Session {
             } else if ends {
                 self.queue_response(id);
             }
-            let header = data_in_header(itt, lun, data_sn, &data, status, self.advertise());
+            let header = data_in_header(itt, lun, data_sn, &data, status, self.order.tell());
             return Some(Transmit { header, payload });
         }
     }

@@ -88,7 +88,7 @@ impl Session {
     /// A request has been answered, or will never be.
     pub(super) fn redeem(&mut self, ticket: Ticket) {
         match ticket {
-            Ticket::Numbered => self.window.retire(),
+            Ticket::Numbered => self.order.retire(),
             Ticket::Immediate(lane, kind) => {
                 if let Some(lane) = self.lanes.get_mut(lane) {
                     let count = lane.immediate.of(kind);

@@ -136,7 +136,7 @@ impl Session {
     /// a unit attention.
     pub(super) fn terminate_tasks(&mut self, now: Instant, lanes: &[LaneId], tells: bool) {
         // Commands whose turn had not come count as never sent: the initiator fills their places anew (§7.11).
-        for waiting in self.window.forget(|numbered| lanes.contains(&numbered.lane)) {
+        for waiting in self.order.forget(|numbered| lanes.contains(&numbered.lane)) {
             self.drop_request(waiting.request);
         }
         let terminated = |task: &Task| lanes.iter().any(|lane| task.route.uses(*lane));
@@ -190,7 +190,7 @@ impl Session {
             outcome,
             itt,
             stat_sn,
-            window: self.advertise(),
+            window: self.order.tell(),
             wait_seconds: self.parameters.default_time2wait_s,
             retain_seconds: if retains { self.parameters.default_time2retain_s } else { 0 },
         }

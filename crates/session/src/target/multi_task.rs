@@ -106,7 +106,7 @@ impl Functions {
 
 impl Session {
     pub(super) fn manage_many_tasks(&mut self, now: Instant, function: MultiTaskFunction) {
-        let window = self.window.advertised();
+        let window = self.order.window();
         let exp_cmd_sn = window.exp_cmd_sn;
         let is_ahead = exp_cmd_sn.precedes(function.cmd_sn);
         if is_ahead && window.max_cmd_sn.next().precedes(function.cmd_sn) {
@@ -120,14 +120,14 @@ impl Session {
             for id in self.tasks.select(|task| function.affects(task)) {
                 self.silence_and_drain(now, id);
             }
-            self.window.plug_before(function.cmd_sn);
+            self.order.plug_before(function.cmd_sn);
         }
         self.functions.waiting.push_back(function);
     }
 
     /// Starts the next function if its turn has come. Returns whether one is active: commands after it must wait.
     pub(super) fn starts_function(&mut self, now: Instant) -> bool {
-        let exp_cmd_sn = self.window.exp_cmd_sn();
+        let exp_cmd_sn = self.order.exp_cmd_sn();
         let next = self.functions.waiting.front();
         if self.functions.active.is_none()
             && next.is_some_and(|function| !exp_cmd_sn.precedes(function.cmd_sn))

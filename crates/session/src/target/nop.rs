@@ -83,7 +83,7 @@ impl Session {
             itt,
             ttt: Ttt::NONE,
             stat_sn,
-            window: self.advertise(),
+            window: self.order.tell(),
             data_segment_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
         }
         .emit();
@@ -131,7 +131,7 @@ impl Session {
 
     fn emit_unasked(&mut self, lane: LaneId, ttt: Ttt) -> Option<Transmit> {
         let stat_sn = self.lanes.get(lane)?.status.next();
-        let window = self.advertise();
+        let window = self.order.tell();
         let header =
             NopIn { lun: Lun::default(), itt: Itt::NONE, ttt, stat_sn, window, data_segment_bytes: 0 }.emit();
         Some(Transmit { header, payload: Payload::None })
@@ -146,7 +146,7 @@ impl Session {
 
     /// A NOP-In tells the initiator the ExpCmdSN that it has not sent, on all lanes: the command may have been lost on any.
     pub(super) fn remind_of_command(&mut self, now: Instant) {
-        if self.hole_reminder.falls_due(now) {
+        if self.order.falls_due(now) {
             for lane in self.lanes.values_mut().filter(|lane| lane.phase == Phase::Open) {
                 lane.unnumbered.push_back(Unnumbered::Window);
             }

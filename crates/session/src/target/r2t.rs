@@ -126,7 +126,7 @@ impl Session {
     /// The R2T, unless its task is no more.
     pub(super) fn emit_r2t(&mut self, now: Instant, lane: LaneId, id: TaskId, ttt: Ttt) -> Option<Transmit> {
         self.watch_sequences_from(now);
-        let window = self.advertise();
+        let window = self.order.tell();
         let stat_sn = self.lanes.get(lane)?.status.next();
         let task = self.tasks.get_mut(id)?;
         let sequence = task.data_out.sequences.iter_mut().find(|sequence| sequence.ttt == ttt)?;

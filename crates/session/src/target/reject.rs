@@ -134,7 +134,7 @@ impl Session {
         let header = Reject {
             reason,
             stat_sn,
-            window: self.advertise(),
+            window: self.order.tell(),
             next_data_or_r2t_sn,
             data_segment_bytes: u32::try_from(data.len()).unwrap_or(u32::MAX),
         }

@@ -1,6 +1,6 @@
 //! What an initiator may ask, from the arrival of its data segment to its turn.
 
-use super::command_window::{Arrival, Delivery};
+use super::command_order::{Arrival, Delivery};
 use super::data_out::Arriving;
 use super::event::TaskId;
 use super::immediate::{ImmediateKind, Ticket};
@@ -103,7 +103,7 @@ impl Session {
 
     /// Whether a numbered request is to be taken at all; counts it if not.
     pub(super) fn is_expected(&mut self, cmd_sn: CmdSn) -> bool {
-        let expected = self.window.classify(cmd_sn) != Arrival::Ignored;
+        let expected = self.order.classify(cmd_sn) != Arrival::Ignored;
         if !expected {
             self.counters.ignored_commands += 1;
         }
@@ -122,7 +122,7 @@ impl Session {
         match ticket {
             Ticket::Immediate(..) => self.serve(now, lane, ticket, request),
             Ticket::Numbered => {
-                if let Err(ignored) = self.window.arrive(cmd_sn, Numbered { lane, request }) {
+                if let Err(ignored) = self.order.arrive(cmd_sn, Numbered { lane, request }) {
                     self.counters.ignored_commands += 1;
                     self.drop_request(ignored.request);
                 }
@@ -136,7 +136,7 @@ impl Session {
         let mut has_moved = false;
         while !self.awaits_rest()
             && !self.starts_function(now)
-            && let Some(delivery) = self.window.deliver()
+            && let Some(delivery) = self.order.deliver()
         {
             has_moved = true;
             match delivery {
@@ -147,17 +147,7 @@ impl Session {
             }
         }
         if self.retransmits() {
-            self.miss_commands(now, has_moved);
-        }
-    }
-
-    /// Commands that wait for one before them may wait for one that was lost.
-    fn miss_commands(&mut self, now: Instant, has_moved: bool) {
-        let is_waiting = self.window.early() > 0;
-        if has_moved {
-            self.hole_reminder.note_progress(now, !is_waiting);
-        } else if is_waiting {
-            self.hole_reminder.expect(now);
+            self.order.note_progress(now, has_moved);
         }
     }
 

@@ -1,6 +1,6 @@
 //! A SCSI command from its arrival to the driver (RFC 7143 §11.3).
 
-use super::command_window::Arrival;
+use super::command_order::Arrival;
 use super::data_in::DataIn;
 use super::data_out::{DataOut, Sequence};
 use super::event::{Command, Event, Response, TaskId};
@@ -40,7 +40,7 @@ impl Session {
         if let Err(fault) = self.check_unsolicited(&command) {
             return self.refuse_fault(lane, header, fault);
         }
-        let arrival = self.window.classify(command.cmd_sn);
+        let arrival = self.order.classify(command.cmd_sn);
         if !command.immediate && !self.is_expected(command.cmd_sn) {
             return Ok(self.discard_data(lane, header));
         }

@@ -144,7 +144,7 @@ impl Session {
         if let Some(ticket) = ticket {
             self.redeem(ticket);
         }
-        let window = self.advertise();
+        let window = self.order.tell();
         let transmit = self.tasks.get(id)?.scsi_response(stat_sn, window);
         if !retransmits {
             self.finish(id);

@@ -1,13 +1,12 @@
 //! A session at the target: what the initiator sends goes in, what it is answered comes out.
 
-use super::command_window::CommandWindow;
+use super::command_order::CommandOrder;
 use super::connection_recovery::Departed;
 use super::counters::Counters;
 use super::event::{Event, TaskId};
 use super::lane::{Lane, Phase};
 use super::logout::Logout;
 use super::r2t::TransferTags;
-use super::reminder::Reminder;
 use super::request::{Content, Incoming, Numbered, discard};
 use super::response_fence::Fences;
 use super::sent_status::SentStatus;
@@ -44,9 +43,7 @@ pub struct Session {
     pub(super) target_name: String,
     pub(super) standing: Standing,
     pub(super) lanes: Lanes<Lane>,
-    pub(super) window: CommandWindow<Numbered>,
-    /// MaxCmdSN as the initiator was last told.
-    pub(super) told_max_cmd_sn: CmdSn,
+    pub(super) order: CommandOrder<Numbered>,
     pub(super) tasks: Tasks,
     /// Tasks that wait for buffers to be free.
     pub(super) starved: VecDeque<TaskId>,
@@ -56,8 +53,6 @@ pub struct Session {
     /// When lanes that were asked to log out are closed.
     pub(super) logout_deadline: Option<Instant>,
     pub(super) transfer_tags: TransferTags,
-    /// When the initiator is reminded of a command that did not arrive.
-    pub(super) hole_reminder: Reminder,
     /// When late Data-Out is looked for, while some is waited for.
     pub(super) sequence_watch: Option<Instant>,
     /// Connections that are gone and whose tasks live on.
@@ -78,15 +73,13 @@ impl Session {
     /// A session with no lane yet; `first` is the CmdSN its leading login carried.
     #[must_use]
     pub fn new(parameters: SessionParameters, limits: TargetLimits, first: CmdSn) -> Self {
-        let window = CommandWindow::new(first, limits.window_commands);
         Self {
             parameters,
             limits,
             target_name: String::new(),
             standing: Standing::Open,
             lanes: Lanes::new(),
-            told_max_cmd_sn: window.advertised().max_cmd_sn,
-            window,
+            order: CommandOrder::new(first, limits.window_commands),
             tasks: Tasks::default(),
             starved: VecDeque::new(),
             functions: Functions::default(),
@@ -94,7 +87,6 @@ impl Session {
             logouts: Vec::new(),
             logout_deadline: None,
             transfer_tags: TransferTags::default(),
-            hole_reminder: Reminder::default(),
             sequence_watch: None,
             departed: BTreeMap::new(),
             restless: Vec::new(),
@@ -148,14 +140,14 @@ impl Session {
     /// Observable numbers.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let window = self.window.advertised();
+        let window = self.order.window();
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         Counters {
             exp_cmd_sn: window.exp_cmd_sn,
             max_cmd_sn: window.max_cmd_sn,
             lanes: count(self.lanes.len()),
             tasks: count(self.tasks.len()),
-            early_commands: self.window.early(),
+            early_commands: self.order.early(),
             immediate_commands: self.immediate_commands(),
             retained_bytes: self.retained_bytes as u64,
             departed_lanes: count(self.departed.len()),
@@ -194,7 +186,7 @@ impl Session {
                 self.events.push_back(Event::CloseLane { lane: id, loss: LaneLoss::Broken, fault: None });
             }
         }
-        for waiting in self.window.forget(|_| true) {
+        for waiting in self.order.forget(|_| true) {
             self.drop_request(waiting.request);
         }
         for id in self.tasks.select(|_| true) {

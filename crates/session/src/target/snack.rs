@@ -185,7 +185,7 @@ impl Session {
 
     /// A Data-In or R2T as it was, if it still matters.
     fn data_again(&mut self, lane: LaneId, id: TaskId, sn: u32) -> Option<Transmit> {
-        let window = self.advertise();
+        let window = self.order.tell();
         let stat_sn = self.lanes.get(lane)?.status.next();
         let task = self.tasks.get(id).filter(|task| task.route.response == lane && !task.silent)?;
         let (itt, lun) = (task.itt, task.lun);
@@ -207,7 +207,7 @@ impl Session {
 
     /// A response as it was, if it is not acknowledged meanwhile.
     fn status_again(&mut self, lane: LaneId, stat_sn: StatSn) -> Option<Transmit> {
-        let window = self.advertise();
+        let window = self.order.tell();
         let state = self.lanes.get(lane)?;
         let index = stat_sn.distance_from(state.status.acknowledged());
         match state.sent.get(index)? {

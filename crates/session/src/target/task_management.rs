@@ -180,7 +180,7 @@ impl Session {
     fn counts_as_arrived(&mut self, pdu: &TaskManagementRequest) -> bool {
         self.tasks.find(pdu.referenced_task).is_none()
             && pdu.ref_cmd_sn.precedes(pdu.cmd_sn)
-            && self.window.plug(pdu.ref_cmd_sn)
+            && self.order.plug(pdu.ref_cmd_sn)
     }
 
     /// Aborts a task for good: nothing more of it reaches the initiator, and what still arrives of its data is
@@ -265,7 +265,7 @@ impl Session {
             let is_it = |response| matches!(response, Handed::MultiTask(_));
             self.fences.confirm(is_it, lane, stat_sn.next());
         }
-        let window = self.advertise();
+        let window = self.order.tell();
         let header = TaskManagementResponse { outcome, itt, stat_sn, window }.emit();
         Some(Transmit { header, payload: Payload::None })
     }

@@ -257,7 +257,7 @@ impl Session {
             itt: piece.itt,
             ttt: piece.ttt,
             stat_sn,
-            window: self.advertise(),
+            window: self.order.tell(),
             data_segment_bytes: u32::try_from(piece.text.len()).unwrap_or(u32::MAX),
         }
         .emit();

@@ -64,7 +64,7 @@ impl Session {
 
     fn deadline(&self, timer: Timer) -> Option<Instant> {
         match timer {
-            Timer::MissingCommand => self.hole_reminder.due().filter(|_| self.window.early() > 0),
+            Timer::MissingCommand => self.order.deadline(),
             Timer::LateDataOut => self.sequence_watch,
             Timer::Retention => self.departure_deadline(),
             Timer::LogoutDemand => self.logout_deadline,

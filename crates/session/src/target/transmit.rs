@@ -10,7 +10,7 @@ use super::sent_status::SentStatus;
 use super::session::Session;
 use super::text::TextPiece;
 use crate::seam::Transmit;
-use pdu::{Header, Instant, Itt, LaneId, LogoutOutcome, RejectReason, TaskManagementOutcome, Ttt, Window};
+use pdu::{Header, Instant, Itt, LaneId, LogoutOutcome, RejectReason, TaskManagementOutcome, Ttt};
 
 /// A PDU that is no response: it tells the next StatSN without taking it (RFC 7143 §11.8.3, §11.19.2).
 #[derive(Debug)]
@@ -153,20 +153,10 @@ impl Session {
         }
     }
 
-    /// The command window, as it is told to the initiator now.
-    pub(super) fn advertise(&mut self) -> Window {
-        let window = self.window.advertised();
-        self.told_max_cmd_sn = window.max_cmd_sn;
-        window
-    }
-
     /// Tells a window that was closed and has opened, when no other PDU is about to (RFC 7143 §11.19): the initiator
     /// may have nothing outstanding whose response could tell it.
     pub(super) fn announce_window(&mut self) {
-        let window = self.window.advertised();
-        let is_news = self.told_max_cmd_sn.precedes(window.exp_cmd_sn)
-            && !window.max_cmd_sn.precedes(window.exp_cmd_sn);
-        if !is_news || self.is_discovery() || self.lanes.values().any(Lane::wants_transmit) {
+        if !self.order.has_opened() || self.is_discovery() || self.lanes.values().any(Lane::wants_transmit) {
             return;
         }
         let first = self.open_lanes().next();

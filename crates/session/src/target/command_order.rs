@@ -1,6 +1,8 @@
-//! The command window: commands of all lanes, put back into the order of their CmdSN (RFC 7143 §4.2.2.1).
+//! The order of commands: those of all lanes are put back into the order of their CmdSN, and the initiator is told how
+//! far it may go and reminded of what it has not sent (RFC 7143 §4.2.2.1).
 
-use pdu::{CmdSn, Window};
+use super::reminder::Reminder;
+use pdu::{CmdSn, Instant, Window};
 use std::collections::VecDeque;
 
 /// The widest window. Serial numbers could do 2³¹ − 1; no path needs more commands than this in flight, and each
@@ -40,29 +42,51 @@ pub(super) enum Delivery<T> {
 /// Commands between ExpCmdSN and MaxCmdSN. The window slides as commands are retired, not as they are delivered: it
 /// bounds those that wait and those being executed together.
 #[derive(Debug)]
-pub(super) struct CommandWindow<T> {
+pub(super) struct CommandOrder<T> {
     exp_cmd_sn: CmdSn,
     max_cmd_sn: CmdSn,
     /// The places from `exp_cmd_sn` on; those behind the last that has arrived are left out.
     places: VecDeque<Place<T>>,
     early: u32,
+    /// MaxCmdSN as the initiator was last told.
+    told_max_cmd_sn: CmdSn,
+    /// When the initiator is reminded of a command that others wait for.
+    reminder: Reminder,
 }
 
-impl<T> CommandWindow<T> {
+impl<T> CommandOrder<T> {
     pub(super) fn new(first: CmdSn, commands: u32) -> Self {
         let commands = commands.clamp(1, COMMANDS_MAX);
         // One before `first`, then as many as fit.
         let max_cmd_sn = CmdSn(first.0.wrapping_sub(1)).plus(commands);
-        Self { exp_cmd_sn: first, max_cmd_sn, places: VecDeque::new(), early: 0 }
+        Self {
+            exp_cmd_sn: first,
+            max_cmd_sn,
+            places: VecDeque::new(),
+            early: 0,
+            told_max_cmd_sn: max_cmd_sn,
+            reminder: Reminder::default(),
+        }
     }
 
     pub(super) fn exp_cmd_sn(&self) -> CmdSn {
         self.exp_cmd_sn
     }
 
-    /// What every PDU to the initiator tells.
-    pub(super) fn advertised(&self) -> Window {
+    /// The command window of now.
+    pub(super) fn window(&self) -> Window {
         Window { exp_cmd_sn: self.exp_cmd_sn, max_cmd_sn: self.max_cmd_sn }
+    }
+
+    /// The command window of now, for a PDU that tells it to the initiator.
+    pub(super) fn tell(&mut self) -> Window {
+        self.told_max_cmd_sn = self.max_cmd_sn;
+        self.window()
+    }
+
+    /// Whether the window is open, and the initiator was last told that it is closed.
+    pub(super) fn has_opened(&self) -> bool {
+        self.told_max_cmd_sn.precedes(self.exp_cmd_sn) && !self.max_cmd_sn.precedes(self.exp_cmd_sn)
     }
 
     /// How many commands have arrived and wait.
@@ -149,6 +173,27 @@ impl<T> CommandWindow<T> {
         self.max_cmd_sn = self.max_cmd_sn.next();
     }
 
+    /// Takes note of whether any command was delivered just now. Those that wait for one before them may wait for one that
+    /// was lost.
+    pub(super) fn note_progress(&mut self, now: Instant, has_moved: bool) {
+        let is_waiting = self.early > 0;
+        if has_moved {
+            self.reminder.note_progress(now, !is_waiting);
+        } else if is_waiting {
+            self.reminder.expect(now);
+        }
+    }
+
+    /// When the initiator is to be reminded of the first hole.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.reminder.due().filter(|_| self.early > 0)
+    }
+
+    /// Whether it is to be reminded now; then the next time is later.
+    pub(super) fn falls_due(&mut self, now: Instant) -> bool {
+        self.early > 0 && self.reminder.falls_due(now)
+    }
+
     fn index(&self, cmd_sn: CmdSn) -> Option<usize> {
         let index = cmd_sn.distance_from(self.exp_cmd_sn);
         let capacity = self.max_cmd_sn.next().distance_from(self.exp_cmd_sn);
@@ -168,8 +213,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn delivered(window: &mut CommandWindow<u32>) -> Vec<u32> {
-        core::iter::from_fn(|| window.deliver())
+    fn delivered(order: &mut CommandOrder<u32>) -> Vec<u32> {
+        core::iter::from_fn(|| order.deliver())
             .filter_map(|delivery| match delivery {
                 Delivery::Command(command) => Some(command),
                 Delivery::Plugged => None,
@@ -179,40 +224,69 @@ mod tests {
 
     #[test]
     fn a_command_beyond_the_window_is_ignored() {
-        let mut window = CommandWindow::new(CmdSn(u32::MAX), 2);
-        assert_eq!(window.arrive(CmdSn(1), 1), Err(1));
-        assert_eq!(window.arrive(CmdSn(0), 0), Ok(()));
-        assert_eq!(window.arrive(CmdSn(u32::MAX - 1), 9), Err(9));
+        let mut order = CommandOrder::new(CmdSn(u32::MAX), 2);
+        assert_eq!(order.arrive(CmdSn(1), 1), Err(1));
+        assert_eq!(order.arrive(CmdSn(0), 0), Ok(()));
+        assert_eq!(order.arrive(CmdSn(u32::MAX - 1), 9), Err(9));
     }
 
     #[test]
     fn a_closed_window_says_one_less_than_expected() {
-        let mut window = CommandWindow::new(CmdSn(5), 1);
-        window.arrive(CmdSn(5), 5).unwrap();
-        assert_eq!(delivered(&mut window), [5]);
-        assert_eq!(window.advertised(), Window { exp_cmd_sn: CmdSn(6), max_cmd_sn: CmdSn(5) });
-        assert_eq!(window.classify(CmdSn(6)), Arrival::Ignored);
-        window.retire();
-        assert_eq!(window.classify(CmdSn(6)), Arrival::Next);
+        let mut order = CommandOrder::new(CmdSn(5), 1);
+        order.arrive(CmdSn(5), 5).unwrap();
+        assert_eq!(delivered(&mut order), [5]);
+        assert_eq!(order.window(), Window { exp_cmd_sn: CmdSn(6), max_cmd_sn: CmdSn(5) });
+        assert_eq!(order.classify(CmdSn(6)), Arrival::Ignored);
+        order.retire();
+        assert_eq!(order.classify(CmdSn(6)), Arrival::Next);
     }
 
     #[test]
     fn a_plugged_hole_lets_the_next_pass() {
-        let mut window = CommandWindow::new(CmdSn(0), 4);
-        window.arrive(CmdSn(1), 1).unwrap();
-        assert!(window.plug(CmdSn(0)));
-        assert!(!window.plug(CmdSn(1)));
-        assert_eq!(window.deliver(), Some(Delivery::Plugged));
-        assert_eq!(window.deliver(), Some(Delivery::Command(1)));
+        let mut order = CommandOrder::new(CmdSn(0), 4);
+        order.arrive(CmdSn(1), 1).unwrap();
+        assert!(order.plug(CmdSn(0)));
+        assert!(!order.plug(CmdSn(1)));
+        assert_eq!(order.deliver(), Some(Delivery::Plugged));
+        assert_eq!(order.deliver(), Some(Delivery::Command(1)));
     }
 
     #[test]
     fn what_is_forgotten_may_come_again() {
-        let mut window = CommandWindow::new(CmdSn(0), 4);
-        window.arrive(CmdSn(1), 1).unwrap();
-        assert_eq!(window.forget(|&command| command == 1), [1]);
-        assert_eq!(window.early(), 0);
-        assert_eq!(window.arrive(CmdSn(1), 7), Ok(()));
+        let mut order = CommandOrder::new(CmdSn(0), 4);
+        order.arrive(CmdSn(1), 1).unwrap();
+        assert_eq!(order.forget(|&command| command == 1), [1]);
+        assert_eq!(order.early(), 0);
+        assert_eq!(order.arrive(CmdSn(1), 7), Ok(()));
+    }
+
+    #[test]
+    fn a_window_that_has_opened_is_news_until_it_is_told() {
+        let mut order = CommandOrder::new(CmdSn(5), 1);
+        order.arrive(CmdSn(5), 5).unwrap();
+        assert_eq!(delivered(&mut order), [5]);
+        order.tell();
+        assert!(!order.has_opened());
+        order.retire();
+        assert!(order.has_opened());
+        order.tell();
+        assert!(!order.has_opened());
+    }
+
+    #[test]
+    fn only_a_hole_that_others_wait_behind_has_a_deadline() {
+        let now = Instant::ZERO;
+        let mut order = CommandOrder::new(CmdSn(0), 4);
+        order.note_progress(now, false);
+        assert_eq!(order.deadline(), None);
+        order.arrive(CmdSn(1), 1).unwrap();
+        order.note_progress(now, false);
+        let due = order.deadline().expect("a reminder");
+        assert!(!order.falls_due(now) && order.falls_due(due));
+        order.arrive(CmdSn(0), 0).unwrap();
+        assert_eq!(delivered(&mut order), [0, 1]);
+        order.note_progress(due, true);
+        assert_eq!(order.deadline(), None);
     }
 
     proptest! {
@@ -222,16 +296,16 @@ mod tests {
             width in 1u32..20,
             arrivals in prop::collection::vec(0u32..40, 0..200),
         ) {
-            let mut window = CommandWindow::new(CmdSn(first), width);
+            let mut order = CommandOrder::new(CmdSn(first), width);
             let mut next = 0;
             for arrival in arrivals {
-                let _ = window.arrive(CmdSn(first).plus(arrival), arrival);
-                while let Some(Delivery::Command(command)) = window.deliver() {
+                let _ = order.arrive(CmdSn(first).plus(arrival), arrival);
+                while let Some(Delivery::Command(command)) = order.deliver() {
                     prop_assert_eq!(command, next);
                     next += 1;
-                    window.retire();
+                    order.retire();
                 }
-                let advertised = window.advertised();
+                let advertised = order.window();
                 prop_assert_eq!(advertised.max_cmd_sn.next().distance_from(advertised.exp_cmd_sn), width);
             }
         }
