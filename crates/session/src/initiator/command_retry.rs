@@ -11,14 +11,15 @@ use super::session::Session;
 use super::task_management::Asker;
 use crate::seam::Fault;
 use pdu::{CmdSn, Instant, Itt, LaneId, Lun, TaskManagementRequest};
+use std::collections::VecDeque;
 
 /// A command that the target has not acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unacknowledged {
+struct Command {
     cmd_sn: CmdSn,
     itt: Itt,
     lun: Lun,
-    pub(super) lane: LaneId,
+    lane: LaneId,
     /// As which PDU of its lane it left.
     pulled: Option<u64>,
     /// When it was sent, and how often.
@@ -27,9 +28,9 @@ pub(super) struct Unacknowledged {
     probing: bool,
 }
 
-impl Unacknowledged {
+impl Command {
     /// It is to be sent, perhaps once more, on this lane.
-    pub(super) fn move_to(&mut self, lane: LaneId) {
+    fn move_to(&mut self, lane: LaneId) {
         *self = Self { lane, pulled: None, probing: false, ..*self };
     }
 
@@ -40,35 +41,103 @@ impl Unacknowledged {
     }
 }
 
+/// Commands that the target has not acknowledged, in the order of their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Unacknowledged {
+    commands: VecDeque<Command>,
+}
+
+impl Unacknowledged {
+    fn push(&mut self, lane: LaneId, itt: Itt, cmd_sn: CmdSn, lun: Lun) {
+        self.commands.push_back(Command { cmd_sn, itt, lun, lane, pulled: None, ask: None, probing: false });
+    }
+
+    /// Numbers are taken in order, so that a command's place follows from its number.
+    fn get_mut(&mut self, cmd_sn: CmdSn) -> Option<&mut Command> {
+        let first = self.commands.front()?.cmd_sn;
+        self.commands.get_mut(cmd_sn.distance_from(first) as usize)
+    }
+
+    /// The target has all commands before this one.
+    fn acknowledge_before(&mut self, exp_cmd_sn: CmdSn) {
+        while self.commands.front().is_some_and(|command| command.cmd_sn.precedes(exp_cmd_sn)) {
+            self.commands.pop_front();
+        }
+    }
+
+    /// When to find out whether the command that the target misses first has arrived.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.commands.front().and_then(Command::due)
+    }
+
+    /// The lane that is to be asked for that command now.
+    fn probe(&mut self) -> Option<LaneId> {
+        let command = self.commands.front_mut()?;
+        command.probing = true;
+        Some(command.lane)
+    }
+
+    /// A ping that left `lane` as the PDU of this number was answered. Returns the command that left before it and is not
+    /// acknowledged: that one is lost. Of others this cannot be known, since the target acknowledges none after it.
+    fn lost_before(&mut self, lane: LaneId, ping: u64) -> Option<CmdSn> {
+        let command = self.commands.front_mut().filter(|command| command.lane == lane)?;
+        command.probing = false;
+        command.pulled.is_some_and(|pulled| pulled < ping).then_some(command.cmd_sn)
+    }
+
+    fn find(&self, itt: Itt) -> Option<CmdSn> {
+        self.commands.iter().find(|command| command.itt == itt).map(|command| command.cmd_sn)
+    }
+
+    /// What `lane` carried is to be sent anew: the lane is gone.
+    pub(super) fn orphan(&mut self, lane: LaneId) {
+        self.commands
+            .iter_mut()
+            .filter(|command| command.lane == lane)
+            .for_each(|command| command.move_to(lane));
+    }
+
+    /// Gives commands of a lost lane to another, which aborts them; of those that match.
+    fn adopt(
+        &mut self,
+        now: Instant,
+        lost: LaneId,
+        lane: LaneId,
+        matches: impl Fn(Itt) -> bool,
+    ) -> Vec<Command> {
+        let mut adopted = Vec::new();
+        for command in self.commands.iter_mut().filter(|command| command.lane == lost && matches(command.itt))
+        {
+            (command.lane, command.pulled, command.ask) = (lane, Some(0), Some(Ask::new(now)));
+            adopted.push(*command);
+        }
+        adopted
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.commands.clear();
+    }
+}
+
 impl Session {
     /// A command has taken its number.
     pub(super) fn await_acknowledgement(&mut self, lane: LaneId, itt: Itt, cmd_sn: CmdSn, lun: Lun) {
         if self.recovers() {
-            let command = Unacknowledged { cmd_sn, itt, lun, lane, pulled: None, ask: None, probing: false };
-            self.unacknowledged.push_back(command);
+            self.unacknowledged.push(lane, itt, cmd_sn, lun);
         }
     }
 
     /// A command leaves as the PDU of this number on its lane.
     pub(super) fn command_pulled(&mut self, now: Instant, cmd_sn: CmdSn, number: u64) {
-        if let Some(command) = self.unacknowledged_mut(cmd_sn) {
+        if let Some(command) = self.unacknowledged.get_mut(cmd_sn) {
             command.pulled = Some(number);
             command.ask = Some(command.ask.map_or(Ask::new(now), |ask| ask.counted_from(now)));
         }
     }
 
-    /// Numbers are taken in order, so that a command's place follows from its number.
-    pub(super) fn unacknowledged_mut(&mut self, cmd_sn: CmdSn) -> Option<&mut Unacknowledged> {
-        let first = self.unacknowledged.front()?.cmd_sn;
-        self.unacknowledged.get_mut(cmd_sn.distance_from(first) as usize)
-    }
-
     /// Takes note of what the target has acknowledged.
     pub(super) fn commands_acknowledged(&mut self) {
-        let exp_cmd_sn = self.window.told().exp_cmd_sn;
-        while self.unacknowledged.front().is_some_and(|command| command.cmd_sn.precedes(exp_cmd_sn)) {
-            self.unacknowledged.pop_front();
-        }
+        self.unacknowledged.acknowledge_before(self.window.told().exp_cmd_sn);
     }
 
     /// Whether the target has a command, or had it.
@@ -76,47 +145,35 @@ impl Session {
         cmd_sn.precedes(self.window.told().exp_cmd_sn)
     }
 
-    /// When to find out whether the command that the target misses first has arrived.
-    pub(super) fn probe_deadline(&self) -> Option<Instant> {
-        self.unacknowledged.front().and_then(Unacknowledged::due)
-    }
-
-    /// Asks the lane of that command.
+    /// Asks the lane of the command that the target misses first.
     pub(super) fn probe_command(&mut self, now: Instant) {
-        if let Some(command) = self.unacknowledged.front_mut() {
-            command.probing = true;
-            let lane = command.lane;
+        if let Some(lane) = self.unacknowledged.probe() {
             self.ping(now, lane);
         }
     }
 
-    /// A ping that left `lane` as the PDU of this number was answered: what left before it and is not acknowledged, is
-    /// lost. That is known of one command only, since the target acknowledges none after it.
+    /// A ping that left `lane` as the PDU of this number was answered.
     pub(super) fn retry_lost_command(&mut self, now: Instant, lane: LaneId, ping: u64) {
-        let Some(command) = self.unacknowledged.front_mut().filter(|command| command.lane == lane) else {
-            return;
-        };
-        command.probing = false;
-        if command.pulled.is_some_and(|pulled| pulled < ping) {
-            self.send_again(now, 0);
+        if let Some(cmd_sn) = self.unacknowledged.lost_before(lane, ping) {
+            self.send_again(now, cmd_sn);
         }
     }
 
     /// The target says that it dropped this command because its data was damaged. `false` if that is not mended: it is
     /// not waited for, and no other copy of it was sent that could have arrived.
     pub(super) fn retry_rejected_command(&mut self, now: Instant, itt: Itt) -> bool {
-        let Some(place) = self.unacknowledged.iter().position(|command| command.itt == itt) else {
+        let Some(cmd_sn) = self.unacknowledged.find(itt) else {
             return self.tasks.get(itt).is_none_or(|task| task.is_repeated);
         };
-        self.send_again(now, place);
+        self.send_again(now, cmd_sn);
         true
     }
 
     /// Sends a command that did not arrive once more. One that has ended meanwhile is aborted, so that the target waits
     /// for its number no longer (§7.11).
-    fn send_again(&mut self, now: Instant, place: usize) {
-        let Some(command) = self.unacknowledged.get_mut(place) else { return };
-        let (lane, itt, lun, cmd_sn) = (command.lane, command.itt, command.lun, command.cmd_sn);
+    fn send_again(&mut self, now: Instant, cmd_sn: CmdSn) {
+        let Some(command) = self.unacknowledged.get_mut(cmd_sn) else { return };
+        let (lane, itt, lun) = (command.lane, command.itt, command.lun);
         if !command.ask.as_mut().is_some_and(|ask| ask.again(now)) {
             return self.fail_lane(lane, Fault::Timeout("the acknowledgement of a command"));
         }
@@ -131,13 +188,8 @@ impl Session {
     /// Aborts commands that have ended and that the target may still wait for, where their connection is logged out.
     pub(super) fn plug_holes_of(&mut self, now: Instant, dead: LaneId) {
         let Some(lane) = self.lane_for_requests() else { return };
-        let has_ended =
-            |command: &&mut Unacknowledged| command.lane == dead && self.tasks.get(command.itt).is_none();
-        let mut ended = Vec::new();
-        for command in self.unacknowledged.iter_mut().filter(has_ended) {
-            (command.lane, command.pulled, command.ask) = (lane, Some(0), Some(Ask::new(now)));
-            ended.push(*command);
-        }
+        let has_ended = |itt| self.tasks.get(itt).is_none();
+        let ended = self.unacknowledged.adopt(now, dead, lane, has_ended);
         for command in ended {
             self.plug(now, lane, command.itt, command.lun, command.cmd_sn);
         }
@@ -158,7 +210,7 @@ impl Session {
 
     /// Puts a command and all of its data in line on `lane` once more.
     pub(super) fn queue_command_again(&mut self, lane: LaneId, itt: Itt, cmd_sn: CmdSn) {
-        if let Some(command) = self.unacknowledged_mut(cmd_sn) {
+        if let Some(command) = self.unacknowledged.get_mut(cmd_sn) {
             command.move_to(lane);
         }
         self.counters.retransmissions += 1;
@@ -171,5 +223,51 @@ impl Session {
             place.outgoing.forget_task(itt);
             place.push(Request::Command(itt));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::ZERO;
+    const LANE: LaneId = LaneId(1);
+
+    /// Two commands that left as the PDUs 1 and 2 of a lane, from this number on.
+    fn sent(first: CmdSn) -> Unacknowledged {
+        let mut unacknowledged = Unacknowledged::default();
+        for number in 0..2 {
+            unacknowledged.push(LANE, Itt(number), first.plus(number), Lun::default());
+        }
+        for number in 0..2 {
+            let command = unacknowledged.get_mut(first.plus(number)).expect("a command");
+            (command.pulled, command.ask) = (Some(u64::from(number) + 1), Some(Ask::new(NOW)));
+        }
+        unacknowledged
+    }
+
+    #[test]
+    fn only_the_first_is_lost_and_only_if_it_left_before_the_ping() {
+        let first = CmdSn(u32::MAX);
+        let mut unacknowledged = sent(first);
+        assert_eq!(unacknowledged.lost_before(LaneId(2), 3), None);
+        assert_eq!(unacknowledged.lost_before(LANE, 1), None);
+        assert_eq!(unacknowledged.lost_before(LANE, 3), Some(first));
+        unacknowledged.acknowledge_before(first.next());
+        assert_eq!(unacknowledged.lost_before(LANE, 3), Some(first.next()));
+        unacknowledged.acknowledge_before(first.plus(2));
+        assert_eq!(unacknowledged.lost_before(LANE, 3), None);
+    }
+
+    #[test]
+    fn a_lane_that_is_being_asked_has_no_deadline() {
+        let mut unacknowledged = sent(CmdSn(7));
+        assert!(unacknowledged.deadline().is_some());
+        assert_eq!(unacknowledged.probe(), Some(LANE));
+        assert_eq!(unacknowledged.deadline(), None);
+        unacknowledged.lost_before(LANE, 1);
+        assert!(unacknowledged.deadline().is_some());
+        unacknowledged.orphan(LANE);
+        assert_eq!(unacknowledged.deadline(), None, "it has not left anew");
     }
 }

@@ -121,9 +121,7 @@ impl Session {
             self.incomplete.remove(&task.itt);
             orphans.push((home.cmd_sn.distance_from(first).cast_signed(), task.itt));
         }
-        for command in self.unacknowledged.iter_mut().filter(|command| command.lane == lane) {
-            command.move_to(lane);
-        }
+        self.unacknowledged.orphan(lane);
         orphans.sort_unstable();
         orphans.into_iter().map(|(_, itt)| itt).collect()
     }

@@ -51,8 +51,7 @@ pub struct Session {
     pub(super) queue: VecDeque<Itt>,
     /// Reads that miss data which the target has sent, and when it was asked for again.
     pub(super) incomplete: BTreeMap<Itt, Ask>,
-    /// Commands that the target has not acknowledged, in the order of their numbers.
-    pub(super) unacknowledged: VecDeque<Unacknowledged>,
+    pub(super) unacknowledged: Unacknowledged,
     pub(super) lost: Vec<LostConnection>,
     pub(super) reassignments: Vec<Reassignment>,
     pub(super) reassignment_pace: Pace,
@@ -77,7 +76,7 @@ impl Session {
             tasks: Tasks::default(),
             queue: VecDeque::new(),
             incomplete: BTreeMap::new(),
-            unacknowledged: VecDeque::new(),
+            unacknowledged: Unacknowledged::default(),
             lost: Vec::new(),
             reassignments: Vec::new(),
             reassignment_pace: Pace::default(),

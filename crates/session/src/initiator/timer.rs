@@ -86,7 +86,7 @@ impl Session {
         }
         match timer {
             Timer::DataSnack => self.incomplete.values().map(Ask::due).min(),
-            Timer::CommandProbe => self.probe_deadline(),
+            Timer::CommandProbe => self.unacknowledged.deadline(),
             Timer::FunctionRequest => self.function_deadline(),
             Timer::Retention => self.lost.iter().map(|lost| lost.until).min(),
             Timer::ConnectionRecovery => self.lost.iter().filter_map(LostConnection::due).min(),
