@@ -68,9 +68,8 @@ impl DeviceIdentification {
     /// equal kinds the longest, because NAA 6h is worth more than NAA 3h, which is only locally unique.
     #[must_use]
     pub fn logical_unit(&self) -> Option<&Designator> {
-        let names = self.designators.iter().filter(|name| {
-            name.association == Association::LogicalUnit && !matches!(name.kind, DesignatorKind::Other(_))
-        });
+        let names = self.designators.iter();
+        let names = names.filter(|name| name.association == Association::LogicalUnit && name.identifies());
         names.min_by_key(|name| (name.kind, core::cmp::Reverse(name.bytes.len())))
     }
 
@@ -87,6 +86,19 @@ impl DeviceIdentification {
 }
 
 impl Designator {
+    /// Whether different units have different names of this kind. Some devices without a serial number put nothing but
+    /// their vendor into a T10 designator, the same for every unit (`t10.LIO-ORG`).
+    fn identifies(&self) -> bool {
+        const VENDOR_BYTES: usize = 8;
+        match self.kind {
+            DesignatorKind::Other(_) => false,
+            DesignatorKind::T10VendorId => {
+                self.bytes.get(VENDOR_BYTES..).is_some_and(|specific| !text(specific).is_empty())
+            }
+            _ => true,
+        }
+    }
+
     /// One descriptor and what follows it; the descriptor is `None` where its association is reserved.
     fn parse(bytes: &[u8]) -> Option<(Option<Self>, &[u8])> {
         let [_, kind, _, length] = super::array_at(bytes, 0)?;
@@ -152,6 +164,18 @@ mod tests {
         let parsed = DeviceIdentification::parse(&bytes).unwrap();
         assert_eq!(parsed.logical_unit().unwrap().to_string(), "naa.5000000000000007");
         assert_eq!(parsed.target_port_group(), Some(3));
+    }
+
+    #[test]
+    fn a_t10_name_of_nothing_but_the_vendor_is_no_identity() {
+        let name = |bytes: &[u8]| {
+            let header = [2, 0x01, 0, u8::try_from(bytes.len()).unwrap()];
+            let parsed = DeviceIdentification::parse(&page(&[&[&header, bytes].concat()])).unwrap();
+            parsed.logical_unit().map(ToString::to_string)
+        };
+        assert_eq!(name(b"LIO-ORG \0"), None);
+        assert_eq!(name(b"ACME"), None);
+        assert_eq!(name(b"LIO-ORG disk:17\0").as_deref(), Some("t10.LIO-ORG disk:17"));
     }
 
     #[test]
