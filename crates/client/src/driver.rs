@@ -3,8 +3,9 @@
 //! The path of a command, top to bottom: [`plan`] cuts an operation into commands; [`operation`] holds what its
 //! caller waits for; the fence of its [`unit_state`] says when writes may go; [`dispatch`] gives each command a
 //! lane as late as possible; [`lane`] moves its bytes; [`completion`] ends it or sends it again; [`flush`] waits
-//! for the writes before it; [`task_management`] ends commands of a unit; [`command_limit`] sees that none waits for ever. [`connection_recovery`] says which
-//! connections are to be replaced. [`path`] holds one iSCSI session, [`timer`] what waits for a time.
+//! for the writes before it; [`task_management`] ends commands of a unit; [`command_limit`] sees that none waits for ever.
+//! [`connection_recovery`] says which connections are to be replaced, [`unit_doubt`] what a changed unit waits for.
+//! [`path`] holds one iSCSI session, [`timer`] what waits for a time.
 //!
 //! Everything is behind one lock, which a lane's task holds while it moves bytes: one thread drives a session
 //! (its runtime's), and others only submit. Wake-ups and completions leave the lock before they are delivered.
@@ -20,6 +21,7 @@ mod path;
 mod plan;
 mod task_management;
 pub(crate) mod timer;
+mod unit_doubt;
 mod unit_state;
 
 pub(crate) use completion::zeroes;
@@ -29,7 +31,7 @@ pub(crate) use plan::{Data, Piece, Plan};
 pub(crate) use unit_state::UnitState;
 
 use crate::report::{PathReport, PathState, Report};
-use crate::{Config, Environment, Error, NetworkError, TargetError, UsageError};
+use crate::{Config, Environment, Error, NetworkError, UsageError};
 use block::Slab;
 use connection_recovery::Recoveries;
 pub(crate) use connection_recovery::Vacancies;
@@ -216,14 +218,6 @@ impl Driver {
         self.closing && self.paths.iter().all(|path| path.state == PathState::Gone)
     }
 
-    /// The unit behind this LUN turned out to be another, or none, on the way over `path`.
-    pub fn refuse_unit(&mut self, lun: Lun, path: PathId, error: TargetError) {
-        if let Some(path) = self.path_mut(path) {
-            path.refused.push((lun, error));
-        }
-        self.end_if_unreachable(lun);
-    }
-
     /// Where no path is left that could lead to a unit, everything that waits for it ends.
     fn end_if_unreachable(&mut self, lun: Lun) {
         let mut refusal = None;
@@ -282,7 +276,7 @@ impl Driver {
         path.state = PathState::Gone;
         path.log_out(now);
         let stranded = std::mem::take(&mut path.stranded);
-        let own = std::mem::take(&mut path.own);
+        let own = path.take_own();
         self.paths_changed = true;
         for key in stranded {
             self.give_up_unknown(key);

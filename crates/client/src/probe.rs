@@ -26,10 +26,13 @@ pub(crate) struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// A whole description. Unit attentions are taken in on the way, and a unit that is becoming ready is waited
-    /// for; what a device does not know how to tell has its default.
+    /// Takes in unit attentions, and waits for a unit that is becoming ready.
+    pub async fn ready(&self) -> Result<(), Error> {
+        self.execute("TEST UNIT READY", client::test_unit_ready(), 0).await.map(drop)
+    }
+
+    /// A whole description; what a device does not know how to tell has its default.
     pub async fn unit(&self) -> Result<Unit, Error> {
-        self.execute("TEST UNIT READY", client::test_unit_ready(), 0).await?;
         let inquiry = self.inquiry().await?;
         let (capacity, long_addresses) = self.capacity().await?;
         let identification = self.identification().await?;
@@ -55,7 +58,6 @@ impl Probe<'_> {
 
     /// Only what a path must show.
     pub async fn view(&self) -> Result<UnitView, Error> {
-        self.execute("TEST UNIT READY", client::test_unit_ready(), 0).await?;
         let inquiry = self.inquiry().await?;
         let (capacity, _) = self.capacity().await?;
         let identification = self.identification().await?;

@@ -13,6 +13,7 @@ use nexus::initiator::{PathId, PathRefusal, accept_path};
 use pdu::{Duration, Lun};
 use scsi::client::SenseData;
 use session::login::initiator::{Failure, Remedy};
+use std::pin::pin;
 use std::sync::Arc;
 
 /// Opens a path's session and proves it for every unit in use.
@@ -123,20 +124,35 @@ async fn prove(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
     Ok(())
 }
 
+/// How often a unit is looked at that says each time that it has changed meanwhile.
+const VIEWS_MAX: u32 = 8;
+
 /// Lets a path carry a unit's I/O if it shows the same unit as the first path did. That it does not is no error of
 /// the path, which may lead to other units rightly.
 pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<(), Error> {
-    while !is_proven(shared, id, lun).await? {}
+    for _ in 0..VIEWS_MAX {
+        if prove_unit_once(shared, id, lun).await? {
+            return Ok(());
+        }
+    }
+    let problem = "it says that it changes whenever it is looked at";
+    let error = TargetError::Nonsense { command: "INQUIRY", lun, problem };
+    shared.with(|driver, _| driver.refuse_unit(lun, id, error));
     Ok(())
 }
 
-/// Whether the answer holds: not if a reservation was made or released while the path was asked.
-async fn is_proven(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<bool, Error> {
+/// `false` if the unit changed, or a reservation was made or released, while the path was asked.
+async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<bool, Error> {
     let probe = Probe { shared, path: id, lun };
     let reservation = shared.read(|driver| driver.reservation(lun));
     let portal =
         shared.read(|driver| driver.path(id).map(|path| path.portal.to_string())).unwrap_or_default();
-    let offered = match probe.view_behind(reservation).await {
+    let view = async {
+        probe.ready().await?;
+        let changes_told = shared.read(|driver| driver.changes_told(id));
+        Ok((probe.view_behind(reservation).await?, changes_told))
+    };
+    let (offered, changes_told) = match view.await {
         Ok(view) => view,
         // It may be ready when the path has been tried again.
         Err(error) if error.sense().is_some_and(SenseData::is_not_ready) => return Err(error),
@@ -147,7 +163,10 @@ async fn is_proven(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<bool, E
         }
         Err(error) => return Err(error),
     };
-    let proven = shared.with(|driver, _| {
+    Ok(shared.with(|driver, _| {
+        if driver.changes_told(id) != changes_told {
+            return false;
+        }
         let Some(unit) = driver.units.get(&lun) else { return true };
         if unit.reservation != reservation {
             return false;
@@ -155,9 +174,7 @@ async fn is_proven(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<bool, E
         let first = unit.unit.view();
         match accept_path(&first, &offered) {
             // There is no other way to the unit than the one over which it was found.
-            Err(PathRefusal::NoDesignator | PathRefusal::NotOptimized(_)) if unit.opened_over == id => {
-                driver.accept_unit(id, lun);
-            }
+            Err(PathRefusal::NotOptimized(_)) if unit.opened_over == id => driver.accept_unit(id, lun),
             // Unless it must be shared by a reservation of ours, which somebody else has broken.
             Err(PathRefusal::Reserved) if unit.opened_over == id && reservation.is_none() => {
                 driver.accept_unit(id, lun);
@@ -170,12 +187,48 @@ async fn is_proven(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<bool, E
             }
         }
         true
-    });
-    Ok(proven)
+    }))
 }
 
-/// Brings a path back whenever it is lost, until it is gone for good.
+/// Looks after a path until it is gone for good.
 pub(crate) async fn run(shared: Arc<Shared>, id: PathId) {
+    let looking_after = pin!(bring_back(&shared, id));
+    future::select(looking_after, pin!(clear_up_doubts(&shared, id))).await;
+}
+
+/// Proves a path again for each unit that has changed.
+async fn clear_up_doubts(shared: &Arc<Shared>, id: PathId) {
+    let changed = shared.read(|driver| driver.path(id).map(|path| Arc::clone(&path.changed)));
+    let Some(changed) = changed else { return };
+    loop {
+        let change = changed.listen();
+        match shared.read(|driver| driver.path(id)?.doubted.first().copied()) {
+            Some(lun) => clear_up_doubt(shared, id, lun).await,
+            None => change.await,
+        }
+    }
+}
+
+/// Proves a path again for one unit, as patiently as a lost one is called again.
+async fn clear_up_doubt(shared: &Arc<Shared>, id: PathId, lun: Lun) {
+    let mut pauses = Pauses::new(&shared.config.reconnect, shared.environment.now());
+    let is_doubted = || shared.read(|driver| driver.path(id).is_some_and(|path| path.doubted.contains(&lun)));
+    while is_doubted() {
+        let Err(error) = prove_unit(shared, id, lun).await else { continue };
+        match (pauses.next(&shared.environment), error) {
+            (Some(pause), error) => {
+                tracing::info!(path = %id, %lun, %error, "the unit that changed cannot be looked at yet");
+                shared.environment.sleep(pause).await;
+            }
+            (None, Error::Target(error)) => shared.with(|driver, _| driver.refuse_unit(lun, id, error)),
+            // The proof is part of coming back.
+            (None, _) => return shared.with(|driver, now| driver.abandon_path(id, now)),
+        }
+    }
+}
+
+/// Brings a path back whenever it is lost.
+async fn bring_back(shared: &Arc<Shared>, id: PathId) {
     let changed = shared.read(|driver| driver.path(id).map(|path| Arc::clone(&path.changed)));
     let Some(changed) = changed else { return };
     loop {
@@ -185,12 +238,12 @@ pub(crate) async fn run(shared: Arc<Shared>, id: PathId) {
         });
         match state {
             PathState::Gone => return,
-            PathState::Connecting if !connected => reinstate(&shared, id, &changed).await,
+            PathState::Connecting if !connected => reinstate(shared, id, &changed).await,
             PathState::Connecting | PathState::Up => {
-                if replacement::vacancies(&shared, id) == Vacancies::None {
+                if replacement::vacancies(shared, id) == Vacancies::None {
                     change.await;
                 } else {
-                    replacement::replace(&shared, id, &changed).await;
+                    replacement::replace(shared, id, &changed).await;
                 }
             }
         }

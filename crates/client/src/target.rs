@@ -3,7 +3,9 @@
 use crate::driver::{Shared, UnitState, timer};
 use crate::probe::Probe;
 use crate::report::{PathState, Report};
-use crate::{Config, Environment, Error, Lun, NetworkError, Portal, Unit, UsageError, isid, supervisor};
+use crate::{
+    Config, Environment, Error, Lun, NetworkError, Portal, TargetError, UsageError, isid, supervisor,
+};
 use block::Slab;
 use futures_util::future::join_all;
 use nexus::initiator::PathId;
@@ -76,11 +78,7 @@ impl Target {
         if let Some(known) = self.known_unit(lun) {
             return Ok(known);
         }
-        let (path, unit) = self.first_view(lun).await?;
-        shared.with(|driver, _| {
-            driver.units.entry(lun).or_insert_with(|| UnitState::new(Arc::clone(&unit), path));
-            driver.accept_unit(path, lun);
-        });
+        let path = self.open_unit(lun).await?;
         let paths: Vec<PathId> = shared.read(|driver| {
             driver
                 .paths
@@ -188,9 +186,9 @@ impl Target {
         }
     }
 
-    /// What a unit says of itself over the first path that lets it finish: a session that is lost on the way comes back,
-    /// and whatever is asked here may be asked again.
-    async fn first_view(&self, lun: pdu::Lun) -> Result<(PathId, Arc<Unit>), Error> {
+    /// Takes in what a unit says of itself over the first path that lets it finish: a session that is lost on the way
+    /// comes back, and whatever is asked here may be asked again.
+    async fn open_unit(&self, lun: pdu::Lun) -> Result<PathId, Error> {
         let shared = &self.handle.shared;
         let give_up_at = shared.environment.now() + shared.config.reconnect.give_up_after;
         loop {
@@ -202,14 +200,38 @@ impl Target {
                 changed.await;
                 continue;
             };
-            match (Probe { shared, path, lun }).unit().await {
-                Ok(unit) => return Ok((path, Arc::new(unit))),
+            match self.view_first(path, lun).await {
+                Ok(true) => return Ok(path),
+                Ok(false) if shared.environment.now() < give_up_at => {
+                    tracing::info!(%path, %lun, "the unit changed meanwhile: asking again");
+                }
+                Ok(false) => {
+                    let problem = "it says that it changes whenever it is looked at";
+                    return Err(TargetError::Nonsense { command: "INQUIRY", lun, problem }.into());
+                }
                 Err(Error::OutcomeUnknown { .. }) if shared.environment.now() < give_up_at => {
                     tracing::info!(%path, %lun, "the connection broke: asking again");
                 }
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// `false` if the unit changed meanwhile.
+    async fn view_first(&self, path: PathId, lun: pdu::Lun) -> Result<bool, Error> {
+        let shared = &self.handle.shared;
+        let probe = Probe { shared, path, lun };
+        probe.ready().await?;
+        let changes_told = shared.read(|driver| driver.changes_told(path));
+        let unit = Arc::new(probe.unit().await?);
+        Ok(shared.with(|driver, _| {
+            if driver.changes_told(path) != changes_told {
+                return false;
+            }
+            driver.units.entry(lun).or_insert_with(|| UnitState::new(unit, path));
+            driver.accept_unit(path, lun);
+            true
+        }))
     }
 
     fn known_unit(&self, lun: pdu::Lun) -> Option<Lun> {

@@ -9,7 +9,7 @@ mod retry;
 mod write_fence;
 
 pub use durability::{CacheLosses, Durability, FlushMark, Generation};
-pub use path_acceptance::{PathRefusal, UnitView, accept_path};
+pub use path_acceptance::{Change, PathRefusal, UnitView, accept_path, change_told};
 pub use retry::{CommandKind, Ending, Retry};
 pub use write_fence::{Entry, Sealing, WriteFence, WriteId};
 

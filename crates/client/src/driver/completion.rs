@@ -6,7 +6,7 @@ use super::{Driver, Plan};
 use crate::report::PathState;
 use crate::{Error, TargetError};
 use block::Payload;
-use nexus::initiator::{CommandKind, Ending, PathId, Retry};
+use nexus::initiator::{CommandKind, Ending, PathId, Retry, change_told};
 use pdu::{Duration, Instant, Lun};
 use scsi::Status;
 use scsi::client::SenseData;
@@ -48,7 +48,7 @@ impl Driver {
                 Event::Async(message) => {
                     tracing::info!(path = %self.paths[at].id, code = ?message.code, "the target sent a message");
                     if let Some(sense) = SenseData::parse(&message.sense) {
-                        self.told(message.lun, &sense);
+                        self.told(at, message.lun, &sense, now);
                     }
                 }
                 Event::Ended { orderly } => self.path_ended(at, orderly),
@@ -73,7 +73,7 @@ impl Driver {
             None => self.succeeded(self.paths[at].id, key, completion),
             Some(ending) => {
                 if let Some(sense) = &sense {
-                    self.told(lun, sense);
+                    self.told(at, lun, sense, now);
                 }
                 if ending == Ending::Failed && completion.status == Status::CheckCondition.code() {
                     self.forced_operation_failed(key, sense.as_ref());
@@ -97,7 +97,7 @@ impl Driver {
     }
 
     /// What a unit says beside, or instead of, how a command ended.
-    fn told(&mut self, lun: Lun, sense: &SenseData) {
+    fn told(&mut self, at: usize, lun: Lun, sense: &SenseData, now: Instant) {
         if sense.deferred {
             tracing::warn!(%lun, %sense, "writes that were answered may be lost");
         } else if sense.is_unit_attention() {
@@ -105,6 +105,9 @@ impl Driver {
         }
         if let Some(unit) = self.units.get_mut(&lun) {
             unit.durability.told(sense);
+        }
+        if let Some(change) = change_told(sense) {
+            self.doubt(at, lun, change, now);
         }
     }
 
@@ -127,6 +130,10 @@ impl Driver {
     }
 
     fn succeeded(&mut self, path: PathId, key: usize, completion: &Completion) {
+        // The cache that was emptied may be another unit's.
+        if self.hold_in_doubt(key) {
+            return;
+        }
         let request = &self.requests[key];
         let lun = request.lun;
         if let Some(unit) = self.units.get_mut(&lun) {
@@ -192,6 +199,9 @@ impl Driver {
     fn lost(&mut self, at: usize, task: TaskId, started: bool, now: Instant) {
         let Some(key) = self.paths[at].tasks.remove(&task) else { return };
         let (command, lun) = (self.command_name(key), self.requests[key].lun);
+        if !started && self.hold_in_doubt(key) {
+            return;
+        }
         if self.requests[key].path.is_some() {
             let id = self.paths[at].id;
             if let Some(unit) = self.units.get_mut(&lun).filter(|_| self.requests[key].flush.is_some()) {
@@ -221,7 +231,7 @@ impl Driver {
         let path = &mut self.paths[at];
         let (id, asked) = (path.id, path.is_logging_out());
         path.end();
-        let own = std::mem::take(&mut path.own);
+        let own = path.take_own();
         // A session that broke while it was logged out may have left writes behind: only its return proves them dead.
         let is_over = path.state == PathState::Gone || asked && path.stranded.is_empty();
         path.state = if is_over { PathState::Gone } else { PathState::Connecting };

@@ -20,7 +20,10 @@ impl Driver {
 
     /// A command waits for a lane: of its own path, or of any that carries its unit.
     pub(super) fn enqueue(&mut self, key: usize) {
-        let Some(request) = self.requests.get(key) else { return };
+        if !self.requests.contains(key) || self.hold_in_doubt(key) {
+            return;
+        }
+        let request = &self.requests[key];
         let (path, lun) = (request.path, request.lun);
         if let Some(path) = path {
             match self.path_mut(path).filter(|path| path.is_connected()) {

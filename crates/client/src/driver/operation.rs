@@ -247,7 +247,9 @@ impl Driver {
             && let Some(generation) = self.news(operation.lun, seen)
         {
             operation.error = match operation.error {
-                Some(Error::Target(error @ TargetError::CheckCondition { .. })) => Some(error.into()),
+                Some(Error::Target(
+                    error @ (TargetError::CheckCondition { .. } | TargetError::Changed { .. }),
+                )) => Some(error.into()),
                 _ => Some(Error::WritesLost { generation }),
             };
         }

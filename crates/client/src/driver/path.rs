@@ -16,7 +16,7 @@ use session::initiator::{self, Data, FunctionId, LaneState, TaskId};
 use session::login::initiator::Joining;
 use session::parameters::{ConnectionParameters, SessionParameters};
 use session::seam::{Endpoint, LaneLoss};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -105,6 +105,10 @@ pub(crate) struct Path {
     pub accepted: Vec<Lun>,
     /// Units to which it was proven not to lead.
     pub refused: Vec<(Lun, TargetError)>,
+    /// Units that have changed since they were proven, perhaps into others.
+    pub doubted: BTreeSet<Lun>,
+    /// How often a unit has said that it changed, or the session ended: a proof that began before is worth nothing.
+    pub changes_told: u64,
     /// Why there will be no further connections.
     pub ceiling: Option<String>,
     /// Connections that it should have, after a loss as before.
@@ -116,6 +120,8 @@ pub(crate) struct Path {
     pub(super) lanes: Vec<Lane>,
     /// Commands that must go over this path.
     pub(super) own: VecDeque<usize>,
+    /// Commands of those that wait until a unit is proven anew.
+    pub(super) held: Vec<usize>,
     /// Writes that wait for the proof that the old nexus is dead.
     pub(super) stranded: Vec<usize>,
     pub(super) tasks: HashMap<TaskId, usize>,
@@ -144,12 +150,15 @@ impl Path {
             parameters: None,
             accepted: Vec::new(),
             refused: Vec::new(),
+            doubted: BTreeSet::new(),
+            changes_told: 0,
             ceiling: None,
             connections_wanted: 1,
             changed: SharedEvent::default(),
             adding: SharedTurn::default(),
             lanes: Vec::new(),
             own: VecDeque::new(),
+            held: Vec::new(),
             stranded: Vec::new(),
             tasks: HashMap::new(),
             functions: HashMap::new(),
@@ -324,6 +333,13 @@ impl Path {
         self.wakers.wake_all();
         self.accepted.clear();
         self.refused.clear();
+        self.doubted.clear();
+        self.changes_told += 1;
+    }
+
+    /// The commands that only this path could have carried.
+    pub(super) fn take_own(&mut self) -> Vec<usize> {
+        self.own.drain(..).chain(self.held.drain(..)).collect()
     }
 
     /// What was repaired in this session and those before it.
@@ -416,11 +432,9 @@ impl super::Driver {
         self.paths_changed = true;
     }
 
-    /// A path was proven to lead to a unit.
-    pub fn accept_unit(&mut self, id: PathId, lun: Lun) {
-        if let Some(path) = self.path_mut(id).filter(|path| !path.accepted.contains(&lun)) {
-            path.accepted.push(lun);
-        }
+    /// See [`Path::changes_told`].
+    pub fn changes_told(&self, id: PathId) -> u64 {
+        self.path(id).map_or(0, |path| path.changes_told)
     }
 
     /// How long the target wants to be left alone after a loss (RFC 7143 §13.15).

@@ -20,7 +20,7 @@ pub(crate) struct UnitState {
     pub(super) flushes: VecDeque<Flush>,
     /// WRITE SAME was refused: zeroes are written out.
     pub write_same_refused: bool,
-    /// The path over which it was opened: the only one that needs no designator.
+    /// The path over which it was opened: it may be reserved there, or reached badly, if there is no better.
     pub opened_over: PathId,
     /// The key of the reservation that all paths must be registered for before they carry the unit's I/O.
     pub reservation: Option<ReservationKey>,

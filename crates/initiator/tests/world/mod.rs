@@ -2,6 +2,10 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a world that cannot be built ends the test")]
 
+mod meddler;
+
+#[allow(unused_imports, reason = "each test file uses its part")]
+pub use meddler::{Meddler, Meddling};
 use ropewalk_initiator::{Config, Error, Lun, Reconnect, Target, Url};
 use std::net::SocketAddr;
 use std::sync::Arc;

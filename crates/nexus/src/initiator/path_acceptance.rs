@@ -1,7 +1,8 @@
-//! Whether a path may carry I/O to a logical unit.
+//! Whether a path may carry I/O to a logical unit, and when that must be asked again.
 
 use core::fmt;
-use scsi::client::{AsymmetricAccessState, Designator};
+use scsi::AdditionalSense;
+use scsi::client::{AsymmetricAccessState, Designator, SenseData};
 
 /// A logical unit as one path shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +22,6 @@ pub struct UnitView {
 /// Why a path carries no I/O.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathRefusal {
-    /// A second path cannot be proven to lead to the same unit.
-    #[error("the logical unit has no designator (VPD page 83h) that could prove the path")]
-    NoDesignator,
     /// It leads elsewhere.
     #[error("the path leads to another logical unit: {} instead of {}", Name(found), Name(expected))]
     OtherUnit {
@@ -65,6 +63,8 @@ impl fmt::Display for Name<'_> {
 
 /// Compares what a path shows with what the first path showed. A path that was reinstated is held to the same.
 ///
+/// A unit with a designator may have grown. The size of one without is all that is known of it, and must be equal.
+///
 /// # Errors
 /// Why the path must not carry I/O to this unit.
 pub fn accept_path(first: &UnitView, offered: &UnitView) -> Result<(), PathRefusal> {
@@ -72,10 +72,10 @@ pub fn accept_path(first: &UnitView, offered: &UnitView) -> Result<(), PathRefus
         let (found, expected) = (offered.designator.clone(), first.designator.clone());
         return Err(PathRefusal::OtherUnit { found, expected });
     }
-    if offered.designator.is_none() {
-        return Err(PathRefusal::NoDesignator);
-    }
-    if (offered.blocks, offered.block_bytes) != (first.blocks, first.block_bytes) {
+    let may_grow = first.designator.is_some();
+    let is_large_enough =
+        if may_grow { offered.blocks >= first.blocks } else { offered.blocks == first.blocks };
+    if !is_large_enough || offered.block_bytes != first.block_bytes {
         return Err(PathRefusal::OtherCapacity {
             found: offered.blocks,
             found_bytes: offered.block_bytes,
@@ -89,6 +89,37 @@ pub fn accept_path(first: &UnitView, offered: &UnitView) -> Result<(), PathRefus
     match offered.access {
         None | Some(AsymmetricAccessState::ActiveOptimized) => Ok(()),
         Some(state) => Err(PathRefusal::NotOptimized(state)),
+    }
+}
+
+/// The logical units of one path that may no longer be the ones they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// The unit that says so.
+    Unit,
+    /// Every unit of the target: LUNs may lead to other units.
+    AllUnits,
+}
+
+/// What a unit attention says about the identity or the size of units (SPC-4 annex F). `None` if nothing.
+#[must_use]
+pub fn change_told(sense: &SenseData) -> Option<Change> {
+    const MEDIUM_MAY_HAVE_CHANGED: (u8, u8) = (0x28, 0x00);
+    const CAPACITY_DATA_HAS_CHANGED: (u8, u8) = (0x2a, 0x09);
+    const INQUIRY_DATA_HAS_CHANGED: (u8, u8) = (0x3f, 0x03);
+    const DEVICE_IDENTIFIER_CHANGED: (u8, u8) = (0x3f, 0x05);
+    const REPORTED_LUNS_DATA_HAS_CHANGED: (u8, u8) = (0x3f, 0x0e);
+    if !sense.is_unit_attention() {
+        return None;
+    }
+    let AdditionalSense { code, qualifier } = sense.additional;
+    match (code, qualifier) {
+        MEDIUM_MAY_HAVE_CHANGED
+        | CAPACITY_DATA_HAS_CHANGED
+        | INQUIRY_DATA_HAS_CHANGED
+        | DEVICE_IDENTIFIER_CHANGED => Some(Change::Unit),
+        REPORTED_LUNS_DATA_HAS_CHANGED => Some(Change::AllUnits),
+        _ => None,
     }
 }
 
@@ -130,17 +161,46 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_without_a_name_has_one_path() {
+    fn paths_to_a_unit_without_a_name_must_show_the_same_size() {
         let nameless = UnitView { designator: None, ..view() };
-        assert_eq!(accept_path(&nameless, &nameless), Err(PathRefusal::NoDesignator));
+        assert_eq!(accept_path(&nameless, &nameless), Ok(()));
+        for other in [
+            UnitView { blocks: 101, ..nameless.clone() },
+            UnitView { blocks: 99, ..nameless.clone() },
+            UnitView { block_bytes: 4096, ..nameless.clone() },
+        ] {
+            assert!(matches!(accept_path(&nameless, &other), Err(PathRefusal::OtherCapacity { .. })));
+        }
     }
 
     #[test]
-    fn a_path_that_shows_another_size_is_refused() {
+    fn a_unit_that_lost_its_name_is_another() {
+        let nameless = UnitView { designator: None, ..view() };
+        assert!(matches!(accept_path(&view(), &nameless), Err(PathRefusal::OtherUnit { .. })));
+    }
+
+    #[test]
+    fn a_named_unit_may_grow_and_not_shrink() {
         let grown = UnitView { blocks: 101, ..view() };
-        assert!(matches!(accept_path(&view(), &grown), Err(PathRefusal::OtherCapacity { .. })));
+        assert_eq!(accept_path(&view(), &grown), Ok(()));
+        let shrunk = UnitView { blocks: 99, ..view() };
+        assert!(matches!(accept_path(&view(), &shrunk), Err(PathRefusal::OtherCapacity { .. })));
         let longer = UnitView { block_bytes: 4096, ..view() };
         assert!(matches!(accept_path(&view(), &longer), Err(PathRefusal::OtherCapacity { .. })));
+    }
+
+    #[test]
+    fn a_unit_attention_about_identity_or_size_puts_units_in_doubt() {
+        let told = |key, code, qualifier| {
+            let additional = AdditionalSense { code, qualifier };
+            change_told(&SenseData { key, additional, information: None, deferred: false })
+        };
+        for (code, qualifier) in [(0x28, 0), (0x2a, 9), (0x3f, 3), (0x3f, 5)] {
+            assert_eq!(told(6, code, qualifier), Some(Change::Unit));
+            assert_eq!(told(5, code, qualifier), None, "no unit attention");
+        }
+        assert_eq!(told(6, 0x3f, 0x0e), Some(Change::AllUnits));
+        assert_eq!(told(6, 0x29, 0), None);
     }
 
     #[test]

@@ -1,0 +1,83 @@
+//! A unit that says it has changed carries no I/O over that path until the path is proven anew.
+//!
+//! Its LUN may lead to another disk by now. Commands for it wait: those for any path until one path carries the unit, and
+//! flushes, which speak of one nexus, with their path. The supervisor proves the path ([`crate::supervisor`]).
+
+use super::Driver;
+use crate::{Error, TargetError};
+use nexus::initiator::{Change, PathId};
+use pdu::{Instant, Lun};
+use session::initiator::{Session, TaskFunction};
+
+impl Driver {
+    /// `lun` has told over a path that it has changed, or that other units may have.
+    pub(super) fn doubt(&mut self, at: usize, lun: Lun, change: Change, now: Instant) {
+        let path = &mut self.paths[at];
+        path.changes_told += 1;
+        // A unit in doubt that says so, too, has no news about the others: each says it for itself.
+        let is_about_all = change == Change::AllUnits && !path.doubted.contains(&lun);
+        let (doubted, accepted) = path.accepted.iter().partition(|known| is_about_all || **known == lun);
+        path.accepted = accepted;
+        path.doubted.extend::<Vec<Lun>>(doubted);
+        path.ring();
+        self.take_back_parked(at, now);
+    }
+
+    /// A command that waits for the command window has not left: it waits for the proof instead.
+    fn take_back_parked(&mut self, at: usize, now: Instant) {
+        let path = &mut self.paths[at];
+        let parked = path.core.as_ref().and_then(Session::demand).map(|demand| demand.task);
+        let Some((task, key)) = parked.and_then(|task| Some((task, *path.tasks.get(&task)?))) else { return };
+        let request = &self.requests[key];
+        let is_question = request.path.is_some() && request.flush.is_none();
+        if path.doubted.contains(&request.lun)
+            && !is_question
+            && let Some(core) = &mut path.core
+        {
+            core.task_management(now, TaskFunction::AbortTask(task));
+        }
+    }
+
+    /// Holds a flush whose path must be proven before. `false` if it need not be.
+    pub(super) fn hold_in_doubt(&mut self, key: usize) -> bool {
+        let request = &self.requests[key];
+        let (lun, is_flush) = (request.lun, request.flush.is_some());
+        let path = request.path.and_then(|path| self.path_mut(path));
+        let Some(path) = path.filter(|path| is_flush && path.doubted.contains(&lun)) else { return false };
+        path.held.push(key);
+        true
+    }
+
+    /// A path was proven to lead to a unit.
+    pub fn accept_unit(&mut self, id: PathId, lun: Lun) {
+        let Some(path) = self.path_mut(id) else { return };
+        path.doubted.remove(&lun);
+        if !path.accepted.contains(&lun) {
+            path.accepted.push(lun);
+        }
+        let held = std::mem::take(&mut path.held);
+        self.enqueue_all(held);
+    }
+
+    /// The unit behind this LUN turned out to be another, or none, on the way over `path`. What was written over it and
+    /// not flushed cannot be flushed any more.
+    pub fn refuse_unit(&mut self, lun: Lun, id: PathId, error: TargetError) {
+        if let Some(unit) = self.units.get_mut(&lun) {
+            unit.durability.nexus_lost(id);
+        }
+        let mut held = Vec::new();
+        if let Some(path) = self.path_mut(id) {
+            path.doubted.remove(&lun);
+            path.refused.push((lun, error.clone()));
+            held = std::mem::take(&mut path.held);
+        }
+        for key in held {
+            if self.requests[key].lun == lun {
+                self.end_request(key, Err(Error::Target(error.clone())));
+            } else {
+                self.enqueue(key);
+            }
+        }
+        self.end_if_unreachable(lun);
+    }
+}
