@@ -312,6 +312,7 @@ impl Driver {
                 cdb: piece.cdb,
                 data: Data::Out(payload),
                 extent: piece.extent,
+                exact: piece.exact,
                 dirties: true,
                 ..Request::new(owner, lun)
             });
