@@ -87,7 +87,7 @@ pub(crate) struct Driver {
     scratch: Scratch,
     /// Which operation the memory of each name belongs to.
     borrowers: HashMap<BufferId, usize>,
-    /// Commands to be ended because no path is left: later, since one that ends may admit many others.
+    /// Commands to be ended because no path is left to their unit: later, since one that ends may admit many others.
     doomed: Vec<usize>,
     finished: Vec<Finished>,
     next_lane: u32,
@@ -301,9 +301,17 @@ impl Driver {
 
     fn end_doomed(&mut self) {
         while let Some(key) = self.doomed.pop() {
-            let Some(reason) = self.everything_lost.clone() else { return };
-            self.end_request(key, Err(Error::Network(reason)));
+            let reason = self.requests.get(key).and_then(|request| self.end_of(request.lun));
+            if let Some(reason) = reason {
+                self.end_request(key, Err(reason));
+            }
         }
+    }
+
+    /// Why nothing more can be done at a unit, ever.
+    fn end_of(&self, lun: Lun) -> Option<Error> {
+        let lost = self.everything_lost.clone().map(Error::Network);
+        lost.or_else(|| Some(self.units.get(&lun)?.refused.clone()?.into()))
     }
 
     /// A sample of everything.

@@ -75,9 +75,7 @@ impl Driver {
                 if let Some(sense) = &sense {
                     self.told(at, lun, sense, now);
                 }
-                if ending == Ending::Failed && completion.status == Status::CheckCondition.code() {
-                    self.forced_operation_failed(key, sense.as_ref());
-                }
+                self.forced_operation_failed(key, ending, completion.status, sense.as_ref());
                 let command = self.command_name(key);
                 let error = match sense {
                     Some(sense) => TargetError::CheckCondition { command, lun, sense },
@@ -111,18 +109,19 @@ impl Driver {
         }
     }
 
-    /// A command ended with CHECK CONDITION. If it was forced to the medium, as a flush or a write with FUA is, it may have
-    /// been told of the loss of other writes, and no later flush will be.
-    fn forced_operation_failed(&mut self, key: usize, sense: Option<&SenseData>) {
+    /// A command failed. If it was forced to the medium, as a flush or a write with FUA is, it may have been told of the
+    /// loss of other writes, and no later flush will be.
+    fn forced_operation_failed(&mut self, key: usize, ending: Ending, status: u8, sense: Option<&SenseData>) {
         let request = &self.requests[key];
         let Some(unit) = self.units.get_mut(&request.lun) else { return };
+        let is_checked = ending == Ending::Failed && status == Status::CheckCondition.code();
         let is_forced = match request.kind {
-            CommandKind::Write => !request.dirties || !unit.unit.mode.write_cache,
+            CommandKind::Write => is_checked && (!request.dirties || !unit.unit.mode.write_cache),
             // Nobody knows whether a caller's own command was.
-            CommandKind::Once => request.dirties,
-            CommandKind::Flush | CommandKind::Read => {
-                self.operations[request.operation].command == SYNCHRONIZE_CACHE
-            }
+            CommandKind::Once => is_checked && request.dirties,
+            // One that was given up may have failed before.
+            CommandKind::Flush | CommandKind::FlushForOthers => is_checked || ending == Ending::GivenUp,
+            CommandKind::Read => false,
         };
         if is_forced {
             unit.durability.forced_operation_failed(sense);

@@ -30,7 +30,7 @@ impl Driver {
                 Some(path) => path.own.push_back(key),
                 None => self.give_up_unknown(key),
             }
-        } else if self.everything_lost.is_some() {
+        } else if self.end_of(lun).is_some() {
             self.doomed.push(key);
         } else if let Some(unit) = self.units.get_mut(&lun) {
             unit.queue.push_back(key);

@@ -1,17 +1,16 @@
 //! What a caller asked for: one or more commands, and one answer.
 
+use super::flush::{Asked, Flush};
 use super::path::Request;
 use super::plan::Data;
 use super::{Driver, Plan};
 use crate::backend::block_error;
-use crate::{Error, TargetError, UsageError};
+use crate::{Error, UsageError};
 use block::{Completer, Completion, Extent, Payload};
 use futures_channel::oneshot;
-use nexus::initiator::{Entry, Generation, Sealing, WriteId};
+use nexus::initiator::{Entry, Sealing, WriteId};
 use pdu::{BufferId, Lun};
 use scsi::client::Capacity;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Who waits for the end of an operation.
 pub(crate) enum Sink {
@@ -109,17 +108,18 @@ pub(super) struct Operation {
     /// Its blocks must stay closed: a command of it was lost for good.
     pub sealed: bool,
     /// A flush follows a success: force unit access where the device has none.
-    pub then_flush: Option<Arc<AtomicU64>>,
-    /// For a flush: the last generation that whoever flushes knows.
-    pub seen: Option<Arc<AtomicU64>>,
-    pub sink: Sink,
+    pub then_flush: Option<Asked>,
+    /// The flushes that this SYNCHRONIZE CACHE is for.
+    pub flushes: Vec<Flush>,
+    /// `None` for those, which have their own.
+    pub sink: Option<Sink>,
     /// Commands that wait for the fence.
     pub held: Vec<usize>,
 }
 
 impl Operation {
     /// An operation of `pieces` commands.
-    pub fn new(lun: Lun, command: &'static str, pieces: usize, sink: Sink) -> Self {
+    pub fn new(lun: Lun, command: &'static str, pieces: usize, sink: Option<Sink>) -> Self {
         Self {
             lun,
             command,
@@ -131,7 +131,7 @@ impl Operation {
             write: None,
             sealed: false,
             then_flush: None,
-            seen: None,
+            flushes: Vec::new(),
             sink,
             held: Vec::new(),
         }
@@ -148,7 +148,8 @@ impl Driver {
         }
         let Plan { lun, command, kind, writes, dirties, data, pieces, path, then_flush, attribute } = plan;
         let direction = data.direction();
-        let operation = Operation { then_flush, ..Operation::new(lun, command, pieces.len(), sink) };
+        let then_flush = then_flush.map(Asked::by);
+        let operation = Operation { then_flush, ..Operation::new(lun, command, pieces.len(), Some(sink)) };
         let key = self.operations.insert(operation);
         let buffer = data.into_payload().map(|payload| self.lend(key, payload));
         let requests: Vec<usize> = pieces
@@ -180,11 +181,8 @@ impl Driver {
         if self.closing {
             return Some(UsageError::SessionClosed.into());
         }
-        if let Some(reason) = &self.everything_lost {
-            return Some(Error::Network(Arc::clone(reason)));
-        }
-        if let Some(error) = self.units.get(&lun).and_then(|unit| unit.refused.clone()) {
-            return Some(error.into());
+        if let Some(error) = self.end_of(lun) {
+            return Some(error);
         }
         (self.operations.len() >= super::OPERATIONS_MAX).then(|| UsageError::TooManyOperations.into())
     }
@@ -240,31 +238,14 @@ impl Driver {
         if let Some(write) = operation.write {
             self.leave_fence(operation.lun, write, operation.sealed);
         }
-        // Whoever is told that the flush hangs is told of the loss by the next one; and if the device said itself why it
-        // failed, that is said.
-        let hangs = matches!(operation.error, Some(Error::Target(TargetError::Unanswered { .. })));
-        if let Some(seen) = operation.seen.as_ref().filter(|_| !hangs)
-            && let Some(generation) = self.news(operation.lun, seen)
-        {
-            operation.error = match operation.error {
-                Some(Error::Target(
-                    error @ (TargetError::CheckCondition { .. } | TargetError::Changed { .. }),
-                )) => Some(error.into()),
-                _ => Some(Error::WritesLost { generation }),
-            };
-        }
-        if let (None, Some(seen)) = (&operation.error, operation.then_flush) {
-            return self.begin_flush(operation.lun, seen, operation.sink, buffer);
+        let Some(sink) = operation.sink else {
+            return self.end_flushes(operation.lun, operation.flushes, operation.error.as_ref());
+        };
+        if let (None, Some(asked)) = (&operation.error, operation.then_flush) {
+            return self.begin_flush(operation.lun, asked, sink, buffer);
         }
         let result = operation.error.map_or(Ok(operation.data_in_bytes), Err);
-        self.finished.push(Finished::new(operation.sink, Outcome { result, buffer }));
-    }
-
-    /// The unit's generation, if whoever flushes has not heard of it; now they have.
-    fn news(&self, lun: Lun, seen: &AtomicU64) -> Option<Generation> {
-        let generation = self.units.get(&lun)?.durability.generation();
-        let before = seen.swap(generation.0, Ordering::AcqRel);
-        (before != generation.0).then_some(generation)
+        self.finished.push(Finished::new(sink, Outcome { result, buffer }));
     }
 
     fn leave_fence(&mut self, lun: Lun, write: WriteId, sealed: bool) {

@@ -16,6 +16,8 @@ pub(crate) struct UnitState {
     /// Which operation each write in the fence belongs to.
     pub(super) writes: HashMap<WriteId, usize>,
     pub durability: Durability,
+    /// SYNCHRONIZE CACHE is under way: other flushes wait.
+    pub(super) is_flushing: bool,
     /// Flushes that wait for the writes before them, in order.
     pub(super) flushes: VecDeque<Flush>,
     /// WRITE SAME was refused: zeroes are written out.
@@ -36,6 +38,7 @@ impl UnitState {
             fence: WriteFence::default(),
             writes: HashMap::new(),
             durability: Durability::default(),
+            is_flushing: false,
             flushes: VecDeque::new(),
             write_same_refused: false,
             opened_over,

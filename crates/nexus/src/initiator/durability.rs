@@ -113,11 +113,15 @@ impl Durability {
         }
     }
 
-    /// SYNCHRONIZE CACHE, or a write that was forced to the medium, ended with CHECK CONDITION and this sense data. A
-    /// device may drop what it could not write, report that once, and succeed the next time.
+    /// SYNCHRONIZE CACHE, or a write that was forced to the medium, failed with this sense data. A device may drop what it
+    /// could not write, report that once, and succeed the next time.
     pub fn forced_operation_failed(&mut self, sense: Option<&SenseData>) {
-        // These say that nothing was attempted.
-        let is_refused = sense.is_some_and(|sense| sense.is_illegal_request() || sense.is_miscompare());
+        const FIRST_OF_VENDORS: u8 = 0x80;
+        // These say that nothing was attempted; a vendor's own code may say anything.
+        let is_refused = sense.is_some_and(|sense| {
+            let is_standard = sense.additional.code < FIRST_OF_VENDORS;
+            sense.is_illegal_request() && is_standard || sense.is_miscompare()
+        });
         if !is_refused {
             self.cache_lost();
         }
@@ -267,6 +271,15 @@ mod tests {
         assert!(dirty_paths(&durability).is_empty());
         durability.acknowledged(PATH, durability.losses());
         assert_eq!(dirty_paths(&durability), [PATH]);
+    }
+
+    #[test]
+    fn an_illegal_request_of_a_vendor_s_own_kind_is_a_failure() {
+        let mut durability = Durability::default();
+        durability.acknowledged(PATH, durability.losses());
+        let additional = AdditionalSense { code: 0x80, qualifier: 0 };
+        durability.forced_operation_failed(Some(&SenseData { key: 5, additional, ..WRITE_ERROR }));
+        assert_eq!(durability.generation(), Generation(1));
     }
 
     #[test]

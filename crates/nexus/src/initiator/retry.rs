@@ -10,8 +10,11 @@ pub enum CommandKind {
     Read,
     /// Leaves the same blocks however often it is done, if nothing else wrote them meanwhile: WRITE, WRITE SAME, UNMAP.
     Write,
-    /// SYNCHRONIZE CACHE. It speaks of the nexus it was sent through: through another it says something else.
+    /// SYNCHRONIZE CACHE. It speaks of the nexus it was sent through: through another it says something else. One that
+    /// was given up may have failed, and what it failed to write is not written by the next.
     Flush,
+    /// The same where nothing of this initiator's is to be flushed, but perhaps of those before it: any nexus will do.
+    FlushForOthers,
     /// Doing it twice is not the same as doing it once: COMPARE AND WRITE, PERSISTENT RESERVE OUT, EXTENDED
     /// COPY, and whatever is not known here.
     Once,
@@ -86,14 +89,14 @@ impl Ending {
     #[must_use]
     pub const fn retry(self, kind: CommandKind) -> Retry {
         match (self, kind) {
-            (Self::NotStarted | Self::Told, _) | (Self::Unknown, CommandKind::Read) => Retry::AtOnce,
-            (Self::Declined, _)
-            | (Self::GivenUp, CommandKind::Read | CommandKind::Write | CommandKind::Flush) => {
+            (Self::NotStarted | Self::Told, _)
+            | (Self::Unknown, CommandKind::Read | CommandKind::FlushForOthers) => Retry::AtOnce,
+            (Self::Declined, _) | (Self::GivenUp, CommandKind::Read | CommandKind::Write) => {
                 Retry::AfterPause
             }
             (Self::Unknown, CommandKind::Write) => Retry::AfterReinstatement,
-            (Self::GivenUp | Self::Unknown, CommandKind::Once)
-            | (Self::Unknown, CommandKind::Flush)
+            (Self::GivenUp | Self::Unknown, CommandKind::Once | CommandKind::Flush)
+            | (Self::GivenUp, CommandKind::FlushForOthers)
             | (Self::Failed, _) => Retry::Never,
         }
     }
@@ -109,8 +112,13 @@ const fn becomes_ready(additional: AdditionalSense) -> bool {
 mod tests {
     use super::*;
 
-    const KINDS: [CommandKind; 4] =
-        [CommandKind::Read, CommandKind::Write, CommandKind::Flush, CommandKind::Once];
+    const KINDS: [CommandKind; 5] = [
+        CommandKind::Read,
+        CommandKind::Write,
+        CommandKind::Flush,
+        CommandKind::FlushForOthers,
+        CommandKind::Once,
+    ];
 
     fn check_condition(key: u8, code: u8, qualifier: u8) -> Option<Ending> {
         let additional = AdditionalSense { code, qualifier };
@@ -137,6 +145,16 @@ mod tests {
     #[test]
     fn a_flush_speaks_only_of_its_own_nexus() {
         assert_eq!(Ending::Unknown.retry(CommandKind::Flush), Retry::Never);
+    }
+
+    #[test]
+    fn a_flush_that_was_given_up_is_not_repeated_into_a_promise() {
+        let aborted = check_condition(0xb, 0x44, 0).unwrap();
+        let undelivered = Ending::of(false, 0, None).unwrap();
+        for kind in [CommandKind::Flush, CommandKind::FlushForOthers] {
+            assert_eq!(aborted.retry(kind), Retry::Never);
+            assert_eq!(undelivered.retry(kind), Retry::Never);
+        }
     }
 
     #[test]
