@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// Ends the session in good order. Commands that were not started are lost; when those that were are answered,
-    /// the session is logged out, every lane is closed, and [`super::Event::Ended`] follows.
+    /// each lane is logged out, the first one last and with the session, and [`super::Event::Ended`] follows.
     pub fn logout(&mut self, now: Instant) {
         if self.life != Life::Open {
             return;
@@ -69,7 +69,9 @@ impl Session {
     /// it has not begun, and wait for their numbers (§11.14).
     pub(super) fn logout_at_once(&mut self, now: Instant) {
         self.logout(now);
-        self.request_session_logout(now);
+        if !self.is_idle() {
+            self.request_session_logout(now);
+        }
     }
 
     /// After something on `lane` has ended: perhaps that was the last thing that a logout waited for.
@@ -89,10 +91,22 @@ impl Session {
         }
     }
 
-    fn settle_session(&mut self, now: Instant) {
-        if self.tasks.is_empty() && self.functions.is_empty() {
-            self.request_session_logout(now);
+    fn is_idle(&self) -> bool {
+        self.tasks.is_empty() && self.functions.is_empty()
+    }
+
+    /// Logs the lanes out one by one, and the session over the last. One logout for several connections is as good by the
+    /// standard, but Linux 6.12 uses memory that it has freed when it closes such a session.
+    pub(super) fn settle_session(&mut self, now: Instant) {
+        if !self.is_idle() || self.is_leaving() {
+            return;
         }
+        if self.lanes.len() == 1 {
+            return self.request_session_logout(now);
+        }
+        let draining = self.lanes.iter().filter(|(_, lane)| lane.phase == Phase::Draining).map(|(id, _)| *id);
+        let others: Vec<LaneId> = draining.skip(1).collect();
+        others.into_iter().for_each(|lane| self.request_logout(now, lane, LogoutReason::CloseConnection));
     }
 
     /// Whether the session's logout is being answered. The target then closes the other connections, and that may be

@@ -428,6 +428,8 @@ impl Endpoint for Session {
                 Life::LoggingOut => self.finish(true),
                 Life::Open | Life::Ended => {}
             }
+        } else if self.life == Life::LoggingOut {
+            self.settle_session(now);
         }
     }
 
