@@ -4,9 +4,9 @@ mod measurement;
 
 use crate::exit::{Failed, Status};
 use crate::output::{self, outln};
-use crate::remote::{Connecting, Portals, Usage, ceilings};
+use crate::remote::{Connecting, Portals, Sessions, Usage, ceilings};
 use crate::signals::Interrupts;
-use crate::{info, remote, sizes};
+use crate::{info, sizes};
 use block::Backend;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -105,9 +105,16 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
             consequence: None,
         });
     }
+    let sessions = Sessions::default();
+    let outcome = bench(&arguments, &sessions).await;
+    sessions.log_out().await;
+    outcome
+}
+
+async fn bench(arguments: &Arguments, sessions: &Sessions) -> Result<(), Failed> {
     let mut interrupts = Interrupts::listen()?;
     let remote = tokio::select! {
-        remote = arguments.connecting.open(&arguments.url, Portals::Given) => remote?,
+        remote = arguments.connecting.open(&arguments.url, Portals::Given, sessions) => remote?,
         _ = interrupts.next() => return Err(Failed::interrupted()),
     };
     let pattern = arguments.pattern();
@@ -140,11 +147,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     measurement.end();
     let report = remote.session.report();
     if arguments.json {
-        output::json(&summary(&arguments, &measurement, &remote.session, is_done));
+        output::json(&summary(arguments, &measurement, &remote.session, is_done));
     } else {
-        print(&arguments, &measurement, &report);
+        print(arguments, &measurement, &report);
     }
-    remote::close([remote.session]).await;
     if is_done { Ok(()) } else { Err(Failed::interrupted()) }
 }
 

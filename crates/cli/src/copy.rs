@@ -6,9 +6,9 @@ mod plan;
 
 use crate::clock::LocalClock;
 use crate::exit::{Failed, Status};
-use crate::remote::{Connecting, Portals, Remote};
+use crate::remote::{Connecting, Portals, Remote, Sessions};
 use crate::signals::Interrupts;
-use crate::{local, remote, reservation, signals, sizes};
+use crate::{local, reservation, signals, sizes};
 use block::Engine;
 use clap::ValueEnum;
 use end::{End, Opened};
@@ -106,39 +106,43 @@ impl From<HowMuch> for Verify {
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     check_usage(&arguments)?;
+    let sessions = Sessions::default();
+    let outcome = open_and_copy(&arguments, &sessions).await;
+    sessions.log_out().await;
+    outcome
+}
+
+async fn open_and_copy(arguments: &Arguments, sessions: &Sessions) -> Result<(), Failed> {
     let mut interrupts = Interrupts::listen()?;
     let engine = local::engine()?;
     let (source, destination) = tokio::select! {
-        ends = open(&arguments, &engine) => ends?,
+        ends = open(arguments, &engine, sessions) => ends?,
         _ = interrupts.next() => return Err(not_begun(Error::Interrupted)),
     };
-    let sessions: Vec<_> = [&source.remote, &destination.remote]
-        .into_iter()
-        .flatten()
-        .map(|remote| remote.session.clone())
-        .collect();
-    let outcome = match secure(&arguments, destination.remote.as_ref()).await {
-        Ok(()) => copy(&arguments, source.end, destination.end, engine, interrupts, &sessions).await,
+    let remotes = [&source.remote, &destination.remote].into_iter().flatten();
+    let targets: Vec<_> = remotes.map(|remote| remote.session.clone()).collect();
+    let outcome = match secure(arguments, destination.remote.as_ref()).await {
+        Ok(()) => copy(arguments, source.end, destination.end, engine, interrupts, &targets).await,
         Err(refused) => Err(refused),
     };
     if let Some(remote) = &destination.remote {
         reservation::release(remote).await;
     }
-    remote::close(sessions).await;
     outcome
 }
 
 async fn open(
     arguments: &Arguments,
     engine: &Engine,
+    sessions: &Sessions,
 ) -> Result<(Opened<Source>, Opened<Destination>), Failed> {
     let connecting = &arguments.connecting;
     let portals = match arguments.destination {
         End::Url(_) => Portals::OfUrl,
         _ => Portals::Given,
     };
-    let source = arguments.source.open_source(connecting, portals, engine).await?;
-    let destination = arguments.destination.open_destination(connecting, engine).await?;
+    let source = arguments.source.open_source(connecting, portals, engine, sessions).await?;
+    let destination = arguments.destination.open_destination(connecting, engine, sessions).await?;
     Ok((source, destination))
 }
 

@@ -2,8 +2,8 @@
 
 use crate::exit::Failed;
 use crate::output::{self, outln};
-use crate::remote::{Connecting, Portals, ceilings};
-use crate::{remote, sizes};
+use crate::remote::{Connecting, Portals, Sessions, ceilings};
+use crate::sizes;
 use initiator::{ConnectionReport, PathReport, Report, Unit, Url};
 use serde_json::{Value, json};
 
@@ -23,15 +23,20 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
-    let remote = arguments.connecting.open(&arguments.url, Portals::Given).await?;
+    let sessions = Sessions::default();
+    let outcome = show(&arguments, &sessions).await;
+    sessions.log_out().await;
+    outcome
+}
+
+async fn show(arguments: &Arguments, sessions: &Sessions) -> Result<(), Failed> {
+    let remote = arguments.connecting.open(&arguments.url, Portals::Given, sessions).await?;
     let report = remote.session.report();
     if arguments.json {
         output::json(&object(&arguments.url, remote.lun.unit(), &report));
     } else {
         print(&arguments.url, remote.lun.unit(), &report);
     }
-    drop(remote.lun);
-    remote::close([remote.session]).await;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use initiator::{Algorithms, Config, Credentials, Lun, Portal, Report, Target, Ur
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use target::IscsiName;
 
@@ -107,8 +108,13 @@ impl Identity {
 }
 
 impl Connecting {
-    /// Logs in and opens the URL's disk.
-    pub(crate) async fn open(&self, url: &Url, portals: Portals) -> anyhow::Result<Remote> {
+    /// Logs in and opens the URL's disk. The session is among `sessions` even if there is no such disk.
+    pub(crate) async fn open(
+        &self,
+        url: &Url,
+        portals: Portals,
+        sessions: &Sessions,
+    ) -> anyhow::Result<Remote> {
         let mut config = self.identity.config(url.user.as_deref())?;
         config.connections = self.connections.0;
         config.sessions = self.sessions;
@@ -119,6 +125,7 @@ impl Connecting {
             config.portals.clone_from(&self.portals);
         }
         let session = initiator::connect(url, config).await.with_context(|| format!("cannot open {url}"))?;
+        sessions.add(&session);
         let lun = session.lun(url.lun).await.with_context(|| format!("cannot open {url}"))?;
         Ok(Remote { url: url.clone(), session, lun })
     }
@@ -134,10 +141,26 @@ pub(crate) struct Remote {
 /// How long goodbyes may take.
 pub(crate) const GOODBYE: Duration = Duration::from_secs(5);
 
-/// Logs out. What had to be durable is; a goodbye that is not heard changes nothing.
-pub(crate) async fn close(sessions: impl IntoIterator<Item = Target>) {
-    let goodbyes = futures_util::future::join_all(sessions.into_iter().map(Target::close));
-    let _ = tokio::time::timeout(GOODBYE, goodbyes).await;
+/// The sessions that a command has opened. However it ends, it logs out: a target may keep a session that was not logged
+/// out, and all that it holds, for a minute.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<Vec<Target>>);
+
+impl Sessions {
+    fn add(&self, session: &Target) {
+        self.lock().push(session.clone());
+    }
+
+    /// Logs out. What had to be durable is; a goodbye that is not heard changes nothing.
+    pub(crate) async fn log_out(self) {
+        let sessions = std::mem::take(&mut *self.lock());
+        let goodbyes = futures_util::future::join_all(sessions.into_iter().map(Target::close));
+        let _ = tokio::time::timeout(GOODBYE, goodbyes).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Target>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What several remote disks together use.
