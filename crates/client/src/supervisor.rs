@@ -28,11 +28,31 @@ pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> 
     // The end of the session before it has not been taken note of yet: the next attempt will find it over.
     spawn_lane(shared, id, Some(lane.ok_or(UsageError::SessionClosed)?));
     if let Err(error) = prove(shared, id).await {
-        shared.with(|driver, now| driver.abandon_path(id, now));
+        leave(shared, id).await;
         return Err(error);
     }
     shared.with(|driver, _| driver.path_up(id));
     Ok(())
+}
+
+/// How long a target may take to answer the logout of a session that is of no use.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// Ends a path's session, in order if the target answers: it would keep one that was lost, and its place, for a while.
+async fn leave(shared: &Shared, id: PathId) {
+    shared.with(|driver, now| driver.leave_path(id, now));
+    let over = async {
+        loop {
+            let changed = shared.paths_changed.listen();
+            if shared.read(|driver| driver.path(id).is_none_or(|path| path.core.is_none())) {
+                return;
+            }
+            changed.await;
+        }
+    };
+    if shared.environment.within(GOODBYE, over).await.is_none() {
+        shared.with(|driver, now| driver.abandon_path(id, now));
+    }
 }
 
 /// Gives a path the connections that it should have, all at once, as far as the target lets it. Those that broke in their

@@ -3,7 +3,8 @@
 mod world;
 
 use ropewalk_initiator::{Error, PathState, TargetError};
-use world::{Relay, World, config, connect, expect_pattern, pattern, url};
+use std::time::{Duration, Instant};
+use world::{Meddler, Meddling, Relay, World, config, connect, expect_pattern, pattern, url};
 
 const PIECE: usize = 128 << 10;
 
@@ -68,6 +69,27 @@ async fn a_refused_session_lowers_the_ceiling() {
 }
 
 #[tokio::test]
+async fn a_session_whose_unit_cannot_be_proven_is_logged_out() {
+    const TEST_UNIT_READY: u8 = 0x00;
+    let world = one_connection_each("ram:64MiB").await;
+    let meddler = Meddler::to(world.address()).await;
+    let mut config = config(1);
+    config.portals = vec![world.address().into(), meddler.address.into()];
+    let (session, _lun) = connect(&world.url(), config).await;
+    meddler.meddle(|cdb| match cdb[0] {
+        TEST_UNIT_READY => Meddling::Sense(2, 0x3a, 0),
+        _ => Meddling::Nothing,
+    });
+    assert!(session.add_connection().await.is_err());
+    let until = Instant::now() + Duration::from_secs(20);
+    while world.server.counters().sessions > 1 {
+        assert!(Instant::now() < until, "the target keeps the session as one that was lost");
+        tokio::task::yield_now().await;
+    }
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_target_that_lies_about_joining_is_found_out() {
     let (world, other) = (World::new().await, World::new().await);
     // So that the other target's next handle is not by chance the one that is expected.
@@ -120,7 +142,7 @@ async fn when_no_path_leads_to_the_disk_any_more_its_users_are_told() {
     let right = one_connection_each("ram:64MiB,id=right").await;
     let address = right.address();
     let (session, lun) = connect(&url(address), config(3)).await;
-    right.server.shutdown(std::time::Duration::ZERO).await;
+    right.server.shutdown(Duration::ZERO).await;
     let _wrong = World::serving("ram:64MiB,id=wrong", |config| {
         config.listen = vec![address];
         config.negotiation.max_connections = 1;
@@ -161,7 +183,7 @@ async fn the_other_sessions_go_on_while_one_is_lost() {
     let relay = Relay::to(world.address()).await;
     let mut config = config(2);
     config.portals = vec![world.address().into(), relay.address.into()];
-    config.reconnect.give_up_after = std::time::Duration::from_millis(50);
+    config.reconnect.give_up_after = Duration::from_millis(50);
     let (session, lun) = connect(&world.url(), config).await;
     relay.close();
     let mut lost = 0;

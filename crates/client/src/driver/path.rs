@@ -417,7 +417,14 @@ impl super::Driver {
         Some(lane)
     }
 
-    /// A path could not be proven: its session ends without a word.
+    /// A path could not be proven: its session is logged out, and may be opened again.
+    pub fn leave_path(&mut self, id: PathId, now: Instant) {
+        if let Some(core) = self.path_mut(id).and_then(|path| path.core.as_mut()) {
+            core.logout(now);
+        }
+    }
+
+    /// The end of a path's session cannot be waited for: it ends without a word.
     pub fn abandon_path(&mut self, id: PathId, now: Instant) {
         if let Some(path) = self.path_mut(id) {
             path.give_up(now);

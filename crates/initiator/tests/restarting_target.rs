@@ -1,0 +1,41 @@
+//! A target that stops asks for a logout, gets it, and is called again.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod world;
+
+use std::time::{Duration, Instant};
+use world::{World, config, connect, expect_pattern, pattern, url};
+
+/// A target never waits for so long if its initiators log out.
+const GRACE: Duration = Duration::from_secs(600);
+
+/// Far less than that, and far more than it takes.
+const LIMIT: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn a_target_that_stops_need_not_wait_for_idle_initiators_and_gets_them_back() {
+    for level in [0, 2] {
+        for connections in [1, 4] {
+            let world = World::new().await;
+            let address = world.address();
+            let mut config = config(connections);
+            config.offer.error_recovery_level = level;
+            let (session, lun) = connect(&url(address), config).await;
+            expect_zeroes(&lun).await;
+            let begin = Instant::now();
+            let report = world.server.shutdown(GRACE).await;
+            assert!(begin.elapsed() < LIMIT, "{connections} connections at level {level}");
+            assert_eq!((report.sessions_cut, report.unflushed.len()), (0, 0));
+            let again = World::serving("ram:64MiB", |target| target.listen = vec![address]).await;
+            lun.write(0, pattern(&lun, 0, 4096, 1), false).await.unwrap();
+            expect_pattern(&lun, 0, 4096, 1).await;
+            assert_eq!(session.report().reinstatements, 1);
+            session.close().await.unwrap();
+            drop(again);
+        }
+    }
+}
+
+async fn expect_zeroes(lun: &ropewalk_initiator::Lun) {
+    assert!(lun.read(0, 4096).await.unwrap().iter().all(|byte| *byte == 0));
+}
