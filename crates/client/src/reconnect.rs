@@ -34,9 +34,9 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    /// Patience begins now.
-    pub fn new(policy: &Reconnect, now: Instant) -> Self {
-        Self { next: policy.pause_min, longest: policy.pause_max, give_up_at: now + policy.give_up_after }
+    /// Patience begins at this time, after which the first attempt is made.
+    pub fn new(policy: &Reconnect, begin: Instant) -> Self {
+        Self { next: policy.pause_min, longest: policy.pause_max, give_up_at: begin + policy.give_up_after }
     }
 
     /// The next one; `None` if patience would end in it.

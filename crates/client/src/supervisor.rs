@@ -1,7 +1,7 @@
 //! One path's life: log in, prove where it leads, add connections; when it is lost, do so again. A session that lost some
 //! of its connections gets others ([`replacement`]).
 
-use crate::driver::{Shared, Vacancies, lane};
+use crate::driver::{Path, Shared, Vacancies, lane};
 use crate::login::{self, Applicant};
 use crate::probe::Probe;
 use crate::reconnect::Pauses;
@@ -272,8 +272,8 @@ async fn bring_back(shared: &Arc<Shared>, id: PathId) {
 
 /// Logs in again and again until it works or patience ends.
 async fn reinstate(shared: &Arc<Shared>, id: PathId, changed: &Event) {
-    let mut pauses = Pauses::new(&shared.config.reconnect, shared.environment.now());
-    let mut pause = shared.read(|driver| driver.time2wait(id));
+    let mut pause = shared.with(|driver, _| driver.path_mut(id).map_or(Duration::ZERO, Path::take_time2wait));
+    let mut pauses = Pauses::new(&shared.config.reconnect, shared.environment.now() + pause);
     loop {
         if is_gone_within(shared, id, pause, changed).await {
             return;

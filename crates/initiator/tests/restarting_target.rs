@@ -4,7 +4,7 @@
 mod world;
 
 use std::time::{Duration, Instant};
-use world::{World, config, connect, expect_pattern, pattern, url};
+use world::{Meddler, Meddling, World, config, connect, expect_pattern, pattern, url};
 
 /// A target never waits for so long if its initiators log out.
 const GRACE: Duration = Duration::from_secs(600);
@@ -33,6 +33,28 @@ async fn a_target_that_stops_need_not_wait_for_idle_initiators_and_gets_them_bac
             session.close().await.unwrap();
             drop(again);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_target_that_drops_the_session_is_left_alone_for_as_long_as_it_says() {
+    const SESSION_DROP: u8 = 3;
+    const CONNECTION_DROP: u8 = 2;
+    const READ_16: u8 = 0x88;
+    const CID: u16 = 0;
+    const TIME2WAIT_S: u16 = 1;
+    for event in [SESSION_DROP, CONNECTION_DROP] {
+        let world = World::new().await;
+        let meddler = Meddler::to(world.address()).await;
+        let mut config = config(1);
+        config.offer.error_recovery_level = 0;
+        let (session, lun) = connect(&url(meddler.address), config).await;
+        let begin = Instant::now();
+        meddler.once(READ_16, Meddling::Message(event, [CID, TIME2WAIT_S, 0]));
+        expect_zeroes(&lun).await;
+        assert!(begin.elapsed() >= Duration::from_secs(TIME2WAIT_S.into()), "the negotiated time is none");
+        assert_eq!(session.report().reinstatements, 1);
+        session.close().await.unwrap();
     }
 }
 

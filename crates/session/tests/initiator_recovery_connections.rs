@@ -5,8 +5,8 @@ mod initiator_world;
 
 use initiator_world::{FIRST_CMD_SN, FIRST_STAT_SN, UNIT, World};
 use pdu::{
-    Cid, DataSn, Duration, InitiatorPdu, Itt, LaneId, LogoutOutcome, LogoutReason, RejectReason,
-    TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, Ttt,
+    AsyncEvent, AsyncMessage, Cid, DataSn, Duration, InitiatorPdu, Itt, LaneId, LogoutOutcome, LogoutReason,
+    RejectReason, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, Ttt,
 };
 use ropewalk_session::initiator::{Event, TaskFunction, TaskId};
 use ropewalk_session::seam::{Endpoint, Fault, LaneLoss};
@@ -335,6 +335,28 @@ fn a_target_that_breaks_the_protocol_ends_the_session_at_level_2_too() {
     let data = world.data_in(task, 0, 1, 100);
     assert!(world.receive(0, &data.emit(), &[]).is_err());
     assert!(is_over(&mut world));
+}
+
+#[test]
+fn a_connection_that_the_target_drops_is_left_alone_and_kept_for_as_long_as_the_target_says() {
+    let mut world = World::recovering(2, 2);
+    let event = AsyncEvent::ConnectionDrop { cid: Cid(1), wait_seconds: 7, retain_seconds: 9 };
+    let message = AsyncMessage {
+        event,
+        lun: UNIT,
+        stat_sn: world.take_stat_sn(0),
+        window: world.window,
+        data_segment_bytes: 0,
+    };
+    world.receive(0, &message.emit(), &[]).unwrap();
+    let lane = LaneId(1);
+    let events = world.events();
+    assert!(events.contains(&Event::CloseLane { lane, loss: LaneLoss::Broken, fault: None }), "{events:?}");
+    world.lose(1);
+    let not_before = world.now + Duration::from_secs(7);
+    let until = not_before + Duration::from_secs(9);
+    let lost = Event::ConnectionLost { lane, cid: Cid(1), is_last: false, not_before, until };
+    assert_eq!(world.events(), [lost]);
 }
 
 #[test]

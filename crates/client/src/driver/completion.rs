@@ -47,6 +47,7 @@ impl Driver {
                 }
                 Event::Async(message) => {
                     tracing::info!(path = %self.paths[at].id, code = ?message.code, "the target sent a message");
+                    self.paths[at].take_notice(message.code, now);
                     if let Some(sense) = SenseData::parse(&message.sense) {
                         self.told(at, message.lun, &sense, now);
                     }

@@ -4,10 +4,10 @@
 //! connection, which the session needs if it has no other: [`crate::replacement`].
 
 use super::Driver;
-use super::path::Path;
+use super::path::{Lane, Path};
 use crate::report::PathState;
 use nexus::initiator::PathId;
-use pdu::{Cid, Duration, Instant, LaneId};
+use pdu::{AsyncEvent, Cid, Duration, Instant, LaneId};
 use session::initiator::Counters;
 
 /// The place of a connection that broke, or could not be made.
@@ -57,14 +57,51 @@ impl Recoveries {
     }
 }
 
+/// A target that stops asks for one connection after the other to be logged out. A new one would hold it up, so that none
+/// is made before it has asked for all.
+const ASKING: Duration = Duration::from_secs(1);
+
+/// The longest Time2Wait that can be negotiated (RFC 7143 §13.15): nobody is kept away for longer.
+const TIME2WAIT_MAX_S: u16 = 3600;
+
 impl Path {
+    /// The target says that connections are to end. Those that it wants logged out, the session logs out.
+    pub(super) fn take_notice(&mut self, event: AsyncEvent, now: Instant) {
+        match event {
+            AsyncEvent::LogoutRequest { .. } if self.vacancies.len() < self.lanes.len() => {
+                self.vacancies.push(Vacancy { cid: None, not_before: now + ASKING });
+            }
+            AsyncEvent::SessionDrop { wait_seconds, .. } => self.time2wait_s = Some(wait_seconds),
+            AsyncEvent::ConnectionDrop { wait_seconds, .. } if !self.outlives_connections() => {
+                self.time2wait_s = Some(wait_seconds);
+            }
+            _ => {}
+        }
+    }
+
+    fn outlives_connections(&self) -> bool {
+        self.parameters.is_some_and(|parameters| parameters.error_recovery_level >= 2)
+    }
+
+    /// Whether the session takes commands, or would if it had a connection.
+    fn is_open(&self) -> bool {
+        let accepts = |lane: &Lane| self.lane_state(lane.id).is_some_and(|state| state.accepts_commands);
+        self.connections() == 0 || self.lanes.iter().any(accepts)
+    }
+
+    /// For how long to leave the target alone after the session has ended, as it said at its end, or before: once.
+    pub(crate) fn take_time2wait(&mut self) -> Duration {
+        let negotiated = self.parameters.map_or(0, |parameters| parameters.default_time2wait_s);
+        Duration::from_secs(self.time2wait_s.take().unwrap_or(negotiated).min(TIME2WAIT_MAX_S).into())
+    }
+
     /// What is missing. Without any connection left there is one to make first: the others can be logged out over it.
     pub(crate) fn vacancies(&self, now: Instant) -> Vacancies {
         let missing = self.connections_wanted.saturating_sub(self.connections()).min(self.vacancies.len());
         let Some(first) = self.vacancies.iter().map(|vacancy| vacancy.not_before).min() else {
             return Vacancies::None;
         };
-        if missing == 0 || !self.is_connected() {
+        if missing == 0 || !self.is_connected() || !self.is_open() {
             return Vacancies::None;
         }
         if first > now {

@@ -112,6 +112,9 @@ impl Driver {
         let path = &mut self.paths[at];
         path.lanes.retain(|state| state.id != lane);
         path.wakers.remove(lane);
+        if !path.vacancies.is_empty() {
+            path.ring();
+        }
         if let Some(core) = &mut path.core {
             core.lane_lost(now, lane, loss);
         }

@@ -135,6 +135,8 @@ pub(crate) struct Path {
     /// Of sessions before the present one.
     past: Recoveries,
     tsih: Option<Tsih>,
+    /// How long the target wants to be left alone, if it has said so beside the negotiation.
+    pub(super) time2wait_s: Option<u16>,
     next_cid: u16,
     logging_out: bool,
 }
@@ -167,6 +169,7 @@ impl Path {
             watch: Watch::default(),
             past: Recoveries::default(),
             tsih: None,
+            time2wait_s: None,
             next_cid: 0,
             logging_out: false,
         }
@@ -442,11 +445,5 @@ impl super::Driver {
     /// See [`Path::changes_told`].
     pub fn changes_told(&self, id: PathId) -> u64 {
         self.path(id).map_or(0, |path| path.changes_told)
-    }
-
-    /// How long the target wants to be left alone after a loss (RFC 7143 §13.15).
-    pub fn time2wait(&self, id: PathId) -> pdu::Duration {
-        let parameters = self.path(id).and_then(|path| path.parameters);
-        pdu::Duration::from_secs(parameters.map_or(0, |parameters| parameters.default_time2wait_s.into()))
     }
 }

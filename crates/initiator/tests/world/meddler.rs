@@ -12,6 +12,7 @@ const OPCODE: u8 = 0x3f;
 const SCSI_COMMAND: u8 = 0x01;
 const SCSI_RESPONSE: u8 = 0x21;
 const DATA_IN: u8 = 0x25;
+const ASYNC_MESSAGE: u8 = 0x32;
 const STATUS_BIT: u8 = 0x01;
 
 /// What becomes of the answer to a command, which the target has carried out.
@@ -24,6 +25,8 @@ pub enum Meddling {
     Status(u8),
     /// Parameter data goes through this.
     Patch(fn(&mut [u8])),
+    /// An asynchronous message with this event code and these parameters instead.
+    Message(u8, [u16; 3]),
     /// The target seems to have left this many bytes.
     Underflow(u32),
 }
@@ -166,6 +169,15 @@ impl Meddling {
                 let mut sense =
                     vec![0, 18, 0x70, 0, key, 0, 0, 0, 0, 10, 0, 0, 0, 0, code, qualifier, 0, 0, 0, 0];
                 pdu.become_response(0x02, std::mem::take(&mut sense));
+            }
+            Self::Message(event, parameters) if ends => {
+                pdu.become_response(0, Vec::new());
+                pdu.header[0] = ASYNC_MESSAGE;
+                pdu.header[16..20].fill(0xff);
+                pdu.header[36] = event;
+                for (at, parameter) in parameters.into_iter().enumerate() {
+                    pdu.header[38 + 2 * at..][..2].copy_from_slice(&parameter.to_be_bytes());
+                }
             }
             Self::Status(status) if ends => pdu.become_response(status, Vec::new()),
             Self::Patch(patch) if pdu.header[0] & OPCODE == DATA_IN => patch(&mut pdu.rest),

@@ -28,9 +28,15 @@ impl Session {
                 self.logout_lane(now, lane);
             }
             // A broken connection, as if it had been noticed here (§7.1.4.3).
-            Code::ConnectionDrop { cid, .. } if self.recovers_connections() => {
-                let lanes: Vec<LaneId> = self.lanes.select(|lane| lane.cid == cid).collect();
-                lanes.into_iter().for_each(|lane| self.close_lane(lane, LaneLoss::Broken, None));
+            Code::ConnectionDrop { cid, wait_seconds, retain_seconds } if self.recovers_connections() => {
+                let seconds = |seconds: u16| Duration::from_secs(seconds.into());
+                let dropped: Vec<LaneId> = self.lanes.select(|lane| lane.cid == cid).collect();
+                for id in dropped {
+                    if let Some(lane) = self.lanes.get_mut(id) {
+                        lane.drop_told = Some((seconds(wait_seconds), seconds(retain_seconds)));
+                    }
+                    self.close_lane(id, LaneLoss::Broken, None);
+                }
             }
             // No answer comes any more for what this connection carries: at error recovery level 0 that is the end.
             Code::ConnectionDrop { cid, .. } if self.lanes.values().any(|lane| lane.cid == cid) => {

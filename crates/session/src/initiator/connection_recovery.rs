@@ -87,7 +87,10 @@ impl Session {
     /// A lane broke.
     pub(super) fn lose_connection(&mut self, now: Instant, lane: LaneId, place: &Lane) {
         let wait = Duration::from_secs(self.parameters.default_time2wait_s.into());
-        let retain = Duration::from_secs(self.parameters.default_time2retain_s.into());
+        let default_retain = Duration::from_secs(self.parameters.default_time2retain_s.into());
+        let (wait, retain) = place.drop_told.unwrap_or((wait, default_retain));
+        // Without time, the target has dropped the tasks: it says so when it is asked for them.
+        let retain = if retain == Duration::ZERO { default_retain } else { retain };
         let (not_before, until) = (now + wait, now + wait + retain);
         let orphans = self.orphan_tasks(lane);
         self.reassignments.retain(|reassignment| reassignment.lane != lane);

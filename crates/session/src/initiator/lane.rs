@@ -11,7 +11,7 @@ use crate::inflow::Inflow;
 use crate::liveness::Liveness;
 use crate::parameters::{ConnectionParameters, Established};
 use crate::seam::{LaneLoss, Transmit};
-use pdu::{BufferId, Cid, Header, Instant, LogoutReason, TargetPdu};
+use pdu::{BufferId, Cid, Duration, Header, Instant, LogoutReason, TargetPdu};
 use std::collections::VecDeque;
 
 /// How far a lane's life has come.
@@ -54,6 +54,8 @@ pub(super) struct Lane {
     pub(super) text: Option<TextExchange>,
     /// The logout request that this lane carries.
     pub(super) logout: Option<Logout>,
+    /// Time2Wait and Time2Retain, if the target has said that it drops this connection.
+    pub(super) drop_told: Option<(Duration, Duration)>,
     /// When the target will lose patience.
     pub(super) logout_by: Option<Instant>,
 }
@@ -79,6 +81,7 @@ impl Lane {
             snacks: 0,
             text: None,
             logout: None,
+            drop_told: None,
             logout_by: None,
         }
     }
