@@ -4,8 +4,10 @@
 mod world;
 
 use ropewalk_initiator::{Error, TargetError};
-use std::time::Duration;
-use world::{PIECE, World, config, connect, expect_pattern, url, write_carefully};
+use std::time::{Duration, Instant};
+use world::{
+    Meddler, Meddling, PIECE, World, config, connect, expect_pattern, pattern, url, write_carefully,
+};
 
 fn is_unanswered(error: &Error) -> bool {
     matches!(error, Error::Target(TargetError::Unanswered { .. }))
@@ -27,6 +29,51 @@ async fn a_command_that_is_never_answered_is_aborted_sent_again_and_given_up() {
         assert!(session.report().reinstatements > 0, "the write is known to be dead");
         session.close().await.unwrap();
     }
+}
+
+const SYNCHRONIZE_CACHE_16: u8 = 0x91;
+
+/// Of any command but a flush, which has five times as long.
+const COMMAND_LIMIT: Duration = Duration::from_millis(160);
+
+#[tokio::test]
+async fn a_flush_may_take_longer_than_other_commands() {
+    let world = World::new().await;
+    let meddler = Meddler::to(world.address()).await;
+    let mut config = config(1);
+    config.command_limit = COMMAND_LIMIT;
+    let (session, lun) = connect(&url(meddler.address), config).await;
+    lun.write(0, pattern(&lun, 0, 512, 1), false).await.unwrap();
+    meddler.once(SYNCHRONIZE_CACHE_16, Meddling::Delay(COMMAND_LIMIT * 3));
+    lun.flush().await.unwrap();
+    let report = session.report();
+    assert_eq!((report.reinstatements, report.retries, meddler.count(SYNCHRONIZE_CACHE_16)), (0, 0, 1));
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_flush_that_is_never_answered_says_so_and_the_next_one_that_writes_may_be_lost() {
+    let world = World::new().await;
+    let meddler = Meddler::to(world.address()).await;
+    let mut config = config(1);
+    config.offer.error_recovery_level = 0;
+    config.command_limit = COMMAND_LIMIT;
+    let (session, lun) = connect(&url(meddler.address), config).await;
+    lun.write(0, pattern(&lun, 0, 512, 1), false).await.unwrap();
+    meddler.once(SYNCHRONIZE_CACHE_16, Meddling::Swallow);
+    let begin = Instant::now();
+    let error = lun.flush().await.unwrap_err();
+    assert!(is_unanswered(&error), "{error}");
+    assert!(begin.elapsed() >= COMMAND_LIMIT * 5, "not before its own limit");
+    assert_eq!(
+        meddler.count(SYNCHRONIZE_CACHE_16),
+        1,
+        "what it would say through another session is something else"
+    );
+    let error = lun.flush().await.unwrap_err();
+    assert!(matches!(error, Error::WritesLost { .. }), "{error}");
+    lun.flush().await.unwrap();
+    session.close().await.unwrap();
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -19,6 +20,10 @@ const STATUS_BIT: u8 = 0x01;
 pub enum Meddling {
     /// It passes as it is.
     Nothing,
+    /// The target never sees the command.
+    Swallow,
+    /// It comes late.
+    Delay(Duration),
     /// CHECK CONDITION with this sense key, code and qualifier instead.
     Sense(u8, u8, u8),
     /// This status instead, without sense data.
@@ -134,6 +139,9 @@ async fn requests(
             let mut state = state.lock().unwrap();
             state.seen.push(pdu.header[32]);
             let meddling = (state.rule)(&cdb);
+            if matches!(meddling, Meddling::Swallow) {
+                continue;
+            }
             pending.lock().unwrap().insert(tag(&pdu), meddling);
         }
         if write(&mut to, &pdu).await.is_none() {
@@ -146,6 +154,11 @@ async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, pending: Pendi
     while let Some(mut pdu) = read(&mut from).await {
         let code = pdu.header[0] & OPCODE;
         let ends = code == SCSI_RESPONSE || code == DATA_IN && pdu.header[1] & STATUS_BIT != 0;
+        let delay = match pending.lock().unwrap().get(&tag(&pdu)) {
+            Some(Meddling::Delay(delay)) if ends => *delay,
+            _ => Duration::ZERO,
+        };
+        tokio::time::sleep(delay).await;
         if code == SCSI_RESPONSE || code == DATA_IN {
             let mut pending = pending.lock().unwrap();
             if let Some(meddling) = pending.get(&tag(&pdu)) {
