@@ -157,7 +157,7 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
     }
     let problem = "it says that it changes whenever it is looked at";
     let error = TargetError::Nonsense { command: "INQUIRY", lun, problem };
-    shared.with(|driver, _| driver.refuse_unit(lun, id, error));
+    shared.with(|driver, _| driver.refuse_unit(lun, id, &error));
     Ok(())
 }
 
@@ -178,7 +178,7 @@ async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<b
         Err(error) if error.sense().is_some_and(SenseData::is_not_ready) => return Err(error),
         Err(Error::Target(error)) => {
             tracing::warn!(path = %id, portal, %lun, %error, "the path does not lead to the unit");
-            shared.with(|driver, _| driver.refuse_unit(lun, id, error));
+            shared.with(|driver, _| driver.refuse_unit(lun, id, &error));
             return Ok(true);
         }
         Err(error) => return Err(error),
@@ -203,7 +203,7 @@ async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<b
             Err(refusal) => {
                 tracing::warn!(path = %id, portal, %lun, %refusal, "the path is not used for this unit");
                 let designator = first.designator;
-                driver.refuse_unit(lun, id, TargetError::Changed { lun, designator, refusal });
+                driver.refuse_unit(lun, id, &TargetError::Changed { lun, designator, refusal });
             }
         }
         true
@@ -240,7 +240,7 @@ async fn clear_up_doubt(shared: &Arc<Shared>, id: PathId, lun: Lun) {
                 tracing::info!(path = %id, %lun, %error, "the unit that changed cannot be looked at yet");
                 shared.environment.sleep(pause).await;
             }
-            (None, Error::Target(error)) => shared.with(|driver, _| driver.refuse_unit(lun, id, error)),
+            (None, Error::Target(error)) => shared.with(|driver, _| driver.refuse_unit(lun, id, &error)),
             // The proof is part of coming back.
             (None, _) => return shared.with(|driver, now| driver.abandon_path(id, now)),
         }

@@ -61,7 +61,7 @@ impl Driver {
 
     /// The unit behind this LUN turned out to be another, or none, on the way over `path`. What was written over it and
     /// not flushed cannot be flushed any more.
-    pub fn refuse_unit(&mut self, lun: Lun, id: PathId, error: TargetError) {
+    pub fn refuse_unit(&mut self, lun: Lun, id: PathId, error: &TargetError) {
         if let Some(unit) = self.units.get_mut(&lun) {
             unit.durability.nexus_lost(id);
         }
