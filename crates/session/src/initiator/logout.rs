@@ -104,7 +104,7 @@ impl Session {
         if self.lanes.len() == 1 {
             return self.request_session_logout(now);
         }
-        let draining = self.lanes.iter().filter(|(_, lane)| lane.phase == Phase::Draining).map(|(id, _)| *id);
+        let draining = self.lanes.iter().filter(|(_, lane)| lane.phase == Phase::Draining).map(|(id, _)| id);
         let others: Vec<LaneId> = draining.skip(1).collect();
         others.into_iter().for_each(|lane| self.request_logout(now, lane, LogoutReason::CloseConnection));
     }
