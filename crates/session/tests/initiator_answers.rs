@@ -24,7 +24,8 @@ fn data_in_goes_straight_into_the_commands_buffer() {
         |offset_bytes, bytes| Destination::Buffer(PayloadRef { buffer: BufferId(1), offset_bytes, bytes });
     let first = world.data_in(task, 0, 0, 1000);
     assert_eq!(world.receive(0, &first.emit(), &[]), Ok(place(64, 1000)));
-    assert_eq!(world.session.lane_state(LaneId(0)).outstanding_bytes, 500);
+    let state = world.session.lane_state(LaneId(0));
+    assert_eq!((state.outstanding_out_bytes, state.outstanding_in_bytes), (0, 500));
 
     let status =
         CollapsedStatus { stat_sn: world.take_stat_sn(0), status: 0, residual: Residual::Underflow(200) };

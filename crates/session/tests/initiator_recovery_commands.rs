@@ -45,7 +45,7 @@ fn a_command_that_did_not_arrive_is_sent_again_with_all_of_its_data() {
     world.receive(0, &response.emit(), &[]).unwrap();
     let Some(Event::Completed(completion)) = world.events().into_iter().next() else { panic!() };
     assert_eq!(completion.data_out_bytes, 2000);
-    assert_eq!(world.session.lane_state(LANE).outstanding_bytes, 0);
+    assert_eq!(world.session.lane_state(LANE).outstanding_bytes(), 0);
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn a_target_may_begin_a_read_anew() {
         world.receive(0, &data.emit(), &[]).unwrap();
     }
     assert_eq!(finish(&mut world, 0, task), 3000);
-    assert_eq!(world.session.lane_state(LaneId(0)).outstanding_bytes, 0);
+    assert_eq!(world.session.lane_state(LaneId(0)).outstanding_bytes(), 0);
 }
 
 #[test]

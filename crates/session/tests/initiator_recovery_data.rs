@@ -59,7 +59,7 @@ fn a_gap_in_data_is_asked_for_and_filled_in_any_order() {
     let pdu = data(&world, task, 1);
     world.receive(0, &pdu, &[]).unwrap();
     assert_eq!(completed(&mut world), Some((0, 5 * PIECE_BYTES)));
-    assert_eq!(world.session.lane_state(LaneId(0)).outstanding_bytes, 0);
+    assert_eq!(world.session.lane_state(LaneId(0)).outstanding_bytes(), 0);
 }
 
 #[test]

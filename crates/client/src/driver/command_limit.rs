@@ -203,7 +203,7 @@ impl Path {
             counters.data_in_bytes + counters.data_out_bytes
         });
         let lanes = self.lanes.iter().filter_map(|lane| self.lane_state(lane.id));
-        Load { moved_bytes, outstanding_bytes: lanes.map(|lane| lane.outstanding_bytes).sum() }
+        Load { moved_bytes, outstanding_bytes: lanes.map(|lane| lane.outstanding_bytes()).sum() }
     }
 }
 

@@ -375,7 +375,7 @@ impl Path {
             parameters: lane.parameters,
             counters: lane.connection.counters(),
             outstanding_commands: state.map_or(0, |state| state.outstanding_commands),
-            outstanding_bytes: state.map_or(0, |state| state.outstanding_bytes),
+            outstanding_bytes: state.map_or(0, |state| state.outstanding_bytes()),
             congestion: lane.congestion.clone(),
             sample: lane.connection.sample(),
         }

@@ -208,10 +208,20 @@ pub struct LaneState {
     pub accepts_commands: bool,
     /// Commands placed on it and not answered.
     pub outstanding_commands: u32,
-    /// Bytes of those commands' data that have not moved yet, in both directions.
-    pub outstanding_bytes: u64,
+    /// Bytes of those commands' data that have not left for the target.
+    pub outstanding_out_bytes: u64,
+    /// Bytes of those commands' data that have not come from the target.
+    pub outstanding_in_bytes: u64,
     /// Bytes of headers and data that were pulled and have not left.
     pub unsent_bytes: u64,
+}
+
+impl LaneState {
+    /// Bytes of the outstanding commands' data that have not moved yet, in both directions.
+    #[must_use]
+    pub fn outstanding_bytes(&self) -> u64 {
+        self.outstanding_out_bytes + self.outstanding_in_bytes
+    }
 }
 
 /// A task management function to ask for (RFC 7143 §11.5).

@@ -90,7 +90,8 @@ impl Lane {
         LaneState {
             accepts_commands: self.phase == Phase::Open,
             outstanding_commands: self.load.tasks(),
-            outstanding_bytes: self.load.bytes(),
+            outstanding_out_bytes: self.load.out_bytes(),
+            outstanding_in_bytes: self.load.in_bytes(),
             unsent_bytes: self.unsent_bytes,
         }
     }

@@ -22,10 +22,10 @@ impl Unmoved {
         }
     }
 
-    fn lane_and_bytes(self, route: Route) -> (LaneId, u64) {
+    fn lane(self, route: Route) -> LaneId {
         match self {
-            Self::Out(bytes) => (route.request, bytes.into()),
-            Self::In(bytes) => (route.response, bytes.into()),
+            Self::Out(_) => route.request,
+            Self::In(_) => route.response,
         }
     }
 }
@@ -34,7 +34,8 @@ impl Unmoved {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     tasks: u32,
-    bytes: u64,
+    out_bytes: u64,
+    in_bytes: u64,
 }
 
 impl Load {
@@ -43,9 +44,14 @@ impl Load {
         self.tasks
     }
 
-    /// Their bytes that have not moved and take this lane.
-    pub(super) fn bytes(self) -> u64 {
-        self.bytes
+    /// Their bytes that have not left and take this lane.
+    pub(super) fn out_bytes(self) -> u64 {
+        self.out_bytes
+    }
+
+    /// Their bytes that have not come and take this lane.
+    pub(super) fn in_bytes(self) -> u64 {
+        self.in_bytes
     }
 }
 
@@ -64,24 +70,30 @@ impl Lanes<Lane> {
 
     /// Data of a task is to be moved again.
     pub(super) fn charge_bytes(&mut self, route: Route, unmoved: Unmoved) {
-        let (lane, bytes) = unmoved.lane_and_bytes(route);
-        if let Some(lane) = self.get_mut(lane) {
-            lane.load.bytes += bytes;
+        if let Some(lane) = self.get_mut(unmoved.lane(route)) {
+            match unmoved {
+                Unmoved::Out(bytes) => lane.load.out_bytes += u64::from(bytes),
+                Unmoved::In(bytes) => lane.load.in_bytes += u64::from(bytes),
+            }
         }
     }
 
     /// Data of a task has moved.
     pub(super) fn release_bytes(&mut self, route: Route, moved: Unmoved) {
-        let (lane, bytes) = moved.lane_and_bytes(route);
-        if let Some(lane) = self.get_mut(lane) {
-            lane.load.bytes -= bytes;
+        if let Some(lane) = self.get_mut(moved.lane(route)) {
+            match moved {
+                Unmoved::Out(bytes) => lane.load.out_bytes -= u64::from(bytes),
+                Unmoved::In(bytes) => lane.load.in_bytes -= u64::from(bytes),
+            }
         }
     }
 
     /// The lane with the least to do, of those that take commands if there are any.
     pub(super) fn least_loaded(&self) -> Option<LaneId> {
         let usable = self.iter().filter(|(_, lane)| matches!(lane.phase, Phase::Open | Phase::Draining));
-        let load = usable.map(|(id, lane)| (lane.phase != Phase::Open, lane.load.bytes, lane.load.tasks, id));
+        let bytes = |load: Load| load.out_bytes + load.in_bytes;
+        let load =
+            usable.map(|(id, lane)| (lane.phase != Phase::Open, bytes(lane.load), lane.load.tasks, id));
         load.min().map(|(.., id)| id)
     }
 

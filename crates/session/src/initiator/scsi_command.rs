@@ -23,12 +23,18 @@ impl Session {
         if self.life != Life::Open {
             return Err(SubmitError::Closed);
         }
-        if self.tasks.len() >= self.limits.commands_max.min(TASKS_MAX) {
+        if !self.has_room() {
             return Err(SubmitError::Full);
         }
         let task = self.tasks.insert(command);
         self.queue.push_back(Itt(task.0));
         Ok(task)
+    }
+
+    /// Whether the session may hold one more command.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.tasks.len() < self.limits.commands_max.min(TASKS_MAX)
     }
 
     /// The command at the head of the queue, while it may be started: the command window is open, there is a lane

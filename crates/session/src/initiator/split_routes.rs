@@ -20,8 +20,7 @@ fn start(world: &mut World, task: TaskId) -> TaskId {
 
 /// Tasks and bytes that each lane carries.
 fn loads(world: &World) -> Vec<(u32, u64)> {
-    let load =
-        |LaneState { outstanding_commands, outstanding_bytes, .. }| (outstanding_commands, outstanding_bytes);
+    let load = |state: LaneState| (state.outstanding_commands, state.outstanding_bytes());
     (0..3).map(|lane| load(world.session.lane_state(LaneId(lane)))).collect()
 }
 
