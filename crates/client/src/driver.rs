@@ -2,10 +2,11 @@
 //!
 //! The path of a command, top to bottom: [`plan`] cuts an operation into commands; [`operation`] holds what its
 //! caller waits for; the fence of its [`unit_state`] says when writes may go; [`dispatch`] gives each command a
-//! lane as late as possible; [`lane`] moves its bytes; [`completion`] ends it or sends it again; [`flush`] waits
-//! for the writes before it; [`task_management`] ends commands of a unit; [`command_limit`] sees that none waits for ever.
-//! [`connection_recovery`] says which connections are to be replaced, [`unit_doubt`] what a changed unit waits for.
-//! [`path`] holds one iSCSI session, [`timer`] what waits for a time.
+//! lane as late as possible, chosen by the placement policy, which [`lane_sample`] shows all lanes; [`lane`] moves its
+//! bytes; [`completion`] ends it or sends it again; [`flush`] waits for the writes before it; [`task_management`] ends
+//! commands of a unit; [`command_limit`] sees that none waits for ever. [`connection_recovery`] says which connections are
+//! to be replaced, [`unit_doubt`] what a changed unit waits for. [`path`] holds one iSCSI session, [`timer`] what waits for
+//! a time.
 //!
 //! Everything is behind one lock, which a lane's task holds while it moves bytes: one thread drives a session
 //! (its runtime's), and others only submit. Wake-ups and completions leave the lock before they are delivered.
@@ -16,6 +17,7 @@ mod connection_recovery;
 mod dispatch;
 mod flush;
 pub(crate) mod lane;
+mod lane_sample;
 mod operation;
 mod path;
 mod plan;
@@ -42,7 +44,7 @@ use nexus::initiator::PathId;
 use operation::{Finished, Operation};
 use path::Request;
 use pdu::{BufferId, Instant, LaneId, Lun};
-use policy::{LaneState, Placement};
+use policy::{LaneSample, Placement};
 use scsi::ReservationKey;
 use session::seam::Endpoint;
 use std::collections::{BTreeMap, HashMap};
@@ -81,7 +83,8 @@ pub(crate) struct Driver {
     requests: slab::Slab<Request>,
     pauses: Pauses,
     placement: Box<dyn Placement>,
-    candidates: Vec<LaneState>,
+    /// The samples shown to the policy last. Kept, so that a command costs no allocation.
+    lanes_shown: Vec<LaneSample>,
     /// Which unit's turn it is.
     turn: usize,
     scratch: Scratch,
@@ -116,7 +119,7 @@ impl Shared {
             requests: slab::Slab::new(),
             pauses: Pauses::default(),
             placement: (environment.placement)(),
-            candidates: Vec::new(),
+            lanes_shown: Vec::new(),
             turn: 0,
             scratch: Scratch::default(),
             borrowers: HashMap::new(),

@@ -2,9 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+mod lane_sample;
 mod least_loaded;
 mod placement;
 pub mod time_model;
 
+pub use lane_sample::{LaneLoad, LaneSample, Obstacle, PathMeasurement};
 pub use least_loaded::LeastLoaded;
-pub use placement::{Demand, LaneState, Placement};
+pub use placement::{Demand, Placement};

@@ -27,7 +27,7 @@ use futures_util::future::join_all;
 
 use network::SimulatedNetwork;
 use pdu::{CmdSn, Duration, Instant};
-use placement::Astray;
+use placement::{Astray, Wrongs};
 use policy::LeastLoaded;
 use runtime::Runtime;
 use session::parameters::{InitiatorLimits, Offer};
@@ -71,6 +71,8 @@ pub struct HostPlan {
     pub mix: Mix,
     /// How many of a hundred commands go to a connection at random instead of the policy's.
     pub astray_percent: u64,
+    /// How often of a hundred times its policy holds a command back that it could place.
+    pub held_back_percent: u64,
 }
 
 /// Which host's which path a session belongs to.
@@ -142,13 +144,15 @@ impl Hosts {
             });
             let mut random = Random::new(world.seed, &format!("client {index}"));
             let config = config(index, plan, world.ping, &mut random);
-            let astray_percent = plan.astray_percent;
+            let wrongs =
+                Wrongs { astray_percent: plan.astray_percent, held_back_percent: plan.held_back_percent };
+            let whims = Common::new(Random::new(world.seed, &format!("holding back {index}")));
             let random = Common::new(random);
             let environment = Environment {
                 host: Arc::new(runtime.clone()),
                 network: Arc::clone(&network) as Arc<dyn client::Dial>,
                 placement: Arc::new(move || {
-                    Box::new(Astray::new(LeastLoaded::default(), astray_percent, random.clone()))
+                    Box::new(Astray::new(LeastLoaded::default(), wrongs, random.clone(), whims.clone()))
                 }),
             };
             let living = Rc::clone(&host);

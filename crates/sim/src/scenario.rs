@@ -115,6 +115,8 @@ impl Scenario {
             disk.blocks = LONG_READ_BLOCKS;
             hosts.iter_mut().for_each(|host| host.mix.whole_reads_percent = WHOLE_READS_PERCENT);
         }
+        let mut holding_back = Random::new(seed, "holding back");
+        hosts.iter_mut().for_each(|host| host.held_back_percent = *holding_back.choose(&[0, 0, 30, 90]));
         let reserves = Random::new(seed, "reservations").one_in(RESERVATIONS_ONE_IN);
         hosts.iter_mut().for_each(|host| {
             host.mix.reservations = reserves;
@@ -213,6 +215,7 @@ fn hosts(
                 depth: 1 + random.index(48),
                 mix: mix(random, disk),
                 astray_percent: *random.choose(&[0, 20, 100]),
+                held_back_percent: 0,
             }
         })
         .collect();

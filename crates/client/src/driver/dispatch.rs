@@ -1,17 +1,11 @@
 //! Which command goes over which lane, decided when it can leave.
 
 use super::Driver;
+use super::lane_sample::Candidate;
 use super::path::Path;
 use pdu::{Instant, LaneId, Lun};
-use policy::LaneState;
+use policy::LaneSample;
 use session::initiator::{Command, Data, Session, TaskId};
-
-/// A lane with this much still to leave is not offered another command: better late than behind a stalled
-/// connection. It keeps a fast socket fed between two wake-ups.
-const UNSENT_BYTES_MAX: u64 = 512 << 10;
-
-/// As long as this many commands of a path wait for its command window, it gets no more.
-const PARKED_COMMANDS_MAX: u32 = 1;
 
 impl Driver {
     pub(super) fn enqueue_all(&mut self, requests: Vec<usize>) {
@@ -37,13 +31,13 @@ impl Driver {
         }
     }
 
-    /// Places commands as long as a lane has room for one.
+    /// Places commands as long as the policy has a lane for one.
     pub(super) fn dispatch(&mut self, now: Instant) {
         for at in 0..self.paths.len() {
             self.start_parked(at, now);
             while let Some(&key) = self.paths[at].own.front() {
-                self.candidates.clear();
-                self.paths[at].offer_lanes(None, &mut self.candidates);
+                self.lanes_shown.clear();
+                self.show_path(at, Candidate::Fresh, now);
                 if !self.place(key, now) {
                     break;
                 }
@@ -60,9 +54,11 @@ impl Driver {
 
     fn dispatch_unit(&mut self, lun: Lun, now: Instant) {
         while let Some(&key) = self.units.get(&lun).and_then(|unit| unit.queue.front()) {
-            self.candidates.clear();
-            for path in &self.paths {
-                path.offer_lanes(Some(lun), &mut self.candidates);
+            self.lanes_shown.clear();
+            for at in 0..self.paths.len() {
+                if self.paths[at].accepted.contains(&lun) {
+                    self.show_path(at, Candidate::Fresh, now);
+                }
             }
             if !self.place(key, now) {
                 return;
@@ -73,24 +69,35 @@ impl Driver {
         }
     }
 
-    /// Sends a command over the candidate that the policy chooses. `false` if it chooses none.
-    fn place(&mut self, key: usize, now: Instant) -> bool {
-        if self.candidates.is_empty() {
-            return false;
+    fn show_path(&mut self, at: usize, candidate: Candidate, now: Instant) {
+        let wants_measurements = self.placement.wants_measurements();
+        self.paths[at].show_lanes(now, candidate, wants_measurements, &mut self.lanes_shown);
+    }
+
+    /// The policy's choice among the lanes that it is shown; `None` if it holds the command back.
+    fn choose(&mut self, demand: policy::Demand, now: Instant) -> Option<LaneId> {
+        let shown = &self.lanes_shown;
+        if !shown.iter().any(LaneSample::is_usable) {
+            return None;
         }
-        let request = &mut self.requests[key];
-        let Some(lane) = self.placement.place(now, demand(request.data), &self.candidates) else {
-            return false;
-        };
+        let chosen = self.placement.place(now, demand, shown);
+        debug_assert!(
+            chosen.is_some() || !shown.iter().all(LaneSample::is_idle),
+            "a policy holds a command back for ever"
+        );
+        chosen.filter(|lane| shown.iter().any(|sample| sample.lane == *lane && sample.is_usable()))
+    }
+
+    /// Sends a command over the lane that the policy chooses. `false` if it holds the command back.
+    fn place(&mut self, key: usize, now: Instant) -> bool {
+        let data = self.requests[key].data;
+        let Some(lane) = self.choose(demand(data), now) else { return false };
         let Some(path) = self.paths.iter_mut().find(|path| path.lane_state(lane).is_some()) else {
             return false;
         };
-        let command = Command {
-            lun: request.lun,
-            attribute: request.attribute,
-            cdb: request.cdb.clone(),
-            data: request.data,
-        };
+        let request = &mut self.requests[key];
+        let command =
+            Command { lun: request.lun, attribute: request.attribute, cdb: request.cdb.clone(), data };
         let Some(Ok(task)) = path.core.as_mut().map(|core| core.submit(now, command)) else { return false };
         path.tasks.insert(task, key);
         self.placed += 1;
@@ -98,7 +105,7 @@ impl Driver {
         if let Some(unit) = self.units.get(&request.lun) {
             request.losses = unit.durability.losses();
         }
-        if !matches!(request.data, Data::None) {
+        if !matches!(data, Data::None) {
             self.operations[request.operation].lent += 1;
         }
         path.start(now, task, lane);
@@ -107,14 +114,13 @@ impl Driver {
 
     /// The window has opened, perhaps, for a command that this path holds already.
     fn start_parked(&mut self, at: usize, now: Instant) {
-        let path = &mut self.paths[at];
-        while let Some(demand) = path.core.as_ref().and_then(Session::demand) {
-            self.candidates.clear();
-            path.offer_open_lanes(&mut self.candidates);
-            let wish =
-                policy::Demand { data_out_bytes: demand.data_out_bytes, data_in_bytes: demand.data_in_bytes };
-            let Some(lane) = self.placement.place(now, wish, &self.candidates) else { return };
-            path.start(now, demand.task, lane);
+        while let Some(head) = self.paths[at].core.as_ref().and_then(Session::demand) {
+            self.lanes_shown.clear();
+            self.show_path(at, Candidate::Parked, now);
+            let demand =
+                policy::Demand { data_out_bytes: head.data_out_bytes, data_in_bytes: head.data_in_bytes };
+            let Some(lane) = self.choose(demand, now) else { return };
+            self.paths[at].start(now, head.task, lane);
         }
     }
 }
@@ -129,26 +135,6 @@ fn demand(data: Data) -> policy::Demand {
 }
 
 impl Path {
-    /// Appends the lanes that may take a command to `lun`, or to any unit where the caller means this path.
-    fn offer_lanes(&self, lun: Option<Lun>, candidates: &mut Vec<LaneState>) {
-        let carries = lun.is_none_or(|lun| self.accepted.contains(&lun));
-        let Some(core) = &self.core else { return };
-        if carries && core.counters().queued_commands < PARKED_COMMANDS_MAX {
-            self.offer_open_lanes(candidates);
-        }
-    }
-
-    fn offer_open_lanes(&self, candidates: &mut Vec<LaneState>) {
-        let states = self.lanes.iter().filter_map(|lane| Some((lane.id, self.lane_state(lane.id)?)));
-        let open =
-            states.filter(|(_, state)| state.accepts_commands && state.unsent_bytes < UNSENT_BYTES_MAX);
-        candidates.extend(open.map(|(lane, state)| LaneState {
-            lane,
-            outstanding_commands: state.outstanding_commands,
-            outstanding_bytes: state.outstanding_bytes,
-        }));
-    }
-
     /// Starts a command if the window is open; otherwise it is parked with the session until it opens.
     fn start(&mut self, now: Instant, task: TaskId, lane: LaneId) {
         let Some(core) = &mut self.core else { return };

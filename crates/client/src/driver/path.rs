@@ -2,6 +2,7 @@
 
 use super::command_limit::Watch;
 use super::connection_recovery::{Recoveries, Vacancy};
+use super::lane_sample::Measurement;
 use crate::login::{Applicant, Opened};
 use crate::report::{ConnectionReport, PathReport, PathState};
 use crate::{Config, Portal, TargetError, isid};
@@ -91,6 +92,8 @@ pub(super) struct Lane {
     pub closing: Option<LaneLoss>,
     /// The socket takes no more for now, and will wake the lane's task itself.
     pub blocked: bool,
+    /// For a placement policy that wants to know of its path.
+    pub measurement: Measurement,
 }
 
 /// One iSCSI session. It keeps its number and its ISID when it is lost and comes back.
@@ -276,6 +279,7 @@ impl Path {
             parameters: established.connection,
             closing: None,
             blocked: false,
+            measurement: Measurement::default(),
         });
         self.connections_wanted = self.connections_wanted.max(self.connections());
     }

@@ -3,26 +3,51 @@
 use crate::common::Common;
 use crate::random::Random;
 use pdu::{Instant, LaneId};
-use policy::{Demand, LaneState, Placement};
+use policy::{Demand, LaneSample, Placement};
 
-/// Sends some commands astray: to a connection at random instead of the policy's.
+/// How often, of a hundred times, the policy is not followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Wrongs {
+    /// A command goes to a connection at random.
+    pub astray_percent: u64,
+    /// A command is held back.
+    pub held_back_percent: u64,
+}
+
+/// Sends some commands astray, and holds some back without a reason.
 pub struct Astray<P> {
     policy: P,
-    percent: u64,
+    wrongs: Wrongs,
     random: Common<Random>,
+    /// Decides what is held back: a generator of its own, so that the other's numbers are what they would be without it.
+    whims: Common<Random>,
 }
 
 impl<P> Astray<P> {
-    pub fn new(policy: P, percent: u64, random: Common<Random>) -> Self {
-        Self { policy, percent, random }
+    pub fn new(policy: P, wrongs: Wrongs, random: Common<Random>, whims: Common<Random>) -> Self {
+        Self { policy, wrongs, random, whims }
+    }
+
+    /// Not while all lanes are idle: nothing would make the client ask again.
+    fn holds_back(&self, lanes: &[LaneSample]) -> bool {
+        let may_hold_back = lanes.iter().any(|lane| !lane.is_idle());
+        may_hold_back && self.whims.lock().percent(self.wrongs.held_back_percent)
     }
 }
 
 impl<P: Placement> Placement for Astray<P> {
-    fn place(&mut self, now: Instant, demand: Demand, lanes: &[LaneState]) -> Option<LaneId> {
+    fn wants_measurements(&self) -> bool {
+        self.policy.wants_measurements()
+    }
+
+    fn place(&mut self, now: Instant, demand: Demand, lanes: &[LaneSample]) -> Option<LaneId> {
+        if self.holds_back(lanes) {
+            return None;
+        }
         let mut random = self.random.lock();
-        if !lanes.is_empty() && random.percent(self.percent) {
-            return Some(lanes[random.index(lanes.len())].lane);
+        let usable = || lanes.iter().filter(|lane| lane.is_usable());
+        if random.percent(self.wrongs.astray_percent) {
+            return usable().nth(random.index(usable().count())).map(|lane| lane.lane);
         }
         self.policy.place(now, demand, lanes)
     }

@@ -1,0 +1,140 @@
+//! The lanes of a path, as the placement policy sees them.
+
+use super::path::{Lane, Path};
+use framing::PathSample;
+use pdu::{Duration, Instant};
+use policy::{LaneLoad, LaneSample, Obstacle, PathMeasurement};
+use session::initiator::Session;
+
+/// A measurement serves this long. TCP_INFO costs about a microsecond, and a path changes within round trips.
+const MEASUREMENT_AGE_MAX: Duration = Duration::from_millis(10);
+
+/// A command that is to be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Candidate {
+    /// Not yet given to a session. In one whose window is closed it would be parked behind others.
+    Fresh,
+    /// At the head of the session's parked commands, and the window is open.
+    Parked,
+}
+
+/// The last measurement of one lane's wire.
+#[derive(Debug, Default)]
+pub(super) struct Measurement {
+    taken: Option<Instant>,
+    path: Option<PathMeasurement>,
+}
+
+impl Measurement {
+    /// The measurement, renewed with `sample` if it is too old.
+    fn at(&mut self, now: Instant, sample: impl FnOnce() -> Option<PathSample>) -> Option<PathMeasurement> {
+        let is_fresh = |taken: Instant| now.saturating_duration_since(taken) < MEASUREMENT_AGE_MAX;
+        if !self.taken.is_some_and(is_fresh) {
+            (self.taken, self.path) = (Some(now), sample().map(in_bytes));
+        }
+        self.path
+    }
+}
+
+fn in_bytes(sample: PathSample) -> PathMeasurement {
+    let bytes = |segments: u32| u64::from(segments) * u64::from(sample.segment_bytes);
+    PathMeasurement {
+        rtt: sample.rtt,
+        delivery_bytes_per_second: sample.delivery_bytes_per_second,
+        congestion_window_bytes: bytes(sample.congestion_window_segments),
+        in_flight_bytes: bytes(sample.in_flight_segments),
+        is_recovering: sample.is_recovering,
+    }
+}
+
+impl Path {
+    /// Appends all lanes to `shown`, measured if the policy wants that.
+    pub(super) fn show_lanes(
+        &mut self,
+        now: Instant,
+        candidate: Candidate,
+        wants_measurements: bool,
+        shown: &mut Vec<LaneSample>,
+    ) {
+        let Some(core) = &self.core else { return };
+        let (parked_commands, is_full) = match candidate {
+            Candidate::Fresh => (core.counters().queued_commands, !core.has_room()),
+            Candidate::Parked => (0, false),
+        };
+        shown.extend(self.lanes.iter_mut().map(|lane| {
+            let sample = lane.sample(core, parked_commands, is_full);
+            LaneSample { path: wants_measurements.then(|| lane.measure(now)).flatten(), ..sample }
+        }));
+    }
+}
+
+impl Lane {
+    fn sample(&self, core: &Session, parked_commands: u32, is_full: bool) -> LaneSample {
+        let state = core.lane_state(self.id);
+        let obstacle = if !state.accepts_commands {
+            Some(Obstacle::Leaving)
+        } else if is_full {
+            Some(Obstacle::SessionFull)
+        } else {
+            None
+        };
+        let load = LaneLoad {
+            commands: state.outstanding_commands,
+            data_out_bytes: state.outstanding_out_bytes,
+            data_in_bytes: state.outstanding_in_bytes,
+            unsent_bytes: state.unsent_bytes,
+        };
+        LaneSample { lane: self.id, obstacle, load, parked_commands, path: None }
+    }
+
+    fn measure(&mut self, now: Instant) -> Option<PathMeasurement> {
+        let connection = &self.connection;
+        self.measurement.at(now, || connection.sample())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    const SAMPLE: PathSample = PathSample {
+        rtt: Duration::from_millis(20),
+        delivery_bytes_per_second: 1_000_000,
+        congestion_window_segments: 10,
+        in_flight_segments: 7,
+        segment_bytes: 1448,
+        retransmitted_segments: 3,
+        is_recovering: true,
+    };
+
+    /// How often the wire is asked if a policy looks at the lane at each of these milliseconds.
+    fn samples_taken(looks_ms: &[u64]) -> u32 {
+        let taken = Cell::new(0);
+        let mut measurement = Measurement::default();
+        for ms in looks_ms {
+            let path = measurement.at(Instant::ZERO + Duration::from_millis(*ms), || {
+                taken.set(taken.get() + 1);
+                Some(SAMPLE)
+            });
+            assert!(path.is_some());
+        }
+        taken.get()
+    }
+
+    #[test]
+    fn a_wire_is_asked_once_in_ten_milliseconds() {
+        assert_eq!(samples_taken(&[0, 1, 9]), 1);
+    }
+
+    #[test]
+    fn a_measurement_that_is_ten_milliseconds_old_is_renewed() {
+        assert_eq!(samples_taken(&[0, 10, 19, 20]), 3);
+    }
+
+    #[test]
+    fn windows_are_told_in_bytes() {
+        let path = in_bytes(SAMPLE);
+        assert_eq!((path.congestion_window_bytes, path.in_flight_bytes), (14_480, 10_136));
+    }
+}

@@ -1,0 +1,79 @@
+//! A connection, described for a policy at one instant.
+
+use pdu::{Duration, LaneId};
+
+/// One connection as a policy sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneSample {
+    /// The connection's number, never used twice.
+    pub lane: LaneId,
+    /// Why the lane cannot take a command; `None` if it can.
+    pub obstacle: Option<Obstacle>,
+    /// Work placed on the lane and not finished.
+    pub load: LaneLoad,
+    /// Commands that the lane's session holds until its command window opens (RFC 7143 §4.2.2.1), and that leave before
+    /// the one to be placed. They have no lane yet.
+    pub parked_commands: u32,
+    /// The last measurement of the network under the lane, at most 10 ms old. `None` where nothing measures it, and for a
+    /// policy that does not ask for it ([`Placement::wants_measurements`](crate::Placement::wants_measurements)).
+    pub path: Option<PathMeasurement>,
+}
+
+/// A reason for which a lane takes no command at present. A policy must not choose such a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The lane, or its session, is being logged out or closed.
+    Leaving,
+    /// The lane's session holds as many commands as it may.
+    SessionFull,
+}
+
+/// Work placed on one lane and not finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneLoad {
+    /// Commands that have not been answered.
+    pub commands: u32,
+    /// Bytes of those commands' data that have not left for the target.
+    pub data_out_bytes: u64,
+    /// Bytes of those commands' data that have not come from the target.
+    pub data_in_bytes: u64,
+    /// Bytes of headers and data that the session has handed out and the socket has not taken.
+    pub unsent_bytes: u64,
+}
+
+impl LaneLoad {
+    /// Bytes of data that have not moved, in both directions.
+    #[must_use]
+    pub fn outstanding_bytes(&self) -> u64 {
+        self.data_out_bytes + self.data_in_bytes
+    }
+}
+
+/// Measurements by the sender of a lane's byte stream: TCP_INFO, for a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathMeasurement {
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Payload that the target acknowledged per second, when it was last measured; zero before.
+    pub delivery_bytes_per_second: u64,
+    /// Congestion window.
+    pub congestion_window_bytes: u64,
+    /// Bytes sent and not acknowledged.
+    pub in_flight_bytes: u64,
+    /// The sender is repairing a loss.
+    pub is_recovering: bool,
+}
+
+impl LaneSample {
+    /// Whether the lane can take a command.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        self.obstacle.is_none()
+    }
+
+    /// Whether nothing is outstanding on the lane, unsent or parked: no event on it is to be expected.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.load == LaneLoad::default() && self.parked_commands == 0
+    }
+}
