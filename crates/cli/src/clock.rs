@@ -1,4 +1,4 @@
-//! Real time.
+//! The system clock, for the copy engine.
 
 use block::Timer;
 use std::future::Future;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use transfer::Clock;
 
-/// The machine's clock, and its idea of the local time of day.
+/// The machine's clock and its local time of day.
 pub(crate) struct LocalClock {
     origin: Instant,
 }

@@ -1,4 +1,4 @@
-//! `ropewalk info`: everything a remote disk says of itself.
+//! `ropewalk info`: everything that a remote disk reports about itself.
 
 use crate::exit::Failed;
 use crate::output::{self, outln};
@@ -97,7 +97,7 @@ fn thin(unit: &Unit) -> &'static str {
     }
 }
 
-/// A line per connection.
+/// One line per connection.
 pub(crate) fn connections(report: &Report) -> comfy_table::Table {
     let mut table =
         output::table(&["SESSION", "CID", "ADDRESS", "CONGESTION", "RTT", "DIGESTS", "SENT", "RECEIVED"]);
@@ -164,7 +164,7 @@ fn object(url: &Url, unit: &Unit, report: &Report) -> Value {
     })
 }
 
-/// An object per connection.
+/// One object per connection.
 pub(crate) fn connection_objects(report: &Report) -> Vec<Value> {
     let object = |(path, connection): (&PathReport, &ConnectionReport)| {
         json!({

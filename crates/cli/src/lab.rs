@@ -22,31 +22,32 @@ pub(crate) struct Arguments {
 enum Command {
     /// List experiments and the time that they take
     List(list::Arguments),
-    /// Run an experiment, or go on with it
+    /// Run or resume an experiment
     ///
-    /// Each run takes place in a lab of its own: two hosts in network namespaces of this machine, with the kernel's own
-    /// TCP, and between them a path as the experiment describes it. It needs root, or a kernel that lets users make user
-    /// namespaces. A run whose measurements the emulation itself disturbed is INVALID: it is kept, marked, and tried
-    /// again.
+    /// Each run has a lab of its own: two hosts in network namespaces of this machine, with the kernel's own TCP, and
+    /// between them a path as the experiment describes it. The lab needs root, or a kernel that lets users make user
+    /// namespaces. If the emulation itself disturbs a run's measurements, the run is INVALID: the lab keeps it, marks
+    /// it, and repeats it.
     Run(run::Arguments),
     /// Make figures and tables of the results
     ///
-    /// Prints them, and writes report.html, one page that opens offline, and a PNG of each figure into the folder of the
-    /// results.
+    /// Prints them, and writes report.html, one page that opens offline, and a PNG of each figure into the folder of
+    /// the results.
     Report(report::Arguments),
     /// Remove files that an interrupted run left half written
     ///
-    /// Removes only files that lab wrote, from folders that carry its manifest; everything else stays, and is named.
+    /// Removes only files that lab wrote, from folders that carry its manifest. Lists the other files and leaves them
+    /// alone.
     Clean(clean::Arguments),
-    /// Say where the time of every command in a capture went
+    /// Show where each command in a capture spent its time
     ///
-    /// Reads pcap and pcapng, taken anywhere on the path, and follows TCP and iSCSI on any port. Captures that keep only
-    /// the headers of frames (tcpdump -s 256) are followed as long as no iSCSI header is cut off; the report counts the
-    /// bytes that were passed over.
+    /// Reads pcap and pcapng files, taken anywhere on the path, and follows TCP and iSCSI on any port. A capture may
+    /// hold only the headers of frames (tcpdump -s 256), as long as it cuts off no iSCSI header; the report counts the
+    /// skipped bytes.
     ///
     /// Ta is the time in which a command's data moves. Tb is the target's time, less the round trip: from the last data
     /// of a write to its status, or from the command of a read to its first data. Tc is the initiator's time from a
-    /// status to the next command, if nothing was outstanding between.
+    /// status to the next command, if nothing was outstanding in between.
     Analyse(analyse::Arguments),
 }
 

@@ -4,7 +4,7 @@ use anyhow::Context;
 use block::Engine;
 use transport::ReadableFd;
 
-/// An engine whose completions are delivered on this runtime.
+/// An engine that delivers its completions on this runtime.
 pub(crate) fn engine() -> anyhow::Result<Engine> {
     let engine = Engine::probe()?;
     if let Some(descriptor) = engine.reap_fd() {

@@ -10,7 +10,7 @@ use serde_json::json;
 #[derive(clap::Args)]
 #[command(after_help = "Example: ropewalk ls storage.example.com")]
 pub(crate) struct Arguments {
-    /// Where to ask: HOST, HOST:PORT, [IPV6]:PORT
+    /// The portal to ask: HOST, HOST:PORT, [IPV6]:PORT
     #[arg(value_name = "PORTAL", value_parser = portal)]
     portal: Portal,
 
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Other tools write the portal as a URL; that is understood, too.
+/// Also accepts the portal as a URL, as other tools write it.
 fn portal(text: &str) -> Result<Portal, initiator::InvalidUrl> {
     text.strip_prefix("iscsi://").unwrap_or(text).trim_end_matches('/').parse()
 }

@@ -40,7 +40,7 @@ enum Command {
     Serve(serve::Arguments),
     /// List the targets of a portal
     Ls(ls::Arguments),
-    /// Show what a remote disk is, what it can do, and what was negotiated
+    /// Show a remote disk, its capabilities, and the negotiated parameters
     Info(info::Arguments),
     /// Copy a disk between files, block devices, streams and remote disks
     ///
@@ -50,9 +50,9 @@ enum Command {
     Copy(copy::Arguments),
     /// Measure the throughput and latency of a remote disk
     ///
-    /// Writing destroys what the disk holds, and needs --destroy-data.
+    /// Writing destroys the contents of the disk and needs --destroy-data.
     Bench(bench::Arguments),
-    /// Experiments on an emulated WAN, and a look into what goes on between an initiator and a target
+    /// Run experiments on an emulated WAN, and analyse captures of iSCSI
     Lab(lab::Arguments),
 }
 
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One thread for the protocol, the copy and the files' completions; files are read and written on others.
+/// One thread runs the protocol, the copy and the files' completions; other threads read and write the files.
 fn run(command: Command) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
@@ -88,7 +88,7 @@ fn run(command: Command) -> Result<(), Failed> {
             Command::Lab(arguments) => lab::run(arguments).await,
         }
     });
-    // A thread that waits for standard input must not keep a copy that was interrupted from ending.
+    // A thread that waits for standard input must not keep an interrupted copy from ending.
     runtime.shutdown_background();
     outcome
 }

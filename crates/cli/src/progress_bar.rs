@@ -1,17 +1,17 @@
-//! The bar that a person watches.
+//! The progress bar.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::time::Duration;
 use transfer::{Phase, Snapshot};
 
-/// Redrawn so often: smooth, at no cost.
+/// The redraw interval: smooth, at no measurable cost.
 pub(crate) const REDRAW: Duration = Duration::from_millis(200);
 
 const KNOWN: &str = "{prefix:9} [{bar:28}] {percent:>3}%  {binary_bytes} of {binary_total_bytes}  \
                      {binary_bytes_per_sec}  {msg}";
 const UNKNOWN: &str = "{prefix:9} {spinner}  {binary_bytes}  {binary_bytes_per_sec}  {msg}";
 
-/// A bar on standard error, invisible if that is no terminal.
+/// A bar on standard error; invisible if that is not a terminal.
 pub(crate) struct Bar {
     bar: ProgressBar,
     phase: Option<Phase>,

@@ -21,7 +21,7 @@ use target::{
 #[command(after_help = "\
 A LUN is N=ram:SIZE or N=file:PATH (a regular file or block device), followed by options:
   size=SIZE (create or extend the file), bs=512|4096, ro, thin, direct, id=NAME (identity),
-  volatile (lose what was not flushed when killed), rate=SIZE (bytes per second), latency=MILLISECONDS
+  volatile (lose unflushed writes when killed), rate=SIZE (bytes per second), latency=MILLISECONDS
 
 Examples:
   ropewalk serve --target iqn.2026-11.com.example:disk --lun 0=file:/srv/disk.img,size=16GiB,thin
@@ -39,22 +39,21 @@ A configuration file:
   lun = [{ number = 0, backend = \"file:/srv/disk.img,size=16GiB,thin\" }]
 
 More for a configuration file:
-  chap_algorithms = [\"sha3-256\", \"sha256\"]      what initiators may use; by default also sha1 and md5
-  [discovery.chap] initiator, target             who may ask for the list of targets
-  [[portal_group]] tag, portals                  several portal groups, in the place of listen
+  chap_algorithms = [\"sha3-256\", \"sha256\"]      the allowed algorithms; by default also sha1 and md5
+  [discovery.chap] initiator, target             CHAP for the list of targets
+  [[portal_group]] tag, portals                  portal groups, instead of listen
   [[target]] portal_groups = [1, 2]              the groups that serve the target; by default all
   [[target]] redirect = \"HOST:PORT,permanent\"   send initiators there; `temporary` by default
-  [[target]] chap.target = { user, secret_file } what the target proves to initiators that ask
+  [[target]] chap.target = { user, secret_file } the target's own secret, for mutual CHAP
   chap.initiator = [{ … }, { … }]                several users; a LUN may be restricted to users = [\"NAME\"]
-A secret is named by secret_file, secret_env or secret; a file with a secret in it, this one too, must be accessible
-to its owner only, who must be the one who serves, or root.")]
+A secret comes from secret_file, secret_env or secret. A file with a secret, including the configuration, must be
+accessible only to its owner, who must be root or the user who runs the server.")]
 pub(crate) struct Arguments {
-    /// TOML file that describes targets and limits; --listen, --shards, --congestion and --allow-insecure go
-    /// before it
+    /// TOML file of targets and limits; --listen, --shards, --congestion and --allow-insecure override it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "luns"])]
     config: Option<PathBuf>,
 
-    /// Where to accept connections; repeatable; port 0 lets the system choose [default: 127.0.0.1:3260]
+    /// Address to accept connections on; repeatable; port 0 lets the system choose [default: 127.0.0.1:3260]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Vec<SocketAddr>,
 
@@ -62,19 +61,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "IQN", requires = "luns")]
     target: Option<IscsiName>,
 
-    /// A logical unit of the target, as below; repeatable
+    /// A logical unit of the target, in the form below; repeatable
     #[arg(long = "lun", value_name = "N=KIND:SPEC[,OPTION]...", requires = "target")]
     luns: Vec<NumberedLunSpec>,
 
-    /// Who may use the target: a network, an address, an initiator's name or its beginning with *; repeatable
+    /// Initiators that may use the target: a network, an address, a name, or the beginning of a name and *; repeatable
     #[arg(long = "initiator-mask", value_name = "CIDR|NAME", requires = "target")]
     initiator_masks: Vec<String>,
 
-    /// CHAP user that initiators must prove to be
+    /// CHAP user that initiators must authenticate as
     #[arg(long, value_name = "USER", requires = "target", requires = "chap_secret")]
     chap_user: Option<String>,
 
-    /// File that holds the CHAP user's secret; nobody but its owner may have access to it
+    /// File with the CHAP user's secret; only its owner may have access to it
     #[arg(long, value_name = "FILE", group = "chap_secret", requires = "chap_user")]
     chap_secret_file: Option<PathBuf>,
 
@@ -86,38 +85,38 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LIST", requires = "target")]
     chap_algorithms: Option<Algorithms>,
 
-    /// Listen beyond loopback although anybody who can reach it could use a target
+    /// Listen beyond loopback even if a target is open to everyone who can reach it
     #[arg(long)]
     allow_insecure: bool,
 
-    /// Congestion control of the connections, one of `sysctl net.ipv4.tcp_available_congestion_control`
-    /// [default: the system's]
+    /// Congestion control of the connections, one of `sysctl net.ipv4.tcp_available_congestion_control` [default: the
+    /// system's]
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
 
-    /// Where persistent reservations are kept that initiators want to survive a restart; empty for nowhere
-    /// [default: `$STATE_DIRECTORY`, `$XDG_STATE_HOME/ropewalk`, ~/.local/state/ropewalk or /var/lib/ropewalk]
+    /// Folder for the persistent reservations that must survive a restart; empty disables it [default:
+    /// `$STATE_DIRECTORY`, `$XDG_STATE_HOME/ropewalk`, ~/.local/state/ropewalk or /var/lib/ropewalk]
     #[arg(long, value_name = "DIRECTORY")]
     state_directory: Option<std::ffi::OsString>,
 
-    /// Event loops, each on a thread; every target belongs to one of them [default: 1]
+    /// Event loops, each on its own thread; each target belongs to one of them [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     shards: Option<u16>,
 
-    /// How the log, on standard error, is written
+    /// Format of the log on standard error
     #[arg(long, value_name = "FORM", default_value = "human")]
     log: LogForm,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LogForm {
-    /// For people
+    /// Text for people
     Human,
-    /// An object per line
+    /// One JSON object per line
     Json,
 }
 
-/// How long initiators may take to leave.
+/// The time that initiators have to log out.
 const GRACE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
@@ -129,7 +128,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     let server = Server::start(config).await.context("cannot serve")?;
     announce(&server, &targets, log_form);
     interrupts.next().await;
-    tracing::info!("stopping: initiators have {} seconds to leave", GRACE.as_secs());
+    tracing::info!("stopping: initiators have {} seconds to log out", GRACE.as_secs());
     let report = tokio::select! {
         report = server.shutdown(GRACE) => report,
         _ = interrupts.again() => {
@@ -137,18 +136,18 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
         }
     };
     if report.sessions_cut > 0 {
-        tracing::warn!("{} sessions did not leave in time and were cut off", report.sessions_cut);
+        tracing::warn!("{} sessions did not log out in time and were cut off", report.sessions_cut);
     }
     if report.unflushed.is_empty() {
         return Ok(());
     }
     let lost = report.unflushed.join(", ");
-    Err(anyhow::anyhow!("cannot flush {lost}: what was written there may be lost; see the log above").into())
+    Err(anyhow::anyhow!("cannot flush {lost}: unflushed writes may be lost; see the log above").into())
 }
 
 fn log(form: LogForm) {
     let subscriber = tracing_subscriber::fmt().with_env_filter(output::filter("info"));
-    // A terminal that has hung up takes no words, not even that it takes none, and the server must still stop in order.
+    // A terminal that has hung up accepts no messages, and the server must still stop in order.
     let subscriber = subscriber.with_writer(std::io::stderr).log_internal_errors(false);
     match form {
         LogForm::Human => {
@@ -209,7 +208,7 @@ fn usage(error: anyhow::Error) -> Failed {
     Failed { status: Status::Usage, error, consequence: None }
 }
 
-/// Reads a configuration. What is wrong is told by its line, without repeating the line: it may hold a secret.
+/// Parses a configuration. An error names the line without quoting it, because the line may hold a secret.
 fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Config> {
     let name = path.display();
     let text = std::str::from_utf8(text).with_context(|| format!("{name} is not text"))?;
@@ -220,10 +219,10 @@ fn parse(path: &Path, text: &[u8]) -> anyhow::Result<Config> {
     })
 }
 
-/// The default state directory, if it is there or can be made. Without one, reservations end with the server.
+/// The default state directory, if it exists or can be made. Without one, reservations end with the server.
 fn usable_default() -> Option<PathBuf> {
     const SYSTEM: &str = "/var/lib/ropewalk";
-    // systemd names the first of several before a colon.
+    // systemd lists several directories, separated by colons; the first one is ours.
     let first = |value: std::ffi::OsString| std::env::split_paths(&value).next();
     let in_folder = |name, rest: &str| {
         let folder = std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
@@ -247,7 +246,7 @@ fn lun(numbered: NumberedLunSpec) -> LunConfig {
     LunConfig { number: numbered.number, backend: numbered.spec, mask: target::Mask::default() }
 }
 
-/// What reads as a network or an address is one; everything else is a name.
+/// Parses a network or an address; everything else is a name.
 fn add_mask(target: &mut TargetConfig, mask: String) {
     let address = || mask.parse().ok().map(|address: std::net::IpAddr| address.into());
     match mask.parse().ok().or_else(address) {
@@ -256,7 +255,7 @@ fn add_mask(target: &mut TargetConfig, mask: String) {
     }
 }
 
-/// One line that says that connections are accepted now, and where.
+/// The line that announces, when the server accepts connections, its addresses and targets.
 fn announce(server: &Server, targets: &[TargetConfig], form: LogForm) {
     let addresses: Vec<_> = server.local_addrs().iter().map(ToString::to_string).collect();
     let luns: usize = targets.iter().map(|target| target.luns.len()).sum();

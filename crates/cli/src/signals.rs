@@ -1,4 +1,4 @@
-//! Ctrl-C and its relatives: SIGINT, SIGTERM and SIGHUP. SIGQUIT keeps its meaning, an end at once with a core dump.
+//! Requests to stop: SIGINT, SIGTERM and SIGHUP. SIGQUIT keeps its meaning, an immediate end with a core dump.
 
 use anyhow::Context;
 use futures_util::future::select_all;
@@ -69,7 +69,7 @@ impl Interrupts {
         select_all(signals).await.0
     }
 
-    /// Resolves at the first signal, saying `first_words`. At the second, the process ends at once.
+    /// Prints `first_words` and resolves at the first signal. The second ends the process at once.
     pub(crate) async fn into_first(mut self, first_words: &'static str, last_words: &'static str) {
         self.next().await;
         say(format_args!("\n{first_words}"));
@@ -81,19 +81,19 @@ impl Interrupts {
     }
 }
 
-/// A line on standard error, which may be a terminal that has hung up.
+/// Prints a line on standard error, which may be a terminal that has hung up.
 fn say(words: std::fmt::Arguments<'_>) {
-    // If it cannot be said, the exit status says it.
+    // If the line cannot be printed, the exit status still tells.
     let _ = writeln!(std::io::stderr(), "{words}");
 }
 
-/// Whether this process began with the signal ignored, as the kernel tells it (`proc_pid_status(5)`).
+/// Whether this process started with the signal ignored, according to the kernel (`proc_pid_status(5)`).
 fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignored(&status) & 1 << (kind.as_raw_value() - 1) != 0
 }
 
-/// The mask of ignored signals, a bit for each from SIGHUP on.
+/// The mask of ignored signals, one bit each, from SIGHUP on.
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)

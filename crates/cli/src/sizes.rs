@@ -1,10 +1,10 @@
-//! Sizes, rates and durations as people read and write them.
+//! Sizes, rates and durations in the forms that people read and write.
 
 use lab::netem::Span;
 use std::time::Duration;
 pub(crate) use target::ByteSize;
 
-/// The length of a request on the command line, checked against what a command can carry.
+/// Parses the length of a request and checks it against the longest that a command can carry.
 pub(crate) fn request_size(text: &str) -> Result<u64, String> {
     let size: ByteSize = text.parse().map_err(|error: target::InvalidByteSize| error.to_string())?;
     let longest = block::BUFFER_BYTES_MAX as u64;
@@ -36,19 +36,19 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     duration.map(Duration::from_secs).ok_or_else(invalid)
 }
 
-/// `250ms`, `1.5s`, `2m`: a time since something began, zero too.
+/// Parses `250ms`, `1.5s`, `2m`: a time since a start, which may be zero.
 pub(crate) fn moment(text: &str) -> Result<Duration, String> {
     let moment = text.parse().map(|Span(moment)| moment);
     let invalid = |_| format!("{text:?} is not a time, as in 250ms, 1.5s or 2m");
     moment.or_else(|_| duration(text)).map_err(invalid)
 }
 
-/// With three digits or so: `1.46 GiB`.
+/// Formats about three digits: `1.46 GiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()
 }
 
-/// `0.07 s`, `12.3 s`, `3 min 20 s`, `2 h 5 min`.
+/// Formats `0.07 s`, `12.3 s`, `3 min 20 s`, `2 h 5 min`.
 pub(crate) fn time(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -59,12 +59,12 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
-/// `1 session`, `2 sessions`.
+/// Formats `1 session`, `2 sessions`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Bytes per second, zero for no time.
+/// Bytes per second; zero if no time has passed.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

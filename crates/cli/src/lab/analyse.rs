@@ -1,4 +1,4 @@
-//! `ropewalk lab analyse`: says where the time of every command in a capture went.
+//! `ropewalk lab analyse`: shows where each command in a capture spent its time.
 
 use super::analysis;
 use crate::exit::Failed;
@@ -19,15 +19,15 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Digests of connections whose login was not captured; found by trial if not given
+    /// Digests of connections whose login is not in the capture; found by trial if not given
     #[arg(long, value_name = "WHICH")]
     digests: Option<WhichDigests>,
 
-    /// Report silences amid data from this many milliseconds on; from half a round trip if not given
+    /// Report pauses in the data from this many milliseconds on; from half a round trip if not given
     #[arg(long, value_name = "MS")]
     gap: Option<u64>,
 
-    /// Leave out frames before this time, counted from the first; logins among them are not seen
+    /// Leave out frames before this time, counted from the first frame; logins among them are not seen
     #[arg(long, value_name = "TIME", value_parser = sizes::moment)]
     from: Option<Duration>,
 
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = sizes::moment)]
     to: Option<Duration>,
 
-    /// Print every command besides their summary
+    /// Print every command as well as their summary
     #[arg(long)]
     commands: bool,
 
@@ -47,15 +47,15 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Also write figures and tables to this file, a page that opens offline
+    /// Also write figures and tables to this file, as one page that opens offline
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
 }
 
-/// Points over time in a page: single bursts show after zooming in.
+/// Points over time in a page: enough for single bursts to show when zoomed in.
 const PAGE_POINTS_MAX: usize = 4096;
 
-/// The parts of a PDU that have digests.
+/// The digests of a PDU, by part.
 #[derive(Clone, Copy, ValueEnum)]
 enum WhichDigests {
     None,

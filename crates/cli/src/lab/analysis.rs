@@ -109,7 +109,7 @@ fn directions(connection: &ConnectionReport) -> comfy_table::Table {
     table
 }
 
-/// Mean times, and the worst of a hundred for the whole.
+/// The mean times, and the 99th percentile of the whole.
 fn summaries(summaries: &[CommandSummary]) -> comfy_table::Table {
     let columns = [
         "COMMANDS",
@@ -154,7 +154,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// The time at which each began, since the first frame.
+/// The start of each, counted from the first frame.
 fn commands(connection: &ConnectionReport, zero_ns: u64) -> comfy_table::Table {
     let columns = [
         "AT",

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "Example: ropewalk lab clean")]
 pub(crate) struct Arguments {
-    /// A folder of results, or one with such folders in it
+    /// A folder of results, or a folder that contains such folders
     #[arg(value_name = "FOLDER", default_value = "results")]
     folder: PathBuf,
 }
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
     let mut found = Vec::new();
     find_results(folder, &mut found);
     if found.is_empty() && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-        // Says why not: it is a stranger's, or a link.
+        // The error gives the reason: the file is not lab's, or is a link.
         found.push(folder.clone());
     }
     let mut removed = 0;
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Adds the folders of results, here and below. Links are not followed; what cannot be read holds none.
+/// Adds the folders of results here and below. Skips links and unreadable folders.
 fn find_results(folder: &Path, found: &mut Vec<PathBuf>) {
     if folder.is_symlink() {
         return;

@@ -1,4 +1,4 @@
-//! `ropewalk lab list`: experiments, and the time that they take.
+//! `ropewalk lab list`: lists experiments and the time that they take.
 
 use crate::exit::Failed;
 use crate::{output, sizes};
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "Example: ropewalk lab list experiments/004")]
 pub(crate) struct Arguments {
-    /// The folder of the experiments; folders in it are listed too
+    /// The folder of the experiments; includes its subfolders
     #[arg(value_name = "FOLDER", default_value = "experiments")]
     folder: PathBuf,
 
@@ -24,11 +24,11 @@ pub(crate) struct Arguments {
 /// One experiment of the list.
 struct Listed {
     file: PathBuf,
-    /// Its title, and what each form costs.
+    /// The title, and the cost of each form.
     known: Result<(String, [Cost; 2]), String>,
 }
 
-/// The cost of a form: runs and time.
+/// The cost of one form: its runs and their time.
 struct Cost {
     form: Form,
     runs: usize,

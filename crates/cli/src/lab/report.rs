@@ -1,4 +1,4 @@
-//! `ropewalk lab report`: figures and tables of the results.
+//! `ropewalk lab report`: makes figures and tables of the results.
 
 use crate::exit::Failed;
 use crate::output::{self, outln};
@@ -7,7 +7,7 @@ use observe::report::{Figure, Report, Table};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Figures with more points are drawn, and not printed as a table.
+/// A figure with more points is drawn, but not printed as a table.
 const PRINTED_ROWS_MAX: usize = 100;
 
 #[derive(clap::Args)]

@@ -1,4 +1,4 @@
-//! `ropewalk lab run`: runs an experiment, or goes on with one.
+//! `ropewalk lab run`: runs or resumes an experiment.
 
 use super::run_progress::RunProgress;
 use super::user_namespace;
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     full: bool,
 
-    /// Folder of the results; runs found there are not repeated; results/… if not given
+    /// Folder of the results; runs in it are not repeated; results/… if not given
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 
@@ -37,11 +37,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     attempts: Option<NonZeroU32>,
 
-    /// Remove the results in the folder and begin anew; files that lab did not write stay
+    /// Remove the results in the folder and start again; files that lab did not write stay
     #[arg(long)]
     fresh: bool,
 
-    /// Print the number of runs and the time that they take, and run nothing
+    /// Print the number of runs and the time that they take; run nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -135,7 +135,7 @@ fn print_estimate(
     outln!("{}{done}; about {}", sizes::count(all, "run"), sizes::time(time));
 }
 
-/// Runs until all is done or a signal comes.
+/// Runs until all runs are done or a signal comes.
 async fn run_all(plan: Plan, mut folder: Folder, json: bool) -> Result<Folder, Failed> {
     let mut interrupts = Interrupts::listen()?;
     let plan = Arc::new(plan);
@@ -153,7 +153,7 @@ async fn run_all(plan: Plan, mut folder: Folder, json: bool) -> Result<Folder, F
             }
             _ = interrupts.next() => {
                 progress.clear();
-                // The lab of the run that was under way ends with this process.
+                // The lab of the current run ends with this process.
                 return Err(Failed::incomplete("interrupted; the same command goes on with what is to be done"));
             }
             _ = redraw.tick() => progress.draw(),

@@ -1,4 +1,4 @@
-//! Progress of a series of runs: a bar, and a line for each run that has ended.
+//! Progress of a series of runs: a bar, and a line for each finished run.
 
 use crate::output::{self, outln};
 use crate::sizes;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const TEMPLATE: &str = "[{bar:28}] {msg}";
 
-/// Shared by the thread that runs and the one that redraws.
+/// Shared by the thread that runs and the thread that redraws.
 #[derive(Clone)]
 pub(super) struct RunProgress {
     bar: ProgressBar,
@@ -21,9 +21,9 @@ pub(super) struct RunProgress {
 
 #[derive(Clone, Copy)]
 struct State {
-    /// The estimated time that is left, the current run included.
+    /// The estimated time left, including the current run.
     remaining: Duration,
-    /// The current run, its attempt, its beginning and its estimated time.
+    /// The current run, its attempt, its start and its estimated time.
     current: Option<(usize, u32, Instant, Duration)>,
 }
 
@@ -40,7 +40,7 @@ impl RunProgress {
         match event {
             SeriesEvent::Begins { run, attempt, estimate } => {
                 self.change(|state| {
-                    // Another attempt was not foreseen.
+                    // The estimate did not include another attempt.
                     if attempt > 1 {
                         state.remaining += estimate;
                     }
@@ -57,7 +57,7 @@ impl RunProgress {
         }
     }
 
-    /// Draws the bar in its present state.
+    /// Draws the bar in its current state.
     pub(super) fn draw(&self) {
         let State { remaining, current } = self.change(|state| *state);
         let Some((run, attempt, since, estimate)) = current else { return };

@@ -1,4 +1,4 @@
-//! A lab without root: the command starts itself again in a user namespace.
+//! A lab without root: the command restarts itself in a user namespace.
 
 use crate::exit::Failed;
 use ::lab::{Rights, in_user_namespace};
@@ -10,8 +10,8 @@ use tokio::signal::unix::{SignalKind, signal};
 /// The environment variable that marks the second process.
 const STARTED_AGAIN: &str = "ROPEWALK_IN_USER_NAMESPACE";
 
-/// The rights by which this process may build a lab. A process without any starts the command again in a user namespace,
-/// and exits with its status.
+/// Returns the rights by which this process may build a lab. Without any, restarts the command in a user namespace and
+/// exits with its status.
 pub(super) async fn rights() -> Result<Rights, Failed> {
     match Rights::of_this_process() {
         Ok(rights) => Ok(rights),
@@ -24,7 +24,7 @@ async fn start_again() -> anyhow::Result<Rights> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(std::env::args_os().skip(1)).env(STARTED_AGAIN, "1");
     in_user_namespace(&mut command);
-    // A terminal tells both processes of an interrupt, and this one must outlive the other.
+    // A terminal sends an interrupt to both processes, and this one must outlive the other.
     let _interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     let mut process = command.spawn()?;
@@ -35,7 +35,7 @@ async fn start_again() -> anyhow::Result<Rights> {
             status = &mut ended => break status??,
             _ = terminations.recv() => {
                 if let Some(id) = id {
-                    // One that has just ended needs no telling.
+                    // The other process may just have ended.
                     let _ = kill_process(id, Signal::TERM);
                 }
             }
