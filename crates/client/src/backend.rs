@@ -1,4 +1,4 @@
-//! A remote unit as a block device among others.
+//! A remote unit as a [`block::Backend`].
 
 use crate::driver::{Plan, Sink};
 use crate::{Error, Lun, TargetError, UsageError, extents};
@@ -57,7 +57,7 @@ impl Backend for Lun {
 }
 
 impl Lun {
-    /// The blocks of a range that was checked.
+    /// Converts a checked range of bytes to blocks.
     fn blocks(&self, offset: u64, bytes: u64) -> Extent {
         let block_bytes = u64::from(self.unit().block_bytes());
         Extent::new(offset / block_bytes, bytes / block_bytes)
@@ -96,7 +96,7 @@ impl Lun {
     }
 }
 
-/// The same failure in the terms of block devices.
+/// The error in the terms of block devices.
 pub(crate) fn block_error(error: Error) -> BlockError {
     BlockError::new(kind_of(&error), "remote logical unit").with_source(error)
 }

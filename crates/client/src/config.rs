@@ -1,4 +1,4 @@
-//! How an initiator behaves.
+//! The configuration of an initiator.
 
 use crate::{Portal, Reconnect};
 use framing::SocketOptions;
@@ -6,69 +6,69 @@ use pdu::{CmdSn, Duration};
 use session::chap::Credentials;
 use session::parameters::{InitiatorLimits, Offer};
 
-/// Everything that can be chosen about a [`crate::Target`]. The defaults suit a long fat network.
+/// The settings of a [`crate::Target`]. The defaults suit a long fat network.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// This initiator's iSCSI name. Targets know initiators by it (masks, CHAP, reservations). None is made up here: the
-    /// default is empty, and refused.
+    /// This initiator's iSCSI name, by which targets know it (masks, CHAP, reservations). The default is empty and
+    /// refused; the library invents none.
     pub initiator_name: String,
-    /// TCP connections, over all iSCSI sessions together. At least 1.
+    /// The number of TCP connections over all iSCSI sessions together. At least 1.
     pub connections: u16,
-    /// iSCSI sessions to spread the connections over. `None`: one, as far as the target's MaxConnections
-    /// reaches, then more. `Some(1)` forbids more.
+    /// The number of iSCSI sessions for these connections. `None`: one, up to the target's MaxConnections, then more.
+    /// `Some(1)` forbids more.
     pub sessions: Option<u16>,
-    /// Where to connect instead of the URL's portal; sessions take them in turn. With several, there are at
-    /// least as many sessions as portals, if connections and [`Self::sessions`] allow.
+    /// Portals to connect to instead of the URL's; sessions take them in turn. With several portals there are at least
+    /// as many sessions as portals, if connections and [`Self::sessions`] allow.
     pub portals: Vec<Portal>,
-    /// What to prove by CHAP. `None`: nothing.
+    /// The CHAP credentials. `None`: no authentication.
     pub credentials: Option<Credentials>,
-    /// What to propose in negotiation. At error recovery level 2, which is proposed by default, a broken connection is
-    /// replaced within its session, and no command is lost with it; below that, its session is reinstated.
+    /// The parameters to propose in negotiation. At error recovery level 2, the default, a broken connection is
+    /// replaced within its session and no command is lost; below that, the session is reinstated.
     pub offer: Offer,
-    /// The number of a session's first command (RFC 7143 §4.2.2.1). Targets take any.
+    /// The CmdSN of a session's first command (RFC 7143 §4.2.2.1). Targets accept any.
     pub first_cmd_sn: CmdSn,
-    /// Bounds on what each iSCSI session holds.
+    /// The bounds of each iSCSI session.
     pub limits: InitiatorLimits,
-    /// Options of the TCP sockets.
+    /// The options of the TCP sockets.
     pub socket: SocketOptions,
-    /// Memory that [`crate::Lun::allocate`] hands out, in bytes. Buffers of the caller's own do not count.
+    /// The memory for [`crate::Lun::allocate`], in bytes. The caller's own buffers do not count.
     pub buffer_budget_bytes: usize,
-    /// How long one TCP connect and login may take.
+    /// The longest time for one TCP connect and login.
     pub login_timeout: Duration,
-    /// What to do when an iSCSI session is lost.
+    /// The policy after the loss of an iSCSI session.
     pub reconnect: Reconnect,
-    /// For how long the oldest unanswered command of an iSCSI session may stand still, neither its data moving nor any
-    /// that may be before it, on a connection that answers pings. Then it is aborted, its session is reinstated, and it is sent once more; if it
-    /// stands still that long again, it fails. A logical unit is not reset. Longer than storage behind a target may
-    /// freeze; a flush gets five times as long.
+    /// The longest time without progress of a session's oldest unanswered command: neither its own data moves nor any
+    /// data that may precede it, although the connection answers pings. The command is then aborted, its session
+    /// reinstated, and the command sent once more; if it makes no progress again, it fails. The logical unit is not
+    /// reset. The limit must exceed the longest freeze of the storage behind a target. A flush gets five times as long.
     pub command_limit: Duration,
-    /// For how long a command that the target declines (BUSY, TASK SET FULL, becoming ready) or gives up is
-    /// sent again.
+    /// The longest time for which a command is repeated that the target declines (BUSY, TASK SET FULL, becoming ready)
+    /// or gives up.
     pub decline_patience: Duration,
 }
 
 /// Commands queued and outstanding per session: 64 connections with 64 commands each.
 const COMMANDS_MAX: u32 = 4096;
 
-/// A path that carries nothing for this long is asked whether it lives.
+/// The silence after which a path is pinged.
 const PING_AFTER: Duration = Duration::from_secs(10);
 
-/// Ten times the longest round trip on Earth, buffers of a bad router included. Shorter values kill connections
-/// that are merely busy.
+/// Ten times the longest round trip on Earth, including a bad router's buffers. Shorter values kill connections that
+/// are merely busy.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Storage clusters freeze for half a minute and more while they find out what has failed. A command that waited for
-/// those before it is the oldest only when they are answered, so that their time does not count.
+/// Storage clusters freeze for more than half a minute while they locate a fault. Waiting for earlier commands does not
+/// count: only the oldest command is timed.
 const COMMAND_LIMIT: Duration = Duration::from_secs(120);
 
-/// How many times [`Config::command_limit`] a SYNCHRONIZE CACHE may take: there may be gigabytes to write.
+/// The factor on [`Config::command_limit`] for SYNCHRONIZE CACHE, which may have to write gigabytes.
 pub(crate) const FLUSH_LIMITS: u32 = 5;
 
-/// For how many seconds a target is asked to keep the commands of a connection that broke: twice what it takes at most
-/// to notice that it did.
+/// The seconds for which a target is asked to keep the commands of a broken connection: twice the longest time to
+/// notice the break.
 const TIME2RETAIN_S: u16 = 60;
 
-/// Sixteen of the longest transfers per connection, on four connections.
+/// Sixteen of the longest transfers on each of four connections.
 const BUFFER_BUDGET_BYTES: usize = 1 << 30;
 
 impl Default for Config {

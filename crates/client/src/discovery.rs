@@ -1,4 +1,4 @@
-//! Which targets a portal leads to (RFC 7143 §4.3, appendix C).
+//! Discovery: the targets that a portal leads to (RFC 7143 §4.3, appendix C).
 
 use crate::login::{Applicant, Opened, open};
 use crate::{Config, Environment, Error, LoginError, NetworkError, Portal};
@@ -16,19 +16,19 @@ use std::io;
 /// The longest list that is read: 4096 targets with a few portals each.
 const LIST_BYTES_MAX: usize = 1 << 20;
 
-/// PDUs that are not part of the answer, and are passed over, before the portal is given up.
+/// Unrelated PDUs that are skipped before discovery gives up the portal.
 const STRAY_PDUS_MAX: usize = 64;
 
-/// How long the answer to a logout is waited for.
+/// The longest wait for the answer to a logout.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// The tag of everything that is asked: there is one question at a time.
+/// The tag of every request: only one is outstanding at a time.
 const TASK: Itt = Itt(0);
 
-/// Asks a portal for the targets that this initiator may use, and where they are.
+/// Asks a portal for the targets that this initiator may use, and their addresses.
 ///
 /// # Errors
-/// If the portal cannot be reached, refuses the login, or does not answer as it should.
+/// If the portal is unreachable, refuses the login, or breaks the protocol.
 pub async fn discover(
     environment: &Environment,
     portal: &Portal,
@@ -40,7 +40,7 @@ pub async fn discover(
         cid: Cid(0),
         joining: None,
         cmd_sn: CmdSn(1),
-        // Whole PDUs are read and written here, which is for connections without digests.
+        // This module reads and writes whole PDUs, so the connection must have no digests.
         offer: Offer {
             header_digest: DigestPreference::Never,
             data_digest: DigestPreference::Never,
@@ -57,7 +57,7 @@ pub async fn discover(
     Ok(discovery::parse(&text).map_err(invalid)?)
 }
 
-/// Asks, collects the pieces of the answer, and logs out.
+/// Sends SendTargets, collects the parts of the answer, and logs out.
 async fn send_targets(environment: &Environment, mut opened: Opened) -> io::Result<Vec<u8>> {
     let mut request = TextWriter::new();
     request.push("SendTargets", "All");
@@ -89,7 +89,7 @@ async fn send_targets(environment: &Environment, mut opened: Opened) -> io::Resu
         }
         (cmd_sn, ttt, exp_stat_sn) = (cmd_sn.next(), response.ttt, next_stat_sn(&response));
         if response.final_ {
-            // The list is here; a portal that does not answer a goodbye is no reason to do without it.
+            // The list has arrived, so a missing logout response does not matter.
             let _ = environment.within(GOODBYE, log_out(&mut opened, cmd_sn, exp_stat_sn)).await;
             return Ok(text);
         }
@@ -99,7 +99,7 @@ async fn send_targets(environment: &Environment, mut opened: Opened) -> io::Resu
     }
 }
 
-/// Closes the session, so that the portal does not take its end for a loss.
+/// Closes the session in order, so that the portal does not report a loss.
 async fn log_out(opened: &mut Opened, cmd_sn: CmdSn, exp_stat_sn: StatSn) -> io::Result<()> {
     let request = LogoutRequest {
         reason: LogoutReason::CloseSession,
@@ -117,8 +117,7 @@ fn next_stat_sn(response: &TextResponse) -> StatSn {
     response.stat_sn.next()
 }
 
-/// The next PDU of the kind that was asked for; pings and messages need no answer from somebody who is about to
-/// leave.
+/// The next PDU of the expected kind. Pings and messages are skipped, because this initiator is about to leave.
 async fn next_answer(opened: &mut Opened, kind: Opcode) -> io::Result<(Header, Vec<u8>)> {
     let segment_bytes_max = opened.established.connection.receive_segment_bytes_max;
     for _ in 0..STRAY_PDUS_MAX {

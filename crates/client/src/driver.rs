@@ -1,4 +1,4 @@
-//! State that all connections of a [`crate::Target`] share: the protocol's sessions, the buffers, and the commands.
+//! The state that all connections of a [`crate::Target`] share: the protocol's sessions, the buffers, and the commands.
 //!
 //! The path of a command, top to bottom: [`plan`] cuts an operation into commands; [`operation`] holds what its
 //! caller waits for; the fence of its [`unit_state`] says when writes may go; [`dispatch`] gives each command a
@@ -8,8 +8,8 @@
 //! to be replaced, [`unit_doubt`] what a changed unit waits for. [`path`] holds one iSCSI session, [`timer`] what waits for
 //! a time.
 //!
-//! Everything is behind one lock, which a lane's task holds while it moves bytes: one thread drives a session
-//! (its runtime's), and others only submit. Wake-ups and completions leave the lock before they are delivered.
+//! One lock guards all of it. A lane's task holds the lock while it moves bytes: one thread, the runtime's, drives a
+//! session, and the others only submit. Wake-ups and completions are delivered outside the lock.
 
 mod command_limit;
 mod completion;
@@ -51,25 +51,25 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use timer::Pauses;
 
-/// Operations that have not ended, over all units. Each costs a few hundred bytes beside its buffer; what really
-/// bounds them is the memory for the buffers.
+/// The most outstanding operations over all units. Each costs a few hundred bytes besides its buffer; the memory for
+/// buffers is the tighter bound.
 pub const OPERATIONS_MAX: usize = 1 << 16;
 
-/// Memory for questions: the longest answer, 64 KiB, for each of 64 paths.
+/// Memory for probes: the longest answer, 64 KiB, for each of 64 paths.
 const PAGES_BYTES: usize = 4 << 20;
 
-/// What the handles, the connections' tasks and the supervisors of one [`crate::Target`] share.
+/// The state that the handles, connection tasks and supervisors of one [`crate::Target`] share.
 pub(crate) struct Shared {
     pub config: Config,
     pub target_name: String,
     pub slab: Slab,
-    /// Memory for what paths are asked before they are trusted. Apart, because a lost path must come back even
-    /// when writes that wait for it hold all of the budget.
+    /// Memory for probing untrusted paths. Separate, because a lost path must come back even when the writes that wait
+    /// for it hold the whole budget.
     pub pages: Slab,
     pub environment: Environment,
-    /// An earlier deadline than the timer's task knows of.
+    /// Notified when the deadline moves before the one that the timer's task knows.
     pub deadline_moved: Event,
-    /// A path has ended for good, or come up.
+    /// Notified when a path has ended for good, or come up.
     pub paths_changed: Event,
     driver: Mutex<Driver>,
 }
@@ -88,7 +88,7 @@ pub(crate) struct Driver {
     /// Which unit's turn it is.
     turn: usize,
     scratch: Scratch,
-    /// Which operation the memory of each name belongs to.
+    /// The operation to which each named buffer belongs.
     borrowers: HashMap<BufferId, usize>,
     /// Commands to be ended because no path is left to their unit: later, since one that ends may admit many others.
     doomed: Vec<usize>,
@@ -98,13 +98,13 @@ pub(crate) struct Driver {
     paths_changed: bool,
     decline_patience: pdu::Duration,
     command_limit: pdu::Duration,
-    /// When the oldest commands are looked at again.
+    /// The next check of the oldest commands.
     next_check: Instant,
     /// Commands given to sessions so far.
     placed: u64,
     retries: u64,
     pub reinstatements: u64,
-    /// What every operation is told once no path is left.
+    /// The error of every operation once no path is left.
     everything_lost: Option<Arc<NetworkError>>,
 }
 
@@ -148,10 +148,10 @@ impl Shared {
         })
     }
 
-    /// Does something with the state, then whatever follows from it, and delivers the news outside the lock.
+    /// Changes the state, carries out the consequences, and delivers the results outside the lock.
     pub fn with<R>(&self, act: impl FnOnce(&mut Driver, Instant) -> R) -> R {
         let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
-        // Within the lock, so that the state never sees time go back.
+        // The time is read within the lock, so the state never sees it go back.
         let now = self.environment.now();
         let result = act(&mut driver, now);
         driver.settle(now);
@@ -169,13 +169,12 @@ impl Shared {
         result
     }
 
-    /// Looks at the state.
+    /// Reads the state.
     pub fn read<R>(&self, look: impl FnOnce(&Driver) -> R) -> R {
         look(&self.driver.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Starts an operation and waits for its end. Once it has been polled, it runs to its end even if this
-    /// future is dropped.
+    /// Starts an operation and waits for its end. Once polled, it runs to its end even if this future is dropped.
     pub async fn execute(&self, plan: Plan) -> Outcome {
         let (sender, receiver) = oneshot::channel();
         self.with(|driver, _| driver.submit(plan, Sink::Caller(sender)));
@@ -184,7 +183,7 @@ impl Shared {
 }
 
 impl Driver {
-    /// Takes in what the protocol has to tell, hands out commands, wakes who has something to do.
+    /// Processes the protocol's events, dispatches commands, and wakes the lanes that have something to send.
     fn settle(&mut self, now: Instant) {
         for at in 0..self.paths.len() {
             self.drain_events(at, now);
@@ -199,7 +198,7 @@ impl Driver {
         }
     }
 
-    /// Refuses new operations, and logs out when the last has ended.
+    /// Refuses new operations, and logs out when the last one has ended.
     pub fn close(&mut self) {
         self.closing = true;
         self.paths.iter().for_each(Path::ring);
@@ -216,7 +215,7 @@ impl Driver {
         }
     }
 
-    /// Whether there is nothing left to do, ever.
+    /// Whether nothing is left to do, ever.
     pub fn is_over(&self) -> bool {
         self.closing && self.paths.iter().all(|path| path.state == PathState::Gone)
     }
@@ -228,14 +227,14 @@ impl Driver {
             let Some((_, error)) = path.refused.iter().find(|(refused, _)| *refused == lun) else { return };
             refusal = Some(error.clone());
         }
-        // With all paths gone, everything ends for that reason.
+        // If all paths are gone, that is the reason instead.
         let Some((unit, error)) = self.units.get_mut(&lun).zip(refusal) else { return };
         let waiting = std::mem::take(&mut unit.queue);
         unit.refused = Some(error.clone());
         waiting.into_iter().for_each(|key| self.end_request(key, Err(error.clone().into())));
     }
 
-    /// A path is gone that was perhaps the last to lead to some unit.
+    /// Called when a path is gone that may have been the last to lead to some unit.
     fn end_unreachable(&mut self) {
         let luns: Vec<Lun> = self.units.keys().copied().collect();
         luns.into_iter().for_each(|lun| self.end_if_unreachable(lun));
@@ -272,8 +271,8 @@ impl Driver {
         LaneId(self.next_lane)
     }
 
-    /// A path will not come back: what only it could have cleared up is given up, and if it was the last,
-    /// everything is.
+    /// A path is gone for good. Gives up the commands that only its return could settle, and all commands if it was the
+    /// last path.
     pub fn path_gone(&mut self, id: PathId, last: &str, target: &str, now: Instant) {
         let Some(path) = self.path_mut(id) else { return };
         path.state = PathState::Gone;

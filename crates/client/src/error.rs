@@ -1,4 +1,4 @@
-//! What can go wrong, by who is at fault.
+//! Errors, by the party at fault.
 
 use crate::{Portal, ReservationHolder};
 use framing::SocketOptionsError;
@@ -10,40 +10,40 @@ use session::login;
 use std::io;
 use std::sync::Arc;
 
-/// Why something was not done.
+/// The reason for the failure of an operation.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller's fault: asked again, it would fail again.
+    /// The caller is at fault; a repetition would fail again.
     #[error(transparent)]
     Usage(#[from] UsageError),
-    /// The way to the target, or the target's absence, is at fault: it may work later.
+    /// The network is at fault, or the target is absent; a later attempt may succeed.
     #[error(transparent)]
     Network(#[from] Arc<NetworkError>),
-    /// The target does not let this initiator in, or does not speak iSCSI as it should.
+    /// The target refuses this initiator, or violates iSCSI during login.
     #[error(transparent)]
     Login(#[from] LoginError),
     /// The target refused or failed the command.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The nexus was lost with the command outstanding, and the old nexus was not proven dead: whether the
-    /// command was done, or will yet be done, is not known. Blocks that it writes stay closed to writes
-    /// through this [`crate::Session`].
+    /// The nexus was lost with the command outstanding, and the old nexus was not proven dead: the target may have
+    /// executed the command, or may yet do so. The blocks of a write stay closed to writes through this
+    /// [`crate::Target`].
     #[error(
         "the connection to logical unit {lun} was lost during {command}, and whether it was done is unknown: check the data"
     )]
     OutcomeUnknown {
-        /// What.
+        /// The command's name.
         command: &'static str,
-        /// At which unit.
+        /// Its logical unit.
         lun: Lun,
     },
-    /// Writes that had been acknowledged may be lost: their nexus was lost before they were flushed, perhaps with
-    /// the target, or the unit says that it failed to write them. Write again what was acknowledged since the last
-    /// successful flush, and flush again. Each [`crate::Lun`] is told once.
+    /// Acknowledged writes may be lost: their nexus was lost before a flush, perhaps with the target, or the unit
+    /// failed to write them to the medium. Repeat every write that was acknowledged since the last successful flush,
+    /// and flush again. Each [`crate::Lun`] is told once.
     #[error(
-        "what was written since the last flush may be lost, with a connection or in the target's cache: write it \
-         again, and flush again"
+        "writes since the last flush may be lost, with a connection or in the target's cache: repeat them, and \
+         flush again"
     )]
     WritesLost {
         /// The generation that begins now.
@@ -51,241 +51,241 @@ pub enum Error {
     },
 }
 
-/// What a caller did wrong.
+/// A mistake of the caller.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum UsageError {
-    /// Not a whole number of blocks.
+    /// Offset or length is not a multiple of the block length.
     #[error(
         "offset {offset} and length {bytes} of {command} must be multiples of the block length, {block_bytes}"
     )]
     Misaligned {
-        /// What was asked.
+        /// The command's name.
         command: &'static str,
-        /// Where.
+        /// In bytes.
         offset: u64,
-        /// How much.
+        /// In bytes.
         bytes: u64,
         /// The unit's block length.
         block_bytes: u32,
     },
-    /// Beyond the end.
+    /// The range ends beyond the unit's capacity.
     #[error("{command} of {bytes} bytes at offset {offset} goes beyond the capacity, {capacity_bytes} bytes")]
     OutOfRange {
-        /// What was asked.
+        /// The command's name.
         command: &'static str,
-        /// Where.
+        /// In bytes.
         offset: u64,
-        /// How much.
+        /// In bytes.
         bytes: u64,
         /// The unit's capacity.
         capacity_bytes: u64,
     },
-    /// The buffer budget is used up, or a buffer longer than [`block::BUFFER_BYTES_MAX`] was wanted.
+    /// The buffer budget is used up, or the buffer would exceed [`block::BUFFER_BYTES_MAX`].
     #[error(
         "no buffer of {bytes} bytes: the budget is {budget_bytes} bytes; wait for commands to end, or raise it"
     )]
     NoBuffer {
-        /// How much was wanted.
+        /// The requested length.
         bytes: usize,
         /// [`crate::Config::buffer_budget_bytes`].
         budget_bytes: usize,
     },
-    /// The device has no such command.
+    /// The device does not implement the command.
     #[error("logical unit {lun} does not support {command}")]
     Unsupported {
-        /// What was asked.
+        /// The command's name.
         command: &'static str,
-        /// Of which unit.
+        /// Its logical unit.
         lun: Lun,
     },
-    /// More operations than [`crate::OPERATIONS_MAX`] have not ended.
+    /// [`crate::OPERATIONS_MAX`] operations are already outstanding.
     #[error("too many operations are waiting: let some end first")]
     TooManyOperations,
-    /// An earlier write there was lost for good ([`Error::OutcomeUnknown`]): another could be overtaken by it.
+    /// An earlier write to these blocks has an unknown outcome ([`Error::OutcomeUnknown`]) and might overtake this one.
     #[error("these blocks are closed: an earlier write to them was lost and may yet be done; connect anew")]
     Closed,
-    /// The session was closed.
+    /// The caller has closed the target.
     #[error("the session was closed")]
     SessionClosed,
-    /// An initiator's name that is none.
+    /// The configured initiator name is invalid.
     #[error(transparent)]
     InitiatorName(#[from] session::name::InvalidName),
-    /// A URL that cannot be understood.
+    /// The URL is invalid.
     #[error(transparent)]
     Url(#[from] crate::InvalidUrl),
-    /// A configuration that cannot work.
+    /// The configuration contradicts itself; the text says how.
     #[error("{0}")]
     Config(&'static str),
 }
 
-/// What is wrong with the way to the target.
+/// A failure of the network on the way to the target.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// No connection.
+    /// No address of the portal accepted a connection.
     #[error("cannot connect to {portal}: {source}")]
     Connect {
-        /// Where to.
+        /// The portal.
         portal: Portal,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A socket option.
+    /// The system refused a socket option.
     #[error("connection to {portal}: {source}")]
     SocketOptions {
-        /// Where to.
+        /// The portal.
         portal: Portal,
-        /// Which option.
+        /// The option and its error.
         source: SocketOptionsError,
     },
     /// The connection broke during login or discovery.
     #[error("the connection to {portal} broke during {during}: {source}")]
     Broken {
-        /// Where to.
+        /// The portal.
         portal: Portal,
-        /// When.
+        /// The phase: login or discovery.
         during: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("no random numbers for a session's identity: {source}")]
     Entropy {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It took longer than [`crate::Config::login_timeout`].
+    /// The phase took longer than [`crate::Config::login_timeout`].
     #[error("no answer from {portal} during {during}")]
     Timeout {
-        /// Where to.
+        /// The portal.
         portal: Portal,
-        /// When.
+        /// The phase: login or discovery.
         during: &'static str,
     },
-    /// Every session is lost, and [`crate::Reconnect::give_up_after`] is over.
+    /// Every session is lost, and [`crate::Reconnect::give_up_after`] has passed.
     #[error("every connection to {target} is lost; the last attempt to come back failed: {last}")]
     PathsLost {
         /// The target's name.
         target: String,
-        /// What the last attempt ran into.
+        /// The error of the last attempt.
         last: String,
     },
 }
 
-/// Why a login failed.
+/// The reason for a failed login.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoginError {
-    /// What the protocol says.
+    /// The login ended with this failure.
     #[error("login to {target} at {portal}: {failure}")]
     Failed {
         /// The target's name; "discovery" in a discovery session.
         target: String,
-        /// Where.
+        /// The portal.
         portal: Portal,
-        /// Why.
+        /// The protocol's reason.
         failure: login::initiator::Failure,
     },
-    /// The target sends the initiator from address to address.
+    /// The target's redirection cannot be followed.
     #[error("{portal} redirects the login to {address:?}, {problem}")]
     Redirection {
         /// The last portal tried.
         portal: Portal,
-        /// Where it points.
+        /// The address that it names.
         address: String,
-        /// Why it is not followed.
+        /// The reason why it is not followed.
         problem: &'static str,
     },
-    /// The list of targets cannot be understood.
+    /// The list of targets is malformed.
     #[error("the list of targets from {portal}: {reason}")]
     TargetList {
-        /// From where.
+        /// The portal.
         portal: Portal,
-        /// What is wrong with it.
+        /// The defect.
         reason: InvalidTargetList,
     },
-    /// The peer breaks the protocol after login.
+    /// The peer violates the protocol after login.
     #[error("{portal} broke the protocol: {reason}")]
     Protocol {
-        /// Who.
+        /// The portal.
         portal: Portal,
-        /// How.
+        /// The violation.
         reason: String,
     },
 }
 
-/// How a target refused or failed a command.
+/// A target's refusal or failure of a command.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TargetError {
-    /// CHECK CONDITION.
+    /// The command ended with CHECK CONDITION.
     #[error("{command} at logical unit {lun} failed: {sense}")]
     CheckCondition {
-        /// What.
+        /// The command's name.
         command: &'static str,
-        /// At which unit.
+        /// Its logical unit.
         lun: Lun,
-        /// Why.
+        /// The sense data.
         sense: SenseData,
     },
-    /// Another status than GOOD, without sense data; or no delivery at all.
+    /// The command ended with a status other than GOOD and without sense data, or was not delivered.
     #[error("{command} at logical unit {lun} failed with {}", StatusName(*status))]
     Status {
-        /// What.
+        /// The command's name.
         command: &'static str,
-        /// At which unit.
+        /// Its logical unit.
         lun: Lun,
         /// The status byte; `None` if the target failed to deliver the command to the unit.
         status: Option<u8>,
     },
-    /// GOOD, but less data than the command must move.
+    /// The command ended with GOOD, but moved less data than it must.
     #[error("{command} at logical unit {lun} moved {found} bytes instead of {expected}")]
     Short {
-        /// What.
+        /// The command's name.
         command: &'static str,
-        /// At which unit.
+        /// Its logical unit.
         lun: Lun,
-        /// Bytes that came, or that the target took.
+        /// Bytes that arrived, or that the target accepted.
         found: u32,
-        /// Bytes that were due.
+        /// Bytes that the command had to move.
         expected: u32,
     },
-    /// The target answers pings, and not the command. It was aborted, the session was made anew if need be, and what may be
-    /// repeated was sent once more, as much in vain.
+    /// The target answers pings but not the command. The command was aborted, its session reinstated if necessary, and
+    /// the command sent once more if that was safe, without success.
     #[error(
         "{command} at logical unit {lun} was not answered for {seconds} seconds on a connection that lives: it was aborted; does the storage behind the target hang?"
     )]
     Unanswered {
-        /// What.
+        /// The command's name.
         command: &'static str,
-        /// At which unit.
+        /// Its logical unit.
         lun: Lun,
-        /// How long it stood still, each time.
+        /// The time without progress, each time.
         seconds: u64,
     },
-    /// A task management function was not done.
+    /// The target did not carry out a task management function.
     #[error("{function} at logical unit {lun} was not done: the target answers {outcome:?}")]
     Function {
-        /// Which.
+        /// The function's name.
         function: &'static str,
-        /// At which unit.
+        /// Its logical unit.
         lun: Lun,
         /// The target's answer (RFC 7143 §11.6.1).
         outcome: TaskManagementOutcome,
     },
-    /// An answer that makes no sense.
+    /// The answer contradicts the standard or itself.
     #[error("{command} at logical unit {lun}: {problem}")]
     Nonsense {
-        /// What.
+        /// The command's name.
         command: &'static str,
-        /// At which unit.
+        /// Its logical unit.
         lun: Lun,
-        /// What is wrong with the answer.
+        /// The contradiction.
         problem: &'static str,
     },
-    /// Not a disk, or nothing there.
+    /// The logical unit is absent, or is not a disk.
     #[error(
         "logical unit {lun} is not a disk (peripheral qualifier {qualifier}, device type {device_type:#04x})"
     )]
     NotADisk {
-        /// Which unit.
+        /// The logical unit.
         lun: Lun,
         /// PERIPHERAL QUALIFIER.
         qualifier: u8,
@@ -303,11 +303,11 @@ pub enum TargetError {
     /// Another unit, or the same with another size, answers under this LUN than before.
     #[error("logical unit {lun} is no longer the one that was opened ({}): {refusal}", Name(designator.as_ref()))]
     Changed {
-        /// Which unit.
+        /// The logical unit.
         lun: Lun,
-        /// Who it was.
+        /// The designator of the earlier unit.
         designator: Option<Designator>,
-        /// What is different.
+        /// The difference.
         refusal: PathRefusal,
     },
 }
@@ -348,7 +348,7 @@ impl From<NetworkError> for Error {
 }
 
 impl Error {
-    /// Sense data of the command that failed, if it came with any.
+    /// The sense data of the failed command, if it had any.
     #[must_use]
     pub fn sense(&self) -> Option<&SenseData> {
         match self {

@@ -1,4 +1,4 @@
-//! Which parts of a unit hold something, in bytes.
+//! The allocated parts of a unit, in bytes.
 
 use crate::driver::Outcome;
 use crate::{Error, TargetError};
@@ -10,13 +10,13 @@ use scsi::client::{Capacity, LbaStatus, SenseData};
 /// Room for 1023 runs of blocks.
 pub(crate) const ANSWER_BYTES: u32 = 16 << 10;
 
-/// The answer of a unit that cannot tell.
+/// The answer for a unit without GET LBA STATUS: all blocks are allocated.
 pub(crate) fn all_data(offset: u64, bytes: u64) -> Vec<Extent> {
     let all = Extent { range: ByteRange { offset, bytes }, state: ExtentState::Data };
     if bytes == 0 { Vec::new() } else { vec![all] }
 }
 
-/// What a GET LBA STATUS brought, clipped to what was asked: `asked` is offset and length in bytes.
+/// Parses the parameter data of GET LBA STATUS and clips it to `asked`, an offset and a length in bytes.
 pub(crate) fn parse(
     outcome: &Outcome,
     asked: (u64, u64),

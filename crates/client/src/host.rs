@@ -12,27 +12,27 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
-/// A runtime. Handles of a client may be used from any thread, so this may be, too.
+/// A runtime. Any thread may use a client's handles, and therefore this.
 pub trait Host: Send + Sync {
-    /// This instant. It never goes back.
+    /// The current time. It never goes back.
     fn now(&self) -> Instant;
 
-    /// Polls `task` whenever it is woken, until it is done. Never within this call.
+    /// Polls `task` whenever it is woken, until it is done. Never polls within this call.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 
     /// Resolves when [`now`](Self::now) has reached `time`.
     fn sleep_until(&self, time: Instant) -> BoxFuture<'static, ()>;
 
-    /// Fills `to` with random bytes that nobody can guess.
+    /// Fills `to` with unpredictable random bytes.
     ///
     /// # Errors
-    /// The system has none.
+    /// If the system has none.
     fn entropy(&self, to: &mut [u8]) -> io::Result<()>;
 }
 
 /// A network.
 pub trait Dial: Send + Sync {
-    /// Opens a byte stream to a portal, with these options set before the first byte.
+    /// Opens a byte stream to a portal and sets these options before the first byte.
     ///
     /// # Errors
     /// [`NetworkError::Connect`] if no address of the portal answers, [`NetworkError::SocketOptions`] if an option is
@@ -46,15 +46,15 @@ pub trait Dial: Send + Sync {
 
 /// A byte stream to a portal, before the login.
 pub struct Dialed {
-    /// The stream.
+    /// The byte stream.
     pub wire: Box<dyn Wire + Send>,
     /// The address at its other end.
     pub peer: SocketAddr,
-    /// Makes the connection's observer, if there is to be one, when the login is done.
+    /// Makes the connection's observer after the login, if there is to be one.
     pub observe: Option<Observe>,
 }
 
-/// Makes the observer of a connection from what its login established.
+/// Makes the observer of a connection from the results of its login.
 pub type Observe = Box<dyn FnOnce(&Established) -> Box<dyn ConnectionObserver> + Send>;
 
 /// The runtime, the network and the policies of a client.
@@ -81,12 +81,12 @@ impl Environment {
         self.host.sleep_until(self.now() + pause).await;
     }
 
-    /// The output of `future`, unless it takes longer than `pause`.
+    /// The output of `future`, or `None` if it takes longer than `pause`.
     pub(crate) async fn within<F: Future>(&self, pause: Duration, future: F) -> Option<F::Output> {
         self.until(self.now() + pause, future).await
     }
 
-    /// The output of `future`, unless it is not there at `time`.
+    /// The output of `future`, or `None` if it is not ready at `time`.
     pub(crate) async fn until<F: Future>(&self, time: Instant, future: F) -> Option<F::Output> {
         match future::select(pin!(future), self.host.sleep_until(time)).await {
             Either::Left((output, _)) => Some(output),

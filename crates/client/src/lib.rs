@@ -1,16 +1,16 @@
-//! The initiator's side of every command, without sockets, clocks or a runtime.
+//! The initiator's half of every command, without sockets, clocks or a runtime.
 //!
-//! A [`Target`] is reached over as many connections as configured: in one iSCSI session as far as the target allows
-//! (MC/S), then in further sessions. A [`Lun`] is one of its disks; it reads and writes owned buffers, and is a
-//! [`block::Backend`] too. [`discover`] asks a portal for targets. All of it lives in an [`Environment`]: a [`Host`] that polls
-//! tasks and knows the time, and a network to [`Dial`]. The `initiator` crate has one of tokio and TCP, the simulator one of
-//! its own.
+//! A [`Target`] uses as many connections as configured: in one iSCSI session as far as the target allows (MC/S), then
+//! in further sessions. A [`Lun`] is one of its disks; it reads and writes owned buffers, and is a [`block::Backend`]
+//! too. [`discover`] asks a portal for its targets. All of them run in an [`Environment`]: a [`Host`], which polls
+//! tasks and knows the time, and a network to [`Dial`]. The `initiator` crate provides one on tokio and TCP, the
+//! simulator a virtual one.
 //!
 //! # Rules that hold whatever happens to connections
 //! * A command is sent again only if that is safe: [`nexus::initiator::Retry`].
-//! * No two writes to the same blocks are under way together: [`nexus::initiator::WriteFence`].
-//! * A path carries I/O only to units that it was shown to lead to: [`nexus::initiator::accept_path`].
-//! * A flush that succeeds covers every write answered before it, or says that it does not: [`Lun::flush`].
+//! * Two writes to the same blocks are never outstanding together: [`nexus::initiator::WriteFence`].
+//! * A path carries I/O only to units that it was proven to lead to: [`nexus::initiator::accept_path`].
+//! * A successful flush covers every write answered before it; otherwise the flush reports the loss: [`Lun::flush`].
 
 #![forbid(unsafe_code)]
 

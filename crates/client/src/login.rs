@@ -1,4 +1,4 @@
-//! One connection, from nothing to the end of its login (RFC 7143 §6.3).
+//! One connection, from its TCP connect to the end of its login (RFC 7143 §6.3).
 
 use crate::{Config, Dialed, Environment, Error, LoginError, NetworkError, Portal, UsageError};
 use framing::{ConnectionObserver, Wire, read_pdu, write_pdu};
@@ -10,10 +10,10 @@ use session::parameters::{Established, Offer};
 use std::io;
 use std::net::SocketAddr;
 
-/// A login from portal to portal is followed this often. Arrays use one step; more are a loop.
+/// Redirections followed in one login. Arrays use one; more indicate a loop.
 const REDIRECTIONS_MAX: usize = 4;
 
-/// What distinguishes one login of an initiator from its others.
+/// The parameters in which the logins of one initiator differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Applicant {
     /// `None` for discovery.
@@ -25,7 +25,7 @@ pub(crate) struct Applicant {
     pub offer: Offer,
 }
 
-/// A connection whose login is done.
+/// A connection after its login.
 pub(crate) struct Opened {
     pub wire: Box<dyn Wire + Send>,
     pub established: Established,
@@ -34,8 +34,8 @@ pub(crate) struct Opened {
     pub observer: Option<Box<dyn ConnectionObserver>>,
 }
 
-/// Connects and logs in, where the target redirects to if it does. Every portal is a peer of its own: the login begins
-/// anew there, and nothing that was said or proven before counts.
+/// Connects, logs in, and follows redirections. Every portal is a separate peer: the login starts anew there, and no
+/// earlier statement or proof counts.
 pub(crate) async fn open(
     environment: &Environment,
     config: &Config,
@@ -68,26 +68,27 @@ pub(crate) async fn open(
     }
 }
 
-/// An address as a redirection tells it. The standard wants no portal group tag there (§11.13.5); some write one.
+/// Parses a redirection's address. The standard forbids a portal group tag there (§11.13.5); some targets send one.
 fn portal_of(address: &str) -> Option<Portal> {
     address.split_once(',').map_or(address, |(address, _)| address).parse().ok()
 }
 
-/// How the login at one portal ended.
+/// The result of a login at one portal.
 enum Answer {
     Opened(Box<Opened>),
     Redirected(String),
 }
 
-/// A portal that chose an algorithm, and then refused what was made with it.
+/// A portal chose an algorithm and then refused the response computed with it.
 struct Misunderstanding {
     failure: Error,
-    /// What is left to offer.
+    /// The credentials that remain to offer.
     credentials: Credentials,
 }
 
-/// Logs in at one portal. A target that chose SHA-256 and refused the response is asked once more without that: tgt
-/// means SHA-1 by its number. Nothing is given away by that, for a target may always choose the weakest.
+/// Logs in at one portal. If a target chose SHA-256 and refused the response, the login is repeated once without
+/// SHA-256, because tgt means SHA-1 by that number. This weakens nothing: a target may always choose the weakest
+/// algorithm.
 async fn open_at(
     environment: &Environment,
     config: &Config,
@@ -116,7 +117,7 @@ async fn attempt_in_time(
     answer.ok_or_else(|| NetworkError::Timeout { portal: portal.clone(), during: "login" })?
 }
 
-/// What else to offer a target that refused a response made with SHA-256.
+/// The credentials without SHA-256, for a target that refused a SHA-256 response.
 fn without_sha256(credentials: Option<&Credentials>, login: &Login, failure: Failure) -> Option<Credentials> {
     let misunderstood = login.chap_algorithm() == Some(Algorithm::Sha256)
         && matches!(failure, Failure::Refused(status) if status.class() == LoginStatusClass::InitiatorError);

@@ -1,4 +1,4 @@
-//! One logical unit: reads, writes, and what else a disk can do.
+//! One logical unit: reads, writes, and the other operations of a disk.
 
 use crate::driver::{Data, Outcome, Piece, Plan, Shared, Sink};
 use crate::target::Handle;
@@ -13,52 +13,51 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A disk at the other end of a [`crate::Target`].
 ///
-/// Cheap to clone; every method may be called from any thread, many at a time.
+/// Clones are cheap. Every method may be called from any thread, and many calls may be outstanding.
 ///
 /// # Offsets and lengths
-/// Count bytes, and are multiples of [`Unit::block_bytes`].
+/// They count bytes and are multiples of [`Unit::block_bytes`].
 ///
 /// # Buffers
-/// Are owned: they go in with the call and come back with its answer, so nothing has to outlive anything.
+/// A call takes its buffer and returns it with the answer.
 ///
 /// # Order
-/// Operations under way together have no order, except that a write that overlaps an earlier one waits for it: the
-/// later one wins. A read that is submitted after a write was answered sees it.
+/// Concurrent operations have no order, with one exception: a write that overlaps an earlier one waits for it, so the
+/// later one wins. A read submitted after the answer to a write sees that write.
 ///
 /// # Dropping a future
-/// An operation starts when its future is first polled. From then on it runs to its end, whether the future is
-/// polled, kept or dropped: the target may have seen it, and nothing could call it back. Its memory is kept until
-/// the target has answered or its nexus is proven dead. Whoever drops the future of a write does not learn its
-/// outcome: the blocks hold the old data, the new, or, block by block, a mixture. A later write to the same
-/// blocks through the same [`crate::Target`] still waits for it and wins.
+/// An operation starts when its future is first polled, and then runs to its end even if the future is dropped, because
+/// the target may have seen it. Its memory is kept until the target has answered or its nexus is proven dead. After the
+/// future of a write is dropped, the blocks hold the old data, the new data, or a mixture by blocks. A later write to
+/// the same blocks through the same [`crate::Target`] still waits for it and wins.
 ///
 /// # Losses
-/// When a connection is lost, its iSCSI session is, at error recovery level 0; it is reinstated, and commands
-/// that may be repeated safely are (see [`nexus::initiator::Retry`]). What a caller sees of that is a delay.
-/// See [`Self::flush`] for what may be lost for good.
+/// At error recovery level 0, the loss of a connection ends its iSCSI session. The session is reinstated, and every
+/// command that is safe to repeat is repeated (see [`nexus::initiator::Retry`]); the caller notices only a delay.
+/// [`Self::flush`] reports lost writes.
 pub struct Lun {
     pub(crate) handle: Arc<Handle>,
     unit: Arc<Unit>,
-    /// The last generation that whoever uses this handle has heard of.
+    /// The last generation that the user of this handle has heard of.
     pub(crate) seen: Arc<AtomicU64>,
 }
 
 impl Clone for Lun {
-    /// The clone has heard of what this handle has heard of, and is told of later losses by itself.
+    /// A clone inherits the generation that this handle has heard of, and is told of later losses separately.
     fn clone(&self) -> Self {
         let seen = Arc::new(AtomicU64::new(self.seen.load(Ordering::Acquire)));
         Self { handle: Arc::clone(&self.handle), unit: Arc::clone(&self.unit), seen }
     }
 }
 
-/// What COMPARE AND WRITE found.
+/// The result of COMPARE AND WRITE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// The blocks were as expected and have been written.
+    /// The blocks matched and have been written.
     Written,
-    /// They were not, and have not been touched.
+    /// The blocks differed and are unchanged.
     Different {
-        /// The first byte that differs, counted from the offset, if the device told.
+        /// The first byte that differs, counted from the offset, if the device reports it.
         at: Option<u64>,
     },
 }
@@ -66,7 +65,7 @@ pub enum Compared {
 /// The answer to a command that this library does not know.
 #[derive(Debug)]
 pub struct Executed {
-    /// The memory that went in.
+    /// The memory that was passed in.
     pub data: Option<Payload>,
     /// Data-In bytes that arrived in it.
     pub data_in_bytes: u32,
@@ -75,9 +74,9 @@ pub struct Executed {
 /// Memory for a command that this library does not know.
 #[derive(Debug)]
 pub enum Transfer {
-    /// No data.
+    /// The command has no data.
     None,
-    /// Data from the device, as much as the buffer is long.
+    /// Data from the device, up to the length of the buffer.
     In(Buffer),
     /// Data to the device.
     Out(Payload),
@@ -90,7 +89,7 @@ pub enum Reset {
     AbortTaskSet,
     /// Ends the commands of all initiators.
     ClearTaskSet,
-    /// The same, and returns the unit to the state in which it was switched on.
+    /// Ends the commands of all initiators and returns the unit to its power-on state.
     LogicalUnit,
 }
 
@@ -117,19 +116,19 @@ impl Lun {
         Self { handle, unit, seen: Arc::new(AtomicU64::new(generation.0)) }
     }
 
-    /// What the unit said of itself when it was opened.
+    /// The unit's description of itself when it was opened.
     #[must_use]
     pub fn unit(&self) -> &Unit {
         &self.unit
     }
 
-    /// Where buffers come from. Buffers of other slabs do as well.
+    /// The slab of this target's buffers. Buffers of other slabs are accepted too.
     #[must_use]
     pub fn slab(&self) -> &Slab {
         &self.shared().slab
     }
 
-    /// A buffer for a read or a write.
+    /// Allocates a buffer for a read or a write.
     ///
     /// # Errors
     /// [`UsageError::NoBuffer`] if the budget is used up.
@@ -138,7 +137,7 @@ impl Lun {
         self.slab().allocate(bytes).ok_or_else(|| UsageError::NoBuffer { bytes, budget_bytes }.into())
     }
 
-    /// Reads `bytes` from `offset` into a buffer of this session's budget.
+    /// Reads `bytes` from `offset` into a buffer of this target's budget.
     ///
     /// # Errors
     /// As [`Self::read_into`], and [`UsageError::NoBuffer`].
@@ -150,7 +149,7 @@ impl Lun {
     /// Fills `buffer` from `offset` on.
     ///
     /// # Errors
-    /// Why it could not be filled; the buffer then returns to its slab.
+    /// The reason for the failure; the buffer then returns to its slab.
     pub async fn read_into(&self, offset: u64, buffer: Buffer) -> Result<Buffer, Error> {
         let extent = self.extent("READ", offset, buffer.len() as u64)?;
         let outcome = self.execute_plan(Plan::read(&self.unit, extent, buffer)).await;
@@ -160,12 +159,12 @@ impl Lun {
         outcome.buffer.and_then(|payload| payload.try_into_buffer().ok()).ok_or_else(|| unanswered.into())
     }
 
-    /// Writes `payload` at `offset`; keep a clone of it to have it afterwards. With `fua` it is durable when this
-    /// answers, otherwise after the next [`Self::flush`].
+    /// Writes `payload` at `offset`; keep a clone of the payload if it is needed later. With `fua` the data is durable
+    /// on return, otherwise after the next [`Self::flush`].
     ///
     /// # Errors
-    /// Why it could not be written. With [`Error::OutcomeUnknown`], and with any error of a write of several
-    /// commands, some of it may have been.
+    /// The reason for the failure. After [`Error::OutcomeUnknown`], and after any error of a write of several commands,
+    /// some blocks may have been written.
     pub async fn write(&self, offset: u64, payload: impl Into<Payload>, fua: bool) -> Result<(), Error> {
         let payload = payload.into();
         let extent = self.extent("WRITE", offset, payload.len() as u64)?;
@@ -173,13 +172,12 @@ impl Lun {
         self.execute_plan(plan).await.result.map(drop)
     }
 
-    /// Makes every write durable that was answered before this was called; waits for those under way, too.
+    /// Makes every write durable that was answered before this call; also waits for outstanding writes.
     ///
     /// # Errors
-    /// [`Error::WritesLost`]: a nexus was lost, or the unit was reset or failed to write its cache, when writes had been
-    /// answered that were not flushed. They may be lost: write them again, then flush again. Everything answered since this
-    /// handle's last successful flush is concerned, through whichever handle it was written. Each handle is told
-    /// once; a clone inherits what its original has not heard of yet.
+    /// [`Error::WritesLost`] if a nexus was lost with unflushed writes, or the unit was reset or failed to write its
+    /// cache. Repeat every write that was answered since this handle's last successful flush, through whichever handle,
+    /// and flush again. Each handle is told once; a clone inherits the reports that its original has not received.
     pub async fn flush(&self) -> Result<(), Error> {
         let (sender, receiver) = futures_channel::oneshot::channel();
         let (lun, seen) = (self.unit.lun, Arc::clone(&self.seen));
@@ -188,8 +186,8 @@ impl Lun {
         outcome.result.map(drop)
     }
 
-    /// How often answered writes may have been lost so far. If it is the same after a flush as it was before the
-    /// writes, they are durable.
+    /// Counts the possible losses of answered writes. Writes are durable if this number is the same before the writes
+    /// and after a flush.
     #[must_use]
     pub fn generation(&self) -> Generation {
         let lun = self.unit.lun;
@@ -198,8 +196,8 @@ impl Lun {
             .unwrap_or_default()
     }
 
-    /// Makes a range read as zeroes: by WRITE SAME (16), else by writing zeroes out. With `may_unmap` the blocks
-    /// may also be deallocated, where the device promises that those read as zeroes (LBPRZ).
+    /// Makes a range read as zeroes, by WRITE SAME (16) or by writing zeroes. With `may_unmap` the blocks may be
+    /// deallocated instead, if the device promises that deallocated blocks read as zeroes (LBPRZ).
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -208,8 +206,8 @@ impl Lun {
         self.execute_plan(self.zero_plan(extent, may_unmap)?).await.result.map(drop)
     }
 
-    /// Deallocates a range. What it reads as afterwards is known only with [`Unit::unmapped_reads_zero`], and even
-    /// then only for blocks that the device did deallocate: use [`Self::write_zeroes`] where zeroes matter.
+    /// Deallocates a range. Its later contents are defined only with [`Unit::unmapped_reads_zero`], and only for the
+    /// blocks that the device did deallocate; use [`Self::write_zeroes`] if zeroes matter.
     ///
     /// # Errors
     /// [`UsageError::Unsupported`] if the device cannot; otherwise as [`Self::write`].
@@ -218,12 +216,12 @@ impl Lun {
         self.execute_plan(self.unmap_plan(extent)?).await.result.map(drop)
     }
 
-    /// Writes `write` at `offset` if the blocks there are as in `compare`; both are equally long, at most 255
-    /// blocks. Atomic with regard to all initiators. Never repeated blindly.
+    /// Writes `write` at `offset` if the blocks there equal `compare`. Both have the same length, at most 255 blocks.
+    /// Atomic for all initiators. Never repeated after a loss.
     ///
     /// # Errors
-    /// [`UsageError::Unsupported`] if the device has no COMPARE AND WRITE of that length;
-    /// [`Error::OutcomeUnknown`] if the connection was lost: read the blocks to see what happened.
+    /// [`UsageError::Unsupported`] if the device has no COMPARE AND WRITE of that length; [`Error::OutcomeUnknown`] if
+    /// the connection was lost: read the blocks to learn the outcome.
     pub async fn compare_and_write(
         &self,
         offset: u64,
@@ -254,11 +252,11 @@ impl Lun {
         }
     }
 
-    /// What is allocated of a range (GET LBA STATUS): ascending, without gaps, from `offset`; it may end before
-    /// the range does, so ask again from there. A device that cannot tell has data everywhere.
+    /// The allocation of a range (GET LBA STATUS): ascending and without gaps, from `offset`. The answer may end before
+    /// the range does; ask again from there. A device without GET LBA STATUS counts as fully allocated.
     ///
     /// # Errors
-    /// Why it could not be learnt.
+    /// The reason for the failure.
     pub async fn extents(&self, offset: u64, bytes: u64) -> Result<Vec<block::Extent>, Error> {
         let extent = self.extent("GET LBA STATUS", offset, bytes)?;
         let Some(plan) = self.extents_plan(extent)? else { return Ok(extents::all_data(offset, bytes)) };
@@ -270,7 +268,8 @@ impl Lun {
     /// [`Reset::AbortTaskSet`]. Their initiators need not be told, and may miss answers for as long as they wait for any.
     ///
     /// # Errors
-    /// [`TargetError::Function`] if the target does not do it; [`Error::OutcomeUnknown`] if the session was lost.
+    /// [`TargetError::Function`] if the target does not carry it out; [`Error::OutcomeUnknown`] if the session was
+    /// lost.
     pub async fn reset(&self, reset: Reset) -> Result<(), Error> {
         let lun = self.unit.lun;
         let answer =
@@ -282,7 +281,7 @@ impl Lun {
         }
     }
 
-    /// Sends a command that this library does not know, as a SIMPLE task: [`Self::execute_as`].
+    /// Sends a command that this library does not know as a SIMPLE task: [`Self::execute_as`].
     ///
     /// # Errors
     /// As [`Self::execute_as`].
@@ -290,8 +289,8 @@ impl Lun {
         self.execute_as(TaskAttribute::Simple, cdb, transfer).await
     }
 
-    /// Sends a command that this library does not know. It is sent again only if the target says that it did not
-    /// begin; it does not wait for writes to the same blocks, and they do not wait for it.
+    /// Sends a command that this library does not know. It is repeated only if the target says that it did not begin.
+    /// It does not wait for writes to the same blocks, nor do they wait for it.
     ///
     /// # Errors
     /// Any status but GOOD; [`Error::sense`] has the sense data.
@@ -335,7 +334,7 @@ impl Lun {
         self.shared().execute(plan).await
     }
 
-    /// The blocks of a range.
+    /// Converts a range of bytes to blocks.
     pub(crate) fn extent(
         &self,
         command: &'static str,
@@ -384,7 +383,7 @@ impl Lun {
         Ok(Plan::unmap(&self.unit, &extents, buffer.share()))
     }
 
-    /// `None` for a device that has nothing to tell: every block of it is allocated.
+    /// `None` for a device without GET LBA STATUS: all of its blocks count as allocated.
     pub(crate) fn extents_plan(&self, extent: Extent) -> Result<Option<Plan>, Error> {
         let thin = self.unit.provisioning.unmap || self.unit.provisioning.write_same_unmaps;
         if !thin || extent.is_empty() {

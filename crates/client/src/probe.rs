@@ -1,4 +1,4 @@
-//! What a logical unit says of itself over one path, before it is trusted.
+//! Asks a logical unit for its description over one path, before that path is trusted.
 
 use crate::driver::{Data, Plan, Shared};
 use crate::{Error, TargetError, Unit, UsageError};
@@ -9,16 +9,16 @@ use scsi::client::{
     ModeParameters, SenseData, StandardInquiry, page,
 };
 
-/// Room for any page that is asked for here.
+/// Room for every page that is requested here.
 const PAGE_BYTES: u16 = 4096;
-/// MODE SENSE (6) has one byte for it.
+/// MODE SENSE (6) has one byte for the length.
 const MODE_BYTES: u8 = 192;
-/// READ CAPACITY (16)'s whole answer.
+/// The whole answer of READ CAPACITY (16).
 const CAPACITY_BYTES: u16 = 32;
 /// Room for 8191 units.
 const LUN_LIST_BYTES: u16 = 0xfff8;
 
-/// Where questions are asked.
+/// The path and the unit of the questions.
 pub(crate) struct Probe<'a> {
     pub shared: &'a Shared,
     pub path: PathId,
@@ -56,7 +56,7 @@ impl Probe<'_> {
         })
     }
 
-    /// Only what a path must show.
+    /// The properties that a path must show.
     pub async fn view(&self) -> Result<UnitView, Error> {
         let inquiry = self.inquiry().await?;
         let (capacity, _) = self.capacity().await?;
@@ -91,7 +91,7 @@ impl Probe<'_> {
         Err(TargetError::NotADisk { lun: self.lun, qualifier, device_type }.into())
     }
 
-    /// The long form, else the short one; whether it was the long one.
+    /// The capacity by READ CAPACITY (16), or (10) if the unit lacks it; `true` for (16).
     async fn capacity(&self) -> Result<(Capacity, bool), Error> {
         let cdb = client::read_capacity_16(CAPACITY_BYTES.into());
         let long = unless_refused(self.execute("READ CAPACITY (16)", cdb, CAPACITY_BYTES).await)?;
@@ -120,7 +120,7 @@ impl Probe<'_> {
         Ok(bytes.and_then(|bytes| DeviceIdentification::parse(&bytes)).unwrap_or_default())
     }
 
-    /// How well this path reaches the unit, if the target says so of the group that the path goes through.
+    /// The access state of this path to the unit, if the target reports it for the path's port group.
     async fn access(
         &self,
         identification: &DeviceIdentification,
@@ -176,5 +176,5 @@ pub(crate) fn unless_refused<T>(answer: Result<T, Error>) -> Result<Option<T>, E
     }
 }
 
-/// The status that should come with sense data.
+/// The status that normally carries sense data.
 const CHECK_CONDITION: u8 = scsi::Status::CheckCondition.code();

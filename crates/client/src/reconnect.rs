@@ -1,18 +1,17 @@
-//! How often, and for how long, a lost target is called again.
+//! The schedule of attempts to reach a lost target.
 
 use crate::Environment;
 use pdu::{Duration, Instant};
 
-/// How to come back after a loss.
+/// The policy after a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reconnect {
-    /// The pause before the second attempt (the first has none beyond the negotiated `DefaultTime2Wait`);
-    /// it doubles with every further one. Longer by up to a half, at random, so that many initiators do not
-    /// come back together.
+    /// The pause before the second attempt; it doubles with each further one. The first waits only for the negotiated
+    /// `DefaultTime2Wait`. Up to half is added at random, so that many initiators do not return together.
     pub pause_min: Duration,
     /// The longest pause.
     pub pause_max: Duration,
-    /// After how long to give the path up. Zero: at once.
+    /// The time after which the path is given up. Zero: at once.
     pub give_up_after: Duration,
 }
 
@@ -26,7 +25,7 @@ impl Default for Reconnect {
     }
 }
 
-/// The pauses between attempts, until patience ends.
+/// The pauses between attempts, until the time is over.
 pub(crate) struct Pauses {
     next: Duration,
     longest: Duration,
@@ -39,7 +38,7 @@ impl Pauses {
         Self { next: policy.pause_min, longest: policy.pause_max, give_up_at: begin + policy.give_up_after }
     }
 
-    /// The next one; `None` if patience would end in it.
+    /// The next pause; `None` if the time would be over in it.
     pub fn next(&mut self, environment: &Environment) -> Option<Duration> {
         if environment.now() + self.next >= self.give_up_at {
             return None;
@@ -50,7 +49,7 @@ impl Pauses {
     }
 }
 
-/// Longer by up to a half.
+/// Adds up to half at random.
 fn jittered(pause: Duration, environment: &Environment) -> Duration {
     let mut random = [0; 1];
     // Without random numbers there is no jitter.

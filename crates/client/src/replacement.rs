@@ -1,7 +1,7 @@
-//! A connection that broke is replaced in its session (RFC 7143 §7.1.4.3, §6.3.4).
+//! Replaces a broken connection within its session (RFC 7143 §7.1.4.3, §6.3.4).
 //!
-//! At error recovery level 2 the session lives on without it, and takes its commands to the connections that are left. A new
-//! one restores the width; if none was left, it is what the commands wait for.
+//! At error recovery level 2 the session survives, and its commands move to the remaining connections. A new connection
+//! restores the width. If none remains, the commands wait for it.
 
 use crate::driver::{Shared, Vacancies};
 use crate::reconnect::Pauses;
@@ -12,7 +12,7 @@ use nexus::initiator::PathId;
 use session::login::initiator::Remedy;
 use std::sync::Arc;
 
-/// Makes the connections that a path is missing, until it has them, cannot have them, or is lost itself.
+/// Makes a path's missing connections until it has them all, cannot have them, or is lost itself.
 pub(crate) async fn replace(shared: &Arc<Shared>, id: PathId, changed: &Event) {
     let mut pauses = Pauses::new(&shared.config.reconnect, shared.environment.now());
     loop {
@@ -20,7 +20,7 @@ pub(crate) async fn replace(shared: &Arc<Shared>, id: PathId, changed: &Event) {
         let error = match vacancies(shared, id) {
             Vacancies::None => return,
             Vacancies::Wait(pause) => {
-                // Whatever is first: what there is to do is asked again.
+                // The loop checks for work again after either.
                 let _ = shared.environment.within(pause, change).await;
                 continue;
             }
@@ -40,20 +40,20 @@ pub(crate) async fn replace(shared: &Arc<Shared>, id: PathId, changed: &Event) {
     }
 }
 
-/// What is missing now.
+/// The connections that are missing now.
 pub(crate) fn vacancies(shared: &Shared, id: PathId) -> Vacancies {
     let now = shared.environment.now();
     shared.read(|driver| driver.path(id).map_or(Vacancies::None, |path| path.vacancies(now)))
 }
 
-/// Whether the target has forgotten the session, as one does that was started anew. That there are too many connections
-/// is no such thing: it may not have noticed yet that one broke.
+/// Whether the target has forgotten the session, as after a restart. "Too many connections" is not a sign of that: the
+/// target may not have noticed the break yet.
 fn session_is_gone(error: &Error) -> bool {
     let Error::Login(LoginError::Failed { failure, .. }) = error else { return false };
     !matches!(failure.remedy(), Remedy::RetryLater | Remedy::NoMoreConnections)
 }
 
-/// Whether a connection of a session that has others could not be made for a reason that has nothing to do with it.
+/// Whether the failure of an additional connection is transient and says nothing about its session.
 pub(crate) fn may_pass(error: &Error) -> bool {
     match error {
         Error::Network(_) => true,

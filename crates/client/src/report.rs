@@ -1,4 +1,4 @@
-//! What can be observed of a session while it runs.
+//! Measurements of a running session.
 
 use framing::{Counters, PathSample};
 use nexus::initiator::PathId;
@@ -6,7 +6,7 @@ use pdu::{Cid, Isid, LaneId, Tsih};
 use session::parameters::{ConnectionParameters, SessionParameters};
 use std::net::SocketAddr;
 
-/// A sample of everything.
+/// A sample of all paths of a target.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
@@ -14,18 +14,18 @@ pub struct Report {
     pub target_name: String,
     /// Its iSCSI sessions.
     pub paths: Vec<PathReport>,
-    /// Commands that were sent again: after a loss, or because the target declined them. Unit attentions, which
-    /// every first command to a unit meets, are not counted.
+    /// Commands sent again after a loss, or because the target declined them. Unit attentions, which every first
+    /// command to a unit meets, do not count.
     pub retries: u64,
     /// Sessions that were lost and came back.
     pub reinstatements: u64,
-    /// Connections that broke, and whose commands all went on over others of their session (error recovery level 2).
+    /// Broken connections whose commands all continued on other connections of their session (error recovery level 2).
     pub recovered_connections: u64,
-    /// Commands that went on over another connection than the one they were sent on.
+    /// Commands that moved to another connection.
     pub reassigned_tasks: u64,
-    /// PDUs that were sent again, or that the target was asked to send again (error recovery level 1).
+    /// PDUs sent again by this end, or requested again from the target (error recovery level 1).
     pub retransmitted_pdus: u64,
-    /// Operations that have not ended.
+    /// Outstanding operations.
     pub operations: usize,
 }
 
@@ -33,30 +33,30 @@ pub struct Report {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PathReport {
-    /// Its number here.
+    /// Its number in this client.
     pub path: PathId,
     /// The initiator's part of its identity.
     pub isid: Isid,
-    /// The target's part; `None` while it is lost.
+    /// The target's part; `None` while the session is lost.
     pub tsih: Option<Tsih>,
-    /// Where it goes.
+    /// The portal that it connects to.
     pub portal: crate::Portal,
-    /// How it stands.
+    /// Its state.
     pub state: PathState,
-    /// What was negotiated; `None` before the first login.
+    /// The negotiated parameters; `None` before the first login.
     pub parameters: Option<SessionParameters>,
-    /// Why it has fewer connections than MaxConnections and the configuration would allow.
+    /// The reason why it has fewer connections than MaxConnections and the configuration allow.
     pub ceiling: Option<String>,
     /// Its connections.
     pub connections: Vec<ConnectionReport>,
 }
 
-/// How a path stands.
+/// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathState {
     /// Logging in, for the first time or again.
     Connecting,
-    /// Carries I/O to the units whose identity it has shown.
+    /// Carrying I/O to the units whose identity it has proven.
     Up,
     /// Ended for good: logged out, refused, or given up.
     Gone,
@@ -66,23 +66,23 @@ pub enum PathState {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectionReport {
-    /// Its number here, never used twice.
+    /// Its number in this client, never reused.
     pub lane: LaneId,
     /// Its number in its iSCSI session.
     pub cid: Cid,
     /// The address at the other end.
     pub peer: SocketAddr,
-    /// What was negotiated for it.
+    /// The negotiated parameters.
     pub parameters: ConnectionParameters,
     /// Bytes and PDUs so far.
     pub counters: Counters,
-    /// Commands placed on it that are not answered.
+    /// Unanswered commands placed on it.
     pub outstanding_commands: u32,
     /// Bytes of those commands that have not moved.
     pub outstanding_bytes: u64,
-    /// The congestion control in force, as the kernel names it.
+    /// The congestion control in force, by the kernel's name.
     pub congestion: Option<String>,
-    /// Round-trip time, congestion window, retransmissions, if its wire measures them.
+    /// Round-trip time, congestion window and retransmissions, if its wire measures them.
     pub sample: Option<PathSample>,
 }
 

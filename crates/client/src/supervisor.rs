@@ -1,5 +1,5 @@
-//! One path's life: log in, prove where it leads, add connections; when it is lost, do so again. A session that lost some
-//! of its connections gets others ([`replacement`]).
+//! The life of one path: log in, prove the units behind it, add connections, and start again after a loss.
+//! [`replacement`] replaces the connections that a living session has lost.
 
 use crate::driver::{Path, Shared, Vacancies, lane};
 use crate::login::{self, Applicant};
@@ -25,7 +25,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> 
     let (portal, leader) = leader.ok_or(UsageError::SessionClosed)?;
     let opened = login::open(&shared.environment, &shared.config, &portal, &leader).await?;
     let lane = shared.with(|driver, now| driver.begin_path(id, opened, &shared.config, now));
-    // The end of the session before it has not been taken note of yet: the next attempt will find it over.
+    // The driver has not yet noted the end of the previous session; the next attempt will find it noted.
     spawn_lane(shared, id, Some(lane.ok_or(UsageError::SessionClosed)?));
     if let Err(error) = prove(shared, id).await {
         leave(shared, id).await;
@@ -75,7 +75,7 @@ pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
     }
 }
 
-/// Adds so many connections to a path's session, all at once; why some could not be.
+/// Adds `count` connections to a path's session at once; returns the reason if some could not be added.
 pub(crate) async fn add_connections(shared: &Arc<Shared>, id: PathId, count: usize) -> Vec<Error> {
     let closed = || vec![UsageError::SessionClosed.into()];
     let adding = shared.read(|driver| driver.path(id).map(|path| Arc::clone(&path.adding)));
@@ -91,7 +91,7 @@ pub(crate) async fn add_connections(shared: &Arc<Shared>, id: PathId, count: usi
     future::join_all(joins).await.into_iter().filter_map(Result::err).collect()
 }
 
-/// Adds one connection to a path's session, which from then on should have it.
+/// Adds one connection to a path's session and to its wanted number.
 pub(crate) async fn join(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
     let failure = add_connections(shared, id, 1).await.into_iter().next();
     failure.map_or(Ok(()), Err).inspect_err(|error| note_ceiling(shared, id, error))
@@ -109,7 +109,7 @@ async fn add_connection(
     Ok(())
 }
 
-/// Takes note of why a session will have no more connections than it has, if that is why one could not be added.
+/// Records the reason why a session will have no more connections, if the error gives one.
 fn note_ceiling(shared: &Shared, id: PathId, error: &Error) {
     let Error::Login(LoginError::Failed { failure, .. }) = error else { return };
     if is_ceiling(failure) {
@@ -122,8 +122,8 @@ fn note_ceiling(shared: &Shared, id: PathId, error: &Error) {
     }
 }
 
-/// Whether a session whose leading login was accepted will have no more connections than it has: the target says
-/// so, makes another session of it, or blames the initiator for trying.
+/// Whether the failure shows that a session will have no more connections: the target says so, makes another session of
+/// the login, or blames the initiator for it.
 fn is_ceiling(failure: &Failure) -> bool {
     use pdu::LoginStatus::InitiatorError;
     failure.remedy() == Remedy::NoMoreConnections || matches!(failure, Failure::Refused(InitiatorError))
@@ -174,7 +174,7 @@ async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<b
     };
     let (offered, changes_told) = match view.await {
         Ok(view) => view,
-        // It may be ready when the path has been tried again.
+        // The unit may be ready at the next attempt.
         Err(error) if error.sense().is_some_and(SenseData::is_not_ready) => return Err(error),
         Err(Error::Target(error)) => {
             tracing::warn!(path = %id, portal, %lun, %error, "the path does not lead to the unit");
@@ -270,7 +270,7 @@ async fn bring_back(shared: &Arc<Shared>, id: PathId) {
     }
 }
 
-/// Logs in again and again until it works or patience ends.
+/// Logs in repeatedly until it works or the time is over.
 async fn reinstate(shared: &Arc<Shared>, id: PathId, changed: &Event) {
     let mut pause = shared.with(|driver, _| driver.path_mut(id).map_or(Duration::ZERO, Path::take_time2wait));
     let mut pauses = Pauses::new(&shared.config.reconnect, shared.environment.now() + pause);
@@ -296,8 +296,8 @@ async fn reinstate(shared: &Arc<Shared>, id: PathId, changed: &Event) {
     }
 }
 
-/// Opens the first path. A connection that breaks in its login has shown that there is somebody: from then on it is tried
-/// again as patiently as a session that was lost. Any other failure is told at once.
+/// Opens the first path. A connection that breaks during login proves that the target exists; from then on the path is
+/// retried like a lost session. Any other failure is reported at once.
 pub(crate) async fn open_first(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
     let mut pauses = Pauses::new(&shared.config.reconnect, shared.environment.now());
     let mut somebody_is_there = false;
@@ -312,7 +312,7 @@ pub(crate) async fn open_first(shared: &Arc<Shared>, id: PathId) -> Result<(), E
     }
 }
 
-/// Waits, unless the path is gone before: closed by its user, with nothing left to do.
+/// Waits for `pause`, or until the path is gone: closed by its user, with nothing left to do.
 async fn is_gone_within(shared: &Shared, id: PathId, pause: Duration, changed: &Event) -> bool {
     let until = shared.environment.now() + pause;
     loop {
@@ -326,7 +326,7 @@ async fn is_gone_within(shared: &Shared, id: PathId, pause: Duration, changed: &
     }
 }
 
-/// Whether time will not help: the target was told who comes, and does not want them.
+/// Whether waiting is useless: the target has heard the initiator's name and refuses it.
 pub(crate) fn is_hopeless(error: &Error) -> bool {
     use pdu::LoginStatus::{AuthenticationFailure, AuthorizationFailure};
     let Error::Login(LoginError::Failed { failure, .. }) = error else { return false };

@@ -1,4 +1,4 @@
-//! A remote target, over as many connections as it takes.
+//! A remote target and its connections.
 
 use crate::driver::{Shared, UnitState, timer};
 use crate::probe::Probe;
@@ -13,17 +13,17 @@ use pdu::Isid;
 use session::parameters::MAX_CONNECTIONS;
 use std::sync::Arc;
 
-/// One target, reached over one or more iSCSI sessions ("paths") of one or more connections each.
+/// One target, over one or more iSCSI sessions ("paths") of one or more connections each.
 ///
-/// Clones are the same target. Its methods and its [`Lun`]s can be used from any thread. When the last of them is dropped,
-/// operations under way run to their end and the sessions are logged out, as long as the [`Host`](crate::Host) lives;
-/// [`Target::close`] waits for that.
+/// Clones are the same target. Any thread may use its methods and its [`Lun`]s. When the last clone and the last
+/// [`Lun`] are dropped, outstanding operations run to their end and the sessions are logged out, as long as the
+/// [`Host`](crate::Host) lives; [`Target::close`] waits for that.
 #[derive(Clone)]
 pub struct Target {
     handle: Arc<Handle>,
 }
 
-/// What keeps a session open.
+/// Keeps a session open while it lives.
 pub(crate) struct Handle {
     pub shared: Arc<Shared>,
     isid: Isid,
@@ -36,13 +36,12 @@ impl Drop for Handle {
 }
 
 impl Target {
-    /// Logs in to a target with as many connections as configured: in one iSCSI session as far as the
-    /// target lets a session have connections, then in further sessions. Fewer than configured is no error:
-    /// [`Self::report`] says what came of it, and why.
+    /// Logs in with the configured number of connections: in one iSCSI session as far as the target allows, then in
+    /// further sessions. Fewer connections are not an error; [`Self::report`] gives their number and the reason.
     ///
     /// # Errors
-    /// If the first connection cannot be made. Nothing is retried here: whoever waits for a target that is not
-    /// there yet knows better for how long.
+    /// If the first connection cannot be made. It is not retried, because only the caller knows how long to wait for an
+    /// absent target.
     pub async fn connect(
         environment: Environment,
         target_name: &str,
@@ -68,10 +67,10 @@ impl Target {
         Ok(target)
     }
 
-    /// A logical unit of the target, ready for use: every path was asked whether it leads there.
+    /// Opens a logical unit of the target and asks every path whether it leads there.
     ///
     /// # Errors
-    /// If there is no such unit, it is not a disk, or does not become ready.
+    /// If the unit does not exist, is not a disk, or does not become ready.
     pub async fn lun(&self, index: u16) -> Result<Lun, Error> {
         let shared = &self.handle.shared;
         let lun = pdu::Lun::from_index(index);
@@ -97,26 +96,26 @@ impl Target {
     /// The units that the target shows to this initiator.
     ///
     /// # Errors
-    /// If it does not answer REPORT LUNS.
+    /// If the target does not answer REPORT LUNS.
     pub async fn report_luns(&self) -> Result<Vec<pdu::Lun>, Error> {
         let path = self.any_path()?;
         Probe { shared: &self.handle.shared, path, lun: pdu::Lun(0) }.luns().await
     }
 
-    /// Sessions, connections, what was negotiated, what moved: as it is now.
+    /// A sample of the sessions, connections, negotiated parameters and traffic.
     #[must_use]
     pub fn report(&self) -> Report {
         let shared = &self.handle.shared;
         shared.read(|driver| driver.report(&shared.target_name))
     }
 
-    /// Where buffers for reads and writes come from.
+    /// The slab of buffers for reads and writes.
     #[must_use]
     pub fn slab(&self) -> &Slab {
         &self.handle.shared.slab
     }
 
-    /// Adds a connection: to a session that may have one more, else as a session of its own.
+    /// Adds a connection: to a session that may have one more, otherwise as a session of its own.
     ///
     /// # Errors
     /// If neither is possible.
@@ -136,8 +135,8 @@ impl Target {
         }
     }
 
-    /// Logs out the newest connection of the session that has most; a session with one connection altogether, if
-    /// there is another. What is outstanding on it is finished first.
+    /// Logs out the newest connection of the session with the most. If every session has only one connection, logs out
+    /// a whole session, unless it is the only one. Outstanding commands of that connection finish first.
     ///
     /// # Errors
     /// If there is only one connection.
@@ -161,8 +160,8 @@ impl Target {
         if removed { Ok(()) } else { Err(UsageError::Config("the last connection stays").into()) }
     }
 
-    /// Waits for what is under way, logs out, and waits for that. New operations are refused from now on. Does
-    /// not flush: what was written and not flushed stays in the target's cache.
+    /// Refuses new operations, waits for the outstanding ones, logs out, and waits for that. Does not flush: unflushed
+    /// writes stay in the target's cache.
     ///
     /// # Errors
     /// If the target does not answer in time; the connections are closed all the same.
@@ -273,8 +272,8 @@ impl Target {
         Ok(())
     }
 
-    /// As many sessions as it takes to have the configured connections, all at once. A refused session is the
-    /// ceiling: fewer connections then.
+    /// Opens, at once, as many further sessions as the configured connections need. If the target refuses a session,
+    /// there are fewer connections.
     async fn open_further_sessions(&self, layout: &Layout) {
         let mut opened = self.report().connections();
         let each = opened.max(1);
@@ -324,10 +323,10 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// iSCSI sessions of one [`Target`]. Targets count sessions, and more than this many help nobody.
+/// The most iSCSI sessions of one [`Target`]. Targets limit sessions, and more bring no benefit.
 const PATHS_MAX: usize = 64;
 
-/// How connections are to be spread over sessions, before the target has had its say.
+/// The intended distribution of connections over sessions, before the target's limits are known.
 struct Layout {
     portals: Vec<Portal>,
     connections: usize,

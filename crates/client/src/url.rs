@@ -6,46 +6,46 @@ use std::str::FromStr;
 /// The port that IANA assigned to iSCSI (RFC 7143 §13.8).
 pub const DEFAULT_PORT: u16 = 3260;
 
-/// Where a logical unit is.
+/// The location of a logical unit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Url {
-    /// CHAP name. Secrets are never part of a URL: it would show in process lists and logs.
+    /// The CHAP name. A URL never holds a secret, which process lists and logs would show.
     pub user: Option<String>,
     /// Host and port.
     pub portal: Portal,
     /// The target's iSCSI name.
     pub target_name: String,
-    /// The logical unit's plain number.
+    /// The logical unit number, in simple addressing.
     pub lun: u16,
 }
 
-/// A TCP address at which a target is reached.
+/// A TCP address of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Portal {
-    /// A host name, an IPv4 or an IPv6 address; an IPv6 address without its brackets.
+    /// A host name, an IPv4 address, or an IPv6 address without its brackets.
     pub host: String,
-    /// TCP port.
+    /// The TCP port.
     pub port: u16,
 }
 
-/// What is wrong with a URL or a portal. The person who wrote it is at fault.
+/// The defect of a URL or a portal. Its author is at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUrl {
-    /// It does not begin with `iscsi://`.
+    /// The URL does not begin with `iscsi://`.
     #[error("an iSCSI URL looks like iscsi://host[:port]/TARGET-IQN/LUN")]
     Scheme,
-    /// There is a `:` in the user's part.
+    /// The user's part contains a `:`.
     #[error(
         "a URL must not hold a secret: put it in a file or in LIBISCSI_CHAP_PASSWORD, and change it, for others have seen it"
     )]
     Secret,
-    /// No host, or brackets that do not match.
+    /// The host is missing, or its brackets do not match.
     #[error("{0:?} is not a host, host:port, [IPv6] or [IPv6]:port")]
     Portal(String),
-    /// The target's name is absent or cannot be one.
+    /// The target's name is missing or invalid.
     #[error("{0:?} is not an iSCSI name, which begins with iqn., eui. or naa.")]
     TargetName(String),
-    /// The LUN is absent or no number.
+    /// The LUN is missing or not a number.
     #[error("{0:?} is not a LUN, a number from 0 to 65535")]
     Lun(String),
 }

@@ -1,10 +1,10 @@
-//! A command that is never answered, though the target answers pings.
+//! The time limit for a command that is never answered, though the target answers pings.
 //!
-//! Only the oldest command of a session is watched: those before it, which a target does first as a rule, cost it no
-//! time, however slow the path is. It stands still if no byte of its data moves, while the session moves none that may be
-//! before it: data of many commands takes turns, and on a slow path a turn may take minutes. Whoever stands still for too
-//! long is aborted. Unless the target confirms that, and nothing can have been written, the session is closed too, so that the login
-//! that reinstates it proves the command dead (RFC 7143 §6.3.5). Then the command is sent again, once.
+//! Only the oldest command of a session is timed, so a slow path costs the later ones nothing. It makes no progress if
+//! no byte of its data moves while the session moves no data that may precede it: the data of many commands takes
+//! turns, and a turn may take minutes on a slow path. After the limit the command is aborted. Unless the target
+//! confirms the abort, and nothing can have been written, the session is closed too, so that the login that reinstates
+//! it proves the command dead (RFC 7143 §6.3.5). Then the command is sent once more.
 
 use super::flush::SYNCHRONIZE_CACHE;
 use super::{Driver, Path};
@@ -13,13 +13,13 @@ use crate::{Error, TargetError};
 use pdu::{Duration, Instant, TaskManagementOutcome};
 use session::initiator::{FunctionId, TaskFunction, TaskId};
 
-/// Commands are looked at so many times within the time that they may stand still.
+/// The number of checks within one limit.
 const CHECKS: u32 = 8;
 
-/// How often a command may stand still for too long: the first time, the session may be at fault.
+/// How often a command may exceed the limit. The first time, the session may be at fault.
 const OVERDUE_MAX: u32 = 2;
 
-/// What is known of a session's oldest command.
+/// The progress of a session's oldest command.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     oldest: Option<Oldest>,
@@ -32,11 +32,11 @@ pub(super) struct Watch {
 struct Oldest {
     task: TaskId,
     unmoved_bytes: u32,
-    /// Since when it stands still.
+    /// The time of its last progress.
     since: Instant,
-    /// What the session had moved when it was last looked at.
+    /// [`Load::moved_bytes`] at the last check.
     moved_bytes: u64,
-    /// What it will have moved when nothing can be before this task any more.
+    /// [`Load::moved_bytes`] at which no data can precede this task's any more.
     turn_bytes: u64,
 }
 
@@ -51,12 +51,12 @@ struct Load {
 
 impl Oldest {
     fn new(task: TaskId, unmoved_bytes: u32, load: Load, now: Instant) -> Self {
-        // What one turn of every command brings, and as much of those that come meanwhile.
+        // One turn of every outstanding command, and as much again for the commands that arrive meanwhile.
         let turn_bytes = load.moved_bytes + 2 * load.outstanding_bytes;
         Self { task, unmoved_bytes, since: now, moved_bytes: load.moved_bytes, turn_bytes }
     }
 
-    /// The same command, none of its data moved, at a later time.
+    /// The same command at a later time, if none of its data has moved.
     fn at(self, load: Load, now: Instant) -> Self {
         let is_behind = self.moved_bytes < load.moved_bytes && load.moved_bytes < self.turn_bytes;
         let since = if is_behind { now } else { self.since };
@@ -64,7 +64,7 @@ impl Oldest {
     }
 }
 
-/// ABORT TASK, asked for.
+/// An outstanding ABORT TASK.
 #[derive(Clone, Copy, Debug)]
 struct Abort {
     function: FunctionId,
@@ -80,7 +80,7 @@ impl Driver {
         self.paths.iter().any(|path| !path.tasks.is_empty()).then_some(self.next_check)
     }
 
-    /// Looks at the oldest command of each session, if it is time.
+    /// Checks the oldest command of each session, if a check is due.
     pub(super) fn check_commands(&mut self, now: Instant) {
         if self.check_deadline().is_none_or(|deadline| deadline > now) {
             return;
@@ -127,7 +127,7 @@ impl Driver {
         path.watch = Watch { abort: Some(Abort { function, until }), ..Watch::default() };
     }
 
-    /// ABORT TASK was answered. What was aborted, the session has reported lost before.
+    /// Handles the answer to ABORT TASK. The session has already reported the aborted command as lost.
     pub(super) fn aborted(
         &mut self,
         at: usize,
@@ -146,8 +146,7 @@ impl Driver {
         }
     }
 
-    /// Writes were lost in a session that lives on: only its end proves that they are dead.
-    /// `true` if that was begun.
+    /// Closes a living session that has lost writes, because only its end proves them dead. Returns whether it did.
     pub(super) fn close_where_stranded(&mut self, at: usize, now: Instant) -> bool {
         let path = &self.paths[at];
         if path.core.is_some() && !path.stranded.is_empty() && !path.watch.is_given_up {
@@ -164,7 +163,7 @@ impl Driver {
         path.give_up(now);
     }
 
-    /// Sends a command again whose nexus is known to be dead, unless it has been in vain twice.
+    /// Sends a command again whose old nexus is proven dead, unless it has exceeded the limit twice.
     pub(super) fn repeat(&mut self, key: usize) {
         match self.unanswered(key).filter(|_| self.requests[key].overdue >= OVERDUE_MAX) {
             Some(error) => self.end_request(key, Err(error)),
@@ -175,7 +174,7 @@ impl Driver {
         }
     }
 
-    /// What to say of a command that stood still for too long.
+    /// The error for a command that exceeded the limit.
     pub(super) fn unanswered(&self, key: usize) -> Option<Error> {
         let request = &self.requests[key];
         let (command, lun) = (self.command_name(key), request.lun);
@@ -185,8 +184,8 @@ impl Driver {
 }
 
 impl Path {
-    /// For how long `task`, the oldest, has stood still as far as is known. The time without any connection is the
-    /// network's.
+    /// The known time for which `task`, the oldest, has made no progress. The time without any connection does not
+    /// count: that is the network's.
     fn stands_still(&mut self, task: TaskId, now: Instant) -> Duration {
         let unmoved_bytes = self.core.as_ref().and_then(|core| core.unmoved_bytes(task)).unwrap_or(0);
         let load = self.load();
@@ -213,8 +212,8 @@ mod tests {
 
     const OUTSTANDING_BYTES: u64 = 1000;
 
-    /// For how long a command that does not move seems to stand still after so many seconds, in each of which its session
-    /// moves so much.
+    /// The time for which a command seems to make no progress after `seconds`, in each of which its session moves
+    /// `moved_bytes`.
     fn stands_still(seconds: u64, moved_bytes: u64) -> Duration {
         let load = |second| Load { moved_bytes: moved_bytes * second, outstanding_bytes: OUTSTANDING_BYTES };
         let at = |second| Instant::ZERO + Duration::from_secs(second);

@@ -1,4 +1,4 @@
-//! How a command ends: with success, again, or for good.
+//! The end of a command: success, a retry, or an error.
 
 use super::flush::SYNCHRONIZE_CACHE;
 use super::path::Request;
@@ -15,19 +15,19 @@ use session::seam::PayloadRef;
 
 pub(super) const WRITE_SAME: &str = "WRITE SAME";
 
-/// How often one command may be told a unit attention, or be given up, one right after the other. A target may
-/// have several to tell (reset, changed LUNs, changed capacity), but not without end.
+/// The most consecutive unit attentions, or abandonments by the target, of one command. A target may have several unit
+/// attentions to report (reset, changed LUNs, changed capacity), but not endlessly many.
 const ATTEMPTS_MAX: u32 = 32;
 
-/// The pause before a declined command is sent again: the first one, doubled up to the longest.
+/// The first pause before a declined command is sent again; it doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Memory for zeroes that are written out, per operation.
+/// The most memory for the zeroes of one operation.
 const ZEROES_BYTES_MAX: u64 = 1 << 20;
 
 impl Driver {
-    /// Takes in what a path's session has to tell.
+    /// Processes the events of a path's session.
     pub(super) fn drain_events(&mut self, at: usize, now: Instant) {
         while let Some(event) = self.paths[at].core.as_mut().and_then(session::seam::Endpoint::poll_event) {
             match event {
@@ -57,7 +57,7 @@ impl Driver {
                     self.connection_lost(at, (lane, cid), not_before, now);
                 }
                 Event::FunctionDone { function, response } => self.function_done(at, function, response, now),
-                // These are not asked for here.
+                // This driver never requests these.
                 Event::SendTargets { .. } | Event::SendTargetsRefused { .. } => {}
             }
         }
@@ -146,7 +146,7 @@ impl Driver {
         }
         let (expected, found) = match request.data {
             Data::In(payload) if request.exact => (payload.bytes, completion.data_in_bytes),
-            // A target may take less than the whole write, and say GOOD and how much it left (RFC 7143 §11.4.5.1).
+            // A target may accept part of a write, and report GOOD with a residual count (RFC 7143 §11.4.5.1).
             Data::Out(payload) if request.exact => {
                 let used = payload.bytes.saturating_sub(completion.underflow_bytes);
                 (payload.bytes, used.min(completion.data_out_bytes))
@@ -195,7 +195,7 @@ impl Driver {
         }
     }
 
-    /// The nexus was lost with this command on it.
+    /// The nexus was lost with this command outstanding.
     fn lost(&mut self, at: usize, task: TaskId, started: bool, now: Instant) {
         let Some(key) = self.paths[at].tasks.remove(&task) else { return };
         let (command, lun) = (self.command_name(key), self.requests[key].lun);
@@ -205,10 +205,10 @@ impl Driver {
         if self.requests[key].path.is_some() {
             let id = self.paths[at].id;
             if let Some(unit) = self.units.get_mut(&lun).filter(|_| self.requests[key].flush.is_some()) {
-                // The end of the session is about to be told, too; the flush must already know of it.
+                // The driver will hear of the session's end next; the flush must know of it already.
                 unit.durability.nexus_lost(id);
             }
-            // What was asked of this nexus cannot be answered by another.
+            // Another nexus cannot answer a request to this one.
             return match self.unanswered(key) {
                 Some(error) => self.end_request(key, Err(error)),
                 None => self.give_up_unknown(key),
@@ -218,7 +218,7 @@ impl Driver {
         self.failed(at, key, ending, Error::OutcomeUnknown { command, lun }, now);
     }
 
-    /// Nobody will ever know; if it writes, its blocks stay closed.
+    /// Ends a command whose outcome will never be known. If it writes, its blocks stay closed.
     pub(super) fn give_up_unknown(&mut self, key: usize) {
         let (command, lun) = (self.command_name(key), self.requests[key].lun);
         let request = &self.requests[key];
@@ -240,7 +240,7 @@ impl Driver {
         let heir = self.paths.iter().find(|path| path.is_connected()).map(|path| path.id);
         for unit in self.units.values_mut() {
             match heir {
-                // The target asked for the logout, perhaps in order to restart, if this end did not.
+                // If this end did not ask for the logout, the target did, perhaps to restart.
                 Some(heir) if orderly && asked => unit.durability.hand_over(id, heir),
                 _ => unit.durability.nexus_lost(id),
             }
@@ -256,7 +256,7 @@ impl Driver {
         }
     }
 
-    /// A command is over; its operation, too, if it was the last.
+    /// Ends a command, and its operation if it was the last one.
     pub(super) fn end_request(&mut self, key: usize, result: Result<u32, Error>) {
         let Some(Request { operation: owner, .. }) = self.requests.try_remove(key) else { return };
         let Some(operation) = self.operations.get_mut(owner) else { return };
@@ -268,7 +268,7 @@ impl Driver {
         self.finish_if_done(owner);
     }
 
-    /// Does by other means what the device turns out not to know. `false` if there are none.
+    /// Replaces a command that the device turns out not to implement. `false` if there is no replacement.
     fn substitute(&mut self, key: usize, error: &Error) -> bool {
         if !error.sense().is_some_and(SenseData::is_unsupported) {
             return false;
@@ -276,7 +276,7 @@ impl Driver {
         let request = &self.requests[key];
         let Some(unit) = self.units.get_mut(&request.lun) else { return false };
         match self.operations[request.operation].command {
-            // Without a cache there is nothing to empty.
+            // Without a cache, a flush has nothing to do.
             SYNCHRONIZE_CACHE if !unit.unit.mode.write_cache => {
                 if let (Some(path), Some(mark)) = (request.path, request.flush) {
                     unit.durability.flushed(path, mark);
@@ -292,7 +292,7 @@ impl Driver {
         }
     }
 
-    /// Replaces a WRITE SAME by as many WRITEs of zeroes as it takes.
+    /// Replaces a WRITE SAME by WRITEs of zeroes.
     fn write_zeroes_out(&mut self, key: usize) -> bool {
         let request = &self.requests[key];
         let (owner, lun, extent) = (request.operation, request.lun, request.extent);
@@ -323,7 +323,7 @@ impl Driver {
     }
 }
 
-/// Zeroes to write from, as many as are needed or allowed.
+/// A buffer of zeroes of `bytes`, or of the longest allowed length.
 pub(crate) fn zeroes(slab: &block::Slab, bytes: u64) -> Option<Payload> {
     let bytes = usize::try_from(bytes.min(ZEROES_BYTES_MAX)).ok()?;
     let mut buffer = slab.allocate(bytes)?;

@@ -1,7 +1,7 @@
-//! Connections that break while their session lives on (error recovery level 2, RFC 7143 §7.1.4.3).
+//! Connections that break while their session survives (error recovery level 2, RFC 7143 §7.1.4.3).
 //!
-//! The session itself takes the commands of such a connection to others. What is left to this library is to make a new
-//! connection, which the session needs if it has no other: [`crate::replacement`].
+//! The session moves the commands of such a connection to others. This library only makes the new connection
+//! ([`crate::replacement`]), which the session needs if it has no other.
 
 use super::Driver;
 use super::path::{Lane, Path};
@@ -13,24 +13,24 @@ use session::initiator::Counters;
 /// The place of a connection that broke, or could not be made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vacancy {
-    /// Its name, if the session ever had it.
+    /// Its CID, if the session ever had this connection.
     pub cid: Option<Cid>,
-    /// The target wants to be left alone until then.
+    /// The target accepts no attempt before this time.
     not_before: Instant,
 }
 
-/// What is to be done about vacancies now.
+/// The present need for connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vacancies {
-    /// Nothing.
+    /// None are missing, or none can be made.
     None,
-    /// Nothing for so long.
+    /// Some are missing, but the target accepts no attempt for this long.
     Wait(Duration),
-    /// So many connections are to be made.
+    /// The number of connections to make.
     Fill(usize),
 }
 
-/// What error recovery has repaired.
+/// The repairs by error recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Recoveries {
     pub connections: u64,
@@ -39,7 +39,7 @@ pub(super) struct Recoveries {
 }
 
 impl Recoveries {
-    /// With those of one session.
+    /// Adds the repairs of one session.
     pub fn and(self, counters: &Counters) -> Self {
         self.plus(Self {
             connections: counters.recovered_lanes,
@@ -111,7 +111,7 @@ impl Path {
         Vacancies::Fill(if self.connections() == 0 { 1 } else { due.min(missing) })
     }
 
-    /// A connection has come: in the place of the one whose name it has, or of any.
+    /// A new connection fills the vacancy of its CID, or else any.
     pub(super) fn fill_vacancy(&mut self, cid: Cid) {
         let at = self.vacancies.iter().position(|vacancy| vacancy.cid == Some(cid)).unwrap_or(0);
         if at < self.vacancies.len() {
@@ -119,7 +119,8 @@ impl Path {
         }
     }
 
-    /// Carries on with the connections that there are; `why` is for whoever asks for more.
+    /// Gives up the vacancies and continues with the present connections; `why` is the reason for callers who ask for
+    /// more.
     fn leave_vacant(&mut self, why: &str) {
         self.vacancies.clear();
         self.connections_wanted = self.connections().max(1);
@@ -139,20 +140,20 @@ impl Driver {
         tracing::info!(path = %path.id, %lane, "the session lives on; the connection is to be replaced");
         path.vacancies.push(Vacancy { cid: Some(cid), not_before });
         path.ring();
-        // Nobody waits for a session that has not been proven, and its supervisor is busy proving it.
+        // No command waits for an unproven session, and its supervisor is busy proving it.
         if path.state == PathState::Connecting {
             path.give_up(now);
         }
     }
 
-    /// So many connections could not be made, for reasons that pass: they are to be made as if they had broken later.
+    /// `count` connections could not be made for transient reasons; they are treated as if they had broken later.
     pub fn connections_not_made(&mut self, id: PathId, count: usize, now: Instant) {
         let Some(path) = self.path_mut(id).filter(|path| path.is_connected()) else { return };
         path.vacancies.extend((0..count).map(|_| Vacancy { cid: None, not_before: now }));
         path.ring();
     }
 
-    /// A path's connections cannot be replaced. Without any, the session is given up: it may be reinstated instead.
+    /// A path's connections cannot be replaced. If none is left, the session is given up, so that it can be reinstated.
     pub fn replacement_failed(&mut self, id: PathId, why: &str, now: Instant) {
         let Some(path) = self.path_mut(id) else { return };
         if path.connections() > 0 {

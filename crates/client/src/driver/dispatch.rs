@@ -1,4 +1,4 @@
-//! Which command goes over which lane, decided when it can leave.
+//! Chooses the lane of each command when the command can leave.
 
 use super::Driver;
 use super::lane_sample::Candidate;
@@ -12,7 +12,7 @@ impl Driver {
         requests.into_iter().for_each(|key| self.enqueue(key));
     }
 
-    /// A command waits for a lane: of its own path, or of any that carries its unit.
+    /// Queues a command for a lane of its own path, or of any path that carries its unit.
     pub(super) fn enqueue(&mut self, key: usize) {
         if !self.requests.contains(key) || self.hold_in_doubt(key) {
             return;
@@ -112,7 +112,7 @@ impl Driver {
         true
     }
 
-    /// The window has opened, perhaps, for a command that this path holds already.
+    /// Starts the commands parked at this path, if its window has opened.
     fn start_parked(&mut self, at: usize, now: Instant) {
         while let Some(head) = self.paths[at].core.as_ref().and_then(Session::demand) {
             self.lanes_shown.clear();

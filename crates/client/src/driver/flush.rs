@@ -1,4 +1,4 @@
-//! A flush waits for every write before it, then tells each path that wrote to empty the cache behind it.
+//! A flush waits for every earlier write, then sends SYNCHRONIZE CACHE on each path that wrote.
 
 use super::operation::{Finished, Operation, Outcome};
 use super::path::Request;
@@ -11,12 +11,12 @@ use scsi::client;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A flush that waits.
+/// A flush that waits for earlier writes.
 pub(crate) struct Flush {
     mark: WriteId,
     asked: Asked,
     sink: Sink,
-    /// Given back with the outcome.
+    /// Returned with the outcome.
     buffer: Option<Payload>,
 }
 
@@ -44,7 +44,7 @@ impl Asked {
 }
 
 impl Driver {
-    /// Flushes what has been written before, for whoever knows the generation `seen`.
+    /// Flushes earlier writes for a handle that knows the generation `seen`.
     pub fn flush(&mut self, lun: Lun, seen: Arc<AtomicU64>, sink: Sink) {
         match self.refusal(lun) {
             Some(error) => self.finished.push(Finished::new(sink, Outcome::failed(error))),

@@ -1,4 +1,4 @@
-//! One connection's turn: receive, act on it, send.
+//! One connection's turn: receive, process, send.
 
 use super::{Driver, Shared};
 use framing::ConnectionError;
@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Reads in one turn, so that a fast connection does not keep the others waiting.
+/// The most reads in one turn, so that a fast connection does not delay the others.
 const READS_PER_TURN: usize = 16;
 
 /// Moves the bytes of one connection until it is closed.
@@ -85,7 +85,7 @@ impl Driver {
         }
     }
 
-    /// A connection broke, or cannot be trusted any more. What explains it to the peer is offered to the socket once.
+    /// Fails a broken or untrusted connection. Offers the socket, once, the PDU that explains the failure to the peer.
     fn fail_lane(
         &mut self,
         cx: &mut Context<'_>,

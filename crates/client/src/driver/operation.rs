@@ -1,4 +1,4 @@
-//! What a caller asked for: one or more commands, and one answer.
+//! A caller's operation: one or more commands, and one answer.
 
 use super::flush::{Asked, Flush};
 use super::path::Request;
@@ -12,19 +12,19 @@ use nexus::initiator::{Entry, Sealing, WriteId};
 use pdu::{BufferId, Lun};
 use scsi::client::Capacity;
 
-/// Who waits for the end of an operation.
+/// The receiver of an operation's outcome.
 pub(crate) enum Sink {
     /// A caller of this library.
     Caller(oneshot::Sender<Outcome>),
     /// A caller of the [`block::Backend`] interface.
     Block(Completer),
-    /// The same, for the blocks that hold something; what was asked, to be clipped to.
+    /// A caller of [`block::Backend`] that asked for allocated extents, clipped to its range.
     Extents {
-        /// Who waits.
+        /// The caller.
         completer: Completer,
-        /// Offset and length in bytes.
+        /// The requested offset and length in bytes.
         asked: (u64, u64),
-        /// Of the unit.
+        /// The unit's capacity.
         capacity: Capacity,
         /// Unmapped blocks read as zeroes.
         reads_zero: bool,
@@ -34,9 +34,9 @@ pub(crate) enum Sink {
 /// The end of an operation.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Data-In bytes that arrived, or why it failed.
+    /// Data-In bytes that arrived, or the error.
     pub result: Result<u32, Error>,
-    /// The buffer, given back in any case.
+    /// The caller's buffer, returned in any case.
     pub buffer: Option<Payload>,
 }
 
@@ -46,7 +46,7 @@ impl Outcome {
     }
 }
 
-/// A sink and what to tell it, to be delivered outside the lock.
+/// A sink and its outcome, to be delivered outside the lock.
 pub(super) struct Finished {
     sink: Sink,
     outcome: Outcome,
@@ -57,7 +57,7 @@ impl Finished {
         Self { sink, outcome }
     }
 
-    /// A caller that is gone does not want to know.
+    /// Delivers the outcome; ignores a caller that is gone.
     pub fn deliver(self) {
         match self.sink {
             Sink::Caller(sender) => drop(sender.send(self.outcome)),
@@ -89,23 +89,23 @@ impl Outcome {
     }
 }
 
-/// One operation under way.
+/// An outstanding operation.
 pub(super) struct Operation {
     pub lun: Lun,
     pub command: &'static str,
-    /// Commands that have not ended, waiting ones included.
+    /// Commands that have not ended, including waiting ones.
     pub pieces: usize,
-    /// The first thing that went wrong.
+    /// The first error.
     pub error: Option<Error>,
-    /// Commands whose buffer the protocol may still touch.
+    /// Commands whose buffer the protocol may still use.
     pub lent: usize,
     /// Data-In bytes that arrived.
     pub data_in_bytes: u32,
-    /// The caller's buffer first; then any that this library added.
+    /// The caller's buffer first, then those that this library added.
     pub buffers: Vec<BufferId>,
-    /// Its place in the fence, if it writes.
+    /// Its place in the write fence, if it writes.
     pub write: Option<WriteId>,
-    /// Its blocks must stay closed: a command of it was lost for good.
+    /// Its blocks must stay closed, because one of its commands has an unknown outcome for good.
     pub sealed: bool,
     /// A flush follows a success: force unit access where the device has none.
     pub then_flush: Option<Asked>,
@@ -139,7 +139,7 @@ impl Operation {
 }
 
 impl Driver {
-    /// Starts an operation. Its end, even an immediate one, goes to `sink`.
+    /// Starts an operation. Its outcome, even an immediate one, goes to `sink`.
     pub fn submit(&mut self, plan: Plan, sink: Sink) {
         if let Some(error) = self.refusal(plan.lun) {
             let buffer = plan.data.into_payload();
@@ -176,7 +176,7 @@ impl Driver {
         self.finish_if_done(key);
     }
 
-    /// Why nothing can be done at a unit, if that is so.
+    /// The error of every operation at this unit, if there is one.
     pub fn refusal(&self, lun: Lun) -> Option<Error> {
         if self.closing {
             return Some(UsageError::SessionClosed.into());
@@ -209,7 +209,7 @@ impl Driver {
         }
     }
 
-    /// The protocol lets go of a buffer.
+    /// The protocol has released a buffer.
     pub(super) fn released(&mut self, buffer: BufferId) {
         let Some(&key) = self.borrowers.get(&buffer) else { return };
         self.operations[key].lent -= 1;
@@ -224,7 +224,7 @@ impl Driver {
         buffer
     }
 
-    /// Ends the operation when none of its commands is left, and nobody touches its memory.
+    /// Ends the operation when its last command has ended and the protocol has released its memory.
     pub(super) fn finish_if_done(&mut self, key: usize) {
         if self.operations.get(key).is_none_or(|operation| operation.pieces > 0 || operation.lent > 0) {
             return;

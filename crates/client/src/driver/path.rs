@@ -1,4 +1,4 @@
-//! One iSCSI session, its connections, and the commands that are on it.
+//! One iSCSI session, its connections, and its commands.
 
 use super::command_limit::Watch;
 use super::connection_recovery::{Recoveries, Vacancy};
@@ -21,10 +21,10 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A change that a task waits for. Listen first, then look: a change that comes between is not missed.
+/// A change that a task waits for. Listen before checking, so that no change in between is missed.
 pub(crate) type SharedEvent = Arc<Event>;
 
-/// What one task does at a time.
+/// A lock that lets one task at a time do something.
 pub(crate) type SharedTurn = Arc<Mutex<()>>;
 
 /// One command of an operation, from its submission until its outcome is known.
@@ -35,29 +35,29 @@ pub(super) struct Request {
     pub cdb: Cdb,
     pub data: Data,
     pub extent: Extent,
-    /// Less data than asked for is a failure.
+    /// Whether a short transfer is an error.
     pub exact: bool,
-    /// The only path that will do.
+    /// The only path that may carry it; `None` for any path to the unit.
     pub path: Option<PathId>,
-    /// What it writes needs a flush to be durable.
+    /// Whether its write needs a flush to be durable.
     pub dirties: bool,
     pub attribute: TaskAttribute,
-    /// The losses of its unit's cache that were known when it was given to a session.
+    /// The cache losses of its unit that were known when a session took it.
     pub losses: CacheLosses,
-    /// When it was given to a session, in the order of all that were.
+    /// Its number in the order in which sessions took commands.
     pub placed: u64,
-    /// How often it stood still for longer than a command may.
+    /// How often it exceeded the command limit.
     pub overdue: u32,
-    /// For a SYNCHRONIZE CACHE: what it covers.
+    /// For a SYNCHRONIZE CACHE: the writes that it covers.
     pub flush: Option<FlushMark>,
-    /// Since when the target declines it.
+    /// The time of the target's first decline.
     pub declined_since: Option<Instant>,
-    /// How often it was declined or told a unit attention.
+    /// How often it was declined or got a unit attention.
     pub attempts: u32,
 }
 
 impl Request {
-    /// A command that does nothing yet.
+    /// A command without an effect, to be filled in.
     pub fn new(operation: usize, lun: Lun) -> Self {
         Self {
             operation,
@@ -88,15 +88,15 @@ pub(super) struct Lane {
     peer: SocketAddr,
     congestion: Option<String>,
     parameters: ConnectionParameters,
-    /// To be closed once what is left has been offered to the socket.
+    /// To be closed once the remaining data has been offered to the socket.
     pub closing: Option<LaneLoss>,
-    /// The socket takes no more for now, and will wake the lane's task itself.
+    /// The socket accepts no data for now, and will wake the lane's task itself.
     pub blocked: bool,
     /// For a placement policy that wants to know of its path.
     pub measurement: Measurement,
 }
 
-/// One iSCSI session. It keeps its number and its ISID when it is lost and comes back.
+/// One iSCSI session. It keeps its number and its ISID across reinstatements.
 pub(crate) struct Path {
     pub id: PathId,
     pub isid: Isid,
@@ -104,9 +104,9 @@ pub(crate) struct Path {
     pub state: PathState,
     pub core: Option<initiator::Session>,
     pub parameters: Option<SessionParameters>,
-    /// Units to which it was proven to lead.
+    /// Units to which it provably leads.
     pub accepted: Vec<Lun>,
-    /// Units to which it was proven not to lead.
+    /// Units to which it provably does not lead.
     pub refused: Vec<(Lun, TargetError)>,
     /// Units that have changed since they were proven, perhaps into others.
     pub doubted: BTreeSet<Lun>,
@@ -114,11 +114,11 @@ pub(crate) struct Path {
     pub changes_told: u64,
     /// Why there will be no further connections.
     pub ceiling: Option<String>,
-    /// Connections that it should have, after a loss as before.
+    /// The number of connections that it should have, also after a loss.
     pub connections_wanted: usize,
-    /// Its supervisor has something to look at.
+    /// Notified when its supervisor has something to check.
     pub changed: SharedEvent,
-    /// Whose turn it is to add connections, see [`Self::joiners`].
+    /// The turn to add connections, see [`Self::joiners`].
     pub adding: SharedTurn,
     pub(super) lanes: Vec<Lane>,
     /// Commands that must go over this path.
@@ -128,14 +128,14 @@ pub(crate) struct Path {
     /// Writes that wait for the proof that the old nexus is dead.
     pub(super) stranded: Vec<usize>,
     pub(super) tasks: HashMap<TaskId, usize>,
-    /// Task management functions that callers asked for.
+    /// Task management functions that callers requested.
     pub(super) functions: HashMap<FunctionId, oneshot::Sender<TaskManagementOutcome>>,
     pub(super) wakers: LaneWakers,
     /// Connections that broke or could not be made, and have not been replaced.
     pub(super) vacancies: Vec<Vacancy>,
-    /// Its oldest command, which must not stand still for too long.
+    /// The progress of its oldest command.
     pub(super) watch: Watch,
-    /// Of sessions before the present one.
+    /// The repairs of its earlier sessions.
     past: Recoveries,
     tsih: Option<Tsih>,
     /// How long the target wants to be left alone, if it has said so beside the negotiation.
@@ -178,17 +178,17 @@ impl Path {
         }
     }
 
-    /// Tells its supervisor that there is something to look at.
+    /// Wakes its supervisor.
     pub fn ring(&self) {
         self.changed.notify(usize::MAX);
     }
 
-    /// Whether a session is there.
+    /// Whether it has a session that is not being logged out.
     pub fn is_connected(&self) -> bool {
         self.core.is_some() && !self.logging_out
     }
 
-    /// Whether it was told to log out.
+    /// Whether a logout was requested.
     pub fn is_logging_out(&self) -> bool {
         self.logging_out
     }
@@ -203,18 +203,19 @@ impl Path {
         self.is_connected() && self.ceiling.is_none() && self.lanes.len() < most
     }
 
-    /// The login that makes this path's session.
+    /// The parameters of the login that makes this path's session.
     pub fn leader(&mut self, config: &Config, target_name: &str) -> Applicant {
         let cid = self.fresh_cid();
         self.applicant(config, target_name, cid)
     }
 
-    /// The logins that make `count` further connections of its session, all at once; `None` without a session.
+    /// The parameters of the logins that make `count` further connections of its session at once; `None` without a
+    /// session.
     ///
-    /// If no connection is left that could log out those that broke, it is one login, and takes the place of the last one
-    /// of them under its name (RFC 7143 §6.3.4). Another at the same time would break what this one makes: under the
-    /// same name by taking its place once more, under a fresh one by logging the name out. So they are to be over
-    /// before others are made.
+    /// If no connection is left that could log out the broken ones, there is one login, with the CID of the last broken
+    /// one, which it reinstates (RFC 7143 §6.3.4). A concurrent login would break the new connection: under the same
+    /// CID by reinstating it again, under a fresh CID by logging it out. These logins must therefore end before others
+    /// start.
     pub fn joiners(&mut self, config: &Config, target_name: &str, count: usize) -> Option<Vec<Applicant>> {
         let lost = self.vacancies.iter().rev().find_map(|vacancy| vacancy.cid);
         let cids: Vec<Cid> = match lost {
@@ -230,7 +231,7 @@ impl Path {
         Some(cids.into_iter().map(joiner).collect())
     }
 
-    /// A login under this name, of a session that begins.
+    /// The parameters of a leading login with this CID.
     fn applicant(&self, config: &Config, target_name: &str, cid: Cid) -> Applicant {
         Applicant {
             target_name: Some(target_name.to_owned()),
@@ -242,7 +243,7 @@ impl Path {
         }
     }
 
-    /// A name that no connection of the session has, nor one that is to be replaced.
+    /// A CID that no connection of the session and no vacancy has.
     fn fresh_cid(&mut self) -> Cid {
         loop {
             let cid = Cid(self.next_cid);
@@ -254,7 +255,7 @@ impl Path {
         }
     }
 
-    /// The session begins, or begins again, with its leading connection.
+    /// Starts the session, for the first time or again, with its leading connection.
     pub fn begin(&mut self, now: Instant, config: &Config, lane: LaneId, opened: Opened) {
         let established = &opened.established;
         self.core = Some(initiator::Session::new(established.session, config.limits, established.cmd_sn));
@@ -264,7 +265,7 @@ impl Path {
         self.join(now, lane, opened);
     }
 
-    /// The session has one more connection.
+    /// Adds a connection to the session.
     pub fn join(&mut self, now: Instant, lane: LaneId, opened: Opened) {
         let Opened { wire, established, peer, congestion, observer } = opened;
         let Some(core) = &mut self.core else { return };
@@ -284,7 +285,7 @@ impl Path {
         self.connections_wanted = self.connections_wanted.max(self.connections());
     }
 
-    /// Sets the session's end in motion, once.
+    /// Starts the logout of the session, once.
     pub fn log_out(&mut self, now: Instant) {
         if let Some(core) = &mut self.core
             && !std::mem::replace(&mut self.logging_out, true)
@@ -293,7 +294,7 @@ impl Path {
         }
     }
 
-    /// Ends the session without a word: nothing in it is to be gone on with.
+    /// Ends the session without a logout, because nothing in it may continue.
     pub(super) fn give_up(&mut self, now: Instant) {
         self.vacancies.clear();
         if let Some(core) = &mut self.core {
@@ -301,7 +302,7 @@ impl Path {
         }
     }
 
-    /// Logs the newest connection out. The last one stays.
+    /// Logs out the newest connection, unless it is the last one.
     pub fn remove_connection(&mut self, now: Instant) -> bool {
         let Some(lane) = self.lanes.iter().rev().find(|lane| lane.closing.is_none()).map(|lane| lane.id)
         else {
@@ -318,7 +319,7 @@ impl Path {
         self.core.as_ref().filter(|_| known).map(|core| core.lane_state(lane))
     }
 
-    /// Wakes the tasks of lanes that are in doubt, or have something to send and whose socket is not what they wait for.
+    /// Wakes the tasks of lanes that are in doubt, or that have data to send and a socket that accepts it.
     pub(super) fn wake_senders(&mut self) {
         let Some(core) = &self.core else { return };
         for lane in &self.lanes {
@@ -329,7 +330,7 @@ impl Path {
         }
     }
 
-    /// The session is over: its connections are closed, and their tasks end.
+    /// Ends the session: closes its connections and ends their tasks.
     pub(super) fn end(&mut self) {
         self.past = self.recoveries();
         self.core = None;
@@ -349,7 +350,7 @@ impl Path {
         self.own.drain(..).chain(self.held.drain(..)).collect()
     }
 
-    /// What was repaired in this session and those before it.
+    /// The repairs in this session and earlier ones.
     pub(super) fn recoveries(&self) -> Recoveries {
         match &self.core {
             Some(core) => self.past.and(&core.counters()),
@@ -387,7 +388,7 @@ impl Path {
 }
 
 impl super::Driver {
-    /// One more path, which has nothing yet. All paths of a session share the random part of their ISIDs.
+    /// Adds an empty path. All paths of a target share the random part of their ISIDs.
     pub fn add_path(&mut self, portal: Portal, first: Isid) -> PathId {
         let qualifier = u16::try_from(self.paths.len()).unwrap_or(u16::MAX);
         let id = PathId(qualifier.into());
@@ -395,7 +396,7 @@ impl super::Driver {
         id
     }
 
-    /// The leading connection of a path has logged in. The old nexus, if there was one, is dead (RFC 7143 §6.3.5).
+    /// The leading connection of a path has logged in, so its old nexus, if any, is dead (RFC 7143 §6.3.5).
     pub fn begin_path(
         &mut self,
         id: PathId,
@@ -413,7 +414,7 @@ impl super::Driver {
         Some(lane)
     }
 
-    /// One more connection of a path has logged in. `None` if the session it joined has ended meanwhile.
+    /// A further connection of a path has logged in. `None` if its session has ended meanwhile.
     pub fn join_path(&mut self, id: PathId, opened: Opened, now: Instant) -> Option<LaneId> {
         let lane = self.new_lane();
         let path = self.path_mut(id)?;

@@ -1,4 +1,4 @@
-//! An operation cut into commands that the unit takes.
+//! Cuts an operation into commands that the unit accepts.
 
 use crate::Unit;
 use block::{Buffer, Payload};
@@ -12,34 +12,34 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// One command transfers at most this much, even where the unit takes more: about one burst (RFC 7143 §13.13), so
-/// that a retry repeats little, and lanes stay balanced.
+/// The longest transfer of one command, even if the unit accepts more: about one burst (RFC 7143 §13.13), so that a
+/// retry repeats little and lanes stay balanced.
 const TRANSFER_BYTES_MAX: u64 = 16 << 20;
 
-/// One WRITE SAME works on at most this much where the unit tells no limit, so that it ends within any timeout.
+/// The longest range of one WRITE SAME if the unit reports no limit, so that it ends within any timeout.
 const WRITE_SAME_BYTES_MAX: u64 = 1 << 30;
 
-/// What is to be done, and by which commands.
+/// An operation and its commands.
 pub(crate) struct Plan {
     pub lun: Lun,
     /// The command's name, for messages.
     pub command: &'static str,
     pub kind: CommandKind,
-    /// Blocks that it writes: no other write to them is outstanding meanwhile.
+    /// The blocks that it writes; no other write to them is outstanding meanwhile.
     pub writes: Option<Range<u64>>,
-    /// What it writes needs a flush to be durable.
+    /// Whether its write needs a flush to be durable.
     pub dirties: bool,
     pub data: Data,
     pub pieces: Vec<Piece>,
-    /// The only path that will do.
+    /// The only path that may carry it; `None` for any path to the unit.
     pub path: Option<PathId>,
-    /// Flush after success, telling this holder of a generation.
+    /// The generation known to the caller, if a flush follows a success.
     pub then_flush: Option<Arc<AtomicU64>>,
-    /// The place of its commands among others at the device (SAM-5 §8.6).
+    /// The order of its commands among others at the device (SAM-5 §8.6).
     pub attribute: TaskAttribute,
 }
 
-/// Memory of an operation.
+/// The memory of an operation.
 pub(crate) enum Data {
     None,
     In(Buffer),
@@ -53,13 +53,13 @@ pub(crate) struct Piece {
     /// Its part of the operation's memory.
     pub offset_bytes: u32,
     pub bytes: u32,
-    /// The blocks that it is about.
+    /// The blocks that it reads or writes.
     pub extent: Extent,
-    /// Less data than asked for is a failure.
+    /// Whether a short transfer is an error.
     pub exact: bool,
 }
 
-/// Which way an operation's data goes.
+/// The direction of an operation's data.
 #[derive(Clone, Copy)]
 pub(super) enum Direction {
     None,
@@ -90,7 +90,7 @@ impl Direction {
 }
 
 impl Piece {
-    /// A command about no blocks in particular.
+    /// A command without a range of blocks.
     pub fn plain(cdb: impl Into<Cdb>, bytes: u32) -> Self {
         Self { cdb: cdb.into(), offset_bytes: 0, bytes, extent: Extent::default(), exact: false }
     }
@@ -144,7 +144,7 @@ impl Plan {
         }
     }
 
-    /// `fua` is honoured by the device where it can, else by a flush for the holder of `seen`.
+    /// The device honours `fua` if it can; otherwise a flush for the holder of `seen` follows.
     pub fn write(unit: &Unit, extent: Extent, payload: Payload, fua: bool, seen: &Arc<AtomicU64>) -> Self {
         let by_device = fua && unit.mode.fua;
         let pieces = unit.transfers(extent, |unit, part| unit.write_cdb(part, by_device));
@@ -188,7 +188,7 @@ impl Plan {
         }
     }
 
-    /// The same without WRITE SAME: `zeroes` are written over and over.
+    /// The same without WRITE SAME: repeated WRITEs of `zeroes`.
     pub fn write_zeroes_out(unit: &Unit, extent: Extent, zeroes: Payload) -> Self {
         let pieces = Self::zero_writes(unit, extent, zeroes.len());
         Self {
@@ -205,7 +205,7 @@ impl Plan {
         }
     }
 
-    /// WRITEs of one piece of zeroes, over and over, to all of `extent`.
+    /// WRITEs of the same zeroes that cover all of `extent`.
     pub(super) fn zero_writes(unit: &Unit, extent: Extent, zeroes_bytes: usize) -> Vec<Piece> {
         let most = (zeroes_bytes as u64 / u64::from(unit.block_bytes())).max(1);
         let parts = split(extent, most)
@@ -213,7 +213,7 @@ impl Plan {
         parts.map(|piece| Piece { offset_bytes: 0, ..piece }).collect()
     }
 
-    /// `list` is memory for as many parameter lists as there are commands.
+    /// `list` has room for as many parameter lists as there are commands.
     pub fn unmap(unit: &Unit, extents: &[Extent], list: Payload) -> Self {
         const LIST_BYTES: u32 = 24;
         let whole =
@@ -239,7 +239,7 @@ impl Plan {
         }
     }
 
-    /// `payload` is the blocks to compare, then those to write; at most 255 each.
+    /// `payload` holds the blocks to compare, then the blocks to write; at most 255 each.
     pub fn compare_and_write(unit: &Unit, extent: Extent, payload: Payload) -> Self {
         let blocks_count = u8::try_from(extent.blocks.0).unwrap_or(u8::MAX);
         let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
@@ -260,7 +260,7 @@ impl Plan {
 }
 
 impl Unit {
-    /// The extents by which UNMAP may take a longer one.
+    /// Splits an extent into the extents that UNMAP accepts.
     pub(crate) fn unmap_extents(&self, extent: Extent) -> Vec<Extent> {
         let most = self.limits.unmap_blocks_max.unwrap_or(u32::MAX);
         split(extent, most.into()).collect()
@@ -295,7 +295,7 @@ fn blocks(extent: Extent) -> Range<u64> {
     extent.lba.0..extent.end().0
 }
 
-/// Parts of at most `blocks_max` blocks, in order.
+/// Splits `extent` into parts of at most `blocks_max` blocks, in order.
 fn split(extent: Extent, blocks_max: u64) -> impl Iterator<Item = Extent> {
     let end = extent.end().0;
     let mut next = extent.lba.0;
@@ -307,7 +307,7 @@ fn split(extent: Extent, blocks_max: u64) -> impl Iterator<Item = Extent> {
     })
 }
 
-/// The 32-bit count of a long CDB; a part is never longer.
+/// The 32-bit block count of a long CDB; no part is longer.
 fn count(part: Extent) -> u32 {
     u32::try_from(part.blocks.0).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Task management functions over a whole unit (RFC 7143 §11.5.1), for callers. [`super::command_limit`] asks for its own.
+//! Task management functions over a whole unit (RFC 7143 §11.5.1), for callers. [`super::command_limit`] sends its own.
 
 use super::Driver;
 use crate::UsageError;
@@ -7,7 +7,7 @@ use pdu::{Instant, Lun, TaskManagementOutcome};
 use session::initiator::{FunctionId, TaskFunction};
 
 impl Driver {
-    /// Asks for a function over a path that leads to the unit. The answer is dropped with the path's session.
+    /// Requests a function over a path that leads to the unit. The end of the path's session drops the answer.
     pub fn task_management(
         &mut self,
         lun: Lun,
@@ -22,7 +22,7 @@ impl Driver {
         Ok(receiver)
     }
 
-    /// A function was answered: a caller's, or one that this driver asked for.
+    /// Delivers the answer to a function, to its caller or to this driver.
     pub(super) fn function_done(
         &mut self,
         at: usize,
@@ -31,7 +31,7 @@ impl Driver {
         now: Instant,
     ) {
         match self.paths[at].functions.remove(&function) {
-            // A caller that is gone does not want to know.
+            // The caller may be gone.
             Some(caller) => drop(caller.send(outcome)),
             None => self.aborted(at, function, outcome, now),
         }

@@ -1,4 +1,4 @@
-//! What waits for a time: pings, commands that the target declined, and those that it does not answer.
+//! Deadlines: pings, declined commands, and commands that the target does not answer.
 
 use super::{Driver, Shared};
 use pdu::Instant;
@@ -7,11 +7,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Commands to be sent again later.
+/// Declined commands, each with the time to send it again.
 #[derive(Default)]
 pub(super) struct Pauses {
     heap: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// What the timer's task waits for.
+    /// The deadline that the timer's task waits for.
     armed: Option<Instant>,
 }
 
@@ -39,7 +39,7 @@ impl Driver {
         [pause, self.core_deadline(), self.check_deadline()].into_iter().flatten().min()
     }
 
-    /// Whether the timer's task must be told of an earlier deadline.
+    /// Whether the timer's task must learn of an earlier deadline.
     pub(super) fn arm_timer(&mut self) -> bool {
         let earlier = match (self.deadline(), self.pauses.armed) {
             (Some(deadline), Some(armed)) => deadline < armed,
@@ -68,7 +68,7 @@ impl Driver {
     }
 }
 
-/// Runs until there is nothing left to do.
+/// Runs until nothing is left to do.
 pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
         let moved = shared.deadline_moved.listen();
@@ -78,7 +78,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         }
         match deadline {
             Some(deadline) => {
-                // Either is a reason to look again.
+                // Both are a reason to check again.
                 let _ = shared.environment.until(deadline, moved).await;
             }
             None => moved.await,

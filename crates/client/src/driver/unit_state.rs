@@ -1,4 +1,4 @@
-//! One logical unit, over all paths.
+//! The state of one logical unit, over all paths.
 
 use super::flush::Flush;
 use crate::{TargetError, Unit};
@@ -7,20 +7,20 @@ use scsi::ReservationKey;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// What is known and what waits at one unit.
+/// The knowledge of one unit, and the commands that wait for it.
 pub(crate) struct UnitState {
     pub unit: Arc<Unit>,
     /// Commands for any path that carries this unit.
     pub(super) queue: VecDeque<usize>,
     pub(super) fence: WriteFence,
-    /// Which operation each write in the fence belongs to.
+    /// The operation of each write in the fence.
     pub(super) writes: HashMap<WriteId, usize>,
     pub durability: Durability,
     /// SYNCHRONIZE CACHE is under way: other flushes wait.
     pub(super) is_flushing: bool,
     /// Flushes that wait for the writes before them, in order.
     pub(super) flushes: VecDeque<Flush>,
-    /// WRITE SAME was refused: zeroes are written out.
+    /// The unit refused WRITE SAME, so zeroes are written out.
     pub write_same_refused: bool,
     /// The path over which it was opened: it may be reserved there, or reached badly, if there is no better.
     pub opened_over: PathId,
