@@ -1,4 +1,4 @@
-//! The driver's buffers by the names the core knows them by.
+//! The driver's buffers, by the names that the core uses for them.
 
 use crate::quota::{Quota, Share};
 use block::{Payload, Slab};
@@ -7,13 +7,13 @@ use session::seam::{Allocation, Buffers, PayloadRef};
 
 /// Maps the core's [`BufferId`]s to buffers.
 ///
-/// A buffer in the table may also be held by a PDU on its way to a socket or by a disk operation; it is
-/// writable only while nobody else holds it.
+/// A PDU on its way to a socket or a disk operation may also hold a buffer of the table. A buffer is writable only
+/// while nobody else holds it.
 #[derive(Debug)]
 pub struct BufferTable {
     budget: Slab,
     quota: Option<Quota>,
-    /// The longest buffer for which something was set aside.
+    /// The longest buffer that the reservation covers.
     reserved_bytes: u32,
     entries: slab::Slab<Entry>,
     refused: bool,
@@ -22,19 +22,19 @@ pub struct BufferTable {
 #[derive(Debug)]
 struct Entry {
     buffer: Payload,
-    /// What it takes of the quota.
+    /// Its share of the quota.
     _share: Option<Share>,
 }
 
 impl BufferTable {
-    /// An empty table that allocates from `budget`.
+    /// Makes an empty table that allocates from `budget`.
     #[must_use]
     pub fn new(budget: Slab) -> Self {
         Self { budget, quota: None, reserved_bytes: 0, entries: slab::Slab::new(), refused: false }
     }
 
-    /// An empty table that allocates from `budget` no more than `quota` allows, beside the buffers of up to
-    /// `reserved_bytes` that were reserved for it: longer ones never take what was set aside.
+    /// Makes an empty table that allocates at most `quota` from `budget`. Buffers of up to `reserved_bytes` come from
+    /// the reservation of this table first; longer ones never use it.
     #[must_use]
     pub fn with_quota(budget: Slab, quota: Quota, reserved_bytes: u32) -> Self {
         Self { quota: Some(quota), reserved_bytes, ..Self::new(budget) }
@@ -46,7 +46,7 @@ impl BufferTable {
         &self.budget
     }
 
-    /// Names a buffer.
+    /// Adds a buffer and names it.
     pub fn insert(&mut self, buffer: Payload) -> BufferId {
         self.enter(Entry { buffer, _share: None })
     }
@@ -57,7 +57,7 @@ impl BufferTable {
         BufferId(self.entries.insert(entry) as u32)
     }
 
-    /// From the part of the budget that is for all.
+    /// Allocates from the unreserved part of the budget.
     fn allocate_common(&self, bytes: u32) -> Option<Entry> {
         let share = match &self.quota {
             Some(quota) => Some(quota.take(Slab::charged_bytes(bytes as usize)?)?),
@@ -66,24 +66,24 @@ impl BufferTable {
         Some(Entry { buffer: self.budget.allocate(bytes as usize)?.share(), _share: share })
     }
 
-    /// The buffer of that name.
+    /// The buffer with this name.
     #[must_use]
     pub fn get(&self, id: BufferId) -> Option<&Payload> {
         self.entries.get(id.0 as usize).map(|entry| &entry.buffer)
     }
 
-    /// Forgets the name; the buffer lives on as long as somebody holds it.
+    /// Removes the name; the buffer lives on as long as somebody holds it.
     pub fn remove(&mut self, id: BufferId) -> Option<Payload> {
         self.entries.try_remove(id.0 as usize).map(|entry| entry.buffer)
     }
 
-    /// Whether the protocol was refused a buffer since this was last asked: it waits for
+    /// Whether a buffer was refused to the protocol since the last call: it then waits for
     /// [`session::target::Session::buffers_available`].
     pub fn take_refused(&mut self) -> bool {
         std::mem::take(&mut self.refused)
     }
 
-    /// The bytes of `payload`, to be filled. `None` if there is no such range, or somebody else holds the buffer.
+    /// The bytes of `payload`, to be filled. `None` if the range does not exist, or if somebody else holds the buffer.
     pub fn bytes_mut(&mut self, payload: PayloadRef) -> Option<&mut [u8]> {
         let start = payload.offset_bytes as usize;
         let entry = self.entries.get_mut(payload.buffer.0 as usize)?;

@@ -1,4 +1,4 @@
-//! One connection in full feature phase: a lane's bytes, both ways.
+//! One connection in full feature phase: the bytes of a lane, in both directions.
 
 use crate::{BufferTable, ConnectionObserver, Overheard, PathSample, Receiver, Scratch, Sender, Wire};
 use pdu::{Instant, LaneId};
@@ -7,7 +7,7 @@ use session::seam::{Endpoint, Fault};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
 
-/// Why a connection cannot go on.
+/// The reason why a connection cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// The peer closed it.
@@ -16,44 +16,44 @@ pub enum ConnectionError {
     /// The network broke it.
     #[error("the connection broke: {0}")]
     Broken(#[from] io::Error),
-    /// What arrived cannot be accepted.
+    /// The peer sent something unacceptable.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
-/// What went over a connection so far.
+/// The traffic of a connection so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Bytes received, all headers included.
+    /// Bytes received, including all headers.
     pub received_bytes: u64,
-    /// Bytes sent, all headers included.
+    /// Bytes sent, including all headers.
     pub sent_bytes: u64,
-    /// PDUs received whole.
+    /// PDUs received completely.
     pub received_pdus: u64,
-    /// PDUs sent whole.
+    /// PDUs sent completely.
     pub sent_pdus: u64,
 }
 
-/// Pulled but unsent bytes per connection, above which nothing more is pulled: enough for one large gather,
-/// small enough that placement stays above it.
+/// The most pulled but unsent bytes of a connection. Enough for one large gather, and small enough that most commands
+/// can still be placed on other lanes.
 const QUEUED_BYTES_MAX: usize = 512 << 10;
 
-/// The longest piece of payload pulled at once.
+/// The longest part of a payload that is pulled at once.
 const PULL_BYTES_MAX: u32 = 256 << 10;
 
 /// Slices of one gather. A PDU has two to four; Linux takes at most 1024 at once.
 const GATHER_SLICES: usize = 64;
 
-/// While this much of a data segment is still to come, a read takes only a little beyond it, so that the next
-/// segment is not copied through the scratch area.
+/// While more than this of a data segment is missing, a read takes only a little beyond it, so that the next segment is
+/// not copied through the scratch area.
 const LARGE_SEGMENT_BYTES: usize = 16 << 10;
 
-/// What a read takes beyond a large segment: its digest and the next header.
+/// The bytes that a read takes beyond a large segment: its digest and the next header.
 const BEYOND_LARGE_SEGMENT_BYTES: usize = 256;
 
 /// A byte stream and the state of both its directions.
 ///
-/// Four steps move its bytes: fill reads the stream, feed hands to the endpoint what was read, pull takes PDUs from the
+/// Four steps move its bytes: fill reads the stream, feed hands the bytes to the endpoint, pull takes PDUs from the
 /// endpoint, flush writes them. Only feed and pull touch the endpoint.
 #[derive(Debug)]
 pub struct Connection<W> {
@@ -66,7 +66,7 @@ pub struct Connection<W> {
     observer: Option<Box<dyn ConnectionObserver>>,
 }
 
-/// One read: so many bytes went straight into a command's buffer, and so many into the scratch area.
+/// The bytes of one read, by destination: a command's buffer, and the scratch area.
 #[derive(Clone, Copy, Debug)]
 struct Filled {
     direct_bytes: usize,
@@ -74,7 +74,7 @@ struct Filled {
 }
 
 impl<W: Wire> Connection<W> {
-    /// Takes over a stream whose login is done.
+    /// Takes over a stream after its login.
     #[must_use]
     pub fn new(lane: LaneId, wire: W, parameters: &ConnectionParameters) -> Self {
         Self {
@@ -88,13 +88,13 @@ impl<W: Wire> Connection<W> {
         }
     }
 
-    /// Tells `observer`, if there is one, what happens from now on.
+    /// Reports every further event to `observer`, if there is one.
     #[must_use]
     pub fn watched_by(self, observer: Option<Box<dyn ConnectionObserver>>) -> Self {
         Self { observer, ..self }
     }
 
-    /// The lane whose bytes these are.
+    /// The lane of this connection.
     #[must_use]
     pub fn lane(&self) -> LaneId {
         self.lane
@@ -111,16 +111,16 @@ impl<W: Wire> Connection<W> {
         }
     }
 
-    /// Measurements of the path, if the stream has any.
+    /// Measurements of the path, if the stream provides any.
     #[must_use]
     pub fn sample(&self) -> Option<PathSample> {
         self.wire.sample()
     }
 
-    /// Reads the stream once and hands to `endpoint` what arrived. `Pending` when there is nothing to read.
+    /// Reads the stream once and hands the bytes to `endpoint`. `Pending` if there is nothing to read.
     ///
     /// # Errors
-    /// The connection cannot go on.
+    /// The connection cannot continue.
     pub fn poll_receive<E: Endpoint>(
         &mut self,
         cx: &mut Context<'_>,
@@ -181,11 +181,11 @@ impl<W: Wire> Connection<W> {
         Ok(())
     }
 
-    /// Pulls from `endpoint` and writes, until nothing is left (`Ready`) or the stream takes no more (`Pending`). Tells
-    /// the endpoint what the peer has acknowledged, if it is in doubt.
+    /// Pulls from `endpoint` and writes, until nothing is left (`Ready`) or the stream accepts no more (`Pending`).
+    /// Reports the peer's acknowledgements to an endpoint that is in doubt.
     ///
     /// # Errors
-    /// The connection cannot go on.
+    /// The connection cannot continue.
     pub fn poll_send<E: Endpoint>(
         &mut self,
         cx: &mut Context<'_>,
@@ -194,7 +194,7 @@ impl<W: Wire> Connection<W> {
         buffers: &BufferTable,
     ) -> Poll<Result<(), ConnectionError>> {
         if endpoint.doubts(self.lane) {
-            // Some of the unacknowledged bytes may be of the login yet.
+            // Some of the unacknowledged bytes may belong to the login.
             let bytes = self.sent_bytes.saturating_sub(self.wire.unacknowledged_bytes()?);
             endpoint.delivered(now, self.lane, bytes);
         }
@@ -230,7 +230,7 @@ impl<W: Wire> Connection<W> {
         Ok(())
     }
 
-    /// Writes once; the number of PDUs whose last byte that took.
+    /// Writes once; returns the number of PDUs completed by it.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<u32, ConnectionError>> {
         let mut slices = [IoSlice::new(&[]); GATHER_SLICES];
         let filled = self.sender.gather(&mut slices);

@@ -1,11 +1,10 @@
-//! Who to wake when a lane has something to send.
+//! Wakes the tasks of lanes that have something to send.
 
 use pdu::LaneId;
 use session::seam::Endpoint;
 use std::task::Waker;
 
-/// The wakers of a session's connections. Each connection is its own task; what arrives on one often makes
-/// another send.
+/// The wakers of a session's connections. Each connection is its own task; an arrival on one often makes another send.
 #[derive(Debug, Default)]
 pub struct LaneWakers {
     lanes: Vec<Entry>,
@@ -15,15 +14,15 @@ pub struct LaneWakers {
 struct Entry {
     lane: LaneId,
     waker: Option<Waker>,
-    /// Its stream takes no more for now, and will wake whoever polls it by itself.
+    /// Its stream accepts no more for now, and will itself wake the task that polls it.
     is_blocked: bool,
 }
 
 impl LaneWakers {
-    /// Remembers who polls `lane`. The waker is taken, and must be registered again, each time it is used.
+    /// Stores the waker of the task that polls `lane`. Each use takes the waker; register it again.
     ///
-    /// Say so if the lane `is_blocked`, as its stream has no room: it is then not woken to send. Two blocked lanes with
-    /// much to send would wake each other without end.
+    /// `is_blocked` says that the lane's stream has no room: the lane is then not woken to send. Otherwise two blocked
+    /// lanes with much to send would wake each other without end.
     pub fn register(&mut self, lane: LaneId, waker: &Waker, is_blocked: bool) {
         let Some(entry) = self.lanes.iter_mut().find(|entry| entry.lane == lane) else {
             return self.lanes.push(Entry { lane, waker: Some(waker.clone()), is_blocked });
@@ -46,7 +45,7 @@ impl LaneWakers {
         entry.and_then(|entry| entry.waker.take()).into_iter().for_each(Waker::wake);
     }
 
-    /// Wakes every lane other than `current` that has something to send and may have room for it, or is in doubt.
+    /// Wakes every lane, except `current`, that is in doubt, or that has something to send and may have room for it.
     pub fn wake_senders<E: Endpoint>(&mut self, endpoint: &E, current: Option<LaneId>) {
         let others = self.lanes.iter_mut().filter(|entry| Some(entry.lane) != current);
         for entry in others.filter(|entry| entry.waker.is_some()) {
@@ -57,7 +56,7 @@ impl LaneWakers {
         }
     }
 
-    /// Wakes everyone, to look at a change that concerns all.
+    /// Wakes every lane after a change that concerns all.
     pub fn wake_all(&mut self) {
         self.lanes.iter_mut().filter_map(|entry| entry.waker.take()).for_each(Waker::wake);
     }

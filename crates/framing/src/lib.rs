@@ -1,10 +1,10 @@
-//! Between the protocol and a byte stream: PDUs to bytes and back, with digests, into buffers.
+//! The layer between the protocol and a byte stream: PDUs to bytes and back, with digests, into buffers.
 //!
-//! A [`Connection`] moves the bytes of one lane between a [`Wire`], which may be a socket or a pipe of the simulator, and a
-//! [`session::seam::Endpoint`]. Its [`Receiver`] cuts the stream into PDUs and puts data segments where the endpoint says;
-//! its [`Sender`] gathers the bytes of the PDUs that were pulled from the endpoint. Payload is read straight into a
-//! command's buffer and written by gather; headers and small segments pass through a [`Scratch`] area that all connections
-//! of a thread share.
+//! A [`Connection`] moves the bytes of one lane between a [`Wire`] (a socket, or a pipe of the simulator) and a
+//! [`session::seam::Endpoint`]. Its [`Receiver`] cuts the stream into PDUs and puts data segments where the endpoint
+//! says; its [`Sender`] gathers the bytes of the PDUs that it pulls from the endpoint. Payload is read directly into a
+//! command's buffer and written by gather. Headers and small segments pass through a [`Scratch`] area that all
+//! connections of a thread share.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Whole PDUs, one at a time, while a connection is in login (RFC 7143 §6.3).
 //!
-//! Digests take effect only in full feature phase, and login text is short, so these read exactly one PDU and
+//! Digests take effect only in full feature phase, and login text is short. These functions read exactly one PDU and
 //! leave every later byte in the stream for the [`crate::Connection`].
 
 use crate::Wire;
@@ -12,8 +12,8 @@ use std::io::{self, IoSlice, IoSliceMut};
 /// Reads one PDU whose data segment has at most `data_bytes_max` bytes.
 ///
 /// # Errors
-/// The stream's errors; [`io::ErrorKind::InvalidData`] if the peer announces a longer data segment, or an AHS,
-/// which no login PDU has.
+/// The stream's errors; [`io::ErrorKind::InvalidData`] if the peer announces a longer data segment, or an AHS, which
+/// login PDUs never have.
 pub async fn read_pdu(wire: &mut impl Wire, data_bytes_max: u32) -> io::Result<(Header, Vec<u8>)> {
     let mut bhs = [0; Header::BHS_BYTES];
     read_exact(wire, &mut bhs).await?;
@@ -34,7 +34,7 @@ pub async fn read_pdu(wire: &mut impl Wire, data_bytes_max: u32) -> io::Result<(
 /// Writes one PDU.
 ///
 /// # Errors
-/// The stream's errors; [`io::ErrorKind::InvalidInput`] if the payload is a named buffer, which no login has.
+/// The stream's errors; [`io::ErrorKind::InvalidInput`] if the payload is a named buffer, which login PDUs never have.
 pub async fn write_pdu(wire: &mut impl Wire, transmit: &Transmit) -> io::Result<()> {
     let data: &[u8] = match &transmit.payload {
         Payload::None => &[],

@@ -1,23 +1,23 @@
-//! An endpoint with somebody who listens to what arrives for it.
+//! An endpoint with a listener to the PDUs that arrive for it.
 
 use pdu::{Header, Instant, LaneId};
 use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 
-/// Is told what arrives, before the endpoint is, and must do nothing about it.
+/// Receives each event before the endpoint does, and must not affect it.
 pub trait Listener {
-    /// The header of a PDU has arrived, and its digest, if it has one, is good.
+    /// The header of a PDU has arrived, with a good digest if it has one.
     fn header_received(&mut self, now: Instant, header: &Header);
 
-    /// The data segment of the last of those has arrived, too. PDUs without one are complete with their header.
+    /// The data segment of the last such PDU has arrived too. PDUs without data are complete with their header.
     fn data_received(&mut self) {}
 }
 
-/// `endpoint`, with `listener` beside it.
+/// `endpoint`, with `listener` in front of it.
 #[derive(Debug)]
 pub struct Overheard<'a, E, L: ?Sized> {
-    /// For whom it arrives.
+    /// The receiver of the PDUs.
     pub endpoint: &'a mut E,
-    /// Who listens.
+    /// The listener.
     pub listener: &'a mut L,
 }
 

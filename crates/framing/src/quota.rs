@@ -1,10 +1,10 @@
-//! A bound on what several buffer tables take together.
+//! A bound on the memory of several buffer tables together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How much of a common budget those who share this may hold at a time, so that something is left to others. Clones are
-/// the same quota.
+/// The part of a common budget that the holders of this quota may use at a time, so that something is left to others.
+/// Clones are the same quota.
 #[derive(Clone, Debug)]
 pub struct Quota(Arc<Purse>);
 
@@ -12,7 +12,7 @@ pub struct Quota(Arc<Purse>);
 struct Purse {
     bytes_max: usize,
     held_bytes: AtomicUsize,
-    /// What is taken from this is also taken from that.
+    /// A larger quota, which bounds every allocation from this one too.
     whole: Option<Quota>,
 }
 
@@ -24,20 +24,20 @@ pub(crate) struct Share {
 }
 
 impl Quota {
-    /// So many bytes.
+    /// A quota of `bytes_max`.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self(Arc::new(Purse { bytes_max, held_bytes: AtomicUsize::new(0), whole: None }))
     }
 
-    /// So many bytes of this quota: what is taken from the part is taken from both.
+    /// A part of this quota: allocations from the part count against both.
     #[must_use]
     pub fn part(&self, bytes_max: usize) -> Self {
         let whole = Some(self.clone());
         Self(Arc::new(Purse { bytes_max, held_bytes: AtomicUsize::new(0), whole }))
     }
 
-    /// What is held.
+    /// Bytes in use.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.0.held_bytes.load(Ordering::Relaxed)

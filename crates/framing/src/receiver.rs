@@ -1,4 +1,4 @@
-//! From bytes of a socket to headers, and data segments where they belong.
+//! From a socket's bytes to headers, and to data segments in their buffers.
 
 use crate::BufferTable;
 use pdu::{Crc32c, DIGEST_BYTES, Header, Instant, LaneId};
@@ -10,8 +10,8 @@ use session::seam::{Destination, Digest, Endpoint, Fault, PayloadRef};
 #[derive(Debug)]
 pub struct Scratch(Box<[u8]>);
 
-/// One read takes in at most this much beyond a command's own buffer: enough for a dozen 4 KiB writes in one
-/// system call, and it stays in the nearest cache.
+/// The most bytes that one read takes beyond a command's own buffer: enough for a dozen 4 KiB writes in one system
+/// call, and small enough for the nearest cache.
 const SCRATCH_BYTES: usize = 64 << 10;
 
 impl Default for Scratch {
@@ -21,20 +21,20 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// The area, to be filled; what it held before is of no meaning.
+    /// The area, to be filled; its old contents are meaningless.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
 }
 
-/// What is being received.
+/// The part of a PDU that is being received.
 #[derive(Debug)]
 enum Stage {
-    /// BHS, AHS and header digest; `have` bytes of them are in [`Receiver::head`].
+    /// BHS, AHS and header digest; [`Receiver::head`] holds their first `have` bytes.
     Header,
     /// A data segment.
     Segment(Segment),
-    /// The data segment, with padding and digest, of a PDU that is lost because its header's digest failed.
+    /// The data segment, padding and digest of a PDU that is lost because its header digest failed.
     Lost { bytes_left: usize },
 }
 
@@ -43,11 +43,11 @@ struct Segment {
     destination: Destination,
     filled_bytes: u32,
     bytes: u32,
-    /// Padding and digest that follow the data.
+    /// Padding and digest after the data.
     tail_bytes: usize,
 }
 
-/// Cuts the stream of one connection into PDUs. Holds no more than one header, one inline segment, and counts.
+/// Cuts the stream of one connection into PDUs. Holds at most one header, one inline segment, and counts.
 #[derive(Debug)]
 pub struct Receiver {
     lane: LaneId,
@@ -55,20 +55,20 @@ pub struct Receiver {
     data_digest: bool,
     segment_bytes_max: u32,
     stage: Stage,
-    /// Over the data segment being received.
+    /// The CRC of the data segment being received.
     crc: Crc32c,
     head: Vec<u8>,
     inline: Vec<u8>,
     tail: Vec<u8>,
-    /// The last header's digest failed, so that it is open whether this is the place of a header.
+    /// The last header digest failed, so a header may not begin here.
     is_astray: bool,
-    /// Bytes came directly since [`Self::feed`] was called.
+    /// Bytes have arrived directly since the last [`Self::feed`].
     was_filled: bool,
     pdus: u64,
 }
 
 impl Receiver {
-    /// At the first byte of full feature phase.
+    /// Starts at the first byte of full feature phase.
     #[must_use]
     pub fn new(lane: LaneId, parameters: &ConnectionParameters) -> Self {
         Self {
@@ -87,14 +87,14 @@ impl Receiver {
         }
     }
 
-    /// PDUs that arrived whole.
+    /// PDUs that arrived completely.
     #[must_use]
     pub fn pdus(&self) -> u64 {
         self.pdus
     }
 
-    /// The rest of the data segment being received, if it goes straight into a command's buffer: the socket may
-    /// be read right into these bytes; then call [`Self::filled`].
+    /// The rest of the data segment being received, if it belongs to a command's buffer. Read the socket into these
+    /// bytes, then call [`Self::filled`].
     pub fn direct<'b>(&self, buffers: &'b mut BufferTable) -> Option<&'b mut [u8]> {
         let Stage::Segment(segment) = &self.stage else { return None };
         buffers.bytes_mut(segment.rest()?)
@@ -103,7 +103,7 @@ impl Receiver {
     /// Says that the first `bytes` of [`Self::direct`] were filled.
     ///
     /// # Errors
-    /// The buffer is gone: the connection cannot go on.
+    /// The buffer is gone: the connection cannot continue.
     pub fn filled(&mut self, bytes: usize, buffers: &mut BufferTable) -> Result<(), Fault> {
         let Stage::Segment(segment) = &mut self.stage else { return Ok(()) };
         let Some(mut rest) = segment.rest() else { return Ok(()) };
@@ -116,11 +116,11 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes bytes in the order in which they arrived; none, if all of them were [`Self::filled`] in directly. Call it
-    /// after each read: it tells the endpoint that something was heard.
+    /// Takes bytes in the order of their arrival; none, if [`Self::filled`] took all of them. Call it after each read,
+    /// because it tells the endpoint of the sign of life.
     ///
     /// # Errors
-    /// What makes the lane unusable: the endpoint's word, or a header that cannot be framed.
+    /// The lane is unusable: the endpoint says so, or a header cannot be framed.
     pub fn feed<E: Endpoint>(
         &mut self,
         mut input: &[u8],
@@ -143,7 +143,7 @@ impl Receiver {
         }
     }
 
-    /// Collects one header; `true` when it was complete and has been handed over.
+    /// Collects one header; `true` once it is complete and handed over.
     fn feed_header<E: Endpoint>(
         &mut self,
         input: &mut &[u8],
@@ -176,8 +176,8 @@ impl Receiver {
         Ok(true)
     }
 
-    /// Passes over a PDU whose header digest failed, if the endpoint can do without it. Its length may be wrong too:
-    /// whether it is, the next header's digest tells, which must then be good (RFC 7143 §7.8).
+    /// Skips a PDU whose header digest failed, if the endpoint can do without it. The length may be wrong too; the next
+    /// header's digest shows it, and must then be good (RFC 7143 §7.8).
     fn pass_over<E: Endpoint>(
         &mut self,
         header: &Header,
@@ -196,7 +196,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Skips what is left of a lost PDU; `true` when that was all.
+    /// Skips the rest of a lost PDU; `true` at its end.
     fn feed_lost(&mut self, input: &mut &[u8]) -> bool {
         let Stage::Lost { bytes_left } = &mut self.stage else { return true };
         let skipped = input.len().min(*bytes_left);
@@ -233,12 +233,12 @@ impl Receiver {
         Ok(())
     }
 
-    /// How much follows `bytes` of data: padding, and the digest.
+    /// The bytes of padding and digest that follow `bytes` of data.
     fn tail_bytes(&self, bytes: u32) -> usize {
         pdu::padding(bytes) as usize + if self.data_digest { DIGEST_BYTES } else { 0 }
     }
 
-    /// Moves data, padding and digest; `true` when the segment was complete and has been handed over.
+    /// Moves data, padding and digest; `true` once the segment is complete and handed over.
     fn feed_segment<E: Endpoint>(
         &mut self,
         input: &mut &[u8],
@@ -277,7 +277,7 @@ impl Receiver {
         Ok(true)
     }
 
-    /// Compares the digest at the end of [`Self::tail`] with the one computed over data and padding.
+    /// Compares the digest at the end of [`Self::tail`] with the CRC of data and padding.
     fn verdict(&mut self) -> Digest {
         if !self.data_digest {
             return Digest::Good;
@@ -289,7 +289,7 @@ impl Receiver {
 }
 
 impl Segment {
-    /// Where the bytes that have not arrived yet belong, if in a buffer.
+    /// The place of the missing bytes, if they belong to a buffer.
     fn rest(&self) -> Option<PayloadRef> {
         let Destination::Buffer(whole) = self.destination else { return None };
         let bytes = self.bytes - self.filled_bytes;
@@ -301,7 +301,7 @@ impl Segment {
     }
 }
 
-/// The core named a buffer that this driver does not have, or has lent out: the connection cannot go on.
+/// The core named a buffer that this driver does not have, or has lent out: the connection cannot continue.
 const LOST_BUFFER: Fault = Fault::Limit("the buffer of a transfer is gone");
 
 /// Appends from `input` until `to` has `bytes` bytes; `false` if `input` ran out first.

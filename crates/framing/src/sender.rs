@@ -1,4 +1,4 @@
-//! From PDUs to bytes of a socket, by gather.
+//! From PDUs to a socket's bytes, by gather.
 
 use pdu::{Crc32c, DIGEST_BYTES, DigestBytes, Header};
 use session::parameters::ConnectionParameters;
@@ -8,7 +8,7 @@ use std::io::IoSlice;
 
 use crate::BufferTable;
 
-/// PDUs that were pulled and have not left whole.
+/// PDUs that were pulled and have not left completely.
 #[derive(Debug)]
 pub struct Sender {
     header_digest: bool,
@@ -67,7 +67,7 @@ impl Outgoing {
 }
 
 impl Sender {
-    /// At the first byte of full feature phase.
+    /// Starts at the first byte of full feature phase.
     #[must_use]
     pub fn new(parameters: &ConnectionParameters) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Sender {
         }
     }
 
-    /// PDUs that left whole.
+    /// PDUs that left completely.
     #[must_use]
     pub fn pdus(&self) -> u64 {
         self.pdus
@@ -92,13 +92,13 @@ impl Sender {
         self.queued_bytes
     }
 
-    /// Whether all that was pulled has left.
+    /// Whether every pulled PDU has left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Queues a PDU, with digests over what it carries now. `false` if its buffer has no such bytes.
+    /// Queues a PDU with digests over its present bytes. `false` if its buffer lacks these bytes.
     pub fn push(&mut self, transmit: Transmit, buffers: &BufferTable) -> bool {
         let Some(data) = data(transmit.payload, buffers) else { return false };
         let (tail, tail_bytes) = self.tail(data.bytes());
@@ -112,7 +112,7 @@ impl Sender {
         true
     }
 
-    /// Padding and digest of a data segment, and how many bytes they are.
+    /// Padding and digest of a data segment, and their length in bytes.
     fn tail(&self, data: &[u8]) -> ([u8; TAIL_BYTES_MAX], usize) {
         let mut tail = [0; TAIL_BYTES_MAX];
         let padding = pdu::padding(u32::try_from(data.len()).unwrap_or(u32::MAX)) as usize;
@@ -126,7 +126,7 @@ impl Sender {
         (tail, padding + DIGEST_BYTES)
     }
 
-    /// Fills `slices` with what is to leave next and returns how many were filled.
+    /// Fills `slices` with the next bytes to send; returns the number of slices filled.
     pub fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut skip = self.sent_bytes;
         let mut filled = 0;
@@ -143,7 +143,7 @@ impl Sender {
         filled
     }
 
-    /// Takes note that `bytes` more have left; returns how many PDUs that completed.
+    /// Records that `bytes` more have left; returns the number of PDUs completed by them.
     pub fn advance(&mut self, bytes: usize) -> u32 {
         self.queued_bytes -= bytes;
         self.sent_bytes += bytes;

@@ -12,7 +12,7 @@ pub trait Wire {
     /// The network broke the connection.
     fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>>;
 
-    /// Writes once, from `from` in order, as much as there is room for.
+    /// Writes once, from `from` in order, as many bytes as there is room for.
     ///
     /// # Errors
     /// The network broke the connection.
@@ -24,16 +24,16 @@ pub trait Wire {
     /// The network broke the connection.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Bytes written that the peer's end has not acknowledged.
+    /// Written bytes that the peer's end has not acknowledged.
     ///
     /// # Errors
     /// The stream is gone.
     fn unacknowledged_bytes(&self) -> io::Result<u64>;
 
-    /// Measurements of the path under the stream; `None` where nothing measures it.
+    /// Measurements of the path under the stream; `None` if nothing measures it.
     fn sample(&self) -> Option<PathSample>;
 
-    /// Sets options, which may change while the stream lives, and says which of them are in force.
+    /// Sets options, which may change during the stream's life; returns those in force.
     ///
     /// # Errors
     /// The first option that was refused.
@@ -66,14 +66,14 @@ impl<W: Wire + ?Sized> Wire for Box<W> {
     }
 }
 
-/// What a stream's sender knows of its path at one instant.
+/// The sender's view of the path at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSample {
     /// Smoothed round-trip time.
     pub rtt: Duration,
-    /// Payload that the receiver acknowledged per second, when it was last measured; zero before.
+    /// Payload that the receiver acknowledged per second at the last measurement; zero before the first.
     pub delivery_bytes_per_second: u64,
-    /// Congestion window.
+    /// Congestion window, in segments.
     pub congestion_window_segments: u32,
     /// Segments sent and not acknowledged.
     pub in_flight_segments: u32,
@@ -81,38 +81,38 @@ pub struct PathSample {
     pub segment_bytes: u32,
     /// Segments retransmitted since the stream began.
     pub retransmitted_segments: u32,
-    /// Repairing a loss: fast recovery, or after a retransmission timeout.
+    /// Whether a loss is being repaired: fast recovery, or after a retransmission timeout.
     pub is_recovering: bool,
 }
 
 /// Options of one side's sockets.
 ///
-/// SO_SNDBUF and SO_RCVBUF are not set unless asked: setting them switches the kernel's autotuning off, which
-/// caps a long path at buffer ÷ RTT.
+/// By default SO_SNDBUF and SO_RCVBUF stay unset. Setting them turns off the kernel's autotuning, which limits a long
+/// path to buffer ÷ RTT.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocketOptions {
     /// TCP_CONGESTION: `reno`, `cubic`, `bbr`, … `None` leaves the system's default.
     pub congestion: Option<String>,
     /// SO_SNDBUF, for experiments.
     pub send_buffer_bytes: Option<u32>,
-    /// SO_RCVBUF, likewise.
+    /// SO_RCVBUF, for experiments.
     pub receive_buffer_bytes: Option<u32>,
-    /// TCP_NOTSENT_LOWAT: unsent bytes that the kernel may hold before it asks for no more. `None` leaves that to
-    /// the kernel's tuning of the send buffer. Whoever places commands on connections wants a bound (see
-    /// [`PLACEMENT_UNSENT_BYTES`](Self::PLACEMENT_UNSENT_BYTES)): bytes that the kernel holds can be placed no more.
+    /// TCP_NOTSENT_LOWAT: unsent bytes that the kernel may hold before it asks for no more. `None` leaves the amount to
+    /// the kernel's tuning of the send buffer. Placement of commands needs a bound, because bytes that the kernel holds
+    /// can no longer be placed: [`PLACEMENT_UNSENT_BYTES`](Self::PLACEMENT_UNSENT_BYTES).
     pub unsent_bytes: Option<u32>,
 }
 
 impl SocketOptions {
-    /// A bound for [`unsent_bytes`](Self::unsent_bytes): small enough that the placement of commands stays above
-    /// TCP, large enough that a socket never runs dry between two wake-ups of the sender.
+    /// A bound for [`unsent_bytes`](Self::unsent_bytes): small enough to leave commands to placement, large enough that
+    /// a socket never runs dry between two wake-ups of the sender.
     pub const PLACEMENT_UNSENT_BYTES: u32 = 256 << 10;
 }
 
-/// Options of a stream as they are now.
+/// The present options of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InForce {
-    /// The congestion control, as the kernel names it; `None` if the stream has none.
+    /// The congestion control, by the kernel's name; `None` if the stream has none.
     pub congestion: Option<String>,
 }
 
@@ -120,10 +120,10 @@ pub struct InForce {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot set {option} to {value}: {source}")]
 pub struct SocketOptionsError {
-    /// Its name.
+    /// The option's name.
     pub option: &'static str,
-    /// What was asked.
+    /// The requested value.
     pub value: String,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }

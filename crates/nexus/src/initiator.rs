@@ -1,7 +1,7 @@
-//! What an initiator must know across the sessions ("paths") that lead it to one target.
+//! State that an initiator keeps across the sessions ("paths") that lead it to one target.
 //!
-//! Nothing orders the commands of different sessions, and a session that is lost leaves writes behind whose
-//! outcome is unknown. These rules keep that from corrupting anything.
+//! Nothing orders the commands of different sessions, and a lost session leaves writes with unknown outcomes. These
+//! rules keep that from corrupting data.
 
 mod durability;
 mod path_acceptance;
@@ -13,8 +13,7 @@ pub use path_acceptance::{Change, PathRefusal, UnitView, accept_path, change_tol
 pub use retry::{CommandKind, Ending, Retry};
 pub use write_fence::{Entry, Sealing, WriteFence, WriteId};
 
-/// One session to the target, as its initiator numbers them. A path keeps its number when its session is
-/// reinstated.
+/// One session to the target, by the initiator's number. A path keeps its number when its session is reinstated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 

@@ -1,4 +1,4 @@
-//! What spans iSCSI sessions: path rules, write fences, a logical unit's shared state.
+//! State that spans iSCSI sessions: path rules, write fences, a logical unit's shared state.
 
 #![forbid(unsafe_code)]
 

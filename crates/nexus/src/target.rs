@@ -1,4 +1,4 @@
-//! The target's side: what the sessions of all initiators share at a logical unit.
+//! The target's side: the state of a logical unit that the sessions of all initiators share.
 
 mod away;
 mod i_t_nexus;

@@ -1,4 +1,4 @@
-//! The lane with the least left to move.
+//! Chooses the lane with the least data left to move.
 
 use crate::lane_sample::LaneSample;
 use crate::placement::{Demand, Placement};

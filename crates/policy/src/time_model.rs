@@ -1,5 +1,5 @@
-//! The time that one request takes, and what throughput that allows: the model of paper 004 (figure 9), and what
-//! follows from it for R2Ts, send buffers and several requests at a time.
+//! The time of one request and the throughput that it allows: the model of paper 004 (figure 9), and its consequences
+//! for R2Ts, send buffers and several requests at a time.
 //!
 //! ```text
 //! write   T = B/C + RTT + Tb + Tc  +  waits for R2Ts  +  waits for room in the send buffer
@@ -9,37 +9,37 @@
 //! | name | meaning |
 //! |---|---|
 //! | B | bytes of the request |
-//! | C | what the network carries of them per second |
+//! | C | the network's capacity for these bytes, per second |
 //! | RTT | round trip without queues |
 //! | Tb | the target's time: of a write from its last data to its status, of a read from its command to its first data |
 //! | Tc | the initiator's time from a status to the next request |
 //! | Tr | the target's time from a command, or the last data of a burst, to an R2T |
 //!
-//! **R2Ts.** Of a write u bytes leave unsolicited, at the most FirstBurstLength; i of them are immediate data, a part of the
-//! command. If there are more, the first R2T comes RTT + Tr after the command has been sent with its immediate data, while
-//! the rest of these u is being sent: it costs max(0, RTT + Tr − (u − i)/C). What is left takes k bursts
-//! of MaxBurstLength M, of which MaxOutstandingR2T R may be asked for at a time. An R2T is outstanding until the last of
-//! its data has arrived (RFC 7143 §13.17), so the next one follows a burst a round trip later, in which the other R − 1
-//! arrive: every further R bursts cost max(0, RTT + Tr − (R − 1)·M/C). One at a time costs a whole round trip each.
+//! **R2Ts.** A write sends u bytes unsolicited, at most FirstBurstLength; i of them are immediate data, a part of the
+//! command. If the write has more, the first R2T arrives RTT + Tr after the command and its immediate data have been
+//! sent, while the rest of these u bytes is being sent: it costs max(0, RTT + Tr − (u − i)/C). The remaining bytes take
+//! k bursts of MaxBurstLength M, of which the target may ask for MaxOutstandingR2T R at a time. An R2T is outstanding
+//! until the last of its data has arrived (RFC 7143 §13.17), so the next one follows a burst by a round trip, in which
+//! the other R − 1 bursts arrive: every further R bursts cost max(0, RTT + Tr − (R − 1)·M/C). With R = 1, each burst
+//! costs a whole round trip.
 //!
-//! **The send buffer.** TCP keeps what it has sent until it is acknowledged. If no more than S bytes fit, a write is cut
-//! into ⌈B/S⌉ pieces, and between two of them the sender waits max(0, RTT − S/C): the transfer grows with the distance
+//! **The send buffer.** TCP keeps sent bytes until they are acknowledged. If only S bytes fit, a write is cut into
+//! ⌈B/S⌉ pieces, and between two of them the sender waits max(0, RTT − S/C): the transfer grows with the distance
 //! (paper 004, figures 10 to 12).
 //!
-//! **Several requests at a time.** Paper 004 has one at a time, and no formula for more. N of them cannot be faster than T
-//! each, nor all together than what carries them: their throughput is at most N·B/T, C, and S/RTT for each connection,
-//! whichever is least (the asymptotic bounds of a closed queueing system, Denning and Buzen 1978). A request then takes
-//! N·B divided by that throughput (Little's law). These are bounds: where two of them are close, requests also wait for
-//! each other, and take longer.
+//! **Several requests at a time.** Paper 004 has one at a time and no formula for more. The throughput of N requests is
+//! at most the least of N·B/T, C, and S/RTT for each connection (the asymptotic bounds of a closed queueing system,
+//! Denning and Buzen 1978). A request then takes N·B divided by that throughput (Little's law). These are bounds: where
+//! two of them are close, requests also wait for each other and take longer.
 //!
-//! The model knows no slow start, no losses and no queues: it is what a connection reaches that has grown to the path.
+//! The model has no slow start, no losses and no queues: it describes a connection that has grown to its path.
 
 use pdu::Duration;
 
 /// A path, and the constant times at its ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeModel {
-    /// C: payload of TCP that arrives per second, in bits; see [`payload_bits_per_second`].
+    /// C: TCP payload that arrives per second, in bits; see [`payload_bits_per_second`].
     pub payload_bits_per_second: f64,
     /// RTT.
     pub round_trip: Duration,
@@ -49,11 +49,11 @@ pub struct TimeModel {
     pub initiator_time: Duration,
     /// Tr.
     pub r2t_time: Duration,
-    /// S: payload that the sender of data can send in a round trip; `None` if its buffer does not limit that.
+    /// S: the payload that the sender of data can send in a round trip; `None` if its buffer does not limit that.
     pub send_buffer_bytes: Option<u64>,
 }
 
-/// What decides about the R2Ts of a write (RFC 7143 §13.10 to §13.17).
+/// The negotiated terms that determine the R2Ts of a write (RFC 7143 §13.10 to §13.17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteTerms {
     /// InitialR2T: no unsolicited Data-Out.
@@ -71,7 +71,7 @@ pub struct WriteTerms {
 }
 
 impl WriteTerms {
-    /// u: what leaves of a write without being asked for.
+    /// u: the unsolicited bytes of a write.
     #[must_use]
     pub fn unsolicited_bytes(&self, bytes: u64) -> u64 {
         let first_burst_bytes = match (self.initial_r2t, self.immediate_data) {
@@ -82,7 +82,7 @@ impl WriteTerms {
         bytes.min(first_burst_bytes.into())
     }
 
-    /// i: what of it is a part of the command.
+    /// i: the immediate bytes of a write, which are a part of the command.
     #[must_use]
     pub fn immediate_bytes(&self, bytes: u64) -> u64 {
         let segment_bytes = if self.immediate_data { self.segment_bytes_max } else { 0 };
@@ -94,11 +94,11 @@ impl WriteTerms {
 pub const TCP_IPV4_BYTES: u32 = 52;
 /// Headers of IPv6 and of TCP with timestamps.
 pub const TCP_IPV6_BYTES: u32 = 72;
-/// What an Ethernet cable carries beside a packet: preamble, header, checksum and gap (IEEE 802.3).
+/// The overhead of a packet on an Ethernet cable: preamble, header, checksum and gap (IEEE 802.3).
 pub const ETHERNET_CABLE_BYTES: u32 = 38;
 
-/// C of a link of so many bits per second, of which `framing_bytes` belong to the framing of each packet of `mtu` bytes. Of
-/// these, `header_bytes` are headers, as [`TCP_IPV4_BYTES`].
+/// C of a link of `link_bits_per_second`. Each packet of `mtu` bytes has `framing_bytes` of framing around it and
+/// `header_bytes` of headers within, such as [`TCP_IPV4_BYTES`].
 #[must_use]
 pub fn payload_bits_per_second(
     link_bits_per_second: f64,
@@ -111,27 +111,27 @@ pub fn payload_bits_per_second(
 }
 
 impl TimeModel {
-    /// T of a write of `bytes`: from its first byte to that of the next, if there is one at a time.
+    /// T of a write of `bytes`: from its first byte to the first byte of the next write, at depth 1.
     #[must_use]
     pub fn write_time(&self, bytes: u64, terms: &WriteTerms) -> Duration {
         let waits_s = self.r2t_waits_s(bytes, terms) + self.send_buffer_waits_s(bytes);
         seconds(self.transfer_s(bytes) + self.constant_s() + waits_s)
     }
 
-    /// T of a write of which all data is unsolicited: the theoretical curve of paper 004.
+    /// T of a write with only unsolicited data: the theoretical curve of paper 004.
     #[must_use]
     pub fn unsolicited_write_time(&self, bytes: u64) -> Duration {
         seconds(self.transfer_s(bytes) + self.constant_s() + self.send_buffer_waits_s(bytes))
     }
 
-    /// T of a read of `bytes`. Its data is sent by the target: so is the send buffer that target's.
+    /// T of a read of `bytes`. The target sends the data, so the send buffer is the target's.
     #[must_use]
     pub fn read_time(&self, bytes: u64) -> Duration {
         self.unsolicited_write_time(bytes)
     }
 
-    /// Bits per second of requests of `bytes` that take `time` each, `depth` at a time: what the network carries, what
-    /// the send buffer of each of `connections` lets through, or what so many requests amount to, whichever is least.
+    /// Bits per second of requests of `bytes` that take `time` each, at this `depth`: the least of the network's
+    /// capacity, the send buffers of all `connections`, and the rate of so many requests.
     #[must_use]
     pub fn bits_per_second(&self, bytes: u64, time: Duration, depth: u32, connections: u16) -> f64 {
         let requests = f64::from(depth) * bits(bytes) / time.as_secs_f64();
@@ -145,8 +145,8 @@ impl TimeModel {
         requests.min(buffers).min(self.payload_bits_per_second)
     }
 
-    /// What each of `depth` requests takes, from its submission to its end, if that throughput is reached: T, or longer if
-    /// they wait for each other. A lower bound.
+    /// The time of each of `depth` requests, from submission to end, at that throughput: T, or longer if they wait for
+    /// each other. A lower bound.
     #[must_use]
     pub fn request_time(&self, bytes: u64, time: Duration, depth: u32, connections: u16) -> Duration {
         let all = f64::from(depth) * bits(bytes);
@@ -190,7 +190,7 @@ fn bits(bytes: u64) -> f64 {
     bytes as f64 * 8.0
 }
 
-/// As far as a duration can be told; a network that carries nothing takes for ever.
+/// Converts to a duration, as far as one can represent it; a network that carries nothing takes for ever.
 fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
@@ -202,7 +202,7 @@ mod tests {
     const MEBIBYTE: u64 = 1 << 20;
     const ROUND_TRIPS_MS: [u64; 6] = [1, 5, 10, 20, 32, 50];
 
-    /// Of Gigabit Ethernet.
+    /// C of Gigabit Ethernet.
     fn payload(mtu: u32, header_bytes: u32) -> f64 {
         payload_bits_per_second(1e9, mtu, header_bytes, ETHERNET_CABLE_BYTES)
     }

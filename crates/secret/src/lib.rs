@@ -1,6 +1,5 @@
-//! Files that hold secrets. They are read only if nobody but their owner can read or change them, and if the owner is
-//! this process's user or root: a secret that others could have read is none, and one that others could have put there
-//! is theirs.
+//! Reads files that hold secrets. The owner must be this process's user or root, and nobody else may read or change the
+//! file: others may know a secret that they could read, and may have replaced one that they could write.
 
 #![forbid(unsafe_code)]
 
@@ -17,64 +16,64 @@ pub const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Permissions that a file with secrets must not have.
 const OF_OTHERS: u32 = 0o077;
 
-/// Why a file's secrets are not used. Says what to do about it.
+/// The reason why a file's secrets are refused, and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
-    /// The system refuses.
+    /// The system cannot read the file.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// A folder, a pipe, a device.
+    /// The path leads to a folder, a pipe or a device.
     #[error("{} is not a regular file", path.display())]
     NotAFile {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
-    /// Others can read or change it.
+    /// Other users can read or change the file.
     #[error(
         "others than its owner have access to {} (mode {mode:04o}): run chmod 600 on it, and change the secrets in it",
         path.display()
     )]
     Exposed {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
     },
-    /// It belongs to somebody else, and so did the secret.
+    /// The file belongs to another user, and so does the secret.
     #[error(
         "{}, or the symbolic link of that name, belongs to user {owner}: only files of user {user} or of root are \
          trusted; run chown on it",
         path.display()
     )]
     Owner {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Whose it is, by number.
+        /// Its owner's user number.
         owner: u32,
-        /// Who this is.
+        /// This process's user number.
         user: u32,
     },
-    /// Longer than [`FILE_BYTES_MAX`].
+    /// The file is longer than [`FILE_BYTES_MAX`].
     #[error("{} is longer than {FILE_BYTES_MAX} bytes: that is no file of secrets", path.display())]
     TooLong {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
 }
 
-/// Reads all of a file, and tells what [`check`] says to it. The file is checked after it was opened, so that it cannot
-/// be exchanged in between.
+/// Reads a whole file and returns the verdict of [`check`] with it. The check follows the opening, so that the file
+/// cannot be replaced in between.
 ///
 /// # Errors
-/// It cannot be read, or is too long. Whether its secrets may be used is the second part of the result.
+/// The file cannot be read, or is too long. The second part of the result says whether its secrets may be used.
 pub fn read_and_check(path: &Path) -> Result<(Vec<u8>, Result<(), SecretFileError>), SecretFileError> {
     let unreadable = |source| SecretFileError::Unreadable { path: path.to_owned(), source };
-    // Without waiting for somebody to write into a pipe.
+    // Does not wait for a writer if this is a pipe.
     let nonblocking = i32::from_ne_bytes(OFlags::NONBLOCK.bits().to_ne_bytes());
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).map_err(unreadable)?;
     let verdict = check(&file, path);
@@ -89,16 +88,16 @@ pub fn read_and_check(path: &Path) -> Result<(Vec<u8>, Result<(), SecretFileErro
     Ok((bytes, verdict))
 }
 
-/// Reads a file that holds nothing but secrets.
+/// Reads a file that holds only secrets.
 ///
 /// # Errors
-/// It cannot be read, or its secrets may not be used.
+/// The file cannot be read, or its secrets may not be used.
 pub fn read(path: &Path) -> Result<Vec<u8>, SecretFileError> {
     let (bytes, verdict) = read_and_check(path)?;
     verdict.map(|()| bytes)
 }
 
-/// Whether an open file, opened by this path, can be trusted with secrets.
+/// Whether an open file, opened by this path, may hold secrets.
 fn check(file: &File, path: &Path) -> Result<(), SecretFileError> {
     let unreadable = |source| SecretFileError::Unreadable { path: path.to_owned(), source };
     let metadata = file.metadata().map_err(unreadable)?;

@@ -2,7 +2,7 @@
 
 use pdu::Instant;
 
-/// Turns the machine's monotonic clock into the core's [`Instant`], counted from the clock's creation.
+/// Converts the machine's monotonic clock to the core's [`Instant`], counted from the clock's creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: std::time::Instant,
@@ -15,13 +15,13 @@ impl Clock {
         Self { origin: std::time::Instant::now() }
     }
 
-    /// This instant.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         Instant::ZERO + self.origin.elapsed()
     }
 
-    /// When `instant` is, or was, on the machine's clock.
+    /// The time of `instant` on the machine's clock.
     #[must_use]
     pub fn to_std(&self, instant: Instant) -> std::time::Instant {
         self.origin + instant.saturating_duration_since(Instant::ZERO)

@@ -1,4 +1,4 @@
-//! Sockets: their options, what the kernel measures of them, and TCP as a [`framing::Wire`].
+//! TCP sockets: their options, the kernel's measurements, and TCP as a [`framing::Wire`].
 
 mod clock;
 mod observer;

@@ -5,9 +5,9 @@ use session::parameters::Established;
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
 
-/// Is told of every connection whose login is done.
+/// Receives every connection after its login.
 pub trait Observer: Debug + Send + Sync {
-    /// A connection begins, on `socket`, which may be asked for what the kernel knows of it, and duplicated for later
-    /// questions. What is returned is told of the connection, and dropped with it.
+    /// A connection begins on `socket`, which may be queried for the kernel's measurements, and duplicated for later
+    /// queries. The returned observer receives the connection's events and is dropped with it.
     fn connected(&self, socket: BorrowedFd<'_>, established: &Established) -> Box<dyn ConnectionObserver>;
 }

@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// States of `tcpi_ca_state` from which a connection repairs losses: `TCP_CA_Recovery` and `TCP_CA_Loss`.
+/// The states of `tcpi_ca_state` in which a connection repairs losses: `TCP_CA_Recovery` and `TCP_CA_Loss`.
 const RECOVERING: std::ops::RangeInclusive<u8> = 3..=4;
 
-/// Asks the kernel.
+/// Queries the kernel.
 ///
 /// # Errors
 /// The system's own.

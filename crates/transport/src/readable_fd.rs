@@ -1,11 +1,11 @@
-//! Waiting for a descriptor that is no socket, such as an eventfd.
+//! Waits for a descriptor that is not a socket, such as an eventfd.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A duplicate of somebody's descriptor, watched by the event loop of the thread that made this.
+/// A duplicate of a descriptor, watched by the event loop of the thread that made this.
 #[derive(Debug)]
 pub struct ReadableFd(AsyncFd<OwnedFd>);
 
@@ -20,7 +20,7 @@ impl ReadableFd {
         Ok(Self(unsafe { AsyncFd::register_with_interest(owned, Interest::READABLE) }?))
     }
 
-    /// Waits until there is something to read that was not there when this last returned: read all of it now.
+    /// Waits for new input since the last return. Read all of it then.
     ///
     /// # Errors
     /// The event loop ends.

@@ -1,12 +1,12 @@
-//! What the kernel holds of what was written to a socket (SIOCOUTQ, tcp(7)).
+//! The kernel's send queue of a socket (SIOCOUTQ, tcp(7)).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Bytes that were written and that the peer's kernel has not acknowledged, sent or not.
+/// Written bytes that the peer's kernel has not acknowledged, sent or not.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's own.
 pub(crate) fn unacknowledged_bytes(socket: &impl AsFd) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one integer, which outlives the call; the descriptor is borrowed, so it stays open.
@@ -17,5 +17,5 @@ pub(crate) fn unacknowledged_bytes(socket: &impl AsFd) -> io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// For a socket that is what TIOCOUTQ is for a terminal, and Linux gives both one number.
+/// SIOCOUTQ is for a socket what TIOCOUTQ is for a terminal; Linux gives both the same number.
 const SIOCOUTQ: libc::Ioctl = libc::TIOCOUTQ;

@@ -21,7 +21,7 @@ impl From<TcpStream> for Socket {
 }
 
 impl Socket {
-    /// Gives the stream back.
+    /// Returns the stream.
     #[must_use]
     pub fn into_inner(self) -> TcpStream {
         self.0
@@ -37,7 +37,7 @@ impl AsFd for Socket {
 impl Wire for Socket {
     fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
         if let [only] = to {
-            // tokio knows after a short read into one slice that there is no more, and saves a system call.
+            // After a short read into one slice, tokio knows that no more is there, and saves a system call.
             let mut buffer = ReadBuf::new(only);
             ready!(Pin::new(&mut self.0).poll_read(cx, &mut buffer))?;
             return Poll::Ready(Ok(buffer.filled().len()));

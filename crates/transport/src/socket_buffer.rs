@@ -1,4 +1,4 @@
-//! Buffers of a socket whose length is not left to the kernel's tuning: SO_SNDBUF and SO_RCVBUF (socket(7)).
+//! Socket buffers with a fixed length, which the kernel does not tune: SO_SNDBUF and SO_RCVBUF (socket(7)).
 
 use framing::SocketOptionsError;
 use rustix::net::sockopt;
@@ -8,26 +8,26 @@ use std::os::fd::AsFd;
 /// One of a socket's two buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketBuffer {
-    /// Of what is not acknowledged, sent or not.
+    /// Holds unacknowledged data, sent or not.
     Send,
-    /// Of what has not been read.
+    /// Holds unread data.
     Receive,
 }
 
-/// The kernel takes so many times what it is asked for, to have room for what it keeps beside data.
+/// The factor by which the kernel exceeds the requested length, for its bookkeeping.
 const TAKEN: u64 = 2;
 
-/// The kernel counts what it takes in an `i32`.
+/// The kernel counts the length in an `i32`.
 const BYTES_MAX: u32 = i32::MAX as u32 / 2;
 
 impl SocketBuffer {
-    /// The length that the kernel tells of a buffer for which it was asked for `bytes`.
+    /// The length that the kernel reports for a buffer requested with `bytes`.
     #[must_use]
     pub fn taken(bytes: u64) -> u64 {
         bytes.saturating_mul(TAKEN)
     }
 
-    /// What it was asked for, of a buffer of which it tells `bytes`.
+    /// The requested length of a buffer for which the kernel reports `bytes`.
     #[must_use]
     pub fn asked(bytes: u64) -> u64 {
         bytes / TAKEN
@@ -42,11 +42,11 @@ impl SocketBuffer {
         }
     }
 
-    /// Asks for `bytes`, beyond the system's limit if this process may (`CAP_NET_ADMIN`, which a user namespace does not
-    /// give).
+    /// Requests `bytes`, beyond the system's limit if this process has `CAP_NET_ADMIN`, which a user namespace does not
+    /// give.
     ///
     /// # Errors
-    /// If the kernel grants less, with what would help.
+    /// If the kernel grants less; the error says what would help.
     pub fn set(self, socket: &impl AsFd, bytes: u32) -> Result<(), SocketOptionsError> {
         let failed = |source| SocketOptionsError { option: self.option(), value: bytes.to_string(), source };
         if bytes > BYTES_MAX {
@@ -60,7 +60,7 @@ impl SocketBuffer {
         }
     }
 
-    /// What was granted, as it would be asked for.
+    /// The granted length, in terms of a request.
     fn request(self, socket: &impl AsFd, bytes: usize) -> io::Result<u64> {
         let taken = match self {
             Self::Send => {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// Whether a socket has a buffer of so many bytes, or why not.
+    /// Whether a socket gets a buffer of `bytes`, or the reason why not.
     fn set(buffer: SocketBuffer, bytes: u32) -> Result<(), String> {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         buffer.set(&socket, bytes).map_err(|error| error.to_string())?;

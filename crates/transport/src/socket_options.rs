@@ -1,4 +1,4 @@
-//! What is set on every socket, and what is deliberately left alone.
+//! The options of every socket.
 
 use crate::socket_buffer::SocketBuffer;
 use framing::{SocketOptions, SocketOptionsError};
@@ -8,14 +8,14 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// A dead peer whose host vanished is noticed by TCP itself, even where no ping is due.
+/// TCP itself notices a peer whose host vanished, even when no ping is due.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 
-/// Sets the options. Set them before the socket connects: one that has begun with BBR, because that is the system's default,
-/// goes on pacing its segments under any other congestion control.
+/// Sets the options. Call it before the socket connects: a socket that starts with BBR, as the system's default, keeps
+/// pacing its segments under any other congestion control.
 ///
 /// # Errors
-/// The first option that the kernel refused, or did by half: an unknown congestion control is one, and a buffer
+/// The first option that the kernel refused or granted only in part, such as an unknown congestion control or a buffer
 /// beyond the system's limit.
 pub fn apply(options: &SocketOptions, socket: &impl AsFd) -> Result<(), SocketOptionsError> {
     let socket = SockRef::from(socket);
@@ -37,7 +37,7 @@ pub fn apply(options: &SocketOptions, socket: &impl AsFd) -> Result<(), SocketOp
     Ok(())
 }
 
-/// The congestion control that a socket uses now, as the kernel names it.
+/// The congestion control that a socket uses now, by the kernel's name.
 ///
 /// # Errors
 /// The system's own.

@@ -1,28 +1,27 @@
-//! What a flush may promise when sessions come and go.
+//! The promise of a flush when sessions come and go.
 //!
-//! SYNCHRONIZE CACHE speaks of the cache behind the nexus it is sent through. A nexus that was lost may have been
-//! lost with its target, and everything in a volatile cache with it: writes that were acknowledged and not yet
-//! flushed may be gone although every status said GOOD.
+//! SYNCHRONIZE CACHE concerns the cache behind its own nexus. When a nexus is lost, its target may be lost too, with
+//! everything in a volatile cache. Acknowledged and unflushed writes may then be gone, although every status said GOOD.
 
 use super::PathId;
 use scsi::AdditionalSense;
 use scsi::client::SenseData;
 use std::collections::BTreeMap;
 
-/// Counts how often acknowledged writes may have been lost. What was acknowledged in one generation and
-/// flushed in the same is durable.
+/// Counts the possible losses of acknowledged writes. A write acknowledged and flushed in the same generation is
+/// durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u64);
 
-/// How many writes a path had acknowledged when a flush began.
+/// The number of writes that a path had acknowledged when a flush began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlushMark(u64);
 
-/// How often a unit's cache may have been emptied, whether anything of ours was in it or not.
+/// Counts the times that a unit's cache may have been emptied, with or without writes of ours in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheLosses(u64);
 
-/// Which writes to one logical unit are acknowledged but not durable.
+/// The writes to one logical unit that are acknowledged but not durable.
 #[derive(Clone, Debug, Default)]
 pub struct Durability {
     generation: Generation,
@@ -30,12 +29,12 @@ pub struct Durability {
     paths: BTreeMap<PathId, Writes>,
 }
 
-/// Counted from the path's first session on, and never anew: a mark that was taken before a loss must not cover what
-/// was acknowledged after it.
+/// Counted from the path's first session on, and never reset: a mark from before a loss must not cover writes
+/// acknowledged after it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Writes {
     acknowledged: u64,
-    /// Of those, how many no flush need cover any more: durable, lost or handed over.
+    /// The writes among them that need no flush any more: durable, lost or handed over.
     settled: u64,
 }
 
@@ -44,7 +43,7 @@ impl Writes {
         self.acknowledged > self.settled
     }
 
-    /// Nothing is left to flush. Whether anything was.
+    /// Settles all writes. Returns whether there were any.
     fn settle_all(&mut self) -> bool {
         let was_dirty = self.is_dirty();
         self.settled = self.acknowledged;
@@ -59,14 +58,14 @@ impl Durability {
         self.generation
     }
 
-    /// To be asked when a write leaves, for [`Self::acknowledged`].
+    /// The count to take when a write leaves, for [`Self::acknowledged`].
     #[must_use]
     pub fn losses(&self) -> CacheLosses {
         self.losses
     }
 
-    /// A write that went over `path` was answered with success. If the cache was lost since it left, it may have been
-    /// carried out before that: answers of several connections arrive in any order.
+    /// A write over `path` succeeded. If the cache was lost after the write left, the target may have executed the
+    /// write before the loss: answers of several connections arrive in any order.
     pub fn acknowledged(&mut self, path: PathId, left_at: CacheLosses) {
         let writes = self.paths.entry(path).or_default();
         writes.acknowledged += 1;
@@ -75,34 +74,34 @@ impl Durability {
         }
     }
 
-    /// The paths that must be flushed, and what their flush will cover.
+    /// The paths to flush, and the writes that their flushes will cover.
     pub fn unflushed(&self) -> impl Iterator<Item = (PathId, FlushMark)> {
         let dirty = self.paths.iter().filter(|(_, writes)| writes.is_dirty());
         dirty.map(|(path, writes)| (*path, FlushMark(writes.acknowledged)))
     }
 
-    /// A flush over `path` that began at `mark` was answered with success.
+    /// A flush over `path` that began at `mark` succeeded.
     pub fn flushed(&mut self, path: PathId, mark: FlushMark) {
         let writes = self.paths.entry(path).or_default();
         writes.settled = writes.settled.max(mark.0);
     }
 
-    /// `path` was logged out in good order: what it wrote is still in the unit's cache, which `to` reaches too.
+    /// `path` was logged out in order: its writes are still in the unit's cache, which `to` reaches too.
     pub fn hand_over(&mut self, path: PathId, to: PathId) {
         if self.settle(path) {
             self.acknowledged(to, self.losses);
         }
     }
 
-    /// The nexus of `path` is lost, and with it, perhaps, what it had acknowledged.
+    /// The nexus of `path` is lost, and perhaps its acknowledged writes.
     pub fn nexus_lost(&mut self, path: PathId) {
         if self.settle(path) {
             self.generation.0 += 1;
         }
     }
 
-    /// The logical unit has told this. A reset or a power on may have emptied its cache, and a deferred error is of
-    /// something that it had answered with success. (What a lost nexus means was accounted for where it was lost.)
+    /// The logical unit reported `sense`. A reset or a power on may have emptied its cache, and a deferred error
+    /// concerns a command that it had answered with success. (The loss of a nexus was counted when it happened.)
     pub fn told(&mut self, sense: &SenseData) {
         const RESET: u8 = 0x29;
         const LAST_KIND_OF_RESET: u8 = 0x04;
@@ -127,7 +126,7 @@ impl Durability {
         }
     }
 
-    /// Whatever path acknowledged it, it may be lost.
+    /// Any acknowledged write may be lost, on any path.
     fn cache_lost(&mut self) {
         self.losses.0 += 1;
         let mut was_dirty = false;

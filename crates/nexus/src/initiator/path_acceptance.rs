@@ -7,27 +7,27 @@ use scsi::client::{AsymmetricAccessState, Designator, SenseData};
 /// A logical unit as one path shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitView {
-    /// Who it is (VPD page 83h).
+    /// Its identity (VPD page 83h).
     pub designator: Option<Designator>,
     /// Its capacity in blocks.
     pub blocks: u64,
-    /// Length of a block.
+    /// The length of a block.
     pub block_bytes: u32,
-    /// How well this path reaches it; `None` where access is symmetric.
+    /// The access state of this path; `None` where access is symmetric.
     pub access: Option<AsymmetricAccessState>,
-    /// Somebody, perhaps this initiator, holds a persistent reservation: it belongs to one nexus.
+    /// An initiator, perhaps this one, holds a persistent reservation, which belongs to one nexus.
     pub reserved: bool,
 }
 
-/// Why a path carries no I/O.
+/// The reason why a path carries no I/O.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathRefusal {
     /// It leads elsewhere.
     #[error("the path leads to another logical unit: {} instead of {}", Name(found), Name(expected))]
     OtherUnit {
-        /// Who is there.
+        /// The designator found.
         found: Option<Designator>,
-        /// Who should be.
+        /// The designator expected.
         expected: Option<Designator>,
     },
     /// The unit has changed, or one of the two views is wrong.
@@ -42,10 +42,11 @@ pub enum PathRefusal {
         /// Their length.
         expected_bytes: u32,
     },
-    /// The unit is reserved for one nexus, so that another path would be shut out, or shut the first one out.
+    /// The unit is reserved for one nexus: the reservation would shut out another path, or another path's would shut
+    /// out the first.
     #[error("the logical unit has a persistent reservation, which holds for one path")]
     Reserved,
-    /// It leads to the right unit, but badly (SPC-4 §5.15).
+    /// The path leads to the right unit, but not optimally (SPC-4 §5.15).
     #[error("the path is not active/optimized but {0:?}")]
     NotOptimized(AsymmetricAccessState),
 }
@@ -61,12 +62,12 @@ impl fmt::Display for Name<'_> {
     }
 }
 
-/// Compares what a path shows with what the first path showed. A path that was reinstated is held to the same.
+/// Compares a path's view with the first path's. A reinstated path must match it too.
 ///
 /// A unit with a designator may have grown. The size of one without is all that is known of it, and must be equal.
 ///
 /// # Errors
-/// Why the path must not carry I/O to this unit.
+/// The reason why the path must not carry I/O to this unit.
 pub fn accept_path(first: &UnitView, offered: &UnitView) -> Result<(), PathRefusal> {
     if offered.designator != first.designator {
         let (found, expected) = (offered.designator.clone(), first.designator.clone());

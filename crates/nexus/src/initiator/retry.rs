@@ -1,14 +1,14 @@
-//! What may be sent again, and when.
+//! Decides which commands may be sent again, and when.
 
 use scsi::client::SenseData;
 use scsi::{AdditionalSense, Status};
 
-/// What a command does, as far as repeating it is concerned.
+/// The effect of repeating a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CommandKind {
     /// Changes nothing: READ, INQUIRY, GET LBA STATUS.
     Read,
-    /// Leaves the same blocks however often it is done, if nothing else wrote them meanwhile: WRITE, WRITE SAME, UNMAP.
+    /// Leaves the same blocks however often it runs, if nothing else wrote them meanwhile: WRITE, WRITE SAME, UNMAP.
     Write,
     /// SYNCHRONIZE CACHE. It speaks of the nexus it was sent through: through another it says something else. One that
     /// was given up may have failed, and what it failed to write is not written by the next.
@@ -20,41 +20,41 @@ pub enum CommandKind {
     Once,
 }
 
-/// How a command ended without success.
+/// The way in which a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// No byte of it has left.
     NotStarted,
-    /// The target says that it did not begin, for a reason that it has told by now: UNIT ATTENTION, or the deferred error
-    /// of an earlier command.
+    /// The target did not begin it, for a reason that it has now reported: UNIT ATTENTION, or the deferred error of an
+    /// earlier command.
     Told,
-    /// The target says that it did not begin, for lack of something: BUSY, TASK SET FULL, becoming ready.
+    /// The target did not begin it, for lack of something: BUSY, TASK SET FULL, becoming ready.
     Declined,
-    /// The target says that it began, perhaps, and gave up: ABORTED COMMAND, TASK ABORTED, target failure.
+    /// The target may have begun it and gave up: ABORTED COMMAND, TASK ABORTED, target failure.
     GivenUp,
-    /// Its nexus was lost: the target may have done it, may be doing it, or may yet do it.
+    /// Its nexus was lost: the target may have executed it, may be executing it, or may yet execute it.
     Unknown,
-    /// The target says why not, and would say so again.
+    /// The target reports an error that a repetition would meet again.
     Failed,
 }
 
-/// When a command may be sent again.
+/// The time at which a command may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retry {
     /// Now, on any path.
     AtOnce,
     /// After a pause, on any path.
     AfterPause,
-    /// When the session that carried it has been reinstated, which proves the old nexus and its tasks dead
-    /// (RFC 7143 §6.3.5); until then nothing else may write its blocks.
+    /// After its session has been reinstated, which proves the old nexus and its tasks dead (RFC 7143 §6.3.5). Until
+    /// then nothing else may write its blocks.
     AfterReinstatement,
-    /// Not by this library: only the caller knows what it would mean.
+    /// Not by this library: only the caller knows the effect.
     Never,
 }
 
 impl Ending {
-    /// What a SCSI Response means; `None` for success. `delivered` is false for the iSCSI response "target
-    /// failure" (RFC 7143 §11.4.3).
+    /// The ending that a SCSI Response stands for; `None` for success. `delivered` is false for the iSCSI response
+    /// "target failure" (RFC 7143 §11.4.3).
     #[must_use]
     pub fn of(delivered: bool, status: u8, sense: Option<&SenseData>) -> Option<Self> {
         const GOOD: u8 = Status::Good as u8;
@@ -71,7 +71,7 @@ impl Ending {
         }
     }
 
-    /// RECOVERED ERROR (and NO SENSE) are successes: the command did what it should.
+    /// RECOVERED ERROR (and NO SENSE) mean success: the command completed.
     fn of_sense(sense: Option<&SenseData>) -> Option<Self> {
         const RECOVERED_ERROR: u8 = 1;
         let Some(sense) = sense else { return Some(Self::Failed) };
@@ -85,7 +85,7 @@ impl Ending {
         }
     }
 
-    /// The whole table.
+    /// The decision for each ending and kind of command.
     #[must_use]
     pub const fn retry(self, kind: CommandKind) -> Retry {
         match (self, kind) {
@@ -102,8 +102,8 @@ impl Ending {
     }
 }
 
-/// LOGICAL UNIT NOT READY for a reason that passes: becoming ready, operation in progress, an asymmetric
-/// access state transition (SPC-4 annex F).
+/// LOGICAL UNIT NOT READY for a transient reason: becoming ready, operation in progress, an asymmetric access state
+/// transition (SPC-4 annex F).
 const fn becomes_ready(additional: AdditionalSense) -> bool {
     matches!((additional.code, additional.qualifier), (0x04, 0x01 | 0x07 | 0x0a))
 }

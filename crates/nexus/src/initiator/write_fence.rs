@@ -1,51 +1,52 @@
-//! No two writes to the same blocks are outstanding together.
+//! Never lets two writes to the same blocks be outstanding together.
 //!
-//! Sessions have no order among them, and even within one a target may reorder simple tasks. So a write that
-//! overlaps an earlier one waits until that one's outcome is known; the later write wins, as its caller expects.
+//! Sessions have no order among them, and even within one session a target may reorder simple tasks. A write that
+//! overlaps an earlier one therefore waits until the outcome of that one is known; the later write wins, as its caller
+//! expects.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// One write, in the order in which writes were asked for.
+/// One write, in the order of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WriteId(u64);
 
-/// How a write stands with the fence.
+/// The fence's answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It may be sent.
+    /// The write may be sent.
     Admitted,
-    /// It overlaps an earlier write; [`WriteFence::leave`] tells when it may be sent.
+    /// The write overlaps an earlier one; [`WriteFence::leave`] returns it when it may be sent.
     Waits,
-    /// It overlaps a write whose outcome will never be known: it must not be sent, and is forgotten.
+    /// The write overlaps one whose outcome will never be known. It must not be sent, and the fence forgets it.
     Sealed,
 }
 
-/// What follows when a write is given up.
+/// The consequences of giving up a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sealing {
-    /// Waiting writes that overlap it: they must not be sent, and are forgotten.
+    /// Waiting writes that overlap it. They must not be sent, and the fence forgets them.
     pub refused: Vec<WriteId>,
     /// Writes that waited only for one of those, and may be sent now.
     pub admitted: Vec<WriteId>,
 }
 
-/// The writes to one logical unit that have begun and not ended. Ranges count blocks.
+/// The unfinished writes to one logical unit. Ranges count blocks.
 #[derive(Debug, Default)]
 pub struct WriteFence {
     next: u64,
-    /// Every write inside, admitted or waiting: the oldest comes first.
+    /// Every write inside, admitted or waiting, the oldest first.
     inside: BTreeMap<WriteId, Range<u64>>,
     /// Admitted writes by their first block. They are disjoint.
     admitted: BTreeMap<u64, WriteId>,
-    /// In the order in which they came.
+    /// Waiting writes, in the order of their arrival.
     waiting: VecDeque<WriteId>,
-    /// Blocks of unknown contents that nobody may write any more.
+    /// Blocks with unknown contents, closed to all writes.
     sealed: Vec<Range<u64>>,
 }
 
 impl WriteFence {
-    /// A write asks to be sent.
+    /// Admits a write, makes it wait, or refuses it.
     pub fn enter(&mut self, range: Range<u64>) -> (WriteId, Entry) {
         let id = self.mark();
         if self.sealed.iter().any(|sealed| overlap(sealed, &range)) {
@@ -62,13 +63,13 @@ impl WriteFence {
         (id, Entry::Admitted)
     }
 
-    /// A write's outcome is known; says which waiting writes may be sent now, in their order.
+    /// A write's outcome is known. Returns the waiting writes that may be sent now, in order.
     pub fn leave(&mut self, id: WriteId) -> Vec<WriteId> {
         self.remove(id);
         self.admit_waiting()
     }
 
-    /// A write's outcome will never be known: its blocks stay closed.
+    /// A write's outcome will never be known: closes its blocks.
     pub fn seal(&mut self, id: WriteId) -> Sealing {
         let Some(range) = self.remove(id) else { return Sealing::default() };
         let refused: Vec<WriteId> =
@@ -80,13 +81,13 @@ impl WriteFence {
         Sealing { refused, admitted: self.admit_waiting() }
     }
 
-    /// A point in the order of writes: [`Self::is_clear_before`] tells when all writes before it have ended.
+    /// A point in the order of writes. [`Self::is_clear_before`] says when all earlier writes have ended.
     pub fn mark(&mut self) -> WriteId {
         self.next += 1;
         WriteId(self.next)
     }
 
-    /// Whether the outcome of every write before `mark` is known, or was given up.
+    /// Whether every write before `mark` has a known outcome or was given up.
     #[must_use]
     pub fn is_clear_before(&self, mark: WriteId) -> bool {
         self.inside.first_key_value().is_none_or(|(oldest, _)| *oldest > mark)
@@ -122,7 +123,8 @@ impl WriteFence {
         Some(range)
     }
 
-    /// Whether an admitted write overlaps. They are disjoint, so only the last that begins before the end can.
+    /// Whether an admitted write overlaps. Admitted writes are disjoint, so only the last one that begins before the
+    /// range's end can.
     fn is_blocked(&self, range: &Range<u64>) -> bool {
         let last = self.admitted.range(..range.end).next_back();
         last.is_some_and(|(_, id)| self.overlaps(*id, range))

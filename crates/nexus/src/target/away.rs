@@ -1,4 +1,4 @@
-//! What is still to be told to initiators whose session was lost, for when they come back (SAM-5, RFC 7143 §6.3.5).
+//! Keeps the reports that lost sessions missed until their initiators come back (SAM-5, RFC 7143 §6.3.5).
 
 use std::collections::VecDeque;
 
@@ -8,8 +8,8 @@ use super::i_t_nexus::Ports;
 use super::unit_attention::UnitAttention;
 use super::untold::Untold;
 
-/// Lost nexuses that one unit remembers, the oldest forgotten first: more initiators than one target serves at a time.
-/// Who is forgotten and comes back is told of a power on, which says that it knows nothing.
+/// The most lost nexuses that one unit remembers; the oldest is forgotten first. More initiators than one target serves
+/// at a time. A forgotten initiator that returns is told of a power on, which voids all earlier knowledge.
 const AWAY_MAX: usize = 1024;
 
 /// The nexuses that were lost and have not come back.
@@ -17,7 +17,7 @@ const AWAY_MAX: usize = 1024;
 pub(crate) struct Away(VecDeque<(Ports, Untold)>);
 
 impl Away {
-    /// A session was lost, with this left to be told.
+    /// Remembers a lost session and the reports that it missed.
     pub(crate) fn remember(&mut self, ports: Ports, untold: Untold) {
         if self.0.len() == AWAY_MAX {
             self.0.pop_front();
@@ -25,13 +25,13 @@ impl Away {
         self.0.push_back((ports, untold));
     }
 
-    /// The same ports have a session again: what it is to be told. `None` if they are not known to have had one.
+    /// The reports for the same ports, which have a session again. `None` if they are not known to have had one.
     pub(crate) fn welcome(&mut self, ports: &Ports) -> Option<Untold> {
         let place = self.0.iter().position(|(away, _)| away == ports)?;
         self.0.remove(place).map(|(_, untold)| untold)
     }
 
-    /// Makes a condition pending for those that are chosen.
+    /// Makes a condition pending for the chosen nexuses.
     pub(crate) fn tell(&mut self, chosen: impl Fn(&Ports) -> bool, attention: UnitAttention) {
         let told = self.0.iter_mut().filter(|(ports, _)| chosen(ports));
         told.for_each(|(_, untold)| untold.attentions.establish(attention));

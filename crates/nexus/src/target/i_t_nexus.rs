@@ -1,18 +1,18 @@
-//! I_T nexuses by their ports: what stays the same when a session ends and its initiator comes back (SAM-5).
+//! I_T nexuses by their ports, which stay the same when an initiator returns with a new session (SAM-5).
 
 use pdu::Isid;
 use scsi::TransportId;
 
 /// An initiator port: an iSCSI name and an ISID (RFC 7143 §4.4.2), in the hands of one CHAP user.
 ///
-/// Anybody can claim a name, so a port of the same name and ISID that another user has proven to be is another port, to
-/// which nothing of the first belongs. On the wire both have the same `TransportID`.
+/// Anybody can claim a name. A port of the same name and ISID that another user has authenticated as is therefore a
+/// different port, and owns nothing of the first. On the wire both have the same `TransportID`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InitiatorPort {
-    /// In lower case: names that differ only in case are one (RFC 7143 §4.2.7.2).
+    /// In lower case: names that differ only in case are the same (RFC 7143 §4.2.7.2).
     name: String,
     isid: Isid,
-    /// `None` where no proof is demanded.
+    /// `None` if no authentication is required.
     user: Option<String>,
 }
 
@@ -29,12 +29,12 @@ impl InitiatorPort {
         Self { user: user.map(Into::into), ..self }
     }
 
-    /// The port that parameter data names; `None` if that is a whole initiator.
+    /// The port that parameter data names; `None` if the data names a whole initiator.
     pub(super) fn named_by(id: &TransportId) -> Option<Self> {
         id.isid.map(|isid| Self::new(&id.initiator_name, Isid(isid)))
     }
 
-    /// Whether it is the port, or one of the ports, that parameter data names.
+    /// Whether parameter data names this port, or its whole initiator.
     pub(super) fn is_named_by(&self, id: &TransportId) -> bool {
         session::name::is_same(&self.name, &id.initiator_name)
             && id.isid.is_none_or(|isid| Isid(isid) == self.isid)
@@ -62,15 +62,15 @@ impl InitiatorPort {
 pub struct RelativePort(pub u16);
 
 impl RelativePort {
-    /// The port of a target that has one.
+    /// The only port of a target with one.
     pub const ONLY: Self = Self(1);
 }
 
 /// The two ports of an I_T nexus.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ports {
-    /// The initiator's.
+    /// The initiator's port.
     pub initiator: InitiatorPort,
-    /// The target's.
+    /// The target's port.
     pub target: RelativePort,
 }

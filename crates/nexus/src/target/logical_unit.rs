@@ -1,9 +1,8 @@
 //! A logical unit as all its initiators share it: the one owner of its nexuses, unit attentions and task set.
 //!
-//! The path of a command: [`LogicalUnit::arrive`] when it comes out of its session in order;
-//! [`LogicalUnit::ready`] when its Data-Out, if any, is there; the I/O; [`LogicalUnit::finish`]. What a reservation
-//! holds up is refused in `arrive`; what has arrived and not started is refused when a reservation begins to hold it
-//! up.
+//! The path of a command: [`LogicalUnit::arrive`] when it leaves its session in order; [`LogicalUnit::ready`] when its
+//! Data-Out, if any, has arrived; the I/O; [`LogicalUnit::finish`]. `arrive` refuses commands that conflict with a
+//! reservation; a new reservation refuses commands that have arrived and not started.
 
 use std::collections::BTreeMap;
 
@@ -21,16 +20,16 @@ use super::task_set::{Admission, NexusTask, TaskSet};
 use super::unit_attention::UnitAttention;
 use super::untold::Untold;
 
-/// An I_T nexus, named by whoever drives the sessions. A name is not used again while tasks of its former
-/// bearer are unfinished.
+/// An I_T nexus, named by the driver of the sessions. A name is not reused while tasks of its former nexus are
+/// unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NexusId(pub u64);
 
-/// Tasks of one logical unit, of all nexuses together. Command windows keep their number far below; this
-/// bounds what is left when many sessions meet at one unit.
+/// The most tasks of one logical unit, over all nexuses. Command windows keep the number far below; this bounds it when
+/// many sessions meet at one unit.
 pub const TASKS_MAX: usize = 16_384;
 
-/// What is reset.
+/// The scope of a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reset {
     /// This unit: LOGICAL UNIT RESET.
@@ -39,22 +38,22 @@ pub enum Reset {
     Target,
 }
 
-/// What became of tasks that were aborted. Their sessions send no response for any of them.
+/// The fate of aborted tasks. Their sessions send no response for any of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "tasks that may start now wait for ever otherwise"]
 pub struct Cleared {
-    /// Gone: they had not started, and [`LogicalUnit::finish`] is not called for them.
+    /// Tasks that had not started. They are gone, and [`LogicalUnit::finish`] is not called for them.
     pub dropped: Vec<NexusTask>,
-    /// On the disk: the function is complete only when each of them has finished.
+    /// Tasks at the backend: the function is complete only when each of them has finished.
     pub started: Vec<NexusTask>,
-    /// Copies that were sent to other units and go on, but read or write blocks of this one: the function is complete
-    /// only when they have vacated them.
+    /// Copies that were sent to other units and continue, but read or write blocks of this one: the function is
+    /// complete only when they have vacated them.
     pub copying: Vec<NexusTask>,
     /// Other tasks, whose turn has come.
     pub startable: Vec<NexusTask>,
 }
 
-/// Whether a command is carried out although a unit attention is pending, which stays so (SAM-5).
+/// Whether a command runs although a unit attention is pending, and leaves it pending (SAM-5).
 fn passes_unit_attentions(cdb: &[u8]) -> bool {
     const INQUIRY: u8 = 0x12;
     const REPORT_LUNS: u8 = 0xa0;
@@ -66,17 +65,16 @@ fn passes_unit_attentions(cdb: &[u8]) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct LogicalUnit {
     nexuses: BTreeMap<NexusId, Nexus>,
-    /// Those that were lost while something of them was on the disk, and until it is over: whoever fences them off has to
-    /// wait for that.
+    /// Lost nexuses with commands still at the backend. PREEMPT AND ABORT waits for them too.
     departing: BTreeMap<NexusId, Ports>,
     away: Away,
     tasks: TaskSet,
     mode_settings: ModeSettings,
     medium: Medium,
-    /// Of those nexuses that copied something.
+    /// The ended copies of each nexus, for RECEIVE COPY STATUS.
     copies: BTreeMap<NexusId, HeldCopies>,
     pub(super) reserve: Reserve,
-    /// All were told of it, and there has not been more space since.
+    /// All were told of the threshold, and the free space has not risen above it since.
     threshold_reached: bool,
 }
 
@@ -94,9 +92,9 @@ impl LogicalUnit {
         Self::default()
     }
 
-    /// A session that can reach this unit has entered its full feature phase. An initiator port that lost its session
-    /// learns of that, and of all that it was not told; any other is told of a power on: whatever it may remember is from
-    /// before this target was started, or too long ago to vouch for.
+    /// Adds a session that can reach this unit and has entered full feature phase. An initiator port that lost its
+    /// session learns of the loss and of all reports that it missed. Any other port is told of a power on: its
+    /// knowledge dates from before this target's start, or is too old to rely on.
     pub fn establish(&mut self, nexus: NexusId, ports: Ports) {
         let known = self.away.welcome(&ports);
         let news = if known.is_some() { UnitAttention::NexusLoss } else { UnitAttention::PowerOn };
@@ -105,7 +103,7 @@ impl LogicalUnit {
         self.nexuses.insert(nexus, Nexus { ports, untold });
     }
 
-    /// A session was lost: its tasks are aborted, and what is to be told to it is kept until it comes back.
+    /// Removes a lost session: aborts its tasks, and keeps its pending reports until it comes back.
     pub fn lose(&mut self, nexus: NexusId) -> Cleared {
         let lost = self.nexuses.remove(&nexus);
         let cleared = self.forget(nexus);
@@ -121,7 +119,7 @@ impl LogicalUnit {
         cleared
     }
 
-    /// A session has ended by logout, with its tasks; what was to be told to it is forgotten.
+    /// Removes a session that logged out, and its tasks; forgets its pending reports.
     pub fn leave(&mut self, nexus: NexusId) -> Cleared {
         self.nexuses.remove(&nexus);
         self.forget(nexus)
@@ -134,15 +132,15 @@ impl LogicalUnit {
         self.clear(|task| task.nexus == nexus)
     }
 
-    /// A command has come out of its session, in order.
+    /// Takes a command that left its session in order.
     ///
-    /// Of what could be told, news of a reset or of a lost nexus comes first, then RESERVATION CONFLICT, then other
-    /// unit attentions (SAM-5, "status precedence").
+    /// News of a reset or of a lost nexus takes precedence over RESERVATION CONFLICT, and that over other unit
+    /// attentions (SAM-5, "status precedence").
     ///
     /// # Errors
-    /// The command ends here, with this outcome: a unit attention or a deferred error is reported instead of carrying it
-    /// out, a reservation holds it up, the medium that it needs is not there or may not be written, the task set is full,
-    /// its task attribute is not supported, or its nexus is unknown.
+    /// The command ends here, with this outcome: a unit attention or a deferred error is reported instead of executing
+    /// it, a reservation conflicts, the medium is absent or write-protected, the task set is full, its task attribute
+    /// is not supported, or its nexus is unknown.
     pub fn arrive(&mut self, task: NexusTask, attribute: TaskAttribute, cdb: &[u8]) -> Result<(), Outcome> {
         let Nexus { ports, untold } =
             self.nexuses.get_mut(&task.nexus).ok_or_else(Outcome::internal_failure)?;
@@ -173,12 +171,12 @@ impl LogicalUnit {
         Ok(())
     }
 
-    /// A command has all it needs to be carried out by `step`.
+    /// The command has everything that it needs for `step`.
     pub fn ready(&mut self, task: NexusTask, step: &Step) -> Admission {
         self.tasks.ready(task, step)
     }
 
-    /// A command has ended, whether it had started or not. Returns the tasks that may start now.
+    /// The command has ended, whether or not it had started. Returns the tasks that may start now.
     #[must_use = "tasks that may start now wait for ever otherwise"]
     pub fn finish(&mut self, task: NexusTask) -> Vec<NexusTask> {
         let startable = self.tasks.finish(task);
@@ -186,17 +184,17 @@ impl LogicalUnit {
         startable
     }
 
-    /// EXTENDED COPY reads or writes these blocks next, which must not happen between the reading and the writing of a
-    /// COMPARE AND WRITE. `task` need not be one of this unit. If it must wait, a later answer names it, as it names tasks
-    /// that may start.
+    /// Reserves blocks for the next piece of an EXTENDED COPY, which must not fall between the reading and the writing
+    /// of a COMPARE AND WRITE. `task` need not belong to this unit. If it must wait, a later answer names it, as for
+    /// tasks that may start.
     ///
-    /// All extents of one unit are occupied at once; of several units, in the order of their numbers, so that no two
-    /// copies wait for each other. The unit's tasks may be aborted meanwhile, but this stays until it is vacated.
+    /// All extents of one unit are occupied at once; those of several units, in the order of their numbers, so that no
+    /// two copies wait for each other. The occupation outlasts aborts of the unit's tasks, until it is vacated.
     pub fn occupy(&mut self, task: NexusTask, extents: Vec<Extent>) -> Admission {
         self.tasks.occupy(task, extents)
     }
 
-    /// The copy has done with the blocks that it occupied. Returns the tasks that may start now.
+    /// Ends the occupation of blocks by a copy. Returns the tasks that may start now.
     #[must_use = "tasks that may start now wait for ever otherwise"]
     pub fn vacate(&mut self, task: NexusTask) -> Vec<NexusTask> {
         let startable = self.tasks.vacate(task);
@@ -204,15 +202,15 @@ impl LogicalUnit {
         startable
     }
 
-    /// A nexus that was lost is gone when nothing of it is on the disk.
+    /// Forgets a lost nexus once none of its commands is at the backend.
     fn see_off(&mut self, nexus: NexusId) {
         if self.departing.contains_key(&nexus) && !self.tasks.contains_any_of(nexus) {
             self.departing.remove(&nexus);
         }
     }
 
-    /// So many blocks can still be allocated: all are told when the threshold is reached, and again when it is reached
-    /// after there was more, or after a reset (SBC-3).
+    /// Reports the space that can still be allocated. All nexuses are told when the threshold is reached, and again
+    /// after the space has risen above it or after a reset (SBC-3).
     pub fn can_allocate(&mut self, available: Blocks, threshold: Threshold) {
         let reached = threshold.is_reached(self.threshold_reached, available);
         let before = std::mem::replace(&mut self.threshold_reached, reached);
@@ -221,8 +219,8 @@ impl LogicalUnit {
         }
     }
 
-    /// What was answered with success has failed, and nobody can say whose it was: each nexus is told once, now or when it
-    /// comes back (SPC-4, deferred errors), but for `asker`, whom the end of its command tells.
+    /// An operation failed that some nexus was told had succeeded. Tells each nexus once, now or when it comes back
+    /// (SPC-4, deferred errors), except `asker`, whose own command reports it.
     pub fn defer_error(&mut self, error: Sense, asker: Option<NexusId>) {
         for (_, other) in self.nexuses.iter_mut().filter(|(nexus, _)| Some(**nexus) != asker) {
             other.untold.defer(error);
@@ -230,24 +228,24 @@ impl LogicalUnit {
         self.away.defer(error);
     }
 
-    /// The deferred error that this nexus was not told, for a command whose success would deny it; it is thereby told.
+    /// Takes the deferred error pending for this nexus, for a command whose success would contradict it.
     #[must_use]
     pub fn take_deferred_error(&mut self, nexus: NexusId) -> Option<Sense> {
         self.nexuses.get_mut(&nexus)?.untold.take_deferred()
     }
 
-    /// What REQUEST SENSE reports to this nexus: a unit attention or a deferred error, which is thereby told, or that there
-    /// is no medium.
+    /// The report of REQUEST SENSE to this nexus: takes a pending unit attention or deferred error, or reports an
+    /// absent medium.
     #[must_use]
     pub fn request_sense(&mut self, nexus: NexusId) -> Option<Sense> {
         let untold = self.nexuses.get_mut(&nexus).and_then(|nexus| nexus.untold.take());
         untold.or(self.medium.check_present().err())
     }
 
-    /// Whether the medium is as a command needs it.
+    /// Checks that the medium allows the access.
     ///
     /// # Errors
-    /// It is not there (NOT READY), or mode parameters protect it (DATA PROTECT).
+    /// The medium is absent (NOT READY), or mode parameters protect it (DATA PROTECT).
     pub fn check_medium(&self, access: MediumAccess) -> Result<(), Sense> {
         if access != MediumAccess::None {
             self.medium.check_present()?;
@@ -259,11 +257,11 @@ impl LogicalUnit {
         Ok(())
     }
 
-    /// Whether an EXTENDED COPY of this nexus may use the unit, which need not be the one that the command was sent to.
-    /// To be asked for every piece that it copies, when the piece's turn has come.
+    /// Whether an EXTENDED COPY of this nexus may use the unit, which need not be the unit that the command was sent
+    /// to. Ask for every piece, when the piece's turn has come.
     ///
     /// # Errors
-    /// What a command of its own would be told.
+    /// The sense data of a direct command.
     pub fn admits_copy(&self, nexus: NexusId, access: MediumAccess) -> Result<(), Outcome> {
         let restriction = match access {
             MediumAccess::None => Restriction::Nothing,
@@ -277,19 +275,19 @@ impl LogicalUnit {
         self.check_medium(access).map_err(Outcome::CheckCondition)
     }
 
-    /// Whether the unit attention that this nexus was told just now, by [`Self::arrive`] or [`Self::request_sense`], is
-    /// the first after a function aborted the tasks of many: its response is fenced (RFC 7143 §4.2.2.3.4 a).
+    /// Whether the unit attention that [`Self::arrive`] or [`Self::request_sense`] just reported to this nexus is the
+    /// first after a function aborted the tasks of many: its response is fenced (RFC 7143 §4.2.2.3.4 a).
     pub fn take_fence(&mut self, nexus: NexusId) -> bool {
         self.nexuses.get_mut(&nexus).is_some_and(|nexus| nexus.untold.attentions.take_fence())
     }
 
-    /// The mode parameters that are not their defaults.
+    /// The mode parameters that differ from their defaults.
     #[must_use]
     pub fn mode_settings(&self) -> &ModeSettings {
         &self.mode_settings
     }
 
-    /// MODE SELECT: the others are told if a parameter changes.
+    /// MODE SELECT: tells the other nexuses if a parameter changes.
     pub fn mode_select(&mut self, nexus: NexusId, select: &ModeSelect) {
         let after = select.applied_to(self.mode_settings);
         if std::mem::replace(&mut self.mode_settings, after) != after {
@@ -297,7 +295,7 @@ impl LogicalUnit {
         }
     }
 
-    /// START STOP UNIT that loads the medium: the others are told if it was not there.
+    /// START STOP UNIT that loads the medium: tells the other nexuses if it was absent.
     pub fn load(&mut self, nexus: NexusId) -> Outcome {
         match self.medium.load() {
             Ok(loaded) => {
@@ -317,7 +315,7 @@ impl LogicalUnit {
 
     /// PREVENT ALLOW MEDIUM REMOVAL.
     pub fn prevent_removal(&mut self, nexus: NexusId, prevent: bool) {
-        // A nexus that is gone would never allow it again.
+        // A nexus that is gone could never allow it again.
         if prevent && self.nexuses.contains_key(&nexus) {
             self.medium.prevent_removal(nexus);
         } else {
@@ -325,14 +323,14 @@ impl LogicalUnit {
         }
     }
 
-    /// How a copy of this nexus ended, to be held for RECEIVE COPY STATUS.
+    /// Keeps the status of an ended copy of this nexus for RECEIVE COPY STATUS.
     pub fn hold_copy(&mut self, nexus: NexusId, list_id: u8, status: CopyStatus) {
         if self.nexuses.contains_key(&nexus) {
             self.copies.entry(nexus).or_default().hold(list_id, status);
         }
     }
 
-    /// How this nexus's copies ended.
+    /// The ended copies of this nexus.
     #[must_use]
     pub fn held_copies(&self, nexus: NexusId) -> HeldCopies {
         self.copies.get(&nexus).cloned().unwrap_or_default()
@@ -343,12 +341,12 @@ impl LogicalUnit {
         self.clear(|other| other == task)
     }
 
-    /// ABORT TASK SET: the tasks of this nexus.
+    /// ABORT TASK SET: aborts the tasks of this nexus.
     pub fn abort_task_set(&mut self, nexus: NexusId) -> Cleared {
         self.clear(|task| task.nexus == nexus)
     }
 
-    /// CLEAR TASK SET, asked by `nexus`: the tasks of all; the others are told if they lost any.
+    /// CLEAR TASK SET by `nexus`: aborts all tasks, and tells the other nexuses that lost any.
     pub fn clear_task_set(&mut self, nexus: NexusId) -> Cleared {
         let cleared = self.clear(|_| true);
         for task in cleared.dropped.iter().chain(&cleared.started).filter(|task| task.nexus != nexus) {
@@ -357,8 +355,8 @@ impl LogicalUnit {
         cleared
     }
 
-    /// LOGICAL UNIT RESET, or the unit's part of a target reset: the tasks of all, and all are told. Mode parameters
-    /// are their defaults again, nobody prevents the removal of the medium, and no copy's status is held.
+    /// LOGICAL UNIT RESET, or the unit's part of a target reset: aborts all tasks and tells all nexuses. Resets the
+    /// mode parameters, allows removal of the medium, and drops the status of all copies.
     pub fn reset(&mut self, reset: Reset) -> Cleared {
         self.mode_settings = ModeSettings::default();
         self.medium.allow_removal_by_all();
@@ -372,8 +370,7 @@ impl LogicalUnit {
         self.clear(|_| true)
     }
 
-    /// Tasks of this nexus were terminated with one of its connections; the session goes on
-    /// (RFC 7143 §11.14.5).
+    /// Tasks of this nexus were terminated with one of its connections; the session continues (RFC 7143 §11.14.5).
     pub fn commands_cleared_by_protocol_event(&mut self, nexus: NexusId) {
         self.tell(nexus, UnitAttention::CommandsClearedByProtocolEvent);
     }
@@ -402,7 +399,7 @@ impl LogicalUnit {
         self.tell_ports(|_| true, attention);
     }
 
-    /// Tells those whose ports are chosen, now or when they come back.
+    /// Tells the nexuses with chosen ports, now or when they come back.
     pub(super) fn tell_ports(&mut self, chosen: impl Fn(&Ports) -> bool, attention: UnitAttention) {
         let told = self.nexuses.values_mut().filter(|nexus| chosen(&nexus.ports));
         told.for_each(|nexus| nexus.untold.attentions.establish(attention));
@@ -419,14 +416,14 @@ impl LogicalUnit {
         self.nexuses.iter().map(|(id, nexus)| (*id, &nexus.ports))
     }
 
-    /// The nexuses with chosen ports of which something may be on the disk, those among them that were lost.
+    /// The nexuses with chosen ports that may have commands at the backend, including lost ones.
     pub(super) fn nexuses_at_the_disk(&self, chosen: impl Fn(&Ports) -> bool) -> Vec<NexusId> {
         let departing = self.departing.iter().map(|(id, ports)| (*id, ports));
         self.all_ports().chain(departing).filter(|(_, ports)| chosen(ports)).map(|(id, _)| id).collect()
     }
 
-    /// Removes the tasks that have not started and that the reservations hold up; tells which they were, and which
-    /// may start now.
+    /// Removes the tasks that have not started and that the reservations forbid. Returns them, and the tasks that may
+    /// start now.
     pub(super) fn drop_held_up(&mut self) -> (Vec<NexusTask>, Vec<NexusTask>) {
         let Self { nexuses, tasks, reserve, .. } = self;
         let refused = tasks.refuse(|task, restriction| {

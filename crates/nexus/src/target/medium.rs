@@ -1,6 +1,6 @@
-//! The medium of a unit from which it can be removed (SPC-4, PREVENT ALLOW MEDIUM REMOVAL; SBC-3, START STOP UNIT).
+//! The medium of a unit that allows its removal (SPC-4, PREVENT ALLOW MEDIUM REMOVAL; SBC-3, START STOP UNIT).
 //!
-//! Only commands to units whose medium is removable ever change this; any other unit has its medium for ever.
+//! Only commands to units with a removable medium ever change this state.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,26 @@ use scsi::{AdditionalSense, Sense, SenseKey};
 
 use super::NexusId;
 
-/// Whether it is there, and who wants it to stay.
+/// The presence of the medium, and the nexuses that prevent its removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Medium {
     ejected: bool,
-    /// While there is one, nothing is ejected or loaded. No more than there are nexuses.
+    /// While any nexus is in it, nothing is ejected or loaded. It holds at most all nexuses.
     prevented_by: BTreeSet<NexusId>,
 }
 
-/// What LOAD found.
+/// The state before a LOAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loaded {
-    /// It had been ejected.
+    /// The medium had been ejected.
     Now,
-    /// It was there.
+    /// The medium was present.
     Before,
 }
 
 impl Medium {
+    /// Checks that the medium is present.
+    ///
     /// # Errors
     /// NOT READY, if it was ejected.
     pub(crate) fn check_present(&self) -> Result<(), Sense> {
@@ -35,6 +37,8 @@ impl Medium {
         Ok(())
     }
 
+    /// Loads the medium.
+    ///
     /// # Errors
     /// MEDIUM REMOVAL PREVENTED.
     pub(crate) fn load(&mut self) -> Result<Loaded, Sense> {
@@ -42,6 +46,8 @@ impl Medium {
         Ok(if std::mem::replace(&mut self.ejected, false) { Loaded::Now } else { Loaded::Before })
     }
 
+    /// Ejects the medium.
+    ///
     /// # Errors
     /// MEDIUM REMOVAL PREVENTED.
     pub(crate) fn eject(&mut self) -> Result<(), Sense> {
@@ -57,17 +63,17 @@ impl Medium {
         Err(Sense::illegal_request(AdditionalSense::MEDIUM_REMOVAL_PREVENTED))
     }
 
-    /// This nexus wants it to stay.
+    /// This nexus prevents removal.
     pub(crate) fn prevent_removal(&mut self, nexus: NexusId) {
         self.prevented_by.insert(nexus);
     }
 
-    /// This nexus does not mind, or is no more.
+    /// This nexus allows removal, or is gone.
     pub(crate) fn allow_removal(&mut self, nexus: NexusId) {
         self.prevented_by.remove(&nexus);
     }
 
-    /// A reset: nobody minds.
+    /// A reset: all nexuses allow removal.
     pub(crate) fn allow_removal_by_all(&mut self) {
         self.prevented_by.clear();
     }

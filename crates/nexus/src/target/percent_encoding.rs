@@ -1,14 +1,14 @@
-//! Names in places where not every character may stand: file names, and fields between spaces.
+//! Names in places that forbid some characters: file names, and fields between spaces.
 
-/// `name` in lower-case letters, digits, `-`, `.`, `:` and `%`: every other byte as two hexadecimal digits after a
-/// per cent sign. Different names stay different.
+/// Encodes `name` in lower-case letters, digits, `-`, `.`, `:` and `%`; every other byte becomes a per cent sign and
+/// two hexadecimal digits. Different names stay different.
 pub(super) fn encode(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.:".contains(&byte);
     let encoded = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") };
     name.bytes().map(encoded).collect()
 }
 
-/// What was encoded; `None` if nothing gives this text.
+/// Decodes a text; `None` if no name encodes to it.
 pub(super) fn decode(text: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), text.bytes());
     while let Some(byte) = rest.next() {

@@ -1,4 +1,4 @@
-//! Reservations that outlive the target's process (SPC-4, "persist through power loss"): a text of a few lines.
+//! Reservations that outlive the target's process (SPC-4, "persist through power loss"), as a text of a few lines.
 //!
 //! ```text
 //! ropewalk reservations 1
@@ -7,8 +7,8 @@
 //! crc32c 89abcdef
 //! ```
 //!
-//! A registration has its key, its relative target port (or `all`), ISID, name and, if one was proven, CHAP user; the
-//! holder of a reservation is told as its type and the place of its registration (or `all`). The last line guards the
+//! A registration has its key, its relative target port (or `all`), ISID, name and, if authenticated, CHAP user. `held`
+//! has the type of the reservation and the index of its holder's registration (or `all`). The last line protects the
 //! others against damage.
 
 use core::fmt::{self, Write as _};
@@ -26,34 +26,34 @@ const HEADER: &str = "ropewalk reservations 1";
 const ALL: &str = "all";
 const FILE_SUFFIX: &str = ".reservations";
 
-/// What of a unit's reservations survives: nothing, unless the last registration asked for it.
+/// The part of a unit's reservations that survives a power loss: nothing, unless the last registration asked for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersistedReservations {
     registrations: Vec<Registration>,
     held: Option<Held>,
 }
 
-/// A text that is no snapshot, or a damaged one. To go on without it could let two hosts write to one disk.
+/// A text that is not a snapshot, or a damaged one. Ignoring it could let two hosts write to one disk.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSnapshot {
-    /// Of another kind, or written by a later version.
+    /// The text is of another kind, or from a later version.
     #[error("it does not begin with \"{HEADER}\"")]
     Header,
-    /// It was changed or cut.
+    /// The text was changed or truncated.
     #[error("its checksum is wrong: it was changed or cut")]
     Checksum,
-    /// A line that means nothing, though the checksum is right.
+    /// This line is meaningless, although the checksum is right.
     #[error("line {0} makes no sense")]
     Line(usize),
 }
 
 impl PersistedReservations {
-    /// The most bytes that a snapshot has: names and numbers at their longest.
+    /// The most bytes of a snapshot: names and numbers at their longest.
     pub const BYTES_MAX: usize = 2 << 20;
 
-    /// The name of the file that belongs to a logical unit: the unit's designator is in it, not its number, so that
-    /// another disk behind the same LUN does not inherit reservations. It has no separator and no other character that
-    /// means something to a file system, whatever the target is called.
+    /// The name of a logical unit's file. It contains the unit's designator instead of its number, so that another disk
+    /// behind the same LUN does not inherit reservations. It has no separator or other character that is special to a
+    /// file system, whatever the target's name.
     #[must_use]
     pub fn file_name(target_name: &str, unit: Naa) -> String {
         format!("{}_{unit}{FILE_SUFFIX}", percent_encoding::encode(target_name))
@@ -67,16 +67,16 @@ impl PersistedReservations {
         rest.is_some_and(|rest| rest.starts_with('_') && rest.ends_with(FILE_SUFFIX))
     }
 
-    /// Nobody is registered.
+    /// Whether nobody is registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.registrations.is_empty()
     }
 
-    /// Reads a snapshot.
+    /// Parses a snapshot.
     ///
     /// # Errors
-    /// It is not exactly as [`Self`] is displayed.
+    /// The text differs from the form in which [`Self`] is displayed.
     pub fn parse(text: &str) -> Result<Self, InvalidSnapshot> {
         if !text.strip_prefix(HEADER).is_some_and(|rest| rest.starts_with('\n')) {
             return Err(InvalidSnapshot::Header);
@@ -171,7 +171,7 @@ impl fmt::Display for PersistedReservations {
 }
 
 impl Reservations {
-    /// What of it survives a loss of power.
+    /// The part that survives a loss of power.
     pub(super) fn persisted(&self) -> PersistedReservations {
         if !self.persists {
             return PersistedReservations::default();
@@ -179,7 +179,7 @@ impl Reservations {
         PersistedReservations { registrations: self.registrations.clone(), held: self.held.clone() }
     }
 
-    /// What there is after a loss of power: PRGENERATION begins anew (SPC-4).
+    /// The state after a loss of power: PRGENERATION starts anew (SPC-4).
     pub(super) fn restored(snapshot: PersistedReservations) -> Self {
         let PersistedReservations { registrations, held } = snapshot;
         Self { generation: 0, persists: !registrations.is_empty(), registrations, held }

@@ -11,7 +11,7 @@ use super::UnitAttention;
 use super::i_t_nexus::{InitiatorPort, Ports, RelativePort};
 use super::reservations::{Held, REGISTRATIONS_MAX, Registered, Registration, Reservations, TargetPorts};
 
-/// What is known beside the reservations themselves.
+/// The context of a request besides the reservations.
 pub(super) struct Surroundings<'a> {
     /// The nexus of the command.
     pub requester: &'a Ports,
@@ -24,10 +24,10 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// The initiator ports that these name, each once, however often it is named.
+    /// The initiator ports that `others` name, each once.
     ///
     /// # Errors
-    /// One of them is an initiator that has no port.
+    /// One of them names an initiator that has no port.
     fn named(&self, others: &[TransportId]) -> Result<BTreeSet<InitiatorPort>, Outcome> {
         let mut all = BTreeSet::new();
         for other in others {
@@ -40,8 +40,8 @@ impl Surroundings<'_> {
         Ok(all)
     }
 
-    /// The initiator ports that `id` names. It tells no user: ports of the requester's own user go before those of
-    /// others that have a session, and a port without a session is taken for its own user's.
+    /// The initiator ports that `id` names. An ID contains no user: ports of the requester's own user take precedence
+    /// over those of others that have a session, and a port without a session counts as the requester's user's.
     fn named_by(&self, id: &TransportId) -> BTreeSet<InitiatorPort> {
         let user = self.requester.initiator.user();
         let present = self.present.iter().filter(|port| port.is_named_by(id)).cloned();
@@ -66,17 +66,17 @@ impl Surroundings<'_> {
     }
 }
 
-/// What a request comes to.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Transition {
     pub next: Reservations,
-    /// Who is told what.
+    /// Unit attentions to report, and their registrants.
     pub told: Vec<(Registered, UnitAttention)>,
-    /// Whose commands are aborted.
+    /// Registrants whose commands are aborted.
     pub aborted: Vec<Registered>,
 }
 
-/// Where fields stand in the parameter list.
+/// Offsets of the fields in the parameter list.
 const ACTION_KEY_AT: u16 = 8;
 const RELATIVE_TARGET_PORT_AT: u16 = 18;
 const FLAGS_AT: u16 = 20;
@@ -99,8 +99,8 @@ impl Reservations {
     /// Carries out a request.
     ///
     /// # Errors
-    /// It is refused, and nothing changes: RESERVATION CONFLICT if the requester is not registered with the key it
-    /// tells, or must not do this now; otherwise CHECK CONDITION with what is wrong.
+    /// The request is refused, and nothing changes: RESERVATION CONFLICT if the requester is not registered with its
+    /// key, or may not do this now; otherwise CHECK CONDITION with the defect.
     pub(super) fn after(
         &self,
         request: &PersistentReserveOut,
@@ -121,7 +121,7 @@ impl Reservations {
         }
     }
 
-    /// The same state, to be changed.
+    /// A transition that changes nothing yet.
     fn transition(&self) -> Transition {
         Transition { next: self.clone(), told: Vec::new(), aborted: Vec::new() }
     }
@@ -154,7 +154,7 @@ impl Reservations {
         Ok(transition)
     }
 
-    /// Registers the requester, and those others that it names and that are not registered yet: all or none.
+    /// Registers the requester, and the others that it names and that are not registered yet: all or none.
     fn register(
         &self,
         next: &mut Self,
@@ -192,7 +192,7 @@ impl Reservations {
         Ok(())
     }
 
-    /// PRGENERATION counts what changes registrations; RESERVE and RELEASE do not.
+    /// Increments PRGENERATION, which counts changes of registrations, but not RESERVE and RELEASE.
     fn count(&mut self) {
         self.generation = self.generation.wrapping_add(1);
     }
@@ -207,7 +207,7 @@ impl Reservations {
         Ok(transition)
     }
 
-    /// Who does not hold the reservation has nothing to release, which is no error.
+    /// A nexus that does not hold the reservation releases nothing, which is no error.
     fn after_release(&self, own: &Registration, kind: ReservationType) -> Result<Transition, Outcome> {
         let mut transition = self.transition();
         let held = self.held.as_ref().filter(|held| held.is_held_by(&own.nexus));
@@ -262,7 +262,7 @@ impl Reservations {
         Ok(transition)
     }
 
-    /// Nobody with the victim's key holds a reservation: only registrations end, the requester's own too if it
+    /// No holder of the reservation has the victim's key: only registrations end, including the requester's own if it
     /// names itself.
     fn after_preempting_registrations(
         &self,
@@ -319,14 +319,14 @@ impl Reservations {
 }
 
 impl Transition {
-    /// Those who are registered, except `own`, are told.
+    /// Tells all registrants except `own`.
     fn tell_others(&mut self, own: &Registered, attention: UnitAttention) {
         let others = self.next.registrations.iter().filter(|other| other.nexus != *own);
         self.told.extend(others.map(|other| (other.nexus.clone(), attention)));
     }
 
-    /// A registration ends by its owner's wish. Registrants who could do what the holder could learn that they
-    /// cannot rely on it any more.
+    /// A registration ends by its owner's wish. Registrants with the holder's rights learn that they can no longer rely
+    /// on them.
     fn unregister(&mut self, own: &Registered) {
         let before = self.next.held.as_ref().map(|held| held.kind);
         self.next.remove(|other| other.nexus == *own);

@@ -1,21 +1,20 @@
-//! Persistent reservations of a logical unit (SPC-4): who has registered, who holds what, and who is held up.
+//! Persistent reservations of a logical unit (SPC-4): registrants, holders, and conflicts.
 //!
-//! A value of these types is a state; [`persistent_reserve_out`](super::persistent_reserve_out) makes the next one
-//! from it. So a change can be made durable before it is in force, or not happen at all.
+//! A value of these types is a state; [`persistent_reserve_out`](super::persistent_reserve_out) derives the next one
+//! from it. A change can therefore be made durable before it is in force, or be dropped.
 
 use scsi::{HeldReservation, Registrant, ReservationKey, ReservationStatus, ReservationType, Restriction};
 
 use super::i_t_nexus::{InitiatorPort, Ports, RelativePort};
 
-/// Registrations of one logical unit: more than any cluster has nodes times paths, and little enough to copy.
+/// The most registrations of one logical unit: more than any cluster has nodes times paths, and few enough to copy.
 pub const REGISTRATIONS_MAX: usize = 1024;
 
-/// With which of a target's ports an initiator port is registered.
+/// The target ports through which an initiator port is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum TargetPorts {
     One(RelativePort),
-    /// Registered with `ALL_TG_PT`. It stays one registration: whoever changes or ends it through one port does so
-    /// for all.
+    /// Registered with `ALL_TG_PT`. It stays one registration: a change through one port applies to all.
     All,
 }
 
@@ -35,7 +34,7 @@ impl Registered {
         through_it && self.initiator == ports.initiator
     }
 
-    /// Whether a nexus belongs to both.
+    /// Whether the two share a nexus.
     pub(super) fn meets(&self, other: &Self) -> bool {
         let all = self.target == TargetPorts::All || other.target == TargetPorts::All;
         self.initiator == other.initiator && (all || self.target == other.target)
@@ -49,7 +48,7 @@ pub(super) struct Registration {
     pub key: ReservationKey,
 }
 
-/// A reservation that is held: always by somebody who is registered.
+/// A reservation in force. Its holder is always registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub kind: ReservationType,
@@ -70,7 +69,7 @@ impl Held {
         Self { kind, holder }
     }
 
-    /// Whether this registrant holds it.
+    /// Whether this registrant holds the reservation.
     pub(super) fn is_held_by(&self, registrant: &Registered) -> bool {
         match &self.holder {
             Holder::One(holder) => holder == registrant,
@@ -79,12 +78,12 @@ impl Held {
     }
 }
 
-/// The state.
+/// The registrations and the reservation of a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reservations {
     /// PRGENERATION.
     pub generation: u32,
-    /// APTPL, as last asked for.
+    /// APTPL of the last registration.
     pub persists: bool,
     pub registrations: Vec<Registration>,
     pub held: Option<Held>,
@@ -95,7 +94,7 @@ impl Reservations {
         self.registrations.iter().find(|registration| registration.nexus.covers(ports))
     }
 
-    /// Whether a command that `restriction` holds up may be carried out for this nexus.
+    /// Whether this nexus may execute a command with this `restriction`.
     pub(super) fn admits(&self, ports: &Ports, restriction: Restriction) -> bool {
         let Some(held) = &self.held else { return true };
         let excluded = match restriction {
@@ -107,14 +106,14 @@ impl Reservations {
             || self.of(ports).is_some_and(|own| held.kind.admits_registrants() || held.is_held_by(&own.nexus))
     }
 
-    /// Whether RESERVE and RELEASE from this nexus change nothing and succeed (SPC-4, "exceptions to SPC-2 RESERVE
-    /// and RELEASE behavior"): it already may do all that a reservation could give it.
+    /// Whether RESERVE and RELEASE from this nexus succeed without effect (SPC-4, "exceptions to SPC-2 RESERVE and
+    /// RELEASE behavior"), because it already has every right that a reservation could give.
     pub(super) fn ignores_reserve(&self, ports: &Ports) -> bool {
         let Some(held) = &self.held else { return false };
         self.of(ports).is_some_and(|own| held.kind.admits_registrants() || held.is_held_by(&own.nexus))
     }
 
-    /// As PERSISTENT RESERVE IN tells it.
+    /// The state in the form of PERSISTENT RESERVE IN.
     pub(super) fn status(&self, can_persist: bool) -> ReservationStatus {
         let registrant = |registration: &Registration| Registrant {
             key: registration.key,
@@ -137,7 +136,7 @@ impl Reservations {
         }
     }
 
-    /// The key of the holder; none if that is everybody.
+    /// The key of the holder; none if all registrants hold the reservation.
     pub(super) fn holder_key(&self, held: &Held) -> ReservationKey {
         let holder = self.registrations.iter().find(|registration| match &held.holder {
             Holder::One(holder) => *holder == registration.nexus,
@@ -146,8 +145,8 @@ impl Reservations {
         holder.map_or(ReservationKey::NONE, |registration| registration.key)
     }
 
-    /// Registers `nexus`, or gives it another key. It takes the place of all registrations that it meets, and
-    /// theirs as holder; one for all target ports remains that.
+    /// Registers `nexus` or changes its key. It replaces all registrations that share a nexus with it, also as holder;
+    /// a registration for all target ports stays one.
     pub(super) fn put(&mut self, nexus: Registered, key: ReservationKey) {
         let (met, others): (Vec<_>, Vec<_>) =
             self.registrations.drain(..).partition(|registration| registration.nexus.meets(&nexus));
@@ -162,8 +161,8 @@ impl Reservations {
         self.registrations.push(Registration { nexus, key });
     }
 
-    /// Ends the chosen registrations. A reservation ends with its holder's, or with the last if all hold it.
-    /// Returns those that ended.
+    /// Ends the chosen registrations and returns them. A reservation ends with its holder's registration, or with the
+    /// last one if all registrants hold it.
     pub(super) fn remove(&mut self, chosen: impl Fn(&Registration) -> bool) -> Vec<Registration> {
         let (removed, kept): (Vec<_>, Vec<_>) = self.registrations.drain(..).partition(chosen);
         self.registrations = kept;

@@ -1,5 +1,5 @@
-//! Reservations at a logical unit: RESERVE and RELEASE (SPC-2), PERSISTENT RESERVE IN and OUT (SPC-4), and what
-//! follows for the commands of others.
+//! Reservations at a logical unit: RESERVE and RELEASE (SPC-2), PERSISTENT RESERVE IN and OUT (SPC-4), and their
+//! effects on the commands of other nexuses.
 
 use scsi::{Outcome, PersistentReserveIn, PersistentReserveOut, Restriction};
 
@@ -8,16 +8,16 @@ use super::persistent_reserve_out::{Surroundings, Transition};
 use super::reservations::Reservations;
 use super::{Cleared, LogicalUnit, NexusId, NexusTask, PersistedReservations, UnitAttention};
 
-/// Everything that reserves one logical unit.
+/// Both kinds of reservation of one logical unit.
 #[derive(Clone, Debug)]
 pub(super) struct Reserve {
     persistent: Reservations,
-    /// Who has reserved the unit by RESERVE. It ends with the session, and with a reset: who has gone cannot lock
-    /// others out.
+    /// The holder by RESERVE. This reservation ends with the session and with a reset, so a nexus that is gone cannot
+    /// lock others out.
     session: Option<NexusId>,
     target_ports: Vec<RelativePort>,
     can_persist: bool,
-    /// What is stored may not be what is in force.
+    /// The stored state may differ from the state in force.
     in_doubt: bool,
 }
 
@@ -34,7 +34,7 @@ impl Default for Reserve {
 }
 
 impl Reserve {
-    /// Whether a command that `restriction` holds up may be carried out for this nexus.
+    /// Whether this nexus may execute a command with this `restriction`.
     pub(super) fn admits(&self, nexus: NexusId, ports: &Ports, restriction: Restriction) -> bool {
         let shut_out =
             self.session.is_some_and(|holder| holder != nexus) && restriction >= Restriction::Reserve;
@@ -51,7 +51,7 @@ impl Reserve {
         self.session = None;
     }
 
-    /// Whether RESERVE and RELEASE have nothing to do with this nexus.
+    /// Whether RESERVE and RELEASE have no effect for this nexus.
     fn ignores(&self, ports: &Ports) -> Result<bool, Outcome> {
         match self.persistent.ignores_reserve(ports) {
             false if !self.persistent.registrations.is_empty() => Err(Outcome::reservation_conflict()),
@@ -60,7 +60,7 @@ impl Reserve {
     }
 }
 
-/// A change of the persistent reservations that is allowed, and not yet in force.
+/// A permitted change of the persistent reservations that is not in force yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "nothing changes until it is committed"]
 pub struct ReservationChange {
@@ -70,21 +70,21 @@ pub struct ReservationChange {
 }
 
 impl ReservationChange {
-    /// What must be durable before it is committed and the command answered. If it cannot be made so, the change is
-    /// dropped and the command fails.
+    /// The state to make durable before the commit and the answer. If that fails, the change is dropped and the command
+    /// fails.
     #[must_use]
     pub const fn to_persist(&self) -> Option<&PersistedReservations> {
         self.to_persist.as_ref()
     }
 }
 
-/// What a change of the reservations has led to.
+/// The consequences of a change of the reservations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "these tasks wait for ever otherwise"]
 pub struct Settled {
-    /// Gone: they had not started, and are answered with RESERVATION CONFLICT.
+    /// Tasks that had not started; they are gone, and answered with RESERVATION CONFLICT.
     pub refused: Vec<NexusTask>,
-    /// PREEMPT AND ABORT: the tasks of the preempted.
+    /// PREEMPT AND ABORT: the tasks of the preempted nexuses.
     pub cleared: Cleared,
 }
 
@@ -96,7 +96,7 @@ impl LogicalUnit {
         self
     }
 
-    /// The same unit, whose reservations can be made durable; these were. Before its first session.
+    /// The same unit with persisted reservations. Call it before the first session.
     #[must_use]
     pub fn restore(mut self, snapshot: PersistedReservations) -> Self {
         self.reserve.can_persist = true;
@@ -104,7 +104,7 @@ impl LogicalUnit {
         self
     }
 
-    /// PERSISTENT RESERVE IN. While the unit is reserved by RESERVE it conflicts, for the holder too (SPC-2).
+    /// PERSISTENT RESERVE IN. It conflicts while the unit is reserved by RESERVE, also for the holder (SPC-2).
     #[must_use]
     pub fn persistent_reserve_in(&self, request: &PersistentReserveIn) -> Outcome {
         let Reserve { persistent, session, can_persist, .. } = &self.reserve;
@@ -114,12 +114,11 @@ impl LogicalUnit {
         }
     }
 
-    /// PERSISTENT RESERVE OUT, up to the moment when it is to be made durable. It is a started task, and as the
-    /// task set lets one such task start at a time, the state that it was judged by is still there when it is
-    /// committed.
+    /// PERSISTENT RESERVE OUT, up to the point where the change must become durable. It is a started task, and the task
+    /// set starts only one such task at a time, so the state that it was checked against is unchanged at the commit.
     ///
     /// # Errors
-    /// It is refused, with this outcome.
+    /// The request is refused, with this outcome.
     pub fn persistent_reserve_out(
         &self,
         task: NexusTask,
@@ -140,8 +139,7 @@ impl LogicalUnit {
         Ok(ReservationChange { task, transition, to_persist })
     }
 
-    /// Puts a change in force. The command that asked for it is answered with GOOD when the tasks that it aborted
-    /// have come to rest.
+    /// Puts a change in force. Its command is answered with GOOD when the tasks that it aborted have come to rest.
     pub fn commit(&mut self, change: ReservationChange) -> Settled {
         let ReservationChange { task, transition: Transition { next, told, aborted }, to_persist } = change;
         self.reserve.persistent = next;
@@ -161,8 +159,8 @@ impl LogicalUnit {
         Settled { refused, cleared }
     }
 
-    /// A change could not be made durable, and does not come into force. As it or what was before it may be what is
-    /// found later, the next change is made durable even if it leads to what was stored last.
+    /// A change could not be made durable and does not come into force. The storage may hold the old or the new state,
+    /// so the next change is stored even if it leads to the last stored state.
     pub fn not_persisted(&mut self, _change: ReservationChange) {
         self.reserve.in_doubt = true;
     }
@@ -170,7 +168,7 @@ impl LogicalUnit {
     /// RESERVE.
     ///
     /// # Errors
-    /// It is refused, with this outcome.
+    /// The request is refused, with this outcome.
     pub fn reserve(&mut self, nexus: NexusId) -> Result<Settled, Outcome> {
         let ports = self.ports(nexus).ok_or_else(Outcome::internal_failure)?;
         if self.reserve.ignores(ports)? {
@@ -185,7 +183,7 @@ impl LogicalUnit {
         Ok(Settled { refused, cleared })
     }
 
-    /// RELEASE. Who has reserved nothing has nothing to release, which is no error.
+    /// RELEASE. Without a reservation of this nexus it has no effect, and succeeds.
     #[must_use]
     pub fn release(&mut self, nexus: NexusId) -> Outcome {
         let Some(ports) = self.ports(nexus) else { return Outcome::internal_failure() };
@@ -197,8 +195,8 @@ impl LogicalUnit {
         Outcome::good()
     }
 
-    /// Takes those tasks out that have not started and that the reservations now hold up: a host that was fenced
-    /// off must not write what it asked for before.
+    /// Removes the tasks that have not started and that the reservations now forbid, so that a fenced-off host cannot
+    /// write anything that it requested earlier.
     fn refuse(&mut self, cleared: &mut Cleared) -> Vec<NexusTask> {
         let (refused, startable) = self.drop_held_up();
         cleared.startable.retain(|task| !refused.contains(task));

@@ -1,12 +1,12 @@
-//! A logical unit's task set: in what order tasks reach the disk (SAM-5), and which must not meet there.
+//! A logical unit's task set: the order in which tasks reach the backend (SAM-5), and the conflicts among them.
 //!
-//! Tasks enter in the order in which they arrive. A task asks to start only when everything it needs is at
-//! hand, its Data-Out included: waiting for the network and waiting for a turn overlap, and no task holds a
-//! place on the disk while a slow connection feeds it. Whatever a task waits for is either older than it or
-//! already started, so there is no circle of waiting.
+//! Tasks enter in the order of their arrival. A task asks to start only when it has everything it needs, including its
+//! Data-Out. Waiting for the network and waiting for a turn thus overlap, and no task holds a place at the backend
+//! while a slow connection feeds it. A task waits only for tasks that are older or already started, so there is no
+//! deadlock.
 //!
-//! Task attributes order the tasks of one nexus. Across nexuses no initiator can know in what order commands
-//! arrived, and an ORDERED write whose initiator withholds the data must not stall everyone else.
+//! Task attributes order the tasks of one nexus. Across nexuses no initiator can know the order in which commands
+//! arrived, and an ORDERED write whose initiator withholds the data must not stall the others.
 
 use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
@@ -17,27 +17,27 @@ use session::target::TaskId;
 
 use super::NexusId;
 
-/// A task, named so that no two sessions' tasks are mixed up.
+/// A task, named uniquely among all sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NexusTask {
-    /// Whose it is.
+    /// The task's nexus.
     pub nexus: NexusId,
-    /// Its name in that nexus's session.
+    /// The task's name in that nexus's session.
     pub task: TaskId,
 }
 
-/// Whether a task may start.
+/// The answer to a task that asks to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admission {
-    /// Now.
+    /// It starts now.
     Start,
-    /// When a later answer names it.
+    /// It starts when a later answer names it.
     Wait,
-    /// Never: it has been aborted.
+    /// It never starts: it has been aborted.
     Aborted,
 }
 
-/// What a task does to the disk, as far as others must heed it.
+/// The effect of a task, as far as it matters to others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Access {
     /// It changes nothing.
@@ -46,13 +46,13 @@ enum Access {
     Write(Extent),
     /// It changes, or copies, all of these blocks.
     Several(Vec<Extent>),
-    /// It reads these blocks and changes them depending on what it read, or the other way round; nobody may change
-    /// them in between.
+    /// It reads these blocks and changes them depending on their contents, or the other way round; nothing else may
+    /// change them in between.
     ReadAndWrite(Extent),
-    /// It changes who may do what: one at a time, each from the state that the one before it left.
+    /// It changes rights. One at a time, each from the state that the one before it left.
     Reserve,
-    /// It changes how all blocks are written, or whether they can be: nobody writes meanwhile, so that every write is
-    /// either answered before, by the old terms, or begins after, by the new.
+    /// It changes the rules of writing for all blocks. No write runs meanwhile: every write is either answered earlier,
+    /// by the old rules, or starts later, by the new ones.
     Terms,
 }
 
@@ -88,13 +88,13 @@ impl Access {
         matches!(self, Self::Write(_) | Self::Several(_) | Self::ReadAndWrite(_))
     }
 
-    /// Whether there may be a conflict between it and another: of two that are not so there is none.
+    /// Whether it can conflict with another task at all: two that are not exclusive never conflict.
     const fn is_exclusive(&self) -> bool {
         matches!(self, Self::ReadAndWrite(_) | Self::Reserve | Self::Terms)
     }
 
-    /// Whether the two must not be on the disk at once (SBC-3). Plain writes may: the order of simple
-    /// tasks is the initiator's affair.
+    /// Whether the two must not be at the backend at once (SBC-3). Plain writes may: the order of simple tasks is the
+    /// initiator's responsibility.
     fn conflicts(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Reserve, Self::Reserve) | (Self::Terms, Self::Terms) => true,
@@ -111,9 +111,9 @@ impl Access {
 enum State {
     /// Its Data-Out is still on its way.
     Arrived,
-    /// It has all it needs and waits for its turn.
+    /// It has everything it needs and waits for its turn.
     Waiting(Access),
-    /// It is on the disk.
+    /// It is at the backend.
     Started(Access),
 }
 
@@ -130,16 +130,16 @@ impl State {
 struct Entry {
     task: NexusTask,
     attribute: TaskAttribute,
-    /// What holds it up before it has started.
+    /// The reservations that forbid it before it has started.
     restriction: Restriction,
     state: State,
-    /// It is a copy's hold on blocks: not a task of this unit to be ordered among others, or aborted with them.
+    /// Whether it is a copy's hold on blocks: not a task of this unit, and not ordered or aborted with them.
     occupies: bool,
-    /// While it waits: one of those that it waits for.
+    /// While it waits: one of the tasks that it waits for.
     held_by: Option<Place>,
 }
 
-/// The order of arrival.
+/// The position in the order of arrival.
 type Place = u64;
 
 /// All tasks of a logical unit, of every nexus (TST is zero: one task set for all).
@@ -147,26 +147,26 @@ type Place = u64;
 pub(crate) struct TaskSet {
     entries: BTreeMap<Place, Entry>,
     places: BTreeMap<NexusTask, Place>,
-    /// Those of the tasks that occupy blocks, which may have been sent to another unit.
+    /// The tasks that occupy blocks; they may have been sent to another unit.
     occupants: BTreeMap<NexusTask, Place>,
     next_place: Place,
-    /// How many entries are ORDERED or HEAD OF QUEUE: while none is, nobody waits for order.
+    /// The number of ORDERED and HEAD OF QUEUE entries. While it is zero, no task waits for order.
     barriers: usize,
-    /// How many known accesses are exclusive: while none is, nobody waits for another's.
+    /// The number of known exclusive accesses. While it is zero, no task waits for another's blocks.
     exclusives: usize,
-    /// Those that wait, each under one that holds it up: only its end can make a difference to them, so that the end of
-    /// a task is as cheap as few wait for it.
+    /// Waiting tasks by one task that holds each of them up. Only the end of that task can release them, so the end of
+    /// a task costs as little as few wait for it.
     held: BTreeMap<Place, Vec<Place>>,
-    /// Those that were held up by a task that is no more.
+    /// Tasks whose holder has ended.
     released: Vec<Place>,
 }
 
-/// ORDERED and HEAD OF QUEUE tasks hold back their nexus's SIMPLE ones after them.
+/// ORDERED and HEAD OF QUEUE tasks hold up later SIMPLE tasks of their nexus.
 const fn is_barrier(attribute: TaskAttribute) -> bool {
     matches!(attribute, TaskAttribute::Ordered | TaskAttribute::HeadOfQueue)
 }
 
-/// Whatever name a task of this nexus may have.
+/// Every possible name of a task of this nexus.
 fn tasks_of(nexus: NexusId) -> RangeInclusive<NexusTask> {
     let name = |task| NexusTask { nexus, task };
     name(TaskId(0))..=name(TaskId(u32::MAX))
@@ -202,7 +202,7 @@ impl TaskSet {
         place
     }
 
-    /// A task that copies is about to read or write these blocks. It occupies them all, or waits.
+    /// Occupies these blocks for the next piece of a copying task: all of them, or none yet.
     pub(crate) fn occupy(&mut self, task: NexusTask, extents: Vec<Extent>) -> Admission {
         if self.occupants.contains_key(&task) {
             return Admission::Wait;
@@ -219,7 +219,7 @@ impl TaskSet {
         if self.start(place).is_some() { Admission::Start } else { Admission::Wait }
     }
 
-    /// It needs those blocks no more. Returns the tasks that may start now.
+    /// Ends the occupation. Returns the tasks that may start now.
     pub(crate) fn vacate(&mut self, task: NexusTask) -> Vec<NexusTask> {
         if let Some(place) = self.occupants.remove(&task) {
             self.remove_at(place);
@@ -227,7 +227,7 @@ impl TaskSet {
         self.start_waiting()
     }
 
-    /// Those of the chosen copies that read or write blocks now.
+    /// The chosen copies that occupy blocks now.
     pub(crate) fn copying(&self, chosen: impl Fn(NexusTask) -> bool) -> Vec<NexusTask> {
         let chosen =
             self.occupants.iter().filter(|(task, _)| chosen(**task)).map(|(task, place)| (*task, place));
@@ -235,7 +235,7 @@ impl TaskSet {
         entries.filter(|(_, entry)| matches!(entry.state, State::Started(_))).map(|(task, _)| task).collect()
     }
 
-    /// A task has all it needs.
+    /// A task has everything it needs.
     pub(crate) fn ready(&mut self, task: NexusTask, step: &Step) -> Admission {
         let Some(place) = self.places.get(&task).copied() else { return Admission::Aborted };
         let Some(entry) = self.entries.get_mut(&place) else { return Admission::Aborted };
@@ -248,13 +248,13 @@ impl TaskSet {
         if self.start(place).is_some() { Admission::Start } else { Admission::Wait }
     }
 
-    /// A task has ended, on the disk or before it. Returns the tasks that may start now.
+    /// A task has ended, started or not. Returns the tasks that may start now.
     pub(crate) fn finish(&mut self, task: NexusTask) -> Vec<NexusTask> {
         self.remove(task);
         self.start_waiting()
     }
 
-    /// Removes those of the chosen tasks that have not started, and names those that have.
+    /// Removes the chosen tasks that have not started, and returns the chosen tasks that have.
     pub(crate) fn clear(&mut self, chosen: impl Fn(NexusTask) -> bool) -> (Vec<NexusTask>, Vec<NexusTask>) {
         let (mut dropped, mut started) = (Vec::new(), Vec::new());
         for entry in self.entries.values().filter(|entry| !entry.occupies && chosen(entry.task)) {
@@ -265,7 +265,7 @@ impl TaskSet {
         (dropped, started)
     }
 
-    /// Removes those of the chosen tasks that have not started.
+    /// Removes the chosen tasks that have not started.
     pub(crate) fn refuse(&mut self, chosen: impl Fn(NexusTask, Restriction) -> bool) -> Vec<NexusTask> {
         let pending = self
             .entries
@@ -277,7 +277,7 @@ impl TaskSet {
         refused
     }
 
-    /// Starts every waiting task that may, oldest first.
+    /// Starts every waiting task that may start, oldest first.
     pub(crate) fn start_waiting(&mut self) -> Vec<NexusTask> {
         let mut released = core::mem::take(&mut self.released);
         released.sort_unstable();
@@ -316,14 +316,14 @@ impl TaskSet {
         Some(entry.task)
     }
 
-    /// A task that must end before this one may start. The youngest, so that those that wait for each other in turn
-    /// form a chain: the end of one concerns one other.
+    /// A task that must end before this one may start: the youngest, so that tasks that wait in turn form a chain, and
+    /// the end of one concerns one other.
     fn holder(&self, place: Place, entry: &Entry) -> Option<Place> {
         self.before_in_order(place, entry).or_else(|| self.before_at_the_blocks(place, entry))
     }
 
-    /// ORDERED waits for all older tasks, SIMPLE for older ORDERED and HEAD OF QUEUE ones, HEAD OF QUEUE for
-    /// none (SAM-5).
+    /// ORDERED waits for all older tasks, SIMPLE for older ORDERED and HEAD OF QUEUE tasks, HEAD OF QUEUE for none
+    /// (SAM-5).
     fn before_in_order(&self, place: Place, entry: &Entry) -> Option<Place> {
         if entry.occupies {
             return None;
@@ -343,8 +343,8 @@ impl TaskSet {
         same_nexus.filter(|other| *other < place && holds(other)).max()
     }
 
-    /// A task waits while one that it conflicts with is on the disk. It also lets an older one go first that
-    /// waits for nothing but its blocks, or a COMPARE AND WRITE might wait for ever; HEAD OF QUEUE does not.
+    /// A task waits while a conflicting one is at the backend. It also lets an older one go first that waits only for
+    /// its blocks; otherwise a COMPARE AND WRITE might wait for ever. HEAD OF QUEUE does not.
     fn before_at_the_blocks(&self, place: Place, entry: &Entry) -> Option<Place> {
         let access = entry.state.access().filter(|_| self.exclusives > 0)?;
         let goes_first = entry.attribute == TaskAttribute::HeadOfQueue;

@@ -1,8 +1,8 @@
-//! Unit attention conditions: what an initiator must be told before it goes on (SAM-5).
+//! Unit attention conditions: reports that an initiator must get before it continues (SAM-5).
 
 use scsi::{AdditionalSense, Sense};
 
-/// What has happened to a logical unit, in the order of precedence in which SAM-5 has them told.
+/// An event at a logical unit, in SAM-5's order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UnitAttention {
     /// The unit has come up, as far as this initiator can know.
@@ -19,7 +19,7 @@ pub enum UnitAttention {
     CommandsClearedByProtocolEvent,
     /// The medium was ejected and one was loaded.
     MediumMayHaveChanged,
-    /// MODE SENSE would now answer otherwise.
+    /// MODE SENSE now returns other parameters.
     ModeParametersChanged,
     /// Another initiator has cleared the persistent reservations.
     ReservationsPreempted,
@@ -27,12 +27,12 @@ pub enum UnitAttention {
     ReservationsReleased,
     /// Another initiator has ended this one's registration.
     RegistrationsPreempted,
-    /// Little more can be allocated (SBC-3).
+    /// Little space is left to allocate (SBC-3).
     SoftThresholdReached,
 }
 
 impl UnitAttention {
-    /// The additional sense code that tells it.
+    /// Its additional sense code.
     #[must_use]
     pub const fn additional(self) -> AdditionalSense {
         match self {
@@ -53,37 +53,37 @@ impl UnitAttention {
         }
     }
 
-    /// The sense data that tells it.
+    /// Its sense data.
     #[must_use]
     pub const fn sense(self) -> Sense {
         Sense::unit_attention(self.additional())
     }
 
-    /// Whether it comes of a function that aborted the tasks of many.
+    /// Whether it results from a function that aborted the tasks of many.
     const fn follows_abort(self) -> bool {
         matches!(self, Self::TargetReset | Self::LogicalUnitReset | Self::CommandsClearedByAnotherInitiator)
     }
 
-    /// Whether an initiator that is told this forgets all it knew, so that nothing less needs to be told.
+    /// Whether an initiator that gets it forgets all it knew, so that lesser conditions need no report.
     const fn is_reset(self) -> bool {
         matches!(self, Self::PowerOn | Self::TargetReset | Self::LogicalUnitReset)
     }
 }
 
-/// What is still to be told to one I_T_L nexus. Each condition is pending once at most, which bounds it.
+/// The conditions pending for one I_T_L nexus. Each is pending at most once, which bounds them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UnitAttentions {
-    /// In ascending order: the first is told first.
+    /// In ascending order: the first is reported first.
     pending: Vec<UnitAttention>,
-    /// Many tasks were aborted, and nothing was told since.
+    /// Many tasks were aborted, and nothing was reported since.
     follows_abort: bool,
-    /// What was told last was the first since then, and nobody has asked.
+    /// The last report was the first since then, and its fence was not taken yet.
     wants_fence: bool,
 }
 
 impl UnitAttentions {
-    /// Makes a condition pending. A reset takes the place of whatever was; while a greater reset is pending, a
-    /// lesser one adds nothing.
+    /// Makes a condition pending. A reset replaces all pending conditions; while a greater reset is pending, a lesser
+    /// one adds nothing.
     pub(crate) fn establish(&mut self, attention: UnitAttention) {
         self.follows_abort |= attention.follows_abort();
         if attention.is_reset() {
@@ -94,12 +94,12 @@ impl UnitAttentions {
         }
     }
 
-    /// The next condition to tell; it is pending no more.
+    /// Takes the next condition to report.
     pub(crate) fn take(&mut self) -> Option<UnitAttention> {
         (!self.pending.is_empty()).then(|| self.take_first())
     }
 
-    /// The next condition to tell, if it is one that comes before a RESERVATION CONFLICT; it is pending no more.
+    /// Takes the next condition if it has precedence over RESERVATION CONFLICT.
     pub(crate) fn take_reset(&mut self) -> Option<UnitAttention> {
         let first =
             self.pending.first().filter(|first| first.is_reset() || **first == UnitAttention::NexusLoss);
@@ -111,7 +111,7 @@ impl UnitAttentions {
         self.pending.remove(0)
     }
 
-    /// Whether what was told just now is the first unit attention after many tasks were aborted.
+    /// Whether the last report was the first unit attention after many tasks were aborted.
     pub(crate) fn take_fence(&mut self) -> bool {
         core::mem::take(&mut self.wants_fence)
     }
