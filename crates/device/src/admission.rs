@@ -12,24 +12,24 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-/// What a login brings to the session that it leads.
+/// The properties of a session that a login leads.
 #[derive(Clone, Copy, Debug)]
 pub struct Leading {
-    /// As the login negotiated them.
+    /// The negotiated parameters.
     pub parameters: SessionParameters,
     /// The CmdSN of the session's first command.
     pub first: CmdSn,
-    /// Where it comes from.
+    /// The initiator's address.
     pub peer: IpAddr,
 }
 
-/// How long a login waits for the writes of the session that it replaces to come to rest. A disk that takes longer
-/// is broken; the initiator tries again.
+/// The time that a login waits for the writes of the session that it replaces. A disk that takes longer is broken; the
+/// initiator tries again.
 const REINSTATEMENT_TIME: Duration = Duration::from_secs(20);
 
 impl TargetNode {
-    /// Finds the place of a login that lacks nothing else: a session that it leads, a session that it joins, or, once
-    /// the old one has ended and its writes have come to rest, a session that takes the place of one.
+    /// Finds the place of a login that lacks nothing else: a session that it leads, a session that it joins, or a
+    /// session that it reinstates, once the old one has ended and its writes have come to rest.
     ///
     /// Then answer with [`SessionDriver::place_for`], and call [`SessionDriver::add_lane`] when the answer has left, or
     /// [`SessionDriver::forget_applicant`] if it cannot.
@@ -60,7 +60,7 @@ impl TargetNode {
         }
     }
 
-    /// Waits for `event`, but not for ever.
+    /// Waits for `event`, up to a limit.
     async fn wait_until(
         &self,
         deadline: Instant,
@@ -73,7 +73,7 @@ impl TargetNode {
     }
 
     /// The session that this login joins. Its units were chosen for the address of its leading connection; another
-    /// connection must not reach one of them from an address that may not use it.
+    /// connection must not reach a unit from an address that may not use it.
     fn join(
         &self,
         applicant: &Applicant,

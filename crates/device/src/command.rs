@@ -1,8 +1,8 @@
 //! The path of one command: from its session, through the unit's task set, to the backend, and back as a response.
 //!
 //! [`begin`] → ([`data_arrived`]) → [`ready`] → [`start`] → [`finish`]. READ and WRITE, in [`crate::read`] and
-//! [`crate::write`], come to their end without leaving the poll in which they began if the backend is that fast;
-//! everything rarer is an `async fn` of its [`LogicalUnit`].
+//! [`crate::write`], end within the poll in which they began if the backend is fast enough. Every other command is an
+//! `async fn` of its [`LogicalUnit`].
 
 use crate::extended_copy::Copy;
 use crate::logical_unit::LogicalUnit;
@@ -23,27 +23,27 @@ use std::rc::Rc;
 pub(crate) struct Task {
     pub command: Command,
     pub unit: Rc<LogicalUnit>,
-    /// What carries it out.
+    /// The operation that carries it out.
     step: Step,
-    /// Its Data-Out, once that is there.
+    /// Its Data-Out, once it has arrived.
     data: Option<Payload>,
-    /// What it would transfer by itself, for the residual count.
+    /// The length of the transfer that the command asks for, for the residual count.
     wanted_bytes: u32,
     /// Block data handed to the session.
     pub delivered_bytes: u32,
     /// Its response is fenced (RFC 7143 §4.2.2.3.4).
     pub is_fenced: bool,
-    /// Its answer is suppressed: it may stop early.
+    /// Its response is suppressed, so it may stop early.
     pub aborted: bool,
-    /// Who waits for its end; dropped with it.
+    /// Waiters for its end; dropped with it.
     pub ends: Vec<oneshot::Sender<()>>,
-    /// It has started, and waits for its turn at certain blocks.
+    /// Set while it has started and waits for its turn at certain blocks.
     pub turn: Option<oneshot::Sender<()>>,
-    /// Who waits for the piece that it copies now; dropped with the piece.
+    /// Waiters for the end of the piece that it copies now; dropped with the piece.
     pub piece_ends: Vec<oneshot::Sender<()>>,
 }
 
-/// A command has come out of its session, in order.
+/// Begins a command that has left its session in order.
 pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, command: Command) {
     driver.environment.gauges.count_command();
     driver.environment.tell(|observer| observer.command_begins(driver.tsih, &command));
@@ -84,7 +84,7 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, comman
     }
 }
 
-/// A LUN behind which this initiator has nothing.
+/// Answers a command to a LUN that this initiator may not use.
 fn begin_without_unit(driver: &Rc<SessionDriver>, state: &mut SessionState, command: &Command) {
     let outcome = match begin_absent(command.cdb.bytes()) {
         Step::Done(outcome) => outcome,
@@ -95,7 +95,7 @@ fn begin_without_unit(driver: &Rc<SessionDriver>, state: &mut SessionState, comm
     respond(driver, state, command.task, command.data_in_bytes, ending);
 }
 
-/// The Data-Out that was asked for is there.
+/// The requested Data-Out has arrived.
 pub(crate) fn data_arrived(driver: &Rc<SessionDriver>, state: &mut SessionState, arrived: DataOut) {
     let Some(task) = state.tasks.get_mut(&arrived.task) else { return };
     let buffer = arrived.buffer.and_then(|buffer| state.buffers.get(buffer));
@@ -107,7 +107,7 @@ pub(crate) fn data_arrived(driver: &Rc<SessionDriver>, state: &mut SessionState,
     ready(driver, state, arrived.task);
 }
 
-/// The command has all it needs: it starts, or waits for its turn.
+/// The command has everything it needs: starts it, or lets it wait for its turn.
 fn ready(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     let Some(task) = state.tasks.get(&id) else { return };
     let admission =
@@ -119,16 +119,16 @@ fn ready(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     }
 }
 
-/// Its turn has come.
+/// Starts a command whose turn has come.
 pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     let Some(task) = state.tasks.get_mut(&id) else { return };
     if let Some(turn) = task.turn.take() {
-        // A copy that is no more needs no telling.
+        // The copy may have ended.
         let _ = turn.send(());
         return;
     }
     let unit = Rc::clone(&task.unit);
-    // The medium may have gone, or been protected, since the command came.
+    // The medium may have been ejected or protected since the command arrived.
     let medium = unit.shared.borrow().check_medium(MediumAccess::of(task.command.cdb.bytes()));
     if let Err(sense) = medium {
         return finish(driver, state, id, Outcome::CheckCondition(sense));
@@ -226,7 +226,7 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
     }
 }
 
-/// Lets a command work on its own and answers it when it is done.
+/// Runs a command's future and answers the command at its end.
 fn work(driver: &Rc<SessionDriver>, id: TaskId, work: impl Future<Output = Outcome> + 'static) {
     let environment = Rc::clone(&driver.environment);
     let driver = Rc::clone(driver);
@@ -236,8 +236,8 @@ fn work(driver: &Rc<SessionDriver>, id: TaskId, work: impl Future<Output = Outco
     });
 }
 
-/// The same, but with an `immediate` answer it is given at once (IMMED): then nobody hears how the work ends, unless by
-/// a deferred error. Where too much goes on unheard already, the answer waits after all.
+/// Runs a command's future. An `immediate` answer is given at once (IMMED); the end of the work is then unreported,
+/// except by a deferred error. If too much unreported work is running already, the answer waits after all.
 fn work_on(
     driver: &Rc<SessionDriver>,
     state: &mut SessionState,
@@ -258,7 +258,7 @@ fn work_on(
     }
 }
 
-/// Lets a copy between the initiator's own units work, and holds its status where it is wanted.
+/// Runs a copy between the initiator's own units, and keeps its status if required.
 fn copy(driver: &Rc<SessionDriver>, id: TaskId, unit: Rc<LogicalUnit>, request: ExtendedCopy) {
     let (nexus, copy) = (driver.nexus, Copy::new(driver, id));
     work(driver, id, async move {
@@ -270,7 +270,7 @@ fn copy(driver: &Rc<SessionDriver>, id: TaskId, unit: Rc<LogicalUnit>, request: 
     });
 }
 
-/// The command has ended: answers it, and lets those start that waited for it.
+/// Ends the command: answers it, and starts the tasks that waited for it.
 pub(crate) fn finish(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId, outcome: Outcome) {
     let Some(task) = state.tasks.remove(&id) else { return };
     driver.environment.tell(|observer| observer.command_ends(driver.tsih, id));
@@ -283,7 +283,7 @@ pub(crate) fn finish(driver: &Rc<SessionDriver>, state: &mut SessionState, id: T
     start_others(&driver.node, startable);
 }
 
-/// Nobody wants the command's answer any more. If it has not started, this is its end.
+/// Aborts the command. If it has not started, this is its end.
 pub(crate) fn abort(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     let Some(task) = state.tasks.get_mut(&id) else { return };
     task.aborted = true;
@@ -292,7 +292,7 @@ pub(crate) fn abort(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
     start_others(&driver.node, cleared.startable);
 }
 
-/// The command was aborted before it started.
+/// Removes a command that was aborted before it started.
 pub(crate) fn drop_task(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     if state.tasks.remove(&id).is_some() {
         let outcome = Outcome::Refused(scsi::Status::TaskAborted);
@@ -301,17 +301,17 @@ pub(crate) fn drop_task(driver: &Rc<SessionDriver>, state: &mut SessionState, id
     }
 }
 
-/// What an initiator is told at the end of a command.
+/// The answer to a command.
 struct Ending {
     outcome: Outcome,
-    /// What the command would transfer by itself, for the residual count.
+    /// The length of the transfer that the command asks for, for the residual count.
     wanted_bytes: u32,
     format: SenseFormat,
     /// Its response is fenced.
     is_fenced: bool,
 }
 
-/// Sends parameter data, as far as the initiator wants it, and the status.
+/// Sends parameter data, up to the length that the initiator accepts, and the status.
 fn respond(
     driver: &SessionDriver,
     state: &mut SessionState,
@@ -338,8 +338,8 @@ fn respond(
     }
 }
 
-/// Starts commands that waited for another one to end, whichever session they belong to. Later, because that
-/// session's state may be in use now.
+/// Starts commands that waited for another one, in whichever session. Runs later, because that session's state may be
+/// in use now.
 pub(crate) fn start_others(node: &Rc<TargetNode>, startable: Vec<NexusTask>) {
     if startable.is_empty() {
         return;

@@ -1,11 +1,11 @@
-//! COMPARE AND WRITE (SBC-3 §5.2). The task set keeps everybody else from the blocks meanwhile.
+//! COMPARE AND WRITE (SBC-3 §5.2). The task set keeps other commands from the blocks meanwhile.
 
 use crate::logical_unit::LogicalUnit;
 use block::Payload;
 use scsi::{Extent, Outcome};
 
 impl LogicalUnit {
-    /// Writes the second half of `data` to `extent`, if the first half is what is there.
+    /// Writes the second half of `data` to `extent` if the blocks equal the first half.
     pub(crate) async fn compare_and_write(
         &self,
         extent: Extent,

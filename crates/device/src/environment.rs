@@ -1,4 +1,4 @@
-//! What the sessions of one event loop live in: its time, its memory, and who may see what.
+//! The environment of the sessions of one event loop: its time, its memory, and access rights.
 
 use crate::memory::Memory;
 use crate::peer::{Ipv6Prefix, PeerHost, Peers};
@@ -13,54 +13,54 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Something that happens on one thread.
+/// A future that stays on one thread.
 pub type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The event loop: whoever polls, and knows the time. One thread; nothing that is spawned leaves it.
+/// The event loop. It has one thread; spawned tasks never leave it.
 pub trait Host {
-    /// This instant. It never goes back.
+    /// The current time. It never goes back.
     fn now(&self) -> Instant;
 
-    /// Polls `task` whenever it is woken, until it is done. Never within this call: what spawns a task may be using the
-    /// state that the task will want.
+    /// Polls `task` whenever it is woken, until it is done. Never polls within this call, because the caller may be
+    /// using the state that the task needs.
     fn spawn(&self, task: LocalFuture);
 
     /// Resolves when [`now`](Self::now) has reached `time`.
     fn sleep_until(&self, time: Instant) -> LocalFuture;
 }
 
-/// An initiator, as far as its target knows it.
+/// An initiator, as its target knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Visitor<'a> {
-    /// What it calls itself.
+    /// The name that it claims.
     pub initiator_name: &'a str,
-    /// Where it comes from.
+    /// The address that it connects from.
     pub address: IpAddr,
-    /// The CHAP user that it has proven to be, if that was demanded.
+    /// The CHAP user that it has authenticated as, if that was required.
     pub user: Option<&'a str>,
 }
 
-/// Who may see what.
+/// Access rights.
 pub trait Visibility {
     /// Whether this initiator may use a unit of a target that it may log in to.
     fn shows_unit(&self, visitor: &Visitor<'_>, target_name: &str, number: u16) -> bool;
 
-    /// What SendTargets tells this initiator, which came through `portal`: all that it may log in to, or of these the
-    /// one that is named.
+    /// The answer of SendTargets to this initiator, which came through `portal`: all targets that it may log in to, or
+    /// the named one if it may.
     fn targets(&self, visitor: &Visitor<'_>, portal: SocketAddr, only: Option<&str>) -> Vec<TargetRecord>;
 }
 
-/// Somebody who is told what the device server is asked for, and must do nothing about it.
+/// Observes the commands of the device server, and must not affect them.
 pub trait Observer {
     /// A session hands over a command, in its order.
     fn command_begins(&self, session: Tsih, command: &Command);
 
-    /// Its Data-Out is there and its turn has come: what it wants of the medium begins.
+    /// The command's Data-Out has arrived and its turn has come: its work on the medium begins.
     fn command_starts(&self, _session: Tsih, _task: TaskId) {}
 
-    /// It has been carried out, or has failed; its answer follows. A long read ends when the last of its pieces has been
-    /// handed to the session, and so waits for the network with those before. A command that was refused when it
-    /// came, or aborted before it started, has no end.
+    /// The command was executed, or failed; its answer follows. A long read ends when its last piece has been handed to
+    /// the session, which includes its waits for the network. A command that was refused on arrival, or aborted before
+    /// it started, has no end.
     fn command_ends(&self, _session: Tsih, _task: TaskId) {}
 }
 
@@ -78,23 +78,23 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
     }
 }
 
-/// Bounds on every session.
+/// The bounds of every session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// Commands that one session may have outstanding. Fewer are granted when their unsolicited data could exceed the
-    /// memory set aside for it.
+    /// Commands that one session may have outstanding. The session gets fewer if their unsolicited data could exceed
+    /// its reservation.
     pub window_commands: u32,
     /// Sessions that one host may have with one target.
     pub sessions_per_address: u16,
-    /// Which IPv6 addresses are one host's.
+    /// The length of the prefix that identifies an IPv6 host.
     pub ipv6_prefix: Ipv6Prefix,
-    /// Silence after which a connection is probed.
+    /// The silence after which a connection is pinged.
     pub ping_after: Duration,
-    /// How long a connection that was probed may be silent, at the most.
+    /// The longest silence of a connection after a ping.
     pub ping_timeout: Duration,
 }
 
-/// What an event loop holds and has done; other threads may look.
+/// The state and totals of an event loop, readable from other threads.
 #[derive(Debug, Default)]
 pub struct Gauges {
     sessions: AtomicUsize,
@@ -119,7 +119,7 @@ impl Gauges {
     }
 }
 
-/// One more session, for as long as this lives.
+/// One more session, while this lives.
 pub(crate) struct CountedSession(Arc<Gauges>);
 
 impl CountedSession {
@@ -135,7 +135,7 @@ impl Drop for CountedSession {
     }
 }
 
-/// What all target nodes of one event loop share.
+/// The state that all target nodes of one event loop share.
 pub struct Environment {
     pub(crate) host: Rc<dyn Host>,
     pub(crate) visibility: Arc<dyn Visibility>,
@@ -169,7 +169,7 @@ impl Environment {
         })
     }
 
-    /// Tells `observer` what happens from now on. There is one at the most: the first stays.
+    /// Reports every further event to `observer`. Only one is possible: the first stays.
     pub fn observe(&self, observer: Rc<dyn Observer>) {
         // A second one is dropped.
         let _ = self.observer.set(observer);
@@ -191,12 +191,12 @@ impl Environment {
         self.host.now()
     }
 
-    /// Lets `task` run on its own.
+    /// Spawns `task` on the event loop.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.host.spawn(Box::pin(task));
     }
 
-    /// The host that has `address`, as limits count it.
+    /// The host with this `address`, for the limits.
     pub(crate) fn host_of(&self, address: IpAddr) -> PeerHost {
         self.limits.ipv6_prefix.host_of(address)
     }

@@ -1,9 +1,9 @@
-//! EXTENDED COPY: blocks go from unit to unit without travelling to the initiator (SPC-4).
+//! EXTENDED COPY: copies blocks between units without sending them to the initiator (SPC-4).
 //!
-//! The units are those that the initiator may use itself, and nothing else can be named. A copy proceeds piece by piece,
-//! each of which waits for the COMPARE AND WRITE and ORWRITE commands that were there before it to the same blocks, as
-//! later ones wait for it. Otherwise it is not ordered against commands to the same blocks, which is the initiator's
-//! affair (SPC-4), and overlapping segments copy forward.
+//! The command can name only units that the initiator may use itself. A copy proceeds piece by piece. Each piece waits
+//! for the earlier COMPARE AND WRITE and ORWRITE commands to the same blocks, and later ones wait for it. The copy is
+//! not ordered against other commands to the same blocks, which is the initiator's responsibility (SPC-4). Overlapping
+//! segments copy forward.
 
 use crate::command::start_others;
 use crate::logical_unit::LogicalUnit;
@@ -18,15 +18,15 @@ use std::rc::Rc;
 
 /// A copy under way.
 pub(crate) struct Copy {
-    /// Whose it is. Its units are all that can be named.
+    /// Its session. Only this session's units can be named.
     driver: Rc<SessionDriver>,
     /// Its command.
     id: TaskId,
-    /// Bytes that were copied.
+    /// Bytes copied so far.
     copied_bytes: u64,
 }
 
-/// As much of a segment as is copied at once.
+/// The part of a segment that is copied at once.
 struct Piece<'a> {
     source: &'a Rc<LogicalUnit>,
     source_offset: u64,
@@ -40,7 +40,7 @@ impl Copy {
         Self { driver: Rc::clone(driver), id, copied_bytes: 0 }
     }
 
-    /// Copies segment by segment. Every device is found before anything is copied.
+    /// Copies segment by segment. Looks every device up before it copies anything.
     pub(crate) async fn run(mut self, request: &ExtendedCopy) -> (Outcome, CopyStatus) {
         let targets: Option<Vec<_>> = request.targets.iter().map(|target| self.find(target)).collect();
         let Some(targets) = targets else {
@@ -90,8 +90,8 @@ impl Copy {
         Ok(())
     }
 
-    /// Whether a piece may be copied, now that its turn has come: since the last one the command may have been aborted,
-    /// a reservation may have fenced the initiator off, or the medium may have gone.
+    /// Whether a piece may be copied, now that its turn has come. Since the last piece the command may have been
+    /// aborted, a reservation may have fenced the initiator off, or the medium may have been ejected.
     fn check(&self, piece: &Piece<'_>) -> Result<(), Outcome> {
         if Piecewise::new(&self.driver, self.id).is_stopped() || piece.destination.disk.read_only {
             return Err(ExtendedCopy::device_failed());
@@ -100,7 +100,7 @@ impl Copy {
         piece.destination.shared.borrow().admits_copy(self.driver.nexus, MediumAccess::Write)
     }
 
-    /// Copies a piece while nobody reads and writes its blocks.
+    /// Copies a piece while no other command reads and writes its blocks.
     async fn copy_in_turn(&self, piece: &Piece<'_>) -> Result<(), Outcome> {
         let task = NexusTask { nexus: self.driver.nexus, task: self.id };
         let occupied = piece.occupied();
@@ -129,13 +129,13 @@ impl Copy {
         if let Some(task) = self.driver.state().tasks.get_mut(&self.id) {
             task.turn = Some(turn);
         }
-        // Nobody drops the other end unsent but the end of the command, which is the end of this.
+        // Only the end of the command drops the other end unsent, and it ends this too.
         let _ = comes.await;
     }
 }
 
 impl Piece<'_> {
-    /// Which blocks of which units it reads and writes, each unit once, in the order in which copies occupy them.
+    /// The blocks and units that it reads and writes, each unit once, in the order in which copies occupy them.
     fn occupied(&self) -> Vec<(&Rc<LogicalUnit>, Vec<Extent>)> {
         let read = self.source.extent_of(self.source_offset, self.bytes);
         let written = self.destination.extent_of(self.destination_offset, self.bytes);

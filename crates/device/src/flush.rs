@@ -9,15 +9,15 @@ use scsi::{Outcome, Sense};
 use session::target::TaskId;
 use std::rc::Rc;
 
-/// A write in the hands of the backend.
+/// A write at the backend.
 pub(crate) struct SubmittedWrite {
     pending: Pending,
-    /// It is durable when it succeeds.
+    /// Set if the write is durable when it succeeds.
     forced: Option<Forced>,
 }
 
 impl SubmittedWrite {
-    /// Its result, if that is known without waiting.
+    /// The write's result, if it is available without waiting.
     ///
     /// # Errors
     /// The write itself, to wait for.
@@ -37,10 +37,10 @@ impl SubmittedWrite {
         }
     }
 
-    /// Waits for its result.
+    /// Waits for the write's result.
     ///
     /// # Errors
-    /// The backend could not write; or this write was forced, and an operation beside it failed.
+    /// The backend could not write, or this write was forced and a concurrent forced operation failed.
     pub(crate) async fn end(self, unit: &LogicalUnit) -> Result<Done, BlockError> {
         let result = self.pending.await.result;
         match (&result, self.forced) {
@@ -60,16 +60,16 @@ impl LogicalUnit {
         SubmittedWrite { pending: self.backend.submit(Operation::Write { offset, payload, fua }), forced }
     }
 
-    /// Makes every write durable that has completed before this is called. The whole device, whatever extent was
-    /// asked for: backends know no smaller flush, and more than was asked for is allowed.
+    /// Makes every write durable that completed before this call. Flushes the whole device, because backends have no
+    /// smaller flush, and the standard allows more than was asked for.
     ///
-    /// A failure is told to every nexus by a deferred error.
+    /// Every nexus gets a deferred error for a failure.
     pub async fn flush(&self) -> Outcome {
         self.flush_for(|| None).await
     }
 
-    /// The same. `asker` names, when the flush has failed, the nexus that its command tells so and that needs no deferred
-    /// error.
+    /// Flushes. `asker` is evaluated after a failure, and names the nexus whose own command reports it instead of a
+    /// deferred error.
     async fn flush_for(&self, asker: impl FnOnce() -> Option<NexusId>) -> Outcome {
         let forced = self.forced.begin();
         let result = match self.backend.submit(Operation::Flush).await.result {
@@ -88,20 +88,21 @@ impl LogicalUnit {
         }
     }
 
-    /// The backend may have lost what any initiator wrote, and the next flush succeed: so every nexus but `asker` is told.
+    /// The backend may have lost any initiator's writes, and the next flush may succeed. Tells every nexus except
+    /// `asker`.
     fn forced_operation_failed(&self, forced: Forced, asker: Option<NexusId>) {
         forced.fail();
         self.shared.borrow_mut().defer_error(Sense::FLUSH_FAILED, asker);
     }
 }
 
-/// SYNCHRONIZE CACHE without IMMED. It is not GOOD if writes were lost after it arrived and before it began.
+/// SYNCHRONIZE CACHE without IMMED. It fails if writes were lost after it arrived and before it began.
 pub(crate) async fn synchronize_cache(
     driver: Rc<SessionDriver>,
     id: TaskId,
     unit: Rc<LogicalUnit>,
 ) -> Outcome {
-    // The response of an aborted command is suppressed, and tells nothing.
+    // The response of an aborted command is suppressed, and reports nothing.
     let is_heard = || driver.state().tasks.get(&id).is_some_and(|task| !task.aborted);
     let flushed = unit.flush_for(|| is_heard().then_some(driver.nexus)).await;
     let deferred = if is_heard() { unit.shared.borrow_mut().take_deferred_error(driver.nexus) } else { None };

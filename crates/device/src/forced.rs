@@ -1,9 +1,9 @@
 //! Forced operations: flushes, and writes with FUA or with the write cache off. Their success is a promise about the
 //! medium.
 //!
-//! A backend may tell the loss of its cache's contents once, to the first forced operation that asks. Linux does so for
-//! every open file: one `fdatasync` or `RWF_DSYNC` write reports the error, and those beside it succeed. So a forced
-//! operation succeeds only when those that began before its end have ended too, and fails with any of them.
+//! A backend may report the loss of its cache only once, to the first forced operation that asks. Linux does so for
+//! every open file: one `fdatasync` or `RWF_DSYNC` write reports the error, and concurrent ones succeed. A forced
+//! operation therefore succeeds only when all that began before its end have ended too, and fails with any of them.
 
 use block::{BlockError, BlockErrorKind};
 use futures_channel::oneshot;
@@ -16,27 +16,27 @@ use std::rc::Rc;
 pub(crate) struct ForcedOperations {
     /// The number of the next one.
     next: Cell<u64>,
-    /// Those under way, each with the senders that it drops when it ends.
+    /// The running ones, each with the senders that it drops when it ends.
     under_way: RefCell<BTreeMap<u64, Vec<oneshot::Sender<()>>>>,
-    /// Those with smaller numbers, unless they had ended, met a failure.
+    /// Those with smaller numbers that had not ended have failed.
     failed_before: Cell<u64>,
 }
 
-/// One forced operation, from before it is submitted.
+/// One forced operation, from before its submission.
 pub(crate) struct Forced {
     all: Rc<ForcedOperations>,
     number: u64,
 }
 
 impl ForcedOperations {
-    /// A forced operation begins.
+    /// Starts a forced operation.
     pub(crate) fn begin(self: &Rc<Self>) -> Forced {
         let number = self.next.replace(self.next.get() + 1);
         self.under_way.borrow_mut().insert(number, Vec::new());
         Forced { all: Rc::clone(self), number }
     }
 
-    /// Resolves when the oldest operation under way has ended; `None` if none is older than `number`.
+    /// Resolves when the oldest running operation has ended; `None` if none is older than `number`.
     fn end_of_oldest(&self, number: u64) -> Option<oneshot::Receiver<()>> {
         let mut under_way = self.under_way.borrow_mut();
         let mut oldest = under_way.first_entry().filter(|oldest| *oldest.key() < number)?;
@@ -47,17 +47,17 @@ impl ForcedOperations {
 }
 
 impl Forced {
-    /// Whether no other is under way.
+    /// Whether no other is running.
     pub(crate) fn is_alone(&self) -> bool {
         self.all.under_way.borrow().len() == 1
     }
 
-    /// The backend has reported a failure: every operation that has not ended fails too.
+    /// The backend reported a failure: every operation that has not ended fails too.
     pub(crate) fn fail(self) {
         self.all.failed_before.set(self.all.next.get());
     }
 
-    /// The backend has reported success. Waits for the operations that may have been told of a loss instead.
+    /// The backend reported success. Waits for the operations that may have received the report of a loss instead.
     ///
     /// # Errors
     /// One of them failed.

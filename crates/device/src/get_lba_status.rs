@@ -5,7 +5,7 @@ use block::{Extent, ExtentState, Operation};
 use scsi::{Blocks, GetLbaStatus, Outcome, Provisioning, ProvisioningStatus};
 
 impl LogicalUnit {
-    /// Asks the backend which blocks are allocated.
+    /// Asks the backend for the allocated blocks.
     pub(crate) async fn get_lba_status(&self, request: GetLbaStatus) -> Outcome {
         if matches!(self.disk.provisioning, Provisioning::Full) {
             return request.respond([]);
@@ -26,7 +26,7 @@ impl LogicalUnit {
         request.respond(runs)
     }
 
-    /// Adds an extent to the runs, which grow where the state is the same. A block is mapped if any part of it is.
+    /// Adds an extent to the runs, and merges runs of the same state. A block is mapped if any part of it is.
     fn append(&self, runs: &mut Vec<(Blocks, ProvisioningStatus)>, extent: &Extent) {
         let blocks = Blocks(extent.range.bytes / u64::from(self.disk.block.bytes()));
         let status = match extent.state {

@@ -1,21 +1,23 @@
-//! The target's side of every SCSI command: sessions, logical units, and the way from a command to its backend and back.
+//! The target's half of every SCSI command: sessions, logical units, and the way from a command to its backend and
+//! back.
 //!
-//! Nothing here has a socket, a clock or a thread. A [`Host`] lends the time and runs what cannot be finished at once;
-//! whoever owns the connections feeds bytes in and takes bytes out. A server on sockets and a simulator in virtual
-//! time drive the same code:
+//! This crate has no sockets, clocks or threads. A [`Host`] provides the time and runs tasks; the owner of the
+//! connections moves their bytes. A server on sockets and a simulator in virtual time drive the same code:
 //!
 //! 1. Make an [`Environment`] for each event loop, [`LogicalUnit`]s over [`block::Backend`]s, and a [`TargetNode`] for
-//!    each target.
-//! 2. Let a connection log in ([`session::login::target::Login`]); [`TargetNode::admit`] finds its place: a session that
-//!    it leads, joins, or, once the old one has come to rest, takes the place of.
-//! 3. [`SessionDriver::add_lane`]. From then on, for each connection: hand what arrives to a [`framing::Receiver`] with
-//!    the state's session and buffers, call [`SessionDriver::drain`], and send what a [`framing::Sender`] gathers; go on
-//!    when the waker that was registered in [`SessionState::wakers`] is woken. Close the connection when
-//!    [`SessionState::closing`] says so.
-//! 4. [`SessionDriver::remove_lane`] and [`TargetNode::lane_closed`] when the connection is gone.
+//!      each target.
+//! 2. Let a connection log in ([`session::login::target::Login`]); [`TargetNode::admit`] finds its place: a session
+//!   that
+//!      it leads, joins, or reinstates once the old one has come to rest.
+//! 3. Call [`SessionDriver::add_lane`]. From then on, for each connection: hand arriving bytes to a
+//!   [`framing::Receiver`] with
+//!      the state's session and buffers, call [`SessionDriver::drain`], and send the output of a [`framing::Sender`]; continue
+//!      when the waker registered in [`SessionState::wakers`] is woken. Close the connection when [`SessionState::closing`]
+//!      says so.
+//! 4. Call [`SessionDriver::remove_lane`] and [`TargetNode::lane_closed`] when the connection is gone.
 //!
-//! A target lives in one event loop, with all its logical units and sessions: nothing of a command's path needs a lock,
-//! and what one session does to another (resets, cleared task sets) stays on one thread.
+//! A target lives in one event loop, with all its logical units and sessions. No command needs a lock, and the effects
+//! of one session on another (resets, cleared task sets) stay on one thread.
 
 #![forbid(unsafe_code)]
 

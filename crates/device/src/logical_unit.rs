@@ -1,4 +1,4 @@
-//! A logical unit: its backend, what it tells of itself, and the state that its sessions share.
+//! A logical unit: its backend, its description, and the state that its sessions share.
 
 use crate::forced::ForcedOperations;
 use crate::memory::Memory;
@@ -19,61 +19,60 @@ use std::sync::Arc;
 pub struct LogicalUnit {
     pub(crate) number: u16,
     pub(crate) disk: Disk,
-    /// The same as its other ports show it.
+    /// The same disk as its other ports show it.
     through_other_ports: Vec<Disk>,
     pub(crate) backend: Arc<dyn Backend>,
     /// Unit attentions, reservations and the task set, of all sessions.
     pub(crate) shared: RefCell<nexus::target::LogicalUnit>,
-    /// Where its persistent reservations are kept, if they can be.
+    /// The storage of its persistent reservations, if it has one.
     pub(crate) kept: Option<Rc<dyn Persist>>,
     /// See [`Memory::working`].
     pub(crate) working: Slab,
-    /// What waits for the medium.
+    /// Running forced operations.
     pub(crate) forced: Rc<ForcedOperations>,
-    /// Permissions to go on with a command that was answered (IMMED).
+    /// Permits to continue a command after its answer (IMMED).
     pub(crate) unheard: Rc<Permits>,
 }
 
-/// Commands of one unit that go on after they were answered: a few, as nothing else bounds them, neither the command
-/// window nor the end of their session.
+/// The most commands of one unit that continue after their answers. Few, because neither the command window nor the end
+/// of their session bounds them.
 const UNHEARD_MAX: usize = 4;
 
-/// What a logical unit is, beside its backend.
+/// The description of a logical unit, besides its backend.
 #[derive(Clone, Debug)]
 pub struct UnitDescription {
     /// Its number.
     pub number: u16,
-    /// The same after a restart and on every path to it.
+    /// Its identity: the same after a restart and over every path.
     pub identity: Identity,
-    /// Through which port it is seen by sessions that came through none of the others.
+    /// The port of sessions that came through none of the others.
     pub target_port: TargetPort,
-    /// The other ports through which it is seen.
+    /// The other ports of the unit.
     pub other_ports: Vec<TargetPort>,
-    /// Bytes of a physical block, if that is to be told. It only says how writes are best aligned.
+    /// Bytes of a physical block, if the unit reports them. They only affect the alignment of writes.
     pub physical_bytes: Option<u32>,
-    /// The medium can be ejected and loaded. Without it nothing is read or written, but nothing is lost either.
+    /// The medium can be ejected and loaded. While it is ejected, nothing is read or written, and nothing is lost.
     pub removable: bool,
-    /// Refuse every write, even if the backend would take it.
+    /// Refuse every write, even if the backend would accept it.
     pub read_only: bool,
-    /// Tell initiators when so many percent of the capacity are allocated, or cannot be, from 1 to 99.
+    /// Tell initiators when this percentage of the capacity, from 1 to 99, is allocated, or when the rest cannot be.
     pub threshold_percent: Option<u8>,
-    /// A WRITE SAME of no blocks means all to the end of the disk; else it is refused.
+    /// A WRITE SAME of zero blocks runs to the end of the disk; otherwise it is refused.
     pub write_same_to_end: bool,
 }
 
-/// The longest transfer of one command: as long as one buffer may be.
+/// The longest transfer of one command: the longest buffer.
 pub(crate) const TRANSFER_BYTES_MAX: u32 = 32 << 20;
 const _: () = assert!(TRANSFER_BYTES_MAX as usize == block::BUFFER_BYTES_MAX);
 
-/// The longest WRITE SAME, whatever the length of a block: seconds, even where each block must really be written.
+/// The longest WRITE SAME, for any block length: seconds, even if each block must be written.
 const WRITE_SAME_BYTES_MAX: u64 = 2 << 30;
 
 impl LogicalUnit {
-    /// A unit over `backend`, which tells the rest: capacity, block length, provisioning, cache.
+    /// A unit over `backend`, whose properties give its capacity, block length, provisioning and cache.
     ///
     /// # Errors
-    /// `Unsupported`: a disk cannot have logical blocks of the backend's length, or not the physical ones, or not this
-    /// threshold.
+    /// `Unsupported`: the disk cannot have the backend's logical blocks, these physical blocks, or this threshold.
     pub fn new(
         description: UnitDescription,
         backend: Arc<dyn Backend>,
@@ -95,7 +94,7 @@ impl LogicalUnit {
             physical_exponent,
             blocks: Blocks(properties.blocks),
             removable: description.removable,
-            // Not every backend can be opened for reading only.
+            // Some backends cannot be opened for reading only.
             read_only: properties.read_only || description.read_only,
             write_cache: properties.volatile_cache,
             provisioning: provisioning(&properties, description.threshold_percent)?,
@@ -116,14 +115,14 @@ impl LogicalUnit {
         Ok(Self { number, disk, through_other_ports, backend, shared, kept, working, forced, unheard })
     }
 
-    /// The same unit, whose persistent reservations can survive a loss of power; `last` did. Before its first session.
+    /// The same unit with persistent reservations, which start as `last`. Call it before the first session.
     #[must_use]
     pub fn keep_reservations(self, kept: Rc<dyn Persist>, last: PersistedReservations) -> Self {
         let shared = RefCell::new(self.shared.into_inner().restore(last));
         Self { shared, kept: Some(kept), ..self }
     }
 
-    /// The ports of the nexus that a session of this CHAP user has with this unit.
+    /// The ports of the nexus between a session of this CHAP user and this unit.
     pub(crate) fn ports_of(&self, identity: &session::parameters::Identity, user: Option<&str>) -> Ports {
         let ports = self.disk.target_port.iter().chain(&self.disk.other_ports);
         let mut through = ports.filter(|port| port.portal_group_tag == identity.portal_group_tag);
@@ -149,27 +148,27 @@ impl LogicalUnit {
         Lun::from_index(self.number)
     }
 
-    /// How many bytes these blocks are.
+    /// The length of these blocks in bytes.
     pub(crate) fn bytes_of(&self, extent: Extent) -> u64 {
         self.disk.block.times(extent.blocks)
     }
 
-    /// Where these blocks begin on the backend.
+    /// The offset of this block on the backend.
     pub(crate) fn offset_of(&self, lba: Lba) -> u64 {
         self.disk.block.times(Blocks(lba.0))
     }
 
-    /// The blocks of whole-block bytes of the backend.
+    /// The blocks of this range of bytes, which must be whole blocks.
     pub(crate) fn extent_of(&self, offset: u64, bytes: u64) -> Extent {
         Extent { lba: self.lba_at(offset), blocks: Blocks(bytes / u64::from(self.disk.block.bytes())) }
     }
 
-    /// The block in which a byte of the backend is.
+    /// The block that contains this byte of the backend.
     pub(crate) fn lba_at(&self, offset: u64) -> Lba {
         Lba(offset / u64::from(self.disk.block.bytes()))
     }
 
-    /// What is answered when reading from `offset` failed.
+    /// The response to a failed read from `offset`.
     pub(crate) fn read_failure(&self, offset: u64, error: &BlockError) -> Outcome {
         tracing::warn!(lun = self.number, offset, error = %with_source(error), "read failed");
         match error.kind() {
@@ -178,7 +177,7 @@ impl LogicalUnit {
         }
     }
 
-    /// What is answered when writing, zeroing or unmapping from `offset` failed.
+    /// The response to a failed write, zeroing or unmapping from `offset`.
     pub(crate) fn write_failure(&self, offset: u64, error: &BlockError) -> Outcome {
         tracing::warn!(lun = self.number, offset, error = %with_source(error), "write failed");
         match error.kind() {
@@ -190,7 +189,7 @@ impl LogicalUnit {
     }
 }
 
-/// An error and what caused it, in one line.
+/// An error and its cause, on one line.
 pub(crate) fn with_source(error: &BlockError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),

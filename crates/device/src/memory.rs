@@ -1,29 +1,29 @@
-//! The memory of one event loop, and how to wait for a part of it.
+//! The memory of one event loop, and ways to wait for a part of it.
 //!
-//! A write holds the memory for its data while it waits for its turn, perhaps behind a read; so reads must find some that
-//! writes cannot take, or both would wait for each other. What reads hold comes back by itself, when it has arrived or its
-//! initiator is gone.
+//! A write holds its data's memory while it waits for its turn, perhaps behind a read. Reads therefore have memory that
+//! writes cannot take; otherwise both could wait for each other. Reads return their memory by themselves, when the data
+//! has arrived or the initiator is gone.
 //!
 //! | part of the budget | for |
 //! |---|---|
-//! | half of it, but for a piece of a read | what sessions set aside for unsolicited data |
-//! | half of it, at the most | data of writes that was asked for |
-//! | what is left, at least that piece | data of reads |
+//! | half, less one piece of a read | the reservations of sessions for unsolicited data |
+//! | at most half | solicited data of writes |
+//! | the rest, at least that piece | data of reads |
 
 use block::{Buffer, Slab};
 use framing::Quota;
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// What an event loop's commands share.
+/// The memory that an event loop's commands share.
 #[derive(Clone)]
 pub struct Memory {
-    /// Data on its way between initiators and backends.
+    /// Data in transit between initiators and backends.
     pub transfers: Slab,
-    /// For commands that need a piece of memory beside their data, one piece at a time: since they never wait for
-    /// a second one, they always come to an end, and need not share the fate of the transfers.
+    /// For commands that need a piece of memory besides their data, one piece at a time. They never wait for a second
+    /// piece, so they always end, independently of the transfers.
     pub working: Slab,
-    /// For data of writes that is not paid from what their session has set aside.
+    /// For data of writes beyond their session's reservation.
     pub(crate) writes: Quota,
     /// The longest piece of a read.
     pub(crate) read_piece_bytes: u32,
@@ -32,20 +32,20 @@ pub struct Memory {
 /// A read of this length, the usual maximum of initiators, is one piece, unless memory is scarce.
 pub(crate) const READ_PIECE_BYTES_MAX: usize = 1 << 20;
 
-/// A piece is no more than this part of all memory.
+/// The inverse of the largest share of all memory that a piece may have.
 const READ_PIECE_DIVISOR: usize = 16;
 
-/// No block is longer.
+/// The longest block.
 const READ_PIECE_BYTES_MIN: usize = 4 << 10;
 
-/// Bytes that such a command works on at once.
+/// Bytes that such a command processes at once.
 pub(crate) const PIECE_BYTES: u32 = 256 << 10;
 
 /// Commands of an event loop that can work at the same time; more take turns.
 const WORKING_PIECES: usize = 16;
 
 impl Memory {
-    /// Memory of which at most `transfer_bytes` are for transfers.
+    /// Memory with at most `transfer_bytes` for transfers.
     #[must_use]
     pub fn new(transfer_bytes: usize) -> Self {
         // Buffers are powers of two long.
@@ -60,14 +60,14 @@ impl Memory {
         }
     }
 
-    /// Gives what is idle back to the system.
+    /// Returns idle memory to the system.
     pub fn trim(&self) {
         self.transfers.trim();
         self.working.trim();
     }
 }
 
-/// A buffer of `bytes`, as soon as the budget has room for it. It must fit the whole budget, or this never ends.
+/// A buffer of `bytes`, once the budget has room for it. `bytes` must fit the whole budget, or this never ends.
 pub(crate) async fn allocated(slab: &Slab, bytes: usize) -> Buffer {
     poll_fn(|cx| {
         if let Some(buffer) = slab.allocate(bytes) {

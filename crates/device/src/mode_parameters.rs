@@ -1,24 +1,24 @@
-//! Mode parameters that change what a unit does (SPC-4; SBC-3).
+//! Mode parameters that change a unit's behaviour (SPC-4; SBC-3).
 
 use crate::logical_unit::LogicalUnit;
 use nexus::target::NexusId;
 use scsi::{ModeSelect, Outcome, SenseFormat};
 
 impl LogicalUnit {
-    /// Changes mode parameters for all initiators. While the cache is switched off, what it still holds is made durable
-    /// before the answer, as every later write will be; the unit's task set lets no write through meanwhile. Not only
-    /// where it was switched on before: the flush of the command that did it may have failed.
+    /// Changes mode parameters for all initiators. If the cache is switched off, its contents are made durable before
+    /// the answer, as every later write will be; the unit's task set admits no write meanwhile. This happens even if
+    /// the cache was off before, because the flush of the earlier command may have failed.
     pub(crate) async fn mode_select(&self, nexus: NexusId, select: ModeSelect) -> Outcome {
         self.shared.borrow_mut().mode_select(nexus, &select);
         self.settled(Outcome::good()).await
     }
 
-    /// Whether a write must be durable before it is answered, though there is a cache (WCE 0).
+    /// Whether a write must be durable before its answer, although there is a cache (WCE 0).
     pub(crate) fn writes_through(&self) -> bool {
         self.shared.borrow().mode_settings().write_through
     }
 
-    /// How sense data is laid out (`D_SENSE`).
+    /// The format of sense data (`D_SENSE`).
     pub(crate) fn sense_format(&self) -> SenseFormat {
         self.shared.borrow().mode_settings().sense_format()
     }

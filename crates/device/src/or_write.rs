@@ -1,4 +1,4 @@
-//! ORWRITE (SBC-3). The task set keeps everybody else from the blocks meanwhile.
+//! ORWRITE (SBC-3). The task set keeps other commands from the blocks meanwhile.
 
 use crate::logical_unit::LogicalUnit;
 use crate::memory::PIECE_BYTES;
@@ -6,7 +6,7 @@ use block::Payload;
 use scsi::{Extent, Outcome};
 
 impl LogicalUnit {
-    /// Replaces the blocks of `extent` by themselves OR `data`, piece by piece.
+    /// Replaces the blocks of `extent` by their OR with `data`, piece by piece.
     pub(crate) async fn or_write(&self, extent: Extent, fua: bool, data: Option<Payload>) -> Outcome {
         let data = data.as_deref().unwrap_or_default();
         let mut offset = self.offset_of(extent.lba);

@@ -1,4 +1,4 @@
-//! Peers as limits count them, and the memory that the sessions of one peer share: so that something is left to others.
+//! Peers for the limits, and the memory that the sessions of one peer share, so that something is left to others.
 
 use crate::logical_unit::TRANSFER_BYTES_MAX;
 use crate::memory::Memory;
@@ -10,29 +10,29 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 
-/// A peer no longer gets memory for writes when it holds this part of all, so that no one of three others is kept
-/// from anything by it. What is set aside for its unsolicited data does not count.
+/// The inverse of the share of all memory at which a peer gets no more memory for writes: four peers are needed to use
+/// it up. Reservations for unsolicited data do not count.
 const WRITE_SHARE_DIVISOR: usize = 4;
 
-/// How many leading bits of its IPv6 addresses tell one host from another, from 1 to 128.
+/// The length of the prefix that identifies an IPv6 host, from 1 to 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Prefix(u8);
 
-/// A host as limits count it: an IPv4 address, or an IPv6 network of which one host may have every address.
+/// A host for the limits: an IPv4 address, or an IPv6 network, of which one host may use every address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerHost(IpAddr);
 
 impl Ipv6Prefix {
-    /// The shortest network that a link has (RFC 4291 §2.5.1): its hosts choose their addresses freely.
+    /// The shortest network of a link (RFC 4291 §2.5.1), whose hosts choose their addresses freely.
     pub const LINK: Self = Self(64);
 
-    /// `None` if there are no prefixes of so many bits.
+    /// `None` unless `bits` is from 1 to 128.
     #[must_use]
     pub const fn new(bits: u8) -> Option<Self> {
         if matches!(bits, 1..=128) { Some(Self(bits)) } else { None }
     }
 
-    /// The host that has `address`. An IPv4 address that is mapped into IPv6 is the IPv4 host's.
+    /// The host with this `address`. An IPv4-mapped IPv6 address is the IPv4 host's.
     #[must_use]
     pub fn host_of(self, address: IpAddr) -> PeerHost {
         PeerHost(match address.to_canonical() {
@@ -45,11 +45,12 @@ impl Ipv6Prefix {
     }
 }
 
-/// Bounds that the sessions from one host share. Names can be invented; addresses cannot, as TCP wants an answer.
+/// Bounds that the sessions from one host share. A peer can invent names but not addresses, because TCP needs an
+/// answer.
 pub(crate) struct Peer {
-    /// For data of writes that was asked for.
+    /// For solicited data of writes.
     pub writes: Quota,
-    /// For pieces of reads that are on their way.
+    /// For pieces of reads in transit.
     pub read_pieces: Rc<Permits>,
 }
 
@@ -58,11 +59,11 @@ pub(crate) struct Peer {
 pub(crate) struct Peers(RefCell<HashMap<PeerHost, Rc<Peer>>>);
 
 impl Peers {
-    /// The bounds of a host within what all share.
+    /// The bounds of a host, within the bounds that all share.
     pub(crate) fn at(&self, host: PeerHost, memory: &Memory) -> Rc<Peer> {
         let budget_bytes = memory.transfers.budget_bytes();
         let mut peers = self.0.borrow_mut();
-        // Those whose sessions have ended.
+        // Removes hosts whose sessions have ended.
         peers.retain(|_, peer| Rc::strong_count(peer) > 1);
         let new = || {
             // One command of the longest kind must always fit.

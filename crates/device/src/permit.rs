@@ -1,35 +1,35 @@
-//! Permissions: they bound how many pieces of reads one session has on their way, and one address, and how much one unit
-//! does after it was answered.
+//! Permits: they bound the pieces of reads that one session and one address have in transit, and the work that one unit
+//! does after its answers.
 
 use futures_channel::oneshot;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The permissions of one session, address or unit. Who waits longest is served first.
+/// The permits of one session, address or unit. The longest waiter is served first.
 pub(crate) struct Permits {
     free: Cell<usize>,
-    /// Only while none is free.
+    /// Not empty only while no permit is free.
     waiting: RefCell<VecDeque<oneshot::Sender<Permit>>>,
 }
 
-/// One permission, until it is dropped.
+/// One permit, until it is dropped.
 pub(crate) struct Permit(Rc<Permits>);
 
-/// The permission for one piece, of its session and of its address.
+/// The permits for one piece, of its session and of its address.
 pub(crate) struct ReadPermit {
     _session: Permit,
     _peer: Permit,
 }
 
 impl ReadPermit {
-    /// Both permissions, if both are free.
+    /// Both permits, if both are free.
     pub(crate) fn try_take(session: &Rc<Permits>, peer: &Rc<Permits>) -> Option<Self> {
         Some(Self { _session: session.try_take()?, _peer: peer.try_take()? })
     }
 
-    /// Both permissions, as soon as they are free. `let_go` is called before it waits for others of the same address:
-    /// who waits for them must not hold what they wait for.
+    /// Both permits, once they are free. Calls `let_go` before it waits for others of the same address, because a
+    /// waiter must not hold what others wait for.
     pub(crate) async fn take(session: &Rc<Permits>, peer: &Rc<Permits>, let_go: impl FnOnce()) -> Self {
         let session = session.take().await;
         let peer = match peer.try_take() {
@@ -48,13 +48,13 @@ impl Permits {
         Rc::new(Self { free: Cell::new(permits), waiting: RefCell::default() })
     }
 
-    /// A permission, if one is free.
+    /// A permit, if one is free.
     pub(crate) fn try_take(self: &Rc<Self>) -> Option<Permit> {
         self.free.set(self.free.get().checked_sub(1)?);
         Some(Permit(Rc::clone(self)))
     }
 
-    /// A permission, as soon as one is free.
+    /// A permit, once one is free.
     pub(crate) async fn take(self: &Rc<Self>) -> Permit {
         loop {
             if let Some(permit) = self.try_take() {
@@ -73,7 +73,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let waiting = self.0.waiting.borrow_mut().pop_front();
         match waiting {
-            // If it waits no more, the permission comes back by its drop, for the next in line.
+            // If the waiter is gone, the dropped permit goes to the next in line.
             Some(waiting) => drop(waiting.send(Self(Rc::clone(&self.0)))),
             None => self.0.free.set(self.0.free.get() + 1),
         }

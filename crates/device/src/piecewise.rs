@@ -1,4 +1,4 @@
-//! Commands that work piece by piece: between two pieces others are served, and the command ends if it was aborted.
+//! Commands that work piece by piece. Between two pieces others are served, and an aborted command ends.
 
 use crate::session_driver::SessionDriver;
 use scsi::{Outcome, Status};
@@ -7,8 +7,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Bytes that one operation zeroes or unmaps: a fraction of a second even where the backend must write zeroes, because an
-/// operation cannot be stopped.
+/// The longest range of one zeroing or unmapping operation: a fraction of a second even if the backend must write
+/// zeroes, because an operation cannot be stopped.
 pub(crate) const ZEROES_BYTES_MAX: u64 = 64 << 20;
 
 /// A command that is carried out piece by piece.
@@ -27,18 +27,19 @@ impl Piecewise {
         self.driver.state().tasks.get(&self.id).is_none_or(|task| task.aborted)
     }
 
-    /// The end of a piece, with more to come. Lets others run: a backend in memory never makes the command wait, which
-    /// would keep the event loop for seconds.
+    /// Call this between two pieces. It lets other tasks run: a backend in memory never makes the command wait, which
+    /// would block the event loop for seconds.
     ///
     /// # Errors
-    /// The outcome of a command that should stop. Nobody hears it.
+    /// The outcome of a command that should stop. It is not sent.
     pub(crate) async fn go_on(&self) -> Result<(), Outcome> {
         let_others_run().await;
         if self.is_stopped() { Err(Outcome::Refused(Status::TaskAborted)) } else { Ok(()) }
     }
 }
 
-/// Cuts a range at multiples of [`ZEROES_BYTES_MAX`], so that no piece frees a part of what the backend could free whole.
+/// Cuts a range at multiples of [`ZEROES_BYTES_MAX`], so that no piece frees only a part of a unit that the backend
+/// could free whole.
 pub(crate) fn zeroing_pieces(mut offset: u64, mut bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     std::iter::from_fn(move || {
         let piece = (offset, bytes.min(ZEROES_BYTES_MAX - offset % ZEROES_BYTES_MAX));
@@ -47,7 +48,7 @@ pub(crate) fn zeroing_pieces(mut offset: u64, mut bytes: u64) -> impl Iterator<I
     })
 }
 
-/// Lets every other task that is ready run once.
+/// Lets every other ready task run once.
 pub(crate) async fn let_others_run() {
     let mut polled = false;
     poll_fn(|cx| {

@@ -1,9 +1,9 @@
 //! READ: the backend fills a buffer, and the socket is written from it.
 //!
-//! A read travels in pieces. What the backend lends, and one piece that it has at once, are on their way before
-//! [`start`] returns; otherwise a task of its own reads ahead and hands over piece by piece. A session has a bounded
-//! number of pieces on their way, so that an initiator that asks for much and takes nothing holds little memory: those
-//! pieces, and one more for each connection, which it has pulled whole and not yet given to its socket.
+//! A read travels in pieces. Pieces that the backend lends, and one piece that it has at once, leave before [`start`]
+//! returns; otherwise a task of its own reads ahead and hands over piece by piece. A session has a bounded number of
+//! pieces in transit, so an initiator that requests much and accepts nothing holds little memory: those pieces, and one
+//! more for each connection, which the connection has pulled and not yet given to its socket.
 
 use crate::command::finish;
 use crate::logical_unit::LogicalUnit;
@@ -17,27 +17,27 @@ use session::target::TaskId;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Reads up to this length need no permission: the command window bounds them well enough.
+/// The longest read that needs no permit: the command window bounds such reads well enough.
 const SHORT_BYTES: u32 = 64 << 10;
 
 /// Pieces that one command reads ahead of the network.
 const AHEAD_PIECES: usize = 4;
 
-/// How many pieces one session may have on their way, where `budget_bytes` are shared by all: an eighth, at least
-/// what one command reads ahead.
+/// The pieces that one session may have in transit, if all share `budget_bytes`: an eighth, and at least the pieces
+/// that one command reads ahead.
 pub(crate) fn pieces_per_session(budget_bytes: usize) -> usize {
     (budget_bytes / 8 / READ_PIECE_BYTES_MAX).max(AHEAD_PIECES)
 }
 
-/// How much of what one session was sent may be kept until its initiator acknowledges it: half of the pieces that it
-/// may have on their way, so that the other half is left to go on with. Of a gigabyte that is what a path of 10 Gb/s
-/// and 100 ms has under way; as much again is on its way to be acknowledged, and was sent before.
+/// The sent data that one session may keep until its initiator acknowledges it: half of the pieces that it may have in
+/// transit, so that the other half can continue. With a budget of a gigabyte, that covers a path of 10 Gb/s and 100 ms;
+/// as much again was sent earlier and awaits acknowledgement.
 pub(crate) fn retained_bytes_max(budget_bytes: usize) -> u32 {
     let pieces = pieces_per_session(budget_bytes) / 2;
     u32::try_from(pieces * READ_PIECE_BYTES_MAX).unwrap_or(u32::MAX)
 }
 
-/// How many pieces the sessions of one address may have on their way together: a quarter.
+/// The pieces that the sessions of one address may have in transit together: a quarter.
 pub(crate) fn pieces_per_peer(budget_bytes: usize) -> usize {
     (budget_bytes / 4 / READ_PIECE_BYTES_MAX).max(AHEAD_PIECES)
 }
@@ -46,7 +46,7 @@ pub(crate) fn pieces_per_peer(budget_bytes: usize) -> usize {
 #[derive(Clone, Copy)]
 struct Range {
     offset: u64,
-    /// What the initiator takes.
+    /// The bytes that the initiator accepts.
     bytes: u32,
 }
 
@@ -56,7 +56,7 @@ impl Range {
     }
 }
 
-/// Reads `extent`, as far as the initiator wants it.
+/// Reads `extent`, up to the length that the initiator accepts.
 pub(crate) fn start(
     driver: &Rc<SessionDriver>,
     state: &mut SessionState,
@@ -84,13 +84,13 @@ pub(crate) fn start(
     });
 }
 
-/// One READ on its way.
+/// One READ under way.
 struct Read {
     id: TaskId,
     unit: Rc<LogicalUnit>,
-    /// What the backend has not been asked for yet.
+    /// The part not yet requested from the backend.
     rest: Range,
-    /// What it is reading, in order.
+    /// The pieces at the backend, in order.
     pieces: VecDeque<Piece>,
 }
 
@@ -100,11 +100,11 @@ struct Piece {
     permit: Option<ReadPermit>,
 }
 
-/// Where a piece comes from.
+/// The origin of a piece.
 enum Source {
-    /// Copied by the backend.
+    /// The backend copies it.
     Read(Pending),
-    /// Lent by the backend.
+    /// The backend lends it.
     Lent(Payload),
 }
 
@@ -116,7 +116,7 @@ impl Source {
         }
     }
 
-    /// Its bytes, if they are there already.
+    /// Its bytes, if they are available.
     fn try_take(self) -> Result<Result<Payload, BlockError>, Self> {
         match self {
             Self::Read(pending) => match pending.try_take() {
@@ -129,7 +129,7 @@ impl Source {
 }
 
 impl Read {
-    /// Carries the command on to its end.
+    /// Carries the command to its end.
     ///
     /// # Errors
     /// The outcome of a command that failed.
@@ -144,7 +144,7 @@ impl Read {
             while self.rest.bytes > 0 && self.pieces.len() < AHEAD_PIECES && self.submit_now(driver).is_some()
             {
             }
-            // Only a command that holds nothing waits for room, so there is no circle of waiting.
+            // Only a command that holds nothing waits for room, so there is no deadlock.
             if self.pieces.is_empty() && self.rest.bytes > 0 {
                 self.submit(driver).await;
             }
@@ -164,8 +164,8 @@ impl Read {
         }
     }
 
-    /// Hands over what can be had without waiting: all that the backend lends, or one piece that it copies, so
-    /// that nobody waits long for this command. The result, if that was everything.
+    /// Hands over everything available without waiting: all that the backend lends, or one piece that it copies, so
+    /// that others do not wait long for this command. Returns the result if that was everything.
     fn run_now(&mut self, driver: &SessionDriver, state: &mut SessionState) -> Option<Result<(), Outcome>> {
         while self.rest.bytes > 0 {
             let is_lent = self.submit_now(driver)?;
@@ -210,8 +210,8 @@ impl Read {
         Ok(())
     }
 
-    /// Waits for room, then starts to read the next piece. While it waits for what others have, it lets go of what it
-    /// sent before and kept in case that was lost: reads that hold some memory must not wait for each other's.
+    /// Waits for room, then starts to read the next piece. Before it waits for others, it releases the data kept for
+    /// retransmission: reads that hold some memory must not wait for each other's.
     async fn submit(&mut self, driver: &Rc<SessionDriver>) {
         let (id, range) = (self.id, self.first_piece(driver));
         let let_go = || driver.resume(|state| state.session.forgo_retention(id));
@@ -234,7 +234,7 @@ impl Read {
         self.pieces.push_back(Piece { range, source: Source::Read(pending), permit });
     }
 
-    /// Hands the first piece over if the backend is done with it.
+    /// Hands over the first piece if the backend has finished it.
     fn try_deliver(
         &mut self,
         driver: &SessionDriver,
@@ -250,8 +250,7 @@ impl Read {
         }
     }
 
-    /// Hands a filled buffer to the session. It comes back, and with it the permission for another one, by its
-    /// release.
+    /// Hands a filled buffer to the session. The release of the buffer returns its permit.
     fn deliver(
         &self,
         driver: &SessionDriver,
@@ -273,7 +272,7 @@ impl Read {
         Ok(())
     }
 
-    /// The blocks that contain the range: backends read only whole ones.
+    /// The length of the whole blocks that contain the range: backends read only whole blocks.
     fn whole_blocks(&self, range: Range) -> usize {
         range.bytes.next_multiple_of(self.unit.disk.block.bytes()) as usize
     }

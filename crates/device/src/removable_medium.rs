@@ -4,7 +4,7 @@ use crate::logical_unit::LogicalUnit;
 use scsi::Outcome;
 
 impl LogicalUnit {
-    /// Ejects the medium, with `flush` only once all that was written is durable.
+    /// Ejects the medium; with `flush`, only after all writes are durable.
     pub(crate) async fn eject(&self, flush: bool) -> Outcome {
         let flushed = if flush { self.flush().await } else { Outcome::good() };
         match flushed {

@@ -1,7 +1,7 @@
-//! RESERVE, RELEASE and PERSISTENT RESERVE OUT: a change of who may do what at a unit (SPC-2, SPC-4).
+//! RESERVE, RELEASE and PERSISTENT RESERVE OUT: changes of the rights at a unit (SPC-2, SPC-4).
 //!
-//! A change that is to survive a loss of power is stored before it is in force and before it is answered, so nobody
-//! relies on a reservation that a crash would forget. The unit's task set lets one change at a time through.
+//! A change that must survive a loss of power is stored before it is in force and before it is answered, so nobody
+//! relies on a reservation that a crash would forget. The unit's task set admits one change at a time.
 
 use crate::command;
 use crate::logical_unit::LogicalUnit;
@@ -18,10 +18,10 @@ use std::rc::Rc;
 /// The end of storing something.
 pub type Stored = Pin<Box<dyn Future<Output = io::Result<()>>>>;
 
-/// Where the reservations of one unit are kept while nothing runs.
+/// The storage of one unit's reservations across restarts.
 pub trait Persist {
-    /// Makes `snapshot` durable, in place of the one before it. Resolves when it is; after an error either of the two
-    /// may be what is found later.
+    /// Makes `snapshot` durable in place of the previous one, then resolves. After an error either of the two may be
+    /// found later.
     fn store(&self, snapshot: PersistedReservations) -> Stored;
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn reserve(driver: Rc<SessionDriver>, unit: Rc<LogicalUnit>) ->
     Outcome::good()
 }
 
-/// Answers the commands that the change holds up, and ends those that it aborts.
+/// Answers the commands that the change forbids, and ends the commands that it aborts.
 async fn settle(driver: &Rc<SessionDriver>, settled: Settled) {
     for refused in settled.refused {
         in_session_of(driver, refused, |session, state| {

@@ -1,7 +1,7 @@
-//! One session: the protocol's state, its buffers, and the commands in the hands of the backends.
+//! One session: the protocol's state, its buffers, and its commands at the backends.
 //!
-//! Whoever polls a connection reads, lets the session say what that means ([`SessionDriver::drain`]), executes, and
-//! sends, all in one poll. A task of the session's own keeps its time and waits for memory.
+//! The poll of a connection reads, lets the session interpret the bytes ([`SessionDriver::drain`]), executes, and
+//! sends, all at once. The session's own task keeps its time and waits for memory.
 
 use crate::command::{self, Task};
 use crate::environment::{CountedSession, Environment, Host, LocalFuture, Visitor};
@@ -26,21 +26,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// A session and all that its connections share.
+/// A session and the state that its connections share.
 pub struct SessionDriver {
     pub(crate) environment: Rc<Environment>,
     pub(crate) node: Rc<TargetNode>,
     pub(crate) nexus: NexusId,
     identity: Identity,
-    /// The CHAP user that its initiator has proven to be.
+    /// The CHAP user that its initiator has authenticated as.
     user: Option<String>,
     pub(crate) tsih: Tsih,
     parameters: SessionParameters,
-    /// Where its leading connection comes from.
+    /// The address of its leading connection.
     peer: IpAddr,
     /// The units that this initiator may use.
     pub(crate) units: Vec<Rc<LogicalUnit>>,
-    /// Permissions for pieces of reads that are on their way; see [`crate::read`].
+    /// Permits for pieces of reads in transit; see [`crate::read`].
     read_pieces: Rc<Permits>,
     /// The bounds that it shares with other sessions of its host.
     bounds: Rc<Peer>,
@@ -51,23 +51,23 @@ pub struct SessionDriver {
     _reserved: Option<Reservation>,
 }
 
-/// What changes. Borrowed only within one poll of one task.
+/// The mutable state. Borrowed only within one poll of one task.
 pub struct SessionState {
     /// The protocol.
     pub session: Session,
-    /// The buffers that it names.
+    /// The buffers that the protocol names.
     pub buffers: BufferTable,
-    /// Who polls its connections.
+    /// Wakers of the tasks that poll its connections.
     pub wakers: LaneWakers,
     /// Commands that were handed out and not answered.
     pub(crate) tasks: HashMap<TaskId, Task>,
-    /// Pieces of reads that are on their way, each with its permission to be so.
+    /// Pieces of reads in transit, each with its permit.
     pub(crate) pieces: HashMap<BufferId, ReadPermit>,
     lanes: Vec<Lane>,
     next_lane: u32,
     /// The session waits for room in the buffer budget.
     starved: bool,
-    /// When the session's own task will wake by itself.
+    /// The time at which the session's own task will wake by itself.
     armed: Option<Instant>,
     ended: Option<bool>,
 }
@@ -81,13 +81,13 @@ struct Lane {
 /// The session's order to close a lane.
 #[derive(Clone, Debug)]
 pub struct Closing {
-    /// Whether anything is lost with it, and why.
+    /// The kind of loss that the closing is.
     pub loss: LaneLoss,
-    /// What the peer did, if it was at fault.
+    /// The peer's fault, if it has one.
     pub fault: Option<Fault>,
 }
 
-/// What a new session is made of.
+/// The parts of a new session.
 pub(crate) struct SessionParts {
     pub tsih: Tsih,
     pub identity: Identity,
@@ -95,7 +95,7 @@ pub(crate) struct SessionParts {
     pub parameters: SessionParameters,
     pub session: Session,
     pub reserved: Option<Reservation>,
-    /// Where the leading connection comes from.
+    /// The address of the leading connection.
     pub peer: IpAddr,
 }
 
@@ -143,17 +143,17 @@ impl SessionDriver {
         })
     }
 
-    /// The permission to have one more piece of a read on its way, if there is one now.
+    /// A permit for one more piece of a read in transit, if one is free.
     pub(crate) fn try_take_read_permit(&self) -> Option<ReadPermit> {
         ReadPermit::try_take(&self.read_pieces, &self.bounds.read_pieces)
     }
 
-    /// The same, as soon as there is one; see [`ReadPermit::take`].
+    /// A permit for one more piece of a read in transit, once one is free; see [`ReadPermit::take`].
     pub(crate) async fn take_read_permit(&self, let_go: impl FnOnce()) -> ReadPermit {
         ReadPermit::take(&self.read_pieces, &self.bounds.read_pieces, let_go).await
     }
 
-    /// The address that its leading connection comes from.
+    /// The address of its leading connection.
     pub(crate) fn peer(&self) -> IpAddr {
         self.peer
     }
@@ -172,35 +172,35 @@ impl SessionDriver {
         self.units.iter().all(|unit| shows(unit.number))
     }
 
-    /// Whether there is a unit that the initiators of both may use.
+    /// Whether the initiators of both sessions may use a common unit.
     pub(crate) fn shares_units_with(&self, other: &Self) -> bool {
         self.units.iter().any(|unit| other.units.iter().any(|its| Rc::ptr_eq(unit, its)))
     }
 
-    /// Who uses it.
+    /// The identity of its initiator.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// The CHAP user that its initiator has proven to be.
+    /// The CHAP user that its initiator has authenticated as.
     pub(crate) fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
 
-    /// Its handle.
+    /// Its TSIH.
     #[must_use]
     pub fn tsih(&self) -> Tsih {
         self.tsih
     }
 
-    /// What its leading login negotiated.
+    /// The parameters of its leading login.
     #[must_use]
     pub fn parameters(&self) -> &SessionParameters {
         &self.parameters
     }
 
-    /// The target that it uses.
+    /// Its target.
     #[must_use]
     pub fn node(&self) -> &Rc<TargetNode> {
         &self.node
@@ -210,8 +210,8 @@ impl SessionDriver {
         self.environment.now()
     }
 
-    /// What the last login response says to `applicant`, which was admitted here. A connection whose place it takes is
-    /// closed.
+    /// The place that the last login response reports to the admitted `applicant`. Closes the connection that it
+    /// replaces.
     #[must_use]
     pub fn place_for(self: &Rc<Self>, applicant: &Applicant) -> Place {
         let counters = self.resume(|state| {
@@ -225,7 +225,7 @@ impl SessionDriver {
         }
     }
 
-    /// Takes back the place of `applicant`, which went away before its login was answered.
+    /// Withdraws the place of `applicant`, which went away before its login was answered.
     pub fn forget_applicant(self: &Rc<Self>, applicant: &Applicant) {
         self.node.lane_closed(self.tsih, applicant.cid);
         if applicant.tsih == Tsih::NEW_SESSION {
@@ -239,7 +239,7 @@ impl SessionDriver {
         self.state.borrow().next_lane > 0
     }
 
-    /// Makes a lane for a connection whose login is done, and which came through `portal`.
+    /// Makes a lane for a connection after its login, which came through `portal`.
     pub fn add_lane(
         self: &Rc<Self>,
         established: &session::parameters::Established,
@@ -254,7 +254,7 @@ impl SessionDriver {
         })
     }
 
-    /// Forgets a lane. What becomes of the session without it, the session knows.
+    /// Removes a lane. The session decides how to continue without it.
     pub fn remove_lane(self: &Rc<Self>, lane: LaneId, loss: LaneLoss) {
         self.resume(|state| {
             state.lanes.retain(|known| known.id != lane);
@@ -268,12 +268,12 @@ impl SessionDriver {
         self.resume(|state| state.session.close(self.now()));
     }
 
-    /// Asks the initiator to end the session within so many seconds.
+    /// Asks the initiator to end the session within `seconds`.
     pub fn request_logout(self: &Rc<Self>, seconds: u16) {
         self.resume(|state| state.session.request_logout(self.now(), seconds));
     }
 
-    /// Changes the state from outside a connection's poll, and sees to what follows from it.
+    /// Changes the state from outside a connection's poll, and carries out the consequences.
     pub(crate) fn resume<R>(self: &Rc<Self>, change: impl FnOnce(&mut SessionState) -> R) -> R {
         let mut state = self.state.borrow_mut();
         let result = change(&mut state);
@@ -288,7 +288,7 @@ impl SessionDriver {
         self.state.borrow_mut()
     }
 
-    /// Carries out what the session asks for, until it asks for nothing more.
+    /// Carries out the session's events until there are no more.
     pub fn drain(self: &Rc<Self>, state: &mut SessionState) {
         while let Some(event) = state.session.poll_event() {
             self.handle(state, event);
@@ -339,7 +339,8 @@ impl SessionDriver {
         state.session.send_targets(self.now(), request, &records);
     }
 
-    /// What SendTargets answers: in discovery what the initiator may use, otherwise its own target.
+    /// The answer of SendTargets: in a discovery session the targets that the initiator may use, otherwise its own
+    /// target.
     fn visible_targets(&self, portal: SocketAddr, only: Option<&str>) -> Vec<TargetRecord> {
         let own = Some(self.node.name()).filter(|name| !name.is_empty());
         match (own, only) {
@@ -355,8 +356,8 @@ impl SessionDriver {
         }
     }
 
-    /// The nexus is lost, and every task with it: those that have not started are answered at once (nobody will hear
-    /// it), the others when their writes have come to rest, of which they begin no more pieces. Then the session can end.
+    /// The nexus is lost, and every task with it. Tasks that have not started are answered at once (nobody receives
+    /// it); the others when their writes have come to rest, and they start no further pieces. Then the session can end.
     fn abandon(self: &Rc<Self>, state: &mut SessionState) {
         for unit in &self.units {
             let cleared = unit.shared.borrow_mut().lose(self.nexus);
@@ -376,8 +377,8 @@ impl SessionDriver {
         }
     }
 
-    /// The session's own task: keeps its time, waits for memory on its behalf, and sees its end. Returns whether
-    /// it ended by logout.
+    /// The session's own task: keeps its time, waits for memory for it, and detects its end. Returns whether it ended
+    /// by logout.
     pub(crate) async fn run(self: Rc<Self>) -> bool {
         let mut alarm = Alarm::default();
         poll_fn(|cx| {
@@ -399,7 +400,7 @@ impl SessionDriver {
         .await
     }
 
-    /// Offers the session what room there is in the buffer budget, if it waits for some.
+    /// Offers the session the room in the buffer budget, if it is starved.
     fn feed(self: &Rc<Self>, cx: &Context<'_>) {
         if !self.state.borrow().starved {
             return;
@@ -421,7 +422,7 @@ impl SessionState {
     }
 }
 
-/// A timer that is set anew when the time it waits for has changed.
+/// A timer that is reset when its deadline changes.
 #[derive(Default)]
 struct Alarm(Option<(Instant, LocalFuture)>);
 

@@ -1,4 +1,4 @@
-//! One target in its event loop: its logical units and the sessions that use them.
+//! One target in its event loop: its logical units and their sessions.
 
 use crate::environment::Environment;
 use crate::logical_unit::LogicalUnit;
@@ -14,21 +14,21 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-/// A target, or with an empty name and no units, the home of discovery sessions.
+/// A target, or, with an empty name and no units, the home of discovery sessions.
 pub struct TargetNode {
     pub(crate) environment: Rc<Environment>,
     name: String,
     units: Vec<Rc<LogicalUnit>>,
     pub(crate) registry: RefCell<Registry>,
     sessions: RefCell<Vec<Rc<SessionDriver>>>,
-    /// Told by their drop when a session has ended.
+    /// Dropped when a session has ended, which tells the waiters.
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
-    /// No new session is taken.
+    /// Whether new sessions are refused.
     closed: Cell<bool>,
 }
 
 impl TargetNode {
-    /// A target that takes at most `sessions_max` sessions.
+    /// A target with at most `sessions_max` sessions.
     #[must_use]
     pub fn new(
         environment: &Rc<Environment>,
@@ -64,7 +64,7 @@ impl TargetNode {
         &self.units
     }
 
-    /// Takes no new session any more.
+    /// Refuses new sessions from now on.
     pub fn close_doors(&self) {
         self.closed.set(true);
     }
@@ -87,7 +87,7 @@ impl TargetNode {
         self.sessions.borrow().clone()
     }
 
-    /// How many sessions the host that has this address leads.
+    /// The number of sessions from the host with this address.
     pub(crate) fn sessions_from(&self, address: IpAddr) -> usize {
         let host = self.environment.host_of(address);
         let sessions = self.sessions.borrow();
@@ -99,12 +99,12 @@ impl TargetNode {
         self.sessions.borrow().iter().find(|session| session.nexus == nexus).cloned()
     }
 
-    /// The session of this handle, if it lives.
+    /// The session with this TSIH, if it lives.
     pub(crate) fn session_with(&self, tsih: Tsih) -> Option<Rc<SessionDriver>> {
         self.sessions.borrow().iter().find(|session| session.tsih == tsih).cloned()
     }
 
-    /// Takes a new session in, and lets it run until it ends.
+    /// Adds a new session, and runs it until it ends.
     pub(crate) fn run_session(self: &Rc<Self>, session: &Rc<SessionDriver>) {
         for unit in &session.units {
             let ports = unit.ports_of(session.identity(), session.user());
@@ -121,7 +121,7 @@ impl TargetNode {
     fn session_ended(&self, session: &Rc<SessionDriver>, orderly: bool) {
         for unit in &session.units {
             let mut shared = unit.shared.borrow_mut();
-            // What was lost with the nexus is known since it was lost.
+            // The commands lost with the nexus were recorded when it was lost.
             let cleared = if orderly { shared.leave(session.nexus) } else { shared.lose(session.nexus) };
             debug_assert!(cleared.started.is_empty(), "a session ended before its commands");
         }
@@ -133,8 +133,8 @@ impl TargetNode {
         tracing::info!(initiator, target, %tsih, by_logout = orderly, "session ended");
     }
 
-    /// Lets go of all sessions, whatever they are doing: the event loop ends. Sessions and their target know each other:
-    /// without this neither would go, nor what they hold.
+    /// Drops all sessions at the end of the event loop. Sessions and their target own each other; without this, neither
+    /// would be freed.
     pub fn forget_sessions(&self) {
         self.sessions.borrow_mut().clear();
     }

@@ -1,8 +1,8 @@
 //! Task management functions that concern a logical unit (RFC 7143 §11.5, SAM-5 §7).
 //!
-//! A function is complete when the tasks that it aborted have come to rest: those that had not started at once,
-//! the others when the backend is done with them. So are copies that go on, but are at the unit's blocks: no piece of theirs
-//! from before comes after.
+//! A function is complete when the tasks that it aborted have come to rest: at once if they had not started, otherwise
+//! when the backend has finished them. Copies that continue, but use the unit's blocks, must finish their current
+//! piece.
 
 use crate::command;
 use crate::session_driver::{SessionDriver, SessionState};
@@ -12,7 +12,7 @@ use pdu::{Lun, TaskManagementOutcome};
 use session::target::{LogicalUnitFunction, TaskManagement};
 use std::rc::Rc;
 
-/// Carries out a function for a session. Later, because it may concern other sessions while this one is in use.
+/// Carries out a function for a session. Runs later, because it may concern other sessions while this one is in use.
 pub(crate) fn begin(driver: &Rc<SessionDriver>, function: TaskManagement) {
     let environment = Rc::clone(&driver.environment);
     let driver = Rc::clone(driver);
@@ -32,8 +32,7 @@ async fn execute(driver: &Rc<SessionDriver>, function: LogicalUnitFunction) -> T
     match function {
         LogicalUnitFunction::AbortTask { task } => {
             let unit = driver.resume(|state| state.tasks.get(&task).map(|task| Rc::clone(&task.unit)));
-            // A task that the driver does not know any more has just been answered: the fence of its response and
-            // this function's is the session's.
+            // The driver has just answered this task; the session orders its response before this function's.
             let Some(unit) = unit else { return TaskManagementOutcome::FunctionComplete };
             let cleared = unit.shared.borrow_mut().abort_task(NexusTask { nexus: driver.nexus, task });
             quiesce(driver, cleared).await;
@@ -49,7 +48,7 @@ async fn execute(driver: &Rc<SessionDriver>, function: LogicalUnitFunction) -> T
             on_unit(driver, lun, |unit| unit.reset(Reset::LogicalUnit)).await
         }
         LogicalUnitFunction::TargetWarmReset | LogicalUnitFunction::TargetColdReset => {
-            // To an initiator the target is what it may use of it: it resets no unit that is kept from it.
+            // For an initiator, the target consists of the units that it may use: it resets no other unit.
             for unit in &driver.units {
                 let cleared = unit.shared.borrow_mut().reset(Reset::Target);
                 quiesce(driver, cleared).await;
@@ -70,7 +69,7 @@ async fn on_unit(
     TaskManagementOutcome::FunctionComplete
 }
 
-/// Ends what had not started, and waits for what had and for what copies are at.
+/// Ends the tasks that had not started, and waits for those that had and for the current pieces of copies.
 pub(crate) async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
     for task in cleared.dropped {
         with_task(driver, task, |session, state| command::drop_task(session, state, task.task));
@@ -102,8 +101,8 @@ pub(crate) async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
     }
 }
 
-/// Does something to an aborted task in its session. The session that asked for the abort has suppressed the
-/// responses of its own tasks itself; the others must.
+/// Changes an aborted task in its session. The session that asked for the abort has suppressed the responses of its own
+/// tasks; the other sessions must do so now.
 fn with_task(
     asking: &Rc<SessionDriver>,
     task: NexusTask,
@@ -117,7 +116,7 @@ fn with_task(
     });
 }
 
-/// Does something to the session of a task, if that still lives.
+/// Calls a function with the session of a task, if that still lives.
 pub(crate) fn in_session_of(
     asking: &Rc<SessionDriver>,
     task: NexusTask,

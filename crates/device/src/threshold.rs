@@ -1,4 +1,4 @@
-//! How much space a thin unit has left, and who is told (SBC-3, logical block provisioning thresholds).
+//! The free space of a thin unit, and the reports when it runs low (SBC-3, logical block provisioning thresholds).
 
 use crate::environment::Environment;
 use crate::logical_unit::{LogicalUnit, with_source};
@@ -7,18 +7,18 @@ use pdu::Duration;
 use scsi::{Blocks, Outcome, ProvisioningLog, Threshold};
 use std::rc::{Rc, Weak};
 
-/// How often a unit with a threshold is looked at: soon enough for whoever must find more space, and too seldom to be
-/// felt.
+/// The interval between checks of a unit with a threshold: short enough for whoever must find more space, and too long
+/// to cost anything.
 pub(crate) const SAMPLING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a thin unit has allocated, and what it still can.
+/// The allocated and the available space of a thin unit.
 struct Resources {
     used: Blocks,
     available: Blocks,
 }
 
-/// Looks at a unit's space now and then, for as long as the unit is there. A query that fails is repeated: nobody else
-/// would tell the initiators that space runs out.
+/// Checks a unit's space at intervals, while the unit exists. A failed query is repeated, because nothing else would
+/// tell the initiators that space runs out.
 pub(crate) async fn watch(environment: Rc<Environment>, unit: Weak<LogicalUnit>, threshold: Threshold) {
     let mut is_known = true;
     while let Some(watched) = unit.upgrade() {

@@ -1,21 +1,21 @@
-//! VERIFY: blocks are read, and compared where asked (SBC-3 §5.33).
+//! VERIFY: reads blocks, and compares them if asked (SBC-3 §5.33).
 
 use crate::logical_unit::LogicalUnit;
 use crate::memory::{PIECE_BYTES, allocated};
 use block::{Buffer, Operation, Payload};
 use scsi::{Compare, Extent, Outcome, Status};
 
-/// The data of the initiator that the medium is compared with.
+/// The initiator's data, which the medium is compared with.
 enum Expected<'a> {
     Anything,
     Bytes(&'a [u8]),
-    /// One block, over and over.
+    /// One block, repeated.
     Repeated(&'a [u8]),
 }
 
 impl LogicalUnit {
-    /// Compares the medium's `extent` with `data` where `compare` says so. What only a volatile cache holds of it is made
-    /// durable first: the medium is what is verified.
+    /// Compares the medium's `extent` with `data` as `compare` says. A volatile cache is flushed first, because VERIFY
+    /// concerns the medium.
     pub(crate) async fn verify(&self, extent: Extent, compare: Compare, data: Option<Payload>) -> Outcome {
         if self.disk.write_cache && !extent.is_empty() {
             let flushed = self.flush().await;
@@ -26,7 +26,7 @@ impl LogicalUnit {
         self.read_and_compare(extent, compare, data).await
     }
 
-    /// Reads `extent`, wherever it is, and compares it with `data` where `compare` says so.
+    /// Reads `extent`, from the cache or the medium, and compares it with `data` as `compare` says.
     pub(crate) async fn read_and_compare(
         &self,
         extent: Extent,
@@ -75,7 +75,7 @@ impl LogicalUnit {
 }
 
 impl Expected<'_> {
-    /// Where in the initiator's data the first byte is that differs from `piece`, which starts at `done_bytes`.
+    /// The offset in the initiator's data of the first byte that differs from `piece`, which starts at `done_bytes`.
     fn first_difference(&self, piece: &[u8], done_bytes: u64) -> Option<u64> {
         let start = usize::try_from(done_bytes).ok()?;
         let at = match self {

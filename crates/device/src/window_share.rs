@@ -1,38 +1,38 @@
-//! How the memory for unsolicited data is shared between sessions: few get much, and there is something for many.
+//! Divides the memory for unsolicited data among sessions: a few get much, and many get something.
 //!
-//! A command window is a promise that cannot be taken back (RFC 7143 §4.2.2.1), and so is FirstBurstLength; so what a
-//! session gets depends on those before it, and must leave something to those after it. Three quarters are lent in
-//! large shares, an eighth at a time of what is left of them; the last quarter is for a thousand small ones. A session
-//! first negotiates a FirstBurstLength of which a window of sixteen commands fits its share, and then gets the largest
-//! window that fits. Longer writes ask for the rest of their data (R2T), with any share.
+//! A command window is a promise that cannot be withdrawn (RFC 7143 §4.2.2.1), and so is FirstBurstLength. A session's
+//! share therefore depends on the sessions before it, and must leave something to those after it. Three quarters are
+//! lent in large shares, each an eighth of the remainder; the last quarter is for a thousand small ones. A session
+//! first negotiates a FirstBurstLength with which a window of sixteen commands fits its share, and then gets the
+//! largest window that fits. Longer writes get the rest of their data by R2T, with any share.
 
 use crate::memory::Memory;
 use block::{Reservation, Slab};
 use session::parameters::SessionParameters;
 
-/// Immediate commands that one session may have in execution. They bypass the window, so each has its own share of
-/// the memory; what initiators send so (TEST UNIT READY, task management) comes one at a time.
+/// Immediate commands that one session may have in execution. They bypass the window, so each has its own share of the
+/// memory; initiators send such commands (TEST UNIT READY, task management) one at a time.
 pub(crate) const IMMEDIATE_COMMANDS_MAX: u32 = 4;
 
-/// The smallest window that a session is granted: with less, a long path is not worth its login.
+/// The smallest window of a session: a smaller one makes a long path useless.
 const WINDOW_COMMANDS_MIN: u32 = 4;
 
-/// For a window of this many commands a session's FirstBurstLength is shortened.
+/// A session's FirstBurstLength is shortened until a window of this many commands fits.
 const WINDOW_COMMANDS_WANTED: u32 = 16;
 
-/// A session takes no more than this part of what large shares are taken from, so that later ones get theirs.
+/// The inverse of the part of the large shares' remainder that a session may take, so that later ones get theirs.
 const SHARE_DIVISOR: usize = 8;
 
-/// The part that only small shares are taken from, of all that can be reserved.
+/// The inverse of the part of the reservable memory that only small shares use.
 const SMALL_SHARES_DIVISOR: usize = 4;
 
-/// So many small shares there are at least, if the memory is enough for them.
+/// The least number of small shares, if the memory suffices for them.
 const SMALL_SHARES: usize = 1024;
 
-/// The shortest FirstBurstLength worth having: one page of memory.
+/// The shortest useful FirstBurstLength: one page of memory.
 const FIRST_BURST_BYTES_MIN: usize = 4 << 10;
 
-/// What a session that comes now may set aside.
+/// The bytes that a new session may reserve now.
 fn share_bytes(slab: &Slab) -> usize {
     let small_shares_bytes = slab.reservable_bytes() / SMALL_SHARES_DIVISOR;
     let least = FIRST_BURST_BYTES_MIN * (WINDOW_COMMANDS_WANTED + IMMEDIATE_COMMANDS_MAX) as usize;
@@ -40,7 +40,7 @@ fn share_bytes(slab: &Slab) -> usize {
     (slab.unreserved_bytes().saturating_sub(small_shares_bytes) / SHARE_DIVISOR).max(small)
 }
 
-/// The longest FirstBurstLength that a login should be offered now, of which a useful window fits the session's share.
+/// The longest FirstBurstLength that a login should be offered now: with it, a useful window fits the session's share.
 #[must_use]
 pub fn first_burst_bytes_max(memory: &Memory) -> u32 {
     let buffers = (WINDOW_COMMANDS_WANTED + IMMEDIATE_COMMANDS_MAX) as usize;
@@ -49,8 +49,8 @@ pub fn first_burst_bytes_max(memory: &Memory) -> u32 {
     u32::try_from(1_usize << bytes.ilog2()).unwrap_or(u32::MAX)
 }
 
-/// Sets memory aside for all the data that may come unasked: as many commands' as the window admits. It is halved
-/// until it fits; `None` if not even the smallest does.
+/// Reserves memory for all unsolicited data that may arrive: one FirstBurstLength for each command of the window.
+/// Halves the window until it fits; `None` if not even the smallest fits.
 pub(crate) fn reserve_window(
     slab: &Slab,
     window_commands_max: u32,
@@ -81,11 +81,11 @@ mod tests {
     use super::*;
     use session::parameters::{Offer, SessionType};
 
-    /// The default of the server.
+    /// The server's default.
     const BUDGET_BYTES: usize = 1 << 30;
     const WINDOW_COMMANDS: u32 = 128;
 
-    /// As a login that comes now negotiates them.
+    /// The parameters that a new login negotiates.
     fn parameters(memory: &Memory) -> SessionParameters {
         let offer = Offer::default();
         SessionParameters {
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// FirstBurstLength, window and reservation of so many sessions that come one after the other.
+    /// FirstBurstLength, window and reservation of `count` sessions, one after the other.
     fn sessions(memory: &Memory, count: usize) -> Vec<(u32, u32, Option<Reservation>)> {
         let session = |_| {
             let parameters = parameters(memory);

@@ -1,4 +1,4 @@
-//! WRITE: the buffer that the socket was read into goes to the backend.
+//! WRITE: the socket was read into a buffer, which now goes to the backend.
 
 use crate::command::finish;
 use crate::logical_unit::LogicalUnit;
@@ -8,7 +8,7 @@ use scsi::{Extent, Outcome};
 use session::target::TaskId;
 use std::rc::Rc;
 
-/// Writes `data` to `extent`, which is as long.
+/// Writes `data` to `extent`, which has the same length.
 pub(crate) fn start(
     driver: &Rc<SessionDriver>,
     state: &mut SessionState,

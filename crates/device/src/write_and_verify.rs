@@ -1,4 +1,4 @@
-//! WRITE AND VERIFY: what was written is read from the medium before the command is said to be done (SBC-3).
+//! WRITE AND VERIFY: reads the written blocks back from the medium before the answer (SBC-3).
 
 use crate::logical_unit::LogicalUnit;
 use block::Payload;
@@ -14,7 +14,7 @@ impl LogicalUnit {
     ) -> Outcome {
         let Some(data) = data else { return Outcome::good() };
         let offset = self.offset_of(extent.lba);
-        // Forced to the medium: what a cache gives back says nothing about it.
+        // Forced to the medium, because data from a cache would prove nothing.
         if let Err(error) = self.write_anywhere(offset, data.clone(), true).await {
             return self.write_failure(offset, &error);
         }

@@ -1,4 +1,4 @@
-//! WRITE SAME: one block, written to all blocks of an extent (SBC-3 §5.43).
+//! WRITE SAME: writes one block to all blocks of an extent (SBC-3 §5.43).
 
 use crate::logical_unit::LogicalUnit;
 use crate::memory::{PIECE_BYTES, allocated};
@@ -7,8 +7,8 @@ use block::{BlockError, Done, Operation, Payload};
 use scsi::{Extent, Outcome, Provisioning};
 
 impl LogicalUnit {
-    /// Writes `block` (zeroes, where there is none) to every block of `extent`, piece by piece. With `unmap` they may be
-    /// deallocated instead, if they then read the same.
+    /// Writes `block` (or zeroes, without one) to every block of `extent`, piece by piece. With `unmap` the blocks may
+    /// be deallocated instead, if they then read the same.
     pub(crate) async fn write_same(
         &self,
         extent: Extent,
@@ -56,8 +56,8 @@ impl LogicalUnit {
         Ok(())
     }
 
-    /// Writes a payload that may start anywhere in its buffer: a device that bypasses the page cache needs aligned
-    /// memory, so for it the payload is copied, piece by piece.
+    /// Writes a payload with any alignment. A device that bypasses the page cache needs aligned memory; for such a
+    /// device the payload is copied, piece by piece.
     pub(crate) async fn write_anywhere(
         &self,
         offset: u64,

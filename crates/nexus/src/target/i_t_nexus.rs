@@ -5,8 +5,8 @@ use scsi::TransportId;
 
 /// An initiator port: an iSCSI name and an ISID (RFC 7143 §4.4.2), in the hands of one CHAP user.
 ///
-/// Anybody can claim a name. A port of the same name and ISID that another user has authenticated as is therefore a
-/// different port, and owns nothing of the first. On the wire both have the same `TransportID`.
+/// Anybody can claim a name. Two users with the same name and ISID are therefore two ports, and neither owns anything
+/// of the other. On the wire both have the same `TransportID`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InitiatorPort {
     /// In lower case: names that differ only in case are the same (RFC 7143 §4.2.7.2).
