@@ -1,4 +1,4 @@
-//! What every block device here can do, and what it promises.
+//! The interface of all block devices, and its promises.
 
 use crate::error::{BlockError, BlockErrorKind};
 use crate::extent::{ByteRange, Extent};
@@ -6,27 +6,27 @@ use crate::payload::Payload;
 use crate::pending::Pending;
 use crate::slab::Buffer;
 
-/// A block device: operations go in, completions come out later, possibly on another thread.
+/// A block device. Operations go in; completions come out later, possibly on another thread.
 ///
 /// # Promises
 /// * An operation runs from [`submit`](Backend::submit) on, whether its [`Pending`] is polled, kept or dropped.
-/// * Operations in flight at the same time have no order. Overlapping ones leave each block with either's data.
-/// * A read submitted after a write completed sees it.
-/// * A [`Flush`](Operation::Flush) makes durable what had *completed* before it was submitted, and says nothing of
-///   the rest (SBC-3 §5.20 SYNCHRONIZE CACHE).
-/// * Nothing is atomic beyond one block: COMPARE AND WRITE is the business of whoever orders the commands.
+/// * Concurrent operations have no order. Overlapping ones leave each block with the data of either.
+/// * A read submitted after the completion of a write sees that write.
+/// * A [`Flush`](Operation::Flush) makes durable every operation that *completed* before its submission, and no others
+///   (SBC-3
+///     §5.20 SYNCHRONIZE CACHE).
+/// * Nothing larger than a block is atomic: the caller must order commands such as COMPARE AND WRITE.
 pub trait Backend: Send + Sync {
-    /// What the device is. Constant while it is open.
+    /// The device's properties, constant while it is open.
     fn properties(&self) -> Properties;
 
-    /// Starts an operation. Errors come by the [`Completion`], those of the caller ([`Properties::check`]) too.
+    /// Starts an operation. All errors come in the [`Completion`], including the caller's ([`Properties::check`]).
     fn submit(&self, operation: Operation) -> Pending;
 
-    /// The beginning of a range without copying it, if the device holds that in memory: at most `bytes` bytes, as
-    /// they are at this moment, whatever is written later. `None`: read it.
+    /// Lends the beginning of a range without copying it, if the device holds it in memory: at most `bytes` bytes, in
+    /// their present state, whatever is written later. `None`: read it.
     ///
-    /// A device may have to copy much when something is written while little is lent, so borrow long ranges, and
-    /// not for long.
+    /// A write to lent memory may force the device to copy much more than is lent; borrow long ranges, and briefly.
     fn lend(&self, _offset: u64, _bytes: u32) -> Option<Payload> {
         None
     }
@@ -35,7 +35,7 @@ pub trait Backend: Send + Sync {
 /// The shortest logical block of any disk.
 const BLOCK_BYTES_MIN: u32 = 512;
 
-/// The longest: what Linux accepts from a disk.
+/// The longest logical block: Linux's limit for disks.
 const BLOCK_BYTES_MAX: u32 = 64 << 10;
 
 /// The constant facts of a device.
@@ -43,11 +43,11 @@ const BLOCK_BYTES_MAX: u32 = 64 << 10;
 pub struct Properties {
     /// Bytes of a logical block: the unit of every offset and length. A power of two.
     pub block_bytes: u32,
-    /// Number of logical blocks.
+    /// The number of logical blocks.
     pub blocks: u64,
     /// Writes of every kind are refused.
     pub read_only: bool,
-    /// Unmapping is possible, like so; `None`: every block is always allocated.
+    /// The device's thin provisioning; `None` if every block is always allocated.
     pub thin: Option<Thin>,
     /// Completed writes may be lost until a flush (WCE of the caching mode page, SBC-3 §6.4.5).
     pub volatile_cache: bool,
@@ -69,11 +69,11 @@ impl Properties {
         self.blocks.saturating_mul(u64::from(self.block_bytes))
     }
 
-    /// Whether a device can be like this; every backend checks so when it opens.
+    /// Checks that a device can have these properties; every backend does so when it opens.
     ///
     /// # Errors
     /// [`Unsupported`](BlockErrorKind::Unsupported) if a block is not a power of two between 512 bytes and 64 KiB,
-    /// [`OutOfRange`](BlockErrorKind::OutOfRange) if the capacity exceeds 2^63 − 1 bytes (what a file can have).
+    /// [`OutOfRange`](BlockErrorKind::OutOfRange) if the capacity exceeds 2^63 − 1 bytes, the limit of a file.
     pub fn validate(&self) -> Result<(), BlockError> {
         if !self.block_bytes.is_power_of_two()
             || !(BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&self.block_bytes)
@@ -90,12 +90,12 @@ impl Properties {
         }
     }
 
-    /// Whether the caller may ask for this at all; every backend does so first.
+    /// Checks that the device allows this operation; every backend does so first.
     ///
     /// # Errors
     /// [`ReadOnly`](BlockErrorKind::ReadOnly), [`Misaligned`](BlockErrorKind::Misaligned) to blocks, or
-    /// [`OutOfRange`](BlockErrorKind::OutOfRange), in this order; [`Unsupported`](BlockErrorKind::Unsupported) for
-    /// an unmap of a device that is not thin, and for a question for its space.
+    /// [`OutOfRange`](BlockErrorKind::OutOfRange), in this order; [`Unsupported`](BlockErrorKind::Unsupported) for an
+    /// unmap or a space query of a device that is not thin.
     pub fn check(&self, operation: &Operation) -> Result<(), BlockError> {
         let refuse = |kind| Err(BlockError::new(kind, operation.name()));
         if self.read_only && operation.changes_data() {
@@ -116,57 +116,57 @@ impl Properties {
     }
 }
 
-/// One thing to do. Offsets count bytes from the start of the device.
+/// An operation. Offsets count bytes from the start of the device.
 #[derive(Debug)]
 pub enum Operation {
-    /// Fills the whole buffer, which comes back with the completion.
+    /// Fills the whole buffer, which returns with the completion.
     Read {
-        /// Where on the device.
+        /// In bytes.
         offset: u64,
-        /// Its length is the length of the read.
+        /// The length of the buffer is the length of the read.
         buffer: Buffer,
     },
     /// Writes the payload. Keep a clone to have it afterwards.
     Write {
-        /// Where on the device.
+        /// In bytes.
         offset: u64,
-        /// Dropped only when the device no longer reads it.
+        /// Dropped when the device has finished reading it.
         payload: Payload,
         /// Force unit access: durable before it completes.
         fua: bool,
     },
     /// Makes a range read as zeroes.
     WriteZeroes {
-        /// Where on the device.
+        /// In bytes.
         offset: u64,
-        /// How much.
+        /// The length in bytes.
         bytes: u64,
-        /// The range may also be deallocated, where that reads as zeroes.
+        /// The range may also be deallocated, if deallocated blocks read as zeroes.
         may_unmap: bool,
     },
     /// Deallocates a range (SBC-3 §5.28 UNMAP).
     Unmap {
-        /// Where on the device.
+        /// In bytes.
         offset: u64,
-        /// How much.
+        /// The length in bytes.
         bytes: u64,
     },
     /// Makes every completed write durable.
     Flush,
-    /// Asks what is allocated (`SEEK_HOLE`; remotely GET LBA STATUS, SBC-3 §5.6).
+    /// Queries the allocation of a range (`SEEK_HOLE`; remotely GET LBA STATUS, SBC-3 §5.6).
     Extents {
-        /// Where on the device.
+        /// In bytes.
         offset: u64,
-        /// How much.
+        /// The length in bytes.
         bytes: u64,
     },
-    /// Asks how much of a thin device is allocated. An estimate that is cheap to have, but not for every write:
-    /// ask now and then.
+    /// Queries the allocated space of a thin device. The answer is an estimate, cheap enough for regular queries, but
+    /// not for one per write.
     Space,
 }
 
 impl Operation {
-    /// The range it touches; `None` for those that concern the whole device.
+    /// The range that the operation touches; `None` if it concerns the whole device.
     #[must_use]
     pub fn range(&self) -> Option<ByteRange> {
         let (offset, bytes) = match self {
@@ -186,7 +186,7 @@ impl Operation {
         matches!(self, Self::Write { .. } | Self::WriteZeroes { .. } | Self::Unmap { .. })
     }
 
-    /// Its name in messages.
+    /// The operation's name in messages.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -204,37 +204,37 @@ impl Operation {
 /// The end of an operation.
 #[derive(Debug)]
 pub struct Completion {
-    /// How it went.
+    /// The result of the operation.
     pub result: Result<Done, BlockError>,
-    /// The buffer of a read, given back in any case: filled on success, otherwise with unspecified bytes. (Lost
-    /// only with a device that goes away.)
+    /// The buffer of a read, returned in any case: filled on success, otherwise with unspecified bytes. (Lost only with
+    /// a device that disappears.)
     pub buffer: Option<Buffer>,
 }
 
-/// A success.
+/// The result of a successful operation.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Done {
-    /// All of it was done.
+    /// The whole operation was carried out.
     Complete,
-    /// The answer to [`Operation::Extents`]: ascending, without gaps, from the offset asked for. It may cover less
-    /// than was asked (never nothing, unless nothing was asked): ask again from where it ends.
+    /// The answer to [`Operation::Extents`]: ascending and without gaps, from the requested offset. It may end before
+    /// the range does, but is never empty for a range that is not; ask again from its end.
     Extents(Vec<Extent>),
     /// The answer to [`Operation::Space`].
     Space(Space),
 }
 
-/// What a thin device has allocated, and what it could allocate (SBC-3, LBA mapping resources).
+/// The allocated and the available space of a thin device (SBC-3, LBA mapping resources).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Allocated, at most the capacity.
+    /// Allocated bytes, at most the capacity.
     pub used_bytes: u64,
-    /// Can still be allocated: what is left of the capacity, or of the space that the device shares with others, if
-    /// that is less.
+    /// Bytes that can still be allocated: the rest of the capacity, or the free space that the device shares with
+    /// others, if that is less.
     pub available_bytes: u64,
 }
 
 impl Space {
-    /// Of a device of this capacity that uses so much, where its surroundings have `free_bytes` left.
+    /// The space of a device of this capacity that uses `used_bytes`, on a medium with `free_bytes` left.
     pub(crate) fn of(capacity_bytes: u64, used_bytes: u64, free_bytes: u64) -> Self {
         let used_bytes = used_bytes.min(capacity_bytes);
         Self { used_bytes, available_bytes: (capacity_bytes - used_bytes).min(free_bytes) }
@@ -242,7 +242,7 @@ impl Space {
 }
 
 impl Completion {
-    /// Success of anything but a read or an extents query.
+    /// Success of any operation except a read and the queries.
     #[must_use]
     pub fn complete() -> Self {
         Self { result: Ok(Done::Complete), buffer: None }
@@ -272,7 +272,7 @@ impl Completion {
         Self { result: Err(error), buffer: None }
     }
 
-    /// The refusal of an operation that was not started, with its buffer if it brought one.
+    /// The refusal of an operation that was not started, with its buffer if it has one.
     #[must_use]
     pub fn refused(operation: Operation, error: BlockError) -> Self {
         let buffer = match operation {
@@ -282,7 +282,7 @@ impl Completion {
         Self { result: Err(error), buffer }
     }
 
-    /// Success of an operation on no bytes at all.
+    /// Success of an operation on zero bytes.
     #[cfg(feature = "file")]
     pub(crate) fn of_nothing(operation: Operation) -> Self {
         match operation {
@@ -292,19 +292,19 @@ impl Completion {
         }
     }
 
-    /// For a read: the filled buffer.
+    /// The filled buffer of a read.
     ///
     /// # Errors
-    /// Why the operation failed; [`BlockErrorKind::Unsupported`] if it was not a read.
+    /// The operation's error; [`BlockErrorKind::Unsupported`] if it was not a read.
     pub fn into_buffer(self) -> Result<Buffer, BlockError> {
         self.result?;
         self.buffer.ok_or_else(|| BlockError::new(BlockErrorKind::Unsupported, "not a read"))
     }
 
-    /// For an extents query: the extents.
+    /// The extents of an extents query.
     ///
     /// # Errors
-    /// Why the operation failed; [`BlockErrorKind::Unsupported`] if it was another operation.
+    /// The operation's error; [`BlockErrorKind::Unsupported`] if it was another operation.
     pub fn into_extents(self) -> Result<Vec<Extent>, BlockError> {
         match self.result? {
             Done::Extents(extents) => Ok(extents),
@@ -312,10 +312,10 @@ impl Completion {
         }
     }
 
-    /// For a query of space: the space.
+    /// The space of a space query.
     ///
     /// # Errors
-    /// Why the operation failed; [`BlockErrorKind::Unsupported`] if it was another operation.
+    /// The operation's error; [`BlockErrorKind::Unsupported`] if it was another operation.
     pub fn into_space(self) -> Result<Space, BlockError> {
         match self.result? {
             Done::Space(space) => Ok(space),

@@ -1,8 +1,8 @@
-//! Operations of several steps that run whether or not anybody polls them.
+//! Multi-step operations that run whether or not they are polled.
 //!
-//! A wrapper such as `volatile` answers one operation by several of the device beneath. Its future is polled by
-//! whoever wakes it (the thread that completes the step it waits for), so it needs no executor and no thread,
-//! and keeps the promise that an operation runs once submitted.
+//! A wrapper such as `volatile` answers one operation by several operations of the device beneath. The thread that
+//! completes a step polls the future, so it needs no executor and no thread, and keeps the promise that an operation
+//! runs once submitted.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use crate::backend::Completion;
 use crate::pending::{Completer, Pending};
 
-/// Starts `steps` on this thread and returns what tells of their end.
+/// Starts `steps` on this thread; returns the pending end.
 pub(crate) fn detached(steps: impl Future<Output = Completion> + Send + 'static) -> Pending {
     let (completer, pending) = Pending::channel();
     let running = Running { steps: Box::pin(steps), completer };
@@ -24,9 +24,9 @@ pub(crate) fn detached(steps: impl Future<Output = Completion> + Send + 'static)
 }
 
 struct Task {
-    /// `None` once it is over.
+    /// `None` once it has ended.
     running: Mutex<Option<Running>>,
-    /// It will be polled; further wake-ups add nothing.
+    /// Set while a poll is due; further wake-ups add nothing.
     queued: AtomicBool,
 }
 
@@ -49,8 +49,8 @@ thread_local! {
     static POLLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Polls the task, and every task that wakes meanwhile: one after another rather than within each other, so that
-/// a long chain of operations waiting for each other does not become a deep stack, and a task may wake itself.
+/// Polls the task, and every task that wakes meanwhile, one after another instead of recursively. A long chain of
+/// waiting operations thus needs no deep stack, and a task may wake itself.
 fn run(task: Arc<Task>) {
     QUEUE.with(|queue| queue.borrow_mut().push_back(task));
     if POLLING.replace(true) {
@@ -62,7 +62,7 @@ fn run(task: Arc<Task>) {
     }
 }
 
-/// Also when a step panics, so that this thread does not queue without polling ever after.
+/// Runs even if a step panics, so that this thread does not queue without polling afterwards.
 struct StopPolling;
 
 impl Drop for StopPolling {
@@ -75,7 +75,7 @@ impl Task {
     fn poll(self: Arc<Self>) {
         let waker = Waker::from(Arc::clone(&self));
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before polling: a wake-up during the poll must lead to another.
+        // Cleared before polling: a wake-up during the poll must cause another poll.
         self.queued.store(false, Ordering::Release);
         let Some(mut task) = running.take() else { return };
         match task.steps.as_mut().poll(&mut Context::from_waker(&waker)) {

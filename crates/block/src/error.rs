@@ -1,16 +1,16 @@
-//! Why a block operation failed: a stable kind to act on, the context to show, the cause beneath.
+//! Errors of block operations: a stable kind, a context for people, and a cause.
 
 use std::borrow::Cow;
 use std::error::Error;
 
-/// What kind of failure it was, for whoever turns it into sense data, an exit status or a retry.
+/// The kind of a failure, from which callers derive sense data, an exit status or a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockErrorKind {
-    /// The caller's fault: the range is not inside the device.
+    /// The caller is at fault: the range is not inside the device.
     #[error("out of range")]
     OutOfRange,
-    /// The caller's fault: offset, length or memory is not aligned as the device needs it.
+    /// The caller is at fault: offset, length or memory is not aligned as the device requires.
     #[error("not aligned")]
     Misaligned,
     /// The device takes no writes.
@@ -28,17 +28,17 @@ pub enum BlockErrorKind {
     /// The device went away before it answered: the operation may or may not have happened.
     #[error("disconnected")]
     Disconnected,
-    /// Of a flush: writes acknowledged since the last successful flush may be lost (a remote device went away with
-    /// its cache meanwhile). Write them again, then flush again. Told once.
+    /// A flush failed: writes acknowledged since the last successful flush may be lost (for example, a remote device
+    /// disappeared with its cache). Repeat them, then flush again. Reported once.
     #[error("acknowledged writes may be lost")]
     WritesLost,
-    /// While opening: somebody else has the device in use.
+    /// Opening failed: another user of the device has locked it.
     #[error("in use")]
     InUse,
-    /// While opening: there is no such device.
+    /// Opening failed: there is no such device.
     #[error("not found")]
     NotFound,
-    /// While opening: this user may not.
+    /// Opening failed: this user lacks the permission.
     #[error("permission denied")]
     PermissionDenied,
 }
@@ -53,12 +53,12 @@ pub struct BlockError {
 }
 
 impl BlockError {
-    /// `context` says what was being done, in words for the person who reads the log.
+    /// `context` describes the attempted action to the reader of the log.
     pub fn new(kind: BlockErrorKind, context: impl Into<Cow<'static, str>>) -> Self {
         Self { kind, context: context.into(), source: None }
     }
 
-    /// The same with its cause.
+    /// Adds the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());

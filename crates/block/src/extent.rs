@@ -1,6 +1,6 @@
-//! Which parts of a device hold something.
+//! The allocated parts of a device.
 
-/// A query answers with at most this many extents, so that a fragmented device costs bounded memory and time.
+/// The most extents in one answer, so that a fragmented device costs bounded memory and time.
 pub(crate) const EXTENTS_MAX: usize = 1024;
 
 /// A range of the device in bytes.
@@ -23,24 +23,24 @@ impl ByteRange {
 /// A part of the device with one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Where.
+    /// The range.
     pub range: ByteRange,
-    /// What is there.
+    /// Its state.
     pub state: ExtentState,
 }
 
-/// What is known of an extent.
+/// The state of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtentState {
-    /// Allocated; may hold anything.
+    /// Allocated, with any contents.
     Data,
-    /// Not allocated, or known without reading; reads as zeroes.
+    /// Reads as zeroes: not allocated, or known to be zero without reading.
     Zero,
-    /// Not allocated, and what a read returns is not specified (LBPRZ = 0).
+    /// Not allocated; a read returns unspecified data (LBPRZ = 0).
     Unspecified,
 }
 
-/// Appends what follows directly: longer if it is more of the same.
+/// Appends the next extent, or extends the last one if the state is the same.
 pub(crate) fn append(extents: &mut Vec<Extent>, next: Extent) {
     match extents.last_mut() {
         Some(last) if last.state == next.state => last.range.bytes += next.range.bytes,

@@ -22,16 +22,16 @@ use medium::Medium;
 use space::Zeroing;
 use transfer::{Transfer, Work};
 
-/// How to open a [`File`]. The default: read and write, through the page cache, 512-byte blocks.
+/// The options of a [`File`]. The default: read and write, through the page cache, 512-byte blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Past the page cache (`O_DIRECT`). Blocks must then be as long as the medium needs.
+    /// Bypass the page cache (`O_DIRECT`). Blocks must then be as long as the medium requires.
     pub direct: bool,
     /// Refuse writes, and share the file with other readers.
     pub read_only: bool,
     /// Let unmapping punch holes.
     pub thin: bool,
-    /// Create the file if there is none, and extend it (sparsely) if it is shorter. It is never cut.
+    /// Create the file if it is missing, and extend it (sparsely) if it is shorter. It is never truncated.
     pub size_bytes: Option<u64>,
     /// Length of a logical block.
     pub block_bytes: u32,
@@ -45,23 +45,24 @@ impl Default for FileOptions {
 
 /// A regular file or a block device.
 ///
-/// While it is open for writing, nobody else who asks for the lock (`flock`) can open it; a block device that is
-/// mounted cannot be opened for writing. A remainder shorter than one block at the end is not part of the device.
-/// Linux may drop what it could not write back, and reports that once for each open file: to a flush or to a write with
-/// FUA, whichever asks first. After either fails, writes that had completed before may be lost although later flushes
-/// succeed, and although a flush beside it did: rewrite what was written since the last successful flush.
+/// While it is open for writing, no other process that uses the lock (`flock`) can open it; a mounted block device
+/// cannot be opened for writing. A remainder shorter than one block at the end is not part of the device.
+///
+/// Linux may drop data that it could not write back. It reports that once for each open file, to the first flush or FUA
+/// write that asks. After either fails, earlier completed writes may be lost even if later or concurrent flushes
+/// succeed: repeat every write since the last successful flush.
 pub struct File {
     medium: Arc<Medium>,
     engine: Engine,
 }
 
 impl File {
-    /// Opens a file; blocks on the filesystem while it does.
+    /// Opens a file. Blocks on the filesystem meanwhile.
     ///
     /// # Errors
     /// `NotFound`, `PermissionDenied` or `InUse`; `Misaligned` if direct I/O or the device needs longer blocks;
-    /// `OutOfRange` if `size_bytes` exceeds what cannot be extended; `Unsupported` for anything but a regular file
-    /// or a block device, for a filesystem without direct I/O, and for impossible blocks.
+    /// `OutOfRange` if `size_bytes` exceeds a device that cannot be extended; `Unsupported` for anything but a regular
+    /// file or a block device, for a filesystem without direct I/O, and for impossible blocks.
     pub fn open(path: impl AsRef<Path>, options: &FileOptions, engine: &Engine) -> Result<Self, BlockError> {
         let medium = Medium::open(path.as_ref(), options)?;
         Ok(Self { medium: Arc::new(medium), engine: engine.clone() })
@@ -116,7 +117,7 @@ impl File {
         self.on_thread(move |medium| medium.zero(range, zeroing).map(|()| Completion::complete()))
     }
 
-    /// Only a part of a buffer can be misaligned: buffers themselves suit every device.
+    /// Only a part of a buffer can be misaligned: whole buffers suit every device.
     fn check_memory(&self, operation: &Operation) -> Result<(), BlockError> {
         match operation {
             Operation::Write { payload, .. }

@@ -10,7 +10,7 @@ use crate::backend::{Backend, Operation, Properties};
 use crate::detached::detached;
 use crate::pending::Pending;
 
-/// Where [`Paced`] takes its time from: an event loop's timers, or a simulator's.
+/// The time of a [`Paced`]: an event loop's timers, or a simulator's.
 pub trait Timer: Send + Sync {
     /// The time since some fixed moment.
     fn now(&self) -> Duration;
@@ -19,20 +19,21 @@ pub trait Timer: Send + Sync {
     fn wait_until(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// How slow.
+/// The pace of a slow disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Bytes of reads and writes together, one after another; `None`: no limit. Zeroing and unmapping move none.
+    /// The rate of reads and writes together, one after another; `None`: no limit. Zeroing and unmapping cost none of
+    /// it.
     pub bytes_per_second: Option<NonZeroU64>,
-    /// Added to every operation, all of them at the same time.
+    /// Added to every operation; operations wait concurrently.
     pub latency: Duration,
-    /// Up to this much more, evenly distributed, so that operations overtake each other.
+    /// The most additional latency, evenly distributed, so that operations overtake each other.
     pub jitter: Duration,
     /// The same seed and the same order of operations give the same jitter.
     pub seed: u64,
 }
 
-/// A device that first waits, then does.
+/// A device that delays every operation.
 pub struct Paced {
     inner: Arc<dyn Backend>,
     timer: Arc<dyn Timer>,
@@ -41,7 +42,7 @@ pub struct Paced {
 }
 
 struct State {
-    /// When the last byte admitted so far will have moved.
+    /// The time at which the last byte admitted so far will have moved.
     busy_until: Duration,
     random: SplitMix64,
 }
@@ -54,7 +55,7 @@ impl Paced {
         Self { inner, timer, pace, state: Mutex::new(state) }
     }
 
-    /// When an operation submitted now may go on to the device.
+    /// The time at which an operation submitted now may go on to the device.
     fn due(&self, now: Duration, moved_bytes: u64) -> Duration {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let moved_at = match self.pace.bytes_per_second {

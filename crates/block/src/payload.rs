@@ -1,12 +1,12 @@
-//! A part of a filled buffer that several may read.
+//! A part of a filled buffer, for several readers.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::slab::Buffer;
 
-/// A read-only, reference-counted part of a [`Buffer`]: what a write carries, and what several socket writes
-/// gather from. Cloning and slicing copy no data; the memory returns to its slab with the last clone.
+/// A read-only, reference-counted part of a [`Buffer`]: the data of a write, or the source of several socket writes.
+/// Cloning and slicing copy no data; the memory returns to its slab with the last clone.
 #[derive(Clone)]
 pub struct Payload {
     buffer: Arc<Buffer>,
@@ -37,7 +37,7 @@ impl Payload {
         Arc::get_mut(&mut self.buffer).map(|buffer| &mut buffer[start..end])
     }
 
-    /// The whole buffer back, to fill it again.
+    /// The whole buffer, to fill it again.
     ///
     /// # Errors
     /// The payload itself, if another clone still reads the buffer.
@@ -69,7 +69,7 @@ impl AsRef<[u8]> for Payload {
 }
 
 impl std::fmt::Debug for Payload {
-    /// Without the contents: they may be a customer's.
+    /// Omits the contents: they may be a customer's.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Payload").field("range", &self.range).finish_non_exhaustive()
     }

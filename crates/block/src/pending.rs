@@ -1,4 +1,4 @@
-//! An operation under way: a future for whoever asked, and a promise for whoever works.
+//! An outstanding operation: a future for its caller, and a promise for its device.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::task::{Context, Poll, Waker};
 use crate::backend::Completion;
 use crate::error::{BlockError, BlockErrorKind};
 
-/// An operation under way; resolves to its [`Completion`], on any executor.
+/// An outstanding operation; resolves to its [`Completion`], on any executor.
 ///
-/// Dropping it does not stop the operation. It runs to its end, its memory is held until the device is done
-/// with it, and only the news of the result is lost: after dropping a pending write, the range has unspecified
-/// contents until a later write to it was *submitted after the first one ended*, which can no longer be known.
-/// Keep the `Pending` of every write until it resolves.
+/// Dropping it does not stop the operation. The operation runs to its end, and its memory is held until then; only the
+/// result is lost. After a pending write is dropped, the range has unspecified contents until a later write to it is
+/// *submitted after the first one has ended*, which the caller can no longer know. Keep the `Pending` of every write
+/// until it resolves.
 #[must_use = "only the completion says whether and when the operation was done"]
 pub struct Pending(State);
 
@@ -24,7 +24,7 @@ enum State {
 }
 
 impl Pending {
-    /// An operation that is already over. Costs no allocation and no lock.
+    /// An operation that has already ended. Costs no allocation and no lock.
     pub fn ready(completion: Completion) -> Self {
         Self(State::Ready(completion))
     }
@@ -35,10 +35,10 @@ impl Pending {
         (Completer { slot: Some(Arc::clone(&slot)) }, Self(State::Waiting(slot)))
     }
 
-    /// The completion if it is already there: saves a driver the way through its executor.
+    /// The completion, if it is ready: saves a driver the way through its executor.
     ///
     /// # Errors
-    /// The pending operation itself, if it is still under way.
+    /// The pending operation itself, if it is still outstanding.
     pub fn try_take(self) -> Result<Completion, Self> {
         match self.0 {
             State::Ready(completion) => Ok(completion),
@@ -69,14 +69,14 @@ impl Future for Pending {
     }
 }
 
-/// The promise to complete one operation, from any thread. Dropped unfulfilled, it completes the operation as
+/// The promise to complete one operation, from any thread. If dropped, it completes the operation as
 /// [`Disconnected`](BlockErrorKind::Disconnected), so that nobody waits for ever.
 pub struct Completer {
     slot: Option<Arc<Slot>>,
 }
 
 impl Completer {
-    /// Delivers the completion and wakes whoever waits, on this thread: hold no lock that a waker could want.
+    /// Delivers the completion and wakes the waiter, on this thread. Hold no lock that a waker could need.
     pub fn complete(mut self, completion: Completion) {
         self.deliver(completion);
     }
@@ -103,7 +103,7 @@ fn abandoned(context: &'static str) -> Completion {
 #[derive(Default)]
 struct Slot(Mutex<Meeting>);
 
-/// Where the two halves meet.
+/// The shared state of both halves.
 #[derive(Default)]
 struct Meeting {
     completion: Option<Completion>,

@@ -1,4 +1,4 @@
-//! A device in memory that costs only what is written to it.
+//! A sparse device in memory.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,28 +11,28 @@ use crate::payload::Payload;
 use crate::pending::Pending;
 use crate::slab::Buffer;
 
-/// Memory is taken and unmapped in chunks of this length (their untouched pages cost nothing). Long enough that
-/// the look-up is lost beside the copying, short enough that writers to different places seldom meet.
+/// Memory is allocated and unmapped in chunks of this length (untouched pages cost nothing). Long enough to make the
+/// look-up negligible beside the copying, short enough that writers to different places seldom meet.
 const CHUNK_BYTES: u32 = 256 << 10;
 
-/// From this many whole chunks on, zeroing looks at the chunks there are instead of those there could be: so that
-/// discarding a huge empty disk takes no time.
+/// From this many whole chunks on, zeroing visits the existing chunks instead of all possible ones, so that discarding
+/// a huge empty disk takes no time.
 const SWEEP_CHUNKS_MIN: u64 = 4096;
 
-/// Chunks are spread over this many locks. More than the processors that could write at the same time.
+/// The locks over which chunks are spread: more than the processors that could write at the same time.
 const SHARDS: usize = 64;
 
-/// A sparse RAM disk. Operations are done, at the speed of copying, before [`submit`](Backend::submit) returns.
+/// A sparse RAM disk. An operation is finished, at the speed of copying, when [`submit`](Backend::submit) returns.
 ///
-/// Every block reads as zero until written. Each 256 KiB chunk is under a lock of its kind, so overlapping
-/// operations from several threads are sound and even atomic within a chunk. Memory that the system does not
-/// have is `NoSpace`, if the system says so in time.
+/// Every block reads as zero until written. Each 256 KiB chunk has its own lock, so overlapping operations from several
+/// threads are sound, and atomic within a chunk. `NoSpace` reports a shortage of memory, if the system reports it in
+/// time.
 pub struct Ram {
     properties: Properties,
     shards: Box<[Shard]>,
 }
 
-/// On a cache line of its own, so that taking a lock does not slow its neighbour.
+/// On its own cache line, so that taking a lock does not slow its neighbour.
 #[repr(align(64))]
 #[derive(Default)]
 struct Shard {
@@ -51,7 +51,7 @@ impl Ram {
         Ok(Self { properties, shards: (0..SHARDS).map(|_| Shard::default()).collect() })
     }
 
-    /// Memory in use, counting a chunk as soon as one byte of it was written.
+    /// Memory in use. A chunk counts once any byte of it was written.
     #[must_use]
     pub fn allocated_bytes(&self) -> u64 {
         let chunks = self.shards.iter().map(|shard| shard.read().len() as u64).sum::<u64>();
@@ -141,7 +141,7 @@ impl Ram {
     }
 }
 
-/// One extents query looks at no more chunks than this (16 GiB), since the caller's thread does the looking.
+/// The most chunks that one extents query visits (16 GiB), because it runs on the caller's thread.
 const EXTENT_CHUNKS_MAX: usize = 1 << 16;
 
 impl Backend for Ram {
@@ -164,7 +164,7 @@ impl Backend for Ram {
             }
             Operation::Flush => Completion::complete(),
             Operation::Extents { offset, bytes } => Completion::extents(self.extents(offset, bytes)),
-            // How much memory the system would still give, nobody knows.
+            // The system does not tell how much memory it would still give.
             Operation::Space => {
                 Completion::space(Space::of(self.properties.bytes(), self.allocated_bytes(), u64::MAX))
             }
@@ -190,7 +190,7 @@ fn new_chunk() -> Result<Mapping, BlockError> {
         .ok_or_else(|| BlockError::new(BlockErrorKind::NoSpace, "memory for a written chunk"))
 }
 
-/// The chunk's bytes. If some are lent, the borrowers keep the old chunk, and a copy takes its place.
+/// The chunk's bytes. If some are lent, the borrowers keep the old chunk, and a copy replaces it.
 fn writable(chunk: &mut Payload) -> Result<&mut [u8], BlockError> {
     if chunk.get_mut().is_none() {
         let mut copy = new_chunk()?;

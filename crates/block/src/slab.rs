@@ -1,7 +1,7 @@
 //! Owned, aligned buffers from a budget in bytes.
 //!
-//! Every READ and WRITE passes through one [`Buffer`], so taking and returning one costs a short lock and no
-//! page faults once the slab is warm. [`Slab::trim`] gives idle memory back to the system.
+//! Every READ and WRITE passes through one [`Buffer`], so taking and returning one costs a short lock, and no page
+//! faults once the slab is warm. [`Slab::trim`] returns idle memory to the system.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,11 @@ use std::task::Waker;
 use crate::mapping::{Mapping, PAGE_BYTES};
 use crate::payload::Payload;
 
-/// The start of every buffer is aligned to this many bytes: enough for `O_DIRECT` everywhere.
+/// The alignment of every buffer: enough for `O_DIRECT` everywhere.
 pub const BUFFER_ALIGNMENT_BYTES: usize = PAGE_BYTES;
 
-/// The longest buffer: two iSCSI bursts of the longest kind (16 MiB − 1, RFC 7143 §13.13), so that a WRITE of 65536 blocks
-/// of 512 bytes, which testers like, is one command.
+/// The longest buffer: two of the longest iSCSI bursts (16 MiB − 1, RFC 7143 §13.13), so that a WRITE of 65536 blocks
+/// of 512 bytes, common in test suites, is one command.
 pub const BUFFER_BYTES_MAX: usize = 32 << 20;
 
 /// Sizes are powers of two, from one page to [`BUFFER_BYTES_MAX`].
@@ -35,7 +35,7 @@ impl Slab {
         Self::with_reservable(budget_bytes, budget_bytes / 2)
     }
 
-    /// The same, but no more than `reservable_bytes` can be reserved; otherwise it is half of the budget.
+    /// A slab with a limit on reservations; [`Slab::new`] limits them to half of the budget.
     #[must_use]
     pub fn with_reservable(budget_bytes: usize, reservable_bytes: usize) -> Self {
         Self { store: Arc::new(Store { budget_bytes, reservable_bytes, pages: Mutex::default() }) }
@@ -50,8 +50,8 @@ impl Slab {
         self.buffer(bytes, Purse::Common)
     }
 
-    /// Keeps room for `buffers` buffers of up to `bytes` each for [`Slab::allocate_reserved`], which then cannot
-    /// fail for want of budget. `None` if so much cannot be reserved, or is not free now.
+    /// Reserves room for `buffers` buffers of up to `bytes` each. [`Slab::allocate_reserved`] then cannot fail for want
+    /// of budget. `None` if that exceeds the reservable memory or the memory free now.
     #[must_use]
     pub fn reserve(&self, buffers: usize, bytes: usize) -> Option<Reservation> {
         let bytes = SizeClass::holding(bytes)?.bytes().checked_mul(buffers)?;
@@ -63,13 +63,13 @@ impl Slab {
         Some(Reservation { bytes, store: Arc::clone(&self.store) })
     }
 
-    /// What could be reserved now.
+    /// The bytes that could be reserved now.
     #[must_use]
     pub fn unreserved_bytes(&self) -> usize {
         self.store.unreserved_bytes(&self.store.lock())
     }
 
-    /// A buffer from what was reserved, or where that is used up, from the rest.
+    /// A buffer from a reservation, or from the rest once the reservations are used up.
     #[must_use]
     pub fn allocate_reserved(&self, bytes: usize) -> Option<Buffer> {
         self.buffer(bytes, Purse::Reserved).or_else(|| self.allocate(bytes))
@@ -80,8 +80,8 @@ impl Slab {
         Some(Buffer { pages, length: bytes, owner: Some((Arc::clone(&self.store), purse)) })
     }
 
-    /// Wakes `waker` once, when the next buffer is returned. Register first, then try to allocate: a buffer that is
-    /// returned in between is not missed.
+    /// Wakes `waker` once, when the next buffer returns. Register before trying to allocate, so that no return in
+    /// between is missed.
     pub fn wake_on_release(&self, waker: &Waker) {
         let mut pages = self.store.lock();
         if !pages.waiting.iter().any(|known| known.will_wake(waker)) {
@@ -89,13 +89,13 @@ impl Slab {
         }
     }
 
-    /// What the live buffers are charged for.
+    /// The charge of the live buffers.
     #[must_use]
     pub fn in_use_bytes(&self) -> usize {
         self.store.lock().in_use_bytes
     }
 
-    /// What idle buffers keep mapped for reuse.
+    /// The bytes that idle buffers keep mapped for reuse.
     #[must_use]
     pub fn idle_bytes(&self) -> usize {
         self.store.lock().idle_bytes
@@ -107,19 +107,19 @@ impl Slab {
         self.store.budget_bytes
     }
 
-    /// What can be reserved in all.
+    /// The most bytes that can be reserved.
     #[must_use]
     pub fn reservable_bytes(&self) -> usize {
         self.store.reservable_bytes
     }
 
-    /// What a buffer of `bytes` is charged for; `None` if that is too long.
+    /// The charge of a buffer of `bytes`; `None` if that is too long.
     #[must_use]
     pub fn charged_bytes(bytes: usize) -> Option<usize> {
         SizeClass::holding(bytes).map(SizeClass::bytes)
     }
 
-    /// Returns all idle memory to the system: for a driver that has had nothing to do for a while.
+    /// Returns all idle memory to the system. For drivers that have been idle for a while.
     pub fn trim(&self) {
         let released = self.store.lock().release_idle(usize::MAX);
         drop(released);
@@ -136,17 +136,17 @@ impl std::fmt::Debug for Slab {
     }
 }
 
-/// Memory for one transfer: aligned to [`BUFFER_ALIGNMENT_BYTES`], exactly as long as asked for, returned to its
-/// slab when dropped.
+/// Memory for one transfer: aligned to [`BUFFER_ALIGNMENT_BYTES`], exactly as long as requested, returned to its slab
+/// when dropped.
 ///
 /// # Contents
-/// A new buffer's bytes are defined but unspecified: zeroes the first time its pages are used, afterwards
-/// whatever the last user *of the same slab* left. They are never memory from elsewhere in the process. So fill
-/// a buffer before showing it to a peer, and keep secrets (CHAP) out of slab buffers.
+/// A new buffer's bytes are defined but unspecified: zeroes when its pages are first used, later the data of the last
+/// user *of the same slab*. They are never memory from elsewhere in the process. Fill a buffer before showing it to a
+/// peer, and keep secrets (CHAP) out of slab buffers.
 pub struct Buffer {
     pages: Mapping,
     length: usize,
-    /// Where it goes back to; `None` if it is a device's own memory.
+    /// The slab that it returns to; `None` for a device's own memory.
     owner: Option<(Arc<Store>, Purse)>,
 }
 
@@ -156,12 +156,12 @@ impl Buffer {
         Self { length: pages.len(), pages, owner: None }
     }
 
-    /// Makes the buffer shorter; longer is not possible and changes nothing. The charge stays.
+    /// Shortens the buffer; a longer length changes nothing. The charge stays.
     pub fn truncate(&mut self, bytes: usize) {
         self.length = self.length.min(bytes);
     }
 
-    /// Gives up writing to the filled buffer so that several may read it.
+    /// Makes the filled buffer read-only, for several readers.
     #[must_use]
     pub fn share(self) -> Payload {
         Payload::from(self)
@@ -195,7 +195,7 @@ impl AsMut<[u8]> for Buffer {
 }
 
 impl std::fmt::Debug for Buffer {
-    /// Without the contents: they may be a customer's.
+    /// Omits the contents: they may be a customer's.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Buffer").field("length", &self.length).finish_non_exhaustive()
     }
@@ -227,7 +227,7 @@ impl Drop for Reservation {
     }
 }
 
-/// What a buffer is paid from.
+/// The account that a buffer is charged to.
 #[derive(Clone, Copy)]
 enum Purse {
     Common,
@@ -251,22 +251,22 @@ impl SizeClass {
 
 struct Store {
     budget_bytes: usize,
-    /// At most so much may be set aside.
+    /// The most bytes that may be reserved.
     reservable_bytes: usize,
     pages: Mutex<Pages>,
 }
 
 #[derive(Default)]
 struct Pages {
-    /// The last returned is the first reused: it is the likeliest to be in the processor's cache.
+    /// The last returned is the first reused: it is most likely in the processor's cache.
     idle: [Vec<Mapping>; CLASSES],
     idle_bytes: usize,
     in_use_bytes: usize,
-    /// The part of `in_use_bytes` that was paid from reservations.
+    /// The part of `in_use_bytes` charged to reservations.
     in_use_reserved_bytes: usize,
     /// All reservations.
     reserved_bytes: usize,
-    /// Who waits for a buffer to be returned.
+    /// Waiters for a buffer to return.
     waiting: Vec<Waker>,
 }
 
@@ -275,7 +275,7 @@ impl Store {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What could be reserved now, of what is not in use without a reservation.
+    /// The bytes that could be reserved now, out of those not in use without a reservation.
     fn unreserved_bytes(&self, pages: &Pages) -> usize {
         let free_bytes = self.budget_bytes.saturating_sub(pages.in_use_common_bytes());
         free_bytes.min(self.reservable_bytes).saturating_sub(pages.reserved_bytes)
@@ -315,7 +315,7 @@ impl Store {
 }
 
 impl Pages {
-    /// Pays for `bytes`, or leaves everything as it was if they cannot be afforded.
+    /// Charges `bytes`, or changes nothing if the account lacks them.
     fn charge(&mut self, bytes: usize, purse: Purse, budget_bytes: usize) -> Option<()> {
         match purse {
             Purse::Reserved => {
@@ -323,7 +323,7 @@ impl Pages {
                 self.in_use_reserved_bytes = (sum <= self.reserved_bytes).then_some(sum)?;
             }
             Purse::Common => {
-                // Reservations may have been given up while their last buffers are still in use.
+                // Reservations may have been dropped while their last buffers are still in use.
                 let set_aside_bytes = self.reserved_bytes.max(self.in_use_reserved_bytes);
                 let sum = self.in_use_common_bytes().checked_add(bytes)?;
                 (sum <= budget_bytes.saturating_sub(set_aside_bytes)).then_some(())?;
@@ -344,8 +344,8 @@ impl Pages {
         }
     }
 
-    /// Takes out at least `bytes` of idle buffers (all, if there are fewer), the longest first, for the caller
-    /// to unmap outside the lock.
+    /// Takes at least `bytes` of idle buffers (all, if there are fewer), the longest first. The caller unmaps them
+    /// outside the lock.
     fn release_idle(&mut self, bytes: usize) -> Vec<Mapping> {
         let mut released = Vec::new();
         let mut released_bytes = 0;

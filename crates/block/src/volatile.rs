@@ -1,7 +1,7 @@
-//! A write-back cache in the memory of the process: what was not flushed is lost when the process is killed.
+//! A write-back cache in the memory of the process: unflushed writes are lost when the process is killed.
 //!
-//! It makes a server's promises testable: writes that a copy relied on without a flush are really gone after
-//! kill −9, as after a power failure.
+//! It makes a server's promises testable. Writes that a copy relied on without a flush are gone after kill −9, as after
+//! a power failure.
 
 mod dirty;
 mod turn;
@@ -18,14 +18,14 @@ use crate::slab::{Buffer, Slab};
 use dirty::{DirtyMap, Piece};
 use turn::Turn;
 
-/// When the cache is full, this part of it is written back, the oldest first: seldom enough to be worth it.
+/// When the cache is full, this part of it is written back, the oldest first: seldom enough to be efficient.
 const WRITE_BACK_DIVISOR: usize = 4;
 
 /// A write-back cache over any device.
 ///
-/// Writes stay in memory until a flush, until the cache is full, or until something that goes past the cache (a
-/// FUA write, zeroes, an unmap, a query of extents) touches their blocks. When writing back fails, the data stays in the cache, the
-/// operation that caused it fails, and the next flush tries again.
+/// Writes stay in memory until a flush, until the cache is full, or until an operation that bypasses the cache (a FUA
+/// write, zeroes, an unmap, a query of extents) touches their blocks. If writing back fails, the data stays in the
+/// cache, the operation that caused it fails, and the next flush tries again.
 pub struct Volatile {
     shared: Arc<Shared>,
 }
@@ -34,14 +34,14 @@ struct Shared {
     inner: Arc<dyn Backend>,
     memory: Slab,
     cache: Mutex<Cache>,
-    /// One write-back at a time, so that two versions of a block are never on their way at once.
+    /// Only one write-back runs at a time, so that two versions of a block are never on their way at once.
     turn: Turn,
 }
 
-/// Reads look at the device, then here, `in_flight` before `dirty`.
+/// Reads look at the device, then here, at `in_flight` before `dirty`.
 #[derive(Default)]
 struct Cache {
-    /// Being written back by whoever has the turn.
+    /// Being written back by the holder of the turn.
     in_flight: DirtyMap,
     dirty: DirtyMap,
 }
@@ -77,9 +77,10 @@ impl Backend for Volatile {
                 None => detached(async move { shared.write_when_full(offset, payload).await }),
             },
             Operation::Flush => detached(async move { shared.flush().await }),
-            // Without what is only here: an estimate.
+            // Does not count data that is only here: an estimate.
             Operation::Space => shared.inner.submit(Operation::Space),
-            // A FUA write, zeroes, an unmap; and the inner device cannot say what is allocated before it has it.
+            // A FUA write, zeroes, an unmap; or a query of extents, which the inner device can only answer after a
+            // write-back.
             past => detached(async move {
                 let _turn = shared.turn.take().await;
                 shared.go_past(past).await
@@ -91,7 +92,7 @@ impl Backend for Volatile {
 impl Volatile {
     fn read(&self, offset: u64, buffer: Buffer) -> Pending {
         let range = ByteRange { offset, bytes: buffer.len() as u64 };
-        // Now, not after the device has answered: what is cached now may be written back and forgotten by then.
+        // Now, not after the device has answered: the cached data may be written back and forgotten by then.
         let cached = self.shared.lock().overlapping(range);
         let read = self.shared.inner.submit(Operation::Read { offset, buffer });
         if cached.is_empty() {
@@ -114,7 +115,7 @@ impl Shared {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a copy: the caller's memory has another budget, and would be held until some flush.
+    /// Copies the data: the caller's memory has another budget, and would be held until some flush.
     fn keep(&self, offset: u64, data: &[u8], mut buffer: Buffer) {
         buffer.copy_from_slice(data);
         self.lock().dirty.insert(offset, buffer.share());
@@ -137,12 +138,12 @@ impl Shared {
                 self.keep(offset, &payload, buffer);
                 Completion::complete()
             }
-            // Longer than the whole cache, or reads under way still hold what was written back.
+            // Longer than the whole cache, or reads under way still hold the data that was written back.
             None => self.go_past(Operation::Write { offset, payload, fua: false }).await,
         }
     }
 
-    /// What completed before the flush was submitted is in the cache when its turn comes, or on the device.
+    /// Every operation that completed before the flush was submitted is in the cache at its turn, or on the device.
     async fn flush(&self) -> Completion {
         let _turn = self.turn.take().await;
         let all = self.start_write_back(|cache, _| cache.dirty.take_all());
@@ -152,8 +153,8 @@ impl Shared {
         }
     }
 
-    /// Does the operation on the device. Older writes to its range go first: while it is under way, a read may see
-    /// them or the outcome, but nothing before them. Wants the turn.
+    /// Runs the operation on the device. Older writes to its range go first: while it runs, a read may see them or the
+    /// outcome, but nothing older. The caller must hold the turn.
     async fn go_past(&self, operation: Operation) -> Completion {
         if let Some(range) = operation.range() {
             let older = self.start_write_back(|cache, _| cache.dirty.take(range));
@@ -173,8 +174,8 @@ impl Shared {
         pieces
     }
 
-    /// Writes the pieces that [`start_write_back`](Self::start_write_back) chose. Those that fail are dirty again,
-    /// unless newer data has come over them.
+    /// Writes the pieces that [`start_write_back`](Self::start_write_back) chose. Pieces that fail become dirty again,
+    /// unless newer data covers them.
     async fn write_back(&self, pieces: Vec<Piece>) -> Result<(), BlockError> {
         let write = |piece: Piece| {
             let (offset, payload) = (piece.offset, piece.data.clone());

@@ -1,4 +1,4 @@
-//! Who may use what: by initiator name, by address, and by the user that was proven.
+//! Access rights, by initiator name, by address, and by authenticated user.
 
 use device::Visitor;
 use ipnet::IpNet;
@@ -6,17 +6,17 @@ use serde::Deserialize;
 use session::name;
 use std::net::IpAddr;
 
-/// A restriction to some initiators. A list that is empty restricts nothing; of each of the others
-/// one entry must match.
+/// A restriction to some initiators. An empty list restricts nothing; an initiator must match an entry of every other
+/// list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Mask {
-    /// Names of initiators, each whole or, with a `*` at its end, a beginning. A name is no secret: this keeps
-    /// friends apart, not strangers out.
+    /// Names of initiators, in full or, with a `*` at the end, by their beginning. A name is no secret: this separates
+    /// friends, but does not keep strangers out.
     pub initiators: Vec<String>,
     /// Networks or single addresses, as `10.0.0.0/8` or `2001:db8::1/128`.
     pub addresses: Vec<IpNet>,
-    /// CHAP users. A target's must be among those that it authenticates.
+    /// CHAP users, who must be among those that the target authenticates.
     pub users: Vec<String>,
 }
 
@@ -28,13 +28,13 @@ impl Mask {
             && (self.users.is_empty() || visitor.user.is_some_and(|user| self.admits_user(user)))
     }
 
-    /// Whether this user passes, whatever its initiator.
+    /// Whether this user passes, from any initiator.
     #[must_use]
     pub(crate) fn admits_user(&self, user: &str) -> bool {
         self.users.is_empty() || self.users.iter().any(|admitted| admitted == user)
     }
 
-    /// Whether an initiator passes that claims this name and connects from this address, and has not proven who it is.
+    /// Whether an unauthenticated initiator passes that claims this name and connects from this address.
     #[must_use]
     pub(crate) fn admits_claim(&self, initiator_name: &str, address: IpAddr) -> bool {
         let address = address.to_canonical();

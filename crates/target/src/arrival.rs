@@ -28,7 +28,7 @@ pub(crate) struct Arrival {
     pub counted: (Counted, CountedHost),
 }
 
-/// How long the last login response may take to leave.
+/// The longest time for the last login response to leave.
 const REPLY_TIME: Duration = Duration::from_secs(5);
 
 /// Finds a login's place, answers it, and serves the connection until its end.

@@ -1,4 +1,4 @@
-//! The targets of a server as a login sees them: who may use which, and what must be proven.
+//! The targets of a server as a login sees them: access rights and credentials.
 
 use crate::access::Mask;
 use crate::chap::{SecretError, check_secrets};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// All targets. The same for every shard, and constant.
+/// All targets. Constant, and the same for every shard.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     entries: Vec<Entry>,
@@ -34,10 +34,10 @@ struct Entry {
     name: IscsiName,
     alias: Option<String>,
     mask: Mask,
-    /// Who may use which of its units.
+    /// The access rights to its units.
     unit_masks: HashMap<u16, Mask>,
     authentication: Option<Arc<Authentication>>,
-    /// The tags of the groups that serve it; all, if there are none.
+    /// The tags of the portal groups that serve it; empty means all.
     portal_groups: Vec<u16>,
     redirection: Option<Redirection>,
     shard: usize,
@@ -47,7 +47,7 @@ struct Entry {
 pub(crate) const DISCOVERY_SHARD: usize = 0;
 
 impl Catalog {
-    /// Reads the secrets, and gives every target to one of the shards in turn. `portals` are those that are listened on.
+    /// Reads the secrets and assigns the targets to the shards in turn. `portals` are the listening portals.
     pub(crate) fn new(config: &Config, portals: Vec<Portal>) -> Result<Self, SecretError> {
         let discovery = config.discovery.chap.as_ref();
         let discovery = Discovery {
@@ -64,7 +64,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Where the sessions of a target live. An empty name is discovery's.
+    /// The shard of a target's sessions. An empty name means discovery.
     pub(crate) fn shard_of(&self, target_name: &str) -> usize {
         self.find(target_name).map_or(DISCOVERY_SHARD, |entry| entry.shard)
     }
@@ -73,7 +73,7 @@ impl Catalog {
         self.entries.iter().find(|entry| name::is_same(entry.name.as_str(), target_name))
     }
 
-    /// Whether any target asks for this user.
+    /// Whether any target authenticates this user.
     fn knows_user(&self, user: &str) -> bool {
         self.entries.iter().any(|entry| entry.has_user(user))
     }
@@ -113,8 +113,8 @@ impl Visibility for Catalog {
         masks.and_then(|masks| masks.get(&number)).is_some_and(|mask| mask.admits(visitor))
     }
 
-    /// Who has proven to be a user of some targets sees, of the targets that ask for users, only those. A user of
-    /// discovery alone may have another name for each target, so nothing is hidden from it for that.
+    /// An initiator that has authenticated as a user of some targets sees, of the targets that authenticate users, only
+    /// those. A user of discovery alone may have another name for each target, so nothing is hidden from it.
     fn targets(&self, visitor: &Visitor<'_>, portal: SocketAddr, only: Option<&str>) -> Vec<TargetRecord> {
         let user = visitor.user.filter(|user| self.knows_user(user));
         let may_use = |entry: &Entry| {
@@ -129,12 +129,12 @@ impl Visibility for Catalog {
             target_addresses: target_addresses(&self.portals, |tag| entry.is_served_by(tag), portal),
         };
         let records = self.entries.iter().filter(wanted).map(record);
-        // A name without an address would mean this very portal (RFC 7143 appendix C).
+        // A record without an address would mean this very portal (RFC 7143 appendix C).
         records.filter(|record| !record.target_addresses.is_empty()).collect()
     }
 }
 
-/// What the catalog says to a login that comes from one address through a portal of one group.
+/// The catalog's answers to a login from one address through a portal of one group.
 pub(crate) struct Doorkeeper<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) peer: IpAddr,

@@ -1,4 +1,4 @@
-//! Where CHAP users and secrets come from (RFC 7143 §12.1.3). Never from a command line, which everybody can read.
+//! The sources of CHAP users and secrets (RFC 7143 §12.1.3). Never the command line, which every user can read.
 
 use crate::access::Mask;
 use secret::SecretFileError;
@@ -9,19 +9,19 @@ use session::chap::{Account, Algorithms, Authentication, InvalidAlgorithm, Inval
 use std::fmt;
 use std::path::PathBuf;
 
-/// Who an initiator must prove to be, and optionally who the target proves to be.
+/// The users that an initiator must authenticate as, and optionally the target's own credential.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chap {
-    /// User names and secrets of initiators, one of which must be proven.
+    /// User names and secrets of initiators. An initiator must prove one of them.
     #[serde(rename = "initiator", deserialize_with = "one_or_many")]
     pub initiators: Vec<Credential>,
-    /// The target's own, for an initiator that asks who the target is.
+    /// The target's own credential, for initiators that ask for it (mutual CHAP).
     #[serde(default)]
     pub target: Option<Credential>,
 }
 
-/// A user name and where its secret is.
+/// A user name and the source of its secret.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
@@ -55,7 +55,7 @@ impl fmt::Debug for InlineSecret {
     }
 }
 
-/// One table, or an array of them.
+/// Accepts one table, or an array of them.
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Credential>, D::Error> {
     struct OneOrMany;
 
@@ -91,48 +91,48 @@ impl TryFrom<Vec<String>> for ChapAlgorithms {
     }
 }
 
-/// A secret that cannot be had, or is too weak.
+/// A secret that is unavailable or too weak.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// None or several of the three.
+    /// The credential names none or several of the three sources.
     #[error("CHAP user {user}: name one of a file, an environment variable or the secret itself")]
     Source {
-        /// Whose.
+        /// The user.
         user: String,
     },
     /// The file cannot be read, or others could read it.
     #[error("CHAP user {user}: {source}")]
     File {
-        /// Whose.
+        /// The user.
         user: String,
-        /// Why.
+        /// The defect.
         source: SecretFileError,
     },
     /// The variable is not set.
     #[error("CHAP user {user}: the environment variable {variable} is not set")]
     Variable {
-        /// Whose.
+        /// The user.
         user: String,
-        /// Which.
+        /// The variable.
         variable: String,
     },
-    /// It cannot be used.
+    /// The secret cannot be used.
     #[error("CHAP user {user}: {source}")]
     Unusable {
-        /// Whose.
+        /// The user.
         user: String,
-        /// Why.
+        /// The defect.
         source: InvalidCredentials,
     },
-    /// One secret for both directions (RFC 7143 §9.2.1).
+    /// Both directions share one secret (RFC 7143 §9.2.1).
     #[error(
         "CHAP users {initiator} and {target} have the same secret: who must prove it as an initiator could pass for the \
          target; give the target a secret of its own"
     )]
     BothDirections {
-        /// Of the initiator.
+        /// The initiator's user.
         initiator: String,
-        /// Of the target.
+        /// The target's user.
         target: String,
     },
 }
@@ -141,7 +141,7 @@ impl Chap {
     /// Reads the secrets.
     ///
     /// # Errors
-    /// One of them cannot be had or used.
+    /// One of them is unavailable or unusable.
     pub(crate) fn authentication(&self, algorithms: &ChapAlgorithms) -> Result<Authentication, SecretError> {
         let initiators = self.initiators.iter().map(Credential::account).collect::<Result<_, _>>()?;
         let target = self.target.as_ref().map(Credential::account).transpose()?;
@@ -153,7 +153,7 @@ impl Chap {
             .map_err(|source| SecretError::Unusable { user: names(), source })
     }
 
-    /// The same, of the users only whom this mask admits.
+    /// Reads the secrets of the users that this mask admits.
     pub(crate) fn authentication_of(
         &self,
         mask: &Mask,
@@ -164,7 +164,7 @@ impl Chap {
         admitted.authentication(algorithms)
     }
 
-    /// Whether a secret stands in the configuration itself.
+    /// Whether the configuration itself contains a secret.
     pub(crate) fn has_inline_secret(&self) -> bool {
         self.initiators.iter().chain(&self.target).any(|credential| credential.secret.is_some())
     }
@@ -201,8 +201,8 @@ impl Credential {
     }
 }
 
-/// That no secret proves an initiator anywhere and a target anywhere: whoever must prove it could pass for that target
-/// (RFC 7143 §9.2.1). Warns of initiators that can pass for each other.
+/// Checks that no secret authenticates both an initiator and a target: its initiator could pass for that target (RFC
+/// 7143 §9.2.1). Warns of initiators that can pass for each other.
 pub(crate) fn check_secrets<'a>(
     all: impl Iterator<Item = &'a Authentication> + Clone,
 ) -> Result<(), SecretError> {

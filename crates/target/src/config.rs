@@ -1,4 +1,4 @@
-//! What a server is told: targets, LUNs, who may use them, and limits.
+//! The configuration of a server: targets, LUNs, access rights, and limits.
 
 use crate::access::Mask;
 use crate::chap::{Chap, ChapAlgorithms};
@@ -16,34 +16,34 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Everything that [`Server::start`](crate::Server::start) needs.
+/// The parameters of [`Server::start`](crate::Server::start).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where to accept connections. Port 0 lets the system choose.
+    /// Addresses to accept connections on. Port 0 lets the system choose.
     pub listen: Vec<SocketAddr>,
-    /// These addresses together are one portal group; this is its tag.
+    /// The tag of the portal group that these addresses form.
     pub portal_group_tag: u16,
-    /// Several portal groups, in the place of [`Self::listen`].
+    /// Several portal groups, instead of [`Self::listen`].
     #[serde(rename = "portal_group")]
     pub portal_groups: Vec<PortalGroupConfig>,
     /// The CHAP algorithms that initiators may use; all by default.
     pub chap_algorithms: ChapAlgorithms,
-    /// What is served.
+    /// The targets to serve.
     #[serde(rename = "target")]
     pub targets: Vec<TargetConfig>,
-    /// Who may ask for the list of targets; open to all by default, who see only what they may use.
+    /// The protection of the list of targets. By default everybody may ask, and gets only the targets that it may use.
     pub discovery: DiscoveryConfig,
-    /// Listen beyond loopback although somebody without name or password could reach a target.
+    /// Listen beyond loopback even if initiators without a name or password could reach a target.
     pub allow_insecure: bool,
-    /// Where persistent reservations of LUNs on files are kept that initiators want to survive a restart (APTPL);
-    /// nowhere if it is empty or missing: then no reservation survives, and initiators are told so.
+    /// The directory for persistent reservations of LUNs on files that must survive a restart (APTPL). Empty or
+    /// missing: no reservation survives, and initiators are told so.
     pub state_directory: Option<PathBuf>,
-    /// Event loops, each a thread of its own. Every target belongs to one of them.
+    /// Event loops, each on its own thread. Every target belongs to one of them.
     pub shards: usize,
     /// Bounds.
     pub limits: Limits,
-    /// What is offered and accepted when a session is negotiated.
+    /// The parameters to offer and accept in negotiation.
     pub negotiation: Negotiation,
     /// Socket options.
     pub socket: SocketConfig,
@@ -80,16 +80,16 @@ pub struct TargetConfig {
     /// A name for people.
     #[serde(default)]
     pub alias: Option<String>,
-    /// The user and secret that an initiator must prove to have.
+    /// The user and secret that an initiator must prove.
     #[serde(default)]
     pub chap: Option<Chap>,
     /// The tags of the portal groups that serve it; all by default.
     #[serde(default)]
     pub portal_groups: Vec<u16>,
-    /// Where initiators are sent instead.
+    /// Another address to send initiators to.
     #[serde(default)]
     pub redirect: Option<Redirect>,
-    /// Who may log in; everybody by default.
+    /// The initiators that may log in; all by default.
     #[serde(flatten)]
     pub mask: Mask,
     /// Its logical units.
@@ -112,7 +112,7 @@ impl TargetConfig {
         }
     }
 
-    /// Whether a stranger could use it: neither a password nor an address is asked for. (A name is no secret.)
+    /// Whether a stranger could use it, because it requires neither a password nor an address. (A name is no secret.)
     fn is_open(&self) -> bool {
         let addresses = &self.mask.addresses;
         let any_address = addresses.is_empty() || addresses.iter().any(|network| network.prefix_len() == 0);
@@ -126,24 +126,24 @@ impl TargetConfig {
 pub struct LunConfig {
     /// Its number.
     pub number: u16,
-    /// What is behind it.
+    /// Its backend.
     pub backend: LunSpec,
-    /// Who sees it, among those who may log in; all of them by default.
+    /// The initiators that see it, among those that may log in; all of them by default.
     #[serde(flatten)]
     pub mask: Mask,
 }
 
-/// Who may ask for the list of targets.
+/// The protection of the list of targets.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiscoveryConfig {
-    /// The user and secret that an initiator must prove to have.
+    /// The user and secret that an initiator must prove.
     pub chap: Option<Chap>,
-    /// Where initiators are sent instead.
+    /// Another address to send initiators to.
     pub redirect: Option<Redirect>,
 }
 
-/// Bounds on what the server takes on, and what a peer sees that exceeds one.
+/// The bounds of the server, and the reaction to a peer that exceeds one.
 ///
 /// | bound | beyond it |
 /// |---|---|
@@ -153,43 +153,43 @@ pub struct DiscoveryConfig {
 /// | a login of more than 32 PDUs, 8 KiB of data in one, or 16 KiB of text in all | refused (0200) or closed |
 /// | [`sessions_per_target`](Self::sessions_per_target), [`sessions_per_address`](Self::sessions_per_address) | Login Response 0302, out of resources |
 /// | a session's MaxConnections | Login Response 0206, too many connections |
-/// | [`window_commands`](Self::window_commands) | MaxCmdSN; what ignores it is dropped (RFC 7143 §4.2.2.1) |
+/// | [`window_commands`](Self::window_commands) | MaxCmdSN; commands beyond it are dropped (RFC 7143 §4.2.2.1) |
 /// | four immediate commands of a session, one of a kind on each connection aside | Reject, immediate command (0x06) |
 /// | 16 KiB of one text request | Reject |
-/// | [`buffer_bytes`](Self::buffer_bytes), a quarter of it for the data that one address was asked for | R2Ts wait; TASK SET FULL if unsolicited data exceeds what was promised |
+/// | [`buffer_bytes`](Self::buffer_bytes), a quarter of it for the solicited data of one address | R2Ts wait; TASK SET FULL if unsolicited data exceeds its reservation |
 /// | [`ping_after_seconds`](Self::ping_after_seconds) and [`ping_timeout_seconds`](Self::ping_timeout_seconds) | closed |
 ///
-/// So those who have not said who they are hold at most `unauthenticated_connections` × (8 KiB of data + 16 KiB of text +
-/// 8 KiB of answer), 2 MiB by default. Sessions are bounded for an address and not for a name: anybody can claim the name
-/// of another, and use up what is his.
+/// Connections in login thus hold at most `unauthenticated_connections` × (8 KiB of data + 16 KiB of text + 8 KiB of
+/// answer), 2 MiB by default. Sessions are bounded for each address and not for each name, because anybody can claim
+/// another's name and use up its sessions.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// TCP connections at a time.
+    /// Concurrent TCP connections.
     pub connections: usize,
-    /// How many leading bits of an IPv6 address name its host, from 1 to 128. An "address" of the other limits is an
-    /// IPv4 address, or an IPv6 network of this length: one host may have every address of its network.
+    /// The length of the prefix that identifies an IPv6 host, from 1 to 128 bits. An "address" of the other limits is
+    /// an IPv4 address, or an IPv6 network of this length, because one host may use every address of its network.
     pub ipv6_prefix: u8,
-    /// TCP connections from one address at a time.
+    /// Concurrent TCP connections from one address.
     pub connections_per_address: usize,
-    /// Connections whose login is not done. When one more comes, the oldest of them is closed that comes from the
-    /// address with the most: an honest login takes milliseconds.
+    /// Connections in login. One more closes the oldest of the address with the most: an honest login takes
+    /// milliseconds.
     pub unauthenticated_connections: usize,
-    /// Seconds that a login may take.
+    /// The longest login, in seconds.
     pub login_seconds: u64,
-    /// Sessions of one target at a time.
+    /// Concurrent sessions of one target.
     pub sessions_per_target: u16,
-    /// Sessions of one target that one address may have at a time.
+    /// Concurrent sessions of one target from one address.
     pub sessions_per_address: u16,
-    /// Memory for data on its way, in all shards together.
+    /// Memory for data in transit, in all shards together.
     pub buffer_bytes: ByteSize,
-    /// Commands that one session may have outstanding. Fewer are granted when their unsolicited data could
-    /// exceed the memory set aside for it.
+    /// Commands that one session may have outstanding. The session gets fewer if their unsolicited data could exceed
+    /// its reservation.
     pub window_commands: u32,
-    /// Seconds of silence after which a connection is probed.
+    /// Seconds of silence after which a connection is pinged.
     pub ping_after_seconds: u64,
-    /// Seconds for which a connection that was probed may be silent, at the most: with the answer to the probe ahead of
-    /// nothing else and the round trip known, it may be fewer. Any byte counts, of whatever arrives or is acknowledged.
+    /// The longest silence after a ping, in seconds. It may be shorter if the round trip is known and nothing precedes
+    /// the ping's answer. Any byte that arrives or is acknowledged ends the silence.
     pub ping_timeout_seconds: u64,
 }
 
@@ -204,13 +204,13 @@ impl Default for Limits {
             connections_per_address: 256,
             // More than log in at once after a power failure of a rack.
             unauthenticated_connections: 64,
-            // The time for a person's initiator with a slow name service in between.
+            // Enough for an initiator that a person starts, with a slow name service in between.
             login_seconds: 15,
             sessions_per_target: 256,
-            // Their short reads, which nothing but their command windows bounds, fit half of the memory below.
+            // Their short reads, bounded only by their command windows, fit half of the memory below.
             sessions_per_address: 64,
             // Half of it is for unsolicited data: four sessions with windows of 128 × 256 KiB, and a thousand with at
-            // least 16 × 4 KiB. Memory is taken only when it is needed, and given back when it is not.
+            // least 16 × 4 KiB. Memory is mapped when needed, and returned when idle.
             buffer_bytes: ByteSize(1 << 30),
             // With 256 KiB each, 32 MiB in flight without a single R2T.
             window_commands: 128,
@@ -221,12 +221,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Which IPv6 addresses are one host's.
+    /// The prefix of one IPv6 host.
     pub(crate) fn ipv6_prefix(&self) -> Ipv6Prefix {
         Ipv6Prefix::new(self.ipv6_prefix).unwrap_or(Ipv6Prefix::LINK)
     }
 
-    /// Those of every session.
+    /// The limits of every session.
     pub(crate) fn session(&self) -> SessionLimits {
         SessionLimits {
             window_commands: self.window_commands,
@@ -238,13 +238,13 @@ impl Limits {
     }
 }
 
-/// What is offered and accepted when a session is negotiated (RFC 7143 §13).
+/// The parameters to offer and accept in negotiation (RFC 7143 §13).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Negotiation {
     /// MaxConnections.
     pub max_connections: u16,
-    /// InitialR2T: ask for every write's data first.
+    /// InitialR2T: solicit all data of every write.
     pub initial_r2t: bool,
     /// ImmediateData.
     pub immediate_data: bool,
@@ -254,11 +254,11 @@ pub struct Negotiation {
     pub max_burst: ByteSize,
     /// MaxOutstandingR2T.
     pub max_outstanding_r2t: u16,
-    /// ErrorRecoveryLevel: the highest that is agreed to, from 0 to 2.
+    /// ErrorRecoveryLevel: the highest level accepted, from 0 to 2.
     pub error_recovery_level: u8,
     /// DefaultTime2Wait: seconds before an initiator that lost a connection or session tries again.
     pub time2wait: u16,
-    /// DefaultTime2Retain: seconds after those for which its commands are kept.
+    /// DefaultTime2Retain: seconds after those, for which its commands are kept.
     pub time2retain: u16,
     /// MaxRecvDataSegmentLength.
     pub receive_segment: ByteSize,
@@ -268,17 +268,17 @@ pub struct Negotiation {
     pub data_digest: DigestUse,
 }
 
-/// How much a digest is wanted.
+/// The use of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DigestUse {
-    /// No connection without it.
+    /// Connections without it are refused.
     Required,
-    /// If the initiator can.
+    /// Used if the initiator supports it.
     Preferred,
-    /// If the initiator wants it.
+    /// Used if the initiator asks for it.
     Accepted,
-    /// Never.
+    /// Never used.
     Never,
 }
 
@@ -313,17 +313,17 @@ impl Default for Negotiation {
     }
 }
 
-/// What the standard allows for burst and segment lengths (RFC 7143 §13.12–13.14).
+/// The standard's range of burst and segment lengths (RFC 7143 §13.12–13.14).
 const LENGTH_BYTES: std::ops::RangeInclusive<u64> = 512..=(1 << 24) - 1;
 
-/// There is no higher one (RFC 7143 §13.20).
+/// The highest level (RFC 7143 §13.20).
 const ERROR_RECOVERY_LEVEL_MAX: u8 = 2;
 
-/// Twice the half minute in which an initiator usually notices that a peer has fallen silent: a target that saw the
-/// connection break keeps its commands for that long, and for another one to be made.
+/// Twice the half minute in which an initiator usually notices that a peer has fallen silent. A target that saw the
+/// connection break keeps its commands for that long, and for a new connection to be made.
 const TIME2RETAIN_S: u16 = 60;
 
-/// An hour, the most that can be negotiated (RFC 7143 §13.15, §13.16).
+/// An hour, the longest that can be negotiated (RFC 7143 §13.15, §13.16).
 const RECOVERY_SECONDS_MAX: u16 = 3600;
 
 impl Negotiation {
@@ -361,11 +361,11 @@ impl Negotiation {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SocketConfig {
-    /// Congestion control by the kernel's name for it; the system's default otherwise.
+    /// Congestion control, by the kernel's name; the system's default if missing.
     pub congestion: Option<String>,
-    /// `SO_SNDBUF`, for experiments: switches the kernel's own tuning off.
+    /// `SO_SNDBUF`, for experiments: disables the kernel's own tuning.
     pub send_buffer: Option<u32>,
-    /// `SO_RCVBUF`, for experiments: switches the kernel's own tuning off.
+    /// `SO_RCVBUF`, for experiments: disables the kernel's own tuning.
     pub receive_buffer: Option<u32>,
 }
 
@@ -381,59 +381,59 @@ impl SocketConfig {
     }
 }
 
-/// A configuration that makes no sense, or no safe one.
+/// A contradictory or unsafe configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidConfig {
-    /// Nothing to serve.
+    /// There is no target.
     #[error("there is no target: name one, with at least one LUN")]
     NoTarget,
-    /// Nowhere to listen.
+    /// There is no address to listen on.
     #[error("there is no address to listen on")]
     NoAddress,
-    /// Addresses of no group beside addresses of groups.
+    /// There are addresses outside groups besides portal groups.
     #[error(
         "there are portal groups and addresses of none: move the addresses of `listen` to a [[portal_group]]"
     )]
     ListenBesideGroups,
-    /// A tag that cannot be the relative identifier of a port, too (SPC-4).
+    /// The tag cannot be the relative identifier of a port (SPC-4).
     #[error("portal group tags are from 1 to 65535")]
     NoTag,
-    /// Two portal groups of one tag.
+    /// Two portal groups share a tag.
     #[error("there are two portal groups with tag {0}: give each its own tag")]
     TwoGroups(u16),
-    /// A portal group without portals.
+    /// A portal group has no portals.
     #[error("portal group {0} has no portal")]
     NoPortal(u16),
-    /// A target in a portal group that is not there.
+    /// A target names a portal group that does not exist.
     #[error("target {target} names portal group {tag}, which is not there")]
     NoGroup {
-        /// Whose.
+        /// The target.
         target: IscsiName,
-        /// Which.
+        /// The tag.
         tag: u16,
     },
-    /// Users to be admitted, but none to be authenticated.
+    /// A target admits users but authenticates none of them.
     #[error(
         "target {target} admits user {user}, whom it does not authenticate: name the user under chap.initiator too"
     )]
     NoSuchUser {
-        /// Whose.
+        /// The target.
         target: IscsiName,
-        /// Which.
+        /// The user.
         user: String,
     },
-    /// Two targets of one name.
+    /// Two targets share a name.
     #[error("there are two targets named {0}: give each its own name")]
     TwoTargets(IscsiName),
-    /// A target without LUNs.
+    /// A target has no LUNs.
     #[error("target {0} has no LUN")]
     NoLun(IscsiName),
-    /// Two LUNs of one number.
+    /// Two LUNs share a number.
     #[error("target {target} has two LUNs {number}: give each its own number")]
     TwoLuns {
-        /// Whose.
+        /// The target.
         target: IscsiName,
-        /// Which.
+        /// The number.
         number: u16,
     },
     /// Anybody could read and destroy the data.
@@ -447,24 +447,24 @@ pub enum InvalidConfig {
         /// The target without protection.
         target: IscsiName,
     },
-    /// A length that the standard does not allow.
+    /// The standard forbids this length.
     #[error("{key} = {size}: must be from 512 bytes to 1 byte less than 16MiB")]
     Length {
-        /// Which.
+        /// The parameter.
         key: &'static str,
-        /// What was written.
+        /// The configured value.
         size: ByteSize,
     },
-    /// No such level.
+    /// There is no such level.
     #[error("error_recovery_level = {0}: it is 0, 1 or 2")]
     ErrorRecoveryLevel(u8),
-    /// Longer than the standard allows.
+    /// The time exceeds the standard's limit.
     #[error("time2wait and time2retain are at most 3600 seconds, not {0}")]
     RecoveryTime(u16),
-    /// No such prefix.
+    /// There is no such prefix.
     #[error("ipv6_prefix = {0}: it is from 1 to 128")]
     Ipv6Prefix(u8),
-    /// Too little memory to serve a single session.
+    /// The memory does not suffice for a single session.
     #[error("buffer_bytes = {0}: at least {BUFFER_BYTES_MIN} per shard are needed")]
     Memory(ByteSize),
 }
@@ -473,10 +473,10 @@ pub enum InvalidConfig {
 pub(crate) const BUFFER_BYTES_MIN: ByteSize = ByteSize(64 << 20);
 
 impl Config {
-    /// Whether it can be served, and safely.
+    /// Checks that the configuration is consistent and safe.
     ///
     /// # Errors
-    /// The first thing that is wrong, and what to do about it.
+    /// The first defect and its remedy.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         if self.targets.is_empty() {
             return Err(InvalidConfig::NoTarget);
@@ -499,22 +499,22 @@ impl Config {
         self.refuse_insecure()
     }
 
-    /// What is offered and accepted when a session is negotiated.
+    /// The parameters to offer and accept in negotiation.
     pub(crate) fn offer(&self) -> Result<Offer, InvalidConfig> {
         self.negotiation.offer()
     }
 
-    /// Where reservations are kept.
+    /// The directory for reservations.
     pub(crate) fn state_directory(&self) -> Option<&Path> {
         self.state_directory.as_deref().filter(|path| !path.as_os_str().is_empty())
     }
 
-    /// Event loops that are worth their thread: no more than targets, as a target belongs to one.
+    /// The useful number of event loops: no more than targets, because a target belongs to one.
     pub(crate) fn shards(&self) -> usize {
         self.shards.clamp(1, self.targets.len().max(1))
     }
 
-    /// The portal groups, of which `listen` is one if no other is described.
+    /// The portal groups; `listen` is the only one if no other is configured.
     pub(crate) fn portal_groups(&self) -> Vec<PortalGroupConfig> {
         match self.portal_groups.is_empty() {
             true => vec![PortalGroupConfig { tag: self.portal_group_tag, portals: self.listen.clone() }],
@@ -556,7 +556,7 @@ impl Config {
         Ok(groups)
     }
 
-    /// Whether a secret stands in the configuration itself: then nobody but its owner may read or change its file.
+    /// Whether the configuration itself contains a secret. Only its owner may then read or change its file.
     #[must_use]
     pub fn has_inline_secrets(&self) -> bool {
         let targets = self.targets.iter().filter_map(|target| target.chap.as_ref());

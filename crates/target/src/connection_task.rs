@@ -18,21 +18,21 @@ use transport::Socket;
 /// A connection over TCP.
 type Connection = framing::Connection<Socket>;
 
-/// Reads of one poll: then others get their turn, as a fast peer could keep this one busy for ever.
+/// The most reads of one poll, because a fast peer could otherwise keep this task busy for ever.
 const READS_PER_POLL: u32 = 16;
 
-/// How long the last PDUs of a closing connection may take to leave.
+/// The longest time for the last PDUs of a closing connection to leave.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// How a connection came to its end.
+/// The end of a connection.
 enum End {
-    /// The session wanted it closed.
+    /// The session closed it.
     Closed(Closing),
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(ConnectionError),
 }
 
-/// Carries a connection until it ends, then tells session and registry.
+/// Carries a connection until it ends, then tells its session and the target's node.
 pub(crate) async fn run(
     shard: &Shard,
     driver: Rc<SessionDriver>,
@@ -51,19 +51,19 @@ pub(crate) async fn run(
     log(&driver, established.cid, peer, &end);
     let loss = match &end {
         End::Closed(closing) => closing.loss,
-        // The session has taken leave of a lane that it logged out, however its last bytes fared: it goes on without.
+        // The session has already removed a lane that it logged out, whatever happens to its last bytes.
         End::Failed(_) => driver.state().closing(lane).map_or(LaneLoss::Broken, |closing| closing.loss),
     };
     let has_last_words = matches!(end, End::Closed(_) | End::Failed(ConnectionError::Fault(_)));
     if loss == LaneLoss::Broken {
-        // The session need not wait until they have left: its tasks go on elsewhere, or it ends.
+        // The session need not wait until they have left: its tasks continue elsewhere, or it ends.
         if has_last_words {
             poll_fn(|cx| offer_last_words(shard, &driver, &mut connection, cx)).await;
         }
         driver.remove_lane(lane, loss);
     }
     if has_last_words {
-        // What the peer does with it is its own affair.
+        // The peer may do with it as it likes.
         let _ =
             tokio::time::timeout(FAREWELL, poll_fn(|cx| poll_farewell(shard, &driver, &mut connection, cx)))
                 .await;
@@ -143,7 +143,7 @@ fn poll_receive(
     Ok(true)
 }
 
-/// Sends until nothing is left or the socket takes no more (`true`). What leaves makes room, which may make more to send.
+/// Sends until nothing is left or the socket accepts no more (`true`). Sent bytes make room for more.
 fn poll_send(
     shard: &Shard,
     driver: &Rc<SessionDriver>,
@@ -165,19 +165,19 @@ fn poll_send(
     }
 }
 
-/// Takes what the session has left to say, as much as the connection holds.
+/// Takes the session's last PDUs, as many as the connection holds.
 fn offer_last_words(
     shard: &Shard,
     driver: &Rc<SessionDriver>,
     connection: &mut Connection,
     cx: &mut Context<'_>,
 ) -> Poll<()> {
-    // Whether it can leave is found out by the farewell.
+    // The farewell finds out whether they can leave.
     let _ = poll_send(shard, driver, &mut driver.state(), connection, cx);
     Poll::Ready(())
 }
 
-/// Sends what is left and says goodbye.
+/// Sends the remaining bytes and closes the connection.
 fn poll_farewell(
     shard: &Shard,
     driver: &Rc<SessionDriver>,

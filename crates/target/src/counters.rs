@@ -1,4 +1,4 @@
-//! What the server holds and has done: for tests of its bounds, and later for metrics.
+//! The state and totals of the server, for tests of its bounds and later for metrics.
 
 use block::Slab;
 use device::PeerHost;
@@ -27,7 +27,7 @@ pub struct Counters {
     pub idle_buffer_bytes: usize,
 }
 
-/// The live numbers that all shards share. Each counts its sessions and commands by itself, so that shards do not slow
+/// The live numbers that all shards share. Each shard counts its own sessions and commands, so that shards do not slow
 /// each other down.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
@@ -35,11 +35,11 @@ pub(crate) struct Gauges {
     pub connections: AtomicUsize,
     pub accepted_connections: AtomicU64,
     pub refused_connections: AtomicU64,
-    /// How many connections each host has. No more entries than connections.
+    /// The number of connections of each host. No more entries than connections.
     by_host: Mutex<HashMap<PeerHost, usize>>,
 }
 
-/// A connection from a host, for as long as this lives.
+/// A connection from a host, while this lives.
 #[derive(Debug)]
 pub(crate) struct CountedHost {
     gauges: Arc<Gauges>,
@@ -47,7 +47,7 @@ pub(crate) struct CountedHost {
 }
 
 impl CountedHost {
-    /// `None` if the host has `connections_max` already.
+    /// `None` if the host already has `connections_max`.
     pub(crate) fn new(gauges: &Arc<Gauges>, host: PeerHost, connections_max: usize) -> Option<Self> {
         let mut by_host = gauges.by_host.lock().unwrap_or_else(PoisonError::into_inner);
         let connections = by_host.get(&host).copied().unwrap_or(0);
@@ -72,7 +72,7 @@ impl Drop for CountedHost {
     }
 }
 
-/// One more of something, for as long as this lives.
+/// One more of something, while this lives.
 #[derive(Debug)]
 pub(crate) struct Counted {
     gauges: Arc<Gauges>,

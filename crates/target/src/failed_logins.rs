@@ -1,26 +1,26 @@
-//! Sources whose authentication fails again and again must wait, longer each time, before the next is looked at.
+//! Delays authentication from sources that fail repeatedly, by growing times.
 
 use device::PeerHost;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Sources that are remembered. When there are more, the one whose last failure is oldest is forgotten: who has so many
-/// addresses is not held up by this, and must not use up the memory.
+/// The most sources that are remembered; beyond it, the source with the oldest failure is forgotten. A peer with so
+/// many addresses escapes the delays, and must not use up the memory.
 const SOURCES_MAX: usize = 1024;
 
-/// Failures that cost nothing: people mistype, and initiators try all their portals.
+/// Failures without a delay: people mistype, and initiators try all their portals.
 const FREE_FAILURES: u32 = 3;
 
-/// The first wait; it doubles with each further failure.
+/// The first delay; it doubles with each further failure.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 
-/// The longest wait. Well below the time that a login may take, so that an honest neighbour at the same address gets in.
+/// The longest delay. Well below the time limit of a login, so that an honest neighbour at the same address gets in.
 const WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// A source that has not failed for so long is forgotten.
+/// The time without a failure after which a source is forgotten.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// Where authentication has failed lately.
+/// The sources of recent failures.
 #[derive(Debug, Default)]
 pub(crate) struct FailedLogins {
     sources: HashMap<PeerHost, Failures>,
@@ -33,7 +33,7 @@ struct Failures {
 }
 
 impl FailedLogins {
-    /// Notes a failure. Whether it was the name or the secret makes no difference.
+    /// Records a failure, whether the name or the secret was wrong.
     pub(crate) fn note(&mut self, source: PeerHost, now: Instant) {
         if !self.sources.contains_key(&source) && self.sources.len() >= SOURCES_MAX {
             self.forget(now);
@@ -45,7 +45,7 @@ impl FailedLogins {
         *failures = Failures { count: failures.count.saturating_add(1), last: now };
     }
 
-    /// How long a proof from there must wait before it is looked at, right or wrong.
+    /// The delay before a proof from this source is checked, right or wrong.
     pub(crate) fn wait(&self, source: PeerHost, now: Instant) -> Duration {
         let failures = self.sources.get(&source);
         let recent = failures.filter(|failures| now.duration_since(failures.last) < MEMORY);
@@ -58,7 +58,7 @@ impl FailedLogins {
         }
     }
 
-    /// Makes room for one more.
+    /// Makes room for one more source.
     fn forget(&mut self, now: Instant) {
         self.sources.retain(|_, failures| now.duration_since(failures.last) < MEMORY);
         if self.sources.len() >= SOURCES_MAX {

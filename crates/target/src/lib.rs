@@ -1,9 +1,8 @@
 //! An iSCSI target.
 //!
-//! A [`Server`] serves the targets of a [`Config`]. It accepts (`listener`), lets the connection log in
-//! (`login_task`), hands it to the shard of its target, where it finds its session (`arrival`), and carries
-//! it (`connection_task`). What a session asks for is done in the `device` crate, on the shard to which the target
-//! belongs.
+//! A [`Server`] serves the targets of a [`Config`]. It accepts a connection (`listener`), logs it in (`login_task`),
+//! hands it to the shard of its target, which finds its session (`arrival`), and carries it (`connection_task`). The
+//! `device` crate executes the session's commands, on the shard of the target.
 
 mod access;
 mod arrival;

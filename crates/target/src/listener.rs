@@ -1,4 +1,4 @@
-//! Accepting connections, and bounding those that have not said who they are.
+//! Accepts connections, and bounds those that have not logged in.
 
 use crate::catalog::Doorkeeper;
 use crate::counters::{Counted, CountedHost, Gauges};
@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use transport::Socket;
 
-/// How long accepting rests when the process has no descriptor left: closing connections takes a moment.
+/// The pause of accepting when the process has no descriptor left: closing connections takes a moment.
 const EXHAUSTED_REST: Duration = Duration::from_millis(100);
 
 /// The connections in login, the oldest first.
@@ -96,7 +96,7 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, portal_group_
     });
 }
 
-/// Lets a connection log in, and hands it over. The first of `counted` counts it until then, the second until its end.
+/// Logs a connection in and hands it over. The first of `counted` counts it until then, the second until its end.
 async fn login(
     shard: &Shard,
     stream: TcpStream,
@@ -127,15 +127,15 @@ async fn login(
     }
 }
 
-/// One line for each connection that comes to nothing. The name is only claimed.
+/// Logs one line for each connection that fails before its session. The name is only claimed.
 fn refuse(shard: &Shard, peer: SocketAddr, initiator: Option<&str>, reason: &LoginFailure) {
     shard.count_refusal();
     tracing::warn!(%peer, initiator, %reason, "connection refused");
 }
 
 impl WaitingRoom {
-    /// Closes the connection that has been in login longest, of those from the host that has the most: who floods
-    /// the room gets in nobody's way but its own.
+    /// Closes the connection that has been in login longest, among those of the host with the most. A flood thus
+    /// displaces only its own connections.
     fn make_room(&self, shard: &Shard) {
         let Some(guest) = self.take_from_largest_party() else { return };
         guest.login.abort();
@@ -155,7 +155,7 @@ impl WaitingRoom {
         guests.remove(place)
     }
 
-    /// Closes all of them: the server stops.
+    /// Closes all connections in login, because the server stops.
     pub(crate) fn dismiss_all(&self) {
         self.guests.borrow_mut().drain(..).for_each(|guest| guest.login.abort());
     }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use device::Ipv6Prefix;
 
-    /// Guests from these addresses, the oldest first.
+    /// Connections in login from these addresses, the oldest first.
     fn room(addresses: &[&str]) -> WaitingRoom {
         let room = WaitingRoom::default();
         for (number, address) in (0..).zip(addresses) {

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 use transport::Socket;
 
-/// Why a connection never belonged to a session.
+/// The reason why a connection never belonged to a session.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoginFailure {
     #[error("it did not log in within {0} seconds")]

@@ -1,4 +1,4 @@
-//! What is behind a LUN, as one line of text: `ram:1GiB`, `file:/srv/a.img,size=1GiB,thin`.
+//! The backend of a LUN as one line of text: `ram:1GiB`, `file:/srv/a.img,size=1GiB,thin`.
 
 use crate::size::ByteSize;
 use serde::Deserialize;
@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What is behind a LUN and how it is opened. Parsed from `KIND:SPEC[,option]...`; see [`LUN_OPTIONS`].
+/// The backend of a LUN and its options. Parsed from `KIND:SPEC[,option]...`; see [`LUN_OPTIONS`].
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct LunSpec {
-    /// Where the blocks are.
+    /// The location of the blocks.
     pub medium: Medium,
     /// Bytes of a logical block: 512 or 4096.
     pub block_bytes: u32,
-    /// Bytes of a physical block that are told to initiators, which align their writes to it.
+    /// Bytes of a physical block as reported to initiators, which align their writes to it.
     pub physical_bytes: Option<u32>,
     /// Initiators can eject and load the medium.
     pub removable: bool,
@@ -22,29 +22,30 @@ pub struct LunSpec {
     pub read_only: bool,
     /// Blocks can be deallocated. Always so in memory.
     pub thin: bool,
-    /// Tell initiators when so many percent of the capacity are allocated, or cannot be, because the filesystem is full.
+    /// Tell initiators when this percentage of the capacity is allocated, or when the rest cannot be, because the
+    /// filesystem is full.
     pub threshold_percent: Option<u8>,
-    /// A WRITE SAME of no blocks means all to the end of the disk; else it is refused.
+    /// A WRITE SAME of zero blocks runs to the end of the disk; otherwise it is refused.
     pub write_same_to_end: bool,
-    /// Put a write-back cache into this process's memory: what was not flushed is lost when it is killed.
+    /// Add a write-back cache in this process's memory: unflushed writes are lost when it is killed.
     pub volatile: bool,
     /// Slow the device down.
     pub pace: Option<Pace>,
-    /// The name that the unit's identity is made from, instead of target, LUN and path.
+    /// The name from which the unit's identity is derived, instead of target, LUN and path.
     pub id: Option<String>,
 }
 
-/// Where the blocks of a LUN are.
+/// The location of a LUN's blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// In memory, zeroes at first.
+    /// In memory, initially zero.
     Ram {
         /// Capacity.
         bytes: u64,
     },
     /// In a regular file or block device.
     File {
-        /// Where.
+        /// The path.
         path: PathBuf,
         /// Create the file or extend it to this length.
         size_bytes: Option<u64>,
@@ -53,12 +54,12 @@ pub enum Medium {
     },
 }
 
-/// How slow a device is made, for experiments.
+/// The pace of a slowed-down device, for experiments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// No faster than this.
+    /// The highest rate.
     pub bytes_per_second: Option<u64>,
-    /// Every operation takes at least this long.
+    /// The least duration of every operation.
     pub latency: Duration,
 }
 
@@ -67,7 +68,7 @@ pub struct Pace {
 pub struct NumberedLunSpec {
     /// The logical unit number.
     pub number: u16,
-    /// What is behind it.
+    /// Its backend.
     pub spec: LunSpec,
 }
 
@@ -80,31 +81,31 @@ pub const LUN_OPTIONS: &str = "size=SIZE (create or extend the file), bs=512|409
 /// A text that does not describe a LUN.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLunSpec {
-    /// No `N=` before it.
+    /// The `N=` before it is missing.
     #[error("\"{0}\" does not start with a LUN from 0 to 16383 and '=', as in 0=ram:1GiB")]
     Number(String),
     /// Unknown kind.
     #[error("\"{0}\" is neither ram:SIZE nor file:PATH")]
     Kind(String),
-    /// Unknown option, or one without the value it needs.
+    /// An unknown option, or one without its value.
     #[error("\"{option}\" is not an option of {kind}: LUNs. There are: {LUN_OPTIONS}")]
     Option {
-        /// What was written.
+        /// The option.
         option: String,
         /// `ram` or `file`.
         kind: &'static str,
     },
-    /// A value that the option cannot have.
+    /// An invalid value of an option.
     #[error("{option}: {reason}")]
     Value {
-        /// What was written.
+        /// The option.
         option: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
 }
 
-/// LUNs above this need a form of the LUN field that not every initiator knows (SAM-5 §4.7.7).
+/// Higher LUNs need a form of the LUN field that not every initiator knows (SAM-5 §4.7.7).
 const LUN_MAX: u16 = 0x3fff;
 
 impl FromStr for NumberedLunSpec {
@@ -223,7 +224,7 @@ fn block_bytes(option: &str, value: &str) -> Result<u32, InvalidLunSpec> {
     }
 }
 
-/// Whether the logical block fits it is seen when all options are known.
+/// The check against the logical block follows when all options are known.
 fn physical_bytes(option: &str, value: &str) -> Result<u32, InvalidLunSpec> {
     match value.parse::<ByteSize>() {
         Ok(ByteSize(bytes)) if bytes.is_power_of_two() && (512..=1 << 20).contains(&bytes) => {
@@ -233,7 +234,7 @@ fn physical_bytes(option: &str, value: &str) -> Result<u32, InvalidLunSpec> {
     }
 }
 
-/// Whether the LUN is thin is seen when all options are known.
+/// The check that the LUN is thin follows when all options are known.
 fn percent(option: &str, value: &str) -> Result<u8, InvalidLunSpec> {
     let percent = value.strip_suffix('%').unwrap_or(value).parse().ok();
     percent

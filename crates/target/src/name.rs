@@ -5,7 +5,7 @@ use session::name::InvalidName;
 use std::fmt;
 use std::str::FromStr;
 
-/// A valid iSCSI name, in the lower case that comparison needs.
+/// A valid iSCSI name, in lower case as comparisons require.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct IscsiName(String);

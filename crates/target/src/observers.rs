@@ -1,14 +1,14 @@
-//! Whoever watches a server, and must do nothing about what it sees.
+//! Observers of a server. They only receive events, and must not affect the server.
 
 use device::Observer as CommandObserver;
 use std::sync::Arc;
 use transport::Observer as ConnectionsObserver;
 
-/// Who is told what of a [`Server`](crate::Server).
+/// The observers of a [`Server`](crate::Server).
 #[derive(Clone, Default)]
 pub struct Observers {
-    /// Of every connection, and what happens on it.
+    /// Receives every connection and its events.
     pub connections: Option<Arc<dyn ConnectionsObserver>>,
-    /// Of every command at the device server. Shards tell from their own threads.
+    /// Receives every command at the device server, on the threads of the shards.
     pub commands: Option<Arc<dyn CommandObserver + Send + Sync>>,
 }

@@ -1,4 +1,4 @@
-//! Opening what is behind a LUN.
+//! Opens the backends of LUNs.
 
 use crate::config::{Config, LunConfig};
 use crate::lun_spec::{LunSpec, Medium, Pace};
@@ -16,29 +16,29 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 #[error("LUN {number} of {target}: {source}")]
 pub struct OpenError {
-    /// Whose.
+    /// Its target.
     pub target: IscsiName,
-    /// Which.
+    /// Its number.
     pub number: u16,
-    /// Why.
+    /// The reason.
     pub source: OpenFailure,
 }
 
-/// Why a LUN cannot be served.
+/// The reason why a LUN cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenFailure {
-    /// Its backend cannot be had.
+    /// Its backend cannot be opened.
     #[error(transparent)]
     Backend(#[from] BlockError),
-    /// Its reservations cannot be had.
+    /// Its reservations cannot be read.
     #[error(transparent)]
     Reservations(#[from] StateError),
 }
 
-/// Unflushed writes that a `volatile` LUN holds in memory.
+/// The most unflushed writes that a `volatile` LUN holds in memory.
 const VOLATILE_CACHE_BYTES: usize = 64 << 20;
 
-/// Opens what the configuration names. `engine` is the shard's, made when the first file needs it.
+/// Opens the LUN's backend. `engine` is the shard's, made when the first file needs it.
 pub(crate) fn open(
     target: &IscsiName,
     portal_groups: &[u16],
@@ -75,7 +75,7 @@ fn open_unit(
         write_same_to_end: lun.backend.write_same_to_end,
     };
     let unit = LogicalUnit::new(description, backend, memory)?;
-    // Reservations of a medium that forgets its data have nothing to protect.
+    // A medium that forgets its data has nothing for reservations to protect.
     let state = state.filter(|_| matches!(lun.backend.medium, Medium::File { .. }));
     let kept = state.map(|state| state.unit(target.as_str(), naa)).transpose()?.flatten();
     Ok(match kept {
@@ -84,21 +84,20 @@ fn open_unit(
     })
 }
 
-/// A target's port in a portal group. The tag is its relative identifier, too: it stays the same whatever other groups
-/// come and go.
+/// A target's port in a portal group. The tag is also its relative identifier, so it does not depend on other groups.
 fn port_of(target: &IscsiName, portal_group_tag: u16) -> TargetPort {
     TargetPort { target_name: target.to_string(), portal_group_tag, relative_identifier: portal_group_tag }
 }
 
 impl LunConfig {
-    /// How initiators recognise the unit.
+    /// The identity by which initiators recognise the unit.
     pub(crate) fn identity(&self, target: &IscsiName) -> Identity {
         Identity::from_name(&self.backend.identity_name(target, self.number))
     }
 }
 
 impl LunSpec {
-    /// What the unit's identity is made from: the same after a restart and on every path to it.
+    /// The source of the unit's identity: the same after a restart and over every path.
     fn identity_name(&self, target: &IscsiName, number: u16) -> String {
         match (&self.id, &self.medium) {
             (Some(id), _) => id.clone(),

@@ -1,4 +1,4 @@
-//! The time that a slowed-down LUN waits on.
+//! The timer of a slowed-down LUN.
 
 use block::Timer;
 use std::future::Future;

@@ -1,19 +1,19 @@
-//! Portal groups: which addresses lead to which targets (RFC 7143 §4.1.1, §13.9).
+//! Portal groups: the addresses of targets (RFC 7143 §4.1.1, §13.9).
 
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
 
-/// Addresses through which one session's connections may come together.
+/// Addresses through which the connections of one session may come together.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortalGroupConfig {
     /// Its portal group tag.
     pub tag: u16,
-    /// Where to accept connections. Port 0 lets the system choose.
+    /// Addresses to accept connections on. Port 0 lets the system choose.
     pub portals: Vec<SocketAddr>,
 }
 
-/// One address that is listened on.
+/// One listening address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Portal {
     pub(crate) address: SocketAddr,
@@ -21,8 +21,8 @@ pub(crate) struct Portal {
 }
 
 impl Portal {
-    /// The address to name to an initiator that came through another, `arrival`: one that it can reach, as far as that
-    /// can be told. A portal that listens on all addresses is named by the one that has just proven to lead here.
+    /// The address to tell an initiator that came through another one, `arrival`: one that it can reach, as far as the
+    /// server can know. For a portal that listens on all addresses, that is the address at which the initiator arrived.
     pub(crate) fn address_for(&self, arrival: SocketAddr) -> Option<SocketAddr> {
         let own = self.address;
         let arrival_ip = arrival.ip().to_canonical();
@@ -39,8 +39,8 @@ fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// The addresses of those of `portals` whose group passes, as SendTargets names them; the one at which the initiator
-/// arrived comes first, for initiators that take only one.
+/// The addresses of those of `portals` whose group passes, in the form of SendTargets. The one at which the initiator
+/// arrived comes first, for initiators that use only one.
 pub(crate) fn target_addresses(
     portals: &[Portal],
     serves: impl Fn(u16) -> bool,

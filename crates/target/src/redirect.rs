@@ -1,11 +1,11 @@
-//! Targets that are elsewhere (RFC 7143 §11.13.5).
+//! Targets that have moved (RFC 7143 §11.13.5).
 
 use serde::Deserialize;
 use session::login::target::Redirection;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-/// `host[:port][,temporary|permanent]`: initiators are sent there, for this time unless it says otherwise.
+/// `host[:port][,temporary|permanent]`: sends initiators there, temporarily by default.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Redirect {
@@ -13,7 +13,7 @@ pub struct Redirect {
     permanent: bool,
 }
 
-/// A text that is none.
+/// A text that is not a redirection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "\"{0}\" is no redirection: write HOST:PORT[,temporary|permanent], an IPv6 address in brackets, as \
@@ -54,7 +54,7 @@ fn is_address(text: &str) -> bool {
         Some(Some((host, rest))) if host.parse::<Ipv6Addr>().is_ok() => (
             host,
             rest.strip_prefix(':').or(
-                // What follows the bracket is a port or nothing.
+                // After the bracket comes a port or nothing.
                 rest.is_empty().then_some("3260"),
             ),
         ),

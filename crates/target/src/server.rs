@@ -1,4 +1,4 @@
-//! The server as its owner sees it: started, observed, stopped.
+//! The server for its owner: start, observation, stop.
 
 use crate::catalog::{Catalog, DISCOVERY_SHARD};
 use crate::chap::SecretError;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// A running target server. Dropping it ends it at once, as a power failure would; see [`Server::shutdown`].
+/// A running target server. Dropping it ends it at once, like a power failure; see [`Server::shutdown`].
 #[derive(Debug)]
 pub struct Server {
     local_addrs: Vec<SocketAddr>,
@@ -37,51 +37,50 @@ struct ShardHandle {
     transfers: Slab,
 }
 
-/// Why a server cannot start.
+/// The reason why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// It was told something that makes no sense, or is not safe.
+    /// The configuration is contradictory or unsafe.
     #[error(transparent)]
     Config(#[from] InvalidConfig),
-    /// A secret cannot be had.
+    /// A secret is unavailable.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// A LUN cannot be opened.
     #[error(transparent)]
     Lun(#[from] OpenError),
-    /// Reservations cannot be kept where they should be.
+    /// Reservations cannot be stored in the state directory.
     #[error(transparent)]
     State(#[from] StateError),
-    /// An address cannot be listened on.
+    /// The server cannot listen on an address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel refuses an option.
     #[error(transparent)]
     Socket(#[from] SocketOptionsError),
-    /// No thread.
+    /// The system refuses a thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-    /// A shard ended before it began; the log says why.
+    /// A shard ended before it started; the log has the reason.
     #[error("an event loop ended at its start")]
     Shard,
 }
 
 impl Server {
-    /// Opens every LUN, listens, and serves from then on, on threads of its own. Needs a tokio runtime only to
-    /// wait.
+    /// Opens every LUN, listens, and serves from then on, on threads of its own. It needs a tokio runtime only to wait.
     ///
     /// # Errors
-    /// What is wrong, and what to do about it. Nothing is left running.
+    /// The defect and its remedy. Nothing is left running.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         Self::start_observed(config, Observers::default()).await
     }
 
-    /// The same, with somebody who is told what happens.
+    /// Starts a server with observers.
     ///
     /// # Errors
     /// As those of [`start`](Self::start).
@@ -145,26 +144,26 @@ impl Server {
         Ok(())
     }
 
-    /// Where connections are accepted, ports that the system chose included.
+    /// The listening addresses, including ports that the system chose.
     #[must_use]
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
     }
 
-    /// What it holds and has done.
+    /// A sample of the server's state and totals.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters::read(&self.gauges, self.shards.iter().map(|shard| (&*shard.own, &shard.transfers)))
     }
 
-    /// Stops in order: accepts no more, asks initiators to log out, cuts off those that have not by `grace`, waits
-    /// for writes to come to rest, and flushes every LUN.
+    /// Stops in order: accepts no more connections, asks initiators to log out, cuts off sessions that remain after
+    /// `grace`, waits for writes to come to rest, and flushes every LUN.
     pub async fn shutdown(mut self, grace: Duration) -> ShutdownReport {
         let deadline = Instant::now() + grace;
         let mut report = ShutdownReport::default();
         let ask = |shard: &ShardHandle| {
             let (done, reported) = oneshot::channel();
-            // A shard that is no more has nothing to report.
+            // A shard that has ended has nothing to report.
             let _ = shard.door.send(Message::Shutdown { deadline, done });
             reported
         };
@@ -186,7 +185,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         for shard in &self.shards {
-            // A shard that is no more needs no telling.
+            // A shard that has ended needs no message.
             let _ = shard.door.send(Message::Abandon);
         }
     }
@@ -199,7 +198,7 @@ fn listen(config: &Config) -> Result<Vec<(TcpListener, u16)>, StartError> {
         let failed = |source| StartError::Listen { address: *address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        // Before the first connection: its window is announced with the options of its listener.
+        // Before the first connection, because the listener's options determine its announced window.
         transport::apply(&options, &listener)?;
         Ok::<_, StartError>(listener)
     };

@@ -1,4 +1,4 @@
-//! One event loop: a thread with its targets, their sessions, and its means of file I/O.
+//! One event loop: a thread with its targets, their sessions, and its engine of file I/O.
 
 use crate::arrival::{self, Arrival};
 use crate::catalog::{Catalog, DISCOVERY_SHARD};
@@ -28,7 +28,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::Instant;
 use transport::{Clock, ReadableFd};
 
-/// What all sessions of a shard share.
+/// The state that all sessions of a shard share.
 pub(crate) struct Shard {
     pub clock: Clock,
     pub scratch: RefCell<Scratch>,
@@ -36,33 +36,34 @@ pub(crate) struct Shard {
     pub gauges: Arc<Gauges>,
     pub limits: Limits,
     pub offer: Offer,
-    /// All shards'; which of them a login will belong to, it has not said when it is offered a FirstBurstLength.
+    /// The memories of all shards: a login is offered a FirstBurstLength before it has named its target, and so its
+    /// shard.
     pub memories: Arc<[Memory]>,
     pub socket: SocketOptions,
     pub observer: Option<Arc<dyn transport::Observer>>,
     pub waiting_room: WaitingRoom,
     pub failed_logins: RefCell<FailedLogins>,
     nodes: Vec<Rc<TargetNode>>,
-    /// All shards' doors, this one's too.
+    /// The channels to all shards, including this one.
     doors: Vec<mpsc::UnboundedSender<Message>>,
 }
 
-/// What one shard asks of another, or the server of all. There are never more messages than connections.
+/// A request from one shard or the server to a shard. There are never more messages than connections.
 pub(crate) enum Message {
-    /// A login that found its target here.
+    /// A login whose target is here.
     Arrival(Box<Arrival>),
     /// End everything in order.
     Shutdown {
-        /// When sessions that still live are cut off.
+        /// The time at which living sessions are cut off.
         deadline: Instant,
-        /// Where to say that it is done.
+        /// Receives the report at the end.
         done: oneshot::Sender<ShutdownReport>,
     },
     /// End everything now.
     Abandon,
 }
 
-/// What a shard is made from. It travels to the shard's thread.
+/// The parts of a shard. It travels to the shard's thread.
 pub(crate) struct ShardPlan {
     pub index: usize,
     pub config: Arc<Config>,
@@ -71,22 +72,22 @@ pub(crate) struct ShardPlan {
     pub gauges: Arc<Gauges>,
     pub own: Arc<device::Gauges>,
     pub memory: Memory,
-    /// All shards'.
+    /// The memories of all shards.
     pub memories: Arc<[Memory]>,
     /// Each with its portal group tag.
     pub listeners: Vec<(std::net::TcpListener, u16)>,
     pub doors: Vec<mpsc::UnboundedSender<Message>>,
     pub messages: mpsc::UnboundedReceiver<Message>,
-    /// Where reservations are kept.
+    /// The storage of reservations.
     pub state: Option<StateDirectory>,
     pub observers: Observers,
     pub opened: oneshot::Sender<Result<(), OpenError>>,
 }
 
-/// How often a shard looks whether it is idle and can give memory back.
+/// The interval between checks whether a shard is idle and can return memory.
 const HOUSEKEEPING: Duration = Duration::from_secs(5);
 
-/// The life of a shard's thread.
+/// The main function of a shard's thread.
 pub(crate) fn run(plan: ShardPlan) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -111,7 +112,7 @@ async fn serve(plan: ShardPlan) {
     let nodes = match open_targets(&plan, &environment, &mut engine) {
         Ok(nodes) => nodes,
         Err(error) => {
-            // Who asked has gone if this fails.
+            // If this fails, the receiver is gone.
             let _ = plan.opened.send(Err(error));
             return;
         }
@@ -209,7 +210,7 @@ fn open_targets(
     Ok(nodes)
 }
 
-/// Lets the engine deliver what the kernel has finished.
+/// Lets the engine deliver finished operations.
 async fn reap(engine: Engine) {
     let Some(descriptor) = engine.reap_fd() else { return };
     let finished = match ReadableFd::new(descriptor) {
@@ -221,7 +222,7 @@ async fn reap(engine: Engine) {
     }
 }
 
-/// Gives idle memory back to the system when nothing was asked of the shard for a while.
+/// Returns idle memory to the system when the shard has had no requests for a while.
 async fn keep_house(memory: Memory, own: Arc<device::Gauges>) {
     let mut interval = tokio::time::interval(HOUSEKEEPING);
     let mut commands = None;
@@ -244,7 +245,7 @@ impl Shard {
         &self.nodes
     }
 
-    /// The host that has `address`, as limits count it.
+    /// The host with this `address`, for the limits.
     pub(crate) fn host_of(&self, address: IpAddr) -> PeerHost {
         self.limits.ipv6_prefix().host_of(address)
     }
@@ -253,10 +254,10 @@ impl Shard {
         self.gauges.refused_connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives a login to the shard of its target.
+    /// Hands a login to the shard of its target.
     ///
     /// # Errors
-    /// That shard is no more.
+    /// That shard has ended.
     pub(crate) fn hand_over(&self, arrival: Arrival) -> Result<(), ()> {
         let shard = self.catalog.shard_of(&arrival.applicant.identity.target_name);
         let door = self.doors.get(shard).ok_or(())?;

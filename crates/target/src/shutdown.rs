@@ -1,4 +1,4 @@
-//! Stopping in order: initiators are asked to leave, writes come to rest, caches are flushed.
+//! An orderly stop: initiators are asked to log out, writes come to rest, caches are flushed.
 
 use crate::shard::Shard;
 use device::SessionDriver;
@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How a server stopped.
+/// The result of a stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShutdownReport {
     /// Sessions that had not ended by the deadline and were cut off.
     pub sessions_cut: usize,
-    /// LUNs, as `TARGET LUN n`, whose last flush failed: what was written to them may be lost.
+    /// LUNs, as `TARGET LUN n`, whose last flush failed: their unflushed writes may be lost.
     pub unflushed: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl ShutdownReport {
     }
 }
 
-/// How long the writes of sessions that were cut off may take to come to rest.
+/// The longest time for the writes of cut-off sessions to come to rest.
 const REST_TIME: Duration = Duration::from_secs(10);
 
 /// Ends every session of a shard, and flushes every unit.
@@ -49,8 +49,8 @@ pub(crate) async fn shut_down(shard: &Shard, deadline: Instant) -> ShutdownRepor
     report
 }
 
-/// The whole seconds that initiators are told: a second is left for the request on its way there, and for their logout on
-/// its way back.
+/// The whole seconds that initiators are told. One second is left for the request's way there and the logout's way
+/// back.
 fn seconds_to_log_out(left: Duration) -> u16 {
     let seconds = (left + Duration::from_millis(500)).as_secs().saturating_sub(1);
     u16::try_from(seconds).unwrap_or(u16::MAX)
@@ -60,7 +60,7 @@ fn sessions(shard: &Shard) -> Vec<Rc<SessionDriver>> {
     shard.nodes().iter().flat_map(|node| node.sessions()).collect()
 }
 
-/// Waits until no session is left; `false` if some are when time is up.
+/// Waits until no session is left; `false` if some are left at the deadline.
 async fn all_ended(shard: &Shard, deadline: Instant) -> bool {
     for node in shard.nodes() {
         loop {

@@ -14,7 +14,7 @@ pub struct ByteSize(pub u64);
 #[error("\"{0}\" is not a size: write bytes, or a number with K, M, G or T (also KiB, MiB, GiB, TiB)")]
 pub struct InvalidByteSize(String);
 
-/// Unit letters and how many times each multiplies by 1024.
+/// Unit letters and their powers of 1024.
 const UNITS: [(&str, u32); 5] = [("", 0), ("k", 1), ("m", 2), ("g", 3), ("t", 4)];
 
 impl FromStr for ByteSize {
@@ -43,7 +43,7 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// A configuration file may say it as a number or as text.
+/// A configuration file may write it as a number or as text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {

@@ -1,12 +1,12 @@
-//! Where persistent reservations are kept while no server runs: one file for each logical unit, named by the unit's
-//! designator, in a directory that only this user and root can write to.
+//! Storage for persistent reservations across restarts: one file for each logical unit, named by the unit's designator,
+//! in a directory that only this user and root can write to.
 //!
-//! The directory is opened once, checked, and from then on every file is opened relative to it: nobody can put another
-//! directory or a symbolic link in its place.
+//! The directory is opened once and checked. Every file is then opened relative to it, so nobody can replace it with
+//! another directory or a symbolic link.
 //!
-//! A file is replaced as a whole: written beside the old one, made durable, renamed, and the directory made durable.
-//! What is found after a crash is one or the other. A file beside it is locked for as long as a server serves the unit:
-//! two servers that store without each other's knowledge would undo each other's fences.
+//! A file is replaced as a whole: the new one is written beside it, made durable and renamed, and the directory is made
+//! durable. After a crash, one or the other is there. A lock file beside it is held for as long as a server serves the
+//! unit, because two servers that store independently would undo each other's fences.
 
 use device::{Persist, Stored};
 use nexus::target::{InvalidSnapshot, PersistedReservations};
@@ -20,92 +20,92 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A directory, or a file in it, that cannot be used. Its reservations say who must not write, so nothing is served
-/// without them.
+/// A directory, or a file in it, that cannot be used. Nothing is served without its reservations, which fence hosts
+/// off.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The directory cannot be made, read or written to.
     #[error("cannot keep reservations in {}: {source}", path.display())]
     Directory {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others could put reservations there, or take them away.
+    /// Others could add or remove reservations there.
     #[error(
         "cannot keep reservations in {}: others may write to it (mode {mode:04o}): run chmod go-w on it",
         path.display()
     )]
     Exposed {
-        /// Which.
+        /// The directory.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
     },
-    /// Somebody else could change the permissions, and then the reservations.
+    /// Another user could change the permissions, and then the reservations.
     #[error(
         "cannot keep reservations in {}: it belongs to user {owner}, and only directories of user {user} or of root are \
          trusted: run chown on it, or choose another state directory (--state-directory)",
         path.display()
     )]
     Owner {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// Whose it is, by number.
+        /// Its owner's user number.
         owner: u32,
-        /// Who this is.
+        /// This process's user number.
         user: u32,
     },
-    /// Whoever can write to the directory around it decides where it leads.
+    /// Anyone who can write to the parent directory could redirect the link.
     #[error(
         "cannot keep reservations in {}, which is a symbolic link: name the directory that it leads to",
         path.display()
     )]
     SymbolicLink {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
     /// The file cannot be read.
     #[error("cannot read the reservations in {}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another unit of the same target name and identity keeps its reservations in the same file.
+    /// Another unit with the same target name and identity uses the same file.
     #[error(
         "the reservations in {} are those of another server, which serves the same unit of the same target name: stop \
          it, or give this one another state directory (--state-directory), target name or id",
         path.display()
     )]
     InUse {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
-    /// The file was damaged, or is of a later version.
+    /// The file is damaged, or of a later version.
     #[error(
         "the reservations in {} cannot be trusted: {source}. If no initiator relies on them, remove the file",
         path.display()
     )]
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// How.
+        /// The defect.
         source: InvalidSnapshot,
     },
 }
 
-/// The longest file name (`NAME_MAX` of Linux), without room for the longer of what is added.
+/// The longest file name (`NAME_MAX` of Linux), less the longer suffix.
 const NAME_BYTES_MAX: usize = 255 - LOCK.len();
-/// What is added to a file's name while it is being written.
+/// The suffix of a file that is being written.
 const NEW: &str = ".new";
-/// What is added to it for the file that is locked; it stays.
+/// The suffix of the lock file, which stays.
 const LOCK: &str = ".lock";
-/// For how long a lock is tried again: whoever starts a server again at once must not fail for the end of the old one.
+/// The time for which a lock is retried: an immediate restart must not fail because the old server is still ending.
 const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
-/// Between two tries.
+/// The pause between two tries.
 const IN_USE_PAUSE: Duration = Duration::from_millis(10);
 /// Permissions of others that a state directory must not give.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -118,10 +118,10 @@ pub(crate) struct StateDirectory {
 }
 
 impl StateDirectory {
-    /// Makes the directory if need be, and sees whether it can be trusted and files can be written there.
+    /// Makes the directory if necessary, and checks that it is trustworthy and writable.
     pub(crate) fn open(path: &Path) -> Result<Self, StateError> {
         const OWNER_ONLY: u32 = 0o700;
-        // Without a slash at the end, at which the system would follow a symbolic link.
+        // Without a final slash, at which the system would follow a symbolic link.
         let path: PathBuf = path.components().collect();
         let failed = |source| StateError::Directory { path: path.clone(), source };
         DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(&path).map_err(failed)?;
@@ -140,8 +140,8 @@ impl StateDirectory {
         Ok(state)
     }
 
-    /// The file of a logical unit, for this server alone, and what it holds; `None` if its name would be too long. Waits
-    /// for a server that is about to end.
+    /// Locks the file of a logical unit for this server, and reads it; `None` if its name would be too long. Waits for
+    /// a server that is ending.
     pub(crate) fn unit(
         &self,
         target_name: &str,
@@ -157,8 +157,8 @@ impl StateDirectory {
         Ok(Some((file, last)))
     }
 
-    /// Warns of reservations of units that the target had and is no longer asked to serve: a disk that has got another
-    /// identity is not protected by those of its old one.
+    /// Warns of reservations of units that the target no longer serves: a disk with a new identity is not protected by
+    /// the reservations of its old one.
     pub(crate) fn warn_of_others(&self, target_name: &str, served: &[Naa]) {
         let served: Vec<String> =
             served.iter().map(|unit| PersistedReservations::file_name(target_name, *unit)).collect();
@@ -176,7 +176,7 @@ impl StateDirectory {
         }
     }
 
-    /// What was stored last; nothing if nothing ever was.
+    /// The last stored reservations; empty if nothing was ever stored.
     fn load(&self, name: &str) -> Result<PersistedReservations, StateError> {
         let path = self.path.join(name);
         let failed = |source| StateError::File { path: path.clone(), source };
@@ -193,7 +193,7 @@ impl StateDirectory {
             .map_err(|source| StateError::Damaged { path: path.clone(), source })
     }
 
-    /// A file of this name that was not there, in place of one that was left by a crash.
+    /// Makes a new file of this name, and replaces one left by a crash.
     fn create_new(&self, name: &str) -> io::Result<File> {
         match self.remove(name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -213,7 +213,7 @@ impl StateDirectory {
     }
 }
 
-/// Whether nobody but this user and root can change what is in a directory.
+/// Checks that only this user and root can change the directory's contents.
 fn check(path: &Path, facts: &Stat) -> Result<(), StateError> {
     const ROOT: u32 = 0;
     let (owner, user) = (facts.st_uid, rustix::process::geteuid().as_raw());
@@ -232,7 +232,7 @@ fn check(path: &Path, facts: &Stat) -> Result<(), StateError> {
 pub(crate) struct StateFile {
     state: StateDirectory,
     name: String,
-    /// Locked until the last of its owners is gone.
+    /// Locked until its last owner is gone.
     _lock: Arc<File>,
 }
 

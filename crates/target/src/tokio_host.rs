@@ -4,7 +4,7 @@ use device::{Host, LocalFuture};
 use pdu::Instant;
 use transport::Clock;
 
-/// The local tasks and timers of the thread on which it is used.
+/// The local tasks and timers of the thread that uses it.
 pub(crate) struct TokioHost {
     clock: Clock,
 }

@@ -1,4 +1,4 @@
-//! Who carries out file I/O: an io_uring, or threads where the system refuses one.
+//! The engine of file I/O: an io_uring, or threads if the system refuses one.
 
 use std::os::fd::BorrowedFd;
 use std::str::FromStr;
@@ -9,14 +9,14 @@ use super::ring::Ring;
 use super::transfer::Transfer;
 use crate::error::{BlockError, BlockErrorKind};
 
-/// The environment variable that [`Engine::probe`] obeys: `io_uring` or `threads`.
+/// The environment variable that overrides [`Engine::probe`]: `io_uring` or `threads`.
 pub const ENGINE_VARIABLE: &str = "ROPEWALK_ENGINE";
 
-/// The means of file I/O, one per shard; several files share it, and clones are the same engine.
+/// The engine of file I/O, one per shard. Several files share it; clones are the same engine.
 ///
-/// With an io_uring, somebody must call [`reap`](Engine::reap) whenever [`reap_fd`](Engine::reap_fd) is readable,
-/// or operations that did not complete at once never do. Threads need nobody. Dropping the last clone waits for
-/// the operations in the kernel's hands.
+/// With an io_uring, call [`reap`](Engine::reap) whenever [`reap_fd`](Engine::reap_fd) is readable; otherwise
+/// operations that do not complete at once never complete. Threads need no calls. Dropping the last clone waits for the
+/// operations in the kernel.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
@@ -24,14 +24,14 @@ pub struct Engine {
 
 struct Inner {
     ring: Option<Ring>,
-    /// For transfers without a ring, and always for calls that io_uring has no place for.
+    /// For transfers without a ring, and always for calls that io_uring lacks.
     pool: Pool,
 }
 
-/// Which engine to use.
+/// The choice of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// io_uring, and nothing else will do.
+    /// io_uring, without a fallback.
     IoUring,
     /// Threads.
     Threads,
@@ -56,7 +56,7 @@ impl Engine {
     /// The engine that [`ENGINE_VARIABLE`] names; otherwise io_uring if the system grants it, or threads.
     ///
     /// # Errors
-    /// Only if the variable names an engine that does not exist or cannot be had.
+    /// Only if the variable names an engine that does not exist or is unavailable.
     pub fn probe() -> Result<Self, BlockError> {
         match std::env::var(ENGINE_VARIABLE) {
             Ok(name) => Self::new(name.parse()?),
@@ -64,7 +64,7 @@ impl Engine {
         }
     }
 
-    /// This engine and no other.
+    /// This engine, without a fallback.
     ///
     /// # Errors
     /// [`Unsupported`](BlockErrorKind::Unsupported), with the system's reason, if it refuses an io_uring.
@@ -78,19 +78,19 @@ impl Engine {
         Ok(Self { inner: Arc::new(Inner { ring, pool: Pool::new() }) })
     }
 
-    /// Which one it is.
+    /// The engine in use.
     #[must_use]
     pub fn choice(&self) -> EngineChoice {
         if self.inner.ring.is_some() { EngineChoice::IoUring } else { EngineChoice::Threads }
     }
 
-    /// For an event loop: readable when there is something to [`reap`](Engine::reap). `None`: nothing to do.
+    /// For an event loop: readable when [`reap`](Engine::reap) has something to do. `None`: it never has.
     #[must_use]
     pub fn reap_fd(&self) -> Option<BorrowedFd<'_>> {
         self.inner.ring.as_ref().map(Ring::descriptor)
     }
 
-    /// Wakes whoever waits for operations that are done, on this thread; returns how many were. Never blocks.
+    /// Completes finished operations on this thread; returns their number. Never blocks.
     pub fn reap(&self) -> usize {
         self.inner.ring.as_ref().map_or(0, Ring::reap)
     }

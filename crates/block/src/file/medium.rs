@@ -15,25 +15,25 @@ use crate::backend::{Properties, Thin};
 use crate::error::{BlockError, BlockErrorKind};
 use crate::slab::BUFFER_ALIGNMENT_BYTES;
 
-/// What direct I/O needs where the system cannot say (before Linux 6.1): what every disk accepts.
+/// The alignment of direct I/O if the system cannot report it (before Linux 6.1): every disk accepts this.
 const DIRECT_ALIGNMENT_BYTES: u32 = 4096;
 
 /// The unit in which filesystems usually free space.
 const HOLE_BYTES: u32 = 4096;
 
-/// For how long a file that is in use is tried again. The system closes what the io_uring of a killed process held a
-/// moment after that process is gone, and whoever starts it again at once must not fail for it.
+/// The time for which opening a file in use is retried. The system closes the files of a killed process's io_uring only
+/// a moment after the process is gone, and an immediate restart must not fail for it.
 const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Between two tries.
+/// The pause between two tries.
 const IN_USE_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Medium {
     pub(super) file: StdFile,
     pub(super) properties: Properties,
-    /// What the memory of a transfer must be aligned to.
+    /// The required alignment of a transfer's memory.
     pub(super) memory_alignment_bytes: usize,
-    /// Learnt at the first refusal.
+    /// Set at the first refusal.
     pub(super) no_zero_range: AtomicBool,
     pub(super) no_punch_hole: AtomicBool,
 }
@@ -41,7 +41,7 @@ pub(super) struct Medium {
 impl Medium {
     pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Self, BlockError> {
         let failed = |error| error_of(error, format!("opening {}", path.display()));
-        // Before opening: to open a named pipe would wait for its other end.
+        // Checked before opening, because opening a named pipe would wait for its other end.
         let is_device = match std::fs::metadata(path) {
             Ok(metadata) => is_block_device(path, metadata.file_type())?,
             Err(_) => false,
@@ -92,12 +92,12 @@ fn is_block_device(path: &Path, kind: FileType) -> Result<bool, BlockError> {
     Err(BlockError::new(BlockErrorKind::Unsupported, context))
 }
 
-/// A file that is made here is its owner's alone: a disk's data is nobody else's to read or to change.
+/// Opens the file. A new file is accessible only to its owner, because it holds a disk's data.
 fn open_file(path: &Path, options: &FileOptions, is_device: bool) -> io::Result<StdFile> {
     const OWNER_ONLY: u32 = 0o600;
     let mut flags = OFlags::empty();
     flags.set(OFlags::DIRECT, options.direct);
-    // On a block device, without CREATE: refused while mounted or otherwise held by the kernel.
+    // On a block device, without CREATE: refused if it is mounted or otherwise in use by the kernel.
     flags.set(OFlags::EXCL, is_device && !options.read_only);
     OpenOptions::new()
         .read(true)
@@ -124,7 +124,7 @@ pub(super) fn lock(file: &StdFile, path: &Path, read_only: bool) -> Result<(), B
     })
 }
 
-/// Tries again while another process has it.
+/// Retries while another process holds the file.
 fn while_in_use<T>(attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let deadline = Instant::now() + IN_USE_PATIENCE;
     loop {
@@ -135,12 +135,12 @@ fn while_in_use<T>(attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// How `flock` and an exclusive `open` say it.
+/// The errors of `flock` and of an exclusive `open` for a file in use.
 fn is_in_use(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ResourceBusy)
 }
 
-/// Makes the file at least `bytes` long; it never becomes shorter.
+/// Makes the file at least `bytes` long; never shortens it.
 fn extend(
     file: &StdFile,
     path: &Path,
@@ -161,7 +161,7 @@ fn extend(
     file.set_len(bytes).map_err(failed)
 }
 
-/// Checks that the blocks suit the device; returns what memory must be aligned to.
+/// Checks that the blocks suit the device; returns the required alignment of memory.
 fn check_alignment(
     file: &StdFile,
     path: &Path,

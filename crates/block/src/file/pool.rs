@@ -1,4 +1,4 @@
-//! A few threads for calls that block.
+//! A few threads for blocking calls.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -8,10 +8,10 @@ use rustix::io::ReadWriteFlags;
 
 use super::transfer::{Next, Step, Transfer};
 
-/// Enough that a disk has a queue to sort, few enough not to crowd the machine.
+/// Enough to give a disk a queue to sort, few enough not to crowd the machine.
 const THREADS_MAX: usize = 8;
 
-/// Threads that run jobs, started when first needed; they end when the pool is dropped and its jobs are done.
+/// Threads that run jobs, started when first needed. They end when the pool is dropped and its jobs are done.
 pub(super) struct Pool {
     shared: Arc<Shared>,
 }
@@ -37,8 +37,8 @@ impl Pool {
         Self { shared: Arc::default() }
     }
 
-    /// Runs the job on some thread. Never blocks; the queue is bounded by what callers have under way. A job
-    /// that no thread can be started for is dropped, and with it its `Completer`.
+    /// Runs the job on some thread. Never blocks; the callers' outstanding operations bound the queue. If no thread can
+    /// be started, drops the job and its `Completer`.
     pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.lock();
         state.jobs.push_back(Box::new(job));
@@ -95,7 +95,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The life of one thread.
+    /// The loop of one thread.
     fn work(&self) {
         let mut state = self.lock();
         loop {

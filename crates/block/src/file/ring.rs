@@ -10,12 +10,12 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use super::transfer::{Next, Over, Step, Transfer};
 
-/// Transfers in the kernel's hands at once: beyond what one shard's disks can use. Further ones wait in a queue
-/// here, which the callers' buffer budget bounds.
+/// Transfers in the kernel at once: more than one shard's disks can use. Further ones wait in a queue here, which the
+/// callers' buffer budget bounds.
 const DEPTH: u32 = 256;
 
-/// One io_uring. Submissions go out at once; a completion that is there already is delivered by the same call, so
-/// that reading what the page cache holds never waits for the event loop.
+/// One io_uring. Submissions go out at once. The same call delivers completions that are ready, so that reading cached
+/// data never waits for the event loop.
 pub(super) struct Ring {
     state: Mutex<State>,
     descriptor: i32,
@@ -23,14 +23,15 @@ pub(super) struct Ring {
 
 struct State {
     uring: IoUring,
-    /// What the kernel works on, by the number in `user_data`. The entries own the memory it reads and writes.
+    /// The kernel's transfers, by the number in `user_data`. The entries own the memory that the kernel reads and
+    /// writes.
     in_flight: Box<[Option<Transfer>]>,
     free: Vec<u32>,
     queued: VecDeque<Transfer>,
 }
 
 impl Ring {
-    /// `Err` where the kernel lacks io_uring, lacks what is needed of it, or refuses it to this process.
+    /// `Err` if the kernel lacks io_uring or a part of it that we need, or refuses it to this process.
     pub(super) fn new() -> std::io::Result<Self> {
         let uring = IoUring::new(DEPTH)?;
         let mut probe = Probe::new();
@@ -56,7 +57,7 @@ impl Ring {
         self.reap();
     }
 
-    /// Delivers what is done and submits what waits. Returns how many were delivered.
+    /// Delivers finished transfers and submits waiting ones. Returns the number delivered.
     pub(super) fn reap(&self) -> usize {
         let over = self.lock().turn();
         let count = over.len();
@@ -80,7 +81,7 @@ impl State {
         }
     }
 
-    /// Takes the kernel's completions. Transfers that are not through yet queue up again, at the front.
+    /// Takes the kernel's completions. Unfinished transfers return to the front of the queue.
     fn collect(&mut self, over: &mut Vec<Over>) {
         for entry in self.uring.completion() {
             let Ok(slot) = u32::try_from(entry.user_data()) else { continue };
@@ -97,7 +98,7 @@ impl State {
         }
     }
 
-    /// Moves queued transfers to the submission queue; whether there are any to submit.
+    /// Moves queued transfers to the submission queue; returns whether it has any.
     fn push_queued(&mut self) -> bool {
         while let Some(slot) = self.free.last().copied()
             && let Some(mut transfer) = self.queued.pop_front()
@@ -116,8 +117,8 @@ impl State {
         !self.uring.submission().is_empty()
     }
 
-    /// Hands the submission queue to the kernel; whether it went. If the kernel is short of memory, the entries
-    /// stay for the next turn, which a completion under way will bring; with none under way, there is only now.
+    /// Hands the submission queue to the kernel; returns whether that worked. If the kernel is short of memory, the
+    /// entries stay until the next completion; without any transfer under way, there is none.
     fn submit(&mut self) -> bool {
         while self.uring.submit().is_err() {
             let unsubmitted = self.uring.submission().len();
@@ -139,7 +140,7 @@ fn entry_of(transfer: &mut Transfer) -> squeue::Entry {
         }
         Step::Write { offset, from, fua } => {
             let flags = if fua { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
-            // The kernel's type for these flags is signed; the bits are what counts.
+            // The kernel's type for these flags is signed; only the bits matter.
             let flags = flags.bits().cast_signed();
             opcode::Write::new(file, from.as_ptr(), entry_bytes(from)).offset(offset).rw_flags(flags).build()
         }
@@ -147,20 +148,20 @@ fn entry_of(transfer: &mut Transfer) -> squeue::Entry {
     }
 }
 
-/// No buffer is longer than `BUFFER_BYTES_MAX`; were it, the rest would follow in a further step.
+/// No buffer is longer than `BUFFER_BYTES_MAX`; otherwise the rest would follow in a further step.
 fn entry_bytes(memory: &[u8]) -> u32 {
     u32::try_from(memory.len()).unwrap_or(u32::MAX)
 }
 
 impl Drop for State {
-    /// Waits until the kernel has let go of all memory.
+    /// Waits until the kernel has released all memory.
     fn drop(&mut self) {
         while self.in_flight.iter().any(Option::is_some) || !self.queued.is_empty() {
             self.push_queued();
             if let Err(error) = self.uring.submit_and_wait(1)
                 && error.kind() != std::io::ErrorKind::Interrupted
             {
-                // The kernel may still use the memory: better lost than reused.
+                // The kernel may still use the memory, so it is leaked rather than reused.
                 self.in_flight.iter_mut().filter_map(Option::take).for_each(std::mem::forget);
                 return;
             }

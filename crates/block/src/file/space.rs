@@ -1,4 +1,4 @@
-//! Zeroes and holes, and the space between them: calls that may take long, so they run on the engine's threads.
+//! Zeroes, holes and free space: calls that may take long, so they run on the engine's threads.
 
 use std::sync::atomic::Ordering;
 
@@ -11,26 +11,26 @@ use crate::backend::Space;
 use crate::error::{BlockError, BlockErrorKind};
 use crate::extent::{self, ByteRange, EXTENTS_MAX, Extent, ExtentState};
 
-/// Written again and again where the system cannot zero a range by itself. Static, and aligned for direct I/O.
+/// Written repeatedly if the system cannot zero a range by itself. Static, and aligned for direct I/O.
 static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
 
-/// Long enough to be efficient, short enough to sit in the executable's zero pages.
+/// Long enough to be efficient, short enough to fit the executable's zero pages.
 const ZEROES_BYTES: usize = 256 << 10;
 
 #[repr(align(4096))]
 struct Zeroes([u8; ZEROES_BYTES]);
 
-/// How a range becomes zero.
+/// The way to zero a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Zeroing {
-    /// It stays allocated.
+    /// The range stays allocated.
     Keep,
-    /// It becomes a hole.
+    /// The range becomes a hole.
     Punch,
 }
 
 impl Medium {
-    /// Makes a range read as zeroes, by writing them if nothing better is offered. (On block devices Linux maps
+    /// Makes a range read as zeroes, by writing them if the system offers nothing better. (On block devices Linux maps
     /// both calls to the device's own commands, and promises zeroes.)
     pub(super) fn zero(&self, range: ByteRange, zeroing: Zeroing) -> Result<(), BlockError> {
         let (unsupported, mode) = match zeroing {
@@ -68,10 +68,10 @@ impl Medium {
         Ok(())
     }
 
-    /// What the file has allocated, and what its filesystem has left for those without privileges. A block device does
-    /// not know.
+    /// The file's allocated space, and the filesystem's free space for unprivileged users. A block device knows
+    /// neither.
     pub(super) fn space(&self) -> Result<Space, BlockError> {
-        /// The unit of `st_blocks`, whatever the filesystem's own is.
+        /// The unit of `st_blocks`, whatever the filesystem's block size.
         const STAT_BLOCK_BYTES: u64 = 512;
         let failed = |errno: Errno| error_of(errno.into(), "asking for the space of a file");
         let facts = rustix::fs::fstat(&self.file).map_err(failed)?;
@@ -84,7 +84,7 @@ impl Medium {
         Ok(Space::of(self.properties.bytes(), used_bytes, free_bytes))
     }
 
-    /// Asks the filesystem for holes. Where it does not know (block devices), all is data.
+    /// Asks the filesystem for holes. If it has no answer (block devices), everything counts as data.
     pub(super) fn extents(&self, range: ByteRange) -> Result<Vec<Extent>, BlockError> {
         let mut extents = Vec::new();
         let mut offset = range.offset;
@@ -98,7 +98,7 @@ impl Medium {
         Ok(extents)
     }
 
-    /// The state at `offset` and where it ends, both in whole blocks: one that is partly data is data.
+    /// The state at `offset` and its end, in whole blocks. A block with any data is data.
     fn extent_at(&self, offset: u64) -> Result<(ExtentState, u64), BlockError> {
         let block_bytes = u64::from(self.properties.block_bytes);
         let failed = |errno: Errno| error_of(errno.into(), "looking for holes in a file");
@@ -113,7 +113,7 @@ impl Medium {
         }
         let hole = match rustix::fs::seek(&self.file, SeekFrom::Hole(offset)) {
             Ok(hole) => hole,
-            // Punched since we looked: a hole now, up to an end that the next query will find.
+            // Punched since the last query: a hole now, up to an end that the next query will find.
             Err(Errno::NXIO) => offset,
             Err(errno) => return Err(failed(errno)),
         };

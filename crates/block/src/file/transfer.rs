@@ -14,11 +14,11 @@ use crate::payload::Payload;
 use crate::pending::Completer;
 use crate::slab::Buffer;
 
-/// One operation in an engine's hands. It owns the memory, so the memory lives until the kernel is done with it.
+/// One operation at an engine. It owns the memory until the kernel has finished with it.
 pub(super) struct Transfer {
     medium: Arc<Medium>,
     work: Work,
-    /// Bytes already moved: a system call may move fewer than it was asked to.
+    /// Bytes already moved: a system call may move fewer than requested.
     moved: usize,
     completer: Completer,
 }
@@ -29,20 +29,20 @@ pub(super) enum Work {
     Flush,
 }
 
-/// What an engine has to ask of the kernel next.
+/// The next request to the kernel.
 pub(super) enum Step<'a> {
     Read { offset: u64, into: &'a mut [u8] },
     Write { offset: u64, from: &'a [u8], fua: bool },
     Flush,
 }
 
-/// What follows from the outcome of a step.
+/// The consequence of a step's outcome.
 pub(super) enum Next {
     Again(Transfer),
     Over(Over),
 }
 
-/// A transfer that ended, still to be told: outside of any lock, as whoever is woken may submit again at once.
+/// A finished transfer, to be reported outside any lock, because its waker may submit again at once.
 pub(super) struct Over {
     completer: Completer,
     completion: Completion,
@@ -51,7 +51,7 @@ pub(super) struct Over {
 
 impl Over {
     pub(super) fn tell(self) {
-        // First: then whoever learns of a write's end can have its memory back.
+        // Dropped first, so that the waker of a write can get its memory back.
         drop(self.written);
         self.completer.complete(self.completion);
     }

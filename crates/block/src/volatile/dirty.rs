@@ -1,11 +1,11 @@
-//! Data by place: pieces that do not overlap, the latest on top.
+//! Data by offset: pieces that do not overlap, the latest on top.
 
 use std::collections::BTreeMap;
 
 use crate::extent::ByteRange;
 use crate::payload::Payload;
 
-/// Data for one place.
+/// Data at one offset.
 #[derive(Clone)]
 pub(super) struct Piece {
     pub(super) offset: u64,
@@ -19,7 +19,7 @@ impl Piece {
         self.offset + self.data.len() as u64
     }
 
-    /// What of it lies in `start..end`.
+    /// The part of it within `start..end`.
     fn part(&self, start: u64, end: u64) -> Option<Self> {
         let (start, end) = (start.max(self.offset), end.min(self.end()));
         if start >= end {
@@ -30,7 +30,7 @@ impl Piece {
         Some(Self { offset: start, data, age: self.age })
     }
 
-    /// Lays the piece, which lies within it, over what was read from `offset` on.
+    /// Copies the piece, which lies within the read data, over that data, which starts at `offset`.
     pub(super) fn copy_into(&self, offset: u64, read: &mut [u8]) {
         let place = self.offset.checked_sub(offset).and_then(|start| usize::try_from(start).ok());
         if let Some(place) = place.and_then(|start| read.get_mut(start..)?.get_mut(..self.data.len())) {
@@ -46,7 +46,7 @@ pub(super) struct DirtyMap {
 }
 
 impl DirtyMap {
-    /// Data over whatever was there.
+    /// Adds data over existing data.
     pub(super) fn insert(&mut self, offset: u64, data: Payload) {
         if data.is_empty() {
             return;
@@ -57,7 +57,7 @@ impl DirtyMap {
         self.put(piece);
     }
 
-    /// Data under whatever is there: a piece that was taken out and comes back.
+    /// Adds data under existing data: a piece that was taken out and comes back.
     pub(super) fn insert_beneath(&mut self, piece: &Piece) {
         let mut start = piece.offset;
         for above in self.overlapping(ByteRange { offset: piece.offset, bytes: piece.data.len() as u64 }) {
@@ -67,7 +67,7 @@ impl DirtyMap {
         self.put_part(piece, start, piece.end());
     }
 
-    /// Everything within the range, in order; pieces that reach beyond are cut.
+    /// Everything within the range, in order; cuts pieces that reach beyond.
     pub(super) fn overlapping(&self, range: ByteRange) -> Vec<Piece> {
         let first = self.pieces.range(..range.offset).next_back();
         let others = self.pieces.range(range.offset..range.end());
@@ -78,7 +78,7 @@ impl DirtyMap {
             .collect()
     }
 
-    /// The same, taken out; what reaches beyond the range stays.
+    /// Takes everything within the range; parts beyond the range stay.
     pub(super) fn take(&mut self, range: ByteRange) -> Vec<Piece> {
         let taken = self.overlapping(range);
         for part in &taken {
@@ -94,7 +94,7 @@ impl DirtyMap {
         std::mem::take(&mut self.pieces).into_values().collect()
     }
 
-    /// The oldest pieces, until they hold `bytes` or there are no more.
+    /// Takes the oldest pieces, until they hold `bytes` or there are no more.
     pub(super) fn take_oldest(&mut self, bytes: usize) -> Vec<Piece> {
         let mut by_age = self.pieces.values().map(|piece| (piece.age, piece.offset)).collect::<Vec<_>>();
         by_age.sort_unstable();

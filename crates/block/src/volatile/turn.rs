@@ -1,4 +1,4 @@
-//! Whose turn it is: an asynchronous lock, served in order of arrival.
+//! An asynchronous lock, served in order of arrival.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::backend::Completion;
 use crate::pending::{Completer, Pending};
 
-/// For operations that run to their end (as [`detached`](crate::detached::detached) ones do): one that stopped
-/// waiting would be handed the turn and keep it.
+/// Only for operations that run to their end (as [`detached`](crate::detached::detached) ones do): an abandoned waiter
+/// would be handed the turn and keep it.
 #[derive(Default)]
 pub(super) struct Turn(Mutex<Queue>);
 
@@ -25,7 +25,7 @@ impl Turn {
         Taken(self)
     }
 
-    /// `None` if there was nobody, and the turn is the caller's.
+    /// `None` if nobody was waiting, and the caller has the turn.
     fn queue_up(&self) -> Option<Pending> {
         let mut queue = self.lock();
         if !queue.taken {
