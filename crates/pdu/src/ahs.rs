@@ -8,13 +8,13 @@ use crate::header::Header;
 pub enum Ahs<'a> {
     /// The bytes of a CDB beyond its sixteenth (§11.2.2.3): at least one.
     ExtendedCdb(&'a [u8]),
-    /// How many bytes a bidirectional command expects to read (§11.2.2.4).
+    /// The bytes that a bidirectional command expects to read (§11.2.2.4).
     BidirectionalReadLength(u32),
     /// A reserved type. `content` is the AHS-specific part, without padding.
     Unknown {
         /// The six-bit AHS code.
         code: u8,
-        /// What it holds.
+        /// Its contents.
         content: &'a [u8],
     },
 }
@@ -26,7 +26,7 @@ const BIDIRECTIONAL_READ_LENGTH: u8 = 2;
 const WORD_BYTES: usize = 4;
 
 impl Header {
-    /// The Additional Header Segments, in order. Ends after the first that does not fit its space.
+    /// The Additional Header Segments, in order. Ends after the first one that exceeds its space.
     pub fn ahs_segments(&self) -> impl Iterator<Item = Result<Ahs<'_>, InvalidPdu>> {
         let mut rest = self.ahs();
         core::iter::from_fn(move || {
@@ -58,8 +58,8 @@ impl Header {
     }
 }
 
-/// The code of the first segment, its content from the byte after AHSType on, and what follows it. Fails with the
-/// length that the segment claims, if that is more than there is.
+/// The code of the first segment, its content after AHSType, and the rest. Fails with the length that the segment
+/// claims, if that exceeds the bytes present.
 fn split(bytes: &[u8]) -> Result<(u8, &[u8], &[u8]), u32> {
     let &[high, low, code, ..] = bytes else { return Err(0) };
     let length = u16::from_be_bytes([high, low]);
@@ -69,7 +69,7 @@ fn split(bytes: &[u8]) -> Result<(u8, &[u8], &[u8]), u32> {
     Ok((code & CODE_MASK, content, rest))
 }
 
-/// Fails with the code, if the content is not what that code has.
+/// Interprets a segment. Fails with the code if its content is invalid for it.
 fn interpret(code: u8, content: &[u8]) -> Result<Ahs<'_>, u32> {
     match (code, content) {
         (EXTENDED_CDB, [_reserved, rest @ ..]) if !rest.is_empty() => Ok(Ahs::ExtendedCdb(rest)),

@@ -1,4 +1,4 @@
-//! Asynchronous Message: the target tells of an event (RFC 7143 §11.9).
+//! Asynchronous Message: the target reports an event (RFC 7143 §11.9).
 
 use crate::Lun;
 use crate::error::InvalidPdu;
@@ -7,38 +7,38 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{Cid, Itt, StatSn};
 use crate::opcode::Opcode;
 
-/// What happened (§11.9.1).
+/// The event (§11.9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AsyncEvent {
-    /// A SCSI event at the unit of the message, told by its sense data.
+    /// A SCSI event at the message's unit, described by its sense data.
     Scsi,
-    /// The target wants this connection to be logged out.
+    /// The target asks for the logout of this connection.
     LogoutRequest {
-        /// Within this time.
+        /// The longest time for it.
         seconds_max: u16,
     },
     /// The target is about to drop a connection.
     ConnectionDrop {
-        /// Which.
+        /// The connection.
         cid: Cid,
-        /// Time2Wait: how long to wait before reconnecting.
+        /// Time2Wait: the time before a reconnect.
         wait_seconds: u16,
-        /// Time2Retain: how long after that the target keeps the tasks.
+        /// Time2Retain: the time after that for which the target keeps the tasks.
         retain_seconds: u16,
     },
     /// The target is about to drop all connections of the session.
     SessionDrop {
-        /// Time2Wait: how long to wait before reconnecting.
+        /// Time2Wait: the time before a reconnect.
         wait_seconds: u16,
-        /// Time2Retain: how long after that the target keeps the tasks.
+        /// Time2Retain: the time after that for which the target keeps the tasks.
         retain_seconds: u16,
     },
-    /// The target wants to negotiate: it waits for a Text Request.
+    /// The target asks to negotiate: it waits for a Text Request.
     NegotiationRequest {
-        /// Within this time.
+        /// The longest time for it.
         seconds_max: u16,
     },
-    /// All tasks at the unit of the message are being terminated.
+    /// All tasks at the message's unit are being terminated.
     TaskTermination,
     /// Vendor-specific (248 and above) or unassigned.
     Other {
@@ -80,10 +80,10 @@ impl AsyncEvent {
     }
 }
 
-/// News from the target. Its data segment is a [`SenseSegment`](crate::SenseSegment).
+/// An event at the target. Its data segment is a [`SenseSegment`](crate::SenseSegment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncMessage {
-    /// What happened.
+    /// The event.
     pub event: AsyncEvent,
     /// The unit, for events of one.
     pub lun: Lun,
@@ -91,7 +91,7 @@ pub struct AsyncMessage {
     pub stat_sn: StatSn,
     /// The command window.
     pub window: Window,
-    /// How long the sense segment is.
+    /// The length of the sense segment.
     pub data_segment_bytes: u32,
 }
 
@@ -100,6 +100,8 @@ const VENDOR_CODE: usize = 37;
 const PARAMETERS: [usize; 3] = [38, 40, 42];
 
 impl AsyncMessage {
+    /// Parses a header.
+    ///
     /// # Errors
     /// If this is another PDU or has an AHS.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {

@@ -1,4 +1,4 @@
-//! A SCSI Command Descriptor Block as iSCSI carries it: opaque bytes (RFC 7143 §11.3.5).
+//! A SCSI Command Descriptor Block in iSCSI: opaque bytes (RFC 7143 §11.3.5).
 
 /// A CDB. Up to 16 bytes lie inline, padded with zeroes, as they do in the BHS; a longer one is boxed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ pub struct CdbTooLong {
 }
 
 impl Cdb {
-    /// What the BHS holds.
+    /// The bytes of the BHS's field.
     pub const INLINE_BYTES: usize = 16;
     /// The longest CDB of SPC-5 §4.2.3: a variable-length one, whose ADDITIONAL CDB LENGTH is one byte.
     pub const BYTES_MAX: usize = 260;
@@ -41,7 +41,7 @@ impl Cdb {
         Ok(Self(Bytes::Inline(inline)))
     }
 
-    /// The bytes: 16, or as many as a longer CDB has.
+    /// The bytes: 16, or all bytes of a longer CDB.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {

@@ -1,4 +1,4 @@
-//! SCSI Data-In: data of a read, and with the last of it perhaps the status (RFC 7143 §11.7).
+//! SCSI Data-In: data of a read, and perhaps the status with the last of it (RFC 7143 §11.7).
 
 use crate::Lun;
 use crate::error::{Field, InvalidPdu};
@@ -8,39 +8,39 @@ use crate::number::{DataSn, Itt, StatSn, Ttt};
 use crate::opcode::Opcode;
 use crate::residual::Residual;
 
-/// The end of a command that its last data carries: the S bit and what is valid with it (§11.7.3).
+/// The status in the last Data-In of a command: the S bit and the fields valid with it (§11.7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollapsedStatus {
     /// The number of this response on its connection.
     pub stat_sn: StatSn,
-    /// The SCSI status: a target sends only good ones this way, an initiator must take any.
+    /// The SCSI status. A target sends only good statuses this way; an initiator must accept any.
     pub status: u8,
-    /// Of the transfer.
+    /// The residual of the transfer.
     pub residual: Residual,
 }
 
-/// One piece of a read's data.
+/// One part of a read's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataIn {
     /// The unit; meaningful if `acknowledge` is set.
     pub lun: Lun,
     /// The task that the data belongs to.
     pub itt: Itt,
-    /// What a DataACK must repeat; meaningful if `acknowledge` is set, else [`Ttt::NONE`].
+    /// The tag that a DataACK must repeat; meaningful if `acknowledge` is set, else [`Ttt::NONE`].
     pub ttt: Ttt,
     /// The last PDU of a sequence.
     pub final_: bool,
     /// The A bit: the target asks for a DataACK (§11.7.2).
     pub acknowledge: bool,
-    /// The end of the command, only with `final_`.
+    /// The end of the command; only with `final_`.
     pub status: Option<CollapsedStatus>,
     /// The command window.
     pub window: Window,
     /// The number of this PDU in its command.
     pub data_sn: DataSn,
-    /// Where the data belongs, in bytes from the start of the command's data.
+    /// The offset of the data, in bytes from the start of the command's data.
     pub buffer_offset: u32,
-    /// How much data follows.
+    /// The length of the data.
     pub data_segment_bytes: u32,
 }
 
@@ -54,9 +54,11 @@ const BUFFER_OFFSET: usize = 40;
 const RESIDUAL_COUNT: usize = 44;
 
 impl DataIn {
+    /// Parses a header.
+    ///
     /// # Errors
-    /// If this is another PDU, has an AHS, names no task, has a status without F, claims overflow and
-    /// underflow at once, or asks for a DataACK without a tag for it.
+    /// If this is another PDU, has an AHS, names no task, has a status without F, claims overflow and underflow at
+    /// once, or asks for a DataACK without a tag for it.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::DataIn)?;
         let ttt = header.transfer_tag();

@@ -6,14 +6,14 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{DataSn, Itt, StatSn, Ttt};
 use crate::opcode::Opcode;
 
-/// One piece of a write's data.
+/// One part of a write's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataOut {
     /// The unit; meaningful if `ttt` is.
     pub lun: Lun,
     /// The task that the data belongs to.
     pub itt: Itt,
-    /// The R2T that this answers, or [`Ttt::NONE`] for unsolicited data.
+    /// The tag of the R2T that this answers, or [`Ttt::NONE`] for unsolicited data.
     pub ttt: Ttt,
     /// The last PDU of the unsolicited data, or of the answer to the R2T.
     pub final_: bool,
@@ -21,9 +21,9 @@ pub struct DataOut {
     pub exp_stat_sn: StatSn,
     /// The number of this PDU in its sequence.
     pub data_sn: DataSn,
-    /// Where the data belongs, in bytes from the start of the command's data.
+    /// The offset of the data, in bytes from the start of the command's data.
     pub buffer_offset: u32,
-    /// How much data follows.
+    /// The length of the data.
     pub data_segment_bytes: u32,
 }
 
@@ -31,6 +31,8 @@ const DATA_SN: usize = 36;
 const BUFFER_OFFSET: usize = 40;
 
 impl DataOut {
+    /// Parses a header.
+    ///
     /// # Errors
     /// If this is another PDU, has an AHS, or names no task.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {

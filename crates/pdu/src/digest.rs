@@ -3,13 +3,13 @@
 use crate::header::Header;
 use crc_fast::CrcAlgorithm::Crc32Iscsi;
 
-/// A digest as it stands on the wire.
+/// A digest on the wire.
 pub type DigestBytes = [u8; 4];
 
-/// How long a digest is on the wire.
+/// The length of a digest on the wire.
 pub const DIGEST_BYTES: usize = size_of::<DigestBytes>();
 
-/// The CRC32C of bytes that come piece by piece. A driver feeds what it moves, the padding included.
+/// The CRC32C of bytes that arrive in parts. A driver feeds all bytes that it moves, including the padding.
 #[derive(Clone, Copy, Debug)]
 pub struct Crc32c(crc_fast::Digest);
 
@@ -20,12 +20,12 @@ impl Crc32c {
         Self(crc_fast::Digest::new(Crc32Iscsi))
     }
 
-    /// Takes in the next piece.
+    /// Adds the next part.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The digest of all pieces so far.
+    /// The digest of all parts so far.
     #[must_use]
     pub fn finish(&self) -> DigestBytes {
         wire(self.0.finalize())
@@ -38,13 +38,13 @@ impl Default for Crc32c {
     }
 }
 
-/// The digest of one piece of bytes.
+/// The digest of one slice of bytes.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> DigestBytes {
     crc_fast::crc32_iscsi(bytes).to_le_bytes()
 }
 
-/// The digest of a header, its AHSs included.
+/// The digest of a header, including its AHSs.
 #[must_use]
 pub fn header_digest(header: &Header) -> DigestBytes {
     if header.ahs().is_empty() {
@@ -56,8 +56,8 @@ pub fn header_digest(header: &Header) -> DigestBytes {
     crc.finish()
 }
 
-/// §13.1 puts the coefficient of x³¹ into bit 7 of the first byte; the reflected CRC has it in its lowest
-/// bit, so that its little-endian bytes are the digest.
+/// §13.1 puts the coefficient of x³¹ into bit 7 of the first byte; the reflected CRC has it in its lowest bit, so its
+/// little-endian bytes are the digest.
 fn wire(crc: u64) -> DigestBytes {
     let [b0, b1, b2, b3, ..] = crc.to_le_bytes();
     [b0, b1, b2, b3]

@@ -1,4 +1,4 @@
-//! What is wrong with a PDU that the peer sent.
+//! Defects of a peer's PDU.
 
 use crate::opcode::Opcode;
 use crate::reject::RejectReason;
@@ -10,9 +10,9 @@ use core::fmt;
 pub struct InvalidPdu {
     /// The six-bit opcode of the offending PDU, assigned or not.
     pub opcode: u8,
-    /// Where the fault is.
+    /// The field with the defect.
     pub field: Field,
-    /// The value that was found there.
+    /// The field's value.
     pub found: u32,
 }
 
@@ -23,21 +23,21 @@ pub enum Field {
     Opcode,
     /// A combination of flag bits that must not occur.
     Flags,
-    /// Not zero where no AHS may be, or not what arrived.
+    /// Not zero in a PDU without AHS, or different from the bytes that arrived.
     TotalAhsLength,
-    /// An AHS that does not fit the space it is in, or that must not be there (or must be and is not).
+    /// An AHS that exceeds its space, must not be present, or is missing.
     Ahs,
-    /// Not zero where no data may be.
+    /// Not zero in a PDU without data.
     DataSegmentLength,
     /// Longer than the data segment that holds it.
     SenseLength,
-    /// Reserved where a task must be named, or the reverse.
+    /// Reserved in a PDU that must name a task, or the reverse.
     InitiatorTaskTag,
-    /// Reserved where a transfer must be named, or the reverse.
+    /// Reserved in a PDU that must name a transfer, or the reverse.
     TargetTransferTag,
     /// One of the reserved task attributes.
     TaskAttribute,
-    /// Data is expected in no direction.
+    /// The command expects data in neither direction.
     ExpectedDataTransferLength,
     /// An R2T for no data.
     DesiredDataTransferLength,
@@ -105,8 +105,8 @@ impl fmt::Display for Field {
 }
 
 impl InvalidPdu {
-    /// How a target says what is wrong (RFC 7143 §11.17.1): Invalid PDU Field for what is meant to describe a
-    /// task, a response or a transfer, Protocol Error for the rest.
+    /// The Reject reason for the defect (RFC 7143 §11.17.1): Invalid PDU Field for fields that describe a task, a
+    /// response or a transfer, Protocol Error for the rest.
     #[must_use]
     pub const fn reject_reason(self) -> RejectReason {
         match self.field {

@@ -1,16 +1,16 @@
-//! Where the fields that many PDUs share stand in the BHS (RFC 7143 §11).
+//! The positions of fields in the BHS that many PDUs share (RFC 7143 §11).
 
 use crate::Lun;
 use crate::header::Header;
 use crate::number::{CmdSn, Itt, StatSn, Ttt};
 
-/// The command window that every PDU of a target tells: commands from `exp_cmd_sn` to `max_cmd_sn`, both
-/// included, may be sent (RFC 7143 §4.2.2.1). `max_cmd_sn` one before `exp_cmd_sn` means none.
+/// The command window in every PDU of a target: the initiator may send commands from `exp_cmd_sn` to `max_cmd_sn`, both
+/// included (RFC 7143 §4.2.2.1). `max_cmd_sn` one before `exp_cmd_sn` means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     /// The next command that the target expects; all before it have arrived.
     pub exp_cmd_sn: CmdSn,
-    /// The last command that the target will take.
+    /// The last command that the target accepts.
     pub max_cmd_sn: CmdSn,
 }
 
@@ -72,7 +72,7 @@ impl Header {
         Window { exp_cmd_sn: CmdSn(self.u32_at(EXPECTED_NUMBER)), max_cmd_sn: CmdSn(self.u32_at(MAX_CMD_SN)) }
     }
 
-    /// Tells another command window: what changes in a PDU that a target sends again (§11.16).
+    /// Replaces the command window: the only change in a PDU that a target sends again (§11.16).
     pub fn set_window(&mut self, window: Window) {
         self.set_u32_at(EXPECTED_NUMBER, window.exp_cmd_sn.0);
         self.set_u32_at(MAX_CMD_SN, window.max_cmd_sn.0);

@@ -4,10 +4,10 @@ use crate::error::{Field, InvalidPdu};
 use crate::number::Itt;
 use crate::opcode::Opcode;
 
-/// A PDU's header as it stands on the wire, without its digest.
+/// A PDU's header on the wire, without its digest.
 ///
-/// A driver reads [`Header::BHS_BYTES`], makes a header of them, reads [`ahs_bytes`](Self::ahs_bytes) more
-/// and hands those to [`set_ahs`](Self::set_ahs). Few PDUs have an AHS; those without one allocate nothing.
+/// A driver reads [`Header::BHS_BYTES`], makes a header of them, reads [`ahs_bytes`](Self::ahs_bytes) more and passes
+/// those to [`set_ahs`](Self::set_ahs). Few PDUs have an AHS; a header without one allocates nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     bhs: [u8; Self::BHS_BYTES],
@@ -27,10 +27,10 @@ pub const DATA_SEGMENT_BYTES_MAX: u32 = (1 << 24) - 1;
 impl Header {
     /// The length of a Basic Header Segment.
     pub const BHS_BYTES: usize = 48;
-    /// The most that Additional Header Segments take: TotalAHSLength counts words in one byte.
+    /// The longest Additional Header Segments: TotalAHSLength counts words in one byte.
     pub const AHS_BYTES_MAX: usize = u8::MAX as usize * WORD_BYTES;
 
-    /// A header of these bytes, with no AHS yet.
+    /// A header of these bytes, without AHS.
     #[must_use]
     pub const fn new(bhs: [u8; Self::BHS_BYTES]) -> Self {
         Self { bhs, ahs: Vec::new() }
@@ -49,7 +49,7 @@ impl Header {
         &self.bhs
     }
 
-    /// The Additional Header Segments that have been set, padding included.
+    /// The Additional Header Segments, including padding.
     #[must_use]
     pub fn ahs(&self) -> &[u8] {
         &self.ahs
@@ -71,7 +71,7 @@ impl Header {
         }
     }
 
-    /// Appends the whole header as it goes on the wire: what a digest covers, and what a Reject returns.
+    /// Appends the whole header as sent: the bytes that a digest covers and a Reject returns.
     pub fn write_to(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.bhs);
         bytes.extend_from_slice(&self.ahs);
@@ -83,7 +83,7 @@ impl Header {
         self.bhs[0] & OPCODE_MASK
     }
 
-    /// What kind of PDU this opens.
+    /// The kind of the PDU.
     ///
     /// # Errors
     /// [`Field::Opcode`] if the standard assigns no such opcode.
@@ -104,13 +104,13 @@ impl Header {
         self.flags() & FINAL_BIT != 0
     }
 
-    /// How many bytes of AHS follow the BHS on the wire: at most [`Self::AHS_BYTES_MAX`].
+    /// The bytes of AHS that follow the BHS on the wire: at most [`Self::AHS_BYTES_MAX`].
     #[must_use]
     pub const fn ahs_bytes(&self) -> usize {
         self.bhs[TOTAL_AHS_LENGTH] as usize * WORD_BYTES
     }
 
-    /// DataSegmentLength: how many bytes of data follow the header, without padding and digest.
+    /// DataSegmentLength: the bytes of data after the header, without padding and digest.
     #[must_use]
     pub const fn data_segment_bytes(&self) -> u32 {
         self.u32_at(TOTAL_AHS_LENGTH) & DATA_SEGMENT_BYTES_MAX
@@ -193,7 +193,7 @@ impl Header {
         self.invalid(field, u32::try_from(bytes).unwrap_or(u32::MAX))
     }
 
-    /// That this is a PDU of the kind its parser is for.
+    /// Checks that this is a PDU of this kind.
     pub(crate) fn expect_opcode(&self, opcode: Opcode) -> Result<(), InvalidPdu> {
         if self.opcode_bits() == opcode.wire() {
             Ok(())
@@ -202,7 +202,7 @@ impl Header {
         }
     }
 
-    /// That this is a PDU of that kind, with no AHS (§11.2.1.5: TotalAHSLength is 0 in PDUs that have none).
+    /// Checks that this is a PDU of this kind without AHS (§11.2.1.5: TotalAHSLength is then 0).
     pub(crate) fn expect_without_ahs(&self, opcode: Opcode) -> Result<(), InvalidPdu> {
         self.expect_opcode(opcode)?;
         match self.ahs_bytes() {
@@ -211,7 +211,7 @@ impl Header {
         }
     }
 
-    /// That this is a PDU of that kind, with neither AHS nor data (§11.2.1.6).
+    /// Checks that this is a PDU of this kind without AHS or data (§11.2.1.6).
     pub(crate) fn expect_bare(&self, opcode: Opcode) -> Result<(), InvalidPdu> {
         self.expect_without_ahs(opcode)?;
         self.expect_without_data()
@@ -224,14 +224,14 @@ impl Header {
         }
     }
 
-    /// The Initiator Task Tag where one must be given.
+    /// The Initiator Task Tag, which must be present.
     pub(crate) const fn expect_task_tag(&self) -> Result<Itt, InvalidPdu> {
         let tag = self.task_tag();
         if tag.is_some() { Ok(tag) } else { Err(self.invalid(Field::InitiatorTaskTag, tag.0)) }
     }
 }
 
-/// How many bytes of padding follow `bytes` of a segment, to whole words (§11.2.4).
+/// The bytes of padding after `bytes` of a segment, up to whole words (§11.2.4).
 #[must_use]
 pub const fn padding(bytes: u32) -> u32 {
     bytes.wrapping_neg() % 4

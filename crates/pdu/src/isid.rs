@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// Six bytes that, with the initiator's name, the target's name and the portal group, identify a session.
-/// An initiator that comes back with the same ISID reinstates its session (§6.3.5).
+/// Six bytes that identify a session, together with the initiator's name, the target's name and the portal group. An
+/// initiator that returns with the same ISID reinstates its session (§6.3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Isid(pub [u8; 6]);
 
@@ -11,8 +11,8 @@ pub struct Isid(pub [u8; 6]);
 const FORMAT_RANDOM: u8 = 0b10 << 6;
 
 impl Isid {
-    /// An ISID of the "Random" format: 24 random bits make initiators of one name unlikely to collide, the
-    /// qualifier tells the sessions of one initiator apart.
+    /// An ISID of the "Random" format. The 24 random bits make a collision between initiators of one name unlikely; the
+    /// qualifier distinguishes the sessions of one initiator.
     #[must_use]
     pub const fn random(random: [u8; 3], qualifier: u16) -> Self {
         let [b0, b1, c] = random;

@@ -1,14 +1,14 @@
 //! iSCSI protocol data units and text keys (RFC 7143), parsed and emitted.
 //!
-//! A driver moves bytes; this crate says what they mean. It does no I/O and holds no state of a connection.
+//! A driver moves bytes; this crate interprets them. It does no I/O and holds no state of a connection.
 //!
-//! * [`Header`] is what stands before the data: 48 bytes, and seldom more. It says how many bytes follow.
-//! * [`InitiatorPdu`] and [`TargetPdu`] are what a header means, one plain struct per PDU, each with `parse`
-//!   and `emit`. Payload is never in them: only its length is. Reserved bits are ignored when parsed and zero
-//!   when emitted.
-//! * [`text_keys`] and [`text_value`] read and write what Login and Text PDUs carry.
-//! * [`Crc32c`] is the digest of both.
-//! * [`CmdSn`] and its like are the newtypes that the crates of Ropewalk share.
+//! * [`Header`] is the part before the data: usually 48 bytes. It gives the number of bytes that follow.
+//! * [`InitiatorPdu`] and [`TargetPdu`] interpret a header, with one plain struct per PDU, each with `parse` and
+//!   `emit`. They
+//!     hold the length of the payload, never the payload. Reserved bits are ignored when parsed and zero when emitted.
+//! * [`text_keys`] and [`text_value`] parse and emit the text of Login and Text PDUs.
+//! * [`Crc32c`] is the digest of headers and data.
+//! * [`CmdSn`] and similar newtypes are shared by all crates of Ropewalk.
 
 #![forbid(unsafe_code)]
 
@@ -89,8 +89,10 @@ pub enum InitiatorPdu {
 }
 
 impl InitiatorPdu {
+    /// Parses a header.
+    ///
     /// # Errors
-    /// What the PDU's own `parse` finds; [`Field::Opcode`] if no initiator sends such a PDU.
+    /// The error of the PDU's own `parse`; [`Field::Opcode`] if no initiator sends such a PDU.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         match header.opcode()? {
             Opcode::NopOut => NopOut::parse(header).map(Self::NopOut),
@@ -107,8 +109,8 @@ impl InitiatorPdu {
         }
     }
 
-    /// Which status the initiator expects next, and so which it has (RFC 7143 §4.2.2.2): on the connection that carries the
-    /// PDU, but for a logout, on the one that is to be closed (§11.14.4).
+    /// The next StatSN that the initiator expects, which acknowledges the earlier ones (RFC 7143 §4.2.2.2): on the
+    /// connection that carries the PDU, or, for a logout, on the connection to be closed (§11.14.4).
     #[must_use]
     pub fn exp_stat_sn(&self) -> StatSn {
         match self {
@@ -156,8 +158,10 @@ pub enum TargetPdu {
 }
 
 impl TargetPdu {
+    /// Parses a header.
+    ///
     /// # Errors
-    /// What the PDU's own `parse` finds; [`Field::Opcode`] if no target sends such a PDU.
+    /// The error of the PDU's own `parse`; [`Field::Opcode`] if no target sends such a PDU.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         match header.opcode()? {
             Opcode::NopIn => NopIn::parse(header).map(Self::NopIn),
@@ -176,7 +180,7 @@ impl TargetPdu {
         }
     }
 
-    /// The command window, which every PDU of a target tells (RFC 7143 §4.2.2.1).
+    /// The command window, present in every PDU of a target (RFC 7143 §4.2.2.1).
     #[must_use]
     pub fn window(&self) -> Window {
         match self {

@@ -1,4 +1,4 @@
-//! Login Request and Login Response (RFC 7143 §11.12, §11.13). What they carry: [`crate::text_keys`].
+//! Login Request and Login Response (RFC 7143 §11.12, §11.13). Their text: [`crate::text_keys`].
 
 use crate::error::{Field, InvalidPdu};
 use crate::fields::Window;
@@ -9,15 +9,15 @@ use crate::number::{Cid, CmdSn, Itt, StatSn, Tsih};
 use crate::opcode::Opcode;
 use crate::text::{emit_flags, parse_continue};
 
-/// The version of the protocol that RFC 7143 defines, and the only one there is (§11.12.4).
+/// The version of the protocol in RFC 7143, and the only one (§11.12.4).
 pub const PROTOCOL_VERSION: u8 = 0x00;
 
 /// A stage of the login (§11.12.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// SecurityNegotiation: who is who.
+    /// SecurityNegotiation: authentication.
     SecurityNegotiation,
-    /// LoginOperationalNegotiation: how the session is to work.
+    /// LoginOperationalNegotiation: the parameters of the session.
     OperationalNegotiation,
     /// FullFeaturePhase: login is over.
     FullFeaturePhase,
@@ -73,15 +73,15 @@ const fn emit_stages(current: Stage, next: Option<Stage>, continued: bool) -> u8
 /// One step of a login, by the initiator. Always immediate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoginRequest {
-    /// CSG: the stage that this belongs to.
+    /// CSG: the stage of this request.
     pub current_stage: Stage,
     /// NSG, with the T bit: the stage that the initiator is ready for.
     pub next_stage: Option<Stage>,
-    /// The C bit: the text goes on in the next request. Never with `next_stage`.
+    /// The C bit: the text continues in the next request. Never with `next_stage`.
     pub continued: bool,
     /// The highest version that the initiator speaks.
     pub version_max: u8,
-    /// The lowest.
+    /// The lowest version that the initiator speaks.
     pub version_min: u8,
     /// The initiator's part of the session's identity.
     pub isid: Isid,
@@ -91,18 +91,19 @@ pub struct LoginRequest {
     pub itt: Itt,
     /// Names the connection within the session.
     pub cid: Cid,
-    /// The first of a new session, the next of an old one; not advanced (§11.12.8).
+    /// The first CmdSN of a new session, the next of an old one; not advanced (§11.12.8).
     pub cmd_sn: CmdSn,
     /// Acknowledges all responses before it on this connection.
     pub exp_stat_sn: StatSn,
-    /// How much text follows.
+    /// The length of the text.
     pub data_segment_bytes: u32,
 }
 
 impl LoginRequest {
+    /// Parses a header.
+    ///
     /// # Errors
-    /// If this is another PDU, has an AHS, names no task, is in or goes to a reserved stage, or has both T
-    /// and C.
+    /// If this is another PDU, has an AHS, names no task, is in or goes to a reserved stage, or has both T and C.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::LoginRequest)?;
         let (current_stage, next_stage) = parse_stages(header)?;
@@ -144,17 +145,17 @@ impl LoginRequest {
 /// One step of a login, by the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoginResponse {
-    /// How the login stands. If it failed, nothing below but `itt` has a meaning.
+    /// The state of the login. If it failed, only `itt` is meaningful below.
     pub status: LoginStatus,
-    /// CSG: the stage that this belongs to.
+    /// CSG: the stage of this response.
     pub current_stage: Stage,
-    /// NSG, with the T bit: the stage that now begins.
+    /// NSG, with the T bit: the stage that begins now.
     pub next_stage: Option<Stage>,
-    /// The C bit: the text goes on in the next response. Never with `next_stage`.
+    /// The C bit: the text continues in the next response. Never with `next_stage`.
     pub continued: bool,
     /// The highest version that the target speaks.
     pub version_max: u8,
-    /// The version that will be spoken.
+    /// The version in use.
     pub version_active: u8,
     /// Copied from the request.
     pub isid: Isid,
@@ -166,16 +167,15 @@ pub struct LoginResponse {
     pub stat_sn: StatSn,
     /// The command window.
     pub window: Window,
-    /// How much text follows.
+    /// The length of the text.
     pub data_segment_bytes: u32,
 }
 
 impl LoginResponse {
-    /// A response that ends the login is read whatever its stages and C bit say: they have no meaning then.
+    /// Parses a header. In a response that ends the login, stages and C bit are ignored, because they have no meaning.
     ///
     /// # Errors
-    /// If this is another PDU, has an AHS, names no task, is in or goes to a reserved stage, or has both T
-    /// and C.
+    /// If this is another PDU, has an AHS, names no task, is in or goes to a reserved stage, or has both T and C.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::LoginResponse)?;
         let status = LoginStatus::from_wire(header.u8_at(STATUS_CLASS), header.u8_at(STATUS_DETAIL));

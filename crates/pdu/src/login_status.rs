@@ -1,19 +1,19 @@
-//! How a login stands, or why it failed (RFC 7143 §11.13.5).
+//! The state of a login, or the reason for its failure (RFC 7143 §11.13.5).
 
 use core::fmt;
 
 /// Status-Class and Status-Detail of a Login Response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoginStatus {
-    /// Login goes on, or is done.
+    /// The login continues, or is complete.
     Success,
-    /// The target is at another address for now.
+    /// The target has moved temporarily.
     TargetMovedTemporarily,
-    /// The target is at another address for good.
+    /// The target has moved permanently.
     TargetMovedPermanently,
-    /// The initiator made an error that has no code of its own.
+    /// The initiator made an error without a code of its own.
     InitiatorError,
-    /// The initiator is not who it says, or the target will not say who it is.
+    /// The initiator failed to prove its identity, or the target refuses to prove its own.
     AuthenticationFailure,
     /// The initiator may not use this target.
     AuthorizationFailure,
@@ -25,13 +25,13 @@ pub enum LoginStatus {
     UnsupportedVersion,
     /// The session has as many connections as it may.
     TooManyConnections,
-    /// A key that login needs is absent.
+    /// A required key is missing.
     MissingParameter,
     /// A session cannot span to this address.
     CannotIncludeInSession,
-    /// Not this type of session, or not for this initiator.
+    /// The target does not offer this type of session, or not to this initiator.
     SessionTypeNotSupported,
-    /// A connection was to join a session that does not exist.
+    /// The session that a connection wants to join does not exist.
     SessionDoesNotExist,
     /// Not a PDU for the login phase.
     InvalidDuringLogin,
@@ -41,7 +41,7 @@ pub enum LoginStatus {
     ServiceUnavailable,
     /// The target lacks memory, connections or the like.
     OutOfResources,
-    /// A code that the standard does not assign; its class still tells what to do.
+    /// A code that the standard does not assign; its class still determines the reaction.
     Unassigned {
         /// Status-Class.
         class: u8,
@@ -50,10 +50,10 @@ pub enum LoginStatus {
     },
 }
 
-/// What an initiator should make of a login status.
+/// The reaction that a login status asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoginStatusClass {
-    /// Go on.
+    /// Continue.
     Success,
     /// Go to the address in the TargetAddress key.
     Redirection,
@@ -61,7 +61,7 @@ pub enum LoginStatusClass {
     InitiatorError,
     /// Try again later.
     TargetError,
-    /// A class that the standard does not know: a failure.
+    /// A class that the standard does not assign: a failure.
     Unassigned(u8),
 }
 
@@ -118,7 +118,7 @@ impl LoginStatus {
         }
     }
 
-    /// What to make of it.
+    /// The reaction that the status asks for.
     #[must_use]
     pub const fn class(self) -> LoginStatusClass {
         match self.wire().0 {
@@ -130,13 +130,13 @@ impl LoginStatus {
         }
     }
 
-    /// Whether login goes on; if not, both ends close the connection.
+    /// Whether the login continues; if not, both ends close the connection.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self.class(), LoginStatusClass::Success)
     }
 
-    /// The standard's description, in few words.
+    /// A short form of the standard's description.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

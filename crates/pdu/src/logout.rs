@@ -6,7 +6,7 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{Cid, CmdSn, Itt, StatSn};
 use crate::opcode::Opcode;
 
-/// What is to be closed, and what for (§11.14.1).
+/// The scope and purpose of a logout (§11.14.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LogoutReason {
     /// Close the session.
@@ -41,23 +41,25 @@ impl LogoutReason {
 /// A request to close a connection or a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogoutRequest {
-    /// What and why.
+    /// The scope and purpose.
     pub reason: LogoutReason,
     /// The I bit.
     pub immediate: bool,
     /// Names this request.
     pub itt: Itt,
-    /// The connection, which need not be the one that carries this; without meaning if the session is closed.
+    /// The connection, which may differ from the one that carries this; meaningless if the session is closed.
     pub cid: Cid,
     /// Its place in the command order.
     pub cmd_sn: CmdSn,
-    /// The last of the connection to be closed.
+    /// The last ExpStatSN of the connection to be closed.
     pub exp_stat_sn: StatSn,
 }
 
 const CID: usize = 20;
 
 impl LogoutRequest {
+    /// Parses a header.
+    ///
     /// # Errors
     /// If this is another PDU, has an AHS or data, has no tag, or gives a reserved reason.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
@@ -88,7 +90,7 @@ impl LogoutRequest {
     }
 }
 
-/// What came of a logout (§11.15.1).
+/// The result of a logout (§11.15.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LogoutOutcome {
     /// Closed.
@@ -99,7 +101,7 @@ pub enum LogoutOutcome {
     RecoveryNotSupported,
     /// Cleaning up failed.
     CleanupFailed,
-    /// A code that the standard does not assign: it failed.
+    /// A code that the standard does not assign: a failure.
     Unassigned(u8),
 }
 
@@ -132,7 +134,7 @@ impl LogoutOutcome {
 /// The answer to a logout request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogoutResponse {
-    /// What came of it.
+    /// The result.
     pub outcome: LogoutOutcome,
     /// The request that this answers.
     pub itt: Itt,
@@ -140,9 +142,9 @@ pub struct LogoutResponse {
     pub stat_sn: StatSn,
     /// The command window.
     pub window: Window,
-    /// Time2Wait: how many seconds to wait before reassigning tasks or trying again (§11.15.3).
+    /// Time2Wait: seconds to wait before reassigning tasks or trying again (§11.15.3).
     pub wait_seconds: u16,
-    /// Time2Retain: how many seconds after that the target keeps the tasks (§11.15.4).
+    /// Time2Retain: seconds after that for which the target keeps the tasks (§11.15.4).
     pub retain_seconds: u16,
 }
 
@@ -151,6 +153,8 @@ const WAIT: usize = 40;
 const RETAIN: usize = 42;
 
 impl LogoutResponse {
+    /// Parses a header.
+    ///
     /// # Errors
     /// If this is another PDU, has an AHS or data, or answers no request.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {

@@ -15,8 +15,8 @@ const FLAT_METHOD: u16 = 0b01 << 14;
 const EXTENDED_FLAT_METHOD: u8 = 0b1101_0010;
 
 impl Lun {
-    /// The LUN of a unit's plain number: peripheral addressing as far as it reaches, because every initiator
-    /// knows it, then flat space addressing, then its extended form.
+    /// The LUN with this index: in peripheral addressing if it fits, because every initiator supports it, then in flat
+    /// space addressing, then in its extended form.
     #[must_use]
     pub const fn from_index(index: u16) -> Self {
         if index <= PERIPHERAL_MAX {
@@ -28,8 +28,7 @@ impl Lun {
         }
     }
 
-    /// The plain number, in whichever single-level form it came; `None` for a hierarchy, another bus, or a
-    /// number above 65535.
+    /// The index, from any single-level form; `None` for a hierarchy, another bus, or a number above 65535.
     #[must_use]
     pub const fn index(self) -> Option<u16> {
         let [b0, b1, b2, b3, b4, b5, b6, b7] = self.0.to_be_bytes();
@@ -53,7 +52,7 @@ impl Lun {
 }
 
 impl fmt::Display for Lun {
-    /// The plain number where there is one, else all sixteen hexadecimal digits.
+    /// The index if there is one, else all sixteen hexadecimal digits.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.index() {
             Some(index) => index.fmt(formatter),

@@ -1,4 +1,4 @@
-//! NOP-Out and NOP-In: pings both ways (RFC 7143 §11.18, §11.19).
+//! NOP-Out and NOP-In: pings in both directions (RFC 7143 §11.18, §11.19).
 
 use crate::Lun;
 use crate::error::{Field, InvalidPdu};
@@ -7,15 +7,14 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{CmdSn, Itt, StatSn, Ttt};
 use crate::opcode::Opcode;
 
-/// A ping of the initiator (`itt` set), its answer to a target's ping (`ttt` set), or an acknowledgement
-/// (neither).
+/// An initiator's ping (`itt` set), its answer to a target's ping (`ttt` set), or an acknowledgement (neither).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NopOut {
     /// The I bit; always set if `itt` is none.
     pub immediate: bool,
     /// Copied from the NOP-In that this answers.
     pub lun: Lun,
-    /// Names the ping; [`Itt::NONE`] where no answer is wanted.
+    /// Names the ping; [`Itt::NONE`] if it needs no answer.
     pub itt: Itt,
     /// Copied from the NOP-In that this answers, else [`Ttt::NONE`].
     pub ttt: Ttt,
@@ -23,13 +22,15 @@ pub struct NopOut {
     pub cmd_sn: CmdSn,
     /// Acknowledges all responses before it on this connection.
     pub exp_stat_sn: StatSn,
-    /// How much ping data follows, which the answer repeats.
+    /// The length of the ping data, which the answer repeats.
     pub data_segment_bytes: u32,
 }
 
 impl NopOut {
+    /// Parses a header.
+    ///
     /// # Errors
-    /// If this is another PDU, has an AHS, or wants no answer but is not immediate (§11.18.1).
+    /// If this is another PDU, has an AHS, or needs no answer but is not immediate (§11.18.1).
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::NopOut)?;
         let itt = header.task_tag();
@@ -63,28 +64,28 @@ impl NopOut {
     }
 }
 
-/// The answer to an initiator's ping (`itt` set), a ping of the target (`ttt` set), or news of the window
-/// (neither).
+/// The answer to an initiator's ping (`itt` set), a target's ping (`ttt` set), or an update of the window (neither).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NopIn {
-    /// To be copied into the answer.
+    /// The answer copies it.
     pub lun: Lun,
     /// The ping that this answers, else [`Itt::NONE`].
     pub itt: Itt,
-    /// Names the ping; [`Ttt::NONE`] where no answer is wanted.
+    /// Names the ping; [`Ttt::NONE`] if it needs no answer.
     pub ttt: Ttt,
     /// The next StatSN; advanced only by an answer (§11.19.2).
     pub stat_sn: StatSn,
     /// The command window.
     pub window: Window,
-    /// How much ping data is returned; 0 unless this is an answer.
+    /// The length of the returned ping data; 0 unless this is an answer.
     pub data_segment_bytes: u32,
 }
 
 impl NopIn {
+    /// Parses a header.
+    ///
     /// # Errors
-    /// If this is another PDU, has an AHS, is an answer and a ping at once, or has data but is no answer
-    /// (§11.19).
+    /// If this is another PDU, has an AHS, is an answer and a ping at once, or has data but is no answer (§11.19).
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::NopIn)?;
         let (itt, ttt) = (header.task_tag(), header.transfer_tag());

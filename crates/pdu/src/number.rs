@@ -1,10 +1,10 @@
-//! Serial numbers, tags and handles: newtypes for what must not be mixed.
+//! Serial numbers, tags and handles: newtypes that the compiler keeps apart.
 
 use core::fmt;
 
-/// A 32-bit serial number compared by RFC 1982, as RFC 7143 §4.2.2 wants for all of its sequence numbers.
+/// A 32-bit serial number, compared by RFC 1982 as RFC 7143 §4.2.2 requires for all of its sequence numbers.
 ///
-/// It has no `Ord`: serial order is not transitive, so sorting by it has no meaning.
+/// It has no `Ord`, because serial order is not transitive.
 macro_rules! serial_number {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -24,15 +24,14 @@ macro_rules! serial_number {
                 Self(self.0.wrapping_add(count))
             }
 
-            /// Whether this number comes before `other` (RFC 1982 §3.2). Two numbers exactly 2³¹ apart have
-            /// no order: neither precedes the other.
+            /// Whether this number comes before `other` (RFC 1982 §3.2). Two numbers exactly 2³¹ apart have no order.
             #[must_use]
             pub const fn precedes(self, other: Self) -> bool {
                 let ahead = other.0.wrapping_sub(self.0);
                 ahead != 0 && ahead < 1 << 31
             }
 
-            /// How many steps lead from `earlier` to this number, modulo 2³².
+            /// The steps from `earlier` to this number, modulo 2³².
             #[must_use]
             pub const fn distance_from(self, earlier: Self) -> u32 {
                 self.0.wrapping_sub(earlier.0)
@@ -128,17 +127,17 @@ handle! {
     Tsih(u16)
 }
 handle! {
-    /// A connection inside one session, as its driver knows it. Never on the wire: a [`Cid`] may be used
-    /// again by a later connection, a lane is not.
+    /// A connection within one session, named by its driver. Never on the wire: a later connection may reuse a [`Cid`],
+    /// but never a lane.
     LaneId(u32)
 }
 handle! {
-    /// A piece of payload memory, as its driver knows it. Never on the wire.
+    /// A part of payload memory, named by its driver. Never on the wire.
     BufferId(u32)
 }
 
 impl Tsih {
-    /// What the leading login of a new session carries.
+    /// The TSIH in the leading login of a new session.
     pub const NEW_SESSION: Self = Self(0);
 }
 

@@ -1,4 +1,4 @@
-//! What kind of PDU a header opens (RFC 7143 §11.2.1.2).
+//! The kinds of PDUs (RFC 7143 §11.2.1.2).
 
 /// The opcodes that RFC 7143 assigns. Vendor-specific codes have no variant: neither end of Ropewalk uses
 /// them.
@@ -66,7 +66,7 @@ impl Opcode {
         Self::Reject,
     ];
 
-    /// The opcode for a six-bit code, or `None` where the standard assigns none.
+    /// The opcode with this six-bit code, or `None` if the standard assigns none.
     #[must_use]
     pub const fn from_wire(code: u8) -> Option<Self> {
         Some(match code {
@@ -98,7 +98,7 @@ impl Opcode {
         self as u8
     }
 
-    /// Whether an initiator sends this PDU; all others are a target's.
+    /// Whether an initiator sends this PDU; a target sends all others.
     #[must_use]
     pub const fn is_from_initiator(self) -> bool {
         self.wire() < Self::NopIn.wire()

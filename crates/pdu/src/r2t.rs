@@ -1,4 +1,4 @@
-//! Ready To Transfer: the target asks for one piece of a write's data (RFC 7143 §11.8).
+//! Ready To Transfer: the target asks for one part of a write's data (RFC 7143 §11.8).
 
 use crate::Lun;
 use crate::error::{Field, InvalidPdu};
@@ -12,9 +12,9 @@ use crate::opcode::Opcode;
 pub struct R2t {
     /// The unit.
     pub lun: Lun,
-    /// The task whose data is asked for.
+    /// The task of the data.
     pub itt: Itt,
-    /// What the answer must repeat; never [`Ttt::NONE`].
+    /// The tag that the answer must repeat; never [`Ttt::NONE`].
     pub ttt: Ttt,
     /// The next StatSN; an R2T does not advance it.
     pub stat_sn: StatSn,
@@ -22,10 +22,9 @@ pub struct R2t {
     pub window: Window,
     /// The number of this R2T in its command.
     pub r2t_sn: R2tSn,
-    /// Where the piece starts, in bytes from the start of the command's data.
+    /// The start of the part, in bytes from the start of the command's data.
     pub buffer_offset: u32,
-    /// Desired Data Transfer Length: how much is asked for; never 0. That it is at most MaxBurstLength
-    /// (§11.8.4) is the session's to check.
+    /// Desired Data Transfer Length, never 0. The session checks that it is at most MaxBurstLength (§11.8.4).
     pub desired_bytes: u32,
 }
 
@@ -34,6 +33,8 @@ const BUFFER_OFFSET: usize = 40;
 const DESIRED_BYTES: usize = 44;
 
 impl R2t {
+    /// Parses a header.
+    ///
     /// # Errors
     /// If this is another PDU, has an AHS or data, names no task or no transfer, or asks for nothing.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {

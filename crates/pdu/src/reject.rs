@@ -1,4 +1,4 @@
-//! Reject: the target could not take a PDU (RFC 7143 §11.17).
+//! Reject: the target refuses a PDU (RFC 7143 §11.17).
 
 use crate::error::InvalidPdu;
 use crate::fields::Window;
@@ -6,30 +6,30 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{Itt, StatSn};
 use crate::opcode::Opcode;
 
-/// Why a PDU was rejected (§11.17.1).
+/// The reason for a Reject (§11.17.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RejectReason {
     /// The data segment did not match its digest; the PDU may be sent again.
     DataDigestError,
-    /// A SNACK could not be served; it may be sent again.
+    /// The target cannot serve a SNACK; the initiator may send it again.
     SnackReject,
     /// The PDU breaks the protocol.
     ProtocolError,
-    /// The target does not know this PDU.
+    /// The target does not support this PDU.
     CommandNotSupported,
     /// Too many immediate commands; it may be sent again.
     ImmediateCommandReject,
-    /// A task of this tag is in progress.
+    /// A task with this tag is in progress.
     TaskInProgress,
     /// A data acknowledgement that acknowledges nothing.
     InvalidDataAck,
-    /// A field that is to describe a task, a response or a transfer does not.
+    /// A field that should describe a task, a response or a transfer does not.
     InvalidPduField,
     /// No Target Transfer Tag is left for a long operation; it may be sent again.
     LongOperationReject,
-    /// Deprecated: to be treated as a negotiation that failed and ends login and connection.
+    /// Deprecated: equivalent to a failed negotiation, which ends login and connection.
     NegotiationReset,
-    /// The target waits for a logout and takes no new command.
+    /// The target waits for a logout and accepts no new command.
     WaitingForLogout,
     /// A code that the standard does not assign.
     Unassigned(u8),
@@ -75,20 +75,20 @@ impl RejectReason {
     }
 }
 
-/// A rejection. Its data segment is the complete header of the PDU that was rejected, without digest:
-/// [`Header::write_to`] makes it, [`Reject::rejected_header`] reads it.
+/// A rejection. Its data segment is the complete header of the rejected PDU, without digest: [`Header::write_to`] makes
+/// it, [`Reject::rejected_header`] reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
-    /// Why.
+    /// The reason.
     pub reason: RejectReason,
     /// Advanced by a Reject.
     pub stat_sn: StatSn,
     /// The command window.
     pub window: Window,
-    /// The next DataSN or R2TSN the target would send for the task: only where a Data/R2T SNACK was a
-    /// protocol error (§11.17.2).
+    /// The next DataSN or R2TSN that the target would send for the task. Valid only if a Data/R2T SNACK was a protocol
+    /// error (§11.17.2).
     pub next_data_or_r2t_sn: u32,
-    /// How long the rejected header, and vendor-specific data after it, is.
+    /// The length of the rejected header and any vendor-specific data after it.
     pub data_segment_bytes: u32,
 }
 
@@ -96,6 +96,8 @@ const REASON: usize = 2;
 const NEXT_NUMBER: usize = 36;
 
 impl Reject {
+    /// Parses a header.
+    ///
     /// # Errors
     /// If this is another PDU or has an AHS.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
@@ -123,7 +125,7 @@ impl Reject {
         header
     }
 
-    /// The rejected PDU's header, out of the data segment of a Reject; `None` if it is cut short.
+    /// The rejected PDU's header, from the data segment of a Reject; `None` if it is truncated.
     #[must_use]
     pub fn rejected_header(data_segment: &[u8]) -> Option<Header> {
         let (bhs, rest) = data_segment.split_first_chunk()?;

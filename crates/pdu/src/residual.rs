@@ -1,21 +1,20 @@
 //! Residual counts (RFC 7143 §11.4.5).
 
-/// The difference between what the initiator expected to transfer and what the target had to transfer, in
-/// bytes.
+/// The difference between the initiator's expected transfer and the target's, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Residual {
     /// No difference.
     #[default]
     None,
-    /// The target had this much more than was expected.
+    /// The target had this much more than expected.
     Overflow(u32),
-    /// This much of what was expected was not transferred.
+    /// This much less than expected was transferred.
     Underflow(u32),
 }
 
 impl Residual {
-    /// The residual of a transfer of which the initiator expected `expected_bytes` and the command defined
-    /// `actual_bytes` (§11.4.5.2). A difference of more than 4 GiB saturates.
+    /// The residual of a transfer for which the initiator expected `expected_bytes` and the command defined
+    /// `actual_bytes` (§11.4.5.2). Saturates above 4 GiB.
     #[must_use]
     pub fn between(expected_bytes: u32, actual_bytes: u64) -> Self {
         let expected = u64::from(expected_bytes);
@@ -46,7 +45,7 @@ impl Residual {
         }
     }
 
-    /// The count; zero where there is none.
+    /// The count; zero if there is none.
     pub(crate) const fn count(self) -> u32 {
         match self {
             Self::None => 0,

@@ -8,7 +8,7 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{CmdSn, Itt, StatSn};
 use crate::opcode::Opcode;
 
-/// How a task is ordered among the others of its task set (§11.3.1, SAM-5 §8.9).
+/// The order of a task within its task set (§11.3.1, SAM-5 §8.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TaskAttribute {
     /// No attribute: treated as simple.
@@ -16,7 +16,7 @@ pub enum TaskAttribute {
     /// In any order.
     #[default]
     Simple,
-    /// After all that came before, and before all that come after.
+    /// After all earlier tasks, and before all later ones.
     Ordered,
     /// Before all others.
     HeadOfQueue,
@@ -56,7 +56,7 @@ pub struct ScsiCommand {
     pub lun: Lun,
     /// Names the task.
     pub itt: Itt,
-    /// The I bit: deliver at once, without taking a place in the command order.
+    /// The I bit: deliver at once, outside the command order.
     pub immediate: bool,
     /// The F bit: no unsolicited Data-Out follows.
     pub final_: bool,
@@ -64,19 +64,19 @@ pub struct ScsiCommand {
     pub read: bool,
     /// The W bit: data flows to the target.
     pub write: bool,
-    /// How the task is ordered.
+    /// The order within the task set.
     pub attribute: TaskAttribute,
-    /// Expected Data Transfer Length: of the write where both directions are set.
+    /// Expected Data Transfer Length; the write's, if both directions are set.
     pub expected_data_bytes: u32,
-    /// Expected Data Transfer Length of the read: if and only if both `read` and `write` are set.
+    /// Expected Data Transfer Length of the read, present if and only if both `read` and `write` are set.
     pub bidirectional_read_bytes: Option<u32>,
     /// Its place in the command order.
     pub cmd_sn: CmdSn,
     /// Acknowledges all responses before it on this connection.
     pub exp_stat_sn: StatSn,
-    /// The command itself.
+    /// The CDB.
     pub cdb: Cdb,
-    /// How much immediate data follows.
+    /// The length of the immediate data.
     pub data_segment_bytes: u32,
 }
 
@@ -86,10 +86,12 @@ const EXPECTED_DATA_BYTES: usize = 20;
 const CDB: usize = 32;
 
 impl ScsiCommand {
+    /// Parses a header.
+    ///
     /// # Errors
-    /// If this is another PDU; neither F nor W is set; data is expected in no direction; the task attribute
-    /// is reserved; no task is named; the AHSs are malformed, repeated, absent where a bidirectional command
-    /// needs one, or make a CDB that is too long.
+    /// If this is another PDU; neither F nor W is set; the command expects data in neither direction; the task
+    /// attribute is reserved; no task is named; the AHSs are malformed, repeated, absent although a bidirectional
+    /// command needs one, or make the CDB too long.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_opcode(Opcode::ScsiCommand)?;
         let itt = header.expect_task_tag()?;
@@ -155,8 +157,7 @@ impl ScsiCommand {
     }
 }
 
-/// The CDB, with what an AHS adds to it, and the bidirectional read length. Reserved types of AHS are passed
-/// over.
+/// The CDB, extended by an AHS, and the bidirectional read length. Skips reserved types of AHS.
 fn parse_ahs(header: &Header) -> Result<(Cdb, Option<u32>), InvalidPdu> {
     let inline: [u8; Cdb::INLINE_BYTES] = header.array_at(CDB);
     if header.ahs_bytes() != header.ahs().len() {

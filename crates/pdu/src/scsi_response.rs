@@ -10,11 +10,11 @@ use crate::residual::Residual;
 /// The iSCSI service response (§11.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServiceResponse {
-    /// The command was carried out, well or badly: its SCSI status tells.
+    /// The command was executed; its SCSI status has the result.
     CompletedAtTarget,
     /// The target failed; there is no status.
     TargetFailure,
-    /// Vendor-specific (0x80 and above) or reserved: a failure too.
+    /// Vendor-specific (0x80 and above) or reserved: also a failure.
     Other(u8),
 }
 
@@ -47,11 +47,11 @@ pub struct ScsiResponse {
     pub itt: Itt,
     /// Whether the command completed at the target.
     pub response: ServiceResponse,
-    /// The SCSI status (SAM-5 §5.3); 0 where the command did not complete at the target.
+    /// The SCSI status (SAM-5 §5.3); 0 if the command did not complete at the target.
     pub status: u8,
-    /// Of the transfer; of the write if bidirectional. None where the command did not complete at the target.
+    /// The residual of the transfer; the write's, if bidirectional. None if the command did not complete at the target.
     pub residual: Residual,
-    /// Of the read of a bidirectional command.
+    /// The residual of a bidirectional command's read.
     pub bidirectional_read_residual: Residual,
     /// The tag of the last R-Data SNACK for this command, or 0 (§11.4.4).
     pub snack_tag: u32,
@@ -59,9 +59,9 @@ pub struct ScsiResponse {
     pub stat_sn: StatSn,
     /// The command window.
     pub window: Window,
-    /// How many Data-In and R2T PDUs were sent for the command.
+    /// The number of Data-In and R2T PDUs sent for the command.
     pub exp_data_sn: DataSn,
-    /// How long the sense segment is.
+    /// The length of the sense segment.
     pub data_segment_bytes: u32,
 }
 
@@ -77,9 +77,9 @@ const READ_RESIDUAL_COUNT: usize = 40;
 const RESIDUAL_COUNT: usize = 44;
 
 impl ScsiResponse {
-    /// Status and residuals of a command that did not complete at the target are undefined, and not read
-    /// (§11.4.3). CHECK CONDITION should come with sense data (§7.7); targets exist that send none with some of
-    /// their refusals, and ending the session over it would make them unusable.
+    /// Parses a header. Status and residuals of a command that did not complete at the target are undefined, and
+    /// ignored (§11.4.3). CHECK CONDITION should have sense data (§7.7), but some targets send refusals without it, and
+    /// ending the session would make them unusable.
     ///
     /// # Errors
     /// If this is another PDU, has an AHS, names no task, or claims overflow and underflow at once.

@@ -1,25 +1,25 @@
-//! The data segment of SCSI Responses and Asynchronous Messages: sense data behind its length, then more
-//! (RFC 7143 §11.4.7, §11.9.4).
+//! The data segment of SCSI Responses and Asynchronous Messages: a length, sense data, and further data (RFC 7143
+//! §11.4.7, §11.9.4).
 
 use crate::error::{Field, InvalidPdu};
 use crate::opcode::Opcode;
 
-/// Such a data segment, taken apart.
+/// The parts of such a data segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenseSegment<'a> {
     /// Sense data (SPC-5 §4.4); may be empty.
     pub sense: &'a [u8],
-    /// Response data of a SCSI Response, iSCSI event data of an Asynchronous Message; mostly empty.
+    /// Response data of a SCSI Response, iSCSI event data of an Asynchronous Message; usually empty.
     pub rest: &'a [u8],
 }
 
 const LENGTH_BYTES: usize = 2;
 
 impl<'a> SenseSegment<'a> {
-    /// Takes the data segment of a PDU of kind `opcode` apart. An empty one holds no sense data.
+    /// Splits the data segment of a PDU of kind `opcode`. An empty one holds no sense data.
     ///
     /// # Errors
-    /// [`Field::SenseLength`] if the segment is too short for its SenseLength, or to have one.
+    /// [`Field::SenseLength`] if the segment is shorter than its SenseLength, or too short to have one.
     pub fn parse(opcode: Opcode, data_segment: &'a [u8]) -> Result<Self, InvalidPdu> {
         if data_segment.is_empty() {
             return Ok(Self::default());
@@ -32,8 +32,7 @@ impl<'a> SenseSegment<'a> {
         Ok(Self { sense, rest })
     }
 
-    /// The data segment; empty if there is nothing to say. Sense data beyond 65535 bytes, which SPC-5 does
-    /// not know, is cut off.
+    /// The data segment; empty if both parts are. Truncates sense data at 65535 bytes, more than SPC-5 allows.
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         if self.sense.is_empty() && self.rest.is_empty() {

@@ -1,4 +1,4 @@
-//! SNACK: the initiator asks for PDUs again, or acknowledges data (RFC 7143 §11.16).
+//! SNACK: the initiator requests PDUs again, or acknowledges data (RFC 7143 §11.16).
 
 use crate::Lun;
 use crate::error::{Field, InvalidPdu};
@@ -6,38 +6,38 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{DataSn, Itt, StatSn, Ttt};
 use crate::opcode::Opcode;
 
-/// What is asked for (§11.16.1). A `count` of 0 means all from `begin` on; with a `begin` of 0 too, all that
-/// is not yet acknowledged.
+/// The request (§11.16.1). A `count` of 0 means everything from `begin` on; with a `begin` of 0 too, everything
+/// unacknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SnackKind {
     /// Send these Data-In or R2T PDUs of a command again.
     DataOrR2t {
         /// The command.
         itt: Itt,
-        /// The first; a DataSN or R2TSN.
+        /// The first DataSN or R2TSN.
         begin: u32,
-        /// How many.
+        /// The number of PDUs.
         count: u32,
     },
     /// Send these responses again.
     Status {
         /// The first.
         begin: StatSn,
-        /// How many.
+        /// The number of responses.
         count: u32,
     },
     /// All Data-In before `next` have arrived.
     DataAck {
-        /// Copied from the Data-In that asked for it.
+        /// Copied from the Data-In that requested it.
         ttt: Ttt,
-        /// The next that is expected.
+        /// The next expected DataSN.
         next: DataSn,
     },
-    /// Send all unacknowledged Data-In of a command again, cut to the lengths that now hold.
+    /// Send all unacknowledged Data-In of a command again, cut to the lengths in force now.
     ResegmentedData {
         /// The command.
         itt: Itt,
-        /// What the response must repeat; neither 0 nor 0xffffffff.
+        /// The tag that the response must repeat; neither 0 nor 0xffffffff.
         tag: u32,
     },
 }
@@ -45,9 +45,9 @@ pub enum SnackKind {
 /// A Sequence Number Acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snack {
-    /// What is asked for.
+    /// The request.
     pub kind: SnackKind,
-    /// The unit; for a DataACK copied from the Data-In.
+    /// The unit; for a DataACK, copied from the Data-In.
     pub lun: Lun,
     /// Acknowledges all responses before it on this connection.
     pub exp_stat_sn: StatSn,
@@ -59,9 +59,11 @@ const BEGIN: usize = 40;
 const COUNT: usize = 44;
 
 impl Snack {
+    /// Parses a header.
+    ///
     /// # Errors
-    /// If this is another PDU, has an AHS or data, is of a reserved type, or has a tag or a run that its type
-    /// does not allow (§11.16.4 to §11.16.7).
+    /// If this is another PDU, has an AHS or data, is of a reserved type, or has a tag or a run that its type does not
+    /// allow (§11.16.4 to §11.16.7).
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_bare(Opcode::Snack)?;
         Ok(Self { kind: parse_kind(header)?, lun: header.lun(), exp_stat_sn: header.exp_stat_sn() })

@@ -7,7 +7,7 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{CmdSn, DataSn, Itt, StatSn};
 use crate::opcode::Opcode;
 
-/// What is asked of the target (§11.5.1, RFC 7144 §6.3).
+/// The function requested of the target (§11.5.1, RFC 7144 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TaskManagementFunction {
     /// Abort the referenced task.
@@ -16,7 +16,7 @@ pub enum TaskManagementFunction {
     AbortTaskSet,
     /// End an auto contingent allegiance.
     ClearAca,
-    /// Abort all tasks in the unit's task set, of whichever session.
+    /// Abort all tasks in the unit's task set, of every session.
     ClearTaskSet,
     /// Reset the unit.
     LogicalUnitReset,
@@ -30,11 +30,11 @@ pub enum TaskManagementFunction {
     QueryTask,
     /// Ask whether any task of this nexus is in the task set.
     QueryTaskSet,
-    /// Do as if the nexus were lost.
+    /// Act as if the nexus were lost.
     ItNexusReset,
     /// Ask whether a unit attention or a deferred error is pending.
     QueryAsynchronousEvent,
-    /// A code that no standard assigns: a target answers that it does not support it.
+    /// A code that no standard assigns: a target answers that it does not support the function.
     Unassigned(u8),
 }
 
@@ -85,7 +85,7 @@ impl TaskManagementFunction {
 /// A request to manage tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskManagementRequest {
-    /// What to do.
+    /// The function.
     pub function: TaskManagementFunction,
     /// The I bit.
     pub immediate: bool,
@@ -93,13 +93,13 @@ pub struct TaskManagementRequest {
     pub lun: Lun,
     /// Names this request.
     pub itt: Itt,
-    /// The task that is meant, for ABORT TASK, TASK REASSIGN and QUERY TASK; else [`Itt::NONE`].
+    /// The referenced task, for ABORT TASK, TASK REASSIGN and QUERY TASK; else [`Itt::NONE`].
     pub referenced_task: Itt,
     /// Its place in the command order.
     pub cmd_sn: CmdSn,
     /// Acknowledges all responses before it on this connection.
     pub exp_stat_sn: StatSn,
-    /// The CmdSN of the task that is meant; this request's own for an immediate task (§11.5.5).
+    /// The CmdSN of the referenced task; this request's own for an immediate task (§11.5.5).
     pub ref_cmd_sn: CmdSn,
     /// The first Data-In not yet acknowledged, for TASK REASSIGN (§11.5.6).
     pub exp_data_sn: DataSn,
@@ -110,6 +110,8 @@ const REF_CMD_SN: usize = 32;
 const EXP_DATA_SN: usize = 36;
 
 impl TaskManagementRequest {
+    /// Parses a header.
+    ///
     /// # Errors
     /// If this is another PDU, has an AHS or data, or has no tag of its own.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
@@ -144,12 +146,12 @@ impl TaskManagementRequest {
     }
 }
 
-/// How the target answers (§11.6.1, RFC 7144 §6.4.2).
+/// The target's answer (§11.6.1, RFC 7144 §6.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TaskManagementOutcome {
-    /// Done; for a query: no.
+    /// The function is complete; for a query: no.
     FunctionComplete,
-    /// There is no such task, and there will not be.
+    /// The task does not exist, and will not.
     TaskDoesNotExist,
     /// There is no such unit.
     LunDoesNotExist,
@@ -157,7 +159,7 @@ pub enum TaskManagementOutcome {
     TaskStillAllegiant,
     /// The target does not move tasks between connections.
     ReassignmentNotSupported,
-    /// The target does not have this function.
+    /// The target does not support this function.
     FunctionNotSupported,
     /// This initiator may not do that.
     AuthorizationFailed,
@@ -208,7 +210,7 @@ impl TaskManagementOutcome {
 /// The answer to a task management request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskManagementResponse {
-    /// What came of it.
+    /// The result.
     pub outcome: TaskManagementOutcome,
     /// The request that this answers.
     pub itt: Itt,
@@ -221,6 +223,8 @@ pub struct TaskManagementResponse {
 const OUTCOME: usize = 2;
 
 impl TaskManagementResponse {
+    /// Parses a header.
+    ///
     /// # Errors
     /// If this is another PDU, has an AHS or data, or answers no request.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {

@@ -1,4 +1,4 @@
-//! Text Request and Text Response (RFC 7143 §11.10, §11.11). What they carry: [`crate::text_keys`].
+//! Text Request and Text Response (RFC 7143 §11.10, §11.11). Their text: [`crate::text_keys`].
 
 use crate::Lun;
 use crate::error::{Field, InvalidPdu};
@@ -7,7 +7,7 @@ use crate::header::{FINAL_BIT, Header};
 use crate::number::{CmdSn, Itt, StatSn, Ttt};
 use crate::opcode::Opcode;
 
-/// The C bit: the text goes on in the next PDU.
+/// The C bit: the text continues in the next PDU.
 pub(crate) const CONTINUE_BIT: u8 = 0x40;
 
 /// The F (or T) and C bits, which must not both be set (§11.10.2, §11.12.2).
@@ -23,14 +23,14 @@ pub(crate) const fn emit_flags(final_: bool, continued: bool) -> u8 {
     (if final_ { FINAL_BIT } else { 0 }) | (if continued { CONTINUE_BIT } else { 0 })
 }
 
-/// A piece of text from the initiator.
+/// A part of the initiator's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextRequest {
     /// The I bit.
     pub immediate: bool,
-    /// The F bit: the last request of its exchange, as far as the initiator is concerned.
+    /// The F bit: the initiator regards this as the last request of its exchange.
     pub final_: bool,
-    /// The C bit: the text goes on in the next request. Never with `final_`.
+    /// The C bit: the text continues in the next request. Never with `final_`.
     pub continued: bool,
     /// Copied from the response that this continues.
     pub lun: Lun,
@@ -42,11 +42,13 @@ pub struct TextRequest {
     pub cmd_sn: CmdSn,
     /// Acknowledges all responses before it on this connection.
     pub exp_stat_sn: StatSn,
-    /// How much text follows.
+    /// The length of the text.
     pub data_segment_bytes: u32,
 }
 
 impl TextRequest {
+    /// Parses a header.
+    ///
     /// # Errors
     /// If this is another PDU, has an AHS, names no task, or is both final and continued.
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
@@ -80,33 +82,34 @@ impl TextRequest {
     }
 }
 
-/// A piece of text from the target.
+/// A part of the target's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextResponse {
     /// The F bit: the exchange is over.
     pub final_: bool,
-    /// The C bit: the text goes on in the next response. Never with `final_`.
+    /// The C bit: the text continues in the next response. Never with `final_`.
     pub continued: bool,
-    /// To be copied into the next request.
+    /// The next request copies it.
     pub lun: Lun,
     /// The exchange.
     pub itt: Itt,
-    /// To be copied into the next request; given if and only if not `final_`.
+    /// The next request copies it; present if and only if not `final_`.
     pub ttt: Ttt,
     /// The number of this response on its connection.
     pub stat_sn: StatSn,
     /// The command window.
     pub window: Window,
-    /// How much text follows.
+    /// The length of the text.
     pub data_segment_bytes: u32,
 }
 
 impl TextResponse {
-    /// The Target Transfer Tag of a final response is read as it is: the initiator must ignore it (§11.10.4).
+    /// Parses a header. Keeps the Target Transfer Tag of a final response as received: the initiator must ignore it
+    /// (§11.10.4).
     ///
     /// # Errors
-    /// If this is another PDU, has an AHS, names no task, is both final and continued, or is not final but
-    /// gives no tag to go on with (§11.11.1).
+    /// If this is another PDU, has an AHS, names no task, is both final and continued, or is not final but gives no tag
+    /// to continue with (§11.11.1).
     pub fn parse(header: &Header) -> Result<Self, InvalidPdu> {
         header.expect_without_ahs(Opcode::TextResponse)?;
         let ttt = header.transfer_tag();

@@ -1,8 +1,8 @@
-//! `key=value` text, and how it spreads over PDUs (RFC 7143 §6.1).
+//! `key=value` text, and its distribution over PDUs (RFC 7143 §6.1).
 
 /// The longest key name (§6.1).
 pub const KEY_BYTES_MAX: usize = 63;
-/// The longest value that is read or should be written: what every end must be able to take (§6.1).
+/// The longest value that is read or written: every end must accept it (§6.1).
 pub const VALUE_BYTES_MAX: usize = 8192;
 
 /// Text that breaks the format of §6.1. The peer is at fault.
@@ -14,7 +14,7 @@ pub enum InvalidText {
     /// A pair without `=`.
     #[error("a pair has no '='")]
     NoValue,
-    /// A key name that is empty, longer than [`KEY_BYTES_MAX`], or has a character that no key name has.
+    /// A key name that is empty, longer than [`KEY_BYTES_MAX`], or contains an invalid character.
     #[error("a key name is empty, too long, or has a character that is not allowed")]
     KeyName,
     /// A value longer than [`VALUE_BYTES_MAX`].
@@ -26,7 +26,7 @@ pub enum InvalidText {
     /// A value that is not UTF-8.
     #[error("a value is not UTF-8")]
     NotUtf8,
-    /// More text than the receiver is ready to hold.
+    /// The text exceeds the receiver's limit.
     #[error("more than {bytes_max} bytes of text")]
     TooLong {
         /// The receiver's limit.
@@ -34,8 +34,8 @@ pub enum InvalidText {
     },
 }
 
-/// The pairs of a complete text, in order. Ends after the first error. That no key comes twice (§6.2) is for
-/// the session to judge, because it depends on what came in earlier texts too.
+/// The pairs of a complete text, in order. Ends after the first error. The session must check that no key repeats
+/// (§6.2), because that depends on earlier texts too.
 pub fn pairs(text: &[u8]) -> impl Iterator<Item = Result<(&str, &str), InvalidText>> {
     let mut rest = text;
     core::iter::from_fn(move || {
@@ -53,8 +53,7 @@ pub fn pairs(text: &[u8]) -> impl Iterator<Item = Result<(&str, &str), InvalidTe
     })
 }
 
-/// Some ends count their padding into DataSegmentLength; nothing stands between two nulls that could be
-/// misread.
+/// Some peers count their padding into DataSegmentLength; nothing between two nulls could be misread.
 fn skip_nulls(text: &[u8]) -> &[u8] {
     let start = text.iter().position(|&byte| byte != 0).unwrap_or(text.len());
     &text[start..]
@@ -74,20 +73,20 @@ fn parse_pair(pair: &[u8]) -> Result<(&str, &str), InvalidText> {
     Ok((key, value))
 }
 
-/// A standard-label, but for two things that registered keys do: `#` stands in `X#NodeArchitecture` (§13.26),
-/// and `iSCSIProtocolLevel` (§13.24) starts with a small letter.
+/// A standard-label, with two exceptions for registered keys: `X#NodeArchitecture` (§13.26) contains `#`, and
+/// `iSCSIProtocolLevel` (§13.24) starts with a small letter.
 fn is_key_name(key: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b".-+@_#".contains(byte);
     (1..=KEY_BYTES_MAX).contains(&key.len()) && key[0].is_ascii_alphabetic() && key.iter().all(allowed)
 }
 
-/// Whether a key is a private or public extension (§13.22, §13.26): not understood, and no harm in that.
+/// Whether a key is a private or public extension (§13.22, §13.26), which may safely go unrecognised.
 #[must_use]
 pub fn is_extension_key(key: &str) -> bool {
     key.starts_with("X-") || key.starts_with("X#")
 }
 
-/// Text in the making.
+/// Builds a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextWriter {
     bytes: Vec<u8>,
@@ -100,7 +99,7 @@ impl TextWriter {
         Self { bytes: Vec::new() }
     }
 
-    /// Appends `key=value` and its null. Nulls cannot stand in either; what follows one there is left out.
+    /// Appends `key=value` and its null. Truncates either at a null, which it must not contain.
     pub fn push(&mut self, key: &str, value: &str) {
         for (part, end) in [(key, b'='), (value, 0)] {
             let part = part.split('\0').next().unwrap_or_default();
@@ -136,17 +135,17 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// An assembler that holds at most `bytes_max`. Every end must take at least 8192 (§6.1).
+    /// An assembler that holds at most `bytes_max`. Every end must accept at least 8192 (§6.1).
     #[must_use]
     pub const fn new(bytes_max: usize) -> Self {
         Self { text: Vec::new(), bytes_max }
     }
 
-    /// Takes the next segment; `continued` is its PDU's C bit. Returns the whole text with its last segment,
-    /// and is then ready for the next text.
+    /// Adds the next segment; `continued` is its PDU's C bit. Returns the whole text with its last segment, and is then
+    /// ready for the next text.
     ///
     /// # Errors
-    /// [`InvalidText::TooLong`] if the text grows beyond the limit; what has been held is dropped.
+    /// [`InvalidText::TooLong`] if the text exceeds the limit; the assembler then drops its text.
     pub fn push(&mut self, segment: &[u8], continued: bool) -> Result<Option<Vec<u8>>, InvalidText> {
         if segment.len() > self.bytes_max - self.text.len() {
             *self = Self::new(self.bytes_max);
@@ -157,8 +156,8 @@ impl Assembler {
     }
 }
 
-/// Cuts a text into the data segments of as many PDUs as it needs, of at most `segment_bytes_max` each (at
-/// least one). With each comes the C bit. An empty text is one empty segment.
+/// Cuts a text into the data segments of as many PDUs as it needs, of at most `segment_bytes_max` (at least one) each.
+/// Returns each with its C bit. An empty text is one empty segment.
 pub fn segments(text: &[u8], segment_bytes_max: usize) -> impl Iterator<Item = (&[u8], bool)> {
     let mut rest = Some(text);
     core::iter::from_fn(move || {

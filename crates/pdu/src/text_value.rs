@@ -1,23 +1,23 @@
-//! The forms that the values of keys take (RFC 7143 §6.1, §6.2).
+//! The forms of the keys' values (RFC 7143 §6.1, §6.2).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use core::ops::RangeInclusive;
 
-/// "I do not know this key" (§6.2).
+/// The answer to an unknown key (§6.2).
 pub const NOT_UNDERSTOOD: &str = "NotUnderstood";
-/// "This key has no bearing on what has been chosen" (§6.2).
+/// The answer to a key that an earlier choice makes irrelevant (§6.2).
 pub const IRRELEVANT: &str = "Irrelevant";
-/// "I know this key, and cannot accept the value" (§6.2).
+/// The answer to a known key with an unacceptable value (§6.2).
 pub const REJECT: &str = "Reject";
-/// The element of a list that means none of the others.
+/// The list element that excludes all others.
 pub const NONE: &str = "None";
 /// True.
 pub const YES: &str = "Yes";
 /// False.
 pub const NO: &str = "No";
 
-/// A value that is not of the form, or not in the range, that its key has.
+/// A value that has the wrong form for its key, or is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidValue {
     /// Neither a decimal nor a hexadecimal constant below 2⁶⁴.
@@ -26,11 +26,11 @@ pub enum InvalidValue {
     /// A number that the key does not allow.
     #[error("{found} is not between {min} and {max}")]
     OutOfRange {
-        /// What was found.
+        /// The value.
         found: u64,
-        /// The least that the key allows.
+        /// The least allowed value.
         min: u64,
-        /// The most.
+        /// The greatest allowed value.
         max: u64,
     },
     /// Not two numbers, the lower first, with a tilde between.
@@ -88,13 +88,13 @@ pub fn boolean(value: &str) -> Result<bool, InvalidValue> {
     }
 }
 
-/// How a boolean is written.
+/// The text of a boolean.
 #[must_use]
 pub const fn boolean_text(value: bool) -> &'static str {
     if value { YES } else { NO }
 }
 
-/// The elements of a list-of-values, in their order, which is the order of preference (§6.2.1).
+/// The elements of a list-of-values, in order of preference (§6.2.1).
 ///
 /// # Errors
 /// If one is empty.
@@ -105,8 +105,8 @@ pub fn list(value: &str) -> Result<impl Iterator<Item = &str>, InvalidValue> {
     Ok(value.split(','))
 }
 
-/// A binary-value of at most `bytes_max`, in hexadecimal or base64. Decimal constants are not taken: their
-/// length is not told, and no key that Ropewalk knows needs them.
+/// A binary-value of at most `bytes_max`, in hexadecimal or base64. Decimal constants are refused: their length is
+/// undefined, and no key that Ropewalk supports needs them.
 ///
 /// # Errors
 /// If it has neither form, or is too long.
@@ -116,7 +116,7 @@ pub fn binary(value: &str, bytes_max: usize) -> Result<Vec<u8>, InvalidValue> {
     let bytes = match prefix {
         "0x" | "0X" if digits.len().div_ceil(2) > bytes_max => return too_long,
         "0x" | "0X" => hexadecimal(digits.as_bytes()),
-        // Four digits hold three bytes, of which the last group may lack two.
+        // Four digits encode three bytes; the last group may encode two fewer.
         "0b" | "0B" if (digits.len() / 4 * 3).saturating_sub(2) > bytes_max => return too_long,
         "0b" | "0B" if !digits.is_empty() => STANDARD.decode(digits).ok(),
         _ => None,
@@ -149,7 +149,7 @@ pub fn base64_text(bytes: &[u8]) -> String {
 
 /// A decimal-constant (without leading zeroes) or a hex-constant.
 fn constant(value: &str) -> Option<u64> {
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     if let Some(digits) = value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
         let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         return if all_digits { u64::from_str_radix(digits, 16).ok() } else { None };
@@ -159,8 +159,8 @@ fn constant(value: &str) -> Option<u64> {
     if all_digits && !leading_zero { value.parse().ok() } else { None }
 }
 
-/// The bytes of hexadecimal digits. An odd number of them stands for a leading zero more: n digits make (n +
-/// 1) / 2 bytes (§6.1).
+/// The bytes of hexadecimal digits. An odd number of digits gets a leading zero: n digits make (n + 1) / 2 bytes
+/// (§6.1).
 fn hexadecimal(digits: &[u8]) -> Option<Vec<u8>> {
     let nibble = |digit: &u8| char::from(*digit).to_digit(16).and_then(|nibble| u8::try_from(nibble).ok());
     if digits.is_empty() {

@@ -1,4 +1,4 @@
-//! Time that a simulator can fabricate.
+//! Time that a simulator can control.
 
 use core::ops::{Add, AddAssign};
 pub use core::time::Duration;
@@ -11,7 +11,7 @@ impl Instant {
     /// The origin.
     pub const ZERO: Self = Self(0);
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// The time from `earlier` to this instant; zero if `earlier` is not before it.
     #[must_use]
     pub const fn saturating_duration_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -21,7 +21,7 @@ impl Instant {
 impl Add<Duration> for Instant {
     type Output = Self;
 
-    /// Saturates: a deadline beyond the 584 years that fit is the last instant there is.
+    /// Saturates: a deadline beyond the 584 years that fit becomes the last instant.
     fn add(self, duration: Duration) -> Self {
         let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(nanoseconds))

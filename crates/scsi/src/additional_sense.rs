@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// ASC and ASCQ: what exactly happened.
+/// ASC and ASCQ: the exact reason of a sense key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AdditionalSense {
     /// ADDITIONAL SENSE CODE.
@@ -17,7 +17,7 @@ macro_rules! additional_sense {
             $(#[doc = concat!($name, ".")]
             pub const $constant: Self = Self { code: $code, qualifier: $qualifier };)*
 
-            /// The standard's name, where it is one of the codes this crate knows.
+            /// The standard's name, for the codes that this crate knows.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match (self.code, self.qualifier) {

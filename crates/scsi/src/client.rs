@@ -1,7 +1,6 @@
 //! The application client's side of a disk (SAM-5 §4.5): CDBs out; sense and parameter data in.
 //!
-//! What a device sends is checked before it is believed: every parser here takes any bytes, and answers `None`
-//! where a field that it needs is missing.
+//! No parser here trusts the device: each accepts any bytes, and returns `None` if a field that it needs is missing.
 
 mod block_limits;
 mod capacity;
@@ -35,7 +34,7 @@ pub use sense_data::SenseData;
 pub use standard_inquiry::StandardInquiry;
 pub use target_port_groups::{AsymmetricAccessState, TargetPortGroup, target_port_groups};
 
-/// The bytes at `at`, if they are all there.
+/// The bytes at `at`; `None` if some are missing.
 fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

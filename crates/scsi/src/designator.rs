@@ -1,20 +1,20 @@
-//! Who a logical unit is: names and designators (SPC-4, VPD page 83h).
+//! The identity of a logical unit: names and designators (SPC-4, VPD page 83h).
 
 /// Bytes of an NAA IEEE Registered Extended designator (SPC-4).
 const NAA_BYTES: usize = 16;
 /// NAA 6h: IEEE Registered Extended.
 const IEEE_REGISTERED_EXTENDED: u8 = 0x6;
-/// The company id. Its "locally administered" bit (02h in the first octet) is set, so it is nobody's and can
-/// never equal a vendor's; the rest spells "RW".
+/// The company id. Its "locally administered" bit (02h in the first octet) is set, so it can never equal a vendor's;
+/// the rest spells "RW".
 const COMPANY_ID: u32 = 0x02_52_57;
 
-/// The designator that stays with a logical unit whatever path leads to it: NAA 6h.
+/// The designator of a logical unit, the same over every path: NAA 6h.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Naa(pub [u8; NAA_BYTES]);
 
 impl Naa {
-    /// A designator that is the same whenever `name` is the same, and differs otherwise with the odds of a
-    /// 100-bit hash. `name` should name the storage itself, so that every path to it shows the same.
+    /// A designator that depends only on `name`, and differs for other names with the odds of a 100-bit hash. `name`
+    /// should name the storage itself, so that every path to it shows the same designator.
     #[must_use]
     pub fn from_name(name: &str) -> Self {
         let mut bytes = fnv1a(name.as_bytes()).to_be_bytes();
@@ -28,7 +28,7 @@ impl Naa {
 }
 
 impl core::fmt::Display for Naa {
-    /// As `naa.` and 32 hexadecimal digits (the form of RFC 3721 and of SCSI name strings).
+    /// `naa.` and 32 hexadecimal digits (the form of RFC 3721 and of SCSI name strings).
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         formatter.write_str("naa.")?;
         self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
@@ -41,15 +41,14 @@ impl core::fmt::Debug for Naa {
     }
 }
 
-/// FNV-1a, 128 bits: no secret is kept by it, only names kept apart.
+/// FNV-1a, 128 bits. It keeps no secrets; it only distinguishes names.
 fn fnv1a(bytes: &[u8]) -> u128 {
     const OFFSET_BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     bytes.iter().fold(OFFSET_BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
 }
 
-/// What INQUIRY says of who a unit is. Strings are cut, padded and cleaned to printable ASCII where they are
-/// emitted.
+/// The unit's identity in INQUIRY. Strings are truncated, padded and reduced to printable ASCII when emitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// T10 VENDOR IDENTIFICATION, up to 8 characters.

@@ -1,4 +1,4 @@
-//! A logical unit of the disk type, and how it takes a command.
+//! A logical unit of the disk type, and its dispatch of commands.
 
 use crate::cdb::Cdb;
 use crate::{
@@ -9,16 +9,16 @@ use crate::{
 /// A disk as one target port shows it: everything that the answers to commands depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Who it is.
+    /// Its identity.
     pub identity: Identity,
-    /// Through which port it is seen, if that is to be told.
+    /// The port of this view, if the disk reports it.
     pub target_port: Option<TargetPort>,
-    /// The other ports through which it is seen, for REPORT TARGET PORT GROUPS and VPD page 88h.
+    /// The other ports of the disk, for REPORT TARGET PORT GROUPS and VPD page 88h.
     pub other_ports: Vec<TargetPort>,
     /// Length of a logical block.
     pub block: BlockLength,
-    /// How many logical blocks are a physical one, as the power of two that it is (LOGICAL BLOCKS PER PHYSICAL BLOCK
-    /// EXPONENT): 3 for a disk of 512-byte blocks on 4096-byte sectors. Logical block 0 starts a physical one.
+    /// The power of two of logical blocks in a physical one (LOGICAL BLOCKS PER PHYSICAL BLOCK EXPONENT): 3 for
+    /// 512-byte blocks on 4096-byte sectors. Logical block 0 starts a physical one.
     pub physical_exponent: PhysicalExponent,
     /// Capacity.
     pub blocks: Blocks,
@@ -30,7 +30,7 @@ pub struct Disk {
     pub write_cache: bool,
     /// Whether blocks can be deallocated.
     pub provisioning: Provisioning,
-    /// How much one command may ask for.
+    /// The limits of one command.
     pub limits: Limits,
 }
 
@@ -39,8 +39,7 @@ pub struct Disk {
 pub struct PhysicalExponent(u8);
 
 impl PhysicalExponent {
-    /// Physical blocks of `physical_bytes`, a power of two that is not below the logical block nor more than 2^15
-    /// times as much.
+    /// Physical blocks of `physical_bytes`, a power of two from the length of the logical block to 2^15 times that.
     #[must_use]
     pub fn from_bytes(physical_bytes: u32, logical: BlockLength) -> Option<Self> {
         const EXPONENT_MAX: u32 = 15;
@@ -59,30 +58,30 @@ impl PhysicalExponent {
 /// Logical block provisioning (SBC-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provisioning {
-    /// Every block has its place; there is no UNMAP.
+    /// Every block is always allocated; there is no UNMAP.
     Full,
     /// Blocks can be deallocated.
     Thin {
         /// Deallocated blocks read as zeroes (LBPRZ).
         zeroes: bool,
-        /// How many blocks are allocated together (OPTIMAL UNMAP GRANULARITY).
+        /// The number of blocks that are allocated together (OPTIMAL UNMAP GRANULARITY).
         granularity: Blocks,
-        /// When initiators are told that it runs out of space, if they are.
+        /// The threshold at which initiators are warned of a shortage of space, if there is one.
         threshold: Option<Threshold>,
     },
 }
 
-/// The most that one command may ask for (VPD page B0h). More is refused with INVALID FIELD IN CDB.
+/// The limits of one command (VPD page B0h). More is refused with INVALID FIELD IN CDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// READ, WRITE and VERIFY: bounds the memory of one command. At least one block.
     pub transfer_bytes_max: u32,
-    /// COMPARE AND WRITE: bounds how long the blocks are locked.
+    /// COMPARE AND WRITE: bounds the time for which the blocks are locked.
     pub compare_and_write_blocks_max: u8,
-    /// WRITE SAME: bounds how long one command works.
+    /// WRITE SAME: bounds the time of one command.
     pub write_same_blocks_max: Blocks,
-    /// WRITE SAME: no blocks mean all to the end of the disk, if they are not too many (WSNZ is zero). Otherwise it is
-    /// refused, because a count that was forgotten or cut to its field must not cost a disk.
+    /// WRITE SAME: zero blocks mean all to the end of the disk, within the limit above (WSNZ is zero). Otherwise it is
+    /// refused, because a forgotten or truncated count must not cost a disk.
     pub write_same_to_end: bool,
     /// All descriptors of one UNMAP together.
     pub unmap_blocks_max: u32,
@@ -93,14 +92,14 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // Twice the largest burst of RFC 7143 §13.13: enough to fill any pipe by few commands.
+            // Twice the largest burst of RFC 7143 §13.13: enough to fill any pipe with few commands.
             transfer_bytes_max: 32 << 20,
             // The field in the CDB has one byte.
             compare_and_write_blocks_max: u8::MAX,
-            // 2 GiB of 512-byte blocks: seconds, not minutes, even where each must really be written.
+            // 2 GiB of 512-byte blocks: seconds, not minutes, even if each block must be written.
             write_same_blocks_max: Blocks(1 << 22),
             write_same_to_end: false,
-            // No limit of its own: deallocating is a matter of metadata.
+            // No limit of its own: deallocation only changes metadata.
             unmap_blocks_max: u32::MAX,
             // A parameter list of 4 KiB and a header.
             unmap_descriptors_max: 256,
@@ -109,8 +108,8 @@ impl Default for Limits {
 }
 
 impl Disk {
-    /// Takes a command. Any bytes of any length are answered; bytes beyond the command's own length are
-    /// padding and ignored.
+    /// Dispatches a command. Every sequence of bytes gets an answer; bytes beyond the command's own length are padding
+    /// and ignored.
     #[must_use]
     pub fn begin(&self, cdb: &[u8]) -> Step {
         let begun =
@@ -118,8 +117,8 @@ impl Disk {
         begun.unwrap_or_else(|sense| Step::Done(Outcome::CheckCondition(sense)))
     }
 
-    /// Goes on with the command for which [`Self::begin`] said [`Step::Parameter`], now that its parameter
-    /// list has arrived. A list shorter than announced is answered with PARAMETER LIST LENGTH ERROR.
+    /// Continues a command for which [`Self::begin`] returned [`Step::Parameter`], now that its parameter list has
+    /// arrived. A list shorter than announced is answered with PARAMETER LIST LENGTH ERROR.
     #[must_use]
     pub fn parameter(&self, cdb: &[u8], data: &[u8]) -> Step {
         let Step::Parameter { bytes } = self.begin(cdb) else { return self.begin(cdb) };
@@ -143,7 +142,7 @@ impl Disk {
         Extent { lba, blocks: Blocks(self.blocks.0.saturating_sub(lba.0)) }
     }
 
-    /// `blocks` from `lba` on, if the disk has them all.
+    /// `blocks` from `lba` on, if they lie on the disk.
     pub(crate) fn extent_at(&self, lba: Lba, blocks: Blocks, field: FieldPointer) -> Result<Extent, Sense> {
         let extent = Extent { lba, blocks };
         match lba.0.checked_add(blocks.0) {
@@ -152,12 +151,12 @@ impl Disk {
         }
     }
 
-    /// The most blocks that one READ, WRITE or VERIFY may ask for.
+    /// The most blocks of one READ, WRITE or VERIFY.
     pub(crate) const fn transfer_blocks_max(&self) -> u32 {
         self.limits.transfer_bytes_max / self.block.bytes()
     }
 
-    /// Its own port first.
+    /// All ports, starting with the port of this view.
     pub(crate) fn all_ports(&self) -> impl Iterator<Item = &TargetPort> {
         self.target_port.iter().chain(&self.other_ports)
     }
@@ -167,7 +166,7 @@ impl Disk {
         matches!(self.provisioning, Provisioning::Thin { .. })
     }
 
-    /// When initiators are told that it runs out of space, if they are.
+    /// The threshold at which initiators are warned of a shortage of space, if there is one.
     #[must_use]
     pub const fn threshold(&self) -> Option<Threshold> {
         match self.provisioning {
@@ -176,7 +175,7 @@ impl Disk {
         }
     }
 
-    /// The same disk as it is seen through each of its other ports.
+    /// The same disk, seen through each of its other ports.
     pub fn through_other_ports(&self) -> impl Iterator<Item = Self> {
         (0..self.other_ports.len()).map(|index| {
             let mut other = self.clone();

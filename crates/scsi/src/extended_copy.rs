@@ -1,8 +1,8 @@
-//! EXTENDED COPY (LID1) and its parameter list (SPC-4): copy source and copy destination devices, and which blocks go
-//! from where to where.
+//! EXTENDED COPY (LID1) and its parameter list (SPC-4): copy source and copy destination devices, and the segments to
+//! copy.
 //!
-//! Devices come as identification descriptors (E4h), segments as block device to block device (02h). Who carries a copy
-//! out must look for the devices among those units only that the initiator may use itself.
+//! Devices come as identification descriptors (E4h), segments as block device to block device (02h). The executor of a
+//! copy must look for the devices only among the units that the initiator may use itself.
 
 use crate::cdb::Cdb;
 use crate::{AdditionalSense, Blocks, Disk, FieldPointer, Lba, Outcome, Sense, SenseKey, Step};
@@ -11,7 +11,7 @@ use crate::{AdditionalSense, Blocks, Disk, FieldPointer, Lba, Outcome, Sense, Se
 pub const TARGETS_MAX: usize = 16;
 /// Segments of one command: with 65535 blocks each, more than two gigabytes, so that one command works for seconds.
 pub const SEGMENTS_MAX: usize = 64;
-/// MAXIMUM DESCRIPTOR LIST LENGTH: as many as there may be of both.
+/// MAXIMUM DESCRIPTOR LIST LENGTH: the maximum of both kinds.
 pub const DESCRIPTOR_LIST_BYTES_MAX: usize = TARGETS_MAX * TARGET_BYTES + SEGMENTS_MAX * SEGMENT_BYTES;
 /// Blocks of one segment: its field has two bytes.
 pub const SEGMENT_BLOCKS_MAX: u16 = u16::MAX;
@@ -19,20 +19,20 @@ pub const SEGMENT_BLOCKS_MAX: u16 = u16::MAX;
 const HEADER_BYTES: usize = 16;
 const TARGET_BYTES: usize = 32;
 const SEGMENT_BYTES: usize = 28;
-/// Of a target descriptor: the longest designator.
+/// The longest designator of a target descriptor.
 const DESIGNATOR_BYTES_MAX: usize = 20;
 
 pub const IDENTIFICATION_DESCRIPTOR: u8 = 0xe4;
 pub const BLOCK_TO_BLOCK: u8 = 0x02;
 
-/// A copy, as it was asked for.
+/// A requested copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtendedCopy {
-    /// Under which number its status is kept; `None`: it is not.
+    /// The number under which its status is kept; `None`: it is not kept.
     pub list_id: Option<u8>,
-    /// The devices that the segments name by their place here.
+    /// The devices, which segments name by their index.
     pub targets: Vec<CopyTarget>,
-    /// In the order in which they are copied.
+    /// In the order of copying.
     pub segments: Vec<CopySegment>,
 }
 
@@ -41,7 +41,7 @@ pub struct ExtendedCopy {
 pub struct CopyTarget {
     /// CODE SET, ASSOCIATION and DESIGNATOR TYPE as on VPD page 83h, and the designator itself.
     designator: DesignatorDescriptor,
-    /// Bytes of a logical block, as the initiator has it.
+    /// Bytes of a logical block, according to the initiator.
     block_bytes: u32,
 }
 
@@ -56,24 +56,24 @@ pub struct DesignatorDescriptor {
     pub designator: Vec<u8>,
 }
 
-/// Blocks that go from one device to another, or to another place of the same.
+/// Blocks to copy from one device to another, or within one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopySegment {
-    /// The copy source's place in [`ExtendedCopy::targets`], which has it.
+    /// The index of the copy source in [`ExtendedCopy::targets`]; always valid.
     pub source: usize,
-    /// The copy destination's, likewise.
+    /// The index of the copy destination, likewise.
     pub destination: usize,
-    /// How many.
+    /// The number of blocks.
     pub blocks: Blocks,
-    /// DC: they are blocks of the destination, not of the source.
+    /// DC: the number counts blocks of the destination instead of the source.
     pub counts_destination: bool,
-    /// First block at the source. It may lie beyond its end.
+    /// The first block at the source. It may lie beyond the device's end.
     pub source_lba: Lba,
-    /// First block at the destination, likewise.
+    /// The first block at the destination, likewise.
     pub destination_lba: Lba,
 }
 
-/// No list is no error: nothing is copied.
+/// Begins the command. An absent list is no error: nothing is copied.
 pub fn begin(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     let bytes = cdb.u32::<10>();
     match bytes as usize {
@@ -85,8 +85,10 @@ pub fn begin(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     }
 }
 
+/// Parses the parameter list.
+///
 /// # Errors
-/// What is wrong with the list itself, and devices that cannot be named.
+/// A defect of the list itself, or a device that cannot be named.
 pub fn parameter(_disk: &Disk, _cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
     let (header, rest) = list.split_first_chunk::<HEADER_BYTES>().ok_or(length_error())?;
     let [id, flags, high, low, _, _, _, _, a, b, c, d, e, f, g, h] = *header;
@@ -111,7 +113,7 @@ const fn copy_aborted(additional: AdditionalSense) -> Sense {
     Sense::new(SenseKey::CopyAborted, additional)
 }
 
-/// LIST ID USAGE: held or discarded under an identifier, or without one, which then must be zero.
+/// LIST ID USAGE: status kept or discarded under an identifier, or no identifier, which must then be zero.
 fn list_id(id: u8, flags: u8) -> Result<Option<u8>, Sense> {
     match flags >> 3 & 0b11 {
         0b00 => Ok(Some(id)),
@@ -133,7 +135,7 @@ fn targets_of(bytes: &[u8]) -> Result<Vec<CopyTarget>, Sense> {
     if incomplete.is_empty() { Ok(targets) } else { Err(length_error()) }
 }
 
-/// The target descriptor that stands at byte `at` of the list.
+/// Parses the target descriptor at byte `at` of the list.
 fn target(descriptor: &[u8; TARGET_BYTES], at: usize) -> Result<CopyTarget, Sense> {
     const NULL_DEVICE_BIT: u8 = 1 << 5;
     const PERIPHERAL_DEVICE_TYPE_MASK: u8 = 0x1f;
@@ -141,8 +143,8 @@ fn target(descriptor: &[u8; TARGET_BYTES], at: usize) -> Result<CopyTarget, Sens
         let additional = AdditionalSense::UNSUPPORTED_TARGET_DESCRIPTOR_TYPE_CODE;
         return Err(Sense::illegal_request(additional).at(pointer(at)));
     }
-    // LU ID TYPE means nothing here: it is about descriptors that name a unit by its number at a port. A null device
-    // stands for nothing that blocks could come from or go to; nor is any device here not a disk.
+    // LU ID TYPE applies only to descriptors that name a unit by its number at a port, so it is ignored. A null device
+    // cannot be copied from or to, and every device here is a disk.
     if descriptor[1] & (NULL_DEVICE_BIT | PERIPHERAL_DEVICE_TYPE_MASK) != 0 {
         return Err(copy_aborted(AdditionalSense::COPY_TARGET_DEVICE_NOT_REACHABLE));
     }
@@ -160,7 +162,7 @@ fn target(descriptor: &[u8; TARGET_BYTES], at: usize) -> Result<CopyTarget, Sens
     })
 }
 
-/// `at`: where they start in the list.
+/// Parses the segments, which start at byte `at` of the list.
 fn segments_of(bytes: &[u8], at: usize, targets: usize) -> Result<Vec<CopySegment>, Sense> {
     let (descriptors, incomplete) = bytes.as_chunks::<SEGMENT_BYTES>();
     if descriptors.len() > SEGMENTS_MAX {
@@ -171,7 +173,7 @@ fn segments_of(bytes: &[u8], at: usize, targets: usize) -> Result<Vec<CopySegmen
         .zip(descriptors)
         .map(|(at, descriptor)| segment(descriptor, at, targets))
         .collect::<Result<_, _>>()?;
-    // A segment of another type may be of another length, so what is left of it is judged by its type first.
+    // A segment of another type may have another length, so an incomplete one is judged by its type first.
     match incomplete.first() {
         None => Ok(segments),
         Some(&BLOCK_TO_BLOCK) => Err(length_error()),
@@ -183,7 +185,7 @@ fn unsupported_segment(at: usize) -> Sense {
     Sense::illegal_request(AdditionalSense::UNSUPPORTED_SEGMENT_DESCRIPTOR_TYPE_CODE).at(pointer(at))
 }
 
-/// The segment descriptor that stands at byte `at` of the list.
+/// Parses the segment descriptor at byte `at` of the list.
 fn segment(descriptor: &[u8; SEGMENT_BYTES], at: usize, targets: usize) -> Result<CopySegment, Sense> {
     const DESTINATION_COUNT_BIT: u8 = 1 << 1;
     /// DESCRIPTOR LENGTH does not count the four bytes up to and including itself.
@@ -220,8 +222,8 @@ fn pointer(at: usize) -> FieldPointer {
 }
 
 impl CopyTarget {
-    /// Whether it names this disk: by its NAA designator, by which the same storage is known on every path, and with
-    /// its block length. An initiator that believes in another would have the wrong blocks overwritten.
+    /// Whether it names this disk, by its NAA designator, which is the same over every path, and its block length. With
+    /// a different block length, the copy would overwrite the wrong blocks.
     #[must_use]
     pub fn names(&self, disk: &Disk) -> bool {
         const BINARY: u8 = 0x1;
@@ -235,10 +237,10 @@ impl CopyTarget {
 }
 
 impl CopySegment {
-    /// What it reads and writes, each as first byte and bytes of its device.
+    /// The ranges that the segment reads and writes.
     ///
     /// # Errors
-    /// It does not lie within both devices, or is not a whole number of blocks of each: COPY ABORTED.
+    /// The segment does not lie within both devices, or is not a whole number of blocks of each: COPY ABORTED.
     pub fn ranges(&self, source: &Disk, destination: &Disk) -> Result<CopyRanges, Sense> {
         let counted = if self.counts_destination { destination } else { source };
         let bytes = counted.block.times(self.blocks);
@@ -260,25 +262,25 @@ impl CopySegment {
     }
 }
 
-/// Where a segment lies, in bytes.
+/// The ranges of a segment, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyRanges {
     /// First byte at the copy source.
     pub source_offset: u64,
     /// First byte at the copy destination.
     pub destination_offset: u64,
-    /// How many.
+    /// The length of both.
     pub bytes: u64,
 }
 
 impl ExtendedCopy {
-    /// No unit that the initiator may use is named by a target descriptor.
+    /// A target descriptor names no unit that the initiator may use.
     #[must_use]
     pub const fn unreachable() -> Outcome {
         Outcome::CheckCondition(copy_aborted(AdditionalSense::COPY_TARGET_DEVICE_NOT_REACHABLE))
     }
 
-    /// A copy source could not be read or a copy destination not be written.
+    /// A copy source could not be read or a copy destination could not be written.
     #[must_use]
     pub const fn device_failed() -> Outcome {
         Outcome::CheckCondition(copy_aborted(AdditionalSense::THIRD_PARTY_DEVICE_FAILURE))

@@ -7,31 +7,31 @@ const HEADER_BYTES: usize = 8;
 const DESCRIPTOR_BYTES: usize = 16;
 /// PARAMETER DATA LENGTH does not count itself.
 const LENGTH_FIELD_BYTES: usize = 4;
-/// Descriptors in one answer: bounds the memory and the extents that a backend must look up, whatever
-/// allocation length is asked for.
+/// The most descriptors in one answer: bounds the memory and the extents that a backend must look up, for any
+/// allocation length.
 const DESCRIPTORS_MAX: usize = 1024;
 
 /// Whether blocks have a place on the medium (SBC-3, PROVISIONING STATUS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ProvisioningStatus {
-    /// They have, or it is not known.
+    /// They do, or the unit does not know.
     Mapped = 0,
-    /// They have not.
+    /// They do not.
     Deallocated = 1,
 }
 
-/// A question for the provisioning status of blocks.
+/// A request for the provisioning status of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GetLbaStatus {
-    /// From the LBA asked for to the end of the disk.
+    /// From the requested LBA to the end of the disk.
     pub extent: Extent,
-    /// As many runs as an answer can hold, at least one.
+    /// The most runs that an answer can hold, at least one.
     pub runs_max: usize,
     allocation_bytes: u32,
 }
 
-/// A full answer even to a disk without thin provisioning: all its blocks are mapped.
+/// Begins the command. A disk without thin provisioning also answers: all its blocks are mapped.
 pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     let field = FieldPointer::cdb(2);
     let lba = Lba(cdb.u64::<2>());
@@ -45,9 +45,9 @@ pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
 }
 
 impl GetLbaStatus {
-    /// Answers with runs of blocks, the first of which begins at the extent's LBA and each next one where the
-    /// one before it ends. Runs beyond [`Self::runs_max`] and blocks beyond the extent are left out; no run at
-    /// all reads as one of mapped blocks.
+    /// Answers with runs of blocks. The first begins at the extent's LBA, and each next one at the end of the one
+    /// before it. Drops runs beyond [`Self::runs_max`] and blocks beyond the extent; no run at all counts as one of
+    /// mapped blocks.
     #[must_use]
     pub fn respond(&self, runs: impl IntoIterator<Item = (Blocks, ProvisioningStatus)>) -> Outcome {
         let mut data = vec![0; HEADER_BYTES];
@@ -64,8 +64,8 @@ impl GetLbaStatus {
     }
 }
 
-/// Emits the run at the start of `rest` and returns what is left. A run longer than its four-byte field is cut
-/// there: the initiator asks on from where an answer ends, so nothing after it may be told.
+/// Emits the run at the start of `rest` and returns the rest after it. A run longer than its four-byte field is
+/// truncated and must be the last one, because the initiator continues at the end of the answer.
 fn push_descriptor(data: &mut Vec<u8>, rest: Extent, blocks: Blocks, status: ProvisioningStatus) -> Extent {
     let told = u32::try_from(blocks.0.min(rest.blocks.0)).unwrap_or(u32::MAX);
     if told == 0 {

@@ -7,7 +7,7 @@ use crate::{Disk, FieldPointer, Identity, Outcome, Sense, Step, vital_product_da
 pub const EVPD_BIT: u8 = 0;
 /// PERIPHERAL QUALIFIER 000b (connected), PERIPHERAL DEVICE TYPE 00h (direct access block device).
 pub const CONNECTED_DISK: u8 = 0x00;
-/// PERIPHERAL QUALIFIER 011b (there is no unit and cannot be), PERIPHERAL DEVICE TYPE 1Fh (unknown).
+/// PERIPHERAL QUALIFIER 011b (no unit is or can be here), PERIPHERAL DEVICE TYPE 1Fh (unknown).
 const NO_UNIT: u8 = 0x7f;
 const STANDARD_BYTES: usize = 96;
 /// ADDITIONAL LENGTH does not count the five bytes up to and including itself.
@@ -17,7 +17,7 @@ const SPC_4: u8 = 0x06;
 const FORMAT: u8 = 0x12;
 /// CMDQUE: the full task set management model.
 const COMMAND_QUEUING: u8 = 0x02;
-/// SAM-5, iSCSI, SPC-4 and SBC-3, no version claimed of any (SPC-4, VERSION DESCRIPTOR).
+/// SAM-5, iSCSI, SPC-4 and SBC-3, without claiming a version of any (SPC-4, VERSION DESCRIPTOR).
 const VERSION_DESCRIPTORS: [u16; 4] = [0x00a0, 0x0960, 0x0460, 0x04c0];
 
 pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
@@ -31,14 +31,14 @@ pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     Ok(Step::Done(Outcome::parameter_data(data, allocation_bytes)))
 }
 
-/// The answer where there is no logical unit: everything but the qualifier is as for a unit that is there, so
-/// that an initiator sees which target it talks to.
+/// The answer for an absent logical unit. Everything but the qualifier equals that of a present unit, so that an
+/// initiator sees the identity of the target.
 pub fn absent(cdb: &Cdb) -> Result<Outcome, Sense> {
     check_no_page(cdb.u8::<2>())?;
     Ok(Outcome::parameter_data(standard(NO_UNIT, &Identity::from_name("")), cdb.u16::<3>().into()))
 }
 
-/// What a disk says beyond who it is.
+/// The standard data besides the disk's identity.
 fn standard_of(disk: &Disk) -> Vec<u8> {
     /// TPGS 01b: implicit asymmetric logical unit access.
     const IMPLICIT_ACCESS: u8 = 0x10;
@@ -86,7 +86,7 @@ fn standard(peripheral: u8, identity: &Identity) -> Vec<u8> {
     data
 }
 
-/// Left-aligned ASCII in a field padded with spaces (SPC-4).
+/// Writes left-aligned ASCII to a field padded with spaces (SPC-4).
 pub fn put_ascii(field: &mut [u8], text: &str) {
     field.fill(b' ');
     field.iter_mut().zip(printable(text)).for_each(|(to, from)| *to = from);

@@ -1,15 +1,14 @@
 //! A SCSI disk: CDBs in, block operations and status out (SAM-5, SPC-4, SBC-3).
 //!
-//! [`Disk`] describes one logical unit; it holds no state and does no I/O. [`Disk::begin`] takes a command
-//! descriptor block and answers with the [`Step`] that carries it out: either the finished [`Outcome`], or a
-//! block operation that the caller performs and then turns into an [`Outcome`]. Bulk data never passes
-//! through here; the few bytes of a parameter list do ([`Disk::parameter`]).
+//! [`Disk`] describes one logical unit; it holds no state and does no I/O. [`Disk::begin`] takes a command descriptor
+//! block and returns the [`Step`] that carries it out: either the finished [`Outcome`], or a block operation that the
+//! caller performs and then turns into an [`Outcome`]. Bulk data never passes through this crate; the few bytes of a
+//! parameter list do ([`Disk::parameter`]).
 //!
-//! What is shared between initiators (unit attentions, task sets, reservations) is the business of the
-//! logical unit's owner, not of this crate.
+//! The owner of the logical unit keeps the state that initiators share (unit attentions, task sets, reservations).
 //!
-//! The standards are cited by name: their clauses are named after the commands, pages and fields, whose
-//! spelling is kept here, while the clauses' numbers change from revision to revision.
+//! References name the standards' commands, pages and fields in the standards' spelling, because clause numbers change
+//! from revision to revision.
 
 #![forbid(unsafe_code)]
 

@@ -11,7 +11,7 @@ const PAGE_CODE_MASK: u8 = 0x3f;
 /// SPF: byte 1 holds a subpage code.
 const SUBPAGE_FORMAT: u8 = 0x40;
 
-/// The pages of a disk, in ascending order: space is counted where a threshold gives it a unit.
+/// The pages of a disk, in ascending order. Only a disk with a threshold has the page of its space.
 const fn pages(disk: &Disk) -> &'static [u8] {
     if disk.threshold().is_some() {
         &[SUPPORTED_PAGES, provisioning_log::CODE, INFORMATIONAL_EXCEPTIONS]
@@ -20,8 +20,8 @@ const fn pages(disk: &Disk) -> &'static [u8] {
     }
 }
 
-/// No error counters: a file or memory counts none, and zeroes would say that it does. Nothing is compared with
-/// thresholds here or is saved, so PAGE CONTROL chooses between values that are all the same.
+/// Begins the command. There are no error counters: a file or memory counts no errors, and zeroes would claim that it
+/// does. Nothing is compared with thresholds here or saved, so all values of PAGE CONTROL mean the same.
 pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     let (code, subpage) = (cdb.u8::<2>() & PAGE_CODE_MASK, cdb.u8::<3>());
     let (pointer, allocation_bytes) = (cdb.u16::<5>(), cdb.u16::<7>().into());
@@ -51,8 +51,8 @@ fn supported_subpages(disk: &Disk) -> Vec<u8> {
     pairs.concat()
 }
 
-/// Parameter 0000h of the informational exceptions log page: no failure is foreseen, and there is no
-/// temperature to tell. A PARAMETER POINTER beyond it points at nothing.
+/// Parameter 0000h of the informational exceptions log page: no failure is predicted, and no temperature is known. A
+/// PARAMETER POINTER beyond it is an error.
 fn no_exception(parameter_pointer: u16) -> Result<Vec<u8>, Sense> {
     /// FORMAT AND LINKING 11b: a binary list, which is neither counted nor compared.
     const BINARY_LIST: u8 = 0x03;

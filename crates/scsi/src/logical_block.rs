@@ -22,12 +22,12 @@ impl fmt::Display for Blocks {
     }
 }
 
-/// Consecutive blocks of a disk. Those that a [`Step`](crate::Step) holds lie within the disk.
+/// Consecutive blocks of a disk. The extents in a [`Step`](crate::Step) lie within the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Extent {
     /// The first block.
     pub lba: Lba,
-    /// How many; may be none.
+    /// The number of blocks; may be zero.
     pub blocks: Blocks,
 }
 
@@ -50,7 +50,7 @@ impl Extent {
         self.blocks.0 == 0
     }
 
-    /// Whether a block belongs to both. An empty extent overlaps nothing.
+    /// Whether they share a block. An empty extent overlaps nothing.
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         !self.is_empty() && !other.is_empty() && self.lba < other.end() && other.lba < self.end()
@@ -67,7 +67,7 @@ pub enum BlockLength {
 }
 
 impl BlockLength {
-    /// The length that `bytes` names, if it is one of those offered.
+    /// The length of `bytes`, if it is supported.
     #[must_use]
     pub const fn from_bytes(bytes: u32) -> Option<Self> {
         match bytes {
@@ -86,7 +86,7 @@ impl BlockLength {
         }
     }
 
-    /// How many bytes `blocks` blocks are.
+    /// The length of `blocks` blocks in bytes.
     #[must_use]
     pub const fn times(self, blocks: Blocks) -> u64 {
         blocks.0.saturating_mul(self.bytes() as u64)

@@ -1,20 +1,20 @@
-//! What commands need of the medium, which may be absent or protected (SBC-3).
+//! The commands' needs of the medium, which may be absent or protected (SBC-3).
 
 use crate::operation_code as code;
 
-/// What a command needs of the medium.
+/// A command's need of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MediumAccess {
-    /// Nothing: it asks or tells the unit, not the medium.
+    /// None: it concerns the unit, not the medium.
     None,
-    /// A medium: it reads blocks or asks about them.
+    /// A medium: it reads blocks or queries them.
     Read,
-    /// A medium that may be written.
+    /// A writable medium.
     Write,
 }
 
 impl MediumAccess {
-    /// What this command needs. One that no disk here knows needs nothing but a refusal.
+    /// The need of this command. A command that no disk here implements needs none, since it is refused.
     #[must_use]
     pub fn of(cdb: &[u8]) -> Self {
         let Some(operation_code) = cdb.first() else { return Self::None };
@@ -35,7 +35,7 @@ impl MediumAccess {
             | code::READ_12
             | code::VERIFY_12
             | code::READ_DEFECT_DATA_12
-            // The blocks that it writes may be another unit's, whose protection its executor asks for.
+            // It may write to another unit, whose protection its executor checks.
             | code::EXTENDED_COPY => Self::Read,
             code::WRITE_6
             | code::WRITE_10

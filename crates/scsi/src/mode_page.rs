@@ -9,14 +9,14 @@ pub const CONTROL: u8 = 0x0a;
 pub const INFORMATIONAL_EXCEPTIONS: u8 = 0x1c;
 /// The subpage code of a page in `page_0` format.
 pub const NO_SUBPAGE: u8 = 0x00;
-/// Of page 1Ch.
+/// The subpage of page 1Ch.
 pub const LOGICAL_BLOCK_PROVISIONING: u8 = 0x02;
 
 const WRITE_CACHE_ENABLE: u8 = 0x04;
 const DESCRIPTOR_SENSE: u8 = 0x04;
 const SOFTWARE_WRITE_PROTECT: u8 = 0x08;
 
-/// A mode page. Its values come after the PAGE LENGTH.
+/// A mode page. Its values follow the PAGE LENGTH.
 pub struct ModePage {
     /// PAGE CODE.
     pub code: u8,
@@ -26,9 +26,9 @@ pub struct ModePage {
     pub is_offered: fn(&Disk) -> bool,
     /// The values of a disk with these settings.
     pub values: fn(&Disk, &ModeSettings) -> Vec<u8>,
-    /// A bit for each that MODE SELECT may change.
+    /// The bits that MODE SELECT may change, as a mask.
     pub changeable: fn(&Disk) -> Vec<u8>,
-    /// What new values, which differ from the old ones in changeable bits only, mean.
+    /// Applies new values, which differ from the old ones only in changeable bits.
     pub select: fn(&[u8], &mut ModeSelect),
 }
 
@@ -71,7 +71,7 @@ pub static PAGES: [ModePage; 5] = [
     },
 ];
 
-/// What most pages are: without subpage, of every disk, nothing to select.
+/// The usual page: without subpage, on every disk, without changeable bits.
 const UNCHANGEABLE: ModePage = ModePage {
     code: 0,
     subpage: NO_SUBPAGE,
@@ -87,7 +87,7 @@ impl ModePage {
         PAGES.iter().filter(move |page| (page.is_offered)(disk))
     }
 
-    /// What stands before its values, of which there are so many bytes. No page can be saved (PS 0).
+    /// The header before `values_bytes` of values. No page can be saved (PS 0).
     pub fn header(&self, values_bytes: usize) -> Vec<u8> {
         if self.subpage == NO_SUBPAGE {
             return vec![self.code, u8::try_from(values_bytes).unwrap_or(u8::MAX)];
@@ -101,7 +101,7 @@ fn has_threshold(disk: &Disk) -> bool {
     disk.threshold().is_some()
 }
 
-/// SPF: the SUBPAGE CODE stands in byte 1, and the PAGE LENGTH after it.
+/// SPF: byte 1 holds the SUBPAGE CODE, and the PAGE LENGTH follows it.
 const SUBPAGE_FORMAT: u8 = 0x40;
 
 const READ_WRITE_ERROR_RECOVERY_BYTES: usize = 0x0a;
@@ -110,7 +110,7 @@ const CACHING_BYTES: usize = 0x12;
 const CONTROL_BYTES: usize = 0x0a;
 const INFORMATIONAL_EXCEPTIONS_BYTES: usize = 0x0a;
 
-/// Read-write error recovery (SBC-3): thresholds of logical block provisioning are reported (LBPERE).
+/// Read-write error recovery (SBC-3): the unit reports thresholds of logical block provisioning (LBPERE).
 fn read_write_error_recovery(_disk: &Disk, _settings: &ModeSettings) -> Vec<u8> {
     const PROVISIONING_ERROR_REPORTING: u8 = 0x80;
     let mut values = vec![0; READ_WRITE_ERROR_RECOVERY_BYTES];
@@ -118,10 +118,10 @@ fn read_write_error_recovery(_disk: &Disk, _settings: &ModeSettings) -> Vec<u8> 
     values
 }
 
-/// Logical block provisioning (SBC-3): the one threshold, a soft one of the blocks that are available as they decrease,
-/// which all initiators are told of (SITUA 0).
+/// Logical block provisioning (SBC-3): one soft threshold of decreasing available blocks, reported to all initiators
+/// (SITUA 0).
 fn logical_block_provisioning(disk: &Disk, _settings: &ModeSettings) -> Vec<u8> {
-    /// Where the only threshold descriptor stands, and in it the THRESHOLD COUNT.
+    /// The offset of the only threshold descriptor, and in it the THRESHOLD COUNT.
     const DESCRIPTOR: usize = 12;
     const COUNT: usize = DESCRIPTOR + 4;
     /// ENABLED, THRESHOLD TYPE 000b, THRESHOLD ARMING 000b.
@@ -142,7 +142,7 @@ fn caching(disk: &Disk, settings: &ModeSettings) -> Vec<u8> {
     values
 }
 
-/// A cache can be written through; where there is none, none can be had.
+/// The write cache can be turned off; a disk without one cannot turn it on.
 fn caching_changeable(disk: &Disk) -> Vec<u8> {
     let mut mask = vec![0; CACHING_BYTES];
     mask[0] = if disk.write_cache { WRITE_CACHE_ENABLE } else { 0 };
@@ -153,8 +153,8 @@ fn select_caching(values: &[u8], select: &mut ModeSelect) {
     select.write_through = values.first().map(|flags| flags & WRITE_CACHE_ENABLE == 0);
 }
 
-/// Control (SPC-4): commands may be reordered freely, other nexuses' commands are aborted without TASK ABORTED status
-/// (TAS 0) but with a unit attention.
+/// Control (SPC-4): commands may be reordered freely; another nexus's abort of commands causes a unit attention instead
+/// of TASK ABORTED status (TAS 0).
 fn control(_disk: &Disk, settings: &ModeSettings) -> Vec<u8> {
     const UNRESTRICTED_REORDERING: u8 = 0x1 << 4;
     let mut values = vec![0; CONTROL_BYTES];
@@ -185,7 +185,7 @@ fn informational_exceptions(_disk: &Disk, _settings: &ModeSettings) -> Vec<u8> {
 }
 
 impl ModeSettings {
-    /// In which format sense data goes with a CHECK CONDITION.
+    /// The format of the sense data of a CHECK CONDITION.
     #[must_use]
     pub const fn sense_format(&self) -> SenseFormat {
         if self.descriptor_sense { SenseFormat::Descriptor } else { SenseFormat::Fixed }

@@ -8,7 +8,7 @@ use crate::mode_sense::{BLOCK_DESCRIPTOR_BYTES, block_descriptor};
 use crate::mode_settings::{ModeSelect, ModeSettings};
 use crate::{AdditionalSense, Disk, FieldPointer, Sense, Step};
 
-/// PAGE FORMAT: the list is made of pages, as the standard has them.
+/// PAGE FORMAT: the list consists of the standard's pages.
 const PAGE_FORMAT_BIT: u8 = 4;
 const HEADER_6_BYTES: usize = 4;
 const HEADER_10_BYTES: usize = 8;
@@ -21,7 +21,7 @@ pub fn begin_10(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     begin(cdb, cdb.u16::<7>(), HEADER_10_BYTES, 7)
 }
 
-/// SP is not taken: there is nowhere to save pages.
+/// SP is refused: pages cannot be saved.
 fn begin(cdb: &Cdb, list_bytes: u16, header_bytes: usize, length_field: u16) -> Result<Step, Sense> {
     if list_bytes == 0 {
         return Ok(Step::ModeSelect(ModeSelect::default()));
@@ -45,14 +45,14 @@ pub fn parameter_6(disk: &Disk, _cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> 
     parse(disk, list, HEADER_6_BYTES, descriptor_bytes.into())
 }
 
-/// The mode parameter list of MODE SELECT (10). Long block descriptors (LONGLBA) are longer than any that is taken.
+/// The mode parameter list of MODE SELECT (10). Long block descriptors (LONGLBA) are too long to be accepted.
 pub fn parameter_10(disk: &Disk, _cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
     let [.., high, low] = *list.first_chunk::<HEADER_10_BYTES>().ok_or(length_error())?;
     parse(disk, list, HEADER_10_BYTES, u16::from_be_bytes([high, low]).into())
 }
 
-/// The rest of the header is not looked at: MODE DATA LENGTH is reserved here, and initiators give back the
-/// DEVICE-SPECIFIC PARAMETER that they were told.
+/// Parses the list. Ignores the rest of the header: MODE DATA LENGTH is reserved here, and initiators return the
+/// DEVICE-SPECIFIC PARAMETER that they received.
 fn parse(disk: &Disk, list: &[u8], header_bytes: usize, descriptor_bytes: usize) -> Result<Step, Sense> {
     let pages_at = header_bytes + descriptor_bytes;
     let descriptor = list.get(header_bytes..pages_at).ok_or(length_error())?;
@@ -65,9 +65,9 @@ fn parse(disk: &Disk, list: &[u8], header_bytes: usize, descriptor_bytes: usize)
     Ok(Step::ModeSelect(select))
 }
 
-/// Neither capacity nor block length can be changed; zero blocks mean "as they are" (SBC-3).
+/// Neither capacity nor block length can change; zero blocks mean "unchanged" (SBC-3).
 fn check_block_descriptor(disk: &Disk, descriptor: &[u8], at: usize) -> Result<(), Sense> {
-    /// Where the LOGICAL BLOCK LENGTH stands.
+    /// The offset of the LOGICAL BLOCK LENGTH.
     const LENGTH_AT: usize = 4;
     if descriptor.is_empty() {
         return Ok(());
@@ -87,14 +87,14 @@ fn check_block_descriptor(disk: &Disk, descriptor: &[u8], at: usize) -> Result<(
     Ok(())
 }
 
-/// Takes the page at the start of `rest`, which stands at byte `at` of the list; returns how long it is.
+/// Takes the page at the start of `rest`, which is at byte `at` of the list; returns its length.
 fn take_page(disk: &Disk, rest: &[u8], at: usize, select: &mut ModeSelect) -> Result<usize, Sense> {
     let page = page_at(disk, rest)?.ok_or(invalid(at))?;
     let before = (page.values)(disk, &ModeSettings::default());
     let header = page.header(before.len());
     let (told, values) = rest.split_at_checked(header.len()).ok_or(length_error())?;
     if told != header {
-        // Code and subpage are the page's: it is the length that differs, which stands at the end.
+        // Code and subpage match, so the length at the end of the header differs.
         return Err(invalid(at + header.len() / 2));
     }
     let values = values.get(..before.len()).ok_or(length_error())?;
@@ -103,10 +103,10 @@ fn take_page(disk: &Disk, rest: &[u8], at: usize, select: &mut ModeSelect) -> Re
     Ok(header.len() + before.len())
 }
 
-/// The page whose header stands at the start of `rest`; `None` if the disk has none of that name.
+/// The page with the header at the start of `rest`; `None` if the disk has no such page.
 fn page_at(disk: &Disk, rest: &[u8]) -> Result<Option<&'static ModePage>, Sense> {
     let [code, second] = *rest.first_chunk().ok_or(length_error())?;
-    // PS is reserved here, so with it this is the code of no page.
+    // PS is reserved here, so with it set, this is the code of no page.
     let named = |page: &&ModePage| {
         let header = page.header(0);
         header.first() == Some(&code) && (page.subpage == NO_SUBPAGE || page.subpage == second)
@@ -114,7 +114,7 @@ fn page_at(disk: &Disk, rest: &[u8]) -> Result<Option<&'static ModePage>, Sense>
     Ok(ModePage::of(disk).find(named))
 }
 
-/// A bit that cannot be changed must have the value that it has. No setting touches one, so the defaults are those.
+/// An unchangeable bit must keep its value. No setting changes one, so that value is the default.
 fn check_unchangeable(disk: &Disk, page: &ModePage, values: &[u8], at: usize) -> Result<(), Sense> {
     let before = (page.values)(disk, &ModeSettings::default());
     let changeable = (page.changeable)(disk);

@@ -14,7 +14,7 @@ const PAGE_FIELD: FieldPointer = FieldPointer::cdb_bit(2, 5);
 const ALL_PAGES: u8 = 0x3f;
 const ALL_SUBPAGES: u8 = 0xff;
 
-/// A question for mode pages.
+/// A request for mode pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModeSense {
     form: Form,
@@ -25,14 +25,14 @@ pub struct ModeSense {
     allocation_bytes: u32,
 }
 
-/// Which header the parameter data has.
+/// The form of the parameter data's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Six,
     Ten,
 }
 
-/// Which values are asked for (PC, SPC-4). None can be saved.
+/// The requested values (PC, SPC-4). None can be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageControl {
     Current,
@@ -44,7 +44,7 @@ pub fn begin_6(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     parse(disk, cdb, Form::Six, cdb.u8::<4>().into())
 }
 
-/// LLBAA allows long block descriptors but does not ask for them.
+/// LLBAA allows long block descriptors but does not require them.
 pub fn begin_10(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     parse(disk, cdb, Form::Ten, cdb.u16::<7>().into())
 }
@@ -112,7 +112,7 @@ impl ModeSense {
     }
 }
 
-/// Whether a page is one that is asked for. All pages together come with all of their subpages or with none.
+/// Whether a page is requested. A request for all pages includes all subpages or none.
 fn is_asked(page_code: u8, subpage: u8, page: &ModePage) -> bool {
     let by_code = match page_code {
         ALL_PAGES => [ALL_SUBPAGES, NO_SUBPAGE].contains(&subpage),
@@ -121,14 +121,14 @@ fn is_asked(page_code: u8, subpage: u8, page: &ModePage) -> bool {
     by_code && (subpage == ALL_SUBPAGES || subpage == page.subpage)
 }
 
-/// The DEVICE-SPECIFIC PARAMETER: WP, and that DPO and FUA are understood (SBC-3).
+/// The DEVICE-SPECIFIC PARAMETER: WP, and the support of DPO and FUA (SBC-3).
 fn device_specific(disk: &Disk, settings: &ModeSettings) -> u8 {
     const WRITE_PROTECT: u8 = 0x80;
     const DPOFUA: u8 = 0x10;
     if disk.read_only || settings.write_protected { WRITE_PROTECT | DPOFUA } else { DPOFUA }
 }
 
-/// The short LBA mode parameter block descriptor; more blocks than it can tell are told as all ones.
+/// The short LBA mode parameter block descriptor; a number of blocks beyond its field becomes all ones.
 pub fn block_descriptor(disk: &Disk) -> Vec<u8> {
     let blocks = u32::try_from(disk.blocks.0).unwrap_or(u32::MAX);
     [blocks.to_be_bytes(), disk.block.bytes().to_be_bytes()].concat()

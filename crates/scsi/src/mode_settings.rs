@@ -1,18 +1,18 @@
-//! What MODE SELECT can change of a logical unit (SPC-4; SBC-3).
+//! The parameters of a logical unit that MODE SELECT can change (SPC-4; SBC-3).
 
-/// Mode parameters that are not their defaults. All initiators share them; none is saved, so a reset undoes all.
+/// Mode parameters that differ from their defaults. All initiators share them; none is saved, so a reset reverts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModeSettings {
     /// `D_SENSE` of the control mode page: sense data comes in descriptor format.
     pub descriptor_sense: bool,
     /// SWP of the control mode page: every write is refused.
     pub write_protected: bool,
-    /// WCE of the caching mode page was cleared although there is a cache: every write is durable before its status
-    /// is sent.
+    /// WCE of the caching mode page was cleared although there is a cache: every write is durable before its status is
+    /// sent.
     pub write_through: bool,
 }
 
-/// The parameters that one MODE SELECT sets; `None`: it leaves them as they are.
+/// The parameters that one MODE SELECT sets; `None` leaves one unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModeSelect {
     pub(crate) descriptor_sense: Option<bool>,

@@ -1,4 +1,4 @@
-//! Which commands there are: the one table behind dispatch, validation and REPORT SUPPORTED OPERATION CODES.
+//! The commands: one table for dispatch, validation and REPORT SUPPORTED OPERATION CODES.
 
 use crate::cdb::Cdb;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     start_stop_unit, synchronize_cache, test_unit_ready, unmap, verify, write, write_and_verify, write_same,
 };
 
-/// Where a service action stands: the low five bits of byte 1 (SPC-4).
+/// The byte that holds a service action, in its low five bits (SPC-4).
 const SERVICE_ACTION_BYTE: usize = 1;
 pub const SERVICE_ACTION_MASK: u8 = 0x1f;
 const SERVICE_ACTION_FIELD: FieldPointer = FieldPointer::cdb_bit(1, 4);
@@ -60,7 +60,7 @@ pub const WRITE_AND_VERIFY_12: u8 = 0xae;
 pub const VERIFY_12: u8 = 0xaf;
 pub const READ_DEFECT_DATA_12: u8 = 0xb7;
 
-/// Which disks have a command.
+/// The disks that have a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
     Always,
@@ -74,22 +74,22 @@ pub enum Offered {
     Fixed,
 }
 
-/// How a disk begins a command whose CDB is valid as far as the table tells.
+/// Begins a command on a disk. The table has checked the CDB.
 type Begin = fn(&Disk, &Cdb) -> Result<Step, Sense>;
 
-/// How a disk goes on with a command when its parameter list is there, as long as was asked for.
+/// Continues a command on a disk with its complete parameter list.
 type Parameter = fn(&Disk, &Cdb, &[u8]) -> Result<Step, Sense>;
 
 /// One command.
 pub struct Command {
     pub operation_code: u8,
     pub service_action: Option<u8>,
-    /// CDB usage data (SPC-4): the operation code, then a bit for each bit that is evaluated, except
-    /// that the service action stands there as it is. Bits that are not set must be zero in a CDB.
+    /// CDB usage data (SPC-4): the operation code, then a mask of the evaluated bits, except that the service action
+    /// appears literally. Bits outside the mask must be zero in a CDB.
     pub usage: &'static [u8],
     pub offered: Offered,
     pub begin: Begin,
-    /// For those that begin with [`Step::Parameter`].
+    /// For commands that begin with [`Step::Parameter`].
     pub parameter: Option<Parameter>,
 }
 
@@ -133,9 +133,10 @@ const fn removable(begin: Begin, usage: &'static [u8]) -> Command {
 
 /// In the order of operation codes, as they are reported.
 ///
-/// No bit of a CONTROL byte is evaluated: there is neither NACA nor anything of our own. No bit of a
-/// protection field (RDPROTECT, WRPROTECT, VRPROTECT) is: there is no protection information. A GROUP NUMBER may
-/// be told, as it only sorts statistics, which nobody collects. ANCHOR is not: nothing is anchored.
+/// No bit of a CONTROL byte is evaluated: NACA is not supported, and there are no vendor-specific bits. Bits of the
+/// protection fields (RDPROTECT, WRPROTECT, VRPROTECT) are not allowed: there is no protection information. A GROUP
+/// NUMBER is allowed, because it only groups statistics, which are not collected. ANCHOR is not allowed: nothing is
+/// anchored.
 #[rustfmt::skip]
 pub static COMMANDS: &[Command] = &[
     plain(test_unit_ready::begin, &[TEST_UNIT_READY, 0x00, 0x00, 0x00, 0x00, 0x00]),
@@ -253,7 +254,7 @@ pub fn with_operation_code(disk: &Disk, operation_code: u8) -> impl Iterator<Ite
         .filter(move |command| command.operation_code == operation_code && command.is_offered(disk))
 }
 
-/// Finds the command of a CDB and checks every bit that it may not set.
+/// Finds the command of a CDB and checks every bit that it must not set.
 pub fn validate(disk: &Disk, cdb: &[u8]) -> Result<&'static Command, Sense> {
     let unknown =
         Sense::illegal_request(AdditionalSense::INVALID_COMMAND_OPERATION_CODE).at(FieldPointer::cdb(0));

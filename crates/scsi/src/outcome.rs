@@ -1,12 +1,12 @@
-//! What is answered to the initiator once a command has ended.
+//! The answer to the initiator at the end of a command.
 
 use crate::{AdditionalSense, Lba, Sense, SenseKey, Status};
 
-/// The end of a command: status, and the parameter data or sense data that goes with it.
+/// The end of a command: status, with its parameter data or sense data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// GOOD, with Data-In parameter data that is already cut to the allocation length. Empty for a command
-    /// without such data, and for block data, which the caller moves itself.
+    /// GOOD, with Data-In parameter data that is already truncated to the allocation length. Empty for commands without
+    /// such data, and for block data, which the caller moves itself.
     Good(Vec<u8>),
     /// CONDITION MET: PRE-FETCH has all its blocks in a cache.
     ConditionMet,
@@ -23,7 +23,7 @@ impl Outcome {
         Self::Good(Vec::new())
     }
 
-    /// GOOD with as much of `data` as the allocation length allows (SPC-4).
+    /// GOOD with `data`, truncated to the allocation length (SPC-4).
     pub(crate) fn parameter_data(mut data: Vec<u8>, allocation_bytes: u32) -> Self {
         data.truncate(allocation_bytes as usize);
         Self::Good(data)
@@ -40,7 +40,7 @@ impl Outcome {
         }
     }
 
-    /// The sense data, where there is some.
+    /// The sense data, if there is any.
     #[must_use]
     pub const fn sense(&self) -> Option<&Sense> {
         match self {
@@ -55,14 +55,14 @@ impl Outcome {
         Self::Refused(Status::ReservationConflict)
     }
 
-    /// Blocks could not be read; `first` is the first one that could not (SBC-3).
+    /// Blocks could not be read; `first` is the first unreadable one (SBC-3).
     #[must_use]
     pub const fn read_failed(first: Lba) -> Self {
         let sense = Sense::new(SenseKey::MediumError, AdditionalSense::UNRECOVERED_READ_ERROR);
         Self::CheckCondition(sense.with_information(first.0))
     }
 
-    /// Blocks could not be written; `first` is the first one that may not have been.
+    /// Blocks could not be written; `first` is the first one that may be unwritten.
     #[must_use]
     pub const fn write_failed(first: Lba) -> Self {
         let sense = Sense::new(SenseKey::MediumError, AdditionalSense::WRITE_ERROR);
@@ -75,15 +75,15 @@ impl Outcome {
         Self::CheckCondition(Sense::new(SenseKey::DataProtect, AdditionalSense::WRITE_PROTECTED))
     }
 
-    /// A thin disk has no room left for these blocks (SBC-3).
+    /// A thin disk has no space left for these blocks (SBC-3).
     #[must_use]
     pub const fn out_of_space() -> Self {
         let additional = AdditionalSense::SPACE_ALLOCATION_FAILED_WRITE_PROTECT;
         Self::CheckCondition(Sense::new(SenseKey::DataProtect, additional))
     }
 
-    /// VERIFY or COMPARE AND WRITE found a difference; `offset_bytes` is where in the Data-Out the first
-    /// differing byte is (SBC-3).
+    /// VERIFY or COMPARE AND WRITE found a difference; `offset_bytes` is the offset of the first differing byte in the
+    /// Data-Out (SBC-3).
     #[must_use]
     pub const fn miscompare(offset_bytes: u64) -> Self {
         let sense = Sense::new(SenseKey::Miscompare, AdditionalSense::MISCOMPARE_DURING_VERIFY_OPERATION);

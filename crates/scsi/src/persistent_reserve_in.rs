@@ -1,14 +1,14 @@
-//! PERSISTENT RESERVE IN: who has registered, and who holds what (SPC-4).
+//! PERSISTENT RESERVE IN: registrations and reservations (SPC-4).
 
 use crate::cdb::Cdb;
 use crate::{Disk, Outcome, ReservationKey, ReservationType, Sense, Step, TransportId};
 
-/// A question for the reservations of a logical unit.
+/// A request for the reservations of a logical unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersistentReserveIn {
-    /// What is asked for.
+    /// The requested information.
     pub what: ReserveIn,
-    /// How much of the answer is wanted.
+    /// The longest answer.
     pub allocation_bytes: u16,
 }
 
@@ -20,7 +20,7 @@ pub enum ReserveIn {
     Keys = READ_KEYS,
     /// READ RESERVATION: the reservation.
     Reservation = READ_RESERVATION,
-    /// REPORT CAPABILITIES: what the device can do.
+    /// REPORT CAPABILITIES: the device's features.
     Capabilities = REPORT_CAPABILITIES,
     /// READ FULL STATUS: all registrants with their ports.
     FullStatus = READ_FULL_STATUS,
@@ -52,27 +52,27 @@ fn begin(what: ReserveIn, cdb: &Cdb) -> Result<Step, Sense> {
     Ok(Step::PersistentReserveIn(PersistentReserveIn { what, allocation_bytes: cdb.u16::<7>() }))
 }
 
-/// The persistent reservations of a logical unit, as they are told.
+/// The persistent reservations of a logical unit, in the terms of the answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReservationStatus {
-    /// PRGENERATION: counts what has changed registrations.
+    /// PRGENERATION: counts changes of registrations.
     pub generation: u32,
-    /// The reservation, if one is held.
+    /// The reservation, if there is one.
     pub held: Option<HeldReservation>,
-    /// Who has registered.
+    /// The registrants.
     pub registrants: Vec<Registrant>,
     /// Whether registrations can be made to persist through power loss (`PTPL_C`).
     pub can_persist: bool,
-    /// Whether they do (`PTPL_A`).
+    /// Whether they persist now (`PTPL_A`).
     pub persists: bool,
 }
 
-/// A persistent reservation that is held.
+/// A persistent reservation in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldReservation {
-    /// The key of the holder; none where all registrants hold it.
+    /// The key of the holder; none if all registrants hold the reservation.
     pub key: ReservationKey,
-    /// What it keeps others from.
+    /// Its type, which determines the restrictions on others.
     pub kind: ReservationType,
 }
 
@@ -81,16 +81,16 @@ pub struct HeldReservation {
 pub struct Registrant {
     /// Its key.
     pub key: ReservationKey,
-    /// It holds the reservation.
+    /// Whether it holds the reservation.
     pub is_holder: bool,
-    /// The relative identifier of the target port it is registered for; all of them if none is told.
+    /// The relative identifier of the target port it is registered for; `None` means all ports.
     pub relative_target_port: Option<u16>,
     /// The initiator port.
     pub transport_id: TransportId,
 }
 
 impl PersistentReserveIn {
-    /// The answer.
+    /// Answers the request.
     #[must_use]
     pub fn respond(&self, status: &ReservationStatus) -> Outcome {
         let data = match self.what {
@@ -134,7 +134,7 @@ fn reservation_descriptor(held: HeldReservation) -> [u8; 16] {
 
 fn capabilities(status: &ReservationStatus) -> [u8; 8] {
     const LENGTH: u8 = 8;
-    /// CRH: RESERVE and RELEASE from a holder or registrant are taken as SPC-4 wants it.
+    /// CRH: RESERVE and RELEASE from a holder or registrant follow SPC-4.
     const COMPATIBLE_RESERVATION_HANDLING: u8 = 0x10;
     /// `SIP_C`: `SPEC_I_PT` is offered.
     const SPECIFY_INITIATOR_PORTS: u8 = 0x08;
@@ -143,11 +143,11 @@ fn capabilities(status: &ReservationStatus) -> [u8; 8] {
     const PERSIST_CAPABLE: u8 = 0x01;
     /// TMV: the type mask is valid.
     const TYPE_MASK_VALID: u8 = 0x80;
-    /// ALLOW COMMANDS 011b: TEST UNIT READY passes every reservation; MODE SENSE, REPORT SUPPORTED OPERATION CODES
-    /// and the like pass those that exclude writing.
+    /// ALLOW COMMANDS 011b: TEST UNIT READY passes every reservation; MODE SENSE, REPORT SUPPORTED OPERATION CODES and
+    /// similar commands pass those that exclude writing.
     const ALLOW_COMMANDS: u8 = 0b011 << 4;
     const PERSIST_ACTIVE: u8 = 0x01;
-    /// A bit for each type: the code of the type is the number of the bit, the first byte first.
+    /// A bit for each type: the number of the bit is the type's code, starting with the first byte.
     const TYPES: [u8; 2] = [0xea, 0x01];
     let capable = if status.can_persist { PERSIST_CAPABLE } else { 0 };
     let active = if status.persists { PERSIST_ACTIVE } else { 0 };

@@ -6,13 +6,13 @@ use crate::{AdditionalSense, Disk, FieldPointer, ReservationKey, ReservationType
 /// A request to change the reservations of a logical unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersistentReserveOut {
-    /// RESERVATION KEY: what the sender says it is registered with.
+    /// RESERVATION KEY: the key that the sender claims to be registered with.
     pub key: ReservationKey,
-    /// What it wants.
+    /// The requested action.
     pub action: ReserveAction,
 }
 
-/// The service actions, with those of their parameters that count.
+/// The service actions, with their relevant parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReserveAction {
     /// REGISTER, REGISTER AND IGNORE EXISTING KEY.
@@ -25,11 +25,11 @@ pub enum ReserveAction {
     Clear,
     /// PREEMPT, PREEMPT AND ABORT.
     Preempt {
-        /// SERVICE ACTION RESERVATION KEY: who is preempted.
+        /// SERVICE ACTION RESERVATION KEY: the key of the preempted registrants.
         victim: ReservationKey,
-        /// The type of the sender's own reservation, where the victim holds one; `None` if the CDB names none.
+        /// The type of the sender's own reservation, if the victim holds one; `None` if the CDB names none.
         kind: Option<ReservationType>,
-        /// The victim's commands are aborted too.
+        /// Whether to abort the victim's commands too.
         abort: bool,
     },
     /// REGISTER AND MOVE.
@@ -39,15 +39,15 @@ pub enum ReserveAction {
 /// REGISTER and REGISTER AND IGNORE EXISTING KEY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Register {
-    /// The key from now on; none ends the registration.
+    /// The new key; none ends the registration.
     pub new_key: ReservationKey,
     /// The sender need not know the key that it is registered with.
     pub ignore_existing_key: bool,
     /// APTPL: reservations persist through power loss.
     pub persist: bool,
-    /// `ALL_TG_PT`: with every port of the target.
+    /// `ALL_TG_PT`: register with every port of the target.
     pub all_target_ports: bool,
-    /// `SPEC_I_PT`: other initiators that are registered too.
+    /// `SPEC_I_PT`: other initiators to register too.
     pub others: Vec<TransportId>,
 }
 
@@ -56,11 +56,11 @@ pub struct Register {
 pub struct RegisterAndMove {
     /// The key of the new holder.
     pub new_key: ReservationKey,
-    /// UNREG: the sender's registration ends.
+    /// UNREG: end the sender's registration.
     pub unregister: bool,
     /// APTPL: reservations persist through power loss.
     pub persist: bool,
-    /// The port through which the new holder comes.
+    /// The port of the new holder.
     pub relative_target_port: u16,
     /// The new holder.
     pub to: TransportId,
@@ -78,25 +78,25 @@ pub const REGISTER_AND_MOVE: u8 = 0x07;
 
 /// The parameter list without transport IDs.
 pub const BASIC_LIST_BYTES: u32 = 24;
-/// The longest parameter list: room for thirty of the longest transport IDs, more hosts than clusters register for
-/// one another.
+/// The longest parameter list: room for thirty of the longest transport IDs, more hosts than clusters register for one
+/// another.
 pub const LIST_BYTES_MAX: u32 = 8192;
-/// Where the flags stand in the basic list.
+/// The offset of the flags in the basic list.
 const FLAGS_AT: u16 = 20;
 pub const SPECIFY_INITIATOR_PORTS: u8 = 0x08;
 pub const ALL_TARGET_PORTS: u8 = 0x04;
 pub const PERSIST: u8 = 0x01;
 /// UNREG, in the flags of REGISTER AND MOVE.
 pub const UNREGISTER: u8 = 0x02;
-/// Where the length of the transport IDs of a REGISTER stands, which counts from after itself.
+/// The offset of the length of REGISTER's transport IDs; the length does not count itself.
 const OTHERS_LENGTH_AT: u16 = 24;
-/// Where the transport ID of REGISTER AND MOVE stands.
+/// The offset of the transport ID of REGISTER AND MOVE.
 const MOVE_TO_AT: u16 = 24;
 
 const LENGTH_ERROR: Sense = Sense::illegal_request(AdditionalSense::PARAMETER_LIST_LENGTH_ERROR);
 
-/// Every service action has a parameter list. That of REGISTER may be longer than the basic list, that of REGISTER
-/// AND MOVE is; all others have its length.
+/// Every service action has a parameter list. REGISTER's may be longer than the basic list, and REGISTER AND MOVE's is;
+/// all others have its length.
 pub fn begin(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     let bytes = cdb.u32::<5>();
     let extends = matches!(action(cdb), REGISTER | REGISTER_AND_MOVE);
@@ -123,7 +123,7 @@ fn reservation_type(cdb: &Cdb) -> Result<ReservationType, Sense> {
     ReservationType::from_code(byte).ok_or(Sense::invalid_field_in_cdb(FieldPointer::cdb_bit(2, 3)))
 }
 
-/// Reads the parameter list, which is as long as the CDB says.
+/// Parses the parameter list, which has the CDB's length.
 pub fn parameter(_disk: &Disk, cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
     let (basic, rest) = list.split_first_chunk::<{ BASIC_LIST_BYTES as usize }>().ok_or(LENGTH_ERROR)?;
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ..] = *basic;
@@ -156,7 +156,7 @@ pub fn parameter(_disk: &Disk, cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
     Ok(Step::PersistentReserveOut(PersistentReserveOut { key, action }))
 }
 
-/// The transport IDs of a REGISTER, if `SPEC_I_PT` says that there are some.
+/// The transport IDs of a REGISTER, if `SPEC_I_PT` announces any.
 fn others(flags: u8, rest: &[u8]) -> Result<Vec<TransportId>, Sense> {
     if flags & SPECIFY_INITIATOR_PORTS == 0 {
         return if rest.is_empty() { Ok(Vec::new()) } else { Err(LENGTH_ERROR) };
@@ -175,7 +175,7 @@ fn others(flags: u8, rest: &[u8]) -> Result<Vec<TransportId>, Sense> {
     Ok(others)
 }
 
-/// The parameter list of REGISTER AND MOVE has another shape after its keys.
+/// The parameter list of REGISTER AND MOVE differs after its keys.
 fn register_and_move(
     new_key: ReservationKey,
     basic: &[u8; BASIC_LIST_BYTES as usize],

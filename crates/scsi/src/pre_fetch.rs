@@ -11,8 +11,8 @@ pub fn begin_16(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     pre_fetch(disk, cdb, cdb.u64::<2>(), cdb.u32::<10>().into())
 }
 
-/// No blocks mean all to the end of the disk. More than one READ could ask for are not fetched, which GOOD says:
-/// there is no room for them all in a cache.
+/// Begins a PRE-FETCH. Zero blocks mean all to the end of the disk. More blocks than one READ could have are not
+/// fetched, and the answer is GOOD, which says that the cache does not hold them all.
 fn pre_fetch(disk: &Disk, cdb: &Cdb, lba: u64, blocks: u64) -> Result<Step, Sense> {
     const IMMED_BIT: u8 = 1;
     let extent = disk.extent_at(Lba(lba), Blocks(blocks), FieldPointer::cdb(2))?;

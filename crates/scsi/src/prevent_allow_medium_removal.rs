@@ -3,7 +3,7 @@
 use crate::cdb::Cdb;
 use crate::{Disk, Sense, Step};
 
-/// Only the lower bit of PREVENT means anything; the upper one is obsolete.
+/// Begins the command. Only the lower bit of PREVENT has a meaning; the upper one is obsolete.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all commands")]
 pub fn begin(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     const PREVENT_BIT: u8 = 0;

@@ -1,17 +1,17 @@
-//! The logical block provisioning log page (SBC-3): how much of a thin disk is allocated.
+//! The logical block provisioning log page (SBC-3): the space of a thin disk.
 
 use crate::{Blocks, FieldPointer, Outcome, Sense, Step, Threshold};
 
 /// The code of the page.
 pub const CODE: u8 = 0x0c;
 
-/// The THRESHOLD RESOURCE of the first parameter, which has the same number.
+/// The THRESHOLD RESOURCE of the first parameter, equal to the parameter's number.
 pub const AVAILABLE_RESOURCE: u8 = 0x01;
 
 const AVAILABLE_LBA_MAPPING_RESOURCE_COUNT: u16 = AVAILABLE_RESOURCE as u16;
 const USED_LBA_MAPPING_RESOURCE_COUNT: u16 = 0x0002;
 
-/// A question for the log page.
+/// A request for the log page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProvisioningLog {
     threshold: Threshold,
@@ -27,14 +27,14 @@ pub fn begin(threshold: Threshold, parameter_pointer: u16, allocation_bytes: u32
 }
 
 impl ProvisioningLog {
-    /// Answers for a disk that uses so many blocks and can have so many more.
+    /// Answers for a disk with these used and available blocks.
     #[must_use]
     pub fn respond(&self, used: Blocks, available: Blocks) -> Outcome {
         /// FORMAT AND LINKING 11b: a binary list.
         const BINARY_LIST: u8 = 0x03;
         /// The parameter's own bytes.
         const PARAMETER_BYTES: u8 = 8;
-        /// SCOPE: this unit's; or perhaps shared with others, as a filesystem's free space is.
+        /// SCOPE: dedicated to this unit; a filesystem's free space would be shared with others.
         const DEDICATED: u8 = 0b01;
         const SHARED: u8 = 0b10;
         let parameters = [

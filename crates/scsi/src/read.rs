@@ -3,7 +3,7 @@
 use crate::cdb::Cdb;
 use crate::{Blocks, Disk, Extent, FieldPointer, Lba, Sense, Step};
 
-/// A TRANSFER LENGTH of zero means this many blocks in the six-byte commands (SBC-3).
+/// The number of blocks that a TRANSFER LENGTH of zero means in the six-byte commands (SBC-3).
 const BLOCKS_OF_ZERO: u64 = 256;
 /// FUA, in byte 1 of all but the six-byte commands.
 pub const FUA_BIT: u8 = 3;
@@ -53,7 +53,7 @@ pub fn extent_16(disk: &Disk, cdb: &Cdb) -> Result<Extent, Sense> {
     transfer(disk, (lba, FieldPointer::cdb(2)), (blocks, FieldPointer::cdb(10)))
 }
 
-/// An extent on the disk and within MAXIMUM TRANSFER LENGTH; each number comes with its field.
+/// An extent on the disk and within MAXIMUM TRANSFER LENGTH. Each number comes with its field, for the error.
 fn transfer(disk: &Disk, lba: (u64, FieldPointer), blocks: (u64, FieldPointer)) -> Result<Extent, Sense> {
     let extent = disk.extent_at(Lba(lba.0), Blocks(blocks.0), lba.1)?;
     if blocks.0 > disk.transfer_blocks_max().into() {

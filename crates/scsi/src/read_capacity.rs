@@ -3,7 +3,7 @@
 use crate::cdb::Cdb;
 use crate::{Disk, Outcome, Provisioning, Sense, Step};
 
-/// A last LBA that does not fit four bytes is told as all ones: READ CAPACITY (16) has it.
+/// Begins READ CAPACITY (10). A last LBA beyond four bytes becomes all ones; READ CAPACITY (16) has it.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all commands")]
 pub fn begin_10(disk: &Disk, _cdb: &Cdb) -> Result<Step, Sense> {
     let last = u32::try_from(last_lba(disk)).unwrap_or(u32::MAX);
@@ -27,7 +27,7 @@ pub fn begin_16(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     Ok(Step::Done(Outcome::parameter_data(data, cdb.u32::<10>())))
 }
 
-/// Of a disk without blocks, which the standard does not know, zero.
+/// The last LBA; zero for a disk without blocks, which the standard does not provide for.
 fn last_lba(disk: &Disk) -> u64 {
     disk.blocks.0.saturating_sub(1)
 }

@@ -6,14 +6,14 @@ use crate::{Disk, Outcome, Sense, Step};
 /// `REQ_PLIST`, `REQ_GLIST` and DEFECT LIST FORMAT.
 const REQUEST_MASK: u8 = 0x1f;
 
-/// Four bytes: the lists and the format that were asked for, and a DEFECT LIST LENGTH of zero.
+/// Four bytes: the requested lists and format, and a DEFECT LIST LENGTH of zero.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all commands")]
 pub fn begin_10(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     let data = vec![0, cdb.u8::<2>() & REQUEST_MASK, 0, 0];
     Ok(Step::Done(Outcome::parameter_data(data, cdb.u16::<7>().into())))
 }
 
-/// Eight bytes; an index into a list without elements is as empty as its beginning.
+/// Eight bytes; any index into an empty list returns an empty list.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all commands")]
 pub fn begin_12(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     let data = vec![0, cdb.u8::<1>() & REQUEST_MASK, 0, 0, 0, 0, 0, 0];

@@ -8,29 +8,29 @@ use crate::extended_copy::{
 use crate::{Disk, FieldPointer, Outcome, Sense, Status, Step};
 use std::collections::VecDeque;
 
-/// Statuses held for one initiator: more than it can have copies under way, so that it can ask after each.
+/// The most statuses held for one initiator: more than it can have copies outstanding, so that it can ask for each.
 const HELD_MAX: usize = 16;
 /// AVAILABLE DATA does not count itself.
 const LENGTH_BYTES: usize = 4;
 
-/// How copies of one I_T nexus ended, under the list identifiers that it gave them. A copy is held only when it has
-/// ended, for its command lasts as long as itself.
+/// The results of one I_T nexus's copies, by its list identifiers. A result is held only once the copy has ended,
+/// because its command lasts as long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldCopies(VecDeque<(u8, CopyStatus)>);
 
-/// How a copy ended.
+/// The result of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyStatus {
-    /// All of it was copied.
+    /// Whether everything was copied.
     pub complete: bool,
-    /// Segments that were copied, the last of them perhaps in part.
+    /// Copied segments, the last of them perhaps in part.
     pub segments: u16,
-    /// Bytes that were copied.
+    /// Copied bytes.
     pub bytes: u64,
 }
 
 impl HeldCopies {
-    /// Holds a copy's status in place of an earlier one of that identifier; beyond the bound the oldest is forgotten.
+    /// Holds a copy's status and replaces an earlier one with that identifier; beyond the bound, drops the oldest.
     pub fn hold(&mut self, list_id: u8, status: CopyStatus) {
         self.0.retain(|(held, _)| *held != list_id);
         if self.0.len() >= HELD_MAX {
@@ -44,7 +44,7 @@ impl HeldCopies {
     }
 }
 
-/// A question for the status of a copy.
+/// A request for the status of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveCopyStatus {
     list_id: u8,
@@ -60,7 +60,7 @@ pub fn begin_status(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
 }
 
 impl ReceiveCopyStatus {
-    /// Answers from what is held for this nexus; of an identifier that is not, with INVALID FIELD IN CDB.
+    /// Answers from the statuses held for this nexus; with INVALID FIELD IN CDB if there is none for this identifier.
     #[must_use]
     pub fn respond(&self, held: &HeldCopies) -> Outcome {
         /// COPY MANAGER STATUS: the command has ended, without or with errors.
@@ -79,7 +79,8 @@ impl ReceiveCopyStatus {
     }
 }
 
-/// What EXTENDED COPY takes. Nothing is held but status, there are no inline data, and one copy at a time is promised.
+/// The limits of EXTENDED COPY. Only statuses are held, inline data is not supported, and one copy at a time is
+/// promised.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all commands")]
 pub fn begin_operating_parameters(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     /// SNLID: a list may come without an identifier.
@@ -113,7 +114,7 @@ pub fn segment_bytes_max(disk: &Disk) -> u32 {
 }
 
 impl CopyStatus {
-    /// Of a copy that ended so: with this outcome, after so much.
+    /// The status of a copy with this outcome.
     #[must_use]
     pub fn of(outcome: &Outcome, segments: usize, bytes: u64) -> Self {
         Self { complete: outcome.status() == Status::Good, segments: count(segments), bytes }

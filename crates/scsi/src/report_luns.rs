@@ -5,10 +5,10 @@ use crate::{Disk, FieldPointer, Outcome, Sense, Step};
 
 const HEADER_BYTES: usize = 8;
 
-/// A question for the logical units behind the target port.
+/// A request for the logical units behind the target port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportLuns {
-    /// Only well known logical units are asked for, of which there are none.
+    /// Only well known logical units are requested, and there are none.
     well_known_only: bool,
     allocation_bytes: u32,
 }
@@ -17,7 +17,7 @@ pub fn begin(_disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     parse(cdb).map(Step::ReportLuns)
 }
 
-/// Also asked of a logical unit that does not exist.
+/// Parses the CDB. Also valid for a logical unit that does not exist.
 pub fn parse(cdb: &Cdb) -> Result<ReportLuns, Sense> {
     let well_known_only = match cdb.u8::<2>() {
         0x00 | 0x02 => false,

@@ -4,8 +4,7 @@ use crate::cdb::Cdb;
 use crate::operation_code::{COMMANDS, Command, with_operation_code};
 use crate::{Disk, FieldPointer, Outcome, Sense, Step};
 
-/// A command timeouts descriptor that says nothing: no timeout is indicated (SPC-4). Its first two
-/// bytes count the other ten.
+/// A command timeouts descriptor without timeouts (SPC-4). Its first two bytes count the other ten.
 const TIMEOUTS_DESCRIPTOR: [u8; 12] = [0, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const REQUESTED_OPERATION_CODE_FIELD: FieldPointer = FieldPointer::cdb(3);
 const REQUESTED_SERVICE_ACTION_FIELD: FieldPointer = FieldPointer::cdb(4);
@@ -43,7 +42,7 @@ fn with_action(disk: &Disk, code: u8, action: u16) -> Result<Option<&'static Com
     Ok(either(disk, code, action))
 }
 
-/// Reporting option 011b: nothing is an error; without service actions, service action zero is asked for.
+/// Reporting option 011b: nothing is an error; for a command without service actions, request service action zero.
 fn either(disk: &Disk, code: u8, action: u16) -> Option<&'static Command> {
     with_operation_code(disk, code).find(|command| u16::from(command.service_action.unwrap_or(0)) == action)
 }

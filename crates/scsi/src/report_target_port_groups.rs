@@ -1,7 +1,7 @@
-//! REPORT TARGET PORT GROUPS (SPC-4): through which ports the unit is seen, and how well.
+//! REPORT TARGET PORT GROUPS (SPC-4): the ports of the unit, and their access states.
 //!
-//! Asymmetric logical unit access is implicit: nobody but the target could change it, and it never does. Every
-//! group is active/optimized.
+//! Asymmetric logical unit access is implicit: only the target could change it, and it never does. Every group is
+//! active/optimized.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{Disk, FieldPointer, Outcome, Sense, Step};
 const LENGTH_BYTES: usize = 4;
 const EXTENDED_HEADER: u8 = 0b001;
 
-/// A disk whose ports are not known does not offer this command.
+/// Begins the command, which only a disk with known ports has.
 pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     let mut data = vec![0; LENGTH_BYTES];
     match cdb.u8::<1>() >> 5 {
@@ -40,7 +40,7 @@ fn groups(disk: &Disk) -> BTreeMap<u16, Vec<u16>> {
 /// TARGET PORT COUNT has one byte; an iSCSI portal group is one port.
 fn push_group(data: &mut Vec<u8>, group: u16, ports: &[u16]) {
     const ACTIVE_OPTIMIZED: u8 = 0x0;
-    /// `AO_SUP`: no other state is ever entered.
+    /// `AO_SUP`: the unit never enters another state.
     const ACTIVE_OPTIMIZED_SUPPORTED: u8 = 0x01;
     let ports = ports.get(..usize::from(u8::MAX)).unwrap_or(ports);
     let count = u8::try_from(ports.len()).unwrap_or(u8::MAX);

@@ -3,7 +3,7 @@
 use crate::cdb::Cdb;
 use crate::{Disk, Outcome, Sense, SenseFormat, Step};
 
-/// A question for the unit attention that is pending, if one is, in the format that DESC chooses.
+/// A request for the pending unit attention, in the format that DESC selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestSense {
     format: SenseFormat,
@@ -22,7 +22,7 @@ impl RequestSense {
         Self { format, allocation_bytes: cdb.u8::<4>().into() }
     }
 
-    /// Answers with what is pending, which is thereby reported; [`Sense::NONE`] if nothing is.
+    /// Answers with the pending condition, which is thereby reported; with [`Sense::NONE`] if there is none.
     #[must_use]
     pub fn respond(&self, pending: Option<Sense>) -> Outcome {
         let sense = pending.unwrap_or(Sense::NONE);

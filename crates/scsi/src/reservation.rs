@@ -1,15 +1,15 @@
-//! What the commands of reservations have in common: keys, types, and which commands a reservation holds up.
+//! Reservations: keys and types.
 
-/// A reservation key (SPC-4): what a registrant calls itself, and proves itself by. Zero is no key.
+/// A reservation key (SPC-4): the name and the proof of a registrant. Zero is no key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReservationKey(pub u64);
 
 impl ReservationKey {
-    /// No key: asks for nothing, or for a registration to end.
+    /// No key: requests nothing, or the end of a registration.
     pub const NONE: Self = Self(0);
 }
 
-/// The type of a persistent reservation (SPC-4): what those who do not hold it may not do.
+/// The type of a persistent reservation (SPC-4): the restrictions on other nexuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ReservationType {
@@ -44,13 +44,13 @@ impl ReservationType {
         self as u8
     }
 
-    /// The type of this code; `None` for those that are reserved or obsolete.
+    /// The type with this code; `None` for reserved and obsolete codes.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Whether reading is held up too.
+    /// Whether it also excludes reading.
     #[must_use]
     pub const fn excludes_reading(self) -> bool {
         matches!(
@@ -67,7 +67,7 @@ impl ReservationType {
         matches!(self, Self::WriteExclusiveAllRegistrants | Self::ExclusiveAccessAllRegistrants)
     }
 
-    /// Whether every registrant may do what the holder may: the "registrants only" and "all registrants" types.
+    /// Whether every registrant has the holder's rights: the "registrants only" and "all registrants" types.
     #[must_use]
     pub const fn admits_registrants(self) -> bool {
         !matches!(self, Self::WriteExclusive | Self::ExclusiveAccess)

@@ -1,17 +1,17 @@
-//! Which reservations hold a command up (SPC-4 and SBC-3, the tables of commands that are allowed in the presence
-//! of reservations; SPC-2 for RESERVE).
+//! The reservations that conflict with each command (SPC-4 and SBC-3, the tables of commands that are allowed in the
+//! presence of reservations; SPC-2 for RESERVE).
 
 use crate::operation_code as code;
 
 const READ_BUFFER: u8 = 0x3c;
 
-/// The least reservation of another I_T nexus that holds a command up. Each holds up what those before it do.
+/// The weakest reservation of another I_T nexus that conflicts with a command. Each variant conflicts in all cases of
+/// the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Restriction {
-    /// None: the command tells who is there, or is judged by its own rules (PERSISTENT RESERVE OUT, RESERVE,
-    /// RELEASE).
+    /// None: the command only identifies the unit, or has its own rules (PERSISTENT RESERVE OUT, RESERVE, RELEASE).
     Nothing,
-    /// Only that of RESERVE.
+    /// Only a reservation by RESERVE.
     Reserve,
     /// One for exclusive access: the command reads.
     ExclusiveAccess,
@@ -20,7 +20,7 @@ pub enum Restriction {
 }
 
 impl Restriction {
-    /// What holds this command up. One that is not known here is taken to change something.
+    /// The restriction of this command. An unknown command counts as changing something.
     #[must_use]
     pub fn of(cdb: &[u8]) -> Self {
         let byte = |at: usize| cdb.get(at).copied().unwrap_or_default();
@@ -67,7 +67,7 @@ fn of_service_action_in(byte: u8) -> Restriction {
     }
 }
 
-/// What tells of the paths is told to everybody; the rest reads.
+/// Reports about paths are open to everybody; the others count as reads.
 fn of_maintenance_in(byte: u8) -> Restriction {
     const REPORT_TARGET_PORT_GROUPS: u8 = 0x0a;
     if byte & code::SERVICE_ACTION_MASK == REPORT_TARGET_PORT_GROUPS {
@@ -77,7 +77,7 @@ fn of_maintenance_in(byte: u8) -> Restriction {
     }
 }
 
-/// Starting disturbs nobody; stopping, and changing the power condition, does.
+/// Starting affects nobody; stopping, and changing the power condition, does.
 fn of_start_stop_unit(byte: u8) -> Restriction {
     const START: u8 = 0x01;
     const POWER_CONDITION: u8 = 0xf0;

@@ -1,7 +1,7 @@
-//! RESERVE (6) and RELEASE (6): a unit for one initiator alone, as long as its session lasts (SPC-2).
+//! RESERVE (6) and RELEASE (6): a unit for one initiator alone, during its session (SPC-2).
 //!
-//! Third-party and extent reservations are not offered: SPC-2 made extents obsolete, and nobody reserves for
-//! another over iSCSI.
+//! Third-party and extent reservations are not offered: SPC-2 made extents obsolete, and iSCSI initiators do not
+//! reserve for others.
 
 use crate::cdb::Cdb;
 use crate::{Disk, Sense, Step};

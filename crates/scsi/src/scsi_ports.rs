@@ -1,4 +1,4 @@
-//! VPD page 88h, SCSI ports (SPC-4): all ports through which the unit is seen, whichever the command came through.
+//! VPD page 88h, SCSI ports (SPC-4): all ports of the unit, for a command through any of them.
 
 use crate::vital_product_data::push_port_designators;
 use crate::{Disk, TargetPort};

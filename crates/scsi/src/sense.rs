@@ -8,14 +8,14 @@ use crate::AdditionalSense;
 pub const FIXED_SENSE_BYTES: usize = 18;
 /// RESPONSE CODE of current errors in fixed format.
 const CURRENT_FIXED: u8 = 0x70;
-/// What is added to a RESPONSE CODE for a deferred error.
+/// The increment of a RESPONSE CODE for a deferred error.
 const DEFERRED: u8 = 0x01;
-/// VALID: the INFORMATION field holds what the command's standard says it holds.
+/// VALID: the INFORMATION field has the contents that the command's standard defines.
 const VALID: u8 = 0x80;
 /// ADDITIONAL SENSE LENGTH does not count the eight bytes up to and including itself.
 const ADDITIONAL_BYTES: u8 = 10;
 
-/// The class of what happened (SPC-4).
+/// The class of a condition (SPC-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SenseKey {
@@ -23,32 +23,32 @@ pub enum SenseKey {
     NoSense = 0x0,
     /// The unit cannot be accessed.
     NotReady = 0x2,
-    /// A flaw of the medium.
+    /// The medium is defective.
     MediumError = 0x3,
     /// The device itself failed.
     HardwareError = 0x4,
-    /// The command makes no sense here.
+    /// The command is invalid here.
     IllegalRequest = 0x5,
-    /// Something the initiator must know has happened to the unit.
+    /// The unit has changed in a way that the initiator must know.
     UnitAttention = 0x6,
-    /// The block may not be written.
+    /// The block is write-protected.
     DataProtect = 0x7,
     /// EXTENDED COPY ended early; blocks may have been copied.
     CopyAborted = 0xa,
-    /// The target gave the command up; it may be tried again.
+    /// The target gave the command up; the initiator may try again.
     AbortedCommand = 0xb,
     /// The data compared did not match.
     Miscompare = 0xe,
 }
 
-/// Which field was wrong (SPC-4).
+/// The invalid field (SPC-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FieldPointer {
     /// `true`: in the CDB; `false`: in the parameter list.
     pub in_cdb: bool,
     /// The field's first byte.
     pub byte: u16,
-    /// The field's most significant bit, where it is smaller than a byte.
+    /// The field's most significant bit, if the field is smaller than a byte.
     pub bit: Option<u8>,
 }
 
@@ -83,17 +83,17 @@ impl FieldPointer {
     }
 }
 
-/// How sense data is laid out (SPC-4): the control mode page's `D_SENSE`, or REQUEST SENSE's DESC.
+/// The format of sense data (SPC-4): the control mode page's `D_SENSE`, or REQUEST SENSE's DESC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SenseFormat {
-    /// 18 bytes with a place for everything, where an LBA beyond four bytes has none.
+    /// 18 bytes with a fixed place for each item, but none for an LBA beyond four bytes.
     #[default]
     Fixed,
-    /// Eight bytes and a descriptor for each thing more.
+    /// Eight bytes and a descriptor for each further item.
     Descriptor,
 }
 
-/// Why a command was refused or failed, or what an initiator must be told.
+/// The reason for a refusal or failure, or a condition to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sense {
     /// The class.
@@ -102,9 +102,9 @@ pub struct Sense {
     pub additional: AdditionalSense,
     /// The INFORMATION field: the LBA of a medium error, the byte offset of a miscompare.
     pub information: Option<u64>,
-    /// The wrong field, for an ILLEGAL REQUEST.
+    /// The invalid field, for an ILLEGAL REQUEST.
     pub field: Option<FieldPointer>,
-    /// Something that was answered before has failed. The command that tells so was not carried out.
+    /// A command that was answered before has failed. The reporting command was not executed.
     pub deferred: bool,
 }
 
@@ -150,26 +150,25 @@ impl Sense {
             .at(FieldPointer::parameter(byte))
     }
 
-    /// The same, pointing at a field.
+    /// The same sense data, pointing at a field.
     #[must_use]
     pub const fn at(self, field: FieldPointer) -> Self {
         Self { field: Some(field), ..self }
     }
 
-    /// The same, with the INFORMATION field.
+    /// The same sense data, with the INFORMATION field.
     #[must_use]
     pub const fn with_information(self, information: u64) -> Self {
         Self { information: Some(information), ..self }
     }
 
-    /// The same, as an error of something that was answered before.
+    /// The same sense data, as a deferred error.
     #[must_use]
     pub const fn deferred(self) -> Self {
         Self { deferred: true, ..self }
     }
 
-    /// Fixed format (SPC-4). An INFORMATION that does not fit its four bytes is left
-    /// out, as the standard asks.
+    /// Fixed format (SPC-4). Omits an INFORMATION beyond its four bytes, as the standard requires.
     #[must_use]
     pub fn to_fixed(&self) -> [u8; FIXED_SENSE_BYTES] {
         let mut bytes = [0; FIXED_SENSE_BYTES];
@@ -190,7 +189,7 @@ impl Sense {
 }
 
 impl Sense {
-    /// The error in the format that the initiator reads.
+    /// The sense data in this format.
     #[must_use]
     pub fn to_bytes(&self, format: SenseFormat) -> Vec<u8> {
         match format {
@@ -199,8 +198,8 @@ impl Sense {
         }
     }
 
-    /// Descriptor format: an information descriptor and a sense key specific descriptor where
-    /// there is something to tell (SPC-4).
+    /// Descriptor format: an information descriptor and a sense key specific descriptor, if there is data for them
+    /// (SPC-4).
     #[must_use]
     pub fn to_descriptor(&self) -> Vec<u8> {
         const CURRENT_DESCRIPTOR: u8 = 0x72;

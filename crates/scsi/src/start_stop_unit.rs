@@ -9,16 +9,16 @@ const LOEJ_BIT: u8 = 1;
 const NO_FLUSH_BIT: u8 = 2;
 const POWER_CONDITION_SHIFT: u8 = 4;
 
-/// A disk that several initiators share does not stop because one of them asks. What stopping promises is
-/// kept: everything written is durable, unless `NO_FLUSH`. Power conditions and LOEJ are refused: there is
-/// nothing to idle and nothing to eject.
+/// Begins the command on a disk with a fixed medium. One of several initiators cannot stop a shared disk, but the
+/// command keeps its promise: all writes are durable, unless `NO_FLUSH`. Power conditions and LOEJ are refused, because
+/// the disk has no idle state and nothing to eject.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all commands")]
 pub fn begin_fixed(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     Ok(start_or_stop(disk, cdb))
 }
 
-/// A medium that can be removed is loaded and ejected. A power condition changes nothing, and where there is one,
-/// neither START nor LOEJ means anything.
+/// Begins the command on a disk with a removable medium, which it loads or ejects. A power condition changes nothing,
+/// and overrides START and LOEJ.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of all commands")]
 pub fn begin_removable(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     if cdb.u8::<4>() >> POWER_CONDITION_SHIFT != 0 {

@@ -1,22 +1,22 @@
 //! Status codes (SAM-5).
 
-/// How a command ended, as one byte of the SCSI Response.
+/// The end of a command, as one byte of the SCSI Response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// Done.
+    /// Success.
     Good = 0x00,
-    /// Refused or failed; sense data says why.
+    /// Refusal or failure, with sense data.
     CheckCondition = 0x02,
-    /// Done, and what was asked is so: PRE-FETCH has all its blocks in a cache.
+    /// Success with a positive answer: PRE-FETCH has all its blocks in a cache.
     ConditionMet = 0x04,
-    /// Cannot be taken now; try again.
+    /// The unit cannot accept the command now; try again.
     Busy = 0x08,
-    /// Another initiator holds a reservation against this.
+    /// Another initiator's reservation conflicts.
     ReservationConflict = 0x18,
-    /// No room for another task.
+    /// The task set has no room for another task.
     TaskSetFull = 0x28,
-    /// Aborted by another I_T nexus, where the control mode page's TAS bit asks for this answer.
+    /// Another I_T nexus aborted the task, and the control mode page's TAS bit requests this status.
     TaskAborted = 0x40,
 }
 

@@ -1,4 +1,4 @@
-//! What carries a command out.
+//! The steps that carry out commands.
 
 use crate::{
     AdditionalSense, BlockLength, Blocks, ExtendedCopy, Extent, FieldPointer, GetLbaStatus, ModeSelect,
@@ -6,84 +6,81 @@ use crate::{
     ReportLuns, RequestSense, Sense,
 };
 
-/// What to do for a command. Every extent lies within the disk and within its limits.
+/// The work of a command. Every extent lies within the disk and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing: this is the answer.
+    /// None: this is the answer.
     Done(Outcome),
-    /// Blocks of the disk go to the Data-In.
+    /// Read blocks of the disk to the Data-In.
     Read {
-        /// Which; may be empty.
+        /// The blocks; may be empty.
         extent: Extent,
-        /// Force unit access: what a volatile cache holds of them is made durable first.
+        /// Force unit access: flush a volatile cache's data of these blocks first.
         fua: bool,
     },
-    /// The Data-Out goes to blocks of the disk.
+    /// Write the Data-Out to blocks of the disk.
     Write {
-        /// Which; may be empty.
+        /// The blocks; may be empty.
         extent: Extent,
-        /// Force unit access: durable before the status is sent.
+        /// Force unit access: make the data durable before the status is sent.
         fua: bool,
     },
-    /// Blocks of the disk are read, and compared where asked; nothing goes to the initiator.
+    /// Read blocks of the disk, and compare them if requested; send nothing to the initiator.
     Verify {
-        /// Which; may be empty.
+        /// The blocks; may be empty.
         extent: Extent,
-        /// With what.
+        /// The data to compare with.
         compare: Compare,
     },
-    /// The first half of the Data-Out is compared with the blocks; if all is equal, the second half is
-    /// written to them. No other command may touch the blocks in between (SBC-3).
+    /// Compare the first half of the Data-Out with the blocks; if they are equal, write the second half to them. No
+    /// other command may access the blocks in between (SBC-3).
     CompareAndWrite {
-        /// Which; may be empty.
+        /// The blocks; may be empty.
         extent: Extent,
         /// Force unit access for the write.
         fua: bool,
     },
-    /// The Data-Out goes to blocks of the disk, is made durable there, and is then verified.
+    /// Write the Data-Out to blocks of the disk, make it durable, and verify it.
     WriteAndVerify {
-        /// Which; may be empty.
+        /// The blocks; may be empty.
         extent: Extent,
-        /// With what: the medium by itself or the Data-Out.
+        /// The data to compare with: the medium by itself, or the Data-Out.
         compare: Compare,
     },
-    /// Blocks of the disk are replaced by themselves OR the Data-Out. No other command may touch them in between
-    /// (SBC-3).
+    /// Replace blocks of the disk by their OR with the Data-Out. No other command may access them in between (SBC-3).
     OrWrite {
-        /// Which; may be empty.
+        /// The blocks; may be empty.
         extent: Extent,
         /// Force unit access for the write.
         fua: bool,
     },
-    /// Blocks of the disk are read so that they are in a cache, where there is one; ends with
-    /// [`Outcome::ConditionMet`].
+    /// Read blocks of the disk into a cache, if there is one; end with [`Outcome::ConditionMet`].
     PreFetch {
-        /// Which.
+        /// The blocks.
         extent: Extent,
-        /// The status does not wait for it.
+        /// Whether the status is sent at once.
         immediate: bool,
     },
-    /// One block is written to all blocks of the extent.
+    /// Write one block to all blocks of the extent.
     WriteSame {
-        /// Which; may be empty.
+        /// The blocks; may be empty.
         extent: Extent,
         /// The block.
         pattern: Pattern,
-        /// The extent may be deallocated instead, provided that the block is all zeroes and deallocated
-        /// blocks read as zeroes; otherwise it must be written (SBC-3).
+        /// Whether the extent may be deallocated instead, if the block is all zeroes and deallocated blocks read as
+        /// zeroes; otherwise it must be written (SBC-3).
         unmap: bool,
     },
-    /// What a volatile cache holds of these blocks is made durable.
+    /// Make a volatile cache's data of these blocks durable.
     Flush {
-        /// Which.
+        /// The blocks.
         extent: Extent,
-        /// The status does not wait for it.
+        /// Whether the status is sent at once.
         immediate: bool,
     },
-    /// These blocks may be deallocated. They may overlap; their order means nothing.
+    /// Deallocate these blocks, which may overlap; their order is irrelevant.
     Unmap(Vec<Extent>),
-    /// So many bytes of Data-Out are a parameter list: collect them, then call
-    /// [`Disk::parameter`](crate::Disk::parameter).
+    /// Collect `bytes` of Data-Out as a parameter list, then call [`Disk::parameter`](crate::Disk::parameter).
     Parameter {
         /// Length of the parameter list, at most 65535.
         bytes: u32,
@@ -96,46 +93,46 @@ pub enum Step {
     RequestSense(RequestSense),
     /// Answered by [`PersistentReserveIn::respond`].
     PersistentReserveIn(PersistentReserveIn),
-    /// The unit's persistent reservations change.
+    /// Change the unit's persistent reservations.
     PersistentReserveOut(PersistentReserveOut),
-    /// The unit is reserved for the initiator's session (RESERVE).
+    /// Reserve the unit for the initiator's session (RESERVE).
     Reserve,
-    /// That reservation ends (RELEASE).
+    /// End that reservation (RELEASE).
     Release,
     /// Answered by [`ProvisioningLog::respond`].
     ProvisioningLog(ProvisioningLog),
     /// Answered by [`ModeSense::respond`].
     ModeSense(ModeSense),
-    /// Mode parameters change, for all initiators; the others are told (MODE PARAMETERS CHANGED) if any does. Where
-    /// writing through begins, the cache is flushed before the status is sent.
+    /// Change mode parameters for all initiators, and tell the others (MODE PARAMETERS CHANGED) if any changes. If the
+    /// write cache is turned off, flush it before the status is sent.
     ModeSelect(ModeSelect),
-    /// The medium is loaded, unless its removal is prevented. Other initiators are told that it may have changed.
+    /// Load the medium, unless its removal is prevented. Tell the other initiators that it may have changed.
     Load,
-    /// The medium is ejected, unless its removal is prevented.
+    /// Eject the medium, unless its removal is prevented.
     Eject {
-        /// What a volatile cache holds is made durable first.
+        /// Whether to flush a volatile cache first.
         flush: bool,
     },
-    /// This initiator prevents the removal of the medium, or prevents it no more.
+    /// Prevent or allow the removal of the medium, for this initiator.
     PreventRemoval(bool),
-    /// Blocks are copied between units that the initiator may use.
+    /// Copy blocks between units that the initiator may use.
     ExtendedCopy(ExtendedCopy),
     /// Answered by [`ReceiveCopyStatus::respond`].
     ReceiveCopyStatus(ReceiveCopyStatus),
 }
 
-/// What VERIFY compares the blocks with (SBC-3, BYTCHK).
+/// The data that VERIFY compares the blocks with (SBC-3, BYTCHK).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compare {
-    /// Nothing: that they can be read is enough. There is no Data-Out.
+    /// None: the blocks only need to be readable. There is no Data-Out.
     Medium,
-    /// Each with its own block of the Data-Out.
+    /// The Data-Out, block by block.
     DataOut,
-    /// Each with the one block of the Data-Out.
+    /// The one block of the Data-Out, for every block.
     OneBlock,
 }
 
-/// What WRITE SAME writes.
+/// The block that WRITE SAME writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pattern {
     /// The one block of the Data-Out.
@@ -145,8 +142,8 @@ pub enum Pattern {
 }
 
 impl Step {
-    /// How many bytes of Data-Out the command's CDB asks for. The difference to the expected data transfer
-    /// length is the residual count.
+    /// The bytes of Data-Out that the CDB calls for. The difference from the expected data transfer length is the
+    /// residual count.
     #[must_use]
     pub fn data_out_bytes(&self, block: BlockLength) -> u64 {
         match self {
@@ -164,13 +161,13 @@ impl Step {
         }
     }
 
-    /// The step for an initiator that offers `expected_bytes` of Data-Out, where that is not what the CDB asks
-    /// for. The residual count still tells the difference to this step's own [`Self::data_out_bytes`].
+    /// The step for an initiator that offers `expected_bytes` of Data-Out, which differ from the CDB's. The residual
+    /// count remains the difference from this step's own [`Self::data_out_bytes`].
     ///
-    /// WRITE and WRITE AND VERIFY write the blocks that they are given. Part of a block, or a comparison without all of
-    /// its data, is refused with INVALID FIELD IN COMMAND INFORMATION UNIT; so are WRITE SAME and COMPARE AND WRITE with
-    /// more data than theirs, since then the initiator's block length or count is not ours, and guessing would
-    /// destroy data. A short parameter list is left to [`Disk::parameter`](crate::Disk::parameter).
+    /// WRITE and WRITE AND VERIFY write the blocks that they get. A partial block, or a comparison without all of its
+    /// data, is refused with INVALID FIELD IN COMMAND INFORMATION UNIT. WRITE SAME and COMPARE AND WRITE with too much
+    /// data are refused too: the initiator's block length or count differs from ours, and a guess would destroy data. A
+    /// short parameter list is left to [`Disk::parameter`](crate::Disk::parameter).
     #[must_use]
     pub fn with_data_out(self, expected_bytes: u64, block: BlockLength) -> Self {
         let needed_bytes = self.data_out_bytes(block);
@@ -187,7 +184,7 @@ impl Step {
                 let blocks = Blocks(expected_bytes / u64::from(block.bytes()));
                 Self::WriteAndVerify { extent: Extent { blocks, ..extent }, compare }
             }
-            // 256 blocks, cut to the one byte of their field, look like this.
+            // 256 blocks, truncated to the one byte of their field, look like this.
             Self::CompareAndWrite { extent, .. } if extent.is_empty() && expected_bytes > 0 => {
                 Self::Done(Outcome::CheckCondition(Sense::invalid_field_in_cdb(FieldPointer::cdb(13))))
             }
@@ -206,8 +203,8 @@ impl Step {
         Self::Done(Outcome::CheckCondition(Sense::illegal_request(additional)))
     }
 
-    /// How many bytes of Data-In the command's CDB asks for, as far as it is known: parameter data that is
-    /// still to be made (LBA status, LUNs, sense) counts when it is there, as [`Step::Done`].
+    /// The bytes of Data-In that the CDB calls for, as far as they are known. Parameter data that is yet to be made
+    /// (LBA status, LUNs, sense) counts once it exists, as [`Step::Done`].
     #[must_use]
     pub fn data_in_bytes(&self, block: BlockLength) -> u64 {
         match self {

@@ -1,4 +1,4 @@
-//! VPD page 8Fh, third-party copy (SPC-4): which copy commands there are and how much they take.
+//! VPD page 8Fh, third-party copy (SPC-4): the copy commands and their limits.
 
 use crate::Disk;
 use crate::extended_copy::{

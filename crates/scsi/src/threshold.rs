@@ -1,13 +1,13 @@
-//! The threshold at which initiators are told that a thin disk runs out of space (SBC-3, logical block provisioning
+//! The threshold at which initiators are warned that a thin disk runs out of space (SBC-3, logical block provisioning
 //! thresholds).
 
 use crate::Blocks;
 
-/// A soft threshold of the blocks that can still be allocated. It is reached as their number decreases, and can be
-/// reached again when it has increased beyond.
+/// A soft threshold of the blocks that can still be allocated. It is reached when their number falls to it, and again
+/// only after the number has risen above it.
 ///
-/// Counts of it are in threshold sets, whose size is a power of two of blocks. A set is about a thousandth of the disk:
-/// it is also by how much the number must sway for initiators to be told again.
+/// It counts in threshold sets, each a power of two of blocks and about a thousandth of the disk. A set is also the
+/// change of the number that causes another warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Threshold {
     exponent: u8,
@@ -18,8 +18,8 @@ pub struct Threshold {
 const SETS_EXPONENT: u32 = 10;
 
 impl Threshold {
-    /// The threshold of a disk of so many blocks that is reached when all but the rest of 100 percent of it is
-    /// allocated, or cannot be. `None`: the percentage is not from 1 to 99.
+    /// The threshold of a disk of this many blocks that is reached when `percent` of it is allocated, or when the rest
+    /// cannot be. `None`: the percentage is not from 1 to 99.
     #[must_use]
     pub fn from_used_percent(percent: u8, disk: Blocks) -> Option<Self> {
         let available_percent =
@@ -31,8 +31,8 @@ impl Threshold {
         Some(Self { exponent: u8::try_from(exponent).ok()?, count })
     }
 
-    /// Whether it is reached, where so many blocks can still be allocated. In the range around it that is one set wide
-    /// nothing changes, so it depends on what was `before`.
+    /// Whether the threshold is reached with this many available blocks. Within one set around the threshold the state
+    /// `before` stays.
     #[must_use]
     pub fn is_reached(self, before: bool, available: Blocks) -> bool {
         let center = u64::from(self.count) << self.exponent;
@@ -50,7 +50,7 @@ impl Threshold {
         self.count
     }
 
-    /// How many whole threshold sets these blocks are.
+    /// The number of whole threshold sets in these blocks.
     pub(crate) fn sets(self, blocks: Blocks) -> u32 {
         u32::try_from(blocks.0 >> self.exponent).unwrap_or(u32::MAX)
     }

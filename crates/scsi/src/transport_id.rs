@@ -1,4 +1,4 @@
-//! Transport ID: an initiator port, as parameter data names it (SPC-4).
+//! Transport ID: an initiator port in parameter data (SPC-4).
 
 use crate::{AdditionalSense, Sense};
 
@@ -10,11 +10,11 @@ const FORMAT_DEVICE: u8 = 0b00 << 6;
 /// FORMAT CODE 01b: an initiator port.
 const FORMAT_PORT: u8 = 0b01 << 6;
 const FORMAT_MASK: u8 = 0b11 << 6;
-/// Format code, protocol, and the length of what follows.
+/// The bytes before the name: format code, protocol, and length.
 const HEADER_BYTES: usize = 4;
 /// The least ADDITIONAL LENGTH.
 const NAME_FIELD_BYTES_MIN: usize = 20;
-/// What stands between the name and the ISID.
+/// The separator between the name and the ISID.
 const SEPARATOR: &str = ",i,0x";
 /// The longest iSCSI name (RFC 7143 §4.2.7.1).
 const NAME_BYTES_MAX: usize = 223;
@@ -25,17 +25,16 @@ const ISID_DIGITS: usize = 12;
 pub struct TransportId {
     /// iSCSI name of the initiator.
     pub initiator_name: String,
-    /// The ISID, which with the name is the port's name (RFC 7143 §4.4.2). Without it all ports are meant.
+    /// The ISID, which together with the name is the port's name (RFC 7143 §4.4.2). Without it the ID means all ports.
     pub isid: Option<[u8; 6]>,
 }
 
 impl TransportId {
-    /// Reads the first of `bytes`, which stand `at` so many bytes into the parameter list. Returns it and what
-    /// follows it.
+    /// Parses the first of `bytes`, which begin at byte `at` of the parameter list. Returns it and the bytes after it.
     ///
     /// # Errors
-    /// PARAMETER LIST LENGTH ERROR if it does not end within `bytes`; INVALID FIELD IN PARAMETER LIST if it is
-    /// none of iSCSI, or not as the standard has it.
+    /// PARAMETER LIST LENGTH ERROR if it does not end within `bytes`; INVALID FIELD IN PARAMETER LIST if it is not an
+    /// iSCSI ID, or breaks the standard's format.
     pub fn parse(bytes: &[u8], at: u16) -> Result<(Self, &[u8]), Sense> {
         let truncated = Sense::illegal_request(AdditionalSense::PARAMETER_LIST_LENGTH_ERROR);
         let invalid = |offset| Sense::invalid_field_in_parameter_list(at.saturating_add(offset));
@@ -59,7 +58,7 @@ impl TransportId {
         Ok((parsed, rest))
     }
 
-    /// As it stands in parameter data.
+    /// The form in parameter data.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let (format, mut field) = match self.isid {
@@ -78,7 +77,7 @@ impl TransportId {
     }
 }
 
-/// The text before the null, if there is nothing but nulls after it.
+/// The text before the null, if only nulls follow it.
 fn terminated(field: &[u8]) -> Option<&str> {
     let end = field.iter().position(|byte| *byte == 0)?;
     let (text, padding) = field.split_at(end);
@@ -95,8 +94,8 @@ fn port(text: &str) -> Option<TransportId> {
     Some(TransportId { initiator_name: name.to_owned(), isid: Some(isid) })
 }
 
-/// Whether it can be a name. Which names there are is not judged here, but nothing that could be mistaken for
-/// something else, in a log or in a file, is taken for one.
+/// Whether it can be a name. This does not check the standard's name formats, but rejects anything that could be
+/// mistaken for something else in a log or a file.
 fn is_name(name: &str) -> bool {
     let plain = |character: char| !character.is_control() && !character.is_whitespace() && character != ',';
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(plain)

@@ -1,11 +1,11 @@
-//! Commands to a LUN behind which there is no logical unit (SPC-4, SAM-5).
+//! Commands to a LUN without a logical unit (SPC-4, SAM-5).
 
 use crate::cdb::Cdb;
 use crate::operation_code::{COMMANDS, INQUIRY, REPORT_LUNS, REQUEST_SENSE};
 use crate::{AdditionalSense, FieldPointer, Outcome, RequestSense, Sense, Step, inquiry, report_luns};
 
-/// Takes a command to a LUN that does not exist for this initiator. INQUIRY says so, REPORT LUNS lists those
-/// that do exist, REQUEST SENSE and all else tell LOGICAL UNIT NOT SUPPORTED.
+/// Dispatches a command to a LUN that does not exist for this initiator. INQUIRY says so, REPORT LUNS lists the
+/// existing LUNs, and every other command, including REQUEST SENSE, reports LOGICAL UNIT NOT SUPPORTED.
 #[must_use]
 pub fn begin_absent(cdb: &[u8]) -> Step {
     answer(cdb).unwrap_or_else(|sense| Step::Done(Outcome::CheckCondition(sense)))

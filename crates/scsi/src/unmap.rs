@@ -7,10 +7,10 @@ const HEADER_BYTES: usize = 8;
 const DESCRIPTOR_BYTES: usize = 16;
 /// UNMAP DATA LENGTH does not count itself.
 const LENGTH_FIELD_BYTES: usize = 2;
-/// Where UNMAP BLOCK DESCRIPTOR DATA LENGTH stands.
+/// The offset of the UNMAP BLOCK DESCRIPTOR DATA LENGTH.
 const DESCRIPTOR_LENGTH_AT: u16 = 2;
 
-/// An empty parameter list is no error: nothing is to be done.
+/// Begins the command. An empty parameter list is no error: nothing is unmapped.
 pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     disk.check_writable()?;
     match cdb.u16::<7>() {
@@ -22,13 +22,13 @@ pub fn begin(disk: &Disk, cdb: &Cdb) -> Result<Step, Sense> {
     }
 }
 
-/// What the parameter list asks for.
+/// Parses the parameter list into extents.
 pub fn parameter(disk: &Disk, _cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
     extents(disk, list).map(Step::Unmap)
 }
 
-/// The extents that a parameter list names, without empty ones. An incomplete descriptor at the end is
-/// ignored, as the standard asks.
+/// The extents in a parameter list, without empty ones. Ignores an incomplete descriptor at the end, as the standard
+/// requires.
 fn extents(disk: &Disk, list: &[u8]) -> Result<Vec<Extent>, Sense> {
     let descriptors = descriptors(list)?;
     if descriptors.len() as u64 > disk.limits.unmap_descriptors_max.into() {
@@ -48,7 +48,7 @@ fn extents(disk: &Disk, list: &[u8]) -> Result<Vec<Extent>, Sense> {
     Ok(extents)
 }
 
-/// The complete descriptors of a list whose length fields agree with its length.
+/// The complete descriptors of a list with consistent length fields.
 fn descriptors(list: &[u8]) -> Result<&[[u8; DESCRIPTOR_BYTES]], Sense> {
     let truncated = Sense::illegal_request(AdditionalSense::PARAMETER_LIST_LENGTH_ERROR);
     let (header, rest) = list.split_first_chunk::<HEADER_BYTES>().ok_or(truncated)?;
@@ -60,7 +60,7 @@ fn descriptors(list: &[u8]) -> Result<&[[u8; DESCRIPTOR_BYTES]], Sense> {
     Ok(rest.get(..descriptor_bytes).ok_or(truncated)?.as_chunks().0)
 }
 
-/// The extent of the descriptor that stands at byte `at` of the list.
+/// The extent of the descriptor at byte `at` of the list.
 fn extent(disk: &Disk, descriptor: &[u8; DESCRIPTOR_BYTES], at: u16) -> Result<Extent, Sense> {
     let [a, b, c, d, e, f, g, h, blocks @ ..] = *descriptor;
     let [i, j, k, l, ..] = blocks;

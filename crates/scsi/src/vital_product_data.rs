@@ -26,7 +26,7 @@ const PAGES: [u8; 10] = [
     BLOCK_DEVICE_CHARACTERISTICS,
     LOGICAL_BLOCK_PROVISIONING,
 ];
-/// A serial number of one byte of length at most, so that a page of 255 bytes can hold it.
+/// The longest serial number that fits a page of 255 bytes.
 const SERIAL_BYTES_MAX: usize = 251;
 
 /// The page with this code, with its header; `None` if there is none.
@@ -50,7 +50,7 @@ pub fn page(disk: &Disk, code: u8) -> Option<Vec<u8>> {
     Some(page)
 }
 
-/// What a designator names (SPC-4).
+/// The object that a designator names (SPC-4).
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Association {
@@ -146,7 +146,7 @@ fn push_designator(
     kind: DesignatorType,
     designator: &[u8],
 ) {
-    /// PIV: the PROTOCOL IDENTIFIER is valid; it is where a port or a device is named.
+    /// PIV: the PROTOCOL IDENTIFIER is valid, for designators of ports and devices.
     const PROTOCOL_IDENTIFIER_VALID: u8 = 0x80;
     const ISCSI: u8 = 0x5 << 4;
     let (protocol, valid) = match association {
@@ -158,10 +158,10 @@ fn push_designator(
     data.extend(designator.iter().take(length.into()));
 }
 
-/// Page 87h (SPC-4): for all pages and subpages, one copy that all initiators share.
+/// Page 87h (SPC-4): all initiators share one copy of all pages and subpages.
 const MODE_PAGES_SHARED: [u8; 4] = [0x3f, 0xff, 0, 0];
 
-/// Page 86h (SPC-4): task attributes, and whether data can be lost that was written.
+/// Page 86h (SPC-4): task attributes, and whether written data can be lost.
 fn extended_inquiry_data(disk: &Disk) -> [u8; 60] {
     /// `HEADSUP`, `ORDSUP`, `SIMPSUP`.
     const TASK_ATTRIBUTES: u8 = 0x07;
@@ -177,7 +177,7 @@ fn extended_inquiry_data(disk: &Disk) -> [u8; 60] {
 fn block_limits(disk: &Disk) -> [u8; 60] {
     /// UGAVALID: the UNMAP GRANULARITY ALIGNMENT is valid; it is zero.
     const UNMAP_GRANULARITY_ALIGNMENT_VALID: u32 = 1 << 31;
-    /// WSNZ: a WRITE SAME of no blocks is refused.
+    /// WSNZ: a WRITE SAME of zero blocks is refused.
     const WRITE_SAME_NON_ZERO: u8 = 1;
     let limits = &disk.limits;
     let mut page = [0; 60];
@@ -197,7 +197,7 @@ fn block_limits(disk: &Disk) -> [u8; 60] {
 
 /// Page B1h (SBC-3).
 fn block_device_characteristics() -> [u8; 60] {
-    /// MEDIUM ROTATION RATE: there is none.
+    /// MEDIUM ROTATION RATE: non-rotating.
     const NON_ROTATING: u8 = 1;
     let mut page = [0; 60];
     page[1] = NON_ROTATING;

@@ -37,8 +37,8 @@ fn write_same(
     Ok(Step::WriteSame { extent, pattern, unmap })
 }
 
-/// What no blocks mean: all to the end of the disk, if it takes that, else none. Where there is no block left it is one,
-/// which is then out of range.
+/// The blocks of a count of zero: all to the end of the disk, if it accepts that, else none. At the end of the disk it
+/// is one block, which is then out of range.
 fn blocks_to_end(disk: &Disk, lba: u64) -> u64 {
     if disk.limits.write_same_to_end { disk.blocks.0.saturating_sub(lba).max(1) } else { 0 }
 }

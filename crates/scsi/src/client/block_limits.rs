@@ -1,26 +1,26 @@
-//! What one command may ask for, and how blocks are provisioned (VPD pages B0h and B2h, SBC-3 §6.6.4, §6.6.6).
+//! The limits of one command and the provisioning of blocks (VPD pages B0h and B2h, SBC-3 §6.6.4, §6.6.6).
 
 use super::{u16_at, u32_at, u64_at};
 
-/// Page B0h. Zero in a field means that the device tells no limit, here `None`.
+/// Page B0h. A field of zero means that the device reports no limit, here `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockLimits {
-    /// The most blocks of one COMPARE AND WRITE; zero: there is no such command.
+    /// The most blocks of one COMPARE AND WRITE; zero: the device lacks the command.
     pub compare_and_write_blocks_max: u8,
     /// The most blocks of one READ, WRITE or VERIFY.
     pub transfer_blocks_max: Option<u32>,
-    /// More blocks than these in one transfer are slower.
+    /// The number of blocks above which one transfer is slower.
     pub transfer_blocks_optimal: Option<u32>,
-    /// The most blocks of one UNMAP; `None`: there is no UNMAP, if the page is this long.
+    /// The most blocks of one UNMAP; `None`: the device lacks the command, if the page is this long.
     pub unmap_blocks_max: Option<u32>,
-    /// How many blocks are allocated together.
+    /// The number of blocks that are allocated together.
     pub unmap_granularity_blocks: Option<u32>,
     /// The most blocks of one WRITE SAME.
     pub write_same_blocks_max: Option<u64>,
 }
 
 impl BlockLimits {
-    /// The whole page, with its header. A short one reads as if zeroes followed.
+    /// Parses the whole page with its header. Missing bytes count as zeroes.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let page = vpd_page(bytes, super::page::BLOCK_LIMITS)?;
@@ -48,7 +48,7 @@ pub struct BlockProvisioning {
 }
 
 impl BlockProvisioning {
-    /// The whole page, with its header.
+    /// Parses the whole page with its header.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         const LBPU: u8 = 0x80;
@@ -64,7 +64,7 @@ impl BlockProvisioning {
     }
 }
 
-/// As much of a VPD page as its PAGE LENGTH and the bytes at hand allow; `None` if it is another page.
+/// The part of a VPD page that its PAGE LENGTH and the bytes at hand allow; `None` if it is another page.
 pub(super) fn vpd_page(bytes: &[u8], code: u8) -> Option<&[u8]> {
     const HEADER_BYTES: usize = 4;
     if *bytes.get(1)? != code {

@@ -1,4 +1,4 @@
-//! How many blocks, and how long they are (SBC-3 §5.15, §5.16).
+//! The number of blocks and their length (SBC-3 §5.15, §5.16).
 
 use super::{u32_at, u64_at};
 
@@ -9,7 +9,7 @@ pub struct Capacity {
     pub blocks: u64,
     /// Length of a logical block.
     pub block_bytes: u32,
-    /// Unmapped blocks read as zeroes, and there is unmapping (LBPME and LBPRZ).
+    /// Unmapped blocks read as zeroes, and the unit supports unmapping (LBPME and LBPRZ).
     pub unmapped_reads_zero: bool,
 }
 
@@ -26,7 +26,7 @@ impl Capacity {
         })
     }
 
-    /// Parameter data of READ CAPACITY (10); `None` also where the capacity does not fit its field.
+    /// Parameter data of READ CAPACITY (10); `None` also if the capacity does not fit its field.
     #[must_use]
     pub fn parse_10(bytes: &[u8]) -> Option<Self> {
         let last = u32_at(bytes, 0).filter(|last| *last != u32::MAX)?;

@@ -3,7 +3,7 @@
 use crate::operation_code as code;
 use crate::{Blocks, Extent, Lba};
 
-/// What a SCSI Command PDU holds of a CDB.
+/// The part of a CDB that a SCSI Command PDU holds.
 pub const CDB_BYTES: usize = 16;
 
 /// A CDB, padded with zeroes.
@@ -69,7 +69,7 @@ pub fn mode_sense_caching(allocation_bytes: u8) -> CdbBytes {
     cdb([&[code::MODE_SENSE_6, DISABLE_BLOCK_DESCRIPTORS, CACHING, 0, allocation_bytes]])
 }
 
-/// REPORT LUNS (SPC-4 §6.33): all that this initiator may use.
+/// REPORT LUNS (SPC-4 §6.33): all units that this initiator may use.
 #[must_use]
 pub fn report_luns(allocation_bytes: u32) -> CdbBytes {
     cdb([&[code::REPORT_LUNS, 0, 0, 0, 0, 0], &allocation_bytes.to_be_bytes()])
@@ -144,7 +144,7 @@ pub fn unmap(list_bytes: u16) -> CdbBytes {
     cdb([&[code::UNMAP, 0, 0, 0, 0, 0, 0], &list_bytes.to_be_bytes()])
 }
 
-/// The parameter list of an UNMAP of one extent; blocks beyond the 32 bits of its field are left out.
+/// The parameter list of an UNMAP of one extent; drops blocks beyond the 32 bits of its field.
 #[must_use]
 pub fn unmap_parameter_list(extent: Extent) -> [u8; 24] {
     const DATA_LENGTH: u16 = 22;

@@ -1,10 +1,10 @@
-//! Who a logical unit is (VPD page 83h, SPC-4 §7.8.6).
+//! The identity of a logical unit (VPD page 83h, SPC-4 §7.8.6).
 
 use super::block_limits::vpd_page;
 use super::{text, u16_at};
 use core::fmt;
 
-/// What a designator names.
+/// The object that a designator names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Association {
     /// The logical unit.
@@ -15,7 +15,7 @@ pub enum Association {
     TargetDevice,
 }
 
-/// How a designator is made, in the order in which one is preferred as a unit's identity.
+/// The type of a designator, in the order of preference for a unit's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DesignatorKind {
     /// NAA: unique in the world.
@@ -26,24 +26,24 @@ pub enum DesignatorKind {
     Uuid,
     /// A SCSI name string.
     ScsiName,
-    /// T10 vendor ID: as unique as its vendor takes care.
+    /// T10 vendor ID: unique only if its vendor ensures it.
     T10VendorId,
-    /// Any other: no identity of a unit.
+    /// Any other type: not an identity of a unit.
     Other(u8),
 }
 
-/// One name.
+/// One designator.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Designator {
-    /// What it names.
+    /// The object that it names.
     pub association: Association,
-    /// How it is made.
+    /// Its type.
     pub kind: DesignatorKind,
-    /// The name itself.
+    /// Its value.
     pub bytes: Vec<u8>,
 }
 
-/// The names on page 83h.
+/// The designators of page 83h.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceIdentification {
     /// In the device's order.
@@ -51,7 +51,7 @@ pub struct DeviceIdentification {
 }
 
 impl DeviceIdentification {
-    /// The whole page, with its header. Names after a broken one are left out.
+    /// Parses the whole page with its header. Omits names after a broken one.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         const HEADER_BYTES: usize = 4;
@@ -64,8 +64,8 @@ impl DeviceIdentification {
         Some(Self { designators })
     }
 
-    /// The name by which the logical unit is known whatever path leads to it: the best of its kinds, and among
-    /// equal kinds the longest, because NAA 6h is worth more than NAA 3h, which is only locally unique.
+    /// The designator that identifies the logical unit over every path: the one of the best type, and the longest of
+    /// that type, because NAA 6h is better than NAA 3h, which is only locally unique.
     #[must_use]
     pub fn logical_unit(&self) -> Option<&Designator> {
         let names = self.designators.iter();

@@ -1,4 +1,4 @@
-//! Which blocks have a place on the medium (SBC-3 §5.4.2).
+//! The blocks that have a place on the medium (SBC-3 §5.4.2).
 
 use super::{u32_at, u64_at};
 use crate::{Extent, ProvisioningStatus};
@@ -6,13 +6,13 @@ use crate::{Extent, ProvisioningStatus};
 /// The answer to GET LBA STATUS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LbaStatus {
-    /// In ascending order, without gaps, from the address asked for.
+    /// In ascending order, without gaps, from the requested address.
     pub runs: Vec<(Extent, ProvisioningStatus)>,
 }
 
 impl LbaStatus {
-    /// Takes runs as long as each begins where the one before it ended (the first: at `from`); what does not is
-    /// not believed. Anchored blocks have a place.
+    /// Parses runs while each begins at the end of the one before it (the first: at `from`), and ignores the rest.
+    /// Anchored blocks count as mapped.
     #[must_use]
     pub fn parse(from: u64, bytes: &[u8]) -> Option<Self> {
         const HEADER_BYTES: usize = 8;
@@ -24,7 +24,7 @@ impl LbaStatus {
         let mut next = from;
         for descriptor in body.chunks_exact(DESCRIPTOR_BYTES) {
             let (lba, blocks) = (u64_at(descriptor, 0)?, u64::from(u32_at(descriptor, 8)?));
-            // The first run may begin before the address asked for, with its whole allocation unit.
+            // The first run may begin before the requested address, with its whole allocation unit.
             let end = lba.saturating_add(blocks);
             let begins_right = if runs.is_empty() { lba <= from } else { lba == next };
             if !begins_right || end <= next {

@@ -2,7 +2,7 @@
 
 use super::{u32_at, u64_at};
 
-/// The eight-byte LUNs of a REPORT LUNS answer, as many as it really holds.
+/// The eight-byte LUNs of a REPORT LUNS answer, as many as it contains.
 #[must_use]
 pub fn lun_list(bytes: &[u8]) -> Option<Vec<u64>> {
     const HEADER_BYTES: usize = 8;

@@ -5,14 +5,14 @@
 pub struct ModeParameters {
     /// WP: writes are refused.
     pub write_protected: bool,
-    /// DPOFUA: force unit access is understood.
+    /// DPOFUA: the unit supports force unit access.
     pub fua: bool,
     /// WCE: completed writes may be in a volatile cache.
     pub write_cache: bool,
 }
 
 impl ModeParameters {
-    /// The header, and the caching page if it follows.
+    /// Parses the header, and the caching page if it follows.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         const HEADER_BYTES: usize = 4;

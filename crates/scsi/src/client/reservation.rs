@@ -1,4 +1,4 @@
-//! PERSISTENT RESERVE IN and OUT: who holds a reservation, and asking for one (SPC-4 §6.15, §6.16).
+//! PERSISTENT RESERVE IN and OUT (SPC-4 §6.15, §6.16).
 
 use super::command::{CdbBytes, cdb};
 use super::{u32_at, u64_at};

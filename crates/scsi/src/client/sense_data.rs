@@ -4,7 +4,7 @@ use super::{array_at, u64_at};
 use crate::AdditionalSense;
 use core::fmt;
 
-/// What a CHECK CONDITION says. Keys and codes that this crate does not know are kept as they came.
+/// The sense data of a CHECK CONDITION. Unknown keys and codes are kept as received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenseData {
     /// SENSE KEY.
@@ -13,7 +13,8 @@ pub struct SenseData {
     pub additional: AdditionalSense,
     /// The INFORMATION field, if valid.
     pub information: Option<u64>,
-    /// It is of an earlier command that was answered before it failed; the one that tells so was not carried out.
+    /// Set if it concerns an earlier command that was answered before it failed; the reporting command was not
+    /// executed.
     pub deferred: bool,
 }
 
@@ -29,8 +30,8 @@ const ABORTED_COMMAND: u8 = 0xb;
 const MISCOMPARE: u8 = 0xe;
 
 impl SenseData {
-    /// Understands fixed and descriptor format, current errors (70h, 72h) and deferred ones (71h, 73h). `None` for
-    /// anything else.
+    /// Parses fixed and descriptor format, current errors (70h, 72h) and deferred ones (71h, 73h). `None` for anything
+    /// else.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         match bytes.first()? & 0x7f {
@@ -40,7 +41,7 @@ impl SenseData {
         }
     }
 
-    /// A device may cut fixed format after the key (SPC-4 §4.5.3): the rest reads as zero.
+    /// A device may truncate fixed format after the key (SPC-4 §4.5.3): missing bytes count as zero.
     fn parse_fixed(bytes: &[u8], deferred: bool) -> Option<Self> {
         const VALID: u8 = 0x80;
         let information = array_at(bytes, 3).filter(|_| bytes[0] & VALID != 0);
@@ -84,7 +85,7 @@ impl SenseData {
         self.ended_with(NOT_READY)
     }
 
-    /// The unit has something to tell, and has not begun the command (SAM-5 §5.14).
+    /// The unit has a condition to report, and has not begun the command (SAM-5 §5.14).
     #[must_use]
     pub const fn is_unit_attention(&self) -> bool {
         self.ended_with(UNIT_ATTENTION)
@@ -96,13 +97,13 @@ impl SenseData {
         self.ended_with(ABORTED_COMMAND)
     }
 
-    /// What was compared differs.
+    /// The compared data differs.
     #[must_use]
     pub const fn is_miscompare(&self) -> bool {
         self.ended_with(MISCOMPARE)
     }
 
-    /// The device does not know this command or this field of it.
+    /// The device does not implement this command, or this field of it.
     #[must_use]
     pub const fn is_unsupported(&self) -> bool {
         const OPERATION_CODE: u8 = 0x20;
@@ -110,7 +111,7 @@ impl SenseData {
         self.is_illegal_request() && matches!(self.additional.code, OPERATION_CODE | FIELD_IN_CDB)
     }
 
-    /// The command makes no sense to the device, which did nothing.
+    /// The device rejects the command, and has done nothing.
     #[must_use]
     pub const fn is_illegal_request(&self) -> bool {
         self.ended_with(ILLEGAL_REQUEST)

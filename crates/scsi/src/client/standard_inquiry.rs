@@ -1,15 +1,15 @@
-//! What a logical unit says of itself first (SPC-4 §6.6.2).
+//! A logical unit's first description of itself (SPC-4 §6.6.2).
 
 use super::text;
 
 /// Standard INQUIRY data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandardInquiry {
-    /// PERIPHERAL QUALIFIER: zero if a unit is here.
+    /// PERIPHERAL QUALIFIER: zero if a unit is present.
     pub qualifier: u8,
     /// PERIPHERAL DEVICE TYPE: zero is a direct access block device, a disk.
     pub device_type: u8,
-    /// TPGS: access through the target's ports is asymmetric, and REPORT TARGET PORT GROUPS tells how.
+    /// TPGS: access through the target's ports is asymmetric; REPORT TARGET PORT GROUPS has the states.
     pub asymmetric_access: bool,
     /// T10 VENDOR IDENTIFICATION.
     pub vendor: String,
@@ -35,7 +35,7 @@ impl StandardInquiry {
         })
     }
 
-    /// Whether this is a disk that is there.
+    /// Whether the unit is present and is a disk.
     #[must_use]
     pub const fn is_disk(&self) -> bool {
         self.qualifier == 0 && self.device_type == 0

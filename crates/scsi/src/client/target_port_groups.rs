@@ -2,33 +2,33 @@
 
 use super::{u16_at, u32_at};
 
-/// How well a unit is reached through a group of ports.
+/// The access to a unit through a group of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AsymmetricAccessState {
-    /// As fast as can be.
+    /// The best path.
     ActiveOptimized,
-    /// Through another controller.
+    /// A path through another controller.
     ActiveNonOptimized,
     /// Only a few commands are answered.
     Standby,
     /// Hardly any command is answered.
     Unavailable,
-    /// On the way to another state.
+    /// Changing to another state.
     Transitioning,
-    /// Any other.
+    /// A state that this crate does not know.
     Other(u8),
 }
 
 /// One group of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetPortGroup {
-    /// Its number, as designators on page 83h name it.
+    /// Its number, by which designators on page 83h name it.
     pub group: u16,
-    /// How well the unit is reached through it.
+    /// The access to the unit through it.
     pub state: AsymmetricAccessState,
 }
 
-/// The answer to REPORT TARGET PORT GROUPS.
+/// Parses the answer to REPORT TARGET PORT GROUPS.
 #[must_use]
 pub fn target_port_groups(bytes: &[u8]) -> Option<Vec<TargetPortGroup>> {
     const HEADER_BYTES: usize = 4;
