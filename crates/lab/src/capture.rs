@@ -1,5 +1,5 @@
-//! The capture of a run: what passed one end of the path, kept in memory until the run is over, then analysed whole and
-//! written as far as the headers go.
+//! The capture of a run: the packets that passed one end of the path. They stay in memory until the run is over; then
+//! the whole frames are analysed, and their headers are written.
 
 mod packets;
 mod record;
@@ -15,21 +15,21 @@ use pdu::Instant;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Silences that are shorter are no gaps, however short the round trip.
+/// The shortest pause that counts as a gap, however short the round trip.
 const GAP_MIN: Duration = Duration::from_millis(1);
 
-/// What came of a capture.
+/// The result of a capture.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// What is kept of it with the run.
+    /// The part that is kept with the run.
     pub record: CaptureRecord,
     /// Every command that ended within it, with times of [`monotonic_ns`](crate::monotonic_ns).
     pub commands: Vec<CapturedCommand>,
-    /// A pcapng file, with times of the clock of the day.
+    /// A pcapng file, with wall-clock times.
     pub file: Vec<u8>,
 }
 
-/// A capture that goes on.
+/// A capture under way.
 #[derive(Debug)]
 pub(crate) struct Capture {
     setup: CaptureSetup,
@@ -37,18 +37,18 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// The tap is for the relay.
+    /// Begins a capture. Give the tap to the relay.
     pub fn begin(setup: CaptureSetup) -> (Tap, Self) {
         let (tap, sightings) = Tap::new(usize::MAX, setup.memory_bytes());
         (tap.within(setup.window()), Self { setup, sightings })
     }
 
-    /// To be called when the relay has stopped.
+    /// Ends the capture. Call it when the relay has stopped.
     pub fn end(self, relay: &RelayReport, digests: Digests) -> Captured {
         let mut sightings: Vec<Sighting> = self.sightings.try_iter().collect();
-        // The relay looks at one direction after the other.
+        // The relay serves one direction after the other.
         sightings.sort_by_key(|sighting| sighting.at);
-        // The analyser would learn the round trip on the way, and at first only from acknowledgements that were delayed.
+        // The analyser would learn the round trip only gradually, and at first from delayed acknowledgements.
         let gap = Some((relay.round_trip / 2).max(GAP_MIN));
         let mut analyser = Analyser::new(Options { digests, gap, ..Options::default() });
         for sighting in &sightings {
@@ -93,7 +93,7 @@ fn frame(sighting: &Sighting, begun: Instant) -> Frame<'_> {
     }
 }
 
-/// When the relay began, by the clock of the day, since 1970.
+/// The wall-clock start of the relay, since 1970.
 fn day_ns(relay: &RelayReport) -> u64 {
     let since = relay.begun_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

@@ -1,20 +1,20 @@
-//! An experiment: a file that says what is run, what is varied, and what is plotted.
+//! An experiment: a file with a setup, its variables, and its plots.
 //!
 //! ```
 //! let experiment = ropewalk_lab::Experiment::parse(r#"
 //!     title = "Throughput of one stream against the round trip"
 //!
-//!     [setup]                                   # of every run
+//!     [setup]                                   # applies to every run
 //!     link = { rate = "400Mbit", queue = "2MB" }
 //!     warm_up = "5s"
 //!     streams = { count = 1, measured = "30s" }
 //!
-//!     [[vary]]                                  # every value of this …
+//!     [[vary]]                                  # each value of this …
 //!     name = "RTT"
 //!     key = "rtt"
 //!     values = ["0ms", "10ms", "20ms", "40ms", "60ms"]
 //!
-//!     [[vary]]                                  # … with every value of this
+//!     [[vary]]                                  # … runs with each value of this
 //!     name = "congestion control"
 //!     key = "congestion_control"
 //!     values = ["reno", "cubic", "bbr"]
@@ -26,7 +26,7 @@
 //!     [full]
 //!     repetitions = 3
 //!
-//!     [[plot]]                                  # what else is varied makes the series
+//!     [[plot]]                                  # the other variables become the series
 //!     x = "RTT"
 //!     y = "throughput"
 //!     theory = ["link"]
@@ -36,10 +36,9 @@
 //! # Ok::<(), ropewalk_lab::InvalidExperiment>(())
 //! ```
 //!
-//! A value that is varied is laid over the setup of all runs, and a form's settings over both; a variable with several
-//! keys has `cases`, each with a name and a piece of setup. What comes out is read strictly: an unknown key is an
-//! error that lists those that are known. Every run names its congestion control; nothing is left to what the system
-//! happens to have set.
+//! Each value of a variable is overlaid on the setup of all runs, and a form's settings on both. A variable with several
+//! keys has `cases`, each with a name and a part of the setup. The result is parsed strictly: an unknown key is an error that
+//! lists the known ones. Every run names its congestion control, so nothing depends on the system's defaults.
 
 mod axis;
 mod document;
@@ -62,14 +61,14 @@ pub use trace::{CommandEvent, Observed, Trace};
 
 use document::Document;
 
-/// An experiment, as its file says it.
+/// An experiment, as in its file.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     document: Document,
     text: String,
 }
 
-/// A text that is no experiment: which key is wrong, and what is allowed.
+/// A text that is not an experiment. Names the wrong key and its allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidExperiment(String);
@@ -81,10 +80,10 @@ impl InvalidExperiment {
 }
 
 impl Experiment {
-    /// Reads an experiment, and checks every run of both forms.
+    /// Parses an experiment, and checks every run of both forms.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first defect.
     pub fn parse(text: &str) -> Result<Self, InvalidExperiment> {
         let document: Document =
             toml::from_str(text).map_err(|error| InvalidExperiment::new(error.to_string().trim_end()))?;
@@ -104,37 +103,37 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// What it is called, in a line.
+    /// The title, one line.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.document.title
     }
 
-    /// What is to be seen in it.
+    /// The purpose, and the results to look for.
     #[must_use]
     pub fn about(&self) -> &str {
         &self.document.about
     }
 
-    /// The text that it was read from.
+    /// The text of the file.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What is plotted.
+    /// The plots.
     #[must_use]
     pub fn plots(&self) -> &[Plot] {
         &self.document.plots
     }
 
-    /// What is drawn over the time of runs.
+    /// The traces of runs over their time.
     #[must_use]
     pub fn traces(&self) -> &[Trace] {
         &self.document.traces
     }
 
-    /// What is predicted, to be compared with what is measured.
+    /// The predictions, for comparison with the measurements.
     #[must_use]
     pub fn predictions(&self) -> &[Prediction] {
         &self.document.predictions
@@ -143,7 +142,7 @@ impl Experiment {
     /// All runs of one form.
     ///
     /// # Errors
-    /// The first run that is none, and why.
+    /// The first invalid run, and the reason.
     pub fn plan(&self, form: Form) -> Result<Plan, InvalidExperiment> {
         plan::expand(&self.document, form)
     }

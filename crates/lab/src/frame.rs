@@ -1,4 +1,4 @@
-//! A frame between two hosts, as the model of the path sees it: one packet, or a super-packet of several.
+//! A frame between two hosts, as the path model sees it: one packet, or a super-packet of several.
 
 pub(crate) mod checksum;
 mod headers;
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 pub(crate) use offload::{OFFLOAD_BYTES, Offload};
 
-/// An Ethernet frame, and what its sender left to the interface to do: to cut it, and to fill in its checksum.
+/// An Ethernet frame, and the work that its sender left to the interface: segmentation and checksum.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub offload: Offload,
     buffer: Buffer,
     headers: Headers,
-    /// By how much the relay noticed it later than the model could still take into account.
+    /// The delay of the relay's notice beyond the time that the model could still account for.
     pub noticed_late: Duration,
 }
 
@@ -32,15 +32,16 @@ impl Frame {
         &self.buffer
     }
 
-    /// Bytes of payload in each segment but the last, and where the first begins; `None` for what is one segment, or
-    /// cannot be cut.
+    /// Payload bytes of each segment but the last, and the offset of the first; `None` for a single segment, or a frame
+    /// that cannot be cut.
     fn cut(&self) -> Option<(usize, usize)> {
         let start = self.headers.payload?;
         let each = self.offload.segment_payload_bytes()?;
         (self.buffer.len() > start + each).then_some((start, each))
     }
 
-    /// Makes the headers those of the segments that are left, `before` of a super-packet's having been taken off.
+    /// Adapts the headers to the remaining segments, after `segments_before` were removed from the front of a
+    /// super-packet.
     fn rewrite_headers(&mut self, segments_before: usize, payload_before: usize) {
         let is_one_segment = self.cut().is_none();
         let Some(transport) = self.headers.transport else { return };
@@ -56,13 +57,13 @@ impl Frame {
         }
     }
 
-    /// Does what the sender left to the interface, so that a change from now on is an error to the receiver.
+    /// Completes the sender's checksum, so that a later change is an error to the receiver.
     fn complete_checksum(&mut self) {
         let Some((start, offset)) = self.offload.checksum.take() else { return };
         let Some(covered) = self.buffer.get(start..) else { return };
         let sum = Sum::of(covered).checksum();
         let is_udp = self.headers.transport.is_some_and(|transport| transport.kind == Kind::Udp);
-        // Zero says that there is none (RFC 768).
+        // Zero means "no checksum" (RFC 768).
         let sum = if is_udp && sum == 0 { u16::MAX } else { sum };
         if let Some(field) = self.buffer.get_mut(start + offset..start + offset + 2) {
             field.copy_from_slice(&sum.to_be_bytes());

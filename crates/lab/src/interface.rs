@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-/// The name of a host's only interface besides loopback, and of the relay's end of it.
+/// The name of the relay's end of a host's interface.
 pub(crate) fn relay_interface(host: Host) -> &'static str {
     match host {
         Host::Client => "to-client",
@@ -26,16 +26,17 @@ pub(crate) fn relay_interface(host: Host) -> &'static str {
 /// The host's own name for it.
 pub(crate) const HOST_INTERFACE: &str = "wan";
 
-/// What a host's interface is to be like.
+/// The properties of a host's interface.
 #[derive(Clone, Debug)]
 pub(crate) struct HostInterface {
     pub host: Host,
     pub mtu: u32,
     pub segmentation: Segmentation,
     pub addresses: Vec<IpAddr>,
-    /// Of the other host. They are told in advance, so that no first packet waits for an answer from across the path.
+    /// The addresses of the other host. They are preset, so that no first packet waits for an answer from across the
+    /// path.
     pub neighbours: Vec<IpAddr>,
-    /// Of connections to these that choose none themselves.
+    /// The congestion control of connections that choose none themselves.
     pub congestion_control: Option<String>,
 }
 
@@ -47,7 +48,7 @@ const ASKED_EVERY: Duration = Duration::from_millis(1);
 const GSO_BYTES_MAX: u32 = 65536;
 
 impl HostInterface {
-    /// Makes the pair, and sets it up at both ends.
+    /// Makes the pair, and configures both ends.
     pub fn build(&self, host: &Namespace, relay: &Namespace) -> io::Result<()> {
         configure(relay, async |netlink| {
             netlink.link().add(self.pair(host).build()).execute().await?;
@@ -111,8 +112,8 @@ impl HostInterface {
         Ok(())
     }
 
-    /// A route can name a congestion control (ip-route(8), `congctl`), and may name any that the system has. What a namespace
-    /// may choose for itself (`net.ipv4.tcp_congestion_control`) are those that the system lets everybody use.
+    /// Adds routes. A route can name any congestion control of the system (ip-route(8), `congctl`), while a namespace
+    /// may choose only those that the system allows to everybody (`net.ipv4.tcp_congestion_control`).
     async fn add_routes(
         &self,
         netlink: &Handle,
@@ -137,13 +138,13 @@ impl HostInterface {
     }
 }
 
-/// Addresses of IPv6 become usable in the background.
+/// Waits for IPv6 addresses, which become usable in the background.
 fn wait_for_addresses(host: &Namespace) -> io::Result<()> {
     configure(host, async |netlink| {
         while has_tentative_addresses(&netlink).await? {
             tokio::time::sleep(ASKED_EVERY).await;
         }
-        // A question for which the kernel first finishes all that it does about interfaces.
+        // The kernel finishes its work on interfaces before it answers this query.
         netlink.link().get().match_name(HOST_INTERFACE.to_owned()).execute().try_collect::<Vec<_>>().await?;
         Ok(())
     })
@@ -152,7 +153,8 @@ fn wait_for_addresses(host: &Namespace) -> io::Result<()> {
 /// For experiments on a local network (IEEE 802).
 const ETHERNET_TYPE: [u8; 2] = [0x88, 0xb5];
 
-/// The end of a pair that came up first follows the other in the background, and silently drops what is sent before.
+/// Waits until frames pass. The end of a pair that came up first follows the other in the background, and silently
+/// drops frames until then.
 fn wait_until_frames_pass(from: &PacketSocket, to: &PacketSocket) -> io::Result<()> {
     let broadcast = [&[0xff; 6][..], &[0x02, 0, 0, 0, 0, 0], &ETHERNET_TYPE, &[0; 46]].concat();
     let frame = Frame::new(Offload::default(), Buffers::default().copy_of(&broadcast));
@@ -177,7 +179,7 @@ async fn has_tentative_addresses(netlink: &Handle) -> Result<bool, rtnetlink::Er
     }))
 }
 
-/// Talks to the kernel about the interfaces of a namespace.
+/// Configures the interfaces of a namespace.
 fn configure(
     namespace: &Namespace,
     requests: impl AsyncFnOnce(Handle) -> Result<(), rtnetlink::Error> + Send,
@@ -194,7 +196,7 @@ fn configure(
     })
 }
 
-/// In the calling thread's namespace.
+/// The index of an interface in the calling thread's namespace.
 pub(crate) fn index_of(interface: &str) -> io::Result<u32> {
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::DGRAM, None)?;
     Ok(rustix::net::netdevice::name_to_index(socket, interface)?)

@@ -1,4 +1,4 @@
-//! What the kernel is told of TCP in a host's namespace, and what then holds there.
+//! The kernel's TCP settings in a host's namespace.
 
 use crate::namespace::Namespace;
 use crate::topology::Topology;
@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// The kernel's settings (sysctl) that decide about a run, by name, as they hold in a host's namespace.
+/// The kernel's settings (sysctl) that affect a run, by name, with the values in force in a host's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct KernelSettings(pub BTreeMap<&'static str, String>);
@@ -17,15 +17,15 @@ pub struct KernelSettings(pub BTreeMap<&'static str, String>);
 #[derive(Debug, thiserror::Error)]
 #[error("setting {name} to \"{value}\" in a namespace: {source}")]
 pub struct SettingRefused {
-    /// Its name.
+    /// The setting's name.
     pub name: &'static str,
-    /// What was asked.
+    /// The requested value.
     pub value: String,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
-/// What is set nowhere, but worth knowing.
+/// Settings that are recorded but not changed.
 const RECORDED: &[&str] = &[
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_slow_start_after_idle",
@@ -41,7 +41,7 @@ const RECORDED: &[&str] = &[
 ];
 
 impl KernelSettings {
-    /// Sets what `topology` asks for, and reads back what holds.
+    /// Applies the settings of `topology`, and reads back those in force.
     pub(crate) fn apply(topology: &Topology, host: &Namespace) -> Result<Self, SettingRefused> {
         let wanted = wanted(topology);
         let apply = || {
@@ -55,7 +55,7 @@ impl KernelSettings {
         };
         let outcome = host.run(apply).map_err(|source| refused("everything", "", source))?;
         let mut settings = outcome?;
-        // Older kernels have some of them for the whole machine only.
+        // Older kernels have some of them only for the whole machine.
         let missing = RECORDED.iter().filter(|name| !settings.contains_key(*name));
         let of_machine: Vec<_> = missing.filter_map(|name| Some((*name, read(name).ok()?))).collect();
         settings.extend(of_machine);
@@ -69,13 +69,13 @@ fn wanted(topology: &Topology) -> Vec<(&'static str, String)> {
         // The smallest and the first buffer are the kernel's defaults.
         ("net.ipv4.tcp_rmem", format!("4096 131072 {bytes_max}")),
         ("net.ipv4.tcp_wmem", format!("4096 16384 {bytes_max}")),
-        // Else a connection would begin with what an earlier one on the same path has learnt.
+        // Otherwise a connection would start with the results of an earlier one on the same path.
         ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
     ];
     if has_ipv6() {
-        // No packets but those of the run, as far as that can be had.
+        // As few other packets as possible.
         wanted.push(("net.ipv6.conf.default.accept_ra", "0".to_owned()));
-        // Duplicates are not looked for, or addresses could not be used at once (RFC 4862 §5.4).
+        // Without duplicate address detection, which would delay the use of addresses (RFC 4862 §5.4).
         wanted.push(("net.ipv6.conf.default.accept_dad", "0".to_owned()));
         wanted.push(("net.ipv6.conf.default.router_solicitations", "0".to_owned()));
         // No link-local addresses.
@@ -84,7 +84,7 @@ fn wanted(topology: &Topology) -> Vec<(&'static str, String)> {
     wanted
 }
 
-/// Whether the kernel knows IPv6.
+/// Whether the kernel supports IPv6.
 pub(crate) fn has_ipv6() -> bool {
     file("net.ipv6.conf").exists()
 }
@@ -93,7 +93,7 @@ fn write(name: &'static str, value: &str) -> Result<(), SettingRefused> {
     fs::write(file(name), value).map_err(|source| refused(name, value, source))
 }
 
-/// In the calling thread's namespace.
+/// Reads a setting in the calling thread's namespace.
 fn read(name: &str) -> io::Result<String> {
     let text = fs::read_to_string(file(name))?;
     Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))

@@ -1,4 +1,4 @@
-//! What BPF programs tell of a run: every event of the client's connections, and where threads wait in the kernel.
+//! The BPF trace of a run: every event of the client's connections, and the waits of threads in the kernel.
 
 #[cfg(feature = "bpf")]
 mod programs;
@@ -24,32 +24,32 @@ pub(crate) fn is_writer(name: &str) -> bool {
     [SENDER, INITIATOR].iter().any(|writer| writer.to_bytes() == name.as_bytes())
 }
 
-/// What came of tracing a run.
+/// The result of tracing a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelTrace {
-    /// It was traced.
+    /// The run was traced.
     Taken {
-        /// Of the client's connections: how long, and what that cost. The events are with the other samples.
+        /// The trace of the client's connections: its duration and cost. The events are among the samples.
         connections: TcpTrace,
-        /// Of the threads that run at the client, the same. The places where they waited are with the other samples.
+        /// The same for the threads that run at the client. Their waits are among the samples.
         waits: OffCpuReport,
     },
-    /// It was not: why, in a sentence.
+    /// The run was not traced, for this reason.
     Missing(String),
 }
 
-/// Programs at work, or why there are none.
+/// The running programs, or the reason why there are none.
 pub(crate) struct Tracing(Result<Programs, String>);
 
 impl Tracing {
-    /// Begins to trace what happens to the connections of a namespace, but for what finds nothing new for so long, and
-    /// where this process's threads wait in it.
+    /// Starts to trace the connections of a namespace, without events that change nothing within `quiet`, and the waits
+    /// of this process's threads in it.
     pub fn begin(client: &Namespace, quiet: Duration) -> Self {
         Self(Programs::start(client, quiet).map_err(|error| in_words(&error)))
     }
 
-    /// What they told; samples apart.
+    /// The results, and the samples.
     pub fn end(self) -> (KernelTrace, Vec<Sample>) {
         match self.0.and_then(|programs| programs.stop().map_err(|error| in_words(&error))) {
             Ok((connections, waits)) => take_samples(connections, waits),
@@ -71,7 +71,7 @@ fn take_samples(mut connections: TcpTrace, mut waits: OffCpuReport) -> (KernelTr
     (KernelTrace::Taken { connections, waits }, samples)
 }
 
-/// There are none: they were not built.
+/// There are none in this build.
 #[cfg(not(feature = "bpf"))]
 enum Programs {}
 

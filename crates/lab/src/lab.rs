@@ -1,4 +1,4 @@
-//! Two hosts on one machine, with a path of a wide-area network between them.
+//! Two hosts on one machine, with a WAN path between them.
 
 use crate::interface::HostInterface;
 use crate::kernel_settings::{KernelSettings, SettingRefused, has_ipv6};
@@ -9,30 +9,30 @@ use crate::topology::{Host, IpVersion, Topology};
 use std::io;
 use std::net::IpAddr;
 
-/// Two hosts and the relay between them. Nothing of it has a name outside this process, so nothing is left of it when
-/// the process has ended, however it ended.
+/// Two hosts and the relay between them. Nothing of it has a name outside this process, so the end of the process
+/// removes all of it.
 #[derive(Debug)]
 pub struct Lab {
-    /// One host.
+    /// The client.
     pub client: LabHost,
-    /// The other.
+    /// The server.
     pub server: LabHost,
-    /// What is between them.
+    /// The relay between them.
     pub relay: Relay,
-    /// By which all this was made.
+    /// The rights that built it.
     pub rights: Rights,
 }
 
 /// A host in a [`Lab`].
 #[derive(Debug)]
 pub struct LabHost {
-    /// Where its programs are to run.
+    /// The namespace for its programs.
     pub namespace: Namespace,
-    /// Of its interface; those of IPv4 first.
+    /// The addresses of its interface, IPv4 first.
     pub addresses: Vec<IpAddr>,
-    /// The first of them of the version that workloads use.
+    /// The first address of the version that workloads use.
     pub address: IpAddr,
-    /// What the kernel was told.
+    /// Its kernel settings.
     pub settings: KernelSettings,
 }
 
@@ -48,10 +48,10 @@ pub enum LabError {
     /// The kernel refused a namespace or an interface.
     #[error("building a network: {0}")]
     Network(#[from] io::Error),
-    /// IPv6 was asked for.
+    /// IPv6 was requested, but the kernel lacks it.
     #[error("this machine has no IPv6: its kernel was built or started without")]
     NoIpv6,
-    /// There is no relay.
+    /// The relay could not start.
     #[error(transparent)]
     Relay(#[from] RelayError),
 }
@@ -60,7 +60,7 @@ impl Lab {
     /// Builds the hosts, and starts the relay.
     ///
     /// # Errors
-    /// What is missing, or wrong in `topology`.
+    /// A missing right or feature, or a defect of `topology`.
     pub fn build(topology: &Topology, tap: Option<Tap>) -> Result<Self, LabError> {
         let rights = Rights::of_this_process()?;
         let middle = Namespace::new()?;
@@ -74,7 +74,7 @@ impl Lab {
 impl LabHost {
     fn build(host: Host, topology: &Topology, middle: &Namespace) -> Result<Self, LabError> {
         let namespace = Namespace::new()?;
-        // Before there is an interface: it takes over what is set by default.
+        // Before the interface exists, because an interface takes over the defaults.
         let settings = KernelSettings::apply(topology, &namespace)?;
         let addresses = |host: Host| host.addresses(topology.addresses, has_ipv6());
         let interface = HostInterface {

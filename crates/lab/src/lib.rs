@@ -1,22 +1,23 @@
-//! A laboratory on one machine: two hosts in network namespaces, and between them a path across a wide area, as
-//! [`netem`] models it, for the real packets of the kernel's own TCP.
+//! A laboratory on one machine: two hosts in network namespaces, and between them a WAN path modelled by [`netem`], for
+//! the real packets of the kernel's own TCP.
 //!
 //! ```text
-//!   namespace of the client         namespace of the relay          namespace of the server
+//!     namespace of the client         namespace of the relay          namespace of the server
 //!  ┌───────────────────────┐      ┌────────────────────────┐       ┌───────────────────────┐
 //!  │ programs, TCP ──> wan ┼──────┼ to-client    to-server ┼───────┼ wan ──> TCP, programs │
 //!  └───────────────────────┘ veth │     └── Relay ──┘      │ veth  └───────────────────────┘
-//!                                 └────────────────────────┘
+//!                                   └────────────────────────┘
 //! ```
 //!
-//! * **Nothing is left behind**: namespaces are known by their file descriptors only, and the kernel takes them away
-//!   with the process.
+//! * **Nothing is left behind**: namespaces exist only as file descriptors, and the kernel removes them with the
+//!   process.
 //! * **Nothing happens outside**: no interface, address or setting of the machine changes.
-//! * **Root is not needed**, where user namespaces are allowed: [`in_user_namespace`]. It helps at high rates.
-//! * **A run is valid or not**: [`RelayReport::verdict`] says whether the relay itself had a part in what was measured.
+//! * **Root is not needed** where user namespaces are allowed: [`in_user_namespace`]. It helps at high rates.
+//! * **A run is valid or not**: [`RelayReport::verdict`] says whether the relay itself affected the measurement.
 //! * **Segments are the model's**: hosts hand over super-packets, as they would to an interface, and the relay cuts
-//!   them where the path loses a part ([`Segmentation`]). They are received as they travelled: fewer acknowledgements
-//!   come back than for single packets.
+//!   them where
+//!     the path loses a part ([`Segmentation`]). Receivers get them as they travelled, so fewer acknowledgements come back than
+//!     for single packets.
 
 mod capture;
 mod experiment;

@@ -11,18 +11,18 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
-/// A network namespace without a name. It lives as long as something refers to it: this value or a copy of it, a
-/// thread, process or socket inside. So nothing is left of it when the process has ended, however it ended.
+/// A network namespace without a name. It lives as long as something refers to it: this value or a copy of it, or a
+/// thread, process or socket inside. The end of the process thus removes it.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     descriptor: Arc<OwnedFd>,
 }
 
 impl Namespace {
-    /// A new one, with nothing but a loopback interface that is down.
+    /// Makes a namespace, which contains only a loopback interface that is down.
     ///
     /// # Errors
-    /// What the kernel said; without the rights, "operation not permitted" (see [`Rights`](crate::Rights)).
+    /// The kernel's own; without the rights, "operation not permitted" (see [`Rights`](crate::Rights)).
     pub fn new() -> io::Result<Self> {
         let descriptor = on_a_thread(|| {
             leave_network_namespace()?;
@@ -31,7 +31,7 @@ impl Namespace {
         Ok(Self { descriptor: Arc::new(descriptor) })
     }
 
-    /// Calls `task` on a thread of its own inside. Sockets that it makes stay inside, wherever they are used.
+    /// Calls `task` on its own thread inside. Sockets that it makes stay inside, wherever they are used.
     ///
     /// # Errors
     /// If the namespace could not be entered. Then `task` is not called.
@@ -45,8 +45,8 @@ impl Namespace {
         })
     }
 
-    /// Makes `command` start inside, and its process die with the thread that starts it: from a thread that lives as
-    /// long as the process is needed, it leaves nothing behind, even after a crash.
+    /// Makes `command` start inside, and its process die with the thread that starts it. Start it from a thread that
+    /// lives as long as the process is needed; then nothing is left even after a crash.
     pub fn put(&self, command: &mut Command) {
         let namespace = self.clone();
         let parent = getpid();
@@ -78,7 +78,7 @@ pub(crate) fn leave_network_namespace() -> io::Result<()> {
     Ok(())
 }
 
-/// Namespaces belong to threads: one that ends takes the change with it.
+/// Runs a task on a thread of its own. Namespaces belong to threads, so the end of the thread reverts the change.
 pub(crate) fn on_a_thread<T: Send>(task: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let outcome =
         thread::scope(|scope| thread::Builder::new().spawn_scoped(scope, task).map(ScopedJoinHandle::join))?;

@@ -1,4 +1,4 @@
-//! Round trips as ICMP sees them: the far kernel answers by itself (RFC 792, RFC 4443 §4).
+//! Round trips by ICMP, which the far kernel answers by itself (RFC 792, RFC 4443 §4).
 
 use crate::namespace::Namespace;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -12,10 +12,10 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 const PAYLOAD: [u8; 48] = *b"ropewalk measures how long this takes, and back.";
 const HEADER_BYTES: usize = 8;
 
-/// The round trips of `count` echo requests to `address`, one after the other; those that got no answer are missing.
+/// The round trips of `count` echo requests to `address`, one after the other. Unanswered requests are missing.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's own.
 pub fn ping(from: &Namespace, address: IpAddr, count: u16) -> io::Result<Vec<Duration>> {
     from.run(|| {
         let echo = Echo::new(address)?;
@@ -29,7 +29,7 @@ struct Echo {
     /// The types of request and answer.
     request: u8,
     answer: u8,
-    /// What precedes the answer: raw sockets of IPv4 show its header.
+    /// The bytes before the answer: raw sockets of IPv4 include its header.
     skipped_bytes: usize,
 }
 

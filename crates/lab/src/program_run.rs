@@ -1,4 +1,4 @@
-//! Anybody's program at the client of a lab, which copies between a file and a disk of our target at the server.
+//! A third-party program at the client of a lab, which copies between a file and a disk of our target at the server.
 
 mod memory_file;
 
@@ -16,68 +16,68 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What is copied, and by which program. What was copied is compared.
+/// The copy and its program. The result is compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramRun {
     /// The program and its arguments. In them, `{file}` is the path of the file, `{disk}` the URL of the disk, and
     /// `{ropewalk}` the path of the program that runs the experiment.
     pub command: Vec<String>,
-    /// Which way: `write` from the file to the disk, `read` from the disk to the file.
+    /// The direction: `write` from the file to the disk, `read` from the disk to the file.
     pub direction: Direction,
     /// The length of the file and of the disk.
     pub size: Bytes,
-    /// How long the program takes, about. After many times that it is ended.
+    /// The approximate time of the program. After ten times as long, it is ended.
     pub expected_time: Span,
 }
 
-/// What came of it.
+/// The result of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramReport {
     /// From the start of the program to its end.
     pub elapsed: Duration,
-    /// Of the target's connections, as their sockets say.
+    /// The congestion control of the target's sockets.
     pub congestion_controls: Vec<String>,
-    /// What the target saw of its sessions.
+    /// The target's view of its sessions.
     pub session: SessionSamples,
 }
 
 /// A program that did not copy.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// There is no target, or its disk does not hold what it must.
+    /// The target failed, or its disk has the wrong contents.
     #[error(transparent)]
     Storage(#[from] ScsiRunError),
-    /// It could not be started.
+    /// The program could not be started.
     #[error("{program} could not be started: {source}")]
     Start {
         /// Its name.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It says that it failed.
+    /// The program reports a failure.
     #[error("{program} ended with {status}: {said}")]
     Failed {
         /// Its name.
         program: String,
-        /// As the system tells it.
+        /// Its exit status.
         status: ExitStatus,
-        /// The end of what it wrote to its standard error.
+        /// The end of its standard error.
         said: String,
     },
-    /// It was ended.
+    /// The program took too long and was ended.
     #[error("{program} had not ended after {after:?}")]
     Late {
         /// Its name.
         program: String,
-        /// When it was ended.
+        /// The time after which it was ended.
         after: Duration,
     },
-    /// It says that it has copied, and has not.
+    /// The program reports success, but the copy is wrong.
     #[error("the copy differs from what was to be copied at byte {at}")]
     Different {
-        /// Where the first block is that differs.
+        /// The offset of the first block that differs.
         at: u64,
     },
     /// The kernel refused a file or a thread.
@@ -85,17 +85,20 @@ pub enum ProgramError {
     System(#[from] io::Error),
 }
 
-/// Both must be among the arguments, or the program cannot copy.
+/// Both must be among the arguments; otherwise the program cannot copy.
 const FILE: &str = "{file}";
 const DISK: &str = "{disk}";
 const ROPEWALK: &str = "{ropewalk}";
-/// A program that takes so many times as long as expected hangs.
+/// A program that takes this many times its expected time hangs.
 const LATE_FACTOR: u32 = 10;
-/// Characters that are told of what a program says.
+/// The most characters quoted from a program.
 const SAID_MAX: usize = 300;
 
 impl ProgramRun {
-    /// What is wrong with it, in words.
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The defect, in words.
     pub(crate) fn check(&self) -> Result<(), String> {
         let has = |what: &str| self.command.iter().skip(1).any(|argument| argument.contains(what));
         if !has(FILE) || !has(DISK) {
@@ -115,11 +118,11 @@ impl ProgramRun {
         Ok(())
     }
 
-    /// Lets the program copy, with `congestion_control` at the target. What the program's own connections use is the
-    /// host's choice ([`Topology::congestion_control`](crate::Topology::congestion_control)).
+    /// Lets the program copy, with `congestion_control` at the target. The host determines that of the program's own
+    /// connections ([`Topology::congestion_control`](crate::Topology::congestion_control)).
     ///
     /// # Errors
-    /// If it did not copy, whatever it says.
+    /// If it did not copy, whatever it reports.
     pub fn run(&self, lab: &Lab, congestion_control: &str, seed: u64) -> Result<ProgramReport, ProgramError> {
         let contents = Contents::Known { seed, oldest: 1, newest: 1 };
         let monitor = SessionMonitor::default();
@@ -185,7 +188,7 @@ impl ProgramRun {
     }
 }
 
-/// As `ropewalk serve` is unless it is told otherwise.
+/// The defaults of `ropewalk serve`.
 fn target_config(congestion_control: &str) -> target::Config {
     let socket = target::SocketConfig {
         congestion: Some(congestion_control.to_owned()),
@@ -194,7 +197,7 @@ fn target_config(congestion_control: &str) -> target::Config {
     target::Config { socket, ..target::Config::default() }
 }
 
-/// In one line.
+/// The end of the text, in one line.
 fn end_of(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said);
     let line = said.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,5 @@
-//! The relay: a thread that carries real packets between two interfaces as a model of a path says, and one that stands by.
+//! The relay: a thread that carries real packets between two interfaces as a path model says, and a second thread that
+//! stands by.
 
 pub(crate) mod buffers;
 mod clock;
@@ -36,7 +37,7 @@ pub use report::{Distribution, Reason, RelayReport, Verdict, WayReport};
 pub(crate) use tap::Window;
 pub use tap::{Point, Sighting, Tap, Way};
 
-/// A relay at work. Dropped, it stops, and what is under way is lost.
+/// A running relay. Dropping it stops it, and loses the frames under way.
 #[derive(Debug)]
 pub struct Relay {
     requests: Sender<Request>,
@@ -45,13 +46,13 @@ pub struct Relay {
     thread: Option<JoinHandle<Result<RelayReport, RelayError>>>,
 }
 
-/// A relay that could not begin.
+/// A relay that could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
-    /// The model of the path is none.
+    /// The path model is invalid.
     #[error(transparent)]
     Model(#[from] InvalidModel),
-    /// The system refused something.
+    /// The system refused a resource.
     #[error("starting the relay: {0}")]
     System(#[from] io::Error),
 }
@@ -72,10 +73,10 @@ impl Relay {
         let (thread_bell, round_trip) = (bell.clone(), path.round_trip());
         let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || {
             let event_loop = EventLoop::new(beginning.forwarder()?, to_answer, thread_bell.clone())?;
-            // Refused, threads wake late now and then, which the relay measures.
+            // If refused, threads wake late now and then, which the relay measures.
             let _awake = Wakefulness::begin();
             let _standby = Standby::start(event_loop.forwarder(), thread_bell, round_trip)?;
-            // Whoever starts a relay waits for this.
+            // The caller waits for this.
             let _ = begun.send(());
             Ok(event_loop.run())
         })?;
@@ -85,7 +86,7 @@ impl Relay {
         }
     }
 
-    /// What it has done so far.
+    /// Its report so far.
     ///
     /// # Panics
     /// If its thread has.
@@ -96,7 +97,7 @@ impl Relay {
         report.recv().expect("the relay's thread ends only when it is stopped")
     }
 
-    /// Stops it. What is under way is lost.
+    /// Stops it, and loses the frames under way.
     ///
     /// # Panics
     /// If its thread has.
@@ -118,13 +119,13 @@ impl Drop for Relay {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.ask(Request::Stop);
-            // There is nobody to whom a panic could be told.
+            // Nobody could receive a panic here.
             let _ = thread.join();
         }
     }
 }
 
-/// What the relay's thread begins with.
+/// The parameters of the relay's thread.
 struct Beginning {
     namespace: Namespace,
     path: PathModel,
@@ -154,12 +155,12 @@ impl Beginning {
     }
 }
 
-/// Above every ordinary process, below the kernel's own threads of that kind.
+/// Above every ordinary process, below the kernel's own real-time threads.
 const PRIORITY: i32 = 10;
 
-/// Has the calling thread wake in time. Whether it now has priority over ordinary processes.
+/// Makes the calling thread wake in time. Returns whether it has priority over ordinary processes.
 fn be_punctual() -> bool {
-    // Refused, it wakes a little late, which the relay measures.
+    // If refused, it wakes a little late, which the relay measures.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     // SAFETY: plain integers, for which all-zero bytes are a value.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };

@@ -5,25 +5,25 @@ use crate::relay::RelayReport;
 use observe::{CaptureError, Frame, Segment, read_capture};
 use std::net::SocketAddr;
 
-/// Of a frame that has payload.
+/// A frame with payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SentFrame {
-    /// By the clock of all samples.
+    /// On the clock of all samples.
     pub at_ns: u64,
-    /// Who sent it.
+    /// Its sender.
     pub from: SocketAddr,
-    /// How many packets it is: one, or those of a super-packet.
+    /// The number of packets: one, or those of a super-packet.
     pub packets: u32,
-    /// Of TCP.
+    /// TCP payload.
     pub payload_bytes: u32,
 }
 
 const ETHERNET_HEADER_BYTES: u32 = 14;
 
-/// What was sent, of hosts that cut super-packets into packets of `mtu`.
+/// The sent frames, of hosts that cut super-packets into packets of `mtu`.
 ///
 /// # Errors
-/// If the file is no capture.
+/// If the file is not a capture.
 pub(crate) fn sent_frames(
     file: &[u8],
     relay: &RelayReport,
@@ -40,7 +40,7 @@ pub(crate) fn sent_frames(
     Ok(frames)
 }
 
-/// With the time of the capture.
+/// Converts a frame; the time is the capture's.
 fn sent_frame(frame: &Frame<'_>, mtu: u32) -> Option<SentFrame> {
     let segment = Segment::parse(frame).filter(|segment| segment.payload_bytes > 0)?;
     let payload_bytes = segment.payload_bytes;

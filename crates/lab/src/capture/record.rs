@@ -1,4 +1,4 @@
-//! What is kept of a capture beside its file.
+//! The part of a capture that is kept beside its file.
 
 use observe::{CommandReport, ConnectionReport, RttReport};
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use std::net::SocketAddr;
 pub struct CaptureRecord {
     /// Frames that it holds.
     pub frames: u64,
-    /// Frames for which there was no room: all that came later.
+    /// Frames without room: all later ones.
     pub frames_lost: u64,
-    /// Those that carry iSCSI.
+    /// The connections that carry iSCSI.
     pub connections: Vec<CapturedConnection>,
 }
 
-/// A connection of which PDUs were captured.
+/// A connection with captured PDUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CapturedConnection {
     /// Its number among all TCP connections of the capture, from 0.
@@ -28,7 +28,7 @@ pub struct CapturedConnection {
     pub rtt: Option<RttReport>,
     /// Bytes of both directions that were sent and not captured.
     pub missed_bytes: u64,
-    /// Bytes of both directions of which it is not known what they were.
+    /// Bytes of both directions with unknown meaning.
     pub unknown_bytes: u64,
     /// Commands whose status was not captured.
     pub commands_without_status: u64,
@@ -54,6 +54,6 @@ impl CapturedConnection {
 pub struct CapturedCommand {
     /// [`CapturedConnection::number`] of its connection.
     pub connection: usize,
-    /// Where its time went.
+    /// The times of the command.
     pub command: CommandReport,
 }

@@ -1,4 +1,4 @@
-//! What is to be captured.
+//! The settings of a capture.
 
 use crate::experiment::SPAN_MAX;
 use crate::relay::Window;
@@ -6,22 +6,22 @@ use crate::topology::Host;
 use netem::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
-/// As it is written below `setup.capture`.
+/// The table `setup.capture`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureSetup {
-    /// At which end of the path.
+    /// The end of the path.
     #[serde(default = "client")]
     at: Host,
-    /// From when, since the run began.
+    /// The start, since the start of the run.
     #[serde(default)]
     from: Span,
-    /// Until when.
+    /// The end, since the start of the run.
     to: Span,
-    /// So much of each frame is written; the analysis sees all of it.
+    /// The bytes of each frame to write; the analysis sees whole frames.
     #[serde(default = "default_snap")]
     snap: Bytes,
-    /// Of frames, with what it takes to keep them, in memory until the run is over. The file is never longer.
+    /// The memory for frames and their bookkeeping until the run is over. The file is never longer.
     #[serde(default = "default_max")]
     max: Bytes,
 }
@@ -42,12 +42,14 @@ fn default_max() -> Bytes {
     Bytes(128 << 20)
 }
 
-/// 1 GiB: more would be felt by what is measured.
+/// 1 GiB: more would affect the measurement.
 const MAX_MAX: Bytes = Bytes(1 << 30);
 
 impl CaptureSetup {
+    /// Checks the settings.
+    ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The defect, in words.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Self { from, to, snap, max, .. } = self;
         if to <= from {

@@ -1,9 +1,9 @@
-//! Where the values of a variable lie on an axis.
+//! The positions of a variable's values on an axis.
 
 use netem::{Bytes, Probability, Rate, Span};
 use observe::report::Unit;
 
-/// What is written in a unit, in its base.
+/// Parses a text with a unit to the unit's base.
 type Reader = fn(&str) -> Option<f64>;
 
 const READERS: &[(Unit, Reader)] = &[
@@ -14,10 +14,10 @@ const READERS: &[(Unit, Reader)] = &[
     (Unit::Share, |text| Some(text.parse::<Probability>().ok()?.fraction())),
 ];
 
-/// Where each of these texts lies, in the base of the axis' unit. They must all be of one kind.
+/// The positions of these texts, in the base of the axis' unit. They must all be of one kind.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The defect, in words.
 pub(crate) fn positions(texts: &[&str]) -> Result<(Vec<f64>, Unit), String> {
     let read = |(unit, reader): &(Unit, Reader)| {
         Some((texts.iter().copied().map(reader).collect::<Option<_>>()?, unit.clone()))

@@ -1,4 +1,4 @@
-//! The file of an experiment as it is written.
+//! The file of an experiment.
 
 use super::axis;
 use super::prediction::Prediction;
@@ -19,14 +19,14 @@ pub(crate) struct Document {
     pub title: String,
     #[serde(default)]
     pub about: String,
-    /// Of the first repetition; the second has the next one, and so on. It is the same for all that is varied, so that
-    /// what is compared has met the same accidents.
+    /// The seed of the first repetition; the second has the next number, and so on. It is the same for all
+    /// combinations, so that they meet the same accidents.
     #[serde(default = "default_seed")]
     pub seed: u64,
-    /// How often a run that is invalid is tried.
+    /// The most attempts at an invalid run.
     #[serde(default = "default_attempts")]
     pub attempts: u32,
-    /// Of every run.
+    /// The setup of every run.
     pub setup: Table,
     #[serde(rename = "vary", default)]
     pub variables: Vec<Variable>,
@@ -50,12 +50,12 @@ fn default_attempts() -> u32 {
     3
 }
 
-/// What is varied: the values of one key, or cases.
+/// A variable: the values of one key, or cases.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Variable {
     pub name: String,
-    /// Below `setup`, with dots: `link.mtu`.
+    /// The key below `setup`, with dots: `link.mtu`.
     #[serde(default)]
     pub key: Option<String>,
     #[serde(default)]
@@ -64,7 +64,7 @@ pub(crate) struct Variable {
     pub cases: Option<Vec<Case>>,
 }
 
-/// Several keys that belong together.
+/// A named combination of several keys.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
@@ -72,24 +72,24 @@ pub(crate) struct Case {
     pub setup: Table,
 }
 
-/// What is different in one form.
+/// The overrides of one form.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FormChanges {
     pub repetitions: Option<u32>,
-    /// The values, or names of cases, that some of the variables have in this form.
+    /// The values, or names of cases, of some variables in this form.
     pub values: BTreeMap<String, Vec<Value>>,
-    /// Laid over the setup of every run, last.
+    /// Overlaid on the setup of every run, last.
     pub setup: Table,
 }
 
-/// How much of an experiment is run.
+/// The extent of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// Enough to see what it is about; the quick forms of a whole paper take ten minutes.
+    /// Enough to show the effect; the quick forms of a whole paper take ten minutes.
     Quick,
-    /// All of it.
+    /// All runs.
     Full,
 }
 
@@ -102,24 +102,24 @@ impl fmt::Display for Form {
     }
 }
 
-/// A figure: one measured quantity against one variable. What else is varied makes the series.
+/// A figure: one measured quantity against one variable. The other variables become the series.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
-    /// The experiment's, if it is missing.
+    /// The experiment's title, if missing.
     #[serde(default)]
     pub title: Option<String>,
-    /// A variable whose values are numbers with a unit, or without; or, with `bars`, names.
+    /// A variable whose values are numbers with or without a unit; with `bars`, also names.
     pub x: String,
     /// Whether each value of x has a bar.
     #[serde(default)]
     pub bars: bool,
-    /// A value of x of which all others are told as a share.
+    /// The value of x to which the others are compared as a share.
     #[serde(default)]
     pub share_of: Option<String>,
-    /// What was measured.
+    /// The measured quantity.
     pub y: Quantity,
-    /// Only runs with these values of these variables.
+    /// Restricts the runs to these values of these variables.
     #[serde(default)]
     pub only: BTreeMap<String, Vec<String>>,
     /// Curves to compare with.
@@ -127,21 +127,21 @@ pub struct Plot {
     pub theory: Vec<Theory>,
 }
 
-/// What a model of the path says.
+/// A model's statement about the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Theory {
-    /// The payload of TCP that the bottleneck lets through.
+    /// The TCP payload rate of the bottleneck.
     Link,
-    /// What SCSI commands could do of which all data is sent at once, from a send buffer that is large enough: the
-    /// theoretical curve of paper 004. Tb + Tc are what was measured at the shortest round trip.
+    /// The rate of SCSI commands whose data is all sent at once, from a sufficient send buffer: the theoretical curve
+    /// of paper 004. Tb + Tc are measured at the shortest round trip.
     Ideal,
-    /// The same with all waits that follow from the setup: for R2Ts, and for room in the send buffer.
+    /// The same, with all waits that follow from the setup: for R2Ts, and for room in the send buffer.
     TimeModel,
 }
 
 impl Theory {
-    /// As it is called in a figure.
+    /// Its label in a figure.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Link => "link",
@@ -150,7 +150,7 @@ impl Theory {
         }
     }
 
-    /// In the base of its unit. `host_time_s` is what was measured of [`Quantity::HostTime`], if anything was.
+    /// In the base of its unit. `host_time_s` is the measured [`Quantity::HostTime`], if there is one.
     pub(crate) fn value(self, setup: &Setup, quantity: Quantity, host_time_s: Option<f64>) -> Option<f64> {
         match (self, setup.load()) {
             (Self::Link, _) => {
@@ -187,7 +187,7 @@ impl Document {
         })
     }
 
-    /// What every form must keep to, whatever its runs are.
+    /// Checks the rules of every form, whatever its runs.
     pub fn check(&self) -> Result<(), InvalidExperiment> {
         if self.attempts == 0 {
             return Err(InvalidExperiment::new("attempts is 0, but must be 1 or more"));
@@ -211,7 +211,7 @@ impl Document {
         Ok(())
     }
 
-    /// Whether the plot of this number can be drawn of that plan.
+    /// Checks that the plot of this number can be drawn from that plan.
     pub fn check_plot(&self, number: usize, plan: &Plan) -> Result<(), InvalidExperiment> {
         let plot = &self.plots[number];
         let place = |key: &str| format!("plot {}, {key}", number + 1);
@@ -234,7 +234,7 @@ impl Document {
         Ok(())
     }
 
-    /// Whether that is measured of it.
+    /// Checks that the plan measures this quantity.
     pub(super) fn check_measured(
         quantity: Quantity,
         setup: &Setup,
@@ -251,7 +251,7 @@ impl Document {
 }
 
 impl Document {
-    /// Whether these values of these variables are ever run. A quick form may leave out some of them.
+    /// Checks that these values of these variables are ever run. A quick form may omit some of them.
     pub fn check_only(
         &self,
         only: &BTreeMap<String, Vec<String>>,
@@ -274,7 +274,7 @@ impl Document {
     }
 }
 
-/// How a value is told to people, and found again.
+/// The label of a value, by which it is found again.
 pub(crate) fn label(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -282,5 +282,5 @@ pub(crate) fn label(value: &Value) -> String {
     }
 }
 
-/// The longest run that is let in: a week is a typing error.
+/// The longest accepted run: a week is a typing error.
 pub(crate) const SPAN_MAX: Span = Span(std::time::Duration::from_secs(7 * 24 * 3600));

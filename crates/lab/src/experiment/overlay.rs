@@ -1,8 +1,8 @@
-//! Tables laid over each other.
+//! Overlays tables.
 
 use toml::{Table, Value};
 
-/// Puts everything of `over` into `under`; tables are joined, anything else is replaced.
+/// Puts everything of `over` into `under`: joins tables, replaces anything else.
 pub(crate) fn lay(under: &mut Table, over: &Table) {
     for (key, value) in over {
         match (under.get_mut(key), value) {
@@ -14,7 +14,7 @@ pub(crate) fn lay(under: &mut Table, over: &Table) {
     }
 }
 
-/// A table with this value at a place told by keys with dots between.
+/// A table with this value at the place named by dotted keys.
 pub(crate) fn nest(dotted_key: &str, value: Value) -> Table {
     let (first, rest) = match dotted_key.split_once('.') {
         Some((first, rest)) => (first, Value::Table(nest(rest, value))),

@@ -1,4 +1,4 @@
-//! All runs of an experiment: every value of each variable with every value of the others, again and again.
+//! All runs of an experiment: every combination of the variables' values, repeatedly.
 
 use super::InvalidExperiment;
 use super::document::{Document, Form, Variable, label};
@@ -11,16 +11,15 @@ use toml::{Table, Value};
 /// The runs of one form of an experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which form.
+    /// The form.
     pub form: Form,
-    /// The names of what is varied, as the file has them.
+    /// The names of the variables, in the file's order.
     pub variables: Vec<String>,
-    /// What is run.
+    /// The combinations to run.
     pub cells: Vec<Cell>,
-    /// In the order in which they are run: every cell once, then every cell again, so that what changes on this machine
-    /// in the meantime touches all of them alike.
+    /// In the order of execution: every cell once before any repeats, so that changes of this machine affect all alike.
     pub runs: Vec<PlannedRun>,
-    /// How often a run that is invalid is tried.
+    /// The most attempts at an invalid run.
     pub attempts: u32,
 }
 
@@ -29,9 +28,9 @@ pub struct Plan {
 pub struct Cell {
     /// The value of each of [`Plan::variables`].
     pub labels: Vec<String>,
-    /// What is run.
+    /// The setup.
     pub setup: Setup,
-    /// The same as it was written, after everything was laid over everything.
+    /// The setup as written, after all overlays.
     pub table: Table,
 }
 
@@ -42,17 +41,17 @@ pub struct PlannedRun {
     pub cell: usize,
     /// From 1.
     pub repetition: u32,
-    /// Of all that looks random.
+    /// The seed of all randomness.
     pub seed: u64,
 }
 
 /// More cells are a mistake: at a second each they would take most of a day.
 const CELLS_MAX: usize = 50_000;
-/// So are more runs.
+/// More runs are a mistake too.
 const REPETITIONS_MAX: u32 = 10_000;
 
 impl Plan {
-    /// The different values of a variable, in their order; none if there is no such variable.
+    /// The distinct values of a variable, in order; none if there is no such variable.
     #[must_use]
     pub fn labels(&self, variable: &str) -> Vec<&str> {
         let mut labels = Vec::new();
@@ -72,24 +71,24 @@ impl Plan {
         self.variables.iter().cloned().zip(self.cells[cell].labels.iter().cloned()).collect()
     }
 
-    /// Whether a cell has one of the values that are wanted, of each variable of which some are.
+    /// Whether a cell has one of the wanted values, for each variable with any.
     pub(crate) fn is_among(&self, cell: usize, wanted: &BTreeMap<String, Vec<String>>) -> bool {
         let values = self.values(cell);
         wanted.iter().all(|(name, wanted)| values.get(name).is_some_and(|value| wanted.contains(value)))
     }
 
-    /// The cell of a run whose number counts from 1.
+    /// The cell of a run; run numbers start at 1.
     pub(crate) fn cell_of_run(&self, run: usize) -> Option<usize> {
         Some(self.runs.get(run.checked_sub(1)?)?.cell)
     }
 
-    /// How long all runs take if each is valid at once.
+    /// The time of all runs if each is valid at once.
     #[must_use]
     pub fn estimate(&self) -> Duration {
         self.runs.iter().map(|run| self.cells[run.cell].setup.estimate()).sum()
     }
 
-    /// A cell as people are told of it: `RTT 20ms, congestion control reno`.
+    /// A cell for people: `RTT 20ms, congestion control reno`.
     #[must_use]
     pub fn describe(&self, cell: usize) -> String {
         describe(&self.variables, &self.cells[cell].labels)
@@ -151,7 +150,7 @@ fn combine(combinations: &[Combination], choices: &[(String, Table)]) -> Vec<Com
     combined.collect()
 }
 
-/// What a variable can be, and what that lays over the setup.
+/// The values of a variable, with the setup that each overlays.
 fn choices(
     variable: &Variable,
     of_form: Option<&Vec<Value>>,

@@ -1,4 +1,4 @@
-//! What a model predicts beside what was measured, over all combinations.
+//! A model's predictions beside the measurements, over all combinations.
 
 use super::InvalidExperiment;
 use super::document::{Document, Theory};
@@ -7,27 +7,27 @@ use super::setup::Quantity;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A figure with a point for each combination of values: what was predicted of it, and what was measured.
+/// A figure with a point for each combination of values: its prediction and its measurement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prediction {
-    /// The experiment's, if it is missing.
+    /// The experiment's title, if missing.
     #[serde(default)]
     pub title: Option<String>,
-    /// What is predicted, and measured.
+    /// The predicted and measured quantity.
     pub of: Quantity,
-    /// By which model.
+    /// The model.
     pub by: Theory,
-    /// A variable whose values have a colour each.
+    /// A variable whose values get a colour each.
     #[serde(default)]
     pub series: Option<String>,
-    /// Only runs with these values of these variables.
+    /// Restricts the runs to these values of these variables.
     #[serde(default)]
     pub only: BTreeMap<String, Vec<String>>,
 }
 
 impl Document {
-    /// Whether the prediction of this number can be compared in that plan.
+    /// Checks that the prediction of this number can be compared in that plan.
     pub fn check_prediction(&self, number: usize, plan: &Plan) -> Result<(), InvalidExperiment> {
         let prediction = &self.predictions[number];
         let place = |key: &str| format!("prediction {}, {key}", number + 1);

@@ -1,4 +1,4 @@
-//! What the time model says of the SCSI workload of a run.
+//! The time model of a run's SCSI workload.
 
 use super::setup::{Quantity, Setup};
 use crate::scsi_run::ScsiRun;
@@ -10,18 +10,18 @@ use transport::SocketBuffer;
 
 /// The header of a PDU that carries data (RFC 7143 §11.2).
 const HEADER_BYTES: f64 = 48.0;
-/// Of a hundred requests so many read.
+/// The read percentage of a workload that only writes.
 const WRITES: u8 = 0;
 const READS: u8 = 100;
 
-/// The kernel wakes a writer that waits for room when a third of the buffer is free: in each round trip two thirds of it are
-/// sent.
+/// The bytes sent in each round trip: two thirds of the buffer, because the kernel wakes a writer that waits for room
+/// when a third is free.
 fn sent_at_once(asked_bytes: u64) -> u64 {
     SocketBuffer::taken(asked_bytes).saturating_mul(2).div_ceil(3)
 }
 
-/// What of a workload with one length of requests is known in advance, if `host_time_s` (Tb + Tc) is: `None` for what
-/// the model does not tell. `is_ideal` leaves out waits for R2Ts and for room in the send buffer.
+/// The prediction for a workload with one length of requests, if `host_time_s` (Tb + Tc) is known; `None` for
+/// quantities outside the model. `is_ideal` omits waits for R2Ts and for room in the send buffer.
 pub(crate) fn predict(
     setup: &Setup,
     run: &ScsiRun,
@@ -48,7 +48,7 @@ pub(crate) fn predict(
     }
 }
 
-/// What is known in advance of single requests.
+/// The known properties of single requests.
 struct RequestModel<'a> {
     setup: &'a Setup,
     run: &'a ScsiRun,
@@ -57,7 +57,7 @@ struct RequestModel<'a> {
 }
 
 impl RequestModel<'_> {
-    /// T of requests of `bytes`, of which so many of a hundred read: the mean.
+    /// The mean T of requests of `bytes`, of which `read_percent` read.
     fn time_s(&self, bytes: u64, read_percent: u8) -> f64 {
         let writes = self.time_model(bytes, WRITES);
         let write = match self.is_ideal {
@@ -68,8 +68,8 @@ impl RequestModel<'_> {
         write.as_secs_f64() * (1.0 - share(read_percent)) + read.as_secs_f64() * share(read_percent)
     }
 
-    /// Of requests of `bytes`, of which so many of a hundred read. Each direction of the path carries its share, and so do
-    /// the send buffers at its beginning.
+    /// The time model of requests of `bytes`, of which `read_percent` read. Each direction of the path carries its
+    /// share, and so do the send buffers at its beginning.
     fn time_model(&self, bytes: u64, read_percent: u8) -> TimeModel {
         let payload = self.setup.payload_bits_per_second(share(read_percent));
         let pdus = bytes.div_ceil(self.run.session.receive_segment.0.max(1)) as f64;
@@ -92,7 +92,7 @@ fn share(percent: u8) -> f64 {
     f64::from(percent) / 100.0
 }
 
-/// How long a workload takes, about.
+/// The approximate time of a workload.
 pub(super) fn load_time(setup: &Setup, run: &ScsiRun) -> Duration {
     match &run.workload {
         Workload::Pattern(pattern) => match pattern.end {
@@ -107,7 +107,7 @@ pub(super) fn load_time(setup: &Setup, run: &ScsiRun) -> Duration {
     }
 }
 
-/// A list is as fast as its times say, unless the path or its depth do not let it.
+/// The time of a list: that of its timestamps, unless the path or the depth is slower.
 fn replay_time(setup: &Setup, run: &ScsiRun, replay: &Replay) -> Duration {
     let model = RequestModel { setup, run, host_time_s: 0.0, is_ideal: false };
     let time_s = |request: &Request| {

@@ -1,4 +1,4 @@
-//! What one run is made of.
+//! The setup of one run.
 
 use super::document::SPAN_MAX;
 use super::overlay::lay;
@@ -15,58 +15,58 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use toml::{Table, Value};
 
-/// One run, as it is written below `setup`.
+/// One run, the table `setup`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setup {
     /// The round trip of the path without queues, half of it in each direction.
     pub rtt: Span,
-    /// The path to the server: the keys of [`LinkModel`], but its delay, which follows from `rtt`.
+    /// The path to the server: the keys of [`LinkModel`] except its delay, which follows from `rtt`.
     #[serde(skip_serializing)]
     link: Table,
-    /// What is different on the way back.
+    /// The overrides for the way back.
     #[serde(default, skip_serializing)]
     backward: Table,
-    /// The version of IP that is used.
+    /// The version of IP.
     #[serde(default)]
     pub ip: IpVersion,
-    /// What hosts hand over at once.
+    /// The size of packets that hosts hand over.
     #[serde(default)]
     pub segments: Segments,
-    /// The MTU of the hosts' interfaces, in bytes, if it is not that of the path.
+    /// The MTU of the hosts' interfaces, in bytes, if it differs from the path's.
     #[serde(default)]
     pub host_mtu: Option<u32>,
-    /// Where TCP's autotuning of buffers ends; far beyond what a path can take, if it is missing.
+    /// The limit of TCP's buffer autotuning; far beyond the path's need, if missing.
     #[serde(default)]
     pub buffer_max: Option<netem::Bytes>,
-    /// Of all connections, set for each socket: namespaces may use fewer. There is no default: what a system has set is
-    /// nobody's choice.
+    /// The congestion control of all connections, set for each socket, because namespaces may choose fewer. There is no
+    /// default: a system's setting is not a choice.
     pub congestion_control: String,
-    /// How often it is looked at connections, and at what has arrived.
+    /// The interval between samples of connections and of the arrived data.
     #[serde(default = "default_sample_every")]
     pub sample_every: Span,
-    /// Whether the kernel is to tell what happens to the client's connections, and where threads wait, as far as it may.
+    /// Whether to trace events of the client's connections and waits of threads in the kernel, as far as permitted.
     #[serde(default)]
     pub kernel_trace: bool,
-    /// For how long events that find nothing new are passed over, if it is traced; each is told if this is zero.
+    /// The time for which a trace skips events that change nothing; zero records each.
     #[serde(default = "default_trace_quiet")]
     pub trace_quiet: Span,
-    /// For so long the workload runs before what it does counts. Of a SCSI workload it is a part.
+    /// The time before the workload counts. It is part of a SCSI workload.
     #[serde(default)]
     pub warm_up: Span,
-    /// What is captured of it.
+    /// The capture settings.
     #[serde(default)]
     pub capture: Option<CaptureSetup>,
     /// A workload of plain TCP streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     streams: Option<StreamsSetup>,
-    /// Or else one of SCSI commands.
+    /// A workload of SCSI commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scsi: Option<ScsiRun>,
-    /// Or else somebody's program that copies.
+    /// A program that copies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     program: Option<ProgramRun>,
-    /// Of `rtt`, `link` and `backward`.
+    /// Derived from `rtt`, `link` and `backward`.
     #[serde(skip_deserializing)]
     path: Option<PathModel>,
 }
@@ -79,7 +79,7 @@ fn default_trace_quiet() -> Span {
     Span(monitor::TRACE_QUIET)
 }
 
-/// What hosts hand over at once.
+/// The size of packets that hosts hand over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Segments {
@@ -94,16 +94,16 @@ pub enum Segments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamsSetup {
-    /// How many at the same time.
+    /// The number of concurrent streams.
     pub count: u8,
-    /// After the warm-up, for so long it counts what they do.
+    /// The time after the warm-up that counts.
     pub measured: Span,
-    /// `SO_SNDBUF` of the senders; left to the kernel's own tuning, if it is missing.
+    /// `SO_SNDBUF` of the senders; the kernel's own tuning, if missing.
     #[serde(default)]
     pub send_buffer: Option<netem::Bytes>,
 }
 
-/// What runs across the path.
+/// The workload across the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunLoad<'a> {
     /// Plain TCP streams.
@@ -114,35 +114,35 @@ pub enum RunLoad<'a> {
     Program(&'a ProgramRun),
 }
 
-/// What is measured of a run.
+/// The quantities measured in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
-    /// What arrived, payload only, in bits per second.
+    /// Payload that arrived, in bits per second.
     Throughput,
-    /// How evenly it was spread over the connections: Jain's index, from 1/n to 1.
+    /// The distribution over the connections: Jain's index, from 1/n (one carried all) to 1 (equal).
     Fairness,
-    /// The round trip before the workload began, the shortest of a few, in seconds.
+    /// The round trip before the workload, the shortest of a few, in seconds.
     RoundTrip,
     /// From the submission of a request to its end, the mean, in seconds.
     RequestTime,
-    /// Of that 99 % took no longer.
+    /// The 99th percentile of the same, in seconds.
     RequestTimeP99,
-    /// Ta: from the arrival of a write command at the target to that of the last of its data, or from the first data of a
-    /// read to the last; the mean, in seconds.
+    /// Ta: from the arrival of a write command at the target to that of the last of its data, or from the first data of
+    /// a read to the last; the mean, in seconds.
     TransferTime,
-    /// Tb + Tc: what one request at a time takes from one to the next beyond its transfer and the path's round trip, the
+    /// Tb + Tc: at depth 1, the time from one request to the next beyond its transfer and the path's round trip; the
     /// mean, in seconds.
     HostTime,
-    /// Silences in the middle of a command's data, together, as they were captured; the mean, in seconds.
+    /// The total of the captured pauses within a command's data; the mean, in seconds.
     GapTime,
-    /// Segments that were lost on the path in the direction of the data: at its queue, or on the line. Of a workload that
-    /// reads and writes, in both directions.
+    /// Segments lost on the path in the direction of the data, at its queue or on the line; in both directions for a
+    /// workload that reads and writes.
     Lost,
 }
 
 impl Quantity {
-    /// As files name it.
+    /// Its name in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -158,7 +158,7 @@ impl Quantity {
         }
     }
 
-    /// As people are told of it.
+    /// Its name for people.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -174,7 +174,7 @@ impl Quantity {
         }
     }
 
-    /// What its numbers count.
+    /// The unit of its numbers.
     #[must_use]
     pub fn unit(self) -> Unit {
         match self {
@@ -191,24 +191,24 @@ impl Quantity {
     }
 }
 
-/// What is measured of SCSI commands, beside what is of everything.
+/// The quantities of SCSI commands, besides those of every workload.
 const OF_SCSI: [Quantity; 4] =
     [Quantity::RequestTime, Quantity::RequestTimeP99, Quantity::TransferTime, Quantity::HostTime];
 
-/// Every link of IPv6 carries such packets (RFC 8200 §5).
+/// The MTU that every link of IPv6 supports (RFC 8200 §5).
 const IPV6_MTU_MIN: u32 = 1280;
-/// Looking more often would be a load of its own.
+/// More frequent samples would be a load of their own.
 const SAMPLE_EVERY_MIN: Span = Span(Duration::from_millis(1));
-/// Building a lab, and taking it down.
+/// The time to build a lab and take it down.
 const OVERHEAD: Duration = Duration::from_millis(500);
-/// What happens before the workload: echo requests, and a connection.
+/// The round trips before the workload: echo requests, and a connection.
 const ROUND_TRIPS_BEFORE: u32 = 6;
 
 impl Setup {
-    /// Reads a setup whose pieces have been laid over each other.
+    /// Parses a setup after all overlays.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The defect, in words.
     pub(crate) fn read(table: &Table) -> Result<Self, String> {
         let mut setup: Self = table.clone().try_into().map_err(|error| problem("setup", &error))?;
         let path = setup.read_path()?;
@@ -276,7 +276,7 @@ impl Setup {
         }
     }
 
-    /// The network that it asks for.
+    /// The network of this setup.
     #[must_use]
     pub fn topology(&self, seed: u64) -> Topology {
         let mut topology = Topology::new(self.path().clone());
@@ -296,7 +296,7 @@ impl Setup {
         topology
     }
 
-    /// All of it, with what holds where nothing was written.
+    /// The whole setup, including defaults.
     pub(crate) fn resolved(&self) -> serde_json::Value {
         let topology = self.topology(0);
         let resolved = Self {
@@ -319,7 +319,7 @@ impl Setup {
         self.path.as_ref().expect("a setup is only made by reading, which makes the path")
     }
 
-    /// How much of the data is read, and comes on the way back: from 0 to 1. The rest is on its way to the server.
+    /// The share of the data that is read, and so travels back, from 0 to 1. The rest travels to the server.
     pub(crate) fn read_share(&self) -> f64 {
         match self.load() {
             RunLoad::Streams(_) => 0.0,
@@ -328,8 +328,8 @@ impl Setup {
         }
     }
 
-    /// What the path carries of data of which so much is read, in bits of TCP's payload per second: both directions at the
-    /// same time, until one of them is full.
+    /// The path's capacity for data with this read share, in bits of TCP payload per second: both directions at once,
+    /// until one of them is full.
     pub(super) fn payload_bits_per_second(&self, read_share: f64) -> f64 {
         let header_bytes = match self.ip {
             IpVersion::V4 => TCP_IPV4_BYTES,
@@ -343,7 +343,7 @@ impl Setup {
         (of(&path.forward) / (1.0 - read_share)).min(of(path.backward()) / read_share)
     }
 
-    /// What is measured of it.
+    /// The quantities measured in this run.
     #[must_use]
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut quantities = vec![Quantity::Throughput, Quantity::RoundTrip, Quantity::Lost];
@@ -359,7 +359,7 @@ impl Setup {
         quantities
     }
 
-    /// What runs across the path.
+    /// The workload across the path.
     ///
     /// # Panics
     /// Never: a setup without a load is refused.
@@ -372,7 +372,7 @@ impl Setup {
             .expect("a setup is only made by reading, which looks for it")
     }
 
-    /// How long a run takes.
+    /// The estimated time of a run.
     #[must_use]
     pub fn estimate(&self) -> Duration {
         let load = match self.load() {
@@ -396,7 +396,7 @@ impl StreamsSetup {
     }
 }
 
-/// An error of a table that has no text of its own: the key's place, what is wrong, and what is allowed.
+/// An error of a table without its own text: the key's place, the defect, and the allowed values.
 fn problem(place: &str, error: &toml::de::Error) -> String {
     let text = error.to_string();
     let (what, keys) = text.trim_end().split_once("\nin `").unwrap_or((text.trim_end(), ""));

@@ -1,4 +1,4 @@
-//! What is drawn over the time of a run.
+//! Figures of a run over its time.
 
 use super::InvalidExperiment;
 use super::document::Document;
@@ -13,65 +13,65 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// A figure of one run over its time, for each combination of values that is asked for. Time is counted from the
-/// beginning of the relay, shortly before that of the workload.
+/// A figure of one run over its time, for each requested combination of values. Time counts from the start of the
+/// relay, shortly before the workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
-    /// The experiment's, if it is missing.
+    /// The experiment's title, if missing.
     #[serde(default)]
     pub title: Option<String>,
-    /// What is drawn, of each connection; all of one unit.
+    /// The curves of each connection; all of one unit.
     pub y: Vec<Observed>,
-    /// What is drawn beside it, measured by an axis to the right; all of one unit.
+    /// Further curves, on an axis to the right; all of one unit.
     #[serde(default)]
     pub right: Vec<Observed>,
-    /// What is marked on the first curve of each connection, if the run was traced (`kernel_trace`).
+    /// Events to mark on the first curve of each connection, if the run was traced (`kernel_trace`).
     #[serde(default)]
     pub marks: Vec<TcpEventKind>,
-    /// Only runs with these values of these variables.
+    /// Restricts the runs to these values of these variables.
     #[serde(default)]
     pub only: BTreeMap<String, Vec<String>>,
-    /// Moments of READs and WRITEs, marked above what is drawn.
+    /// Moments of READs and WRITEs, marked above the curves.
     #[serde(default)]
     pub events: Vec<CommandEvent>,
-    /// Times in which something held a session up, drawn above all that.
+    /// Times in which something held a session up, drawn above the moments.
     #[serde(default)]
     pub held: Vec<HeldKind>,
-    /// Whether silences in the middle of a command's data are marked, as they were captured.
+    /// Whether to mark the captured pauses within a command's data.
     #[serde(default)]
     pub gaps: bool,
-    /// From when.
+    /// The start.
     #[serde(default)]
     pub from: Span,
-    /// Up to when; the end of the run, if it is missing.
+    /// The end; the end of the run, if missing.
     #[serde(default)]
     pub to: Option<Span>,
-    /// Only so many READs and WRITEs, from the first that begins between `from` and `to`.
+    /// Restricts the figure to this many READs and WRITEs, from the first that begins between `from` and `to`.
     #[serde(default)]
     pub commands: Option<NonZeroUsize>,
 }
 
-/// A moment of a command, as its initiator or its target saw it.
+/// A moment of a command, at its initiator or its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandEvent {
-    /// It got its connection, and begins to leave.
+    /// The command got its connection, and begins to leave.
     Command,
     /// The first R2T had arrived.
     R2t,
-    /// The initiator's socket had taken the last of its data.
+    /// The initiator's socket had accepted the last of its data.
     DataSent,
-    /// It had arrived at the target.
+    /// The command had arrived at the target.
     Arrived,
-    /// All its data had.
+    /// All its data had arrived there.
     DataArrived,
     /// Its status had arrived at the initiator.
     Status,
 }
 
 impl CommandEvent {
-    /// As people are told of it.
+    /// Its name for people.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Command => "command",
@@ -83,7 +83,7 @@ impl CommandEvent {
         }
     }
 
-    /// When it happened, if it did.
+    /// Its time, if it happened.
     pub(crate) fn at_ns(self, command: &CommandSample) -> Option<u64> {
         match self {
             Self::Command => Some(command.pulled_ns),
@@ -96,36 +96,36 @@ impl CommandEvent {
     }
 }
 
-/// What is known of a connection at each moment.
+/// A property of a connection over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Observed {
     /// The congestion window, in segments.
     CongestionWindow,
-    /// Where slow start ends, in segments; nothing before the first loss.
+    /// The end of slow start, in segments; nothing before the first loss.
     SlowStartThreshold,
-    /// Segments that were sent and not acknowledged.
+    /// Segments sent and not acknowledged.
     InFlight,
-    /// Memory that data takes in the socket, whether it was sent or not, in bytes.
+    /// Memory of the data in the socket, sent or not, in bytes.
     SendQueue,
-    /// What the send queue may grow to, in bytes.
+    /// The limit of the send queue, in bytes.
     SendBuffer,
-    /// Data that was not sent yet, in bytes.
+    /// Unsent data, in bytes.
     NotSent,
-    /// What the receiver has room for, in bytes.
+    /// The receiver's window, in bytes.
     SendWindow,
     /// The smoothed round trip.
     RoundTrip,
-    /// What has been acknowledged since the sample before, in bits per second.
+    /// Data acknowledged since the previous sample, in bits per second.
     AckedRate,
-    /// Packets with payload that the client has sent since the beginning of what is drawn, as they were captured.
+    /// Captured packets with payload from the client, counted from the start of the figure.
     PacketsSent,
-    /// Payload that it sends, in bits per second of each millisecond, likewise.
+    /// Captured payload from the client, in bits per second of each millisecond.
     SendingRate,
 }
 
 impl Observed {
-    /// As people are told of it.
+    /// Its name for people.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::CongestionWindow => "congestion window",
@@ -142,7 +142,7 @@ impl Observed {
         }
     }
 
-    /// What its numbers count.
+    /// The unit of its numbers.
     pub(crate) fn unit(self) -> Unit {
         match self {
             Self::CongestionWindow | Self::SlowStartThreshold | Self::InFlight => Unit::named("segments"),
@@ -153,12 +153,12 @@ impl Observed {
         }
     }
 
-    /// Whether a capture tells it, and not the kernel.
+    /// Whether it comes from a capture instead of the kernel.
     pub(crate) fn is_captured(self) -> bool {
         matches!(self, Self::PacketsSent | Self::SendingRate)
     }
 
-    /// What the kernel tells, in the base of its unit.
+    /// The kernel's value, in the base of its unit.
     pub(crate) fn value(self, before: Option<&SocketSample>, sample: &SocketSample) -> Option<f64> {
         let SocketSample { tcp, memory, .. } = sample;
         match self {
@@ -182,12 +182,12 @@ impl Observed {
 }
 
 impl Observed {
-    /// Whether events tell it, which come closer together than samples.
+    /// Whether events carry it, which are denser than samples.
     pub(crate) fn is_told_by_events(self) -> bool {
         !matches!(self, Self::AckedRate | Self::PacketsSent | Self::SendingRate)
     }
 
-    /// The same of an event.
+    /// The value at an event.
     pub(crate) fn value_at(self, event: &TcpEvent) -> Option<f64> {
         match self {
             Self::CongestionWindow => Some(event.snd_cwnd.into()),
@@ -203,7 +203,7 @@ impl Observed {
     }
 }
 
-/// An event as people are told of it.
+/// An event's name for people.
 pub(crate) fn mark_label(kind: TcpEventKind) -> &'static str {
     match kind {
         TcpEventKind::Arrived => "acknowledgement",
@@ -214,7 +214,7 @@ pub(crate) fn mark_label(kind: TcpEventKind) -> &'static str {
 }
 
 impl Document {
-    /// Whether the trace of this number can be drawn of that plan.
+    /// Checks that the trace of this number can be drawn from that plan.
     pub fn check_trace(&self, number: usize, plan: &Plan) -> Result<(), InvalidExperiment> {
         let trace = &self.traces[number];
         let place = |key: &str| format!("trace {}, {key}", number + 1);
@@ -252,14 +252,14 @@ impl Document {
 }
 
 impl Trace {
-    /// The first key that asks for something that a capture tells.
+    /// The first key that needs a capture.
     fn captured_key(&self) -> Option<&'static str> {
         let is_captured = |observed: &[Observed]| observed.iter().any(|observed| observed.is_captured());
         let keys = [("y", is_captured(&self.y)), ("right", is_captured(&self.right)), ("gaps", self.gaps)];
         keys.into_iter().find_map(|(key, is_asked)| is_asked.then_some(key))
     }
 
-    /// The first key that asks for something of SCSI commands.
+    /// The first key that needs SCSI commands.
     fn command_key(&self) -> Option<&'static str> {
         let keys = [
             ("events", !self.events.is_empty()),

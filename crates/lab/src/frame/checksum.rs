@@ -5,19 +5,19 @@
 pub(crate) struct Sum(u64);
 
 impl Sum {
-    /// Of bytes in network order; an odd one at the end counts as if a zero followed.
+    /// The sum of bytes in network order; an odd one at the end counts as if a zero followed.
     pub fn of(bytes: &[u8]) -> Self {
         let (words, rest) = bytes.as_chunks::<2>();
         let sum: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
         Self(sum + rest.first().map_or(0, |byte| u64::from(*byte) << 8))
     }
 
-    /// With another word.
+    /// Adds another word.
     pub fn plus(self, word: u64) -> Self {
         Self(self.0 + word)
     }
 
-    /// As 16 bits: what stands in a packet whose checksum the interface completes.
+    /// As 16 bits: the value in a packet whose checksum the interface completes.
     pub fn folded(self) -> u16 {
         let mut sum = self.0;
         while let Some(carried) = Some(sum >> 16).filter(|carried| *carried != 0) {
@@ -26,7 +26,7 @@ impl Sum {
         u16::try_from(sum).unwrap_or(u16::MAX)
     }
 
-    /// What stands in the packet, if the field was zero in the sum, or held the rest of it.
+    /// The packet's checksum, if the field was zero in the sum, or held the rest of it.
     pub fn checksum(self) -> u16 {
         !self.folded()
     }

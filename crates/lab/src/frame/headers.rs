@@ -1,4 +1,4 @@
-//! The headers of a frame, as far as a super-packet's parts differ in them.
+//! The headers of a frame, as far as the parts of a super-packet differ in them.
 
 use super::checksum::Sum;
 use std::hash::{DefaultHasher, Hasher};
@@ -16,13 +16,13 @@ const IPV6_BYTES: usize = 40;
 const TCP_BYTES_MIN: usize = 20;
 const UDP_BYTES: usize = 8;
 
-/// Where what stands.
+/// The positions of the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub network: Network,
-    /// If it is TCP or UDP, and not a later fragment.
+    /// The transport header, if it is TCP or UDP, and not a later fragment.
     pub transport: Option<Transport>,
-    /// Where the transport's payload begins.
+    /// The offset of the transport's payload.
     pub payload: Option<usize>,
     /// The same for all packets of a flow.
     pub flow: u64,
@@ -30,13 +30,13 @@ pub(crate) struct Headers {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
-    /// With its header's length.
+    /// With the length of its header.
     V4(usize),
     V6,
     Other,
 }
 
-/// A transport header, and where it begins.
+/// A transport header and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transport {
     pub kind: Kind,
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
 }
 
 impl Headers {
-    /// What is too short or unknown is left alone.
+    /// Parses a frame. Leaves out headers that are too short or unknown.
     pub fn parse(frame: &[u8]) -> Self {
         let network = Network::parse(frame);
         let transport = network.transport(frame);
@@ -72,7 +72,7 @@ impl Network {
         }
     }
 
-    /// Extension headers of IPv6 are not looked behind: TCP and UDP of a host have none.
+    /// Does not look behind extension headers of IPv6: TCP and UDP of a host have none.
     fn transport(self, frame: &[u8]) -> Option<Transport> {
         let (protocol, start) = match self {
             // Neither more fragments nor an offset.
@@ -96,7 +96,7 @@ impl Network {
         }
     }
 
-    /// Of the transport's header and payload.
+    /// Sets the length of the transport's header and payload.
     pub fn set_length(self, frame: &mut [u8], transport_bytes: usize) {
         let word = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes();
         match self {
@@ -107,7 +107,7 @@ impl Network {
         self.renew_checksum(frame);
     }
 
-    /// Each segment of a super-packet has the identification behind that of the one before.
+    /// Advances the identification: each segment of a super-packet has the next one.
     pub fn advance_identification(self, frame: &mut [u8], segments: usize) {
         if let Self::V4(_) = self {
             let identification = u16::from_be_bytes([frame[18], frame[19]]);
@@ -117,7 +117,7 @@ impl Network {
         }
     }
 
-    /// ECN's "congestion experienced" (RFC 3168 §5); false if the sender is not capable of ECN.
+    /// Sets ECN's "congestion experienced" (RFC 3168 §5); false if the sender does not support ECN.
     pub fn mark_congestion(self, frame: &mut [u8]) -> bool {
         let (byte, shift) = match self {
             Self::V4(_) => (15, 0),
@@ -140,7 +140,7 @@ impl Network {
         }
     }
 
-    /// What a transport's checksum covers besides its own bytes (RFC 9293 §3.1, RFC 8200 §8.1).
+    /// The sum of the pseudo-header, which a transport's checksum also covers (RFC 9293 §3.1, RFC 8200 §8.1).
     pub fn pseudo_header_sum(self, frame: &[u8], kind: Kind, transport_bytes: usize) -> Sum {
         Sum::of(&frame[self.addresses()]).plus(kind.protocol().into()).plus(transport_bytes as u64)
     }
@@ -154,7 +154,7 @@ impl Kind {
         }
     }
 
-    /// Where in the header.
+    /// The checksum's offset in the header.
     pub fn checksum_offset(self) -> usize {
         match self {
             Self::Tcp => 16,
@@ -180,7 +180,7 @@ impl Transport {
             .filter(|payload| *payload <= frame.len())
     }
 
-    /// The sequence number of TCP behind `payload_before` bytes; the length of UDP.
+    /// Sets TCP's sequence number for `payload_before` earlier bytes, or UDP's length.
     pub fn rewrite(self, frame: &mut [u8], payload_before: usize) {
         let length = frame.len() - self.start;
         let header = &mut frame[self.start..];
@@ -200,7 +200,7 @@ impl Transport {
         frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
 
-    /// Only the last segment pushes, and ends the stream.
+    /// Clears PSH and FIN, which only the last segment carries.
     pub fn clear_flags_of_last(self, frame: &mut [u8]) {
         if self.kind == Kind::Tcp {
             frame[self.start + 13] &= !(FIN | PSH);
@@ -214,7 +214,7 @@ impl Transport {
     }
 }
 
-/// A hash of addresses, protocol and ports; of nothing for what is not IP. The same in every process.
+/// A hash of addresses, protocol and ports, or of nothing for a frame without IP. The same in every process.
 fn flow(frame: &[u8], network: Network, transport: Option<Transport>) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(&frame[network.addresses()]);

@@ -1,5 +1,5 @@
-//! What a sender leaves to its interface, as the kernel tells it with each frame (`struct virtio_net_hdr`, Virtual I/O
-//! Device 1.2 §5.1.6).
+//! The work that a sender leaves to its interface, as the kernel reports it with each frame (`struct virtio_net_hdr`,
+//! Virtual I/O Device 1.2 §5.1.6).
 
 /// The checksum is to be completed.
 const NEEDS_CHECKSUM: u8 = 1;
@@ -8,19 +8,19 @@ const NEEDS_CHECKSUM: u8 = 1;
 const GSO_TCP_V4: u8 = 1;
 const GSO_TCP_V6: u8 = 4;
 const GSO_UDP: u8 = 5;
-/// With one of the others: CWR belongs to the first segment only (RFC 3168 §6.1.2).
+/// Combined with one of the others: CWR belongs to the first segment only (RFC 3168 §6.1.2).
 const GSO_ECN: u8 = 0x80;
 
-/// Bytes of it in front of each frame. Numbers are in the machine's order.
+/// The bytes of this header before each frame. Numbers are in the machine's order.
 pub(crate) const OFFLOAD_BYTES: usize = 10;
 
-/// What is left to do.
+/// The remaining work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offload {
     gso_kind: u8,
     header_bytes: u16,
     segment_bytes: u16,
-    /// Where what the checksum covers begins, and where in that it stands. It already holds the pseudo-header's sum.
+    /// The start of the checksummed bytes, and the checksum's offset in them. It already holds the pseudo-header's sum.
     pub checksum: Option<(usize, usize)>,
 }
 
@@ -49,7 +49,7 @@ impl Offload {
         bytes
     }
 
-    /// Bytes of payload in each segment but the last; `None` if there is nothing to cut, or in no known way.
+    /// Payload bytes of each segment but the last; `None` if there is nothing to cut, or only in an unknown way.
     pub fn segment_payload_bytes(self) -> Option<usize> {
         let is_known = matches!(self.gso_kind & !GSO_ECN, GSO_TCP_V4 | GSO_TCP_V6 | GSO_UDP);
         (is_known && self.segment_bytes > 0).then_some(self.segment_bytes.into())
@@ -59,7 +59,7 @@ impl Offload {
         self.gso_kind & GSO_ECN != 0
     }
 
-    /// Nothing is left to cut.
+    /// Records that nothing is left to cut.
     pub fn is_one_segment(&mut self) {
         *self = Self { checksum: self.checksum, ..Self::default() };
     }

@@ -62,7 +62,7 @@ impl Sample {
     }
 }
 
-/// What a receiver sees of one segment.
+/// A receiver's view of one segment.
 #[derive(Debug, PartialEq)]
 struct Segment {
     sequence_number: u32,

@@ -5,7 +5,7 @@ use monitor::{BpfError, OffCpu, TraceOptions, Tracer};
 use observe::{OffCpuReport, TcpTrace};
 use std::time::Duration;
 
-/// Events that are kept of a run. Each is a line of some 350 bytes in its samples.
+/// The most events kept of a run. Each is a line of some 350 bytes in its samples.
 const EVENTS_MAX: usize = 1_000_000;
 
 pub(super) struct Programs {

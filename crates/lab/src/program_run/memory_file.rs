@@ -8,8 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// No disk of this machine has a part in what is measured with it, and nothing is left of it when the process has ended,
-/// however it ended.
+/// No disk of this machine affects a measurement with it, and the end of the process removes it.
 pub(super) struct MemoryFile(File);
 
 const PIECE_BYTES: usize = 1 << 20;
@@ -19,7 +18,7 @@ impl MemoryFile {
         Ok(Self(memfd_create("ropewalk-lab", MemfdFlags::CLOEXEC)?.into()))
     }
 
-    /// For processes of the same user, as long as this one lives.
+    /// The path for processes of the same user, as long as this one lives.
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
     }
@@ -32,8 +31,8 @@ impl MemoryFile {
         Ok(())
     }
 
-    /// Where it differs from what so many bytes of it must be: the offset of the first block, or its end if it is not as
-    /// long.
+    /// The first offset at which it differs from the expected contents of this length, or its end if it is shorter or
+    /// longer.
     pub fn first_difference(&self, bytes: u64, contents: Contents) -> io::Result<Option<u64>> {
         let length = self.0.metadata()?.len();
         for (offset, mut piece) in pieces(bytes.min(length)) {
@@ -46,7 +45,7 @@ impl MemoryFile {
     }
 }
 
-/// Offsets, and memory for what is there.
+/// Offsets, and memory for the contents there.
 fn pieces(bytes: u64) -> impl Iterator<Item = (u64, Vec<u8>)> {
     let piece = move |offset| {
         let rest = usize::try_from(bytes - offset).unwrap_or(usize::MAX);

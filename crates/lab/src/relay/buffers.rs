@@ -1,4 +1,4 @@
-//! Memory for the frames under way, used again and again: no allocation for each frame.
+//! Reusable memory for the frames under way, which avoids an allocation for each frame.
 
 use std::ops::{Bound, Deref, DerefMut, RangeBounds};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ struct Pool {
     bytes: AtomicUsize,
 }
 
-/// The bytes of one frame. Dropped, its memory returns to the pool.
+/// The bytes of one frame. Dropping it returns its memory to the pool.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     memory: Box<[u8]>,
@@ -35,12 +35,12 @@ pub(crate) struct Buffer {
 }
 
 impl Buffers {
-    /// Whether more than copies of what is under way should be taken.
+    /// Whether there is room for more than copies of the frames under way.
     pub fn has_room(&self) -> bool {
         self.0.bytes.load(Ordering::Relaxed) < BYTES_MAX
     }
 
-    /// A buffer with these bytes, at most [`FRAME_BYTES_MAX`]: what is longer is cut off.
+    /// A buffer with these bytes, truncated at [`FRAME_BYTES_MAX`].
     pub fn copy_of(&self, bytes: &[u8]) -> Buffer {
         let bytes = &bytes[..bytes.len().min(FRAME_BYTES_MAX)];
         let class = CLASS_BYTES.iter().position(|class_bytes| *class_bytes >= bytes.len());
@@ -54,9 +54,9 @@ impl Buffers {
 }
 
 impl Pool {
-    /// What is not in use of a class.
+    /// The unused buffers of a class.
     fn unused<T>(&self, class: usize, of: impl FnOnce(&mut Vec<Box<[u8]>>) -> T) -> T {
-        // A list is whole between any two steps.
+        // The list is consistent between any two steps.
         of(&mut self.unused[class].lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -68,7 +68,7 @@ impl Buffer {
         Buffers(self.pool.clone()).copy_of(&self[(bounds.0, bounds.1) as (Bound<usize>, Bound<usize>)])
     }
 
-    /// Takes `count` bytes out that follow the first `headers` bytes.
+    /// Removes `count` bytes after the first `headers` bytes.
     pub fn remove_behind_headers(&mut self, headers: usize, count: usize) {
         let start = self.start;
         self.memory.copy_within(start..start + headers, start + count);

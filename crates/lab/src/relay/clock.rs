@@ -1,13 +1,13 @@
-//! The relay's time: since it began, unaffected by changes of the clock of the day.
+//! The relay's time since its start, unaffected by changes of the wall clock.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::{Duration, SystemTime};
 
-/// Counts from when it was made.
+/// Counts from its creation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     begun: Timespec,
-    /// The same moment by the clock of the day.
+    /// The same moment on the wall clock.
     pub begun_at: SystemTime,
 }
 
@@ -16,7 +16,7 @@ impl Clock {
         Self { begun: clock_gettime(ClockId::Monotonic), begun_at: SystemTime::now() }
     }
 
-    /// By `CLOCK_MONOTONIC`.
+    /// Its creation on `CLOCK_MONOTONIC`.
     pub fn begun_ns(&self) -> u64 {
         let begun = Duration::try_from(self.begun).unwrap_or_default();
         u64::try_from(begun.as_nanos()).unwrap_or(u64::MAX)
@@ -26,19 +26,19 @@ impl Clock {
         since(self.begun, clock_gettime(ClockId::Monotonic))
     }
 
-    /// What to subtract from times of the clock of the day. To be asked anew for each use: that clock may be set.
+    /// The difference to subtract from wall-clock times. Ask anew for each use, because the wall clock may be set.
     pub fn difference(&self) -> Timespec {
         let (now, now_of_day) = (self.now(), clock_gettime(ClockId::Realtime));
         now_of_day - Timespec::try_from(now).unwrap_or_default()
     }
 }
 
-/// From `earlier` to `later`; nothing if it is the other way round.
+/// From `earlier` to `later`; zero if it is the other way round.
 pub(crate) fn since(earlier: Timespec, later: Timespec) -> Duration {
     later.checked_sub(earlier).and_then(|span| Duration::try_from(span).ok()).unwrap_or_default()
 }
 
-/// What the calling thread has worked since it began.
+/// The processor time of the calling thread.
 pub(crate) fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

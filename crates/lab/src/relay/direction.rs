@@ -11,17 +11,17 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-/// A busy socket must not keep the relay from the other one, or from what is due.
+/// The most calls in one turn, so that a busy socket does not keep the relay from the other one, or from due frames.
 const CALLS_PER_TURN: usize = 2;
 
 pub(crate) struct Direction {
     way: Way,
     link: Link<Frame>,
-    /// The model knows all that happened until then.
+    /// The model knows all events until then.
     model_time: Duration,
-    /// All that arrived at the socket before has been read.
+    /// All earlier arrivals at the socket have been read.
     read_until: Duration,
-    /// What has arrived at the far end of the path, when it did, and is to be written.
+    /// Frames at the far end of the path, with their arrival times, waiting to be written.
     arrived: VecDeque<(Duration, Frame)>,
     frames_in: u64,
     frames_out: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Direction {
     sightings_lost: u64,
 }
 
-/// What both directions use.
+/// The state that both directions share.
 pub(crate) struct Tools {
     pub clock: Clock,
     pub buffers: Buffers,
@@ -45,20 +45,20 @@ impl Tools {
     }
 }
 
-/// How a turn went.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     /// Whether there was anything to do.
     pub has_moved: bool,
-    /// For how long the first frame had waited to be read.
+    /// The time for which the first frame had waited to be read.
     pub waited: Duration,
     pub next: Next,
 }
 
-/// When to look again.
+/// The time of the next look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// When a frame comes, or at that time.
+    /// When a frame arrives, or at that time.
     At(Option<Duration>),
     /// Now: there is more to do.
     Now,
@@ -67,7 +67,7 @@ pub(crate) enum Next {
 }
 
 impl Next {
-    /// When that is, if it does not depend on what comes, nor on the far end.
+    /// The time, if it depends neither on arrivals nor on the far end.
     pub fn time(self, now: Duration) -> Option<Duration> {
         match self {
             Self::At(time) => time,
@@ -95,7 +95,7 @@ impl Direction {
         }
     }
 
-    /// Reads what has come, and writes what is due.
+    /// Reads arrived frames, and writes due ones.
     pub fn turn(&mut self, tools: &Tools, batch: &mut Batch, from: &PacketSocket, to: &PacketSocket) -> Turn {
         let moved_before = self.frames_in + self.frames_out;
         let (is_drained, waited) = self.read(tools, batch, from);
@@ -106,17 +106,17 @@ impl Direction {
         Turn { has_moved: self.frames_in + self.frames_out != moved_before, waited, next }
     }
 
-    /// Whether all was read that had come, and for how long the first frame had waited.
+    /// Reads arrived frames. Returns whether that was all, and the time for which the first frame had waited.
     ///
-    /// The model is told when each frame reached its interface, not when it was read. For this its time does not run
-    /// ahead of what has been read.
+    /// The model gets the time at which each frame reached its interface, not the time of the read. Its time therefore
+    /// never runs ahead of the frames that have been read.
     fn read(&mut self, tools: &Tools, batch: &mut Batch, from: &PacketSocket) -> (bool, Duration) {
         let begun = tools.clock.now();
         let difference = tools.clock.difference();
         let mut waited = Duration::ZERO;
         for _ in 0..CALLS_PER_TURN {
             if from.receive(batch).is_err() {
-                // Of a kind that the kernel cannot describe; it is lost.
+                // The kernel cannot describe this kind of frame; it is lost.
                 self.unreadable += 1;
                 continue;
             }

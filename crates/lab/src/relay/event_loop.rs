@@ -1,4 +1,4 @@
-//! The relay's thread: it sleeps until a frame comes or is due.
+//! The relay's thread, which sleeps until a frame arrives or is due.
 
 use super::clock::Clock;
 use super::direction::Next;
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// What others ask of the relay's thread.
+/// A request to the relay's thread.
 pub(crate) enum Request {
     Report(SyncSender<RelayReport>),
     Stop,
@@ -30,27 +30,28 @@ pub(crate) struct EventLoop {
     nap: Duration,
 }
 
-/// Those of the forwarder, to wait for.
+/// The forwarder's sockets, to wait for.
 struct Sockets {
     client: OwnedFd,
     server: OwnedFd,
 }
 
-/// After some work more comes soon, and is cheaper together: at 900 Mbit/s this saves a quarter of the relay's time.
-/// Frames are not noticed late for it, since the kernel says when they came.
+/// The pause after work, since more frames come soon and are cheaper together: at 900 Mbit/s this saves a quarter of
+/// the relay's time. It does not delay their timestamps, which are the kernel's.
 const NAP_MAX: Duration = Duration::from_micros(50);
 
-/// Of the round trip: of a short one no part is slept away.
+/// The inverse of the share of the round trip that the pause may take.
 const NAP_SHARE: u32 = 200;
 
-/// A processor that has slept wakes late: by 0.1 ms and more in a virtual machine. So the relay has itself woken too early,
-/// and looks at the clock for the rest.
+/// The lead of a wake-up, since a processor that slept wakes late: by 0.1 ms and more in a virtual machine. The relay
+/// watches the clock for the rest.
 const WAKE_EARLY: Duration = Duration::from_micros(200);
 
-/// Only after longer sleeps. Processors sleep less deeply if they sleep often, and looking at the clock is work.
+/// The lead applies only to longer sleeps: processors that sleep often sleep less deeply, and watching the clock costs
+/// work.
 const LONG_SLEEP: Duration = Duration::from_millis(4);
 
-/// For how long to sleep, if something is due after that time.
+/// The time to sleep, if something is due after that time.
 fn sleep_for(left: Duration) -> Duration {
     if left < LONG_SLEEP { left } else { left - WAKE_EARLY }
 }
@@ -71,12 +72,12 @@ impl EventLoop {
         })
     }
 
-    /// For another thread that looks, too.
+    /// Shared with the thread that stands by.
     pub fn forwarder(&self) -> Arc<Mutex<Forwarder>> {
         self.forwarder.clone()
     }
 
-    /// Runs until it is asked to stop.
+    /// Runs until a request to stop.
     pub fn run(self) -> RelayReport {
         loop {
             let look = self.lock().look(Looker::Relay);
@@ -95,7 +96,7 @@ impl EventLoop {
         self.forwarder.lock().expect("a thread that looks does not panic")
     }
 
-    /// Until a frame comes, or is due.
+    /// Sleeps until a frame arrives or is due.
     fn sleep(&self, look: &Look) {
         let wanted =
             |next: Next| if next == Next::Room { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
@@ -109,16 +110,16 @@ impl EventLoop {
         match (poll(&mut descriptors, look.due.map(timeout).as_ref()), look.due) {
             (Ok(0), Some(due)) => self.await_time(due),
             (Ok(_) | Err(Errno::INTR), _) => {}
-            // Nothing that a relay does makes this call fail; looking again at once is busy, but right.
+            // No action of the relay makes this call fail; looking again at once is busy, but correct.
             (Err(error), _) => debug_assert!(false, "poll: {error}"),
         }
-        // Until it is read, it rings.
+        // It rings until it is read.
         if descriptors[2].revents().contains(PollFlags::IN) {
             let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         }
     }
 
-    /// For at most [`WAKE_EARLY`].
+    /// Watches the clock, for at most [`WAKE_EARLY`].
     fn await_time(&self, time: Duration) {
         while self.clock.now() < time {
             std::hint::spin_loop();
@@ -129,7 +130,7 @@ impl EventLoop {
         while let Ok(request) = self.requests.try_recv() {
             match request {
                 Request::Stop => return true,
-                // Who asked may have stopped waiting.
+                // The requester may have stopped waiting.
                 Request::Report(to) => drop(to.send(self.lock().report())),
             }
         }

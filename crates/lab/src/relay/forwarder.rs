@@ -1,4 +1,4 @@
-//! Both ways through the relay, and what a thread does that looks at them.
+//! Both directions of the relay, and the work of a thread that serves them.
 
 use super::direction::{Direction, Next, Tools, Turn};
 use super::packet_socket::{Batch, PacketSocket};
@@ -15,28 +15,28 @@ pub(crate) struct Forwarder {
     pub forward: Direction,
     pub backward: Direction,
     pub watch: Watch,
-    /// When to look again, if no frame comes before.
+    /// The time of the next look, if no frame arrives before.
     pub due: Option<Duration>,
-    /// When somebody looked last.
+    /// The time of the last look.
     pub looked_at: Duration,
-    /// Where the relay's thread was then.
+    /// The processor of the relay's thread at that time.
     pub processor: usize,
     pub round_trip: Duration,
     pub has_priority: bool,
 }
 
-/// What a look has found.
+/// The result of a look.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     pub forward: Turn,
     pub backward: Turn,
-    /// When to look again, if no frame comes before.
+    /// The time of the next look, if no frame arrives before.
     pub due: Option<Duration>,
     pub ended: Duration,
 }
 
 impl Forwarder {
-    /// Reads what has come, and writes what is due.
+    /// Reads arrived frames, and writes due ones.
     pub fn look(&mut self, looker: Looker) -> Look {
         let begun = self.tools.clock.now();
         let overdue = self.due.map_or(Duration::ZERO, |due| begun.saturating_sub(due));
@@ -54,17 +54,17 @@ impl Forwarder {
         Look { forward, backward, due: self.due, ended }
     }
 
-    /// For the thread that stands by: looks if nobody has for so long. Whether that has changed anything.
+    /// For the thread that stands by: looks if nobody has for `patience`. Returns whether that has changed anything.
     pub fn stand_in(&mut self, patience: Duration) -> bool {
         let now = self.tools.clock.now();
         self.watch.look_at_processor(Looker::Standby, now);
         now.saturating_sub(self.looked_at) >= patience && self.look(Looker::Standby).has_moved()
     }
 
-    /// What the relay did so far.
+    /// The relay's report so far.
     pub fn report(&mut self) -> RelayReport {
         let elapsed = self.tools.clock.now();
-        // A question about statistics of an open packet socket does not fail.
+        // The query for statistics of an open packet socket does not fail.
         let dropped = |socket: &mut PacketSocket| socket.dropped().unwrap_or(u64::MAX);
         RelayReport {
             begun_at: self.tools.clock.begun_at,

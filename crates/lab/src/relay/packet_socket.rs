@@ -10,23 +10,23 @@ use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use transport::SocketBuffer;
 
-/// Frames of one call. More of them would keep the clock from being read for too long: at the far end each is received
-/// by TCP within the call.
+/// Frames of one call. More would keep the relay from reading the clock for too long: TCP at the far end receives each
+/// within the call.
 pub(crate) const FRAMES_PER_CALL: usize = 16;
 
-/// What may wait in the kernel until the relay looks: 250 ms at 2 Gbit/s.
+/// Frames that wait in the kernel until the relay looks: 250 ms at 2 Gbit/s.
 const RECEIVE_BUFFER_BYTES: u32 = 64 << 20;
-/// What may be on its way through the far end's host.
+/// Frames on their way through the far end's host.
 const SEND_BUFFER_BYTES: u32 = 16 << 20;
 
-/// Of one message about the time of arrival.
+/// The length of one message about the time of arrival.
 const CONTROL_WORDS: usize = 8;
 
-/// A socket that gets all frames that reach an interface, and none of those that leave through it.
+/// A socket that receives all frames that reach an interface, and none of those that leave through it.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     socket: Socket,
-    /// Refused by the kernel for want of room, of those counted so far.
+    /// Frames that the kernel refused for want of room, counted so far.
     dropped: u64,
     /// Whether the buffers are as large as wanted.
     pub has_large_buffers: bool,
@@ -37,7 +37,7 @@ pub(crate) struct PacketSocket {
 pub(crate) struct Received<'a> {
     pub offload: Offload,
     pub bytes: &'a [u8],
-    /// When the interface had it, by the clock of the day; `None` if the kernel does not say.
+    /// The wall-clock time at which the interface had it; `None` if the kernel does not report it.
     pub at: Option<Timespec>,
     /// It was longer than any frame should be: `bytes` is a part.
     pub is_cut_off: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Batch {
 impl PacketSocket {
     /// Opens the socket of an interface in the calling thread's namespace.
     pub fn open(interface: &str) -> io::Result<Self> {
-        // Without a protocol it gets nothing yet.
+        // Without a protocol it receives nothing yet.
         let socket = Socket::new(
             Domain::PACKET,
             Type::from(libc::SOCK_RAW).nonblocking().cloexec(),
@@ -70,18 +70,18 @@ impl PacketSocket {
         Ok(Self { socket, dropped: 0, has_large_buffers })
     }
 
-    /// Receives what is there, up to [`FRAMES_PER_CALL`] frames.
+    /// Receives the frames that are there, up to [`FRAMES_PER_CALL`].
     ///
     /// # Errors
-    /// What the kernel said of a frame, which is lost. That there is none is no error.
+    /// The kernel's error for a frame, which is lost. No frame is not an error.
     pub fn receive(&self, batch: &mut Batch) -> io::Result<()> {
         batch.receive(self.as_fd())
     }
 
-    /// Sends the first of `frames`, up to [`FRAMES_PER_CALL`], and says how many.
+    /// Sends the first of `frames`, up to [`FRAMES_PER_CALL`], and returns their number.
     ///
     /// # Errors
-    /// What the kernel said of the first; if it "would block", it is to be sent again.
+    /// The kernel's error for the first; after "would block", send it again.
     pub fn send<'a>(&self, frames: impl Iterator<Item = &'a Frame>) -> io::Result<usize> {
         let mut offloads = [[0; OFFLOAD_BYTES]; FRAMES_PER_CALL];
         // SAFETY: both are plain integers and pointers, for which all-zero bytes are a value.
@@ -106,7 +106,7 @@ impl PacketSocket {
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    /// How many frames the kernel dropped since the beginning because they waited here for too long.
+    /// The number of frames dropped since the beginning because they waited here for too long.
     pub fn dropped(&mut self) -> io::Result<u64> {
         // SAFETY: plain integers, for which all-zero bytes are a value.
         let mut statistics: libc::tpacket_stats = unsafe { zeroed() };
@@ -124,7 +124,7 @@ impl PacketSocket {
         if result != 0 {
             return Err(io::Error::last_os_error());
         }
-        // The kernel counts from zero after each question.
+        // The kernel restarts its count after each query.
         self.dropped += u64::from(statistics.tp_drops);
         Ok(self.dropped)
     }
@@ -153,7 +153,7 @@ impl Batch {
         self.count == FRAMES_PER_CALL
     }
 
-    /// What was received, in order.
+    /// The received frames, in order.
     pub fn frames(&self) -> impl Iterator<Item = Received<'_>> {
         let frames = self.frames.chunks_exact(FRAME_BYTES_MAX).take(self.count);
         frames.enumerate().map(|(index, frame)| Received {
@@ -208,7 +208,7 @@ impl Batch {
     }
 }
 
-/// The time that the kernel has added to a message which it has filled in.
+/// The kernel's timestamp in a message that it has filled in.
 fn arrival_time(message: &libc::msghdr) -> Option<Timespec> {
     // SAFETY: the kernel has written whole control messages, and their length, into the memory that `message` names.
     let (control, data) = unsafe {
@@ -256,7 +256,7 @@ fn all_frames_of(interface: u32) -> io::Result<SockAddr> {
     Ok(address)
 }
 
-/// As the kernel's interface has lengths and counts.
+/// Converts a length or count to the kernel's type.
 fn length(length: usize) -> io::Result<u32> {
     u32::try_from(length).map_err(io::Error::other)
 }
