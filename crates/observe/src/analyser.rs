@@ -1,4 +1,4 @@
-//! Frames in, a report out.
+//! Analyses the frames of a capture.
 
 use crate::analysis::{Analysis, CaptureReport};
 use crate::connection::Connection;
@@ -11,29 +11,29 @@ use pdu::Duration;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
-/// Connections that are followed at once. Beyond that, one without iSCSI makes room for the next.
+/// The most connections followed at once. Beyond it, one without iSCSI makes room for the next.
 const CONNECTIONS_MAX: usize = 4096;
-/// Bytes that wait for an earlier segment, of all connections.
+/// The most bytes that wait for an earlier segment, over all connections.
 const HELD_BYTES_MAX: usize = 256 << 20;
-/// Commands that are followed and kept, of all connections; each takes less than a kilobyte.
+/// The most commands followed and kept, over all connections; each takes less than a kilobyte.
 const COMMANDS_MAX: usize = 1 << 18;
 
-/// Points over time, of all connections; each takes less than 256 bytes.
+/// The most points over time, over all connections; each takes less than 256 bytes.
 const POINTS_MAX: usize = 1 << 20;
 
-/// What the capture cannot say, and what is asked of it.
+/// The options of an analysis, and facts that the capture lacks.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The digests of connections whose login was not captured.
+    /// The digests of connections without a captured login.
     pub digests: Digests,
-    /// Silences longer than this are gaps. Without: half the smallest round trip, and at least a millisecond.
+    /// The shortest pause that counts as a gap. `None`: half the smallest round trip, and at least a millisecond.
     pub gap: Option<Duration>,
-    /// How many points the timeline of a connection has at most.
+    /// The most points in a connection's timeline.
     pub timeline_points_max: usize,
-    /// Only frames from then on are looked into, counted from the first. What earlier ones say of a connection (its
-    /// login, the scale of its windows) is not known then.
+    /// Analyses only frames from this time on, counted from the first. The contents of earlier ones (a login, the scale
+    /// of the windows) are then unknown.
     pub from: Duration,
-    /// Only frames before then; to the end of the capture, if it is missing.
+    /// Analyses only frames before this time; to the end of the capture, if missing.
     pub to: Option<Duration>,
 }
 
@@ -55,7 +55,7 @@ impl Options {
     }
 }
 
-/// What may yet be kept, by all connections together.
+/// The remaining room for all connections together.
 #[derive(Debug)]
 pub(crate) struct Room {
     pub(crate) held_bytes: usize,
@@ -63,7 +63,7 @@ pub(crate) struct Room {
     pub(crate) points: PointRoom,
 }
 
-/// Follows every TCP connection of a capture, and the iSCSI in it. Memory is bounded whatever the capture holds.
+/// Follows every TCP connection of a capture, and the iSCSI in it. Its memory is bounded for any capture.
 #[derive(Debug)]
 pub struct Analyser {
     options: Options,
@@ -77,7 +77,7 @@ pub struct Analyser {
 }
 
 impl Analyser {
-    /// An analyser that has seen nothing.
+    /// An analyser before the first frame.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Analyser {
         }
     }
 
-    /// Takes in the next frame. Every PDU that it completes is told.
+    /// Analyses the next frame. Reports every PDU that it completes.
     pub fn frame(&mut self, frame: &Frame<'_>, mut tell: impl FnMut(&PduRecord)) {
         if self.capture.frames == 0 {
             self.capture.first_ns = frame.at.0;
@@ -114,7 +114,7 @@ impl Analyser {
         }
     }
 
-    /// What has been seen so far.
+    /// The results so far.
     #[must_use]
     pub fn report(&self) -> Analysis {
         let connections = self.connections.iter().filter(|(_, connection)| connection.has_pdus());
@@ -124,7 +124,7 @@ impl Analyser {
         }
     }
 
-    /// The number of the connection that the segment is of, a new one perhaps. `None` if there is no room for it.
+    /// The number of the segment's connection, which may be new. `None` if there is no room for it.
     fn number(&mut self, segment: &Segment<'_>) -> Option<usize> {
         let mut ends = [segment.from, segment.to];
         ends.sort_unstable();
@@ -134,7 +134,7 @@ impl Analyser {
             return Some(known);
         }
         if segment.payload_bytes == 0 && !segment.syn {
-            // Nothing is learnt from a connection that only acknowledges.
+            // A connection that only acknowledges reveals nothing.
             return None;
         }
         self.capture.connections += 1;
@@ -149,7 +149,7 @@ impl Analyser {
         Some(number)
     }
 
-    /// Forgets the oldest connection in which no PDU was found.
+    /// Forgets the oldest connection without a PDU.
     fn make_room(&mut self) -> bool {
         let oldest = self.connections.iter().find(|(_, connection)| !connection.has_pdus());
         let Some((&number, connection)) = oldest else { return false };

@@ -1,4 +1,4 @@
-//! What a capture says, for programs to read.
+//! The results of an analysis, for programs.
 
 mod latency;
 mod over_time;
@@ -13,31 +13,31 @@ use crate::timing::CommandReport;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// All of it. Connections without iSCSI are only counted.
+/// The whole analysis. Connections without iSCSI are only counted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Analysis {
     /// The capture as a whole.
     pub capture: CaptureReport,
-    /// Connections in which PDUs were found, in the order in which they appeared.
+    /// Connections with PDUs, in the order of their appearance.
     pub connections: Vec<ConnectionReport>,
 }
 
-/// What was captured.
+/// The contents of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CaptureReport {
-    /// Frames that were given to the analysis.
+    /// Frames that were passed to the analysis.
     pub frames: u64,
-    /// Those that were not looked into, because they were not asked for ([`Options`](crate::Options)).
+    /// Frames that [`Options`](crate::Options) excluded.
     pub frames_left_out: u64,
-    /// Those that hold a TCP segment whose header is complete.
+    /// Frames that hold a TCP segment with a complete header.
     pub segments: u64,
-    /// When the first was captured, in nanoseconds since 1970-01-01 UTC.
+    /// The time of the first frame, in nanoseconds since 1970-01-01 UTC.
     pub first_ns: u64,
-    /// When the latest was.
+    /// The time of the last frame.
     pub last_ns: u64,
     /// TCP connections, with or without iSCSI.
     pub connections: u64,
-    /// Those of them that were not followed because too many others were.
+    /// Connections that were not followed because of too many others.
     pub connections_ignored: u64,
 }
 
@@ -50,25 +50,25 @@ pub struct ConnectionReport {
     pub initiator: SocketAddr,
     /// The target's.
     pub target: SocketAddr,
-    /// What the login called the initiator, if it was captured.
+    /// The initiator's name, if the login was captured.
     pub initiator_name: Option<String>,
-    /// And the target.
+    /// The target's name, likewise.
     pub target_name: Option<String>,
     /// Whether headers have digests, if known.
     pub header_digest: Option<bool>,
-    /// Whether data has.
+    /// Whether data has digests, if known.
     pub data_digest: Option<bool>,
-    /// Smallest round trip of the whole path, in nanoseconds: the sum of both parts'.
+    /// The smallest round trip of the whole path, in nanoseconds: the sum of both parts'.
     pub rtt_ns_min: Option<u64>,
-    /// What the initiator sent.
+    /// The initiator's direction.
     pub to_target: DirectionReport,
-    /// What the target sent.
+    /// The target's direction.
     pub to_initiator: DirectionReport,
-    /// Commands by kind, those only that were captured whole.
+    /// The captured commands by kind; only complete ones.
     pub summaries: Vec<CommandSummary>,
-    /// Commands whose status was not captured, or that had none.
+    /// Commands without a captured status.
     pub commands_without_status: u64,
-    /// Commands that there was no room to follow.
+    /// Commands without room to follow them.
     pub commands_not_kept: u64,
     /// Every command that ended.
     pub commands: Vec<CommandReport>,
@@ -79,30 +79,30 @@ pub struct ConnectionReport {
 /// One direction of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DirectionReport {
-    /// TCP's view.
+    /// The TCP counters.
     #[serde(flatten)]
     pub counters: StreamCounters,
-    /// PDUs that were followed to their end.
+    /// PDUs followed to their end.
     pub pdus: u64,
-    /// Those whose header breaks the standard.
+    /// PDUs with an invalid header.
     pub invalid_pdus: u64,
-    /// Bytes of which it is not known what they were: what was passed over until a segment started with a header.
+    /// Bytes with unknown meaning, which were skipped until a segment started with a header.
     pub unknown_bytes: u64,
     /// Round trips from the point of capture to the receiver of this direction and back, from data and its
-    /// acknowledgement; the receiver may delay that.
+    /// acknowledgement, which the receiver may delay.
     pub rtt: Option<RttReport>,
-    /// The most that had been sent and was not acknowledged.
+    /// The most bytes in flight.
     pub in_flight_bytes_max: u64,
-    /// The smallest window that the receiver offered; `None` if its scale is not known because the SYN was not captured.
+    /// The smallest window that the receiver offered; `None` if its scale is unknown because the SYN was not captured.
     pub window_bytes_min: Option<u64>,
-    /// And the largest.
+    /// The largest window, likewise.
     pub window_bytes_max: Option<u64>,
 }
 
 /// Round trips, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RttReport {
-    /// How many were measured.
+    /// The number of measurements.
     pub samples: u64,
     /// The shortest.
     pub min_ns: u64,
@@ -140,28 +140,28 @@ impl RttReport {
 /// The commands of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CommandSummary {
-    /// Which.
+    /// The kind.
     pub kind: Kind,
-    /// How many.
+    /// The number of commands.
     pub commands: u64,
-    /// Data that they moved.
+    /// The data that they moved.
     pub data_bytes: u64,
     /// Ta.
     pub ta: Option<Statistic>,
     /// Tb.
     pub tb: Option<Statistic>,
-    /// Tc, of those that have one.
+    /// Tc, of the commands with one.
     pub tc: Option<Statistic>,
     /// The time from command to status.
     pub turnaround: Option<Statistic>,
-    /// Waits for R2Ts, of those that had any.
+    /// Waits for R2Ts, of the commands with any.
     pub r2t_wait: Option<Statistic>,
-    /// Silences, together, of those that had any.
+    /// The total of the gaps, of the commands with any.
     pub gaps: Option<Statistic>,
 }
 
 impl CommandSummary {
-    /// Of those of one kind that were captured whole; `None` if there is none.
+    /// The summary of one kind's complete commands; `None` if there are none.
     pub(crate) fn of(kind: Kind, commands: &[CommandReport]) -> Option<Self> {
         let chosen = || commands.iter().filter(|command| command.kind == kind && command.whole);
         let statistic = |time: fn(&CommandReport) -> Option<u64>| Statistic::of(chosen().filter_map(time));

@@ -1,4 +1,4 @@
-//! Captures read: pcap, with micro- or nanoseconds, and pcapng, of either byte order.
+//! Reads captures: pcap, with micro- or nanoseconds, and pcapng, of either byte order.
 
 use crate::frame::{Frame, LinkType};
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode};
@@ -8,46 +8,46 @@ use pdu::Instant;
 use serde::Serialize;
 use std::io::Read;
 
-/// How much of a file is read at once.
+/// The bytes of one read.
 const BUFFER_BYTES: usize = 1 << 17;
 /// The longest block that is read: far more than any frame is long.
 const BLOCK_BYTES_MAX: usize = 64 << 20;
-/// More interfaces than any machine has; those beyond are not followed.
+/// More interfaces than any machine has; further ones are not followed.
 const INTERFACES_MAX: usize = 65_536;
 const NS_PER_S: u64 = 1_000_000_000;
 const NS_PER_US: u64 = 1000;
 
-/// Why a capture cannot be read, or not further.
+/// The reason why a capture cannot be read, or not to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CaptureError {
     /// The file is of another kind, or empty.
     #[error("neither a pcap nor a pcapng file")]
     NotACapture,
-    /// A block that breaks the format. What stood before it has been read.
+    /// A block breaks the format. The frames before it have been read.
     #[error("the capture is damaged after {after_bytes} bytes: {what}")]
     Damaged {
-        /// Where.
+        /// Its position.
         after_bytes: usize,
-        /// What the parser found.
+        /// The parser's finding.
         what: String,
     },
 }
 
-/// What was read besides the frames that could be told.
+/// The result of reading a capture, besides its frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReadSummary {
-    /// Frames that were told.
+    /// Frames delivered.
     pub frames: u64,
     /// Packets of pcapng that have no time or no interface.
     pub frames_without_time: u64,
-    /// Whether the file ends within a block, as after a capture that was killed.
+    /// Whether the file ends within a block, as after a killed capture.
     pub cut_short: bool,
 }
 
-/// Reads a capture to its end and tells every frame that has a time, in the order of the file.
+/// Reads a capture to its end and delivers every frame with a time, in the order of the file.
 ///
 /// # Errors
-/// [`CaptureError`]; the frames before the fault have been told.
+/// [`CaptureError`]; the frames before the fault have been delivered.
 pub fn read_capture(
     from: impl Read + Send,
     mut tell: impl FnMut(&Frame<'_>),
@@ -95,10 +95,10 @@ fn read_more(
     }
 }
 
-/// What earlier blocks said of later ones.
+/// The declarations of earlier blocks for later ones.
 #[derive(Default)]
 struct Capture {
-    /// Those of the current section, by their numbers; of a pcap file the one there is.
+    /// The interfaces of the current section, by number; the only one of a pcap file.
     interfaces: Vec<Interface>,
     summary: ReadSummary,
 }
@@ -166,7 +166,7 @@ impl Interface {
     fn parse(description: &InterfaceDescriptionBlock<'_>) -> Self {
         let offset = description.options.iter().find(|option| option.code == OptionCode::IfTsoffset);
         let offset: Option<[u8; 8]> = offset.and_then(|option| option.value.get(..8)?.try_into().ok());
-        // The parser gives block types as if all were little-endian, and values as they stand.
+        // The parser reads block types as if all were little-endian, and leaves values unconverted.
         let is_little_endian = description.block_type == IDB_MAGIC;
         let from_bytes = if is_little_endian { i64::from_le_bytes } else { i64::from_be_bytes };
         Self {
@@ -176,7 +176,7 @@ impl Interface {
         }
     }
 
-    /// The time after so many of the interface's units, if it is one that nanoseconds can count.
+    /// The time after this many of the interface's units, if nanoseconds can express it.
     fn time(self, units: u64) -> Option<Instant> {
         let per_s = u128::from(self.units_per_s);
         let nanoseconds = i128::try_from(u128::from(units) * u128::from(NS_PER_S) / per_s).ok()?;
@@ -185,14 +185,14 @@ impl Interface {
     }
 }
 
-/// `if_tsresol`: a power of ten, or of two with the highest bit set. Beyond 64 bits it means nothing.
+/// `if_tsresol`: a power of ten, or of two with the highest bit set. Meaningless beyond 64 bits.
 fn units_per_s(resolution: u8) -> u64 {
     let exponent = u32::from(resolution & 0x7f);
     let base: u64 = if resolution & 0x80 == 0 { 10 } else { 2 };
     base.checked_pow(exponent).unwrap_or(NS_PER_S / NS_PER_US)
 }
 
-/// The upper half of pcap's field tells of frame check sequences.
+/// The upper half of pcap's field describes frame check sequences.
 fn link(code: i32) -> LinkType {
     let [_, _, high, low] = code.to_be_bytes();
     LinkType::from_wire(u16::from_be_bytes([high, low]))

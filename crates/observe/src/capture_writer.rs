@@ -1,4 +1,4 @@
-//! Captures written as pcapng (draft-ietf-opsawg-pcapng): a section, its interfaces, and packets with nanoseconds.
+//! Writes captures as pcapng (draft-ietf-opsawg-pcapng): a section, its interfaces, and packets with nanoseconds.
 
 use crate::frame::LinkType;
 use pdu::Instant;
@@ -16,15 +16,15 @@ const OPTION_TIME_RESOLUTION: u16 = 9;
 /// Timestamps count 10⁻⁹ seconds.
 const NANOSECONDS: u8 = 9;
 
-/// An interface of a capture that is being written.
+/// An interface of the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceId(u32);
 
-/// Writes a capture. What it writes is complete after every call, but for what `W` itself holds back.
+/// Writes a capture. Its output is complete after every call, except for bytes that `W` itself buffers.
 #[derive(Debug)]
 pub struct CaptureWriter<W> {
     out: W,
-    /// For each interface, how much of a frame is kept.
+    /// The most bytes kept of each frame, by interface.
     kept_bytes_max: Vec<u32>,
 }
 
@@ -43,7 +43,7 @@ impl<W: Write> CaptureWriter<W> {
         Ok(Self { out, kept_bytes_max: Vec::new() })
     }
 
-    /// Declares an interface: one side or direction of the path. Of each frame at most `kept_bytes_max` are written,
+    /// Declares an interface: one side or direction of the path. At most `kept_bytes_max` of each frame are written, or
     /// all if it is 0.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl<W: Write> CaptureWriter<W> {
         Ok(id)
     }
 
-    /// Writes one frame of which `bytes` are at hand and which was `wire_bytes` long.
+    /// Writes one frame: its available `bytes`, and its original length, `wire_bytes`.
     ///
     /// # Errors
     /// If it cannot be written, or the interface is another capture's.
@@ -78,7 +78,7 @@ impl<W: Write> CaptureWriter<W> {
         let kept = &bytes[..bytes.len().min(limit as usize)];
         let mut body = Vec::with_capacity(kept.len() + 24);
         body.extend_from_slice(&interface.0.to_le_bytes());
-        // The upper half of the time stands first.
+        // The upper half of the time comes first.
         let time = at.0.to_le_bytes();
         let (low, high) = time.split_at(4);
         body.extend_from_slice(high);
@@ -89,7 +89,7 @@ impl<W: Write> CaptureWriter<W> {
         write_block(&mut self.out, ENHANCED_PACKET, &body)
     }
 
-    /// What was written to.
+    /// The underlying writer.
     #[must_use]
     pub fn into_inner(self) -> W {
         self.out
@@ -109,7 +109,7 @@ fn push_padded(body: &mut Vec<u8>, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-/// A block is its type, its length before and after, and what is between.
+/// A block has its type, its length before and after, and its body.
 fn write_block(out: &mut impl Write, kind: u32, body: &[u8]) -> io::Result<()> {
     let bytes = length(body.len() + 12)?.to_le_bytes();
     for part in [&kind.to_le_bytes(), &bytes, body, &bytes] {

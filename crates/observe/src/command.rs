@@ -1,30 +1,30 @@
-//! One SCSI command as it passed the point of capture, from its first byte to its status.
+//! One SCSI command at the point of capture, from its first byte to its status.
 //!
-//! Times are those of the capture; [`crate::timing`] makes of them what both ends saw.
+//! Times are those of the capture; [`crate::timing`] converts them to both ends.
 
 use pdu::{Instant, Itt, Lun, ScsiCommand};
 use serde::{Deserialize, Serialize};
 
-/// Gaps of one command that are told; more are only counted.
+/// The most gaps of one command that are reported; further ones are only counted.
 const GAPS_MAX: usize = 16;
 
-/// A silence in the middle of a command's data.
+/// A pause in the middle of a command's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// When the last bytes before it were captured, in nanoseconds since 1970-01-01 UTC.
+    /// The time of the last bytes before it, in nanoseconds since 1970-01-01 UTC.
     pub at_ns: u64,
-    /// How long nothing was sent in the direction of the data.
+    /// The time without bytes in the direction of the data.
     pub duration_ns: u64,
-    /// What the sender had in flight when it fell silent. Less than the network or the peer's window would take speaks
-    /// for a send buffer that is too small.
+    /// The sender's data in flight when it paused. Less than the network or the peer's window allow indicates a send
+    /// buffer that is too small.
     pub in_flight_bytes: u64,
-    /// What the peer offered at most until then, if its window scale is known.
+    /// The peer's largest window so far, if its scale is known.
     pub window_bytes: Option<u64>,
-    /// Whether the command had no data that it was allowed to send: an R2T was missing.
+    /// Whether the command had no data that it was allowed to send, because an R2T was missing.
     pub waiting_for_r2t: bool,
 }
 
-/// Which way a command's data goes.
+/// The direction of a command's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -32,7 +32,7 @@ pub enum Kind {
     Write,
     /// To the initiator.
     Read,
-    /// There is none.
+    /// No data.
     NoData,
 }
 
@@ -44,32 +44,32 @@ pub(crate) struct Command {
     pub(crate) operation_code: u8,
     pub(crate) kind: Kind,
     pub(crate) expected_bytes: u32,
-    /// Its first byte and its last, immediate data included.
+    /// The time of its first byte.
     pub(crate) begun: Instant,
     pub(crate) sent: Instant,
-    /// The last byte of data that the initiator sent of it.
+    /// The last byte of data that the initiator sent for it.
     pub(crate) data_out_end: Option<Instant>,
     pub(crate) data_in: Option<(Instant, Instant)>,
     pub(crate) data_bytes: u64,
     pub(crate) r2ts: u32,
     pub(crate) first_r2t: Option<Instant>,
-    /// Times in which there was nothing that it was allowed to send.
+    /// The time in which it had no data that it was allowed to send.
     pub(crate) r2t_wait_ns: u64,
     pub(crate) ended: Option<(Instant, u8)>,
-    /// How many commands had no status when it began, itself included.
+    /// The number of commands without a status when it began, including itself.
     pub(crate) depth: usize,
     pub(crate) gaps: Vec<Gap>,
     pub(crate) gap_count: u32,
     pub(crate) gap_ns: u64,
-    /// When the latest of them began.
+    /// The start of the latest gap.
     latest_gap_ns: Option<u64>,
-    /// Nothing that may have belonged to it was lost to the capture.
+    /// Whether the capture has everything that may belong to it.
     pub(crate) whole: bool,
-    /// From its status to the next command, if none was outstanding between.
+    /// The time from its status to the next command, if none was outstanding in between.
     pub(crate) until_next_ns: Option<u64>,
-    /// Sequences of data that it is allowed to send and has not ended: that without an R2T, and one for each R2T.
+    /// Unfinished sequences of data that it is allowed to send: the unsolicited one, and one for each R2T.
     sequences: u32,
-    /// Since when none is.
+    /// The time since which there is none.
     stalled_since: Option<Instant>,
 }
 
@@ -107,20 +107,20 @@ impl Command {
         }
     }
 
-    /// That the whole command is there, with its immediate data. `final_`: no unsolicited data follows.
+    /// The whole command was sent, with its immediate data. `final_`: no unsolicited data follows.
     pub(crate) fn command_sent(&mut self, at: Instant, immediate_bytes: u32, final_: bool) {
         self.sent = at;
         self.data_sent(at, immediate_bytes, final_);
     }
 
-    /// That the header of a Data-Out came.
+    /// The header of a Data-Out was sent.
     pub(crate) fn data_out_begun(&mut self, at: Instant) {
         if let Some(since) = self.stalled_since.take() {
             self.r2t_wait_ns += at.0.saturating_sub(since.0);
         }
     }
 
-    /// That all of a Data-Out, or of immediate data, came; `final_` if a sequence ends with it.
+    /// A whole Data-Out, or immediate data, was sent; `final_` if it ends a sequence.
     pub(crate) fn data_sent(&mut self, at: Instant, bytes: u32, final_: bool) {
         if bytes > 0 {
             self.data_out_end = Some(at);
@@ -134,20 +134,20 @@ impl Command {
         }
     }
 
-    /// That the target asked for data.
+    /// The target asked for data.
     pub(crate) fn r2t(&mut self, at: Instant) {
         self.r2ts += 1;
         self.sequences += 1;
         self.first_r2t.get_or_insert(at);
     }
 
-    /// That all of a Data-In came.
+    /// A whole Data-In was sent.
     pub(crate) fn data_in(&mut self, first: Instant, last: Instant, bytes: u32) {
         self.data_bytes += u64::from(bytes);
         self.data_in = Some((self.data_in.map_or(first, |(begun, _)| begun), last));
     }
 
-    /// Whether it is in the middle of its data, so that a silence is a gap.
+    /// Whether it is in the middle of its data, so that a pause is a gap.
     pub(crate) fn is_moving(&self) -> bool {
         match self.kind {
             Kind::Write => true,
@@ -160,7 +160,7 @@ impl Command {
         self.stalled_since.is_some()
     }
 
-    /// That data came after a silence. What ends one silence may be parts of several PDUs: it counts once.
+    /// Data followed a pause. Parts of several PDUs may end the same pause, which counts once.
     pub(crate) fn gap(&mut self, gap: Gap) {
         if self.latest_gap_ns.replace(gap.at_ns) == Some(gap.at_ns) {
             return;

@@ -5,27 +5,27 @@ use crate::pdu_cutter::{Cut, Sender};
 use pdu::{Header, InitiatorPdu, Instant, Itt, TargetPdu};
 use std::collections::HashMap;
 
-/// What a direction was like when its last bytes before these were captured.
+/// The state of a direction at its previous captured bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
     pub(crate) at: Option<Instant>,
     pub(crate) in_flight_bytes: u64,
     pub(crate) window_bytes: Option<u64>,
-    /// Longer silences are gaps.
+    /// The shortest pause that counts as a gap.
     pub(crate) gap_ns_min: u64,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     open: HashMap<Itt, Command>,
-    /// The data that the open ones are to move.
+    /// The data that the open commands are to move.
     pub(crate) outstanding_bytes: u64,
     pub(crate) ended: Vec<Command>,
-    /// There was no room to follow them.
+    /// Commands without room to follow them.
     pub(crate) not_kept: u64,
-    /// Those whose status was not captured, or that had none.
+    /// Commands without a captured status.
     pub(crate) without_status: u64,
-    /// The last that ended, if nothing was outstanding then or began since.
+    /// The last command that ended, if nothing was outstanding then or began since.
     idle_since: Option<(usize, Instant)>,
 }
 
@@ -34,12 +34,12 @@ impl Commands {
         self.open.len()
     }
 
-    /// Open at the end of the capture, or given up before.
+    /// Commands that are open at the end of the capture, or were given up before.
     pub(crate) fn unended(&self) -> u64 {
         self.without_status + self.open.len() as u64
     }
 
-    /// Takes in what was cut from a direction. `room` is how many commands may yet be kept, of all connections.
+    /// Processes a cut of one direction. `room` is the number of commands that may still be kept, over all connections.
     pub(crate) fn cut(&mut self, sender: Sender, cut: &Cut<'_>, before: &Before, room: &mut usize) {
         match *cut {
             Cut::Header { header, first } => {
@@ -64,7 +64,7 @@ impl Commands {
                 if let Some((index, since)) = self.idle_since.take() {
                     self.ended[index].until_next_ns = Some(at.0.saturating_sub(since.0));
                 }
-                // Sent again with the same tag, or the status of the one before was not captured.
+                // Its tag is reused: a repetition, or the previous command's status was not captured.
                 self.give_up(pdu.itt, room);
                 if *room == 0 {
                     self.not_kept += 1;
@@ -136,7 +136,7 @@ impl Commands {
         self.ended.push(command);
     }
 
-    /// Notes how long its direction had been silent, if this is data of a command that was moving.
+    /// Records the pause of its direction, if this is data of a command that was moving.
     fn silence(&mut self, header: &Header, at: Instant, before: &Before) {
         let Some(command) = self.open.get_mut(&header.task_tag()) else { return };
         let Some(since) = before.at.filter(|since| *since >= command.begun) else { return };

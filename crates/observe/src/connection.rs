@@ -16,27 +16,27 @@ use crate::timing::{CommandReport, RttParts};
 use pdu::{Duration, Header, Instant, Opcode};
 use std::net::SocketAddr;
 
-/// Registered for iSCSI targets.
+/// The port registered for iSCSI targets.
 const PORT: u16 = 3260;
-/// Silences shorter than this are never gaps, however short the round trip.
+/// The shortest pause that counts as a gap, however short the round trip.
 const GAP_MIN: Duration = Duration::from_millis(1);
 
-/// What one end sends.
+/// The data of one end.
 #[derive(Debug, Default)]
 struct Half {
     stream: Stream,
     flight: Flight,
     cutter: PduCutter,
-    /// The shift count in its SYN, if that was captured: that of the windows that it offers.
+    /// The shift count for its windows in its SYN, if that was captured.
     shift: Option<Option<u8>>,
-    /// When its latest payload was captured, and what it had in flight then.
+    /// The time of its latest payload, and the data in flight then.
     latest: Option<(Instant, u64)>,
     pdus: u64,
     invalid_pdus: u64,
     unknown_bytes: u64,
 }
 
-/// What both directions have in common.
+/// The state that both directions share.
 #[derive(Debug)]
 struct Conversation {
     digests: Digests,
@@ -54,7 +54,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A connection whose first captured segment is this.
+    /// A connection with its first captured segment.
     pub(crate) fn new(first: &Segment<'_>, options: Options) -> Self {
         let conversation = Conversation {
             digests: options.digests,
@@ -69,7 +69,7 @@ impl Connection {
             options,
         };
         if !first.syn {
-            // Only the port may tell who is who; without it the first header will.
+            // The port may identify the target; otherwise the first header will.
             match (first.from.port(), first.to.port()) {
                 (_, PORT) => this.assign(0, Sender::Initiator),
                 (PORT, _) => this.assign(0, Sender::Target),
@@ -94,13 +94,13 @@ impl Connection {
         usize::from(segment.from != self.ends[0])
     }
 
-    /// That this half is the sender's, unless it is known already who is who.
+    /// Assigns the roles, with this half as the sender's, unless they are known.
     fn assign(&mut self, way: usize, sender: Sender) {
         let known = *self.halves[way].cutter.sender.get_or_insert(sender);
         self.halves[1 - way].cutter.sender.get_or_insert(known.peer());
     }
 
-    /// Takes in one of its segments. Its PDUs are told with `number`.
+    /// Processes one of its segments. Reports its PDUs with `number`.
     pub(crate) fn segment(
         &mut self,
         segment: &Segment<'_>,
@@ -133,7 +133,7 @@ impl Connection {
         self.note(segment.at, way, forth, back, &mut room.points);
     }
 
-    /// What an acknowledgement says of the direction that it acknowledges.
+    /// Processes an acknowledgement, for the direction that it acknowledges.
     fn acknowledged(&mut self, segment: &Segment<'_>, sequence: u32, way: usize) -> Flow {
         let half = &mut self.halves[1 - way];
         let rtt = half.flight.acknowledged(&half.stream, sequence, segment.at);
@@ -147,7 +147,7 @@ impl Connection {
         }
     }
 
-    /// Keeps what one segment said of its direction and of the other.
+    /// Records one segment in the timeline, for its direction and the other.
     fn note(&mut self, at: Instant, way: usize, forth: Flow, back: Flow, room: &mut PointRoom) {
         let is_target = self.halves[way].cutter.sender == Some(Sender::Target);
         let (to_target, to_initiator) = if is_target { (back, forth) } else { (forth, back) };
@@ -165,7 +165,7 @@ impl Connection {
     fn syn(&mut self, segment: &Segment<'_>, way: usize) {
         let half = &mut self.halves[way];
         if half.shift.is_none() && half.stream.has_begun() {
-            // Not the SYN of what has been seen.
+            // Not the SYN of this stream.
             return;
         }
         half.stream.begin(segment.sequence.wrapping_add(1));
@@ -177,14 +177,14 @@ impl Connection {
         let is_first = segment.acknowledgment.is_none();
         self.assign(way, if is_first { Sender::Initiator } else { Sender::Target });
         if let (Some(ours), Some(theirs)) = (self.halves[0].shift, self.halves[1].shift) {
-            // Windows are scaled only if both sides say so (RFC 7323 §2.2).
+            // Windows are scaled only if both sides agree (RFC 7323 §2.2).
             let is_scaled = ours.is_some() && theirs.is_some();
             self.halves[0].flight.window_shift = theirs.filter(|_| is_scaled).or(Some(0));
             self.halves[1].flight.window_shift = ours.filter(|_| is_scaled).or(Some(0));
         }
     }
 
-    /// Notes what is in flight after a segment with payload.
+    /// Records the data in flight after a segment with payload.
     fn sent(&mut self, segment: &Segment<'_>, way: usize) {
         let half = &mut self.halves[way];
         let sequence = segment.sequence.wrapping_add(u32::from(segment.syn));
@@ -195,7 +195,7 @@ impl Connection {
         }
     }
 
-    /// Does something to one direction's stream and takes in what that tells.
+    /// Changes one direction's stream and processes the consequences.
     fn listen(
         &mut self,
         way: usize,
@@ -234,7 +234,7 @@ impl Connection {
             *unknown_bytes += unknown;
             before.at = Some(piece.stamp.at);
         });
-        // A first header says who is who.
+        // A first header identifies the ends.
         if let Some(sender) = self.halves[way].cutter.sender {
             self.assign(way, sender);
         }
@@ -246,7 +246,7 @@ impl Connection {
         u64::try_from(least.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Which way the initiator sends; as captured first if nothing says it.
+    /// The initiator's direction; the first captured one if nothing identifies it.
     fn initiator_way(&self) -> usize {
         usize::from(self.halves[0].cutter.sender == Some(Sender::Target))
     }
@@ -259,12 +259,12 @@ impl Connection {
         }
     }
 
-    /// How much of the room for early segments it takes.
+    /// The memory of its early segments.
     pub(crate) fn held_bytes(&self) -> usize {
         self.halves.iter().map(|half| half.stream.held_bytes()).sum()
     }
 
-    /// How many points over time it keeps, of those that there are for all connections.
+    /// Its points over time, out of the common room.
     pub(crate) fn points(&self) -> usize {
         self.conversation.timeline.room_taken()
     }
@@ -307,7 +307,7 @@ impl Half {
     }
 }
 
-/// The conversation listening to one piece.
+/// Processes one piece of a conversation.
 struct Hearing<'a> {
     conversation: &'a mut Conversation,
     before: Before,
@@ -315,7 +315,7 @@ struct Hearing<'a> {
     number: usize,
     sender: Option<Sender>,
     commands_room: &'a mut usize,
-    /// PDUs, those of them that are invalid, unknown bytes.
+    /// PDUs, invalid PDUs, unknown bytes.
     counts: [u64; 3],
     tell: &'a mut dyn FnMut(&PduRecord),
 }

@@ -1,4 +1,4 @@
-//! What the kernel writes: structures without names, in the machine's own byte order.
+//! The kernel's structures: fields without names, in the machine's own byte order.
 
 /// Integers of a structure of the kernel, by their offsets.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! What one end of a TCP connection has in flight, and how long it takes to be acknowledged.
+//! The data in flight from one end of a TCP connection, and the time until its acknowledgement.
 
 use crate::stream::Stream;
 use pdu::{Duration, Instant};
@@ -24,27 +24,27 @@ impl RoundTrips {
 /// The sender of one direction, as seen at the point of capture.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    /// The end of what was sent.
+    /// The end of the sent data.
     sent: u64,
     acknowledged: u64,
-    /// One segment at a time is timed; none that was sent again (Karn's rule, RFC 6298 §3).
+    /// One segment at a time is timed, and never a repetition (Karn's rule, RFC 6298 §3).
     timed: Option<(u64, Instant)>,
     pub(crate) round_trips: RoundTrips,
-    /// The most that was in flight.
+    /// The most data in flight.
     pub(crate) bytes_max: u64,
-    /// What the peer offers, scaled; the least and the most of it.
+    /// The peer's window, scaled; its minimum and maximum.
     pub(crate) window: Option<(u64, u64)>,
-    /// The peer's shift count, known from its SYN. Without a SYN the window is not known.
+    /// The peer's shift count, from its SYN. Without a SYN the window is unknown.
     pub(crate) window_shift: Option<u8>,
 }
 
 impl Flight {
-    /// Bytes that were sent and are not acknowledged.
+    /// Bytes sent and not acknowledged.
     pub(crate) const fn bytes(&self) -> u64 {
         self.sent.saturating_sub(self.acknowledged)
     }
 
-    /// That bytes left, from one position to another. A SYN has none, but is acknowledged too.
+    /// Bytes left, from one position to another. A SYN has none, but is acknowledged too.
     pub(crate) fn sent(&mut self, from: u64, to: u64, at: Instant) {
         if let Some((end, _)) = self.timed
             && from < end
@@ -60,13 +60,12 @@ impl Flight {
         self.bytes_max = self.bytes_max.max(self.bytes());
     }
 
-    /// That the SYN left: its answer is the first round trip.
+    /// The SYN left: its answer gives the first round trip.
     pub(crate) fn syn_sent(&mut self, at: Instant) {
         self.timed = if self.timed.is_none() { Some((0, at)) } else { None };
     }
 
-    /// That the peer acknowledged everything before a sequence number. A round trip that was measured by that is
-    /// returned.
+    /// The peer acknowledged everything before a sequence number. Returns a round trip if this measures one.
     pub(crate) fn acknowledged(&mut self, stream: &Stream, sequence: u32, at: Instant) -> Option<Duration> {
         let position = stream.position(sequence)?;
         self.acknowledged = self.acknowledged.max(position);
@@ -76,11 +75,10 @@ impl Flight {
         Some(round_trip)
     }
 
-    /// That the peer offers this window (not in a SYN, whose window is never scaled). Its bytes are returned, if they
-    /// are known.
+    /// The peer offers this window (not in a SYN, whose window is never scaled). Returns its bytes, if known.
     pub(crate) fn offered(&mut self, window: u16) -> Option<u64> {
         let shift = self.window_shift?;
-        // RFC 7323 §2.3: a shift above 14 is taken as 14.
+        // RFC 7323 §2.3: a shift above 14 counts as 14.
         let bytes = u64::from(window) << shift.min(14);
         let (least, most) = self.window.unwrap_or((bytes, bytes));
         self.window = Some((least.min(bytes), most.max(bytes)));

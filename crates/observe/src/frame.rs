@@ -1,18 +1,18 @@
-//! One frame of a capture: what was seen of it, when and where.
+//! One frame of a capture.
 
 use pdu::Instant;
 
-/// A frame as it stands in a capture.
+/// A captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// When it was captured, counted from 1970-01-01 UTC.
+    /// The time of the capture, since 1970-01-01 UTC.
     pub at: Instant,
-    /// What its first header is.
+    /// The kind of its first header.
     pub link: LinkType,
-    /// As much of it as was kept, from its first byte.
+    /// Its captured bytes, from the first on.
     pub bytes: &'a [u8],
-    /// How long it was, headers included. Longer than any frame on the wire where the network card cuts (GSO) or joins
-    /// (GRO) segments beyond the point of capture.
+    /// Its original length, including headers. Longer than any frame on the wire if the network card cuts (GSO) or
+    /// joins (GRO) segments beyond the point of capture.
     pub wire_bytes: u32,
 }
 
@@ -23,11 +23,11 @@ pub enum LinkType {
     Ethernet,
     /// None: IPv4 or IPv6, told apart by the version in the first byte.
     RawIp,
-    /// What Linux writes for the interface `any` ("cooked", SLL).
+    /// Linux's header for the interface `any` ("cooked", SLL).
     LinuxCooked,
     /// Its successor (SLL2).
     LinuxCooked2,
-    /// One that is not followed.
+    /// A type that is not followed.
     Other(u16),
 }
 

@@ -1,17 +1,18 @@
-//! What is observed of the network: captures, read and written, and what they say of TCP and of every iSCSI command;
-//! what the kernel tells of its sockets.
+//! Observations of the network: reads and writes captures, analyses their TCP connections and iSCSI commands, and
+//! models the kernel's view of its sockets.
 //!
 //! * [`read_capture`] reads pcap and pcapng; [`CaptureWriter`] writes pcapng.
-//! * [`Analyser`] takes [`Frame`]s in and follows every TCP connection: order, repetitions, round trips, what is in
-//!   flight. In each it looks for iSCSI, on any port, and cuts it into PDUs, each of which is told as a [`PduRecord`].
-//! * [`Analysis`] says of every command where its time went; [`timing`] defines the times.
-//! * [`SocketsReport`] is what the kernel told of sockets over time: [`TcpInfo`], [`SocketMemory`].
-//! * [`TcpTrace`] is what happened to connections, event by event.
-//! * [`OffCpuReport`] is where in the kernel a process waited.
-//! * [`statistics`] of repeated measurements, and [`report`]: figures and tables that a person reads.
+//! * [`Analyser`] takes [`Frame`]s and follows every TCP connection: order, repetitions, round trips, data in flight.
+//!   It
+//!     finds iSCSI on any port and cuts it into PDUs, each of which it reports as a [`PduRecord`].
+//! * [`Analysis`] has the times of every command; [`timing`] defines them.
+//! * [`SocketsReport`] has samples of the kernel's view of sockets: [`TcpInfo`], [`SocketMemory`].
+//! * [`TcpTrace`] has the events of connections.
+//! * [`OffCpuReport`] has the waits of a process in the kernel.
+//! * [`statistics`] summarises repeated measurements; [`report`] makes figures and tables for people.
 //!
-//! A capture may be anyone's, taken anywhere on the path, cut short, incomplete or made to harm: all memory is bounded,
-//! and what was lost is told.
+//! A capture may come from anyone and anywhere on the path, and may be truncated, incomplete or malicious: all memory
+//! is bounded, and losses are reported.
 
 #![forbid(unsafe_code)]
 

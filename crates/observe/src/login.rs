@@ -1,22 +1,22 @@
-//! What the login of a connection says of it (RFC 7143 §6).
+//! The login of a captured connection (RFC 7143 §6).
 
 use crate::digests::Digests;
 use pdu::text_keys::pairs;
 use pdu::{Header, LoginResponse, Stage};
 
-/// A login as far as it was captured.
+/// The captured part of a login.
 #[derive(Debug, Default)]
 pub(crate) struct Login {
     pub(crate) initiator_name: Option<String>,
     pub(crate) target_name: Option<String>,
-    /// What its text says so far; with no word of a digest there is none.
+    /// The digests so far; without a statement there are none.
     negotiated: Option<Digests>,
-    /// Some of its text was not captured.
+    /// Whether some of its text is missing.
     is_incomplete: bool,
 }
 
 impl Login {
-    /// Takes in what one PDU of it carries, if that was captured.
+    /// Processes the text of one of its PDUs, if it was captured.
     pub(crate) fn text(&mut self, text: Option<&[u8]>) {
         let Some(text) = text else {
             self.is_incomplete = true;
@@ -32,7 +32,7 @@ impl Login {
         }
     }
 
-    /// The digests from now on, if `response` ends the login: what it negotiated, or else what is assumed.
+    /// The digests from now on, if `response` ends the login: the negotiated ones, or else the assumed ones.
     pub(crate) fn digests_after(&self, response: &Header, assumed: Digests) -> Option<Digests> {
         let response = LoginResponse::parse(response).ok()?;
         let is_last = response.status.is_success() && response.next_stage == Some(Stage::FullFeaturePhase);

@@ -1,21 +1,21 @@
-//! Where in the kernel threads waited. Times are those of `CLOCK_MONOTONIC`, in nanoseconds.
+//! The waits of threads in the kernel. Times are those of `CLOCK_MONOTONIC`, in nanoseconds.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the threads of a process waited, and what it cost to know.
+/// The waits of a process's threads, and the cost of tracing them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OffCpuReport {
     /// When it began.
     pub begun_ns: u64,
     /// When it ended.
     pub ended_ns: u64,
-    /// Where they waited, the longest first.
+    /// The places of the waits, the longest first.
     pub stacks: Vec<OffCpuStack>,
-    /// Waits that are missing, because there was no room for more.
+    /// Waits that are missing for want of room.
     pub waits_lost: u64,
-    /// How often the kernel called the program: whenever a processor went from one thread to another.
+    /// Calls of the program by the kernel: one whenever a processor switched threads.
     pub calls: u64,
-    /// What that took, in processor time.
+    /// The processor time of these calls.
     pub busy_ns: u64,
 }
 
@@ -24,25 +24,25 @@ pub struct OffCpuReport {
 pub struct OffCpuStack {
     /// The thread's number.
     pub thread: u32,
-    /// What it was called; the kernel keeps 15 bytes of it.
+    /// Its name, of which the kernel keeps 15 bytes.
     pub name: String,
-    /// Functions of the kernel, the innermost first, as it names them; addresses where it hides the names.
+    /// Functions of the kernel, the innermost first, by name; addresses if the kernel hides the names.
     pub frames: Vec<String>,
-    /// How often.
+    /// The number of waits.
     pub waits: u64,
-    /// How long, together.
+    /// Their total time.
     pub waited_ns: u64,
-    /// When the first of these waits began.
+    /// The start of the first wait.
     pub begun_ns: u64,
-    /// When the last ended.
+    /// The end of the last wait.
     pub ended_ns: u64,
 }
 
-/// Functions in which a thread sleeps for whoever called them, by how their names begin.
+/// The prefixes of functions in which a thread sleeps on behalf of their callers.
 const SLEEP: [&str; 4] = ["schedule", "io_schedule", "preempt_schedule", "wait_woken"];
 
 impl OffCpuReport {
-    /// The share of one processor that it took to know this.
+    /// The share of one processor that the trace took.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a share, of times below 104 days")]
     pub fn processor_share(&self) -> f64 {
@@ -51,7 +51,7 @@ impl OffCpuReport {
 }
 
 impl OffCpuStack {
-    /// The functions that wait, the innermost first: without those that only put a thread to sleep, whatever for.
+    /// The waiting functions, the innermost first, without those that only put a thread to sleep.
     #[must_use]
     pub fn waiting(&self) -> &[String] {
         let is_sleep = |frame: &String| SLEEP.iter().any(|name| frame.starts_with(name));

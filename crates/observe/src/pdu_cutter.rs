@@ -1,18 +1,18 @@
-//! The bytes of one direction cut into PDUs (RFC 7143 §11.2), where that is possible.
+//! Cuts the bytes of one direction into PDUs (RFC 7143 §11.2), where possible.
 //!
-//! As long as every header is captured, each says where the next one starts: bytes of data may be missing, as in a
-//! capture that was written with a small snapshot length. When bytes of a header are missing, the place of the next is
-//! not known. Then segments are tried until one starts with what can only be a header: one that its parser accepts,
-//! sent by the right side, and with zeroes wherever the standard has reserved bits. What passes meanwhile is lost.
+//! As long as every header is captured, each gives the start of the next one; bytes of data may be missing, as in a
+//! capture with a small snapshot length. If bytes of a header are missing, the start of the next one is unknown. The
+//! cutter then tries segments until one starts with a plausible header: accepted by its parser, sent by the right side,
+//! and with zeroes in all reserved bits. The bytes in between are lost.
 
 use crate::digests::Digests;
 use crate::stream::{Content, Piece, Stamp};
 use pdu::{Crc32c, DIGEST_BYTES, Header, InitiatorPdu, Opcode, TargetPdu, header_digest, padding};
 
-/// Text of one PDU that is kept to be read; a login's is far shorter.
+/// The most text of one PDU that is kept; a login's is far shorter.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// Who sends what is cut.
+/// The end that sends the cut bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Initiator,
@@ -20,7 +20,7 @@ pub(crate) enum Sender {
 }
 
 impl Sender {
-    /// Who sends such a PDU; `None` if the standard assigns no such opcode.
+    /// The sender of such a PDU; `None` if the standard assigns no such opcode.
     pub(crate) fn of(header: &Header) -> Option<Self> {
         let opcode = header.opcode().ok()?;
         Some(if opcode.is_from_initiator() { Self::Initiator } else { Self::Target })
@@ -34,16 +34,16 @@ impl Sender {
     }
 }
 
-/// What is told of a stream, in its order.
+/// A part of a stream, in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cut<'a> {
-    /// A header is complete. Its first byte came at `first`.
+    /// A header is complete. Its first byte was captured at `first`.
     Header { header: &'a Header, first: Stamp },
-    /// Some of its data came.
+    /// Some of its data.
     Data { header: &'a Header, stamp: Stamp },
-    /// All of the PDU is there. Its text, if it is of a login and was captured.
+    /// The end of the PDU. `text` is that of a login, if it was captured.
     End { header: &'a Header, first: Stamp, stamp: Stamp, text: Option<&'a [u8]> },
-    /// Bytes of which it is not known what they were, PDUs among them perhaps.
+    /// Bytes with unknown meaning, perhaps including PDUs.
     Lost { bytes: u64 },
 }
 
@@ -58,9 +58,9 @@ impl Cut<'_> {
     }
 }
 
-/// Who listens to both directions of a connection.
+/// The receiver of both directions' parts.
 pub(crate) trait Listener {
-    /// What is known of its digests, which a cutter may find out.
+    /// The known digests, which a cutter may determine.
     fn digests(&mut self) -> &mut Digests;
     fn cut(&mut self, cut: Cut<'_>);
 }
@@ -69,9 +69,9 @@ pub(crate) trait Listener {
 struct Open {
     header: Header,
     first: Stamp,
-    /// The latest byte of it.
+    /// Its latest byte.
     last: Stamp,
-    /// Of the data and padding so far, while it is not known whether a digest follows.
+    /// The CRC of the data and padding so far, while a digest is undecided.
     crc: Option<Crc32c>,
     /// The data, if it is a login's.
     text: Option<Vec<u8>>,
@@ -79,13 +79,13 @@ struct Open {
 
 #[derive(Debug, Default)]
 enum State {
-    /// The place of the next header is not known.
+    /// The start of the next header is unknown.
     #[default]
     Seeking,
     Bhs(Vec<u8>, Stamp),
     Ahs(Open, Vec<u8>),
     HeaderDigest(Open, Vec<u8>),
-    /// So many bytes of data and padding are to come.
+    /// This many bytes of data and padding are to come.
     Data(Open, u32),
     DataDigest(Open, Vec<u8>),
 }
@@ -98,12 +98,12 @@ pub(crate) struct PduCutter {
 }
 
 impl PduCutter {
-    /// That the next byte is the first of a header.
+    /// The next byte is the first of a header.
     pub(crate) fn begin(&mut self) {
         self.state = State::Bhs(Vec::new(), Stamp::default());
     }
 
-    /// Takes the next bytes in.
+    /// Cuts the next bytes.
     pub(crate) fn feed(&mut self, piece: Piece<'_>, to: &mut impl Listener) {
         match piece.content {
             Content::Lost(bytes) => self.lose(bytes, piece.stamp, to),
@@ -117,8 +117,8 @@ impl PduCutter {
         }
     }
 
-    /// Where it is not known whether a digest follows, and a segment ends just before it would, there is none: senders
-    /// write digests along with what they are of. That holds for this PDU only.
+    /// If a digest is undecided and a segment ends just before it, there is none, because senders write digests
+    /// together with the digested bytes. That holds for this PDU only.
     fn settle(&mut self, to: &mut impl Listener) {
         match core::mem::take(&mut self.state) {
             State::HeaderDigest(open, have) if have.is_empty() && to.digests().header.is_none() => {
@@ -138,7 +138,7 @@ impl PduCutter {
         }
     }
 
-    /// Takes some bytes, at least one, or changes the state; returns the rest.
+    /// Consumes at least one byte, or changes the state; returns the rest.
     fn step<'a>(&mut self, bytes: &'a [u8], stamp: Stamp, to: &mut impl Listener) -> &'a [u8] {
         match core::mem::take(&mut self.state) {
             State::Seeking => {
@@ -275,7 +275,7 @@ impl PduCutter {
         self.begin();
     }
 
-    /// Passes over bytes that the capture does not have.
+    /// Skips bytes that the capture lacks.
     fn lose(&mut self, bytes: u64, stamp: Stamp, to: &mut impl Listener) {
         let mut left = bytes;
         while left > 0 {
@@ -294,7 +294,7 @@ impl PduCutter {
                 self.data(open, left - taken, to);
                 bytes - u64::from(taken)
             }
-            // A digest that was not seen is there if it is known to be.
+            // An uncaptured digest is present if digests are known to be.
             State::HeaderDigest(open, have) => {
                 if to.digests().header.is_none() {
                     self.begin_data(open, to);
@@ -334,7 +334,7 @@ impl PduCutter {
         }
     }
 
-    /// Whether these bytes start with what can only be a header.
+    /// Whether these bytes start with a plausible header.
     fn is_header(&self, bytes: &[u8]) -> bool {
         let Some(bhs) = bytes.first_chunk::<{ Header::BHS_BYTES }>() else { return false };
         let header = Header::new(*bhs);
@@ -359,7 +359,7 @@ impl Open {
     }
 }
 
-/// Appends to `have` until it is of `want` bytes.
+/// Appends to `have` up to `want` bytes.
 fn fill<'a>(have: &mut Vec<u8>, want: usize, bytes: &'a [u8]) -> &'a [u8] {
     let (taken, rest) = bytes.split_at(bytes.len().min(want - have.len()));
     have.extend_from_slice(taken);

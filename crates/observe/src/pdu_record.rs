@@ -4,10 +4,10 @@ use crate::stream::Stamp;
 use pdu::{Header, InitiatorPdu, InvalidPdu, Opcode, TargetPdu};
 use serde::Serialize;
 
-/// A PDU that was captured, or of which at least the header was.
+/// A captured PDU, or at least its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PduRecord {
-    /// Which connection: [`ConnectionReport::number`](crate::ConnectionReport::number).
+    /// Its connection: [`ConnectionReport::number`](crate::ConnectionReport::number).
     pub connection: usize,
     /// The six bits of the opcode.
     pub opcode: u8,
@@ -18,9 +18,9 @@ pub struct PduRecord {
     pub final_: bool,
     /// The Initiator Task Tag.
     pub task_tag: u32,
-    /// In PDUs of an initiator that have one.
+    /// For PDUs of an initiator that have one.
     pub cmd_sn: Option<u32>,
-    /// In PDUs of a target that have one: not in Data-In without status. In an R2T it is the next one.
+    /// For PDUs of a target that have one: not Data-In without status. In an R2T it is the next one.
     pub stat_sn: Option<u32>,
     /// Bytes of Additional Header Segments.
     pub ahs_bytes: usize,
@@ -28,11 +28,11 @@ pub struct PduRecord {
     pub data_bytes: u32,
     /// Whether the header breaks the standard.
     pub invalid: bool,
-    /// When its first byte was captured, in nanoseconds since 1970-01-01 UTC.
+    /// The capture time of its first byte, in nanoseconds since 1970-01-01 UTC.
     pub first_ns: u64,
-    /// When its last byte was captured.
+    /// The capture time of its last byte.
     pub last_ns: u64,
-    /// The frame that holds its last byte, counted from 1.
+    /// The frame with its last byte, counted from 1.
     pub last_frame: u64,
 }
 

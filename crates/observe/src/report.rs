@@ -1,9 +1,9 @@
-//! What a person reads of an experiment or a capture: text, figures and tables, as plain values that can be stored, and
-//! ways to show them.
+//! Reports of experiments and captures for people: text, figures and tables, as plain values that can be stored, and
+//! their renderings.
 //!
 //! [`Report::html`] is one file for a browser; [`Figure::png`] and [`Figure::svg`] are pictures.
 //!
-//! Every number is in the base of its [`Unit`] (seconds, bytes, bits per second); what shows it chooses the prefix.
+//! Every number is in the base of its [`Unit`] (seconds, bytes, bits per second); the rendering chooses the prefix.
 
 mod axis_range;
 mod date;
@@ -24,12 +24,12 @@ pub use unit::{Scale, Unit};
 
 use serde::{Deserialize, Serialize};
 
-/// A document, in the order in which it is read.
+/// A document, in reading order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// What it is about.
+    /// Its subject.
     pub title: String,
-    /// What to know before anything else, such as that the measurement is not valid.
+    /// Findings to know first, such as an invalid measurement.
     #[serde(default)]
     pub verdicts: Vec<Verdict>,
     /// The result in words.
@@ -38,7 +38,7 @@ pub struct Report {
     /// Figures and tables.
     #[serde(default)]
     pub sections: Vec<Section>,
-    /// With what it was made: programs, kernel, settings, date. What somebody needs who wants to repeat it.
+    /// The conditions that a repetition needs: programs, kernel, settings, date.
     #[serde(default)]
     pub description: Vec<Fact>,
 }
@@ -52,10 +52,10 @@ pub struct Section {
     /// Text before its figures.
     #[serde(default)]
     pub paragraphs: Vec<String>,
-    /// Then tables.
+    /// The tables after the text.
     #[serde(default)]
     pub tables: Vec<Table>,
-    /// And figures.
+    /// The figures after the tables.
     #[serde(default)]
     pub figures: Vec<Figure>,
 }
@@ -63,21 +63,21 @@ pub struct Section {
 /// One finding in a few words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Whether it is good.
+    /// Its standing.
     pub standing: Standing,
-    /// In words: `VALID`, `INVALID: the relay was busy`, `limited by: send buffer`.
+    /// Its words: `VALID`, `INVALID: the relay was busy`, `limited by: send buffer`.
     pub text: String,
 }
 
-/// Whether something is as it should be.
+/// The standing of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It is.
+    /// As it should be.
     Good,
     /// Neither good nor bad.
     Neutral,
-    /// It is not.
+    /// Not as it should be.
     Bad,
 }
 

@@ -5,20 +5,20 @@ use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TcpS
 use pdu::Instant;
 use std::net::{IpAddr, SocketAddr};
 
-/// Where the cooked headers of Linux say what follows, and how long they are.
+/// The offsets of the protocol in Linux's cooked headers, and their lengths.
 const LINUX_COOKED_PROTOCOL: usize = 14;
 const LINUX_COOKED_BYTES: usize = 16;
 const LINUX_COOKED2_PROTOCOL: usize = 0;
 const LINUX_COOKED2_BYTES: usize = 20;
 
-/// A segment in a frame, perhaps without the end of its payload; of a super-packet, all of its segments as one.
+/// A segment in a frame, perhaps with a truncated payload; all segments of a super-packet count as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// When it was captured.
+    /// The time of the capture.
     pub at: Instant,
-    /// Who sent it.
+    /// The sender.
     pub from: SocketAddr,
-    /// To whom.
+    /// The receiver.
     pub to: SocketAddr,
     /// The sequence number of its first byte.
     pub sequence: u32,
@@ -26,18 +26,18 @@ pub struct Segment<'a> {
     pub acknowledgment: Option<u32>,
     /// The SYN bit.
     pub syn: bool,
-    /// As in the header, not scaled.
+    /// As in the header, without scaling.
     pub window: u16,
     /// The shift count of the Window Scale option (RFC 7323 §2), which only a SYN has.
     pub window_shift: Option<u8>,
-    /// As much of the payload as was captured.
+    /// The captured part of the payload.
     pub payload: &'a [u8],
-    /// How long the payload was.
+    /// The length of the whole payload.
     pub payload_bytes: u32,
 }
 
 impl<'a> Segment<'a> {
-    /// The segment in this frame, or `None` if there is none, if it is a fragment, or if its header is not all there.
+    /// The segment in this frame; `None` if there is none, it is a fragment, or its header is incomplete.
     pub fn parse(frame: &Frame<'a>) -> Option<Self> {
         let packet = slice(frame)?;
         let Some(TransportSlice::Tcp(tcp)) = &packet.transport else { return None };
@@ -88,8 +88,8 @@ fn addresses(network: &LaxNetSlice<'_>) -> Option<(IpAddr, IpAddr)> {
     }
 }
 
-/// How long what follows the Internet Protocol's headers was. Super-packets of more than 64 KiB have 0 in the field
-/// for their length (BIG TCP); theirs follows from the frame's.
+/// The length of the data after the Internet Protocol's headers. Super-packets of more than 64 KiB have 0 in their
+/// length field (BIG TCP), so the frame gives their length.
 fn ip_payload_bytes(network: &LaxNetSlice<'_>, frame: &Frame<'_>) -> Option<usize> {
     let (told, headers, captured) = match network {
         LaxNetSlice::Ipv4(ip) => {

@@ -3,25 +3,25 @@
 use crate::fields::Fields;
 use serde::{Deserialize, Serialize};
 
-/// A sample of SO_MEMINFO, in bytes. The kernel counts the memory that packets take, which is more than their data.
+/// A sample of SO_MEMINFO, in bytes. The kernel counts the memory of packets, which exceeds their data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketMemory {
-    /// Received, and not read.
+    /// Received and unread.
     pub rmem_alloc_bytes: u32,
-    /// What that may be at most: SO_RCVBUF.
+    /// The limit of the above: SO_RCVBUF.
     pub rcvbuf_bytes: u32,
-    /// Given to the network layer and not let go, acknowledgements included.
+    /// Held by the network layer, including acknowledgements.
     pub wmem_alloc_bytes: u32,
-    /// Written, and not acknowledged.
+    /// Written and not acknowledged.
     pub wmem_queued_bytes: u32,
-    /// What that may be before a writer must wait: SO_SNDBUF, which TCP tunes unless it was set.
+    /// The limit of the above at which a writer must wait: SO_SNDBUF, which TCP tunes unless it was set.
     pub sndbuf_bytes: u32,
-    /// Received while the socket was in use, and waiting for that.
+    /// Received while the socket was in use, and waiting for that to end.
     pub backlog_bytes: u32,
 }
 
 impl SocketMemory {
-    /// Reads what the kernel wrote; `None` if that is too short.
+    /// Parses the kernel's data; `None` if it is too short.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let number = |index: usize| Fields(bytes).u32(index * size_of::<u32>());

@@ -1,25 +1,25 @@
-//! Samples of what the kernel knows of sockets, over time. Times are those of `CLOCK_MONOTONIC`, in nanoseconds.
+//! Samples of the kernel's view of sockets, over time. Times are those of `CLOCK_MONOTONIC`, in nanoseconds.
 
 use crate::{SocketMemory, TcpInfo};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// What a monitor of sockets saw, and what that cost.
+/// The samples of a monitor of sockets, and their cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketsReport {
     /// When it began.
     pub begun_ns: u64,
     /// When it ended.
     pub ended_ns: u64,
-    /// How far apart samples were meant to be.
+    /// The intended interval between samples.
     pub interval_ns: u64,
-    /// How often it was so late that the next samples were due, which it left out.
+    /// The rounds omitted because the next one was already due.
     pub rounds_missed: u64,
-    /// Of each socket, in the order in which they were found.
+    /// The sockets, in the order of their discovery.
     pub sockets: Vec<SocketSeries>,
-    /// How often a socket was found when there was no room left for one.
+    /// Sockets found when there was no room left.
     pub sockets_lost: u64,
-    /// Questions that the kernel did not answer.
+    /// Queries that the kernel did not answer.
     pub failures: u64,
     /// Processor time that the monitor took.
     pub processor_ns: u64,
@@ -34,43 +34,43 @@ impl SocketsReport {
     }
 }
 
-/// What was sampled of one socket.
+/// The samples of one socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketSeries {
-    /// The kernel's number of the socket (SO_COOKIE), which no other has until the machine restarts.
+    /// The kernel's number of the socket (SO_COOKIE), unique until the machine restarts.
     pub cookie: u64,
     /// Its own address.
     pub local: SocketAddr,
     /// Its peer's.
     pub peer: SocketAddr,
-    /// The congestion controls it was seen to have (TCP_CONGESTION), in order.
+    /// Its observed congestion controls (TCP_CONGESTION), in order.
     pub congestion_controls: Vec<CongestionControl>,
     /// In order.
     pub samples: Vec<SocketSample>,
-    /// Samples that were taken when there was no room left.
+    /// Samples taken when there was no room left.
     pub samples_lost: u64,
-    /// When it was first seen to be no more, which a connection is that only waits in `TIME_WAIT`.
+    /// The time at which it was first seen to be gone; a connection in `TIME_WAIT` counts as gone.
     pub ended_ns: Option<u64>,
 }
 
-/// A congestion control, and since when.
+/// A congestion control, and its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CongestionControl {
-    /// When it was first seen.
+    /// The time at which it was first seen.
     pub since_ns: u64,
-    /// As the kernel names it.
+    /// The kernel's name for it.
     pub name: String,
 }
 
-/// What the kernel knew of a socket at one moment.
+/// The kernel's view of a socket at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketSample {
-    /// When the kernel had been asked.
+    /// The time at which the kernel had answered.
     pub at_ns: u64,
-    /// Of the connection.
+    /// The connection's state.
     #[serde(flatten)]
     pub tcp: TcpInfo,
-    /// Of its memory.
+    /// Its memory.
     #[serde(flatten)]
     pub memory: SocketMemory,
 }

@@ -1,4 +1,4 @@
-//! What repeated measurements say, for as few repetitions as experiments have.
+//! Statistics of repeated measurements, for the few repetitions of an experiment.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Of these values, in any order. Those that are not finite do not count; `None` if no other is there.
+    /// Makes a sample of these values, in any order. Ignores values that are not finite; `None` if no other is there.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
@@ -58,7 +58,7 @@ impl Sample {
         self.values.iter().sum::<f64>() / self.values.len() as f64
     }
 
-    /// The standard deviation of what the sample was taken from, estimated with n − 1; `None` for a single value.
+    /// The estimated standard deviation of the population, with n − 1; `None` for a single value.
     #[must_use]
     pub fn standard_deviation(&self) -> Option<f64> {
         let degrees = self.values.len() - 1;
@@ -73,9 +73,9 @@ impl Sample {
         self.percentile(50.0)
     }
 
-    /// The value below which so many percent are, interpolated linearly between the two next to it: of n values the
-    /// k-th smallest is the percentile 100 (k − 1) / (n − 1) (type 7 of Hyndman and Fan, 1996). `percent` is from 0 to
-    /// 100.
+    /// The value below which `percent` of the values lie, interpolated linearly between the two next to it: of n values
+    /// the k-th smallest is the percentile 100 (k − 1) / (n − 1) (type 7 of Hyndman and Fan, 1996). `percent` is from 0
+    /// to 100.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the number of values")]
     pub fn percentile(&self, percent: f64) -> f64 {
@@ -86,8 +86,8 @@ impl Sample {
         low + (high - low) * rank.fract()
     }
 
-    /// Lowest and highest mean that are compatible with the sample at a confidence of 95 %, by Student's distribution.
-    /// It takes the values to be independent and roughly normal. `None` for a single value.
+    /// The lowest and highest mean that are compatible with the sample at a confidence of 95 %, by Student's
+    /// distribution. Assumes independent, roughly normal values. `None` for a single value.
     #[must_use]
     pub fn mean_interval(&self) -> Option<(f64, f64)> {
         let half =
@@ -96,10 +96,10 @@ impl Sample {
     }
 }
 
-/// What a [`Sample`] of times says, to be kept: in whole nanoseconds.
+/// A summary of a [`Sample`] of times, in whole nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistic {
-    /// How many.
+    /// The number of values.
     pub samples: u64,
     /// The shortest.
     pub min_ns: u64,
@@ -109,16 +109,16 @@ pub struct Statistic {
     pub standard_deviation_ns: Option<u64>,
     /// Half are not longer.
     pub median_ns: u64,
-    /// Of twenty one is longer.
+    /// One in twenty is longer.
     pub p95_ns: u64,
-    /// Of a hundred one is longer.
+    /// One in a hundred is longer.
     pub p99_ns: u64,
     /// The longest.
     pub max_ns: u64,
 }
 
 impl Statistic {
-    /// Of times in nanoseconds; `None` if there is none.
+    /// Summarises times in nanoseconds; `None` if there are none.
     #[must_use]
     pub fn of(times_ns: impl IntoIterator<Item = u64>) -> Option<Self> {
         let sample = Sample::of(times_ns.into_iter().map(|time_ns| time_ns as f64))?;
@@ -157,8 +157,8 @@ fn t_975(degrees: usize) -> Option<f64> {
     Some(z + first / degrees + second / degrees.powi(2) + third / degrees.powi(3))
 }
 
-/// How evenly something is shared out, from 1/n (one has all) to 1 (all have the same): Jain's fairness index, (Σx)² /
-/// (n Σx²). `None` if nobody has anything, or there is nobody.
+/// The evenness of a distribution, from 1/n (one has everything) to 1 (all have the same): Jain's fairness index, (Σx)²
+/// / (n Σx²). `None` if there are no values, or all are zero.
 #[must_use]
 pub fn jain_index(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
@@ -166,7 +166,7 @@ pub fn jain_index(values: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
-/// What part of their sum each is, from 0 to 1; all zero if the sum is.
+/// The share of each in their sum, from 0 to 1; all zero if the sum is.
 #[must_use]
 pub fn shares(values: &[f64]) -> Vec<f64> {
     let sum: f64 = values.iter().sum();

@@ -1,22 +1,22 @@
-//! One direction of a TCP connection, put in order: what each byte was, or that it is lost to the capture.
+//! One direction of a TCP connection, put in order; bytes that the capture lacks are marked as lost.
 
 use crate::segment::Segment;
 use pdu::Instant;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// When something was captured.
+/// The time and frame of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) at: Instant,
-    /// Which frame of the capture, from 1 as other tools count.
+    /// The frame's number, from 1 as in other tools.
     pub(crate) frame: u64,
 }
 
 /// The next bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
-    /// When they were seen first.
+    /// The first time they were captured.
     pub(crate) stamp: Stamp,
     /// Whether a segment starts here.
     pub(crate) starts_segment: bool,
@@ -26,30 +26,31 @@ pub(crate) struct Piece<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content<'a> {
     Bytes(&'a [u8]),
-    /// So many bytes that the capture does not have.
+    /// A number of bytes that the capture lacks.
     Lost(u64),
 }
 
-/// What happened to the segments of one direction.
+/// Counters of one direction's segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StreamCounters {
     /// Segments with payload. Super-packets count once.
     pub segments: u64,
-    /// Bytes of payload that were new.
+    /// New payload bytes.
     pub bytes: u64,
-    /// Segments of which nothing, or not all, was new: sent again as seen at the point of capture.
+    /// Segments with payload already seen at the point of capture.
     pub retransmitted_segments: u64,
-    /// Bytes that had been seen before.
+    /// Bytes seen before.
     pub retransmitted_bytes: u64,
-    /// Segments that arrived before an earlier one: reordered, or lost between the sender and the point of capture.
+    /// Segments captured before an earlier one: reordered, or repeated after a loss between the sender and the point of
+    /// capture.
     pub out_of_order_segments: u64,
-    /// Bytes that the peer acknowledged, but that the capture does not have.
+    /// Bytes that the peer acknowledged, but that the capture lacks.
     pub missed_bytes: u64,
-    /// Bytes that were cut off when the capture was written (a snapshot length).
+    /// Bytes that were truncated when the capture was written (a snapshot length).
     pub cut_bytes: u64,
 }
 
-/// What it takes to hold a segment besides its bytes.
+/// The memory for a held segment besides its bytes.
 const HELD_OVERHEAD_BYTES: usize = 128;
 
 #[derive(Debug)]
@@ -59,8 +60,8 @@ struct Held {
     bytes: u32,
 }
 
-/// Puts the segments of one direction in order. Positions count the bytes of the stream from its first one, or from
-/// the first one captured.
+/// Puts the segments of one direction in order. Positions count the bytes of the stream from its first one, or from the
+/// first one captured.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// The sequence number of position 0.
@@ -72,29 +73,30 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Where a sequence number stands: within 2 GiB of what comes next. `None` before the first byte.
+    /// The position of a sequence number within 2 GiB of the next byte. `None` before the first byte.
     pub(crate) fn position(&self, sequence: u32) -> Option<u64> {
         let expected = self.origin?.wrapping_add(low(self.next));
         let distance = i64::from(sequence.wrapping_sub(expected).cast_signed());
         self.next.checked_add_signed(distance)
     }
 
-    /// Whether its first byte has been seen, or it is known where that will be.
+    /// Whether its first byte has been seen, or its place is known.
     pub(crate) const fn has_begun(&self) -> bool {
         self.origin.is_some()
     }
 
-    /// That the stream begins here.
+    /// The stream begins here.
     pub(crate) fn begin(&mut self, sequence: u32) {
         self.origin.get_or_insert(sequence);
     }
 
-    /// How many bytes of the room it takes.
+    /// The room that it takes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held.values().map(|held| held.kept.len() + HELD_OVERHEAD_BYTES).sum()
     }
 
-    /// Takes a segment in; what is now in order is told. `room` is how many bytes may yet be held, of all streams.
+    /// Adds a segment, and delivers the bytes now in order. `room` is the number of bytes that may still be held, over
+    /// all streams.
     pub(crate) fn push(
         &mut self,
         segment: &Segment<'_>,
@@ -107,7 +109,7 @@ impl Stream {
         }
         let sequence = segment.sequence.wrapping_add(u32::from(segment.syn));
         self.begin(sequence);
-        // Far before the beginning: of an earlier connection, or nonsense.
+        // Far before the beginning: from an earlier connection, or garbage.
         let Some(position) = self.position(sequence) else { return };
         let stamp = Stamp { at: segment.at, frame };
         self.counters.segments += 1;
@@ -121,7 +123,7 @@ impl Stream {
         self.advance(room, tell);
     }
 
-    /// That the peer has everything before this sequence number. What the capture lacks of it will not come.
+    /// The peer has everything before this sequence number. Missing bytes before it will not come.
     pub(crate) fn acknowledge(&mut self, sequence: u32, room: &mut usize, tell: &mut dyn FnMut(Piece<'_>)) {
         if let Some(position) = self.position(sequence) {
             self.acknowledged = self.acknowledged.max(position);
@@ -137,13 +139,13 @@ impl Stream {
         }
         self.counters.out_of_order_segments += 1;
         *room -= HELD_OVERHEAD_BYTES;
-        // Without room only that there were bytes is kept.
+        // Without room, only the number of bytes is kept.
         let kept = if segment.payload.len() <= *room { segment.payload } else { &[] };
         *room -= kept.len();
         self.held.insert(position, Held { stamp, kept: kept.to_vec(), bytes: segment.payload_bytes });
     }
 
-    /// Tells held segments that are in order now, and gives up what is missing before those that need not wait.
+    /// Delivers held segments that are in order now, and gives up missing bytes before those that need not wait.
     fn advance(&mut self, room: &mut usize, tell: &mut dyn FnMut(Piece<'_>)) {
         while let Some(first) = self.held.first_entry() {
             let position = *first.key();
@@ -166,7 +168,7 @@ impl Stream {
         }
     }
 
-    /// Tells what is new of a segment that starts at or before what comes next.
+    /// Delivers the new part of a segment that starts at or before the next byte.
     fn deliver(
         &mut self,
         position: u64,
@@ -197,7 +199,7 @@ impl Stream {
     }
 }
 
-/// The lower half, as sequence numbers wrap.
+/// The lower half, because sequence numbers wrap.
 pub(crate) const fn low(position: u64) -> u32 {
     let [_, _, _, _, b4, b5, b6, b7] = position.to_be_bytes();
     u32::from_be_bytes([b4, b5, b6, b7])

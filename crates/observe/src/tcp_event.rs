@@ -1,9 +1,9 @@
-//! What happened to TCP connections, event by event. Times are those of `CLOCK_MONOTONIC`, in nanoseconds.
+//! Events of TCP connections. Times are those of `CLOCK_MONOTONIC`, in nanoseconds.
 
 use crate::CongestionState;
 use serde::{Deserialize, Serialize};
 
-/// What a tracer saw, and what that cost.
+/// The events that a tracer recorded, and their cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpTrace {
     /// When it began.
@@ -12,18 +12,18 @@ pub struct TcpTrace {
     pub ended_ns: u64,
     /// In order of time.
     pub events: Vec<TcpEvent>,
-    /// Events that are missing, because they came too fast, or there were more than were to be kept.
+    /// Missing events: they came too fast, or exceeded the limit.
     pub events_lost: u64,
-    /// How often the kernel called the tracer's programs, events of other namespaces included.
+    /// Calls of the tracer's programs by the kernel, including events of other namespaces.
     pub calls: u64,
-    /// What these took, in processor time of whoever caused the event.
+    /// Their processor time, on the threads that caused the events.
     pub busy_ns: u64,
     /// Processor time of the tracer's own thread.
     pub processor_ns: u64,
 }
 
 impl TcpTrace {
-    /// The share of one processor that it took to know this, in all.
+    /// The share of one processor that the trace took in all.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a share, of times below 104 days")]
     pub fn processor_share(&self) -> f64 {
@@ -32,26 +32,25 @@ impl TcpTrace {
     }
 }
 
-/// Something that happened to a connection, and its state then.
+/// An event of a connection, and the connection's state then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpEvent {
-    /// When.
+    /// The time.
     pub at_ns: u64,
-    /// Until when it was as the event before it on this connection said: then the last of those was passed over
-    /// that found nothing new. `None` if none was. What an event tells is how it was since then, or
-    /// since the event before.
+    /// The end of the time in which the connection stayed as in its previous event: the time of the last skipped event.
+    /// `None` if none was skipped. The state in an event holds since then, or since the previous event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged_until_ns: Option<u64>,
-    /// Of which socket: SO_COOKIE, as in [`SocketSeries`](crate::SocketSeries).
+    /// The socket's SO_COOKIE, as in [`SocketSeries`](crate::SocketSeries).
     pub cookie: u64,
     /// Its own port.
     pub local_port: u16,
     /// Its peer's.
     pub peer_port: u16,
-    /// What happened.
+    /// The kind of event.
     #[serde(rename = "event")]
     pub kind: TcpEventKind,
-    /// What its congestion control is about; after the event, if that is what changed.
+    /// The congestion state; the new one, if the event changed it.
     pub congestion_state: CongestionState,
     /// Congestion window, in segments.
     pub snd_cwnd: u32,
@@ -59,34 +58,34 @@ pub struct TcpEvent {
     pub snd_ssthresh: Option<u32>,
     /// Smoothed round trip, in microseconds.
     pub rtt_us: u32,
-    /// What the peer lets be in flight, in bytes.
+    /// The peer's window, in bytes.
     pub snd_wnd_bytes: u32,
-    /// What this end lets be in flight, in bytes.
+    /// This end's window, in bytes.
     pub rcv_wnd_bytes: u32,
     /// Segments sent and not acknowledged.
     pub unacked: u32,
-    /// Written and never sent, in bytes.
+    /// Written and unsent, in bytes.
     pub notsent_bytes: u32,
-    /// Memory of what was written and is not acknowledged, in bytes.
+    /// Memory of the written and unacknowledged data, in bytes.
     pub wmem_queued_bytes: u32,
-    /// What that may be before a writer must wait, in bytes.
+    /// The limit of that memory at which a writer must wait, in bytes.
     pub sndbuf_bytes: u32,
-    /// A writer waits for room, or has been told to come again when there is some (`SOCK_NOSPACE`).
+    /// A writer waits for room, or has been told to retry (`SOCK_NOSPACE`).
     pub writer_waits: bool,
 }
 
-/// What happens to a connection.
+/// The kinds of events of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TcpEventKind {
-    /// A segment has arrived (tracepoint `tcp_probe`); it is not accounted for yet. Of several in a row, those that
-    /// find nothing new may be passed over.
+    /// A segment has arrived (tracepoint `tcp_probe`), and is not yet counted. Consecutive arrivals that change nothing
+    /// may be skipped.
     Arrived,
     /// A segment was sent again (`tcp_retransmit_skb`).
     Retransmitted,
-    /// What the congestion control is about has changed (`tcp_cong_state_set`).
+    /// The congestion state has changed (`tcp_cong_state_set`).
     CongestionState,
-    /// The application writes (`tcp_sendmsg_locked`): once for each new packet, of which those in a row that find
-    /// nothing new may be passed over.
+    /// The application writes (`tcp_sendmsg_locked`): once for each new packet. Consecutive writes that change nothing
+    /// may be skipped.
     Written,
 }

@@ -1,4 +1,4 @@
-//! What the kernel knows of a TCP connection: the option TCP_INFO, `struct tcp_info` of Linux.
+//! The kernel's view of a TCP connection: the option TCP_INFO, `struct tcp_info` of Linux.
 
 use crate::fields::Fields;
 use serde::{Deserialize, Serialize};
@@ -22,13 +22,13 @@ pub enum TcpState {
 }
 
 impl TcpState {
-    /// By the kernel's number; `None` for those that no other program sees for long.
+    /// The state with the kernel's number; `None` for transient states.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Some(match number {
             1 => Self::Established,
             2 => Self::SynSent,
-            // A request that waits for its last ACK is numbered 12.
+            // A request that waits for its last ACK has the number 12.
             3 | 12 => Self::SynReceived,
             4 => Self::FinWait1,
             5 => Self::FinWait2,
@@ -43,7 +43,7 @@ impl TcpState {
     }
 }
 
-/// What a sender's congestion control is about: `enum tcp_ca_state` of Linux.
+/// The state of a sender's congestion control: `enum tcp_ca_state` of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CongestionState {
@@ -60,7 +60,7 @@ pub enum CongestionState {
 }
 
 impl CongestionState {
-    /// By the kernel's number.
+    /// The state with the kernel's number.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         [Self::Open, Self::Disorder, Self::Cwr, Self::Recovery, Self::Loss].get(usize::from(number)).copied()
@@ -70,11 +70,11 @@ impl CongestionState {
 /// A sample of TCP_INFO. Segments are of `snd_mss_bytes`; counts and sums are since the connection began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpInfo {
-    /// Where in its life the connection is.
+    /// The state of the connection.
     pub state: TcpState,
-    /// What its congestion control is about.
+    /// The state of its congestion control.
     pub congestion_state: CongestionState,
-    /// How often the retransmission timer has been doubled.
+    /// The number of doublings of the retransmission timer.
     pub backoff: u8,
     /// The retransmission timeout, in microseconds.
     pub rto_us: u32,
@@ -82,35 +82,35 @@ pub struct TcpInfo {
     pub rtt_us: u32,
     /// Its mean deviation, in microseconds.
     pub rttvar_us: u32,
-    /// The smallest lately, in microseconds; `None` before the first.
+    /// The recent minimum, in microseconds; `None` before the first.
     pub min_rtt_us: Option<u32>,
-    /// What a segment sent carries at most, in bytes.
+    /// The most bytes in a sent segment.
     pub snd_mss_bytes: u32,
     /// Congestion window, in segments.
     pub snd_cwnd: u32,
     /// Slow start's threshold, in segments; `None` before the first loss.
     pub snd_ssthresh: Option<u32>,
-    /// What the peer lets be in flight, in bytes.
+    /// The peer's window, in bytes.
     pub snd_wnd_bytes: u32,
-    /// What this end lets be in flight, in bytes; `None` before Linux 6.2.
+    /// This end's window, in bytes; `None` before Linux 6.2.
     pub rcv_wnd_bytes: Option<u32>,
-    /// What the reader takes in a round trip, by which the receive buffer grows, in bytes.
+    /// The reader's data per round trip, by which the receive buffer grows, in bytes.
     pub rcv_space_bytes: u32,
     /// Segments sent and not acknowledged.
     pub unacked: u32,
-    /// Of those, acknowledged selectively.
+    /// Those acknowledged selectively.
     pub sacked: u32,
-    /// Of those, taken for lost.
+    /// Those considered lost.
     pub lost: u32,
-    /// Of those, sent again.
+    /// Those sent again.
     pub retrans: u32,
-    /// Written and never sent, in bytes.
+    /// Written and unsent, in bytes.
     pub notsent_bytes: u32,
-    /// How far out of order segments may be before one is taken for lost.
+    /// The reordering distance, in segments, beyond which one counts as lost.
     pub reordering: u32,
-    /// Acknowledged, in bytes. The SYN of a connection that was opened here counts for one (RFC 4898).
+    /// Acknowledged, in bytes. The SYN of a connection opened here counts for one (RFC 4898).
     pub bytes_acked: u64,
-    /// Sent, repetitions included, in bytes.
+    /// Sent, including repetitions, in bytes.
     pub bytes_sent: u64,
     /// Sent again, in bytes.
     pub bytes_retrans: u64,
@@ -118,40 +118,41 @@ pub struct TcpInfo {
     pub bytes_received: u64,
     /// Segments sent again.
     pub total_retrans: u32,
-    /// Segments that the peer had twice (D-SACK, RFC 2883).
+    /// Segments that the peer got twice (D-SACK, RFC 2883).
     pub dsack_dups: u32,
-    /// Times that reordering was seen.
+    /// The number of observed reorderings.
     pub reord_seen: u32,
     /// Expiries of the retransmission timer; `None` before Linux 6.7.
     pub total_rto: Option<u16>,
     /// The latest rate of delivery, in bytes per second.
     pub delivery_rate: u64,
-    /// It is what the application wrote, not what the path would carry.
+    /// Whether the application limited that rate, rather than the path.
     pub delivery_rate_app_limited: bool,
-    /// At which segments are spread out, in bytes per second; `None` if they are not.
+    /// The pacing rate, in bytes per second; `None` without pacing.
     pub pacing_rate: Option<u64>,
-    /// With data unacknowledged or unsent, in microseconds.
+    /// The time with data unacknowledged or unsent, in microseconds.
     pub busy_us: u64,
-    /// Of that, held up by the peer's window.
+    /// The part of it limited by the peer's window.
     pub rwnd_limited_us: u64,
-    /// Of that, held up by the send buffer: only while a writer waits and nothing is unsent, so far too little.
+    /// The part of it limited by the send buffer. Counts only while a writer waits and nothing is unsent, so it is far
+    /// too low.
     pub sndbuf_limited_us: u64,
 }
 
-/// As long as the structure was when Linux 5.5 added the last field that is always wanted.
+/// The length of the structure in Linux 5.5, which added the last required field.
 const BYTES_MIN: usize = 232;
 
 /// Slow start without a threshold (`TCP_INFINITE_SSTHRESH`).
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
-/// Slow start's threshold as the kernel has it; `None` before the first loss.
+/// Slow start's threshold from the kernel's number; `None` before the first loss.
 #[must_use]
 pub fn slow_start_threshold(number: u32) -> Option<u32> {
     (number < NO_THRESHOLD).then_some(number)
 }
 
 impl TcpInfo {
-    /// Reads what the kernel wrote. `None` if that is shorter than Linux 5.5's, or a state is unknown.
+    /// Parses the kernel's data. `None` if it is shorter than Linux 5.5's, or a state is unknown.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < BYTES_MIN {
@@ -200,7 +201,7 @@ impl TcpInfo {
 mod tests {
     use super::*;
 
-    /// As long as Linux 6.18's; each u32 is its own number, which tells from where a field was read.
+    /// As long as Linux 6.18's; each u32 is its own number, which shows where a field was read.
     fn numbered(bytes: usize) -> Vec<u8> {
         let mut numbered: Vec<u8> = (0_u32..).take(bytes / 4).flat_map(u32::to_ne_bytes).collect();
         numbered[..8].copy_from_slice(&[1, 3, 0, 0, 2, 0, 0, 1]);

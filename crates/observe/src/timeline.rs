@@ -1,38 +1,38 @@
-//! What a connection did over time, in a bounded number of points whatever the length of the capture.
+//! A connection over time, in a bounded number of points for any length of the capture.
 
 use pdu::Instant;
 use serde::Serialize;
 
-/// How long a point is at first: shorter than any round trip that matters.
+/// The first width of a point: shorter than any round trip that matters.
 const WIDTH_NS_MIN: u64 = 100_000;
 
-/// One stretch of time. Without segments nothing is known but that nothing was sent.
+/// One interval. Without segments it only shows that nothing was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Point {
-    /// Segments of either direction, acknowledgements included.
+    /// Segments of both directions, including acknowledgements.
     pub segments: u64,
-    /// What the initiator sent.
+    /// The initiator's data.
     pub to_target: Flow,
-    /// What the target sent.
+    /// The target's data.
     pub to_initiator: Flow,
     /// The most commands without a status.
     pub outstanding_commands_max: u64,
-    /// The most data that those are to move, in either direction.
+    /// The most data that those commands were to move, in both directions.
     pub outstanding_bytes_max: u64,
 }
 
-/// One direction in one stretch of time.
+/// One direction in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Flow {
     /// New payload.
     pub bytes: u64,
-    /// Payload that had been seen before.
+    /// Payload seen before.
     pub sent_again_bytes: u64,
-    /// The most that had been sent and was not acknowledged (TCP).
+    /// The most data in flight (TCP).
     pub in_flight_bytes_max: u64,
     /// The smallest window that the receiver offered, if it did, and its scale is known.
     pub window_bytes_min: Option<u64>,
-    /// The shortest round trip from the point of capture to the receiver that was measured.
+    /// The shortest measured round trip from the point of capture to the receiver.
     pub rtt_ns_min: Option<u64>,
     /// The longest.
     pub rtt_ns_max: Option<u64>,
@@ -63,23 +63,23 @@ fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
 
-/// How many points there may be.
+/// The limits on points.
 #[derive(Debug)]
 pub(crate) struct PointRoom {
-    /// In one timeline.
+    /// The most in one timeline.
     pub(crate) of_one: usize,
-    /// In all that there are; one point each is always there.
+    /// The rest for all timelines; each always has one point.
     pub(crate) left: usize,
 }
 
 /// Points of equal width, from the first segment of the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Timeline {
-    /// When the first point begins, in nanoseconds since 1970-01-01 UTC.
+    /// The start of the first point, in nanoseconds since 1970-01-01 UTC.
     pub start_ns: u64,
-    /// How long each is.
+    /// The width of each.
     pub width_ns: u64,
-    /// One after the other.
+    /// In order.
     pub points: Vec<Point>,
 }
 
@@ -90,8 +90,8 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Adds what happened at one instant. What is before the first counts as at the first. Where there is no room for
-    /// another point, all of them become wider.
+    /// Adds the events of one instant. An instant before the start counts as the start. If there is no room for another
+    /// point, all points become wider.
     pub(crate) fn add(&mut self, at: Instant, what: &Point, room: &mut PointRoom) {
         if self.points.is_empty() {
             self.start_ns = at.0;
@@ -115,7 +115,7 @@ impl Timeline {
         self.points[index].join(what);
     }
 
-    /// How many points of the common room it takes.
+    /// The points that it takes of the common room.
     pub(crate) fn room_taken(&self) -> usize {
         self.points.len().saturating_sub(1)
     }

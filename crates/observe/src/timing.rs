@@ -1,21 +1,21 @@
-//! Where the time of a command went: the model of Ta, Tb, Tc and RTT for captures taken anywhere on the path.
+//! The times of a command: the model of Ta, Tb, Tc and RTT for captures taken anywhere on the path.
 //!
 //! The model is that of a sequential write, T = Ta + RTT + Tb + Tc (paper 004, figure 9), measured there beside the
-//! initiator. A capture elsewhere sees the same events shifted by a part of the round trip. With the smallest round
-//! trips from the point of capture to the target and back (`to_target`) and to the initiator and back
-//! (`to_initiator`), whose sum is RTT:
+//! initiator. A capture elsewhere sees the same events shifted by a part of the round trip. It knows the smallest round
+//! trips from the point of capture to the target and back (`to_target`) and to the initiator and back (`to_initiator`),
+//! whose sum is RTT:
 //!
 //! | time | of a write | of a read |
 //! |---|---|---|
 //! | Ta, transfer | first byte of the command to last byte of its data | first to last byte of data |
 //! | Tb, target | last byte of data to the status, less `to_target` | end of the command to first data, less `to_target` |
 //! | Tc, initiator | status to the next command, less `to_initiator`; only if nothing was outstanding between | the same |
-//! | turnaround | first byte to status, and `to_initiator`: Ta + RTT + Tb | the same; what follows the last data is no part of Ta |
+//! | turnaround | first byte to status, and `to_initiator`: Ta + RTT + Tb | the same; time after the last data is no part of Ta |
 //! | R2T wait | sum of times in which no data was left that it was allowed to send | none |
 //! | R2T delay | end of the command to the first R2T, less `to_target` | none |
 //!
-//! A command without data is a write of nothing. Ta of a write includes R2T waits and silences. Queues in the network
-//! beyond the smallest round trip count for Tb, and so does a part of the data that was sent again.
+//! A command without data counts as a write of nothing. Ta of a write includes R2T waits and pauses. Queues in the
+//! network beyond the smallest round trip count for Tb, as does a part of the retransmitted data.
 
 use crate::command::{Command, Gap, Kind};
 use pdu::{Duration, Instant};
@@ -47,7 +47,7 @@ fn nanoseconds(duration: Option<Duration>) -> u64 {
     duration.map_or(0, |duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// A command that had a status, and its times in nanoseconds (what each means: [`timing`](self)).
+/// A command with a status, and its times in nanoseconds ([`timing`](self) defines them).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandReport {
     /// Initiator Task Tag.
@@ -58,40 +58,40 @@ pub struct CommandReport {
     pub lun: Option<u16>,
     /// The first byte of its CDB.
     pub operation_code: u8,
-    /// Which way its data goes.
+    /// The direction of its data.
     pub kind: Kind,
     /// `Expected Data Transfer Length`.
     pub expected_bytes: u32,
-    /// Data that was captured of it, bytes that were cut off included.
+    /// Its data in the capture, including truncated bytes.
     pub data_bytes: u64,
     /// SCSI status.
     pub status: u8,
-    /// When its first byte was captured, since 1970-01-01 UTC.
+    /// The capture time of its first byte, since 1970-01-01 UTC.
     pub begun_ns: u64,
-    /// How many commands of the connection had no status when it began, itself included.
+    /// The number of the connection's commands without a status when it began, including itself.
     pub depth: usize,
     /// Ta: the transfer of its data.
     pub ta_ns: u64,
     /// Tb: the target's time.
     pub tb_ns: u64,
-    /// Tc: the initiator's time until the next command, if nothing was outstanding between.
+    /// Tc: the initiator's time until the next command, if nothing was outstanding in between.
     pub tc_ns: Option<u64>,
-    /// From its first byte to its status, as the initiator saw it.
+    /// From its first byte to its status, at the initiator.
     pub turnaround_ns: u64,
-    /// How often the target asked for data.
+    /// The number of R2Ts.
     pub r2ts: u32,
-    /// Times without data that it was allowed to send.
+    /// The time without data that it was allowed to send.
     pub r2t_wait_ns: u64,
     /// The target's time until the first R2T.
     pub r2t_delay_ns: Option<u64>,
-    /// The first silences in the middle of its data.
+    /// The first pauses in the middle of its data.
     pub gaps: Vec<Gap>,
-    /// How many there were.
+    /// The number of pauses.
     pub gap_count: u32,
-    /// How long, together.
+    /// Their total.
     pub gap_ns: u64,
-    /// Whether nothing that may have been part of it was lost to the capture. If not, its times are bounds at best,
-    /// and no statistic contains them.
+    /// Whether the capture has everything that may belong to it. If not, its times are bounds at best, and no statistic
+    /// includes them.
     pub whole: bool,
 }
 
@@ -128,7 +128,7 @@ impl CommandReport {
     }
 }
 
-/// Ta, and Tb before the round trip is taken from it.
+/// Ta, and Tb before the round trip is subtracted.
 fn transfer(command: &Command, ended: Instant) -> (u64, u64) {
     match command.data_in {
         Some((first, last)) if command.kind == Kind::Read => {

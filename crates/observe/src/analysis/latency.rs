@@ -1,4 +1,4 @@
-//! Figures of the commands of one connection: how long they took, and their gaps.
+//! Figures of the commands of one connection: their durations, and their gaps.
 
 use super::ConnectionReport;
 use super::report::{kind, seconds};
@@ -7,14 +7,14 @@ use crate::report::{Axis, Cell, Figure, Point, Series, Style, Table, Unit};
 use crate::statistics::Sample;
 use crate::timing::CommandReport;
 
-/// Commands of one kind that are drawn one by one.
+/// The most commands of one kind that are drawn one by one.
 const DRAWN_MAX: usize = 4000;
-/// Steps of a distribution.
+/// The most steps of a distribution.
 const STEPS_MAX: usize = 400;
-/// Gaps in the table: the longest.
+/// The most gaps in the table: the longest.
 const LISTED_GAPS_MAX: usize = 20;
 
-/// Those figures that there is something to see in.
+/// The figures with any data.
 pub(super) fn figures(connection: &ConnectionReport, zero_ns: u64) -> Vec<Figure> {
     let mut figures: Vec<_> =
         [Kind::Write, Kind::Read].into_iter().filter_map(|kind| latency(connection, kind, zero_ns)).collect();
@@ -27,7 +27,7 @@ fn whole(connection: &ConnectionReport, kind: Kind) -> Vec<&CommandReport> {
     connection.commands.iter().filter(|command| command.kind == kind && command.whole).collect()
 }
 
-/// How long each command took, and its parts.
+/// The duration of each command, and its parts.
 fn latency(connection: &ConnectionReport, which: Kind, zero_ns: u64) -> Option<Figure> {
     let commands = whole(connection, which);
     let bunch = commands.len().div_ceil(DRAWN_MAX).max(1);
@@ -59,7 +59,7 @@ fn latency(connection: &ConnectionReport, which: Kind, zero_ns: u64) -> Option<F
     Some(figure)
 }
 
-/// What share of the commands took not longer.
+/// The share of the commands that took at most this long.
 fn distribution(connection: &ConnectionReport) -> Option<Figure> {
     let axis = Axis::new("turnaround", Unit::Seconds).logarithmic();
     let mut figure =
@@ -73,7 +73,7 @@ fn distribution(connection: &ConnectionReport) -> Option<Figure> {
     (!figure.series.is_empty()).then_some(figure)
 }
 
-/// The share of values that are not larger, at every value or, of many, at some.
+/// The share of values that are at most this large, at every value, or at some of many.
 fn steps(sample: &Sample) -> Vec<Point> {
     let count = sample.count();
     let bunch = count.div_ceil(STEPS_MAX);
@@ -84,7 +84,7 @@ fn steps(sample: &Sample) -> Vec<Point> {
     points
 }
 
-/// Silences amid data.
+/// The gaps.
 fn gaps(connection: &ConnectionReport, zero_ns: u64) -> Option<Figure> {
     let mut gaps: Vec<&Gap> = connection.commands.iter().flat_map(|command| &command.gaps).collect();
     if gaps.is_empty() {

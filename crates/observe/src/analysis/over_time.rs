@@ -1,16 +1,16 @@
-//! Figures of one connection over time, as TCP saw it.
+//! Figures of one connection over time, in TCP's terms.
 
 use super::report::seconds;
 use super::{Analysis, ConnectionReport};
 use crate::report::{Axis, Figure, Point, Series, Style, Unit};
 use crate::timeline::{self, Flow, Timeline};
 
-/// Which direction of a point.
+/// Selects the direction of a point.
 type Way = fn(&timeline::Point) -> &Flow;
 const TO_TARGET: Way = |point| &point.to_target;
 const TO_INITIATOR: Way = |point| &point.to_initiator;
 
-/// What is sent on every connection: whether they share.
+/// The data sent on every connection, which shows how they share the path.
 pub(super) fn all_connections(analysis: &Analysis) -> Figure {
     let zero_ns = analysis.capture.first_ns;
     let series = analysis.connections.iter().map(|connection| {
@@ -27,7 +27,7 @@ pub(super) fn all_connections(analysis: &Analysis) -> Figure {
     figure
 }
 
-/// Those figures of a connection that there is something to see in.
+/// The figures of a connection with any data.
 pub(super) fn figures(connection: &ConnectionReport, zero_ns: u64) -> Vec<Figure> {
     let timeline = &connection.timeline;
     let figures = [sequence(timeline, zero_ns), flight(timeline, zero_ns), round_trip(timeline, zero_ns)];
@@ -38,7 +38,7 @@ fn time() -> Axis {
     Axis::new("time", Unit::Seconds)
 }
 
-/// The offset in each stream against time: what is flat was silent, what is steep was a burst.
+/// The offset in each stream against time: flat is silence, steep is a burst.
 fn sequence(timeline: &Timeline, zero_ns: u64) -> Figure {
     let offsets = |way: Way| sum(timeline, zero_ns, move |point| way(point).bytes);
     let again = |way: Way| {
@@ -68,7 +68,7 @@ fn sequence(timeline: &Timeline, zero_ns: u64) -> Figure {
     figure
 }
 
-/// What was sent and not acknowledged, and what the peer would have taken.
+/// The data in flight, and the peer's window.
 fn flight(timeline: &Timeline, zero_ns: u64) -> Figure {
     let series = |name: &str, style: Style, value: fn(&timeline::Point) -> Option<u64>| {
         let points = timeline.points.iter().enumerate().filter(|(_, point)| point.segments > 0);
@@ -109,8 +109,7 @@ fn round_trip(timeline: &Timeline, zero_ns: u64) -> Figure {
     Figure { series: all.into_iter().filter(|series| !series.points.is_empty()).collect(), ..figure }
 }
 
-/// A sum that grows within the points in which something was added, and is flat between them. Empty if it is never
-/// more than zero.
+/// A sum that grows within points with an increment, and is flat between them. Empty if it is always zero.
 fn sum(timeline: &Timeline, zero_ns: u64, value: impl Fn(&timeline::Point) -> u64) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     let mut total = 0;
@@ -125,7 +124,7 @@ fn sum(timeline: &Timeline, zero_ns: u64, value: impl Fn(&timeline::Point) -> u6
     points
 }
 
-/// When a point begins, in seconds of the capture.
+/// The start of a point, in seconds of the capture.
 fn begin(timeline: &Timeline, zero_ns: u64, index: usize) -> f64 {
     let since_start_ns = timeline.width_ns.saturating_mul(index as u64);
     seconds(timeline.start_ns.saturating_sub(zero_ns).saturating_add(since_start_ns))

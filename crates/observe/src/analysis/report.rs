@@ -1,4 +1,4 @@
-//! An analysis as a person reads it.
+//! An analysis for people.
 
 use super::{Analysis, ConnectionReport, DirectionReport};
 use super::{latency, over_time};
@@ -8,12 +8,12 @@ use crate::statistics::{Statistic, shares};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Connections that are shown each for itself; a session rarely has more, and a page with more is not read.
+/// The most connections shown individually; a session rarely has more, and nobody reads a longer page.
 const SHOWN_MAX: usize = 16;
 
 impl Analysis {
-    /// The analysis in figures and tables: bytes, flight and round trips over time, and where the time of commands
-    /// went. `name` is that of the capture.
+    /// The analysis in figures and tables: bytes, flight and round trips over time, and the times of commands. `name`
+    /// is that of the capture.
     #[must_use]
     pub fn report(&self, name: &str) -> Report {
         let mut sections = vec![self.overview()];
@@ -138,7 +138,7 @@ impl Analysis {
     }
 }
 
-/// Who talks to whom.
+/// Both ends of a connection.
 fn ends(connection: &ConnectionReport) -> String {
     let end = |name: &Option<String>, address: SocketAddr| match name {
         Some(name) => format!("{name} ({address})"),
@@ -152,7 +152,7 @@ fn mean(statistic: Option<Statistic>) -> Option<f64> {
     statistic.map(|known| seconds(known.mean_ns))
 }
 
-/// How the times of the commands of each kind are distributed.
+/// The distributions of the times of each kind of command.
 fn times(connection: &ConnectionReport) -> Table {
     let mut table = Table::of_times(["commands", "time"]);
     table.title = "Where the time of commands went".to_owned();
@@ -173,7 +173,7 @@ fn times(connection: &ConnectionReport) -> Table {
     table
 }
 
-/// What part of a cycle is whose, as if there were one command at a time.
+/// The shares of a command's cycle, as if there were one command at a time.
 fn shares_of_cycle(connection: &ConnectionReport) -> Table {
     let columns = ["Ta", "RTT", "Tb", "Tc"].map(|part| (part, Unit::Share));
     let mut table = Table::new([("commands", Unit::None)].into_iter().chain(columns));

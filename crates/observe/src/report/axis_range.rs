@@ -1,9 +1,9 @@
-//! What part of an axis is drawn, in which unit, and where its ticks are.
+//! The range, the unit and the ticks of an axis.
 
 use super::figure::{Axis, Figure, Place, Point, Series};
 use super::unit::{Scale, Unit};
 
-/// An axis as it is drawn. Everything but [`AxisRange::of`] counts in what is shown, not in the base of the unit.
+/// A drawn axis. Everything but [`AxisRange::of`] counts in the shown unit, not in its base.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AxisRange {
     pub(super) scale: Scale,
@@ -12,7 +12,7 @@ pub(super) struct AxisRange {
     pub(super) logarithmic: bool,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// What stands at the ticks, if not numbers.
+    /// The texts at the ticks, if they are not numbers.
     pub(super) names: Vec<String>,
     intervals: f64,
 }
@@ -25,14 +25,14 @@ pub(super) struct Axes {
     pub(super) right: Option<AxisRange>,
 }
 
-/// How much more than the numbers a logarithmic axis shows at most on either side, as a factor.
+/// The margin of a logarithmic axis on either side, as a factor.
 const MARGIN_FACTOR: f64 = 1.15;
-/// A share is not more, so that an axis ends there.
+/// The end of an axis of shares.
 const WHOLE_PERCENT: f64 = 100.0;
-/// How many intervals a linear axis has at most: numbers beside each other need more room than those above each other.
+/// The most intervals of a linear axis: numbers beside each other need more room than numbers above each other.
 const INTERVALS_BESIDE: f64 = 10.0;
 const INTERVALS_ABOVE: f64 = 6.0;
-/// Fewer do not tell how an axis is divided.
+/// Fewer ticks do not show the division of an axis.
 const TICKS_MIN: usize = 3;
 
 impl Axes {
@@ -60,7 +60,7 @@ impl Axes {
         }
     }
 
-    /// What a series is measured by.
+    /// The axis of a series.
     pub(super) fn y_of(&self, series: &Series) -> &AxisRange {
         self.right.as_ref().filter(|_| series.right).unwrap_or(&self.y)
     }
@@ -71,8 +71,7 @@ fn heights(series: &Series) -> impl Iterator<Item = f64> {
     series.points.iter().flat_map(of_point).flatten()
 }
 
-/// Whether there is a place for a number on an axis. What is no measurement, but the end of what a float can hold, has
-/// none.
+/// Whether a number has a place on an axis. Numbers at the limits of a float are not measurements, and have none.
 pub(super) fn can_be_drawn(number: f64, logarithmic: bool) -> bool {
     let is_sound = number == 0.0 || (1e-100..1e100).contains(&number.abs());
     is_sound && (number > 0.0 || !logarithmic)
@@ -112,7 +111,7 @@ impl AxisRange {
         this
     }
 
-    /// The same room for each.
+    /// The same room for each name.
     fn of_names(axis: &Axis) -> Self {
         Self {
             scale: Unit::None.scale(1.0),
@@ -125,7 +124,7 @@ impl AxisRange {
         }
     }
 
-    /// So that nothing lies on the border, or is as wide as nothing.
+    /// Adds margins, so that nothing lies on the border, and the range is not empty.
     fn make_room(&mut self, with_zero: bool) {
         if self.logarithmic {
             self.low /= MARGIN_FACTOR;
@@ -148,7 +147,7 @@ impl AxisRange {
         }
     }
 
-    /// Where a number is between the ends, from 0 to 1; `None` if it cannot be drawn.
+    /// The position of a number between the ends, from 0 to 1; `None` if it cannot be drawn.
     pub(super) fn position(&self, number: f64) -> Option<f64> {
         let share = if self.logarithmic {
             (number / self.low).ln() / (self.high / self.low).ln()
@@ -158,7 +157,7 @@ impl AxisRange {
         can_be_drawn(number, self.logarithmic).then_some(share)
     }
 
-    /// Where lines and numbers are, ascending.
+    /// The positions of grid lines and numbers, ascending.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if !self.names.is_empty() {
             return (0..self.names.len()).map(|index| index as f64).collect();

@@ -1,10 +1,10 @@
-//! Dates as people write them.
+//! Dates for people.
 
 use jiff::Timestamp;
 use std::time::Duration;
 
-/// A moment, given since the beginning of 1970 UTC, as in `2026-11-22T09:53:36Z`, with a fraction of the second if it has
-/// one (RFC 3339). What is beyond the year 9999 is its end.
+/// A moment since the beginning of 1970 UTC, as in `2026-11-22T09:53:36Z`, with any fraction of the second (RFC 3339).
+/// Saturates at the end of the year 9999.
 #[must_use]
 pub fn rfc3339(since_1970: Duration) -> String {
     let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);

@@ -1,10 +1,10 @@
-//! How times are distributed, as rows of a table.
+//! Distributions of times, as rows of a table.
 
 use super::table::{Cell, Table};
 use super::unit::Unit;
 use crate::statistics::Statistic;
 
-/// What is told of each time.
+/// The columns of each time.
 const COLUMNS: [(&str, Unit); 8] = [
     ("number", Unit::None),
     ("mean", Unit::Seconds),
@@ -17,7 +17,7 @@ const COLUMNS: [(&str, Unit); 8] = [
 ];
 
 impl Table {
-    /// An empty table of times: these columns say which, and the others how each is distributed
+    /// An empty table of times: these columns identify them, and the others have their distributions
     /// ([`Statistic::cells`]).
     pub fn of_times<'a>(which: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(which.into_iter().map(|label| (label, Unit::None)).chain(COLUMNS))
@@ -25,7 +25,7 @@ impl Table {
 }
 
 impl Statistic {
-    /// What stands in a row of [`Table::of_times`], and whether the times are to be believed.
+    /// The cells of a row of [`Table::of_times`], and whether the times are valid.
     #[must_use]
     pub fn cells(&self, is_valid: bool) -> [Cell; 8] {
         let seconds = |time_ns: u64| Cell::number(Some(time_ns as f64 / 1e9), is_valid);

@@ -4,49 +4,49 @@ use super::table::{Cell, Column, Row, Table};
 use super::unit::Unit;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Rows of a table that is made of the points of a figure; more are not read.
+/// The most rows of a table made of the points of a figure.
 const ROWS_MAX: usize = 200;
 
 /// Series over common axes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it shows.
+    /// Its subject.
     pub title: String,
-    /// How to read it, or empty.
+    /// An explanation, or empty.
     #[serde(default)]
     pub caption: String,
-    /// Below.
+    /// The axis below.
     pub x: Axis,
-    /// To the left.
+    /// The axis to the left.
     pub y: Axis,
-    /// To the right, for the series that are drawn against it.
+    /// The axis to the right, for the series drawn against it.
     #[serde(default)]
     pub right: Option<Axis>,
     /// What is drawn.
     pub series: Vec<Series>,
-    /// What is written into it.
+    /// Texts within the figure.
     #[serde(default)]
     pub annotations: Vec<Annotation>,
-    /// What stands across it, because nobody should look at it without: `INVALID: the relay was busy`.
+    /// Warnings across the figure, which nobody should miss: `INVALID: the relay was busy`.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// The table that belongs to it. Without, one is made of its points ([`Figure::table_or_points`]).
+    /// The table that belongs to it. Without one, its points become a table ([`Figure::table_or_points`]).
     #[serde(default)]
     pub table: Option<Table>,
 }
 
-/// One axis. A linear y axis contains zero; an x axis contains what is drawn.
+/// One axis. A linear y axis includes zero; an x axis includes the drawn points.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axis {
-    /// What is measured along it, without the unit.
+    /// The quantity, without the unit.
     pub label: String,
-    /// In what.
+    /// The unit.
     #[serde(default)]
     pub unit: Unit,
-    /// Whether equal distances are equal factors. Numbers that are not positive are not drawn then.
+    /// Whether equal distances are equal factors. Then only positive numbers are drawn.
     #[serde(default)]
     pub logarithmic: bool,
-    /// What stands at 0, 1, 2 and so on in the place of numbers, if these are no numbers; of an axis below only.
+    /// The names at 0, 1, 2 and so on instead of numbers; only for the axis below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
@@ -54,41 +54,41 @@ pub struct Axis {
 /// Points that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// As in the legend.
+    /// Its name in the legend.
     pub name: String,
-    /// In any order; they are drawn in that of their x.
+    /// In any order; drawn in the order of x.
     pub points: Vec<Point>,
-    /// How they are drawn.
+    /// The style.
     #[serde(default)]
     pub style: Style,
-    /// Whether they are measured by the axis to the right.
+    /// Whether the axis to the right applies.
     #[serde(default)]
     pub right: bool,
 }
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Style {
-    /// Points, joined by lines; of many points the lines only.
+    /// Points, joined by lines; for many points only the lines.
     #[default]
     Line,
-    /// A dashed line for what was not measured: theory, a limit.
+    /// A dashed line for values that were not measured: theory, a limit.
     Dashed,
     /// A line that keeps each value until the next.
     Steps,
     /// Points that are not joined.
     Points,
-    /// A bar for each point, from zero; those of several series beside each other. For an axis with names.
+    /// A bar for each point, from zero; bars of several series stand side by side. For an axis with names.
     Bars,
 }
 
 /// One point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Along the axis below.
+    /// On the axis below.
     pub x: f64,
-    /// Along that at the side. What is not a finite number (stored as null) interrupts the line.
+    /// On the axis at the side. A number that is not finite (stored as null) interrupts the line.
     #[serde(deserialize_with = "number_or_null")]
     pub y: f64,
     /// The lower end of its error bar.
@@ -97,33 +97,33 @@ pub struct Point {
     /// The upper end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// Why it is not to be believed, if it is not. It is drawn as a cross then, and no line leads to it.
+    /// The reason why it is invalid, if it is. It is then drawn as a cross, and no line leads to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
 }
 
-/// A text at a place of a figure.
+/// A text at a place in a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Annotation {
-    /// Where.
+    /// The place.
     pub place: Place,
     /// A few words.
     pub text: String,
 }
 
-/// Where something is annotated.
+/// The place of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// A vertical line.
     X(f64),
-    /// A horizontal line, measured by the axis to the left.
+    /// A horizontal line, on the axis to the left.
     Y(f64),
-    /// A stretch of the axis below.
+    /// A range of the axis below.
     Span {
-        /// Where it begins.
+        /// Its start.
         from: f64,
-        /// Where it ends.
+        /// Its end.
         to: f64,
     },
 }
@@ -143,14 +143,14 @@ impl Axis {
         Self { label: label.into(), names, ..Self::default() }
     }
 
-    /// The name that stands at a place of an axis of names.
+    /// The name at a place on an axis of names.
     #[must_use]
     pub fn name_at(&self, place: f64) -> Option<&str> {
         let is_place = |index: &usize| *index as f64 == place;
         (0..self.names.len()).find(is_place).map(|index| self.names[index].as_str())
     }
 
-    /// The same, logarithmic.
+    /// Makes the axis logarithmic.
     #[must_use]
     pub fn logarithmic(self) -> Self {
         Self { logarithmic: true, ..self }
@@ -164,13 +164,13 @@ impl Point {
         Self { x, y, ..Self::default() }
     }
 
-    /// The same with an error bar.
+    /// Adds an error bar.
     #[must_use]
     pub fn between(self, low: f64, high: f64) -> Self {
         Self { low: Some(low), high: Some(high), ..self }
     }
 
-    /// The same, not to be believed.
+    /// Marks the point as invalid.
     #[must_use]
     pub fn invalid(self, reason: impl Into<String>) -> Self {
         Self { invalid: Some(reason.into()), ..self }
@@ -183,7 +183,7 @@ impl Series {
         Self { name: name.into(), points: points.into_iter().collect(), style, right: false }
     }
 
-    /// The same, measured by the axis to the right.
+    /// Assigns the series to the axis to the right.
     #[must_use]
     pub fn right(self) -> Self {
         Self { right: true, ..self }
@@ -196,20 +196,20 @@ impl Figure {
         Self { title: title.into(), x, y, ..Self::default() }
     }
 
-    /// The same with a caption.
+    /// Adds a caption.
     #[must_use]
     pub fn caption(self, caption: impl Into<String>) -> Self {
         Self { caption: caption.into(), ..self }
     }
 
-    /// The same with another series.
+    /// Adds a series.
     #[must_use]
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);
         self
     }
 
-    /// Why points of it are not to be believed, each reason once, in the order of the points.
+    /// The reasons of its invalid points, each once, in the order of the points.
     #[must_use]
     pub fn invalid_reasons(&self) -> Vec<&str> {
         let mut reasons = Vec::new();
@@ -222,8 +222,8 @@ impl Figure {
         reasons
     }
 
-    /// Its table; without one, its points: a row for each x, or several if a series has several points there. Where
-    /// nothing was measured, theory has no row. Of more than a few hundred rows the first.
+    /// Its table; without one, its points: a row for each x, or several if a series has several points there. Rows
+    /// without measurements omit theory. Truncated at a few hundred rows.
     #[must_use]
     pub fn table_or_points(&self) -> Table {
         self.table.clone().unwrap_or_else(|| self.points())
@@ -257,8 +257,7 @@ impl Figure {
         columns
     }
 
-    /// One for every x at which something was measured, or several: the second is for those series that have a second
-    /// point there.
+    /// The rows: one for every measured x, or several; the second is for series with a second point there.
     fn rows(&self) -> Vec<Row> {
         let width = self.columns().len();
         let mut column = 1;
@@ -291,7 +290,7 @@ impl Figure {
 }
 
 impl Series {
-    /// Whether its values are points and bars beside which a line would say nothing.
+    /// Whether a line joins its points.
     pub(crate) fn is_joined(&self) -> bool {
         !matches!(self.style, Style::Points | Style::Bars)
     }
@@ -300,12 +299,12 @@ impl Series {
         self.points.iter().any(|point| point.low.is_some() || point.high.is_some())
     }
 
-    /// How many columns of a table it takes.
+    /// The number of its columns in a table.
     fn columns(&self) -> usize {
         if self.has_errors() { 2 } else { 1 }
     }
 
-    /// Its points in the order in which they are drawn.
+    /// Its points in drawing order.
     pub(crate) fn in_order(&self) -> Vec<&Point> {
         let mut points: Vec<&Point> = self.points.iter().filter(|point| point.x.is_finite()).collect();
         points.sort_by(|one, other| one.x.total_cmp(&other.x));

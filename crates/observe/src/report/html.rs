@@ -1,4 +1,4 @@
-//! A report as one file for a browser: it needs no network, and asks for none.
+//! A report as one file for a browser, which needs no network and makes no requests.
 
 mod figure_data;
 
@@ -14,17 +14,17 @@ const SCRIPT: &str = include_str!("html/page.js");
 const UPLOT_STYLE: &str = include_str!("../../vendor/uplot-1.6.32/uPlot.min.css");
 const UPLOT_SCRIPT: &str = include_str!("../../vendor/uplot-1.6.32/uPlot.iife.min.js");
 const UPLOT_LICENCE: &str = include_str!("../../vendor/uplot-1.6.32/LICENSE");
-/// What the page may do: what stands in it. Nothing is fetched, whatever is written into a report.
+/// The page may use only its own contents. Nothing is fetched, whatever a report contains.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
-/// A page with fewer headings needs no contents.
+/// The least number of headings that needs a table of contents.
 const LISTED_SECTIONS_MIN: usize = 3;
-/// Bytes of a text in a table that needs a column wider than its words.
+/// The length of a table text that needs a column wider than its words.
 const LONG_TEXT: usize = 40;
-/// A table beside a figure with more rows is folded up.
+/// The most rows of an open table beside a figure; longer ones are folded.
 const OPEN_ROWS_MAX: usize = 24;
 
 impl Report {
-    /// The page. Every figure can be zoomed, tells its values, and has its table below; without scripts, and in print,
+    /// The page. Every figure can be zoomed, shows its values, and has its table below; without scripts, and in print,
     /// it is a picture.
     #[must_use]
     pub fn html(&self) -> String {
@@ -47,12 +47,12 @@ impl Report {
     }
 }
 
-/// A page that is being written.
+/// A page under construction.
 struct Page(String);
 
 impl Page {
     fn put(&mut self, what: Arguments<'_>) {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = self.0.write_fmt(what);
     }
 
@@ -88,7 +88,7 @@ impl Page {
         }
     }
 
-    /// Where to find what, if there is much of it.
+    /// The table of contents, for a long page.
     fn contents(&mut self, sections: &[Section]) {
         let headed = || sections.iter().enumerate().filter(|(_, section)| !section.heading.is_empty());
         if headed().count() < LISTED_SECTIONS_MIN {

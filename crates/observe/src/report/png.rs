@@ -1,4 +1,4 @@
-//! A figure as a picture that looks the same everywhere: with fonts of its own.
+//! A figure as a picture that looks the same everywhere, with bundled fonts.
 
 use super::figure::Figure;
 use resvg::{tiny_skia, usvg};
@@ -18,7 +18,7 @@ static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
     Arc::new(fonts)
 });
 
-/// Why there is no picture.
+/// The reason why there is no picture.
 #[derive(Debug, thiserror::Error)]
 #[error("the figure cannot be drawn: {0}")]
 pub struct DrawError(String);
@@ -27,7 +27,7 @@ impl Figure {
     /// The picture in PNG, light, 1720 pixels wide.
     ///
     /// # Errors
-    /// Only if it is higher than a picture can be, having thousands of warnings or series.
+    /// Only if it exceeds the greatest height, because of thousands of warnings or series.
     pub fn png(&self) -> Result<Vec<u8>, DrawError> {
         let tree = self.tree()?;
         let size = tree.size().to_int_size().scale_by(PIXELS);

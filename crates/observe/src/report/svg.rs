@@ -11,15 +11,14 @@ use super::escape;
 use super::figure::Figure;
 use std::fmt::Write;
 
-/// Colours of series, one after the other; they stay apart for most of those who see colours differently (Okabe and
-/// Ito, 2008).
+/// Colours of series, one after the other, chosen for colour vision deficiencies (Okabe and Ito, 2008).
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7a5195", "#666666"];
 const WIDTH: f64 = 860.0;
 const PLOT_HEIGHT: f64 = 380.0;
-/// Ticks and label of the axis below.
+/// The height of ticks and label of the axis below.
 const BELOW: f64 = 56.0;
-/// Of a name at that axis: its lines, and a letter on average, with some space.
+/// A name at that axis: the height of its lines, and the average width of a letter with some space.
 const NAME_LINE_HEIGHT: f64 = 15.0;
 const NAME_LETTER_WIDTH: f64 = 7.0;
 const LEFT: f64 = 74.0;
@@ -27,14 +26,14 @@ const RIGHT: f64 = 24.0;
 /// The page's own fonts, if the picture is part of a page.
 const FONT: &str = "Roboto, system-ui, sans-serif";
 
-/// Where what is.
+/// The layout of a picture.
 struct Layout {
     axes: Axes,
     left: f64,
     right: f64,
     top: f64,
     bottom: f64,
-    /// What stands at the ticks of the axis below, in lines, if not numbers.
+    /// The names at the ticks of the axis below, in lines, if they are not numbers.
     names: Vec<Vec<String>>,
 }
 
@@ -47,7 +46,7 @@ impl Layout {
         Self { axes, left: LEFT, right, top, bottom: top + PLOT_HEIGHT, names }
     }
 
-    /// Where ticks and label of the axis below end.
+    /// The lower end of the ticks and label of the axis below.
     fn below_axis(&self) -> f64 {
         let lines = self.names.iter().map(Vec::len).max().unwrap_or(1).max(1);
         self.bottom + BELOW + (lines - 1) as f64 * NAME_LINE_HEIGHT
@@ -67,8 +66,8 @@ fn colour(series: usize) -> &'static str {
 }
 
 impl Figure {
-    /// The picture, light, with texts as texts: for a page, or a program that has fonts. What looks the same everywhere
-    /// is [`Figure::png`] and [`Figure::svg_without_fonts`].
+    /// The picture, light, with texts as texts: for a page, or a program with fonts. [`Figure::png`] and
+    /// [`Figure::svg_without_fonts`] look the same everywhere.
     #[must_use]
     pub fn svg(&self) -> String {
         let header = header::draw(self);
@@ -92,6 +91,6 @@ impl Figure {
 }
 
 fn put(svg: &mut String, what: std::fmt::Arguments<'_>) {
-    // A string takes everything.
+    // Writing to a string cannot fail.
     let _ = svg.write_fmt(what);
 }

@@ -3,13 +3,13 @@
 use super::unit::{Scale, Unit};
 use serde::{Deserialize, Serialize};
 
-/// Rows of the same columns.
+/// Rows with the same columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// What it shows, or empty.
+    /// Its subject, or empty.
     #[serde(default)]
     pub title: String,
-    /// What stands in it, from left to right.
+    /// From left to right.
     pub columns: Vec<Column>,
     /// From top to bottom.
     pub rows: Vec<Row>,
@@ -33,23 +33,23 @@ pub struct Column {
 pub struct Row {
     /// From left to right.
     pub cells: Vec<Cell>,
-    /// Why its numbers are not to be believed, if they are not.
+    /// The reason why its numbers are invalid, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
 }
 
-/// What stands in a cell.
+/// The contents of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Cell {
-    /// Nothing is known.
+    /// Unknown.
     #[default]
     Empty,
     /// In the base of the column's unit.
     Number(f64),
     /// From one number to another.
     Range([f64; 2]),
-    /// A number that is not to be believed, while others of its row are.
+    /// A number that is invalid, while others of its row are valid.
     Invalid {
         /// In the base of the column's unit.
         invalid: f64,
@@ -70,14 +70,14 @@ impl Table {
         self.rows.push(Row { cells: cells.into_iter().collect(), invalid: None });
     }
 
-    /// How the numbers of a column are shown: by the largest of them.
+    /// The scale of a column's numbers, by the largest of them.
     #[must_use]
     pub fn scale(&self, column: usize) -> Scale {
         let largest = self.numbers(column).map(f64::abs).fold(0.0, f64::max);
         self.columns.get(column).map_or(&Unit::None, |column| &column.unit).scale(largest)
     }
 
-    /// Whether a column holds numbers only.
+    /// Whether a column holds only numbers.
     #[must_use]
     pub fn is_numeric(&self, column: usize) -> bool {
         let is_text = |row: &Row| matches!(row.cells.get(column), Some(Cell::Text(_)));
@@ -95,7 +95,7 @@ impl Table {
 }
 
 impl Cell {
-    /// A number, and whether it is to be believed. Empty if there is none, or none that can be shown.
+    /// A number, and whether it is valid. Empty if there is none, or if it cannot be shown.
     #[must_use]
     pub fn number(number: Option<f64>, is_valid: bool) -> Self {
         match Self::from(number) {
@@ -104,7 +104,7 @@ impl Cell {
         }
     }
 
-    /// What is written, numbers without the unit.
+    /// The text of the cell; numbers are without the unit.
     #[must_use]
     pub fn text(&self, scale: &Scale) -> String {
         match self {
@@ -118,7 +118,7 @@ impl Cell {
 }
 
 impl Row {
-    /// Why it is not to be believed, unless one of its cells says so already.
+    /// The reason why it is invalid, unless one of its cells shows that already.
     #[must_use]
     pub fn untold_reason(&self) -> Option<&str> {
         let reason = self.invalid.as_deref()?;

@@ -1,12 +1,12 @@
-//! Units, and numbers as people read them.
+//! Units, and numbers for people.
 
 use serde::{Deserialize, Serialize};
 
-/// What a number counts. Numbers are given in the base of their unit.
+/// The unit of a number. Numbers are given in its base.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Nothing, or what the label says.
+    /// None, or the label names it.
     #[default]
     None,
     /// Seconds; shown from nanoseconds up.
@@ -19,16 +19,16 @@ pub enum Unit {
     BitsPerSecond,
     /// A part of a whole, from 0 to 1; shown as percent.
     Share,
-    /// Any other, shown as it is: `packets`.
+    /// Any other, shown without conversion: `packets`.
     Named(String),
 }
 
-/// How numbers of one axis or column are shown.
+/// The scale of the numbers of one axis or column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scale {
-    /// One of what is shown, in the base of the unit.
+    /// One shown unit, in the base of the unit.
     pub factor: f64,
-    /// What is shown, such as `ms`; empty for a plain number.
+    /// The symbol of the shown unit, such as `ms`; empty for a plain number.
     pub symbol: String,
 }
 
@@ -50,7 +50,7 @@ impl Unit {
         Self::Named(symbol.into())
     }
 
-    /// The scale for numbers of which this is the largest.
+    /// The scale for numbers up to `largest`.
     #[must_use]
     pub fn scale(&self, largest: f64) -> Scale {
         let prefixes = match self {
@@ -80,7 +80,7 @@ impl Unit {
 }
 
 impl Scale {
-    /// A label with the unit, as at an axis: `round trip [ms]`.
+    /// A label with the unit, for an axis: `round trip [ms]`.
     #[must_use]
     pub fn label(&self, label: &str) -> String {
         match (label, self.symbol.as_str()) {
@@ -90,14 +90,14 @@ impl Scale {
         }
     }
 
-    /// A number without the unit, as under such a label; of the base.
+    /// A number without the unit, for use under such a label; `value` is in the base.
     #[must_use]
     pub fn digits(&self, value: f64) -> String {
         number(value / self.factor)
     }
 }
 
-/// A number with four digits that count, without zeroes at its end.
+/// A number with four significant digits, without trailing zeroes.
 pub(crate) fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0".to_owned() } else { "–".to_owned() };

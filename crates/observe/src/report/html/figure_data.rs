@@ -1,11 +1,11 @@
-//! A figure as the page's script takes it: numbers in the units that are shown, by columns.
+//! A figure for the page's script: numbers in the shown units, by columns.
 
 use crate::report::axis_range::{Axes, AxisRange, can_be_drawn};
 use crate::report::figure::{Annotation, Figure, Place, Point, Series, Style};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Digits that count: enough for a thousandth of a pixel after zooming in a thousand times.
+/// Significant digits: enough for a thousandth of a pixel after zooming in a thousand times.
 const DIGITS: usize = 9;
 
 #[derive(Serialize)]
@@ -60,7 +60,7 @@ enum PlaceData {
     Span { from: f64, to: f64 },
 }
 
-/// JSON that can stand in a script element.
+/// JSON that may stand in a script element.
 pub(super) fn json(figure: &Figure) -> String {
     let axes = Axes::of(figure);
     let data = FigureData {
@@ -72,7 +72,7 @@ pub(super) fn json(figure: &Figure) -> String {
         annotations: figure.annotations.iter().filter_map(|one| annotation(one, &axes)).collect(),
     };
     let json = serde_json::to_string(&data).expect("numbers and texts have a form in JSON");
-    // The end of the element, and what begins a comment, can only be in a text.
+    // Only texts can contain the end of the element or the start of a comment.
     json.replace('<', "\\u003c")
 }
 
@@ -111,7 +111,7 @@ fn annotation<'a>(annotation: &'a Annotation, axes: &Axes) -> Option<AnnotationD
     Some(AnnotationData { text: &annotation.text, place })
 }
 
-/// A number in the unit that is shown, if it can be.
+/// A number in the shown unit, if it has a place.
 fn shown(range: &AxisRange, value: f64) -> Option<f64> {
     let value = value / range.scale.factor;
     let rounded = || format!("{value:.DIGITS$e}").parse().ok();

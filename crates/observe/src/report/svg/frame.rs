@@ -6,7 +6,7 @@ use crate::report::escape;
 use crate::report::figure::{Figure, Place};
 use crate::report::unit::number;
 
-/// The grid, the border, and what stands at the axes.
+/// Draws the grid, the border, and the texts at the axes.
 pub(super) fn draw(svg: &mut String, figure: &Figure, layout: &Layout) {
     let Layout { axes, left, right, top, bottom, .. } = layout;
     names(svg, layout);
@@ -54,7 +54,7 @@ pub(super) fn draw(svg: &mut String, figure: &Figure, layout: &Layout) {
     }
 }
 
-/// Below their places.
+/// Draws the names below their places.
 fn names(svg: &mut String, layout: &Layout) {
     for (index, lines) in layout.names.iter().enumerate() {
         let Some(x) = layout.x(index as f64) else { continue };
@@ -80,7 +80,7 @@ fn label_beside(svg: &mut String, axis: &AxisRange, x: f64, layout: &Layout) {
     );
 }
 
-/// Lines and stretches with their texts.
+/// Draws annotated lines and ranges with their texts.
 pub(super) fn annotations(svg: &mut String, figure: &Figure, layout: &Layout) {
     let Layout { axes, left, right, top, bottom, .. } = layout;
     let x_of = |x: f64| layout.x(x / axes.x.scale.factor);

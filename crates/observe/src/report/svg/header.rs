@@ -1,11 +1,11 @@
-//! What stands above the plot: the title, and what nobody should look at it without.
+//! The header above the plot: the title and the warnings.
 
 use super::wrap::lines;
 use super::{LEFT, RIGHT, WIDTH, put};
 use crate::report::escape;
 use crate::report::figure::Figure;
 
-/// Of a letter, on average, in the title and in a warning.
+/// The average width of a letter in the title and in a warning.
 const TITLE_LETTER_WIDTH: f64 = 8.6;
 const WARNING_LETTER_WIDTH: f64 = 6.8;
 const TITLE_HEIGHT: f64 = 22.0;
@@ -13,7 +13,7 @@ const WARNING_HEIGHT: f64 = 19.0;
 
 pub(super) struct Header {
     pub(super) svg: String,
-    /// Where it ends.
+    /// Its lower end.
     pub(super) bottom: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What the colours and the crosses mean.
+//! The legend of colours and crosses.
 
 use super::marks::{cross, is_marked};
 use super::wrap::lines;
@@ -7,19 +7,19 @@ use crate::report::escape;
 use crate::report::figure::{Figure, Series, Style};
 
 const LINE_HEIGHT: f64 = 22.0;
-/// The sample of a line, and the space after it.
+/// The width of a sample line and the space after it.
 const SAMPLE: f64 = 34.0;
 const GAP: f64 = 24.0;
-/// Of a letter, on average, at the size of the legend.
+/// The average width of a letter at the size of the legend.
 const LETTER_WIDTH: f64 = 6.8;
 
 pub(super) struct Legend {
     pub(super) svg: String,
-    /// Where it ends.
+    /// Its lower end.
     pub(super) bottom: f64,
 }
 
-/// The legend below `top`, in as many lines as it needs.
+/// Draws the legend below `top`, in as many lines as it needs.
 pub(super) fn draw(figure: &Figure, top: f64) -> Legend {
     let mut svg = String::new();
     let (mut x, mut y) = (LEFT, top + 4.0);
@@ -48,7 +48,7 @@ pub(super) fn draw(figure: &Figure, top: f64) -> Legend {
     Legend { svg, bottom: y + LINE_HEIGHT }
 }
 
-/// With the side that its axis is on, if there are two.
+/// The name, with the side of its axis if there are two.
 fn name(figure: &Figure, series: &Series) -> String {
     match (&figure.right, series.right) {
         (Some(_), true) => format!("{} (right)", series.name),

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// The share of a place that its bars take.
 const BARS_SHARE: f64 = 0.7;
-/// A line with more points is drawn without marks at them.
+/// The most points of a line with marks at its points.
 const MARKED_POINTS_MAX: usize = 60;
 
 pub(super) fn draw(svg: &mut String, figure: &Figure, layout: &Layout) {
@@ -30,7 +30,7 @@ pub(super) fn draw(svg: &mut String, figure: &Figure, layout: &Layout) {
     }
 }
 
-/// What is drawn of one series.
+/// The drawing of one series.
 struct Marks<'a> {
     layout: &'a Layout,
     axis: &'a AxisRange,
@@ -38,13 +38,13 @@ struct Marks<'a> {
 }
 
 impl Marks<'_> {
-    /// Where the height `y` above the x of a point is.
+    /// The position of the height `y` above the x of a point.
     fn place(&self, point: &Point, y: f64) -> Option<(f64, f64)> {
         let x = self.layout.x(point.x / self.layout.axes.x.scale.factor)?;
         Some((x, self.layout.y(self.axis, y / self.axis.scale.factor)?))
     }
 
-    /// The line through all points that can be believed.
+    /// Draws the line through all valid points.
     fn line(&self, svg: &mut String) {
         let mut path = String::new();
         let mut pen: Option<(f64, f64)> = None;
@@ -53,7 +53,7 @@ impl Marks<'_> {
                 pen = None;
                 continue;
             };
-            // To a tenth of a unit: what falls on the point before is not drawn again.
+            // To a tenth of a unit: points that fall on the previous one are not drawn again.
             let (x, y) = ((x * 10.0).round() / 10.0, (y * 10.0).round() / 10.0);
             let _ = match pen {
                 None => write!(path, "M{x} {y}"),
@@ -72,7 +72,7 @@ impl Marks<'_> {
         );
     }
 
-    /// Bars of this series, which has that place among all that have bars. What cannot be believed has none.
+    /// Draws the bars of this series, at `place` among `all` series with bars. Invalid points have none.
     fn bars(&self, svg: &mut String, place: usize, all: usize) {
         let width = BARS_SHARE / all.max(1) as f64;
         for point in self.series.points.iter().filter(|point| point.invalid.is_none()) {
@@ -101,7 +101,7 @@ impl Marks<'_> {
     fn errors(&self, svg: &mut String) {
         for point in self.series.points.iter().filter(|point| point.low.or(point.high).is_some()) {
             let Some((x, high)) = self.place(point, point.high.unwrap_or(point.y)) else { continue };
-            // What a logarithmic axis cannot show goes on to its end.
+            // A bar beyond a logarithmic axis continues to its end.
             let low =
                 self.place(point, point.low.unwrap_or(point.y)).map_or(self.layout.bottom, |(_, low)| low);
             let (left, right) = (x - 4.0, x + 4.0);
@@ -131,7 +131,7 @@ impl Marks<'_> {
     }
 }
 
-/// Whether there is a mark at each of its points.
+/// Whether each of its points has a mark.
 pub(super) fn is_marked(series: &Series) -> bool {
     match series.style {
         Style::Points => true,
@@ -140,7 +140,7 @@ pub(super) fn is_marked(series: &Series) -> bool {
     }
 }
 
-/// The mark of a point that is not to be believed.
+/// Draws the mark of an invalid point.
 pub(super) fn cross(svg: &mut String, x: f64, y: f64) {
     put(
         svg,

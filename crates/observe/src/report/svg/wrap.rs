@@ -1,6 +1,6 @@
-//! Text in lines, which a picture does not make by itself.
+//! Wraps text into lines, which SVG does not do by itself.
 
-/// The words of a text in lines of about so many letters. A longer word has a line of its own.
+/// The words of a text in lines of about `letters` letters. A longer word has a line of its own.
 pub(super) fn lines(text: &str, letters: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
