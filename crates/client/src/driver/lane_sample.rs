@@ -4,7 +4,7 @@ use super::path::{Lane, Path};
 use framing::PathSample;
 use pdu::{Duration, Instant};
 use policy::{LaneLoad, LaneSample, Obstacle, PathMeasurement};
-use session::initiator::Session;
+use session::initiator::LaneState;
 
 /// A measurement serves this long. TCP_INFO costs about a microsecond, and a path changes within round trips.
 const MEASUREMENT_AGE_MAX: Duration = Duration::from_millis(10);
@@ -62,34 +62,39 @@ impl Path {
             Candidate::Parked => (0, false),
         };
         shown.extend(self.lanes.iter_mut().map(|lane| {
-            let sample = lane.sample(core, parked_commands, is_full);
-            LaneSample { path: wants_measurements.then(|| lane.measure(now)).flatten(), ..sample }
+            let state = core.lane_state(lane.id);
+            LaneSample {
+                lane: lane.id,
+                obstacle: obstacle(state, is_full),
+                load: load(state),
+                parked_commands,
+                path: wants_measurements.then(|| lane.measure(now)).flatten(),
+            }
         }));
     }
 }
 
 impl Lane {
-    fn sample(&self, core: &Session, parked_commands: u32, is_full: bool) -> LaneSample {
-        let state = core.lane_state(self.id);
-        let obstacle = if !state.accepts_commands {
-            Some(Obstacle::Leaving)
-        } else if is_full {
-            Some(Obstacle::SessionFull)
-        } else {
-            None
-        };
-        let load = LaneLoad {
-            commands: state.outstanding_commands,
-            data_out_bytes: state.outstanding_out_bytes,
-            data_in_bytes: state.outstanding_in_bytes,
-            unsent_bytes: state.unsent_bytes,
-        };
-        LaneSample { lane: self.id, obstacle, load, parked_commands, path: None }
-    }
-
     fn measure(&mut self, now: Instant) -> Option<PathMeasurement> {
         let connection = &self.connection;
         self.measurement.at(now, || connection.sample())
+    }
+}
+
+fn obstacle(state: LaneState, is_full: bool) -> Option<Obstacle> {
+    match (state.accepts_commands, is_full) {
+        (false, _) => Some(Obstacle::Leaving),
+        (true, true) => Some(Obstacle::SessionFull),
+        (true, false) => None,
+    }
+}
+
+fn load(state: LaneState) -> LaneLoad {
+    LaneLoad {
+        commands: state.outstanding_commands,
+        data_out_bytes: state.outstanding_out_bytes,
+        data_in_bytes: state.outstanding_in_bytes,
+        unsent_bytes: state.unsent_bytes,
     }
 }
 
@@ -120,6 +125,19 @@ mod tests {
             assert!(path.is_some());
         }
         taken.get()
+    }
+
+    #[test]
+    fn a_lane_that_is_logged_out_is_shown_as_leaving() {
+        let open = LaneState { accepts_commands: true, ..LaneState::default() };
+        assert_eq!(obstacle(open, false), None);
+        assert_eq!(obstacle(LaneState::default(), false), Some(Obstacle::Leaving));
+    }
+
+    #[test]
+    fn the_lanes_of_a_full_session_are_shown_as_such() {
+        let open = LaneState { accepts_commands: true, ..LaneState::default() };
+        assert_eq!(obstacle(open, true), Some(Obstacle::SessionFull));
     }
 
     #[test]
