@@ -11,9 +11,9 @@ const CONNECTIONS: [usize; 4] = [1, 4, 16, 64];
 pub fn measure(effort: Effort) -> anyhow::Result<String> {
     let contender = Contender::ropewalk()?;
     let mut text = String::from(
-        "## What many connections cost\n\n\
+        "## The cost of many connections\n\n\
          The target's processor seconds per GiB under `ropewalk bench` with requests of 1 MiB, 32 outstanding.\n\n\
-         | way | connections | MB/s | s/GiB | to one connection |\n|---|---:|---:|---:|---:|\n",
+         | way | connections | MB/s | s/GiB | relative to one connection |\n|---|---:|---:|---:|---:|\n",
     );
     for way in ["read", "write"] {
         let mut of_one = None;

@@ -19,8 +19,8 @@ pub fn measure(effort: Effort) -> anyhow::Result<String> {
     let contender = Contender::ropewalk()?;
     let mut text = String::from(
         "## Our initiator and target beside plain streams\n\n\
-         `ropewalk bench` with requests of 1 MiB, 32 outstanding, beside sockets that carry nothing but the same memory \
-         over as many connections. MB/s (10^6 bytes).\n\n\
+         `ropewalk bench` with requests of 1 MiB, 32 outstanding, beside plain sockets that carry the same memory over \
+         the same number of connections. MB/s (10^6 bytes).\n\n\
          | way | connections | ropewalk | plain streams | ratio |\n|---|---:|---:|---:|---:|\n",
     );
     for (way, from_target) in [("read", true), ("write", false)] {

@@ -28,21 +28,22 @@ impl Effort {
     }
 }
 
-/// What has been measured so far.
+/// A report under construction.
 pub struct LabReport {
     text: String,
     repetitions: u32,
 }
 
 impl LabReport {
-    /// Begins with what is measured by which program, on what, when; `about` says how, and ends with a table's head.
+    /// Begins with the title, program, date and machine; `about` describes the measurement and ends with a table's head.
     pub fn begin(effort: Effort, title: &str, program: &str, about: &str) -> anyhow::Result<Self> {
         let (date, machine) = (machine::today()?, machine::describe()?);
         let text = format!("# {title}\n\nWritten by `{program}` on {date}: {machine}.\n\n{about}");
         Ok(Self { text, repetitions: effort.repetitions })
     }
 
-    /// Measures until the relay says that it was valid, and says how often it was not; at most so many times more.
+    /// Repeats a measurement until the relay calls it VALID, at most `repetitions` more times, and reports the number of INVALID
+    /// ones.
     pub fn measure(
         &mut self,
         measure: impl FnMut() -> anyhow::Result<(String, Verdict)>,
@@ -52,7 +53,7 @@ impl LabReport {
         Ok(())
     }
 
-    /// Adds what no relay judges.
+    /// Adds a text without a verdict.
     pub fn add(&mut self, text: &str) {
         println!("{text}");
         self.text += text;
@@ -74,7 +75,7 @@ fn repeat(
         match verdict {
             Verdict::Valid if invalid == 0 => return Ok(text.replace(VERDICT, "VALID")),
             Verdict::Valid => {
-                return Ok(text.replace(VERDICT, &format!("VALID, after {invalid} that were not")));
+                return Ok(text.replace(VERDICT, &format!("VALID, after {invalid} INVALID")));
             }
             Verdict::Invalid(_) if invalid == repetitions => {
                 return Ok(text.replace(VERDICT, &format!("{verdict} (as {repetitions} before)")));

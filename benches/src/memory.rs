@@ -29,10 +29,10 @@ pub fn measure(_: Effort) -> anyhow::Result<String> {
     let each_kib = connected_bytes.saturating_sub(idle_bytes) as f64 / connections as f64 / 1024.0;
     Ok(format!(
         "## Memory\n\n\
-         | what | resident |\n|---|---:|\n\
+         | state | resident |\n|---|---:|\n\
          | idle target with one RAM LUN | {:.1} MiB |\n\
          | with {connections} logged-in, idle connections in {SESSIONS} sessions | {:.1} MiB |\n\
-         | each of them | {each_kib:.1} KiB |\n",
+         | each of these connections | {each_kib:.1} KiB |\n",
         idle_bytes as f64 / 1048576.0,
         connected_bytes as f64 / 1048576.0,
     ))

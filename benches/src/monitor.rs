@@ -95,17 +95,17 @@ fn main() -> anyhow::Result<()> {
     report.write(&options.report)
 }
 
-/// What is measured, and the table's head.
+/// The description of the measurement, and the table's head.
 fn about(duration: Duration) -> String {
     format!(
         "{STREAMS} streams of CUBIC at {MEGABITS} Mbit/s over a clean path of {round_trip} ms with a queue of one \
          bandwidth-delay product, for twice {seconds} s; goodput of the second half. An instrument's cost is a share of \
-         one core: the processor time of its own thread, and what its programs took in the kernel, as they count it \
-         themselves. Packets are captured by the relay's thread (headers, at both ends), whose share contains that. Beside \
-         them is the processor time of the whole process, streams, their checks and relay included, which \
-         differs from run to run by more than that. Calls are all that the kernel made of the programs, most of them \
-         for others: the receivers of the streams, and whatever else the machine does. Events are told without \
-         what is passed over, unless it says all of them: arrivals and writes that find nothing new within a millisecond.\n\n\
+         one core: the processor time of its own thread, and that of its programs in the kernel, which they count \
+         themselves. The relay's thread captures packets (headers, at both ends), so its share includes that. The \
+         processor time of the whole process includes the streams, their checks and the relay, and varies from run to \
+         run by more than an instrument's cost. Calls are all of the kernel's calls of the programs, most of them for \
+         the receivers of the streams and for other work of the machine. Arrivals and writes that change nothing within \
+         a millisecond are skipped, except in the rows with all events.\n\n\
          | segments | instruments | samples/s | events/s | calls/s | ns for each call | instruments' processor | relay's | whole \
          process | goodput | lost | verdict |\n\
          |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",

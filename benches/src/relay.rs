@@ -54,13 +54,13 @@ fn main() -> anyhow::Result<()> {
     report.write(&options.report)
 }
 
-/// What is measured, and the table's head.
+/// The description of the measurement, and the table's head.
 fn about(duration: Duration) -> String {
     format!(
         "{STREAMS} streams of CUBIC over a clean path of {round_trip} ms with a queue of one bandwidth-delay product; \
-         goodput in Mbit/s over {seconds} s, after as long a start; everything else of the whole run. Ideal is the \
-         rate less headers. Frames are super-packets of at most so many segments. All on the same cores: streams, \
-         their checks, and the relay; what else the machine does makes runs invalid, and those are repeated.\n\n\
+         goodput in Mbit/s over {seconds} s, after a warm-up of the same length; all other columns cover the whole run. Ideal \
+         is the rate less headers. Frames are super-packets of at most this many segments. Streams, their checks and \
+         the relay share the cores. Other work of the machine makes runs invalid, and those are repeated.\n\n\
          | rate | segments | goodput | ideal | relay's processor, mean (busiest second) | late p50 | p99 | p99.9 | max \
          | longest gap | verdict |\n\
          |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",

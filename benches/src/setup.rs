@@ -12,11 +12,11 @@ pub fn describe(effort: Effort) -> anyhow::Result<String> {
     let congestion = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
     Ok(format!(
         "# Speed and memory\n\n\
-         Written by `{command}` on {date}: {rounds} rounds of {seconds} s each, all contenders of a cell in turn in \
-         every round; medians.\n\n\
+         Written by `{command}` on {date}: medians of {rounds} rounds of {seconds} s each; in every round, \
+         the contenders of a cell take turns.\n\n\
          * Machine: {processor}, {machine}. Loopback; congestion control {congestion}; targets on core \
          {TARGET_CORE}, clients on core {CLIENT_CORE}.\n\
-         * Storage: {WORKING_SET_MIB} MiB of memory, all written before (`ram:` for ropewalk, a file in `/dev/shm` for \
+         * Storage: {WORKING_SET_MIB} MiB of memory, fully written beforehand (`ram:` for ropewalk, a file in `/dev/shm` for \
          the others).\n\
          * Others: {others}.\n",
         command = format!("benches/run {}", arguments.join(" ")).trim(),
