@@ -35,15 +35,15 @@ pub struct LabReport {
 }
 
 impl LabReport {
-    /// Begins with the title, program, date and machine; `about` describes the measurement and ends with a table's head.
+    /// Begins with the title, program, date and machine. `about` describes the measurement and ends with a table's head.
     pub fn begin(effort: Effort, title: &str, program: &str, about: &str) -> anyhow::Result<Self> {
         let (date, machine) = (machine::today()?, machine::describe()?);
         let text = format!("# {title}\n\nWritten by `{program}` on {date}: {machine}.\n\n{about}");
         Ok(Self { text, repetitions: effort.repetitions })
     }
 
-    /// Repeats a measurement until the relay calls it VALID, at most `repetitions` more times, and reports the number of INVALID
-    /// ones.
+    /// Repeats a measurement until the relay calls it VALID, at most `repetitions` more times. Reports the number of
+    /// INVALID ones.
     pub fn measure(
         &mut self,
         measure: impl FnMut() -> anyhow::Result<(String, Verdict)>,

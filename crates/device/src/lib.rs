@@ -7,10 +7,10 @@
 //! 1. Make an [`Environment`] for each event loop, [`LogicalUnit`]s over [`block::Backend`]s, and a [`TargetNode`] for
 //!      each target.
 //! 2. Let a connection log in ([`session::login::target::Login`]); [`TargetNode::admit`] finds its place: a session
-//!   that
+//!    that
 //!      it leads, joins, or reinstates once the old one has come to rest.
 //! 3. Call [`SessionDriver::add_lane`]. From then on, for each connection: hand arriving bytes to a
-//!   [`framing::Receiver`] with
+//!    [`framing::Receiver`] with
 //!      the state's session and buffers, call [`SessionDriver::drain`], and send the output of a [`framing::Sender`]; continue
 //!      when the waker registered in [`SessionState::wakers`] is woken. Close the connection when [`SessionState::closing`]
 //!      says so.

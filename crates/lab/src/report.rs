@@ -1,4 +1,4 @@
-//! What a folder of results says, for people.
+//! Reports on a folder of results.
 
 mod captured;
 mod description;
@@ -22,7 +22,7 @@ use description::{description, mixed_programs};
 use observe::report::{Report, Section, Standing, Verdict};
 use run_over_time::RunsOverTime;
 
-/// A report of what has been run so far.
+/// A report of all runs so far.
 ///
 /// # Errors
 /// If the folder's experiment cannot be read.
@@ -72,7 +72,7 @@ fn paragraphs(experiment: &Experiment) -> Vec<String> {
     joined.filter(|paragraph| !paragraph.is_empty()).collect()
 }
 
-/// Of the whole.
+/// The verdict on the whole.
 fn verdict(plan: &Plan, folder: &Folder) -> Verdict {
     let states = (0..plan.runs.len()).map(|index| run_state(plan, folder, index));
     let (mut invalid, mut to_do) = (0, 0);

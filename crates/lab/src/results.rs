@@ -1,19 +1,19 @@
-//! The results of an experiment: a folder that says of itself what is in it, and how it came about.
+//! The results of an experiment: a self-describing folder.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `experiment.toml` | the experiment, as it was run |
-//! | `manifest.json` | which form; the machine; every run that is to be done |
-//! | `runs/0001-1.json` | run 1, first attempt: program, setup with all defaults, seed, settings of both hosts, measured values, what sessions and relay did, the verdict |
+//! | `manifest.json` | the form, the machine, and every run to be done |
+//! | `runs/0001-1.json` | run 1, first attempt: program, setup with all defaults, seed, settings of both hosts, measurements, reports of sessions and relay, the verdict |
 //! | `runs/0001-1.jsonl` | its samples, one a line |
 //! | `runs/0001-1.pcapng` | its capture, if the experiment asks for one |
-//! | `report.html`, `figure-1.png` | what it says, if that was asked for: made of the others |
+//! | `report.html`, `figure-1.png` | the report, if requested: made from the other files |
 //!
-//! A file is there whole or not at all, and a run is there if its `.json` is. So a series of runs that was interrupted
-//! goes on where it was.
+//! A file is written whole or not at all, and a run exists if its `.json` does. An interrupted series therefore resumes
+//! where it stopped.
 //!
-//! The manifest is written first, and marks the folder: in a folder without it nothing is written or removed, and beside
-//! it only files of these names are.
+//! The manifest is written first, and marks the folder: `lab` writes and removes nothing in a folder without it, and in
+//! one with it only files of these names.
 
 mod file;
 mod folder;

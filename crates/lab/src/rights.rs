@@ -1,4 +1,4 @@
-//! What it takes to make network namespaces: root's rights, or a user namespace in which anybody is root.
+//! The rights to make network namespaces: root's, or those of root in a user namespace.
 
 use crate::namespace::{leave_network_namespace, on_a_thread};
 use crate::parent_death::die_with;
@@ -16,8 +16,8 @@ use std::process::Command;
 pub enum Rights {
     /// Root's.
     Root,
-    /// Those of root in a user namespace: everything but priority over other processes, and socket buffers beyond
-    /// `net.core.rmem_max`. At high rates runs are more often invalid.
+    /// Root's in a user namespace: without priority over other processes, and without socket buffers beyond
+    /// `net.core.rmem_max`. At high rates more runs are INVALID.
     UserNamespace,
 }
 
@@ -30,10 +30,10 @@ pub struct NoRights {
 }
 
 impl Rights {
-    /// Those that this process has.
+    /// The rights of this process.
     ///
     /// # Errors
-    /// If it has none. Started again by [`in_user_namespace`], it may have.
+    /// If it has none. It may have some after a restart by [`in_user_namespace`].
     pub fn of_this_process() -> Result<Self, NoRights> {
         match on_a_thread(leave_network_namespace) {
             Ok(()) if is_in_user_namespace() => Ok(Self::UserNamespace),
@@ -43,9 +43,9 @@ impl Rights {
     }
 }
 
-/// Makes the process of `command` root of a user namespace of its own, in which it may make network namespaces. Where
-/// that is forbidden, `command` fails to start, or its process has no [`Rights`]; the error of those says why. The process
-/// dies with the thread that starts it: a lab is not to outlive the command that was given.
+/// Makes the process of `command` root of its own user namespace, in which it may make network namespaces. If that is
+/// forbidden, `command` fails to start, or its process has no [`Rights`]; their error has the reason. The process dies
+/// with the thread that starts it, because a lab must not outlive its command.
 pub fn in_user_namespace(command: &mut Command) {
     let uid_map = format!("0 {} 1", geteuid().as_raw());
     let gid_map = format!("0 {} 1", getegid().as_raw());
@@ -53,7 +53,7 @@ pub fn in_user_namespace(command: &mut Command) {
     let before_exec = move || {
         // SAFETY: before exec a process has one thread, to whose memory and descriptors this does nothing.
         unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?;
-        // Who may not change the groups of a process may map their own (user_namespaces(7)).
+        // A process that may not change its groups may map its own (user_namespaces(7)).
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", &uid_map)?;
         fs::write("/proc/self/gid_map", &gid_map)?;
@@ -69,7 +69,7 @@ fn is_in_user_namespace() -> bool {
     map.split_whitespace().ne(["0", "0", "4294967295"])
 }
 
-/// What would do without root, and what is in its way here.
+/// A way to work without root, and the obstacle on this machine.
 fn alternative() -> String {
     let forbidden = [
         ("/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces is 0"),

@@ -19,37 +19,37 @@ use observe::{Digests, Kind, SocketsReport};
 use std::collections::BTreeMap;
 use std::io;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// What was measured; nothing if the workload failed. Each in the base of its unit.
+    /// The measurements, each in the base of its unit; none if the workload failed.
     pub measured: BTreeMap<Quantity, f64>,
-    /// What happened meanwhile.
+    /// The samples.
     pub samples: Vec<Sample>,
-    /// What its sessions did, if the workload has any; commands and single intervals are with the samples.
+    /// The sessions of the workload, if it has any; commands and single intervals are among the samples.
     pub session: Option<SessionRecord>,
-    /// What the client's kernel was asked of its connections, and what that cost; the samples are with the others.
+    /// The kernel's report on the client's connections, and its cost; the samples are with the others.
     pub sockets: SocketsReport,
-    /// What came of tracing the kernel's events, if that was asked for; the events are with the other samples.
+    /// The trace of the kernel's events, if one was requested; the events are among the samples.
     pub kernel_trace: Option<KernelTrace>,
-    /// Of each connection, as its socket says.
+    /// The congestion control of each connection's socket.
     pub congestion_controls: Vec<String>,
-    /// Of both hosts, the client first, as they hold.
+    /// The settings in force at both hosts, the client first.
     pub settings: [BTreeMap<String, String>; 2],
-    /// By which rights the lab was built.
+    /// The rights that built the lab.
     pub rights: Rights,
-    /// What the relay says of itself.
+    /// The relay's report.
     pub relay: RelayReport,
-    /// What was captured, if that was asked for.
+    /// The capture, if one was requested.
     pub capture: Option<Captured>,
-    /// Why it is not to be believed; nothing if it is.
+    /// The reasons why the run is INVALID; none if it is VALID.
     pub reasons: Vec<String>,
 }
 
 /// Echo requests before the workload begins.
 const PINGS: u16 = 3;
 
-/// What a workload measured.
+/// A workload's measurements.
 #[derive(Default)]
 struct Measured {
     quantities: BTreeMap<Quantity, f64>,
@@ -58,14 +58,14 @@ struct Measured {
     session: Option<SessionRecord>,
     sockets: SocketsReport,
     kernel_trace: Option<KernelTrace>,
-    /// Why what was measured is not what was asked for.
+    /// The differences from the requested terms.
     reasons: Vec<String>,
 }
 
-/// Builds a lab, lets the workload run in it, and takes it down. What goes wrong with the workload makes the run invalid.
+/// Builds a lab, runs the workload in it, and takes it down. A failure of the workload makes the run INVALID.
 ///
 /// # Errors
-/// If there can be no lab.
+/// If the lab cannot be built.
 pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     let (tap, capture) = setup.capture.map(Capture::begin).unzip();
     let lab = Lab::build(&setup.topology(seed), tap)?;
@@ -119,14 +119,14 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
     })
 }
 
-/// Segments, in the directions that carry data.
+/// Lost segments, in the directions that carry data.
 fn lost(relay: &RelayReport, read_share: f64) -> u64 {
     let ways = [(&relay.forward, read_share < 1.0), (&relay.backward, read_share > 0.0)];
     let ways = ways.iter().filter(|(_, carries_data)| *carries_data);
     ways.map(|(way, _)| way.path.dropped.total().segments).sum()
 }
 
-/// Of what the capture is to be read with: its window may leave out the logins.
+/// The digests for reading the capture, which may lack the logins.
 fn digests(setup: &Setup) -> Digests {
     match setup.load() {
         RunLoad::Streams(_) | RunLoad::Program(_) => Digests::default(),
@@ -136,7 +136,7 @@ fn digests(setup: &Setup) -> Digests {
     }
 }
 
-/// Of READs and WRITEs that were captured whole.
+/// The mean gap time of the READs and WRITEs that were captured whole.
 fn gap_time(commands: &[CapturedCommand]) -> Option<f64> {
     let commands = commands.iter().map(|captured| &captured.command);
     let moving = commands.filter(|command| command.whole && command.kind != Kind::NoData);
@@ -167,7 +167,7 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
         measured.see_congestion_controls();
     }
     measured.samples.extend(take_socket_samples(&mut measured.sockets));
-    // What has no value, such as the round trip of a path that lost all echo requests, is left out.
+    // Omits quantities without a value, such as the round trip of a path that lost all echo requests.
     if let Some(shortest) = round_trips.iter().min() {
         measured.quantities.insert(Quantity::RoundTrip, shortest.as_secs_f64());
     }
@@ -214,7 +214,7 @@ fn program(run: &ProgramRun, report: ProgramReport) -> Measured {
 }
 
 impl Measured {
-    /// Whoever does not tell of the client's connections is looked at from outside.
+    /// Samples the client's connections from outside, if the workload does not report them.
     fn see_congestion_controls(&mut self) {
         let seen = self.sockets.sockets.iter().flat_map(|socket| &socket.congestion_controls);
         let seen: Vec<String> = seen.map(|control| control.name.clone()).collect();

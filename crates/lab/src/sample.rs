@@ -1,4 +1,4 @@
-//! What happened in a run, moment by moment. All times are those of [`monotonic_ns`](crate::monotonic_ns).
+//! The events and states of a run. All times are those of [`monotonic_ns`](crate::monotonic_ns).
 
 use crate::capture::CapturedCommand;
 use crate::session_monitor::{CommandSample, Interval};
@@ -11,26 +11,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Sample {
-    /// What had arrived of plain streams.
+    /// The data of plain streams so far.
     Stream(StreamSample),
     /// A request of a SCSI workload.
     Request(RequestSample),
     /// One of its commands.
     Command(Box<CommandSample>),
-    /// A time in which a session could not go on as it would.
+    /// A time in which a session was held up.
     Held(HeldSample),
-    /// One of its commands, as it was captured on the path.
+    /// A command of a SCSI workload, as captured on the path.
     Captured(Box<CapturedCommand>),
-    /// What the client's kernel knew of one of its connections.
+    /// The client kernel's view of one of its connections.
     Socket(Box<ConnectionSocketSample>),
-    /// What happened to one of the client's connections, if the run was traced.
+    /// An event of one of the client's connections, if the run was traced.
     TcpEvent(TcpEvent),
-    /// Where a thread at the client waited in the kernel, in all of a run that was traced.
+    /// A wait of a thread at the client in the kernel, over a whole traced run.
     OffCpu(Box<OffCpuStack>),
 }
 
 impl Sample {
-    /// When it was taken, or what it tells of began.
+    /// The time of the sample, or the start of its period.
     #[must_use]
     pub fn at_ns(&self) -> u64 {
         match self {
@@ -49,33 +49,33 @@ impl Sample {
 /// A time in which something held a session up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldSample {
-    /// What.
+    /// The kind.
     pub what: HeldKind,
-    /// Of which session, or on which connection: an index of those that the run's record names.
+    /// The session or connection: an index into those of the run's record.
     pub index: usize,
-    /// When, and for how long.
+    /// The interval.
     #[serde(flatten)]
     pub interval: Interval,
 }
 
-/// What held a session up.
+/// The reason why a session was held up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeldKind {
     /// Its command window was closed.
     WindowClosed,
-    /// At the target there was a hole in the order of its commands.
+    /// Commands at the target waited for an earlier one.
     CmdSnHole,
-    /// A connection had more to send, and its socket took nothing.
+    /// A connection had more to send, but its socket accepted nothing.
     Blocked,
 }
 
-/// What a kernel knew of a connection.
+/// A kernel's view of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionSocketSample {
-    /// Which: an index of the sockets that the run's record names.
+    /// The connection: an index into the sockets of the run's record.
     pub connection: usize,
-    /// What it knew.
+    /// The sample.
     #[serde(flatten)]
     pub socket: SocketSample,
 }

@@ -1,4 +1,4 @@
-//! What is measured of a SCSI workload.
+//! The measurements of a SCSI workload.
 
 use crate::experiment::{Quantity, Setup};
 use crate::scsi_run::ScsiReport;
@@ -8,10 +8,10 @@ use crate::workload::{Direction, RequestSample};
 use observe::statistics::{Sample, Statistic, jain_index};
 use std::collections::BTreeMap;
 
-/// What began after the warm-up.
+/// The requests and commands after the warm-up.
 struct Counted<'a> {
     requests: Vec<&'a RequestSample>,
-    /// READs and WRITEs; logins ask other things.
+    /// READs and WRITEs; logins send other commands.
     commands: Vec<&'a CommandSample>,
     /// Whether each request was one command.
     is_whole: bool,
@@ -38,26 +38,26 @@ impl<'a> Counted<'a> {
         self.commands.iter().filter(wanted).filter_map(|command| command.target.as_ref())
     }
 
-    /// How evenly the data was spread over so many connections; one alone shares with nobody.
+    /// The evenness of the data over this many connections; `None` for one alone.
     fn fairness(&self, connections: u16) -> Option<f64> {
         let mut bytes = BTreeMap::<(u16, u16), f64>::new();
         for command in &self.commands {
             *bytes.entry((command.session, command.connection)).or_default() += f64::from(command.bytes);
         }
         let mut bytes: Vec<f64> = bytes.into_values().collect();
-        // What was never used had its part too.
+        // An unused connection counts too.
         bytes.resize(bytes.len().max(connections.into()), 0.0);
         jain_index(&bytes).filter(|_| connections > 1)
     }
 }
 
-/// What is measured of the requests that began after the warm-up. What has no value is left out.
+/// The measurements of the requests after the warm-up. Omits quantities without a value.
 pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantity, f64> {
     let counted = Counted::new(report, setup);
     let requests = &counted.requests;
     let transfers = Sample::of(counted.commands.iter().filter_map(|command| transfer_s(command)));
     let times = Sample::of(counted.request_times_ns().map(|time_ns| time_ns as f64 / 1e9));
-    // A request that is more than one command has no single transfer.
+    // A request of several commands has no single transfer.
     let transfer = transfers.filter(|_| counted.is_whole).map(|transfers| transfers.mean());
     let quantities = [
         (Quantity::Throughput, bits_per_second(requests)),
@@ -70,7 +70,7 @@ pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantit
     quantities.into_iter().filter_map(|(quantity, value)| Some((quantity, value?))).collect()
 }
 
-/// What is kept of its sessions. Takes them out of the report.
+/// The part of its sessions that is kept. Takes them out of the report.
 pub(crate) fn session_record(report: &mut ScsiReport, setup: &Setup) -> SessionRecord {
     let counted = Counted::new(report, setup);
     let medium =
@@ -87,7 +87,7 @@ pub(crate) fn session_record(report: &mut ScsiReport, setup: &Setup) -> SessionR
     SessionRecord { sessions: std::mem::take(&mut report.session), ..record }
 }
 
-/// From the beginning of the first to the end of the last.
+/// From the start of the first to the end of the last.
 fn elapsed_s(requests: &[&RequestSample]) -> Option<f64> {
     let begun_ns = requests.iter().map(|request| request.begun_ns).min()?;
     let ended_ns = requests.iter().map(|request| request.ended_ns).max()?;
@@ -99,7 +99,7 @@ fn bits_per_second(requests: &[&RequestSample]) -> Option<f64> {
     Some(bytes * 8.0 / elapsed_s(requests)?)
 }
 
-/// Ta: of a write at the target, of a read at the initiator, each where its data arrives.
+/// Ta: of a write at the target, of a read at the initiator, where the data arrives.
 fn transfer_s(command: &CommandSample) -> Option<f64> {
     match command.direction? {
         Direction::Write => {
@@ -110,7 +110,7 @@ fn transfer_s(command: &CommandSample) -> Option<f64> {
     }
 }
 
-/// Tb + Tc, of one request at a time.
+/// Tb + Tc, at depth 1.
 fn host_time_s(
     report: &ScsiReport,
     setup: &Setup,

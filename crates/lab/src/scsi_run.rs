@@ -1,5 +1,5 @@
-//! A workload at SCSI level between the two hosts of a lab: our target at the server, with a disk in memory, and our
-//! initiator at the client, each on threads of its own, over real sockets through the relay.
+//! A SCSI workload between the two hosts of a lab: our target at the server, with a disk in memory, and our initiator
+//! at the client, each on threads of its own, over real sockets through the relay.
 
 mod client;
 mod disk;
@@ -21,16 +21,16 @@ use serde::{Deserialize, Serialize};
 use server::{Storage, written};
 use std::io;
 
-/// What is asked, of which disk, over what kind of session.
+/// The workload, the disk and the terms of the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScsiRun {
-    /// What the client asks.
+    /// The client's workload.
     pub workload: Workload,
-    /// What the server has.
+    /// The server's disk.
     #[serde(default)]
     pub disk: DiskModel,
-    /// What is negotiated.
+    /// The negotiated terms.
     #[serde(default)]
     pub session: SessionTerms,
     /// Options of the sockets at both ends.
@@ -38,29 +38,29 @@ pub struct ScsiRun {
     pub sockets: SocketTerms,
 }
 
-/// A run that came to nothing.
+/// The failure of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScsiRunError {
     /// The workload does not fit the disk.
     #[error(transparent)]
     Workload(#[from] InvalidPattern),
-    /// The disk, or what is to be negotiated, cannot be had.
+    /// The disk or the terms are impossible.
     #[error("{0}")]
     Target(#[from] target::StartError),
     /// A session could not be made, or was lost.
     #[error("{0}")]
     Session(#[from] initiator::Error),
-    /// A request failed, or read other data than was written.
+    /// A request failed, or read wrong data.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Something else holds than what was to be measured.
+    /// The negotiated terms differ from the requested ones.
     #[error("{key} was to be {asked}, but is {found}")]
     Negotiated {
-        /// What.
+        /// The key.
         key: &'static str,
-        /// As it was to be.
+        /// The requested value.
         asked: String,
-        /// As it is.
+        /// The negotiated value.
         found: String,
     },
     /// The kernel refused a thread or a namespace.
@@ -69,20 +69,19 @@ pub enum ScsiRunError {
 }
 
 impl ScsiRun {
-    /// Runs it, with `congestion_control` at both ends. All data that is read is compared with what must be there, and so
-    /// is, when the run is over, what was written; the disk is filled before, and both happen
-    /// within the server, beside the relay.
+    /// Runs the workload, with `congestion_control` at both ends. Compares every read, and, when the run is over, every
+    /// write. The disk is filled beforehand. Filling and comparing happen within the server, beside the relay.
     ///
     /// # Errors
-    /// If it could not be run to its end as it was asked for.
+    /// If it could not be run to its end as requested.
     pub fn run(&self, lab: &Lab, congestion_control: &str, seed: u64) -> Result<ScsiReport, ScsiRunError> {
         drop(self.workload.requests(self.disk.size, DiskModel::BLOCK_BYTES)?);
-        // What the disk holds before, what may be read meanwhile, and what must be where something was written.
+        // The disk's contents before the run, the contents that reads may find, and those that writes must leave.
         let [before, meanwhile, after] =
             [(0, 0), (0, 1), (1, 1)].map(|(oldest, newest)| Contents::Known { seed, oldest, newest });
         let monitor = SessionMonitor::default();
         let storage = Storage::start(&self.disk, self.target_config(congestion_control), lab, &monitor)?;
-        // Else the kernel would have to find memory for the disk while it is measured.
+        // Otherwise the kernel would have to find memory for the disk during the measurement.
         storage.fill(self.disk.size.0, if self.workload.reads() { before } else { Contents::Any })?;
         monitor.restart();
         let measured =
@@ -95,7 +94,7 @@ impl ScsiRun {
         Ok(report)
     }
 
-    /// The same with what our initiator does where nothing is said.
+    /// The same with our initiator's defaults.
     pub(crate) fn resolved(&self) -> Self {
         let unsent_bytes = self.sockets.options("").unsent_bytes;
         let unsent = unsent_bytes.map_or(UnsentLimit::None, |bytes| UnsentLimit::Bytes(Bytes(bytes.into())));

@@ -1,4 +1,4 @@
-//! All runs of an experiment, one after the other; those that have been done are not done again.
+//! All runs of an experiment, one after the other; finished runs are not repeated.
 
 use crate::experiment::{Plan, Setup};
 use crate::lab::LabError;
@@ -6,18 +6,18 @@ use crate::results::{Folder, FolderError, RunRecord};
 use crate::run::RunOutcome;
 use std::time::Duration;
 
-/// A series of runs that ended early.
+/// The reason why a series of runs ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum SeriesError {
-    /// There is no lab.
+    /// No lab can be built.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// Results cannot be kept.
+    /// Results cannot be stored.
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
 
-/// What is told of a series of runs.
+/// The progress of a series of runs.
 #[derive(Clone, Copy, Debug)]
 pub enum SeriesEvent<'a> {
     /// An attempt at a run begins.
@@ -26,25 +26,25 @@ pub enum SeriesEvent<'a> {
         run: usize,
         /// From 1.
         attempt: u32,
-        /// How long that should take.
+        /// Its estimated time.
         estimate: Duration,
     },
-    /// It has ended, and is kept.
+    /// It has ended, and is stored.
     Ended(&'a RunRecord),
 }
 
-/// What became of a run.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
-    /// It is done, and to be believed.
+    /// It has a VALID attempt.
     Valid,
-    /// It was tried as often as it may be, and never was to be believed.
+    /// All its attempts are INVALID.
     Invalid,
-    /// It has to be tried, again or for the first time.
+    /// It needs an attempt, the first or another one.
     ToDo,
 }
 
-/// What became of the run of this index.
+/// The state of the run with this index.
 #[must_use]
 pub fn run_state(plan: &Plan, folder: &Folder, index: usize) -> RunState {
     let attempts: Vec<&RunRecord> = folder.attempts(index + 1).collect();
@@ -57,7 +57,7 @@ pub fn run_state(plan: &Plan, folder: &Folder, index: usize) -> RunState {
     }
 }
 
-/// How long what is to be done still takes, if every run is valid at once.
+/// The remaining time, if every run is valid at once.
 #[must_use]
 pub fn remaining(plan: &Plan, folder: &Folder) -> Duration {
     let runs = plan.runs.iter().enumerate();
@@ -65,11 +65,11 @@ pub fn remaining(plan: &Plan, folder: &Folder) -> Duration {
     to_do.map(|(_, run)| plan.cells[run.cell].setup.estimate()).sum()
 }
 
-/// Does with `execute` ([`execute`](crate::execute)) whatever is to be done. It can be broken off at any time: what was
-/// kept is not done again.
+/// Calls `execute` ([`execute`](crate::execute)) for all remaining runs. An interruption is possible at any time:
+/// stored runs are not repeated.
 ///
 /// # Errors
-/// If there can be no lab, or results cannot be kept.
+/// If no lab can be built, or results cannot be stored.
 pub fn run_series(
     plan: &Plan,
     folder: &mut Folder,

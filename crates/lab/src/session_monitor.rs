@@ -1,17 +1,18 @@
-//! What the protocol did in a run: where each command was when, seen at both ends by their own drivers.
+//! The protocol's events in a run: the place of each command over time, observed at both ends by their drivers.
 //!
 //! ```text
 //! initiator   pulled ── sent ─────────── R2T ── data sent ──────────────────── ended
 //! target                    arrived ── begun ───────────── started ── carried out
 //! ```
 //!
-//! At the initiator a command is *pulled* when it gets its connection and its CmdSN, *sent* when the socket has taken the
-//! last byte of its PDU, and its *data is sent* when the socket has taken the last byte of Data-Out. At the target it has
-//! *arrived* with its header, *begins* when every command before it has come and its immediate data is there, *starts* when
-//! all its data is there and goes to the medium, and is *carried out* when the medium has done its part.
+//! At the initiator a command is *pulled* when it gets its connection and its CmdSN, *sent* when the socket has
+//! accepted the last byte of its PDU, and its *data is sent* when the socket has accepted the last byte of Data-Out. At
+//! the target it has *arrived* with its header, *begins* when every earlier command has arrived and its immediate data
+//! is there, *starts* when all its data is there and goes to the medium, and is *carried out* when the medium has done
+//! its part.
 //!
-//! It only reads. For each PDU it takes a lock that nobody else wants, reads the clock and parses 48 bytes; `make
-//! bench-monitor` measures what that costs. All memory is bounded, and what was not kept is counted.
+//! The monitor only observes. For each PDU it takes an uncontended lock, reads the clock and parses 48 bytes; `make
+//! bench-monitor` measures the cost. All memory is bounded, and dropped samples are counted.
 
 mod connection;
 mod holes;
@@ -51,12 +52,12 @@ impl SessionMonitor {
         }
     }
 
-    /// Forgets what was seen at the target, and the connections that are there: those that prepared its disk.
+    /// Forgets the samples of the target and its present connections, which prepared its disk.
     pub fn restart(&self) {
         self.target.restart();
     }
 
-    /// What was seen since the last question: commands that have ended. Best asked when the sessions are over.
+    /// The commands that ended since the last call. Call it when the sessions are over.
     #[must_use]
     pub fn take(&self) -> SessionSamples {
         let mut samples = self.initiator.take();
@@ -65,10 +66,10 @@ impl SessionMonitor {
     }
 }
 
-/// Commands that are kept, at each end.
+/// The most commands kept at each end.
 const COMMANDS_MAX: usize = 1 << 20;
 
-/// Nothing here panics half-way.
+/// Nothing here panics while it holds the lock.
 fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What is kept of the sessions of a run beside its samples.
+//! The record of a run's sessions besides its samples.
 
 use crate::sample::{HeldKind, HeldSample, Sample};
 use crate::scsi_run::Verified;
@@ -6,34 +6,33 @@ use crate::session_monitor::{Intervals, SessionSamples};
 use observe::statistics::Statistic;
 use serde::{Deserialize, Serialize};
 
-/// What a session monitor has seen in a run, without what is among the run's samples: commands, and the single
-/// intervals.
+/// The results of a session monitor, without the commands and single intervals, which are samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionRecord {
-    /// From the beginning of the first request to the end of the last, in nanoseconds: what time is shared out.
+    /// From the start of the first request to the end of the last, in nanoseconds: the whole of all shares.
     pub elapsed_ns: u64,
-    /// Data that was compared with what must be there; nothing, if somebody's program ran, which is asked otherwise.
+    /// The compared data; none for a third-party program, which is checked otherwise.
     #[serde(default)]
     pub verified: Option<Verified>,
-    /// How long requests took, from submission to end; of those that count, as in all that follow.
+    /// The times of requests from submission to end, after the warm-up, as in all fields below.
     #[serde(default)]
     pub requests: Option<Statistic>,
-    /// What WRITEs took at the target's medium.
+    /// The time of WRITEs at the target's medium.
     #[serde(default)]
     pub medium_of_writes: Option<Statistic>,
-    /// What READs took there. A long one waits for the network meanwhile.
+    /// The time of READs there. A long one includes waits for the network.
     #[serde(default)]
     pub medium_of_reads: Option<Statistic>,
-    /// What READs and WRITEs waited at the target for commands before them, and for immediate data.
+    /// The waits of READs and WRITEs at the target for earlier commands and for immediate data.
     #[serde(default)]
     pub order_wait: Option<Statistic>,
-    /// What the sessions did, all of the time.
+    /// The sessions over the whole time.
     #[serde(flatten)]
     pub sessions: SessionSamples,
 }
 
 impl SessionRecord {
-    /// Takes the samples out of what was seen.
+    /// Takes the samples out of the record.
     pub(crate) fn take_samples(&mut self) -> Vec<Sample> {
         let SessionSamples { commands, connections, window_closed, cmd_sn_holes, .. } = &mut self.sessions;
         let commands = std::mem::take(commands).into_iter();
@@ -51,10 +50,10 @@ impl SessionRecord {
         samples
     }
 
-    /// The share of the time that these intervals took, from 0 to 1; on average, of several. `None` of none.
+    /// The share of the time in these intervals, from 0 to 1, averaged over several. `None` without any.
     pub(crate) fn share<'a>(&self, intervals: impl Iterator<Item = &'a Intervals>) -> Option<f64> {
         let shares = intervals.map(|intervals| {
-            // Logins and logouts lie outside, and may be waited for too.
+            // Logins and logouts lie outside, and may include waits too.
             (intervals.total_ns as f64 / self.elapsed_ns.max(1) as f64).min(1.0)
         });
         Some(observe::statistics::Sample::of(shares)?.mean())

@@ -1,4 +1,4 @@
-//! Plain TCP streams through a lab: what the path itself lets through.
+//! Plain TCP streams through a lab, which measure the path itself.
 
 use crate::kernel_trace::SENDER;
 use crate::lab::Lab;
@@ -18,75 +18,75 @@ use transport::SocketBuffer;
 /// Streams from the client to the server.
 #[derive(Clone, Debug)]
 pub struct Streams {
-    /// How many.
+    /// The number of streams.
     pub count: u8,
-    /// The congestion control of the sender; the namespace's, if it is missing.
+    /// The congestion control of the senders; the namespace's, if missing.
     pub congestion_control: Option<String>,
-    /// `SO_SNDBUF` of the senders; left to the kernel's own tuning, if it is missing.
+    /// `SO_SNDBUF` of the senders; the kernel's own tuning, if missing.
     pub send_buffer: Option<Bytes>,
     /// The server's address.
     pub to: IpAddr,
 }
 
-/// What arrived.
+/// The data that arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrived {
-    /// Bytes of payload, each as it was sent.
+    /// Bytes of payload, verified.
     pub bytes: u64,
-    /// In that time.
+    /// The time that it took.
     pub elapsed: Duration,
 }
 
-/// When a [`Recording`] is made.
+/// The times of a [`Recording`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordingTimes {
-    /// For so long the streams run before what they do counts.
+    /// The time before the streams count.
     pub warm_up: Duration,
-    /// Then for so long it counts.
+    /// The time that counts.
     pub measured: Duration,
-    /// So often it is looked at what has arrived.
+    /// The interval between samples.
     pub every: Duration,
 }
 
-/// What arrived, looked at again and again.
+/// The data that arrived, sampled over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// In their order, up to when the measured time is over.
+    /// In order, until the measured time is over.
     pub samples: Vec<StreamSample>,
     /// Bytes of each stream that arrived in the measured time.
     pub bytes: Vec<u64>,
-    /// How long the measured time was.
+    /// The length of the measured time.
     pub elapsed: Duration,
-    /// What each stream's sender uses, as its socket says.
+    /// The congestion control of each sender's socket.
     pub congestion_controls: Vec<String>,
 }
 
-/// What had arrived at one moment.
+/// The data that had arrived at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamSample {
-    /// By [`monotonic_ns`](crate::monotonic_ns).
+    /// On the clock of [`monotonic_ns`](crate::monotonic_ns).
     pub at_ns: u64,
     /// Bytes of payload of each stream since it began.
     pub bytes: Vec<u64>,
 }
 
-/// Its length has no factor in common with those of packets, so that a piece in the wrong place is noticed.
+/// A length without a common factor with those of packets, so that data in the wrong place is noticed.
 const PATTERN_BYTES: usize = 65_521;
-/// What is written and read at once; less than the pattern.
+/// The length of one write or read; less than the pattern.
 const PIECE_BYTES: usize = 48 << 10;
 
 impl Streams {
     /// Sends `bytes` on each stream, and returns when all have arrived.
     ///
     /// # Errors
-    /// What the kernel said, or "invalid data" if other bytes arrived than were sent.
+    /// The kernel's own, or "invalid data" if other bytes arrived than were sent.
     pub fn transfer(&self, lab: &Lab, bytes: u64) -> io::Result<Arrived> {
         let begun = Instant::now();
         let (arrived, ()) = run(&self.connect(lab)?, Some(bytes), |_| ())?;
         Ok(Arrived { bytes: arrived, elapsed: begun.elapsed() })
     }
 
-    /// Sends for as long as the two times, and counts what arrives in the second.
+    /// Sends during both times, and counts the bytes that arrive in the second.
     ///
     /// # Errors
     /// As those of [`transfer`](Self::transfer).
@@ -95,8 +95,8 @@ impl Streams {
         Ok(Arrived { bytes: recording.bytes.iter().sum(), elapsed: recording.elapsed })
     }
 
-    /// Sends for as long as the two times, and looks again and again at what has arrived. `connected` is shown the
-    /// senders' sockets before anything is sent.
+    /// Sends during both times, and samples the arrived data. `connected` gets the senders' sockets before anything is
+    /// sent.
     ///
     /// # Errors
     /// As those of [`transfer`](Self::transfer).
@@ -127,7 +127,8 @@ impl Streams {
         (0..self.count).map(connect).collect()
     }
 
-    /// In the calling thread's namespace. Options are set before the socket connects, as [`transport::apply`] wants it.
+    /// Connects in the calling thread's namespace. Options are set before the socket connects, as [`transport::apply`]
+    /// requires.
     fn connect_to(&self, address: SocketAddr) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         if let Some(name) = &self.congestion_control {
@@ -144,15 +145,15 @@ impl Streams {
 
 /// Both ends of a stream.
 struct Connection {
-    /// Where the thread that sends runs, as a program on that host would.
+    /// The namespace of the sending thread, as for a program on that host.
     client: Namespace,
     sender: TcpStream,
     receiver: TcpStream,
-    /// Bytes.
+    /// Bytes that have arrived.
     arrived: AtomicU64,
 }
 
-/// Sends until so many bytes have arrived on each connection, or else until `meanwhile` is over; the bytes that
+/// Sends until this many bytes have arrived on each connection, or until `meanwhile` is over; returns the bytes that
 /// arrived.
 fn run<T>(
     connections: &[Connection],
@@ -161,7 +162,7 @@ fn run<T>(
 ) -> io::Result<(u64, T)> {
     let pattern = pattern();
     let is_over = AtomicBool::new(false);
-    // What a connection says that was torn down because all is over is no error.
+    // An error of a connection that was torn down at the end is no error.
     let unless_over = |outcome: io::Result<()>| {
         outcome.or_else(|error| match is_over.load(Relaxed) {
             true => Ok(()),
@@ -192,9 +193,9 @@ fn run<T>(
     Ok((connections.iter().map(Connection::arrived).sum(), outcome))
 }
 
-/// Twice the pattern, so that a piece can be taken from wherever it begins.
+/// The pattern twice, so that a slice can start anywhere in it.
 fn pattern() -> Vec<u8> {
-    // Of a multiplicative sequence (Knuth's constant) the upper byte: no period that a shift could hide in.
+    // The upper byte of a multiplicative sequence (Knuth's constant), which has no period that could hide a shift.
     let bytes =
         (0_u32..).map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()[0] ^ number.to_be_bytes()[2]);
     let once: Vec<u8> = bytes.take(PATTERN_BYTES).collect();
@@ -235,16 +236,16 @@ impl Connection {
         }
     }
 
-    /// Wakes whoever waits for it, whatever is still under way.
+    /// Wakes all waiters, whatever is still under way.
     fn tear_down(&self) {
         for end in [&self.sender, &self.receiver] {
-            // One that is closed needs none.
+            // A closed one needs no shutdown.
             let _ = end.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// What was seen of connections from outside.
+/// The samples of connections from outside.
 struct Watched {
     samples: Vec<StreamSample>,
     bytes: Vec<u64>,

@@ -4,36 +4,37 @@ use netem::PathModel;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What a [`Lab`](crate::Lab) is built from.
+/// The description from which a [`Lab`](crate::Lab) is built.
 #[derive(Clone, Debug)]
 pub struct Topology {
     /// The path: forward is from the client to the server.
     pub path: PathModel,
-    /// Decides about all that looks random on the path.
+    /// The seed of all randomness on the path.
     pub seed: u64,
-    /// Of the hosts' interfaces, in bytes; the path's smaller one if it is missing. A larger one than the path's makes
-    /// a black hole: the relay is no router, and tells nobody.
+    /// The MTU of the hosts' interfaces, in bytes; the smaller one of the path, if missing. A larger one than the
+    /// path's makes a black hole: the relay is not a router, and drops silently.
     pub mtu: Option<u32>,
-    /// What hosts hand over at once.
+    /// The size of packets that hosts hand over.
     pub segmentation: Segmentation,
-    /// So many of each IP version for each host, for runs with several portals.
+    /// The number of addresses of each IP version for each host, for runs with several portals.
     pub addresses: u8,
-    /// The version that workloads use; hosts have addresses of both, if the machine knows both.
+    /// The version that workloads use; hosts have addresses of both, if the kernel supports both.
     pub ip: IpVersion,
-    /// Of connections that choose none themselves, at both ends; the system's default if it is missing.
+    /// The congestion control of connections that choose none themselves, at both ends; the system's default if
+    /// missing.
     pub congestion_control: Option<String>,
-    /// The largest buffer to which TCP's autotuning may go, in either direction: the path's bandwidth-delay product
-    /// twice or more, or the buffer is what limits.
+    /// The limit of TCP's buffer autotuning, in either direction: at least twice the path's bandwidth-delay product, or
+    /// the buffer is the bottleneck.
     pub tcp_buffer_bytes_max: u32,
 }
 
-/// What hosts hand over at once.
+/// The size of packets that hosts hand over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segmentation {
-    /// Super-packets of at most so many segments. They travel as one, as if sent without a gap, and are acknowledged
-    /// together: at 144 Mbit/s one of 64 KB takes 3.6 ms, so at such rates they should be small.
+    /// Super-packets of at most this many segments. They travel as one, as if sent without a gap, and are acknowledged
+    /// together: one of 64 KB takes 3.6 ms at 144 Mbit/s, so they should be small at such rates.
     Offloaded(u32),
-    /// Single packets of at most the MTU. The relay can do less of them: up to about 500 Mbit/s.
+    /// Single packets of at most the MTU. The relay carries fewer of them: up to about 500 Mbit/s.
     PerPacket,
 }
 
@@ -91,7 +92,7 @@ impl Topology {
         }
     }
 
-    /// Of the hosts' interfaces.
+    /// The MTU of the hosts' interfaces.
     pub(crate) fn interface_mtu(&self) -> u32 {
         self.mtu.unwrap_or_else(|| self.path.forward.mtu.min(self.path.backward().mtu))
     }
@@ -105,9 +106,9 @@ pub(crate) enum Host {
     Server,
 }
 
-/// All that may be chosen is one network, so that no route is needed.
+/// All possible addresses are in one network, so that no route is needed.
 pub(crate) const PREFIX_BITS_V4: u8 = 15;
-/// Likewise.
+/// The same for IPv6.
 pub(crate) const PREFIX_BITS_V6: u8 = 48;
 
 impl Host {
@@ -129,7 +130,7 @@ impl Host {
         v4.chain(v6).collect()
     }
 
-    /// Its interface's address on the Ethernet, a locally administered one.
+    /// Its interface's Ethernet address, locally administered.
     pub fn ethernet_address(self) -> [u8; 6] {
         [0x02, 0, 0, 0, 0, self as u8 + 1]
     }

@@ -1,4 +1,4 @@
-//! What is asked of a disk: requests by a pattern, or those of a list.
+//! Workloads on a disk: requests by a pattern, or from a list.
 
 mod contents;
 mod load;
@@ -17,18 +17,18 @@ pub use throughput::{Throughput, ThroughputPoint};
 use netem::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// What is asked of a disk. In a file: `workload.pattern = { … }` or `workload.replay = { … }`.
+/// A workload on a disk. In a file: `workload.pattern = { … }` or `workload.replay = { … }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Workload {
     /// Requests of one length, by a rule.
     Pattern(Pattern),
-    /// Those of a list.
+    /// The requests of a list.
     Replay(Replay),
 }
 
 impl Workload {
-    /// Requests under way at the same time, at the most.
+    /// The most concurrent requests.
     #[must_use]
     pub fn depth(&self) -> u16 {
         match self {
@@ -46,13 +46,13 @@ impl Workload {
         }
     }
 
-    /// Whether anything is read.
+    /// Whether it reads at all.
     #[must_use]
     pub fn reads(&self) -> bool {
         self.read_share() > 0.0
     }
 
-    /// How much of the data is read: from 0 to 1.
+    /// The share of the data that is read, from 0 to 1.
     #[must_use]
     pub fn read_share(&self) -> f64 {
         match self {
@@ -61,7 +61,7 @@ impl Workload {
         }
     }
 
-    /// The requests for a disk, from now on.
+    /// The requests for a disk, starting now.
     ///
     /// # Errors
     /// If they do not fit it.

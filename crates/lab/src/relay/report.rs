@@ -1,4 +1,4 @@
-//! What the relay did, and whether a run through it can be believed.
+//! The relay's report, and the verdict on a run through it.
 
 use hdrhistogram::Histogram;
 use netem::Counters;
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-/// What the relay did since it began.
+/// The relay's work since its start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelayReport {
-    /// When it began, by the clock of the day.
+    /// The start, on the wall clock.
     pub begun_at: SystemTime,
-    /// The same moment by the clock of all samples ([`monotonic_ns`](crate::monotonic_ns)); a tap counts from it.
+    /// The same moment on the clock of all samples ([`monotonic_ns`](crate::monotonic_ns)), from which a tap counts.
     pub begun_ns: u64,
-    /// For how long it has run.
+    /// The time since the start.
     pub elapsed: Duration,
     /// Whether it had priority over all ordinary processes (`SCHED_FIFO`); not without root.
     pub has_priority: bool,
-    /// Whether its sockets had the buffers that it wants; not without root, unless `net.core.rmem_max` is 64 MiB and
+    /// Whether its sockets had large enough buffers; not without root, unless `net.core.rmem_max` is 64 MiB and
     /// `net.core.wmem_max` 16 MiB.
     pub has_large_buffers: bool,
     /// The path's round trip without queues.
@@ -26,23 +26,23 @@ pub struct RelayReport {
     pub forward: WayReport,
     /// From the server to the client.
     pub backward: WayReport,
-    /// For how long it did not look although there was something to look at.
+    /// The times for which it did not look although there was something to look at.
     pub gaps: Distribution,
-    /// The share of a processor that it took, from 0 to 1, of its whole life. It includes what the kernel does with
-    /// frames as they reach the receiving host, up to waking the program there: most of it at high rates.
+    /// The share of a processor that it took over its whole life, from 0 to 1. It includes the kernel's work on frames
+    /// up to waking the program at the receiving host, which is most of it at high rates.
     pub processor_share: f64,
-    /// The same of the busiest second.
+    /// The share of a processor in the busiest second.
     pub processor_share_max: f64,
-    /// What a tap was told and did not take.
+    /// Sightings that a tap could not take.
     pub sightings_lost: u64,
 }
 
-/// What the relay did in one direction.
+/// The relay's work in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WayReport {
-    /// Frames that came in: packets, and super-packets.
+    /// Incoming frames: packets and super-packets.
     pub frames_in: u64,
-    /// Frames that went out.
+    /// Outgoing frames.
     pub frames_out: u64,
     /// Frames that the kernel dropped because the relay did not take them in time.
     pub dropped_by_kernel: u64,
@@ -52,38 +52,38 @@ pub struct WayReport {
     pub beyond_memory: u64,
     /// Frames that the kernel refused at the far end.
     pub writes_failed: u64,
-    /// How much later than the model says frames left.
+    /// The delay of frames beyond the model's.
     pub lateness: Distribution,
-    /// What the model did.
+    /// The model's counters.
     pub path: Counters,
 }
 
-/// How a time was distributed, in nanoseconds; all zero if it was never measured.
+/// A distribution of times, in nanoseconds; all zero if nothing was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How often it was measured.
+    /// The number of measurements.
     pub count: u64,
     /// The median.
     pub p50_ns: u64,
-    /// Of 99 % not more.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// Of 99.9 % not more.
+    /// The 99.9th percentile.
     pub p999_ns: u64,
-    /// Of all not more.
+    /// The maximum.
     pub max_ns: u64,
 }
 
-/// Whether what was measured through the relay was the path's doing.
+/// Whether a measurement through the relay reflects the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It was.
+    /// It does.
     Valid,
-    /// It may have been the relay's.
+    /// The relay may have affected it.
     Invalid(Vec<Reason>),
 }
 
-/// Why a run is invalid.
+/// The reason why a run is invalid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -95,37 +95,37 @@ pub enum Reason {
     BeyondMemory(u64),
     /// Frames were lost because the kernel refused them.
     WritesFailed(u64),
-    /// Of a thousand frames more than one left later than the model says by more than the limit.
+    /// More than one frame in a thousand left later than the model by more than the limit.
     Late {
-        /// 99.9 % were not later than this.
+        /// The 99.9th percentile of the lateness.
         p999: Duration,
-        /// What is allowed.
+        /// The limit.
         limit: Duration,
     },
     /// The relay once did not look for too long.
     Gap {
         /// The longest time.
         longest: Duration,
-        /// What is allowed.
+        /// The limit.
         limit: Duration,
     },
     /// The relay's thread was nearly always busy, in its busiest second: the share of a processor, from 0 to 1.
     Busy(f64),
 }
 
-/// Of the round trip, what lateness may take.
+/// The share of the round trip that lateness may take.
 const LATENESS_SHARE_MAX: f64 = 0.02;
-/// Less cannot be had of an ordinary kernel's timers: what that means on a path of less than 10 ms, the report says.
+/// The best that an ordinary kernel's timers allow. The report shows its effect on a path of less than 10 ms.
 const LATENESS_FLOOR: Duration = Duration::from_micros(200);
-/// Of the round trip, the longest time for which the relay may not look: what is late by a twentieth of a round trip, once,
-/// moves no window.
+/// The share of the round trip for which the relay may not look. A single delay of a twentieth of a round trip does not
+/// change a window.
 const GAP_SHARE_MAX: f64 = 0.05;
-/// Less cannot be had of an ordinary machine.
+/// The best that an ordinary machine allows.
 const GAP_FLOOR: Duration = Duration::from_millis(1);
 const PROCESSOR_SHARE_MAX: f64 = 0.7;
 
 impl RelayReport {
-    /// Whether the run can be believed.
+    /// The verdict on the run.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let reasons: Vec<Reason> = self.losses().chain(self.delays()).collect();
@@ -148,7 +148,7 @@ impl RelayReport {
         .flatten()
     }
 
-    /// How much later than the model says frames left, in the direction that was worse.
+    /// The delay of frames beyond the model's, in the worse direction.
     #[must_use]
     pub fn lateness(&self) -> Distribution {
         let (forward, backward) = (self.forward.lateness, self.backward.lateness);
@@ -217,11 +217,11 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Durations as they are measured.
+/// A histogram of measured durations.
 #[derive(Clone, Debug)]
 pub(crate) struct Durations(Histogram<u64>);
 
-/// Longer ones count as this.
+/// Longer durations count as this.
 const LONGEST: Duration = Duration::from_secs(60);
 
 impl Durations {

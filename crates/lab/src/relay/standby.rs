@@ -1,7 +1,7 @@
-//! A second thread that looks when the relay's own does not.
+//! A second thread that serves the relay when the relay's own thread does not.
 //!
-//! The host of a virtual machine takes processors away for milliseconds, mostly one at a time. So this thread stays on
-//! another processor than the relay's, wakes again and again, and does the relay's work if nobody has for a moment.
+//! A hypervisor takes processors away for milliseconds, mostly one at a time. This thread therefore stays on another
+//! processor than the relay's, wakes regularly, and does the relay's work if nobody has for a moment.
 
 use super::forwarder::Forwarder;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Of the round trip, how long this thread sleeps. If nobody looked meanwhile, it does: what is late then is late by at most
-/// twice as much.
+/// The inverse of the share of the round trip that this thread sleeps. If nobody looked meanwhile, it does; frames are
+/// then late by at most twice that.
 const PERIOD_SHARE: u32 = 80;
-/// To wake costs a virtual machine about 20 µs.
+/// A wake-up costs a virtual machine about 20 µs.
 const PERIOD_MIN: Duration = Duration::from_micros(250);
 const PERIOD_MAX: Duration = Duration::from_micros(500);
 
@@ -27,8 +27,8 @@ pub(crate) struct Standby {
 }
 
 impl Standby {
-    /// `bell` wakes the relay's thread, whose plans are old when another has looked. On a machine with one processor there
-    /// is nobody to stand by.
+    /// Starts the thread. `bell` wakes the relay's thread, whose plans are outdated after another has looked. On a
+    /// machine with one processor there is no standby.
     pub fn start(
         forwarder: Arc<Mutex<Forwarder>>,
         bell: Arc<OwnedFd>,
@@ -57,7 +57,7 @@ impl Drop for Standby {
     }
 }
 
-/// What the thread does.
+/// The thread's work.
 struct Duty {
     forwarder: Arc<Mutex<Forwarder>>,
     bell: Arc<OwnedFd>,
@@ -71,7 +71,7 @@ impl Duty {
         super::be_punctual();
         while !self.is_over.load(Ordering::Relaxed) {
             thread::sleep(self.period);
-            // Who holds the lock looks.
+            // The holder of the lock is looking.
             let Ok(mut forwarder) = self.forwarder.try_lock() else { continue };
             self.place.leave(forwarder.processor);
             if forwarder.stand_in(self.period) {
@@ -82,23 +82,23 @@ impl Duty {
     }
 }
 
-/// Where the calling thread may be.
+/// The processors of the calling thread.
 struct Place {
-    /// All that the program may use.
+    /// The processors that the program may use.
     processors: CpuSet,
-    /// Those without this one.
+    /// The processors except this one.
     beside: Option<usize>,
 }
 
 impl Place {
-    /// For another processor than this, which is the relay's.
+    /// Moves to another processor than this one, which is the relay's.
     fn leave(&mut self, processor: usize) {
         if self.beside == Some(processor) {
             return;
         }
         let mut others = self.processors;
         others.unset(processor);
-        // Refused, it stays where it is, and is of less use.
+        // If refused, it stays where it is, and is less useful.
         let _ = sched_setaffinity(None, &others);
         self.beside = Some(processor);
     }

@@ -1,4 +1,4 @@
-//! A tap on the relay: what it sees, for whoever wants to keep or analyse it.
+//! A tap on the relay: its frames, for a capture or an analysis.
 
 use crate::topology::Host;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// One of the two ways through the relay.
+/// One of the two directions through the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
@@ -16,49 +16,49 @@ pub enum Way {
     Backward,
 }
 
-/// At which end of the path.
+/// The end of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Point {
     /// The sender has handed it over.
     Sent,
-    /// It has been handed to the receiver.
+    /// The receiver has got it.
     Received,
 }
 
 /// A frame that passed a tap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Its way.
+    /// Its direction.
     pub way: Way,
-    /// Where it was seen.
+    /// The end at which it was seen.
     pub point: Point,
-    /// When, since the relay began.
+    /// The time since the start of the relay.
     pub at: Duration,
-    /// The length of the frame: of a packet, or a super-packet, with its Ethernet header.
+    /// The length of the frame, a packet or a super-packet, including its Ethernet header.
     pub frame_bytes: u32,
-    /// Its beginning.
+    /// Its first bytes.
     pub beginning: Box<[u8]>,
 }
 
-/// What [`Lab::build`](crate::Lab::build) is given to hear what the relay sees. It never waits: what there is no room for
-/// is lost, and counted.
+/// The sender of sightings, for [`Lab::build`](crate::Lab::build). It never waits: sightings without room are lost and
+/// counted.
 #[derive(Debug)]
 pub struct Tap {
     sightings: Sender<Sighting>,
     snap_bytes: usize,
     room_bytes: Cell<usize>,
-    /// Of everything, if it is missing.
+    /// The window of the sightings; all, if missing.
     window: Option<Window>,
 }
 
-/// What passes one host for a while.
+/// One end of the path, for a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub host: Host,
-    /// Since the relay began.
+    /// Since the start of the relay.
     pub from: Duration,
-    /// The first moment that is no part of it.
+    /// The first moment after it.
     pub to: Duration,
 }
 
@@ -73,20 +73,20 @@ impl Window {
 }
 
 impl Tap {
-    /// A tap that keeps the first `snap_bytes` of each frame, in `room_bytes` of memory all together. The first frame for
-    /// which that is too little is the first of those that are lost.
+    /// A tap that keeps the first `snap_bytes` of each frame, in `room_bytes` of memory in all. Once a frame does not
+    /// fit, it and all later ones are lost.
     #[must_use]
     pub fn new(snap_bytes: usize, room_bytes: usize) -> (Self, Receiver<Sighting>) {
         let (sightings, receiver) = channel();
         (Self { sightings, snap_bytes, room_bytes: Cell::new(room_bytes), window: None }, receiver)
     }
 
-    /// The same of what passes there.
+    /// Restricts the tap to this window.
     pub(crate) fn within(self, window: Window) -> Self {
         Self { window: Some(window), ..self }
     }
 
-    /// False if it was lost.
+    /// False if the sighting was lost.
     pub(crate) fn see(&self, way: Way, point: Point, at: Duration, frame: &[u8]) -> bool {
         if self.window.is_some_and(|window| !window.contains(way, point, at)) {
             return true;

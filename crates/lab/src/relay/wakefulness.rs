@@ -1,13 +1,13 @@
-//! Processors that do not halt while a relay works.
+//! Keeps processors from halting while a relay works.
 //!
-//! The host of a virtual machine takes back a processor that halts, and may be milliseconds late to return it, for all of
-//! them at once. So the kernel is asked, as for any work that cannot wait, to idle in a loop
+//! A hypervisor takes back a processor that halts, and may be milliseconds late to return it, for all of them at once.
+//! The kernel is therefore asked, as for any work that cannot wait, to idle in a loop
 //! (`Documentation/power/pm_qos_interface.rst`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
-/// Holds what is asked of the kernel, until it is closed: how long its processors may take to wake up, in µs.
+/// Holds the request until it is closed: the longest wake-up time of the processors, in µs.
 const LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// Processors stay awake until this is dropped.

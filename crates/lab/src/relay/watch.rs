@@ -1,37 +1,37 @@
-//! Watches over the relay itself.
+//! Measures the relay itself.
 
 use super::clock::processor_time;
 use super::report::{Distribution, Durations};
 use std::time::Duration;
 
-/// Which of the relay's threads looks.
+/// The thread that looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Looker {
     Relay,
     Standby,
 }
 
-/// For how long nobody looked, and what that took of a processor.
+/// The times for which nobody looked, and the relay's use of a processor.
 pub(crate) struct Watch {
     gaps: Durations,
-    /// Of each thread.
+    /// The work of each thread.
     work: [Work; 2],
     second_begun: Duration,
     second_work: Duration,
     share_max: f64,
 }
 
-/// What a thread has worked since it began, when it was asked last.
+/// A thread's processor time at the last query.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
     asked_at: Duration,
     time: Duration,
 }
 
-/// To ask the kernel takes as long as a look at an idle path.
+/// The interval between queries, because one takes as long as a look at an idle path.
 const ASK_EVERY: Duration = Duration::from_millis(10);
 
-/// Of processor time this much must have passed for a share to mean anything.
+/// The shortest period over which a share of a processor is meaningful.
 const SECOND: Duration = Duration::from_secs(1);
 
 impl Watch {
@@ -45,12 +45,12 @@ impl Watch {
         }
     }
 
-    /// For so long there was something to look at, and nobody did.
+    /// Records the time for which nobody looked although there was something to look at.
     pub fn gap(&mut self, gap: Duration) {
         self.gaps.record(gap);
     }
 
-    /// Takes the calling thread's work down now and then, and ends the current second, if it is over.
+    /// Queries the calling thread's processor time at intervals, and ends the current second when it is over.
     pub fn look_at_processor(&mut self, looker: Looker, now: Duration) {
         let work = &mut self.work[looker as usize];
         if now.saturating_sub(work.asked_at) < ASK_EVERY {
@@ -71,12 +71,12 @@ impl Watch {
         self.gaps.distribution()
     }
 
-    /// Of a processor, until `now`.
+    /// The share of a processor, until `now`.
     pub fn share(&self, now: Duration) -> f64 {
         self.work().div_duration_f64(now.max(Duration::from_nanos(1)))
     }
 
-    /// Of a processor, in the busiest second.
+    /// The share of a processor in the busiest second.
     pub fn share_max(&self) -> f64 {
         self.share_max
     }

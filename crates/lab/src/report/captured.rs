@@ -1,4 +1,4 @@
-//! Where the time of commands went, as it was captured.
+//! The times of captured commands.
 
 use super::run_over_time::{RunOverTime, RunsOverTime};
 use crate::experiment::Plan;
@@ -20,7 +20,7 @@ const TIMES: [(&str, Time); 6] = [
     ("gaps of a command", |command| (command.gap_count > 0).then_some(command.gap_ns)),
 ];
 
-/// A table for every combination that was captured; `None` if none was.
+/// A table for every captured combination; `None` if there is none.
 pub(super) fn section(plan: &Plan, runs: &mut RunsOverTime<'_>) -> Result<Option<Section>, FolderError> {
     let mut tables = Vec::new();
     for cell in (0..plan.cells.len()).filter(|cell| plan.cells[*cell].setup.capture.is_some()) {
@@ -72,7 +72,7 @@ fn table(run: &RunOverTime<'_>) -> Table {
     table
 }
 
-/// Why the numbers are not to be believed, and what the capture lacks.
+/// The reasons for doubt, and the gaps of the capture.
 fn note(run: &RunOverTime<'_>) -> String {
     let mut notes = Vec::new();
     if !run.record.valid {

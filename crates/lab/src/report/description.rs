@@ -1,4 +1,4 @@
-//! With what everything was measured.
+//! The conditions of the measurements.
 
 use super::runs::{controls, ended, gap_s, late_s, rights};
 use super::tables::each_once;
@@ -29,14 +29,14 @@ pub(super) fn description(manifest: &Manifest, records: &[RunRecord]) -> Vec<Fac
     facts
 }
 
-/// If there are results of several builds of the program: they may differ because of that.
+/// A warning if the results are from several builds of the program, which may explain differences.
 pub(super) fn mixed_programs(manifest: &Manifest, records: &[RunRecord]) -> Option<Verdict> {
     let builds = programs(&manifest.ropewalk, records).len();
     let text = format!("measured by {builds} builds of ropewalk");
     (builds > 1).then_some(Verdict { standing: Standing::Neutral, text })
 }
 
-/// Each once. Of those that did not say which they were, and before there is a run, the version is known.
+/// The programs, each once. Runs that did not record theirs, and a folder without runs, show the version.
 fn programs(version: &str, records: &[RunRecord]) -> Vec<String> {
     let program =
         |record: &RunRecord| record.program.as_ref().map_or_else(|| version.to_owned(), Program::describe);
@@ -44,7 +44,7 @@ fn programs(version: &str, records: &[RunRecord]) -> Vec<String> {
     if programs.is_empty() { vec![version.to_owned()] } else { programs }
 }
 
-/// What can be said of all of them.
+/// The facts common to all runs.
 fn of_runs(records: &[RunRecord]) -> Vec<Fact> {
     let Some(last) = records.iter().max_by_key(|record| record.ended_unix_seconds) else { return Vec::new() };
     let most = |value: fn(&RunRecord) -> f64| records.iter().map(value).fold(0.0, f64::max);
@@ -66,7 +66,7 @@ fn of_runs(records: &[RunRecord]) -> Vec<Fact> {
     ]
 }
 
-/// Of each setting every value that it had in some run.
+/// Every value that each setting had in some run.
 fn common(
     records: &[RunRecord],
     settings: impl Fn(&RunRecord) -> &BTreeMap<String, String>,

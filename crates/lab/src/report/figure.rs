@@ -1,21 +1,21 @@
-//! One plot of an experiment, drawn from what was measured.
+//! One plot of an experiment, drawn from the measurements.
 
 use super::{measured, shares};
 use crate::experiment::{Experiment, Plan, Plot, Quantity, Setup, Theory, positions};
 use crate::results::Folder;
 use observe::report::{Axis, Figure, Point, Series, Style};
 
-/// Runs that make one point: those of one cell.
+/// The runs of one point: those of one cell.
 struct Place<'a> {
     cell: usize,
     series: String,
-    /// The value of x as it is written, and where it is.
+    /// The text of x, and its position.
     label: &'a str,
     x: f64,
     setup: &'a Setup,
 }
 
-/// Draws a plot. What has not been run is left out; what was run and never valid is shown as such.
+/// Draws a plot. Omits cells without runs, and marks those without a VALID run.
 pub(super) fn draw(plot: &Plot, experiment: &Experiment, plan: &Plan, folder: &Folder) -> Figure {
     let (places, x) = places(plot, plan);
     let title = plot.title.clone().unwrap_or_else(|| experiment.title().to_owned());
@@ -44,19 +44,19 @@ pub(super) fn draw(plot: &Plot, experiment: &Experiment, plan: &Plan, folder: &F
     figure
 }
 
-/// Where the cells of a plot are, and on which axis.
+/// The positions of a plot's cells, and their axis.
 fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Axis) {
     let index = |name: &str| plan.variables.iter().position(|variable| variable == name);
     let cells: Vec<_> =
         plan.cells.iter().enumerate().filter(|(number, _)| plan.is_among(*number, &plot.only)).collect();
-    // What always has the same value needs no telling.
+    // A variable with only one value needs no label.
     let differs =
         |index: &usize| cells.iter().any(|(_, cell)| cell.labels[*index] != cells[0].1.labels[*index]);
     let others: Vec<usize> =
         (0..plan.variables.len()).filter(|index| plan.variables[*index] != plot.x).filter(differs).collect();
     let x = index(&plot.x).unwrap_or(0);
     let labels: Vec<&str> = cells.iter().map(|(_, cell)| cell.labels[x].as_str()).collect();
-    // That they have a place was checked when the experiment was read.
+    // The positions were checked when the experiment was parsed.
     let (positions, axis) = match plot.bars {
         true => named(&plot.x, &labels),
         false => {
@@ -73,7 +73,7 @@ fn places<'a>(plot: &Plot, plan: &'a Plan) -> (Vec<Place<'a>>, Axis) {
     (places.collect(), axis)
 }
 
-/// Each name once, in their order.
+/// Each name once, in order.
 fn named(x: &str, labels: &[&str]) -> (Vec<f64>, Axis) {
     let mut names: Vec<String> = Vec::new();
     let place = |label: &&str| {
@@ -87,7 +87,7 @@ fn named(x: &str, labels: &[&str]) -> (Vec<f64>, Axis) {
     (positions, Axis::named(x, names))
 }
 
-/// A word tells of what it is, a number does not.
+/// A word names itself; a number needs its variable.
 fn series_name(variable: &str, label: &str) -> String {
     if label.starts_with(|first: char| first.is_ascii_digit()) {
         format!("{variable} {label}")
@@ -96,7 +96,7 @@ fn series_name(variable: &str, label: &str) -> String {
     }
 }
 
-/// In their order.
+/// The names, in order.
 fn names(places: &[Place<'_>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for place in places {
@@ -107,7 +107,7 @@ fn names(places: &[Place<'_>]) -> Vec<String> {
     names
 }
 
-/// Why a curve is missing.
+/// The reason why a curve is missing.
 pub(super) fn without(theory: Theory) -> String {
     format!(
         "The curve \"{}\" is missing: it needs Tb + Tc, which valid runs at the shortest round trip tell, with one request \

@@ -1,14 +1,14 @@
-//! What held sessions up over the time of a run, beside its other curves.
+//! The times that held sessions up, beside a run's other curves.
 
 use super::run_over_time::RunOverTime;
 use crate::sample::{HeldKind, HeldSample};
 use observe::report::{Point, Series, Style};
 use std::ops::RangeInclusive;
 
-/// Times that are drawn of each kind: the longest.
+/// The most times drawn of each kind: the longest.
 const DRAWN_MAX: usize = 1000;
 
-/// Each time as a line at this height, which means nothing.
+/// Each time as a line at this height, which has no meaning.
 pub(super) fn series(
     kind: HeldKind,
     height: f64,
@@ -26,7 +26,7 @@ pub(super) fn series(
     let mut seen: Vec<[f64; 2]> =
         seen.take(DRAWN_MAX).map(|ends| ends.map(|end| end.clamp(*window.start(), *window.end()))).collect();
     seen.sort_by(|one, other| one[0].total_cmp(&other[0]));
-    // Those of several sessions or connections may overlap, and are one line then.
+    // Times of several sessions or connections may overlap, and then become one line.
     let mut joined: Vec<[f64; 2]> = Vec::new();
     for [from, to] in seen {
         match joined.last_mut() {

@@ -1,4 +1,4 @@
-//! What was measured in the runs of one combination of values.
+//! The measurements of one combination of values.
 
 use crate::experiment::{Plan, Quantity, RunLoad};
 use crate::results::{Folder, RunRecord};
@@ -6,7 +6,7 @@ use observe::report::Point;
 use observe::statistics::Sample;
 use toml::{Table, Value};
 
-/// All runs of a cell, in the order in which they were tried.
+/// All attempts of a cell, in order.
 pub(super) fn records<'a>(
     cell: usize,
     plan: &Plan,
@@ -15,15 +15,14 @@ pub(super) fn records<'a>(
     folder.records.iter().filter(move |record| plan.cell_of_run(record.run) == Some(cell))
 }
 
-/// Of those the one that is told of in detail: the first valid one; if there is none, the last that was tried; `None` if none
-/// was.
+/// The run to describe in detail: the first VALID one; without one, the last attempt; `None` without any.
 pub(super) fn run_to_tell<'a>(cell: usize, plan: &Plan, folder: &'a Folder) -> Option<&'a RunRecord> {
     let mut records = records(cell, plan, folder);
     let valid = records.clone().find(|record| record.valid);
     valid.or_else(|| records.next_back())
 }
 
-/// What was measured in the runs of a cell: in the valid ones, or in the others.
+/// The measurements of a cell's VALID runs, or of its others.
 pub(super) fn sample(
     cell: usize,
     quantity: Quantity,
@@ -35,8 +34,8 @@ pub(super) fn sample(
     Sample::of(records.filter_map(|record| record.measured.get(&quantity).copied()))
 }
 
-/// The mean of the valid runs of a cell, at that x; nothing if there was no run. If none was valid, the mean of all, which is
-/// not to be believed.
+/// The mean of a cell's VALID runs at this x; nothing if there was no run. Without a VALID run, the mean of all, marked
+/// as invalid.
 pub(super) fn point(x: f64, cell: usize, quantity: Quantity, plan: &Plan, folder: &Folder) -> Option<Point> {
     let drawn = |sample: &Sample| {
         let point = Point::new(x, sample.mean());
@@ -47,14 +46,14 @@ pub(super) fn point(x: f64, cell: usize, quantity: Quantity, plan: &Plan, folder
         None => {
             let reasons = records(cell, plan, folder).next_back()?.reasons.join("; ");
             let invalid = sample(cell, quantity, false, plan, folder);
-            // A run of which nothing was measured has a place too: at the bottom.
+            // A run without a measurement has a place too, at the bottom.
             Some(invalid.as_ref().map_or_else(|| Point::new(x, 0.0), drawn).invalid(reasons))
         }
     }
 }
 
-/// Tb + Tc of the runs with one request at a time that differ from a cell's in nothing else but the round trip, where that
-/// is shortest: what the hosts take does not depend on the distance, and is seen best without.
+/// Tb + Tc at depth 1 of the runs that differ from a cell's only in the round trip, at the shortest one: the hosts'
+/// time does not depend on the distance, and shows best without it.
 pub(super) fn host_time_s(cell: usize, plan: &Plan, folder: &Folder) -> Option<f64> {
     let elsewhere = |cell: usize| {
         let mut table = plan.cells[cell].table.clone();

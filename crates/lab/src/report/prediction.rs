@@ -1,4 +1,4 @@
-//! What a model predicted of each combination of values, beside what was measured.
+//! A model's prediction for each combination of values, beside the measurement.
 
 use super::{figure, measured};
 use crate::experiment::{Experiment, Plan, Prediction};
@@ -6,20 +6,20 @@ use crate::results::Folder;
 use observe::report::{Axis, Cell, Figure, Point, Row, Series, Style, Table, Unit};
 use observe::statistics::Sample;
 
-/// A cell of which both is known: x is what was predicted, y what was measured.
+/// A cell with both: x is the prediction, y the measurement.
 struct Compared {
     cell: usize,
     point: Point,
 }
 
 impl Compared {
-    /// What was measured beyond what was predicted, as a share of that.
+    /// The excess of the measurement over the prediction, as a share of the prediction.
     fn error(&self) -> f64 {
         self.point.y / self.point.x - 1.0
     }
 }
 
-/// Draws a prediction. What has not been run is left out, and what cannot be predicted.
+/// Draws a prediction. Omits cells without runs or predictions.
 pub(super) fn draw(prediction: &Prediction, experiment: &Experiment, plan: &Plan, folder: &Folder) -> Figure {
     let compared = compare(prediction, plan, folder);
     let title = prediction.title.clone().unwrap_or_else(|| experiment.title().to_owned());
@@ -79,7 +79,7 @@ fn diagonal(compared: &[Compared]) -> [Point; 2] {
     [low, high].map(|number| Point::new(number, number))
 }
 
-/// How far the model is off.
+/// A summary of the model's errors.
 fn errors(compared: &[Compared]) -> String {
     let valid = compared.iter().filter(|one| one.point.invalid.is_none());
     let Some(errors) = Sample::of(valid.map(|one| one.error().abs())) else {
@@ -106,7 +106,7 @@ fn table(plan: &Plan, prediction: &Prediction, compared: &[Compared]) -> Table {
     table
 }
 
-/// The variables of which there are several values: what always has the same value needs no telling.
+/// The variables with several values; others need no label.
 fn varied(plan: &Plan, compared: &[Compared]) -> Vec<usize> {
     let label = |one: &Compared, index: usize| &plan.cells[one.cell].labels[index];
     let differs =

@@ -1,4 +1,4 @@
-//! How far repetitions of a combination differ.
+//! The spread of repetitions.
 
 use super::measured::sample;
 use super::tables::{labels, varied};
@@ -6,7 +6,7 @@ use crate::experiment::{Experiment, Plan, Quantity};
 use crate::results::Folder;
 use observe::report::{Cell, Section, Table, Unit};
 
-/// Of every quantity that is drawn a table; `None` if nothing was repeated.
+/// A table for each plotted quantity; `None` without repetitions.
 pub(super) fn section(experiment: &Experiment, plan: &Plan, folder: &Folder) -> Option<Section> {
     let plotted = experiment.plots().iter().map(|plot| plot.y);
     let mut drawn: Vec<Quantity> = plotted.chain(experiment.predictions().iter().map(|one| one.of)).collect();

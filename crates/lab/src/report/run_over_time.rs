@@ -1,5 +1,4 @@
-//! What is known of one run over its time: samples of the kernel, moments of commands, and captured packets, on one
-//! clock.
+//! One run over its time: kernel samples, moments of commands, and captured packets, on one clock.
 
 use super::measured::run_to_tell;
 use crate::capture::{SentFrame, sent_frames};
@@ -17,11 +16,11 @@ pub(super) struct RunOverTime<'a> {
     sent: Vec<SentFrame>,
 }
 
-/// Those runs of a folder that are looked at in detail: of each cell one.
+/// The runs of a folder that are described in detail: one of each cell.
 pub(super) struct RunsOverTime<'a> {
     folder: &'a Folder,
     plan: &'a Plan,
-    /// Read when they are asked for.
+    /// Read on demand.
     runs: BTreeMap<usize, RunOverTime<'a>>,
 }
 
@@ -30,7 +29,7 @@ impl<'a> RunsOverTime<'a> {
         Self { folder, plan, runs: BTreeMap::new() }
     }
 
-    /// The first valid run of a cell; if there is none, the last that was tried; `None` if none was.
+    /// The first VALID run of a cell; without one, the last attempt; `None` without any.
     pub fn of_cell(&mut self, cell: usize) -> Result<Option<&RunOverTime<'a>>, FolderError> {
         let Some(record) = run_to_tell(cell, self.plan, self.folder) else { return Ok(None) };
         if !self.runs.contains_key(&cell) {
@@ -52,12 +51,12 @@ impl<'a> RunOverTime<'a> {
         Ok(Self { record, samples: folder.samples(record)?, sent })
     }
 
-    /// Since the run began.
+    /// The time since the start of the run.
     pub fn since_s(&self, at_ns: u64) -> f64 {
         at_ns.saturating_sub(self.record.relay.begun_ns) as f64 / 1e9
     }
 
-    /// The client's connections, in the order in which they were found.
+    /// The number of the client's connections.
     pub fn connections(&self) -> usize {
         let of_socket = |sample: &Sample| match sample {
             Sample::Socket(sample) => Some(sample.connection + 1),
@@ -66,7 +65,7 @@ impl<'a> RunOverTime<'a> {
         self.samples.iter().filter_map(of_socket).max().unwrap_or(0)
     }
 
-    /// What the kernel knew of one of them.
+    /// The kernel's samples of one connection.
     pub fn socket(&self, connection: usize) -> Vec<&SocketSample> {
         let of_connection = self.samples.iter().filter_map(|sample| match sample {
             Sample::Socket(sample) if sample.connection == connection => Some(&sample.socket),
@@ -75,7 +74,7 @@ impl<'a> RunOverTime<'a> {
         of_connection.collect()
     }
 
-    /// What happened to one of them; nothing, if the run was not traced.
+    /// The events of one connection; none if the run was not traced.
     pub fn tcp_events(&self, connection: usize) -> Vec<&TcpEvent> {
         let cookie = self.record.sockets.sockets.get(connection).map(|socket| socket.cookie);
         let of_connection = self.samples.iter().filter_map(|sample| match sample {
@@ -85,7 +84,7 @@ impl<'a> RunOverTime<'a> {
         of_connection.collect()
     }
 
-    /// Where threads waited, the longest first.
+    /// The waits of threads, the longest first.
     pub fn waits(&self) -> impl Iterator<Item = &OffCpuStack> {
         self.samples.iter().filter_map(|sample| match sample {
             Sample::OffCpu(stack) => Some(&**stack),
@@ -93,7 +92,7 @@ impl<'a> RunOverTime<'a> {
         })
     }
 
-    /// What the client sent on one of them, as it was captured.
+    /// The captured frames that the client sent on one connection.
     pub fn sent(&self, connection: usize) -> impl Iterator<Item = &SentFrame> {
         let local = self.record.sockets.sockets.get(connection).map(|socket| socket.local);
         self.sent.iter().filter(move |frame| Some(frame.from) == local)
@@ -113,7 +112,7 @@ impl<'a> RunOverTime<'a> {
         commands
     }
 
-    /// Times in which that held a session up, in any order.
+    /// The times in which this held a session up, in any order.
     pub fn held(&self, kind: HeldKind) -> impl Iterator<Item = &HeldSample> {
         self.samples.iter().filter_map(move |sample| match sample {
             Sample::Held(held) if held.what == kind => Some(held),
@@ -121,7 +120,7 @@ impl<'a> RunOverTime<'a> {
         })
     }
 
-    /// Commands as they were captured.
+    /// The captured commands.
     pub fn captured(&self) -> impl Iterator<Item = &CommandReport> {
         self.samples.iter().filter_map(|sample| match sample {
             Sample::Captured(captured) => Some(&captured.command),

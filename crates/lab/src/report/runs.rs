@@ -1,4 +1,4 @@
-//! Every run: what was measured in it, and how it came about.
+//! Every run: its measurements and its conditions.
 
 use super::tables::{add_row, sorted, varied};
 use crate::experiment::{Plan, Quantity};
@@ -38,7 +38,7 @@ fn measured(plan: &Plan, folder: &Folder) -> Table {
     table
 }
 
-/// Everything that was measured in any run.
+/// All measured quantities.
 fn quantities(plan: &Plan, records: &[RunRecord]) -> Vec<Quantity> {
     let mut quantities: Vec<Quantity> = plan.cells.iter().flat_map(|cell| cell.setup.quantities()).collect();
     quantities.sort();
@@ -88,12 +88,12 @@ fn number(record: &RunRecord) -> Cell {
     }
 }
 
-/// When.
+/// The end of the run.
 pub(super) fn ended(record: &RunRecord) -> String {
     rfc3339(Duration::from_secs(record.ended_unix_seconds))
 }
 
-/// By which its lab was built.
+/// The rights that built its lab.
 pub(super) fn rights(record: &RunRecord) -> &'static str {
     match record.rights {
         Rights::Root => "root",
@@ -101,17 +101,17 @@ pub(super) fn rights(record: &RunRecord) -> &'static str {
     }
 }
 
-/// Those that its sockets had, each once.
+/// The congestion controls of its sockets, each once.
 pub(super) fn controls(record: &RunRecord) -> Vec<&str> {
     sorted(record.congestion_controls.iter().map(String::as_str))
 }
 
-/// How late one frame of a thousand was, in the worse direction.
+/// The 99.9th percentile of the lateness, in the worse direction.
 pub(super) fn late_s(relay: &RelayReport) -> f64 {
     relay.lateness().p999_ns as f64 / 1e9
 }
 
-/// For how long the relay did not look, at the most.
+/// The longest time for which the relay did not look.
 pub(super) fn gap_s(relay: &RelayReport) -> f64 {
     relay.gaps.max_ns as f64 / 1e9
 }

@@ -1,4 +1,4 @@
-//! What sessions waited for, what their commands took, and over which sockets.
+//! The sessions: their waits, the times of their commands, and their sockets.
 
 use super::measured::run_to_tell;
 use super::tables::{add_row, each_once, labels, sorted, varied};
@@ -10,7 +10,7 @@ use crate::session_record::SessionRecord;
 use netem::Bytes;
 use observe::report::{Cell, Section, Table, Unit};
 
-/// Of one run for each combination; `None` if no session is known of.
+/// One run of each combination; `None` without sessions.
 pub(super) fn section(plan: &Plan, folder: &Folder) -> Option<Section> {
     let mut tables = [holdups(plan), times(plan), sockets(plan)];
     for cell in 0..plan.cells.len() {
@@ -180,7 +180,7 @@ impl Told<'_> {
     }
 }
 
-/// A run whose ends agree on something else than was to be fails, so it is what the experiment says.
+/// A run with other terms fails, so these are the experiment's.
 fn negotiated(plan: &Plan) -> Table {
     let terms = plan.cells.iter().filter_map(|cell| match cell.setup.load() {
         RunLoad::Scsi(run) => Some(pairs(&run.session)),

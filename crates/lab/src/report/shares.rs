@@ -1,8 +1,8 @@
-//! What is measured as a share of something else.
+//! Measurements as shares of another.
 
 use observe::report::{Cell, Column, Figure, Point, Series, Style, Table, Unit};
 
-/// The table of a figure, and beside it each measured number as a share of that at `base`, and of every theory.
+/// The table of a figure, with each measurement as a share of the one at `base` and of every theory.
 pub(super) fn table(figure: &Figure, base: f64, base_name: &str) -> Table {
     let mut table = figure.table_or_points();
     let (theories, measured): (Vec<&Series>, Vec<&Series>) =
@@ -23,7 +23,7 @@ pub(super) fn table(figure: &Figure, base: f64, base_name: &str) -> Table {
     table
 }
 
-/// Where anything was measured, ascending: each has a row.
+/// The measured positions, ascending: each has a row.
 fn places(measured: &[&Series]) -> Vec<f64> {
     let mut xs: Vec<f64> =
         measured.iter().flat_map(|series| series.points.iter().map(|point| point.x)).collect();

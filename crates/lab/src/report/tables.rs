@@ -1,21 +1,21 @@
-//! What tables of combinations and runs have in common.
+//! The common parts of tables of combinations and runs.
 
 use crate::experiment::Plan;
 use crate::results::RunRecord;
 use observe::report::{Cell, Table, Unit};
 use std::collections::BTreeSet;
 
-/// The columns of what is varied.
+/// The columns of the variables.
 pub(super) fn varied(plan: &Plan) -> impl Iterator<Item = (&str, Unit)> {
     plan.variables.iter().map(|name| (name.as_str(), Unit::None))
 }
 
-/// The values of a combination in them.
+/// The values of a combination in these columns.
 pub(super) fn labels(plan: &Plan, cell: usize) -> Vec<Cell> {
     plan.cells[cell].labels.iter().cloned().map(Cell::Text).collect()
 }
 
-/// Adds what is told of a run, behind labels; crossed out, with the reasons, if the run is INVALID.
+/// Adds a run's row after its labels; crossed out, with the reasons, if the run is INVALID.
 pub(super) fn add_row(
     table: &mut Table,
     labels: &[Cell],
@@ -28,7 +28,7 @@ pub(super) fn add_row(
     }
 }
 
-/// Each once, in their order.
+/// Each once, in order.
 pub(super) fn each_once(all: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut different = Vec::new();
     for one in all {
@@ -39,7 +39,7 @@ pub(super) fn each_once(all: impl IntoIterator<Item = String>) -> Vec<String> {
     different
 }
 
-/// Each name once, by the alphabet.
+/// Each name once, in alphabetical order.
 pub(super) fn sorted<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let names: BTreeSet<&str> = names.into_iter().collect();
     names.into_iter().collect()

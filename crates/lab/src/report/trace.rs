@@ -1,4 +1,4 @@
-//! One run over its time, drawn from what is known of it.
+//! Figures of one run over its time.
 
 use super::held;
 use super::run_over_time::{RunOverTime, RunsOverTime};
@@ -8,18 +8,18 @@ use observe::TcpEventKind;
 use observe::report::{Annotation, Axis, Figure, Place, Point, Series, Style, Unit};
 use std::ops::RangeInclusive;
 
-/// Connections of which each has a series; more cannot be told apart.
+/// The most connections with a series each; more would be indistinguishable.
 const CONNECTIONS_MAX: usize = 8;
-/// Points of a series; more cannot be told apart either, and make a page slow.
+/// The most points of a series; more would be indistinguishable too, and slow a page.
 const POINTS_MAX: usize = 4000;
-/// Gaps that are marked; texts of more cover each other.
+/// The most marked gaps; more texts would overlap.
 const GAPS_MAX: usize = 12;
-/// For at least so long packets are counted to tell a rate, in seconds.
+/// The shortest period for a rate of packets, in seconds.
 const RATE_STEP_S: f64 = 1e-3;
-/// Of the time of the commands that are drawn, what is shown before and after them.
+/// The margin before and after the drawn commands, as a share of their time.
 const MARGIN: f64 = 0.04;
 
-/// Draws a trace, once for each combination of values that it asks for and that was run.
+/// Draws a trace, once for each combination that it asks for and that was run.
 pub(super) fn draw(
     trace: &Trace,
     experiment: &Experiment,
@@ -71,7 +71,7 @@ fn of_run(trace: &Trace, title: String, run: &RunOverTime<'_>) -> Figure {
         }
     }
     if !trace.events.is_empty() || !trace.held.is_empty() {
-        // Of these the height is no number.
+        // The height of these is not a number.
         figure.table = Some(figure.table_or_points());
     }
     let left = figure.series.iter().filter(|series| !series.right).flat_map(|series| &series.points);
@@ -81,7 +81,7 @@ fn of_run(trace: &Trace, title: String, run: &RunOverTime<'_>) -> Figure {
     if trace.gaps { gaps(run, &window, figure) } else { figure }
 }
 
-/// What part of a run is drawn, in seconds since it began.
+/// The drawn period, in seconds since the start of the run.
 fn window(trace: &Trace, run: &RunOverTime<'_>) -> RangeInclusive<f64> {
     let from_s = trace.from.0.as_secs_f64();
     let to_s = trace.to.map_or(f64::INFINITY, |to| to.0.as_secs_f64());
@@ -114,7 +114,7 @@ fn points(
     thin(points)
 }
 
-/// Of points that are too many, from each of equally many neighbours the lowest and the highest: peaks stay.
+/// Thins out points: keeps the lowest and the highest of each group of neighbours, so that peaks stay.
 fn thin(points: Vec<Point>) -> Vec<Point> {
     if points.len() <= POINTS_MAX {
         return points;
@@ -132,7 +132,7 @@ fn thin(points: Vec<Point>) -> Vec<Point> {
     extremes.collect()
 }
 
-/// By events, if there are any, since they miss nothing; else by samples.
+/// Draws events, if there are any, since they miss nothing; else samples.
 fn told_by_kernel(
     observed: Observed,
     connection: usize,
@@ -149,7 +149,7 @@ fn told_by_kernel(
     points.filter(|point| window.contains(&point.x)).collect()
 }
 
-/// Events on the first curve of the axis to the left.
+/// Marks events on the first curve of the left axis.
 fn marked(
     kind: TcpEventKind,
     trace: &Trace,
@@ -180,7 +180,7 @@ fn sampled(
     points.filter(|point| window.contains(&point.x)).collect()
 }
 
-/// How many there had been after each.
+/// The count of packets after each.
 fn packets_sent(connection: usize, run: &RunOverTime<'_>, window: &RangeInclusive<f64>) -> Vec<Point> {
     let mut sum = 0.0;
     let frames = run.sent(connection).map(|frame| (run.since_s(frame.at_ns), frame.packets));
@@ -191,7 +191,7 @@ fn packets_sent(connection: usize, run: &RunOverTime<'_>, window: &RangeInclusiv
     points.collect()
 }
 
-/// Of each step of time, from the first frame to the last.
+/// The rate in each step of time, from the first frame to the last.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand steps")]
 fn sending_rate(connection: usize, run: &RunOverTime<'_>, window: &RangeInclusive<f64>) -> Vec<Point> {
     let frames = run.sent(connection).map(|frame| (run.since_s(frame.at_ns), frame.payload_bytes));
@@ -207,12 +207,12 @@ fn sending_rate(connection: usize, run: &RunOverTime<'_>, window: &RangeInclusiv
     rates.map(|(index, bytes)| Point::new(first_s + index as f64 * step_s, bytes * 8.0 / step_s)).collect()
 }
 
-/// Of a row of what has no height, above everything that has.
+/// The height of a row without a height of its own, above all curves.
 fn height(top: f64, row: usize) -> f64 {
     top * (1.05 + 0.05 * row as f64)
 }
 
-/// Moments have no height.
+/// Draws moments.
 fn events(
     trace: &Trace,
     run: &RunOverTime<'_>,
@@ -233,7 +233,7 @@ fn events(
     if is_marked { tell(figure, "Dots are moments of commands; their height means nothing.") } else { figure }
 }
 
-/// Neither have times in which something held.
+/// Draws the times in which something held.
 fn held(
     trace: &Trace,
     run: &RunOverTime<'_>,
@@ -254,7 +254,7 @@ fn held(
     }
 }
 
-/// The longest, each with its length.
+/// Marks the longest gaps, each with its length.
 fn gaps(run: &RunOverTime<'_>, window: &RangeInclusive<f64>, mut figure: Figure) -> Figure {
     let gaps = run.captured().flat_map(|command| &command.gaps);
     let mut gaps: Vec<_> = gaps.filter(|gap| window.contains(&run.since_s(gap.at_ns))).collect();

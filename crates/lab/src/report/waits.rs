@@ -1,4 +1,4 @@
-//! Where those wait who write, as the kernel's events tell.
+//! The waits of writers, from the kernel's events.
 
 use super::run_over_time::{RunOverTime, RunsOverTime};
 use super::tables::{add_row, labels, varied};
@@ -9,12 +9,12 @@ use observe::report::{Cell, Section, Table, Unit};
 use observe::{OffCpuReport, OffCpuStack, TcpEvent, TcpTrace};
 use std::collections::BTreeMap;
 
-/// What is not even this share of a writer's time is left out.
+/// The smallest share of a writer's time that is shown.
 const SHARE_MIN: f64 = 0.001;
-/// How many functions are named, from the one that waits towards the system call.
+/// The number of functions named, from the waiting one towards the system call.
 const NAMED: usize = 3;
 
-/// Of every combination that was traced, or was to be; `None` if none was.
+/// The section on every combination that was, or should have been, traced; `None` without any.
 pub(super) fn section(plan: &Plan, runs: &mut RunsOverTime<'_>) -> Result<Option<Section>, FolderError> {
     let mut waits = Waits::new(plan);
     for cell in (0..plan.cells.len()).filter(|cell| plan.cells[*cell].setup.kernel_trace) {
@@ -25,7 +25,7 @@ pub(super) fn section(plan: &Plan, runs: &mut RunsOverTime<'_>) -> Result<Option
     Ok(waits.section())
 }
 
-/// What is told of them.
+/// The tables of waits.
 struct Waits {
     functions: Table,
     rooms: Table,
@@ -73,7 +73,7 @@ impl Waits {
         }
     }
 
-    /// What a run tells, if it was to be traced.
+    /// Adds a run that was, or should have been, traced.
     fn add(&mut self, plan: &Plan, cell: usize, run: &RunOverTime<'_>) {
         match &run.record.kernel_trace {
             None => {}
@@ -132,7 +132,7 @@ impl Waits {
         }
     }
 
-    /// If there is anything to be told.
+    /// The section, if it has contents.
     fn section(self) -> Option<Section> {
         let tables = [self.functions, self.rooms].into_iter().filter(|table| !table.rows.is_empty());
         let section = Section {
@@ -148,9 +148,9 @@ impl Waits {
 /// A function in which threads of one name wait.
 struct Function<'a> {
     thread: &'a str,
-    /// Of the stack in which they wait longest.
+    /// The stack of the longest wait.
     waiting: &'a [String],
-    /// Of the time of all these threads.
+    /// The share of the time of all these threads.
     share: f64,
     waits: u64,
     waited_ns: u64,
@@ -163,7 +163,7 @@ impl Function<'_> {
     }
 }
 
-/// Of these stacks, the longest first; those that hardly count left out.
+/// The functions of these stacks, the longest wait first, without negligible ones.
 fn functions<'a>(stacks: &[&'a OffCpuStack]) -> Vec<Function<'a>> {
     let mut functions: Vec<Function<'a>> = Vec::new();
     // They are in the order of their times.
@@ -195,7 +195,7 @@ fn functions<'a>(stacks: &[&'a OffCpuStack]) -> Vec<Function<'a>> {
     functions
 }
 
-/// How long the threads lived together, each from its first wait to the end of its last.
+/// The total life of the threads, each from its first wait to the end of its last.
 fn lives_ns<'a>(stacks: impl Iterator<Item = &'a &'a OffCpuStack>) -> u64 {
     let mut lives = BTreeMap::<u32, (u64, u64)>::new();
     for stack in stacks {
@@ -206,7 +206,7 @@ fn lives_ns<'a>(stacks: impl Iterator<Item = &'a &'a OffCpuStack>) -> u64 {
     lives.values().map(|(begun_ns, ended_ns)| ended_ns.saturating_sub(*begun_ns)).sum()
 }
 
-/// How a connection is while its writer waits for room: means over that time.
+/// The state of a connection while its writer waits for room: means over that time.
 #[derive(Debug, PartialEq)]
 struct Room {
     share: f64,
@@ -217,8 +217,8 @@ struct Room {
 }
 
 impl Room {
-    /// Each event tells how it was before, so it speaks for the time since the one before it, less the part of it that
-    /// was as that one said. `None` of fewer than two.
+    /// Computes the means. Each event describes the time since the previous one, less the part that was as the previous
+    /// one said. `None` for fewer than two.
     fn of(events: &[&TcpEvent]) -> Option<Self> {
         let stretches = || {
             let pairs = events.iter().zip(events.iter().skip(1));

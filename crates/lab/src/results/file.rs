@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Files that are written whole or not at all.
 
 use super::own_files::PARTIAL;
 use std::fs::{self, File};

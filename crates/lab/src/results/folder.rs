@@ -1,4 +1,4 @@
-//! A folder of results: begun, gone on with, and read.
+//! A folder of results: started, resumed, and read.
 
 use super::file;
 use super::machine::Machine;
@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// What it is about.
+    /// Its description.
     pub manifest: Manifest,
-    /// Every attempt that was made, in the order of runs and attempts.
+    /// Every attempt, in the order of runs and attempts.
     pub records: Vec<RunRecord>,
     /// Locked while runs are added.
     _lock: File,
@@ -29,7 +29,7 @@ pub struct Folder {
 /// A folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It holds something, and no manifest of `lab`'s.
+    /// It has contents, but no manifest of `lab`'s.
     #[error(
         "{0:?} is not empty, and has no manifest.json of ropewalk lab: it was left alone; name another folder"
     )]
@@ -37,13 +37,13 @@ pub enum FolderError {
     /// It, or the folder of its runs, is a link.
     #[error("{0}; lab follows no links where it removes files: name the folder itself, or put it there")]
     Link(io::Error),
-    /// There is nothing in it.
+    /// It contains no results.
     #[error("{0:?} does not hold results of an experiment: there is no manifest.json")]
     Missing(PathBuf),
-    /// Somebody else adds runs to it.
+    /// Another process adds runs to it.
     #[error("{0:?} is in use by another ropewalk")]
     InUse(PathBuf),
-    /// It was made by another version of the program.
+    /// Another version of the program made it.
     #[error("{path:?} has format {schema}, and this ropewalk knows format {SCHEMA}")]
     Schema {
         /// The folder.
@@ -51,17 +51,17 @@ pub enum FolderError {
         /// Its format.
         schema: u32,
     },
-    /// What it holds is something else than what is now to be run.
+    /// It holds results of something else.
     #[error(
         "{path:?} holds results of {what}; --fresh removes them and begins anew, --out names another folder"
     )]
     Different {
         /// The folder.
         path: PathBuf,
-        /// In what way.
+        /// The difference.
         what: String,
     },
-    /// A file of it is whole, but says other things than this version of the program keeps.
+    /// One of its files is whole, but has another version's contents.
     #[error(
         "{path:?} was written by another version of ropewalk ({reason}); that version can read it, and lab run with \
          --fresh begins anew"
@@ -69,32 +69,32 @@ pub enum FolderError {
     OtherVersion {
         /// The file.
         path: PathBuf,
-        /// What is missing in it, or not known.
+        /// The missing or unknown part.
         reason: String,
     },
-    /// A file of it is damaged.
+    /// One of its files is damaged.
     #[error("{path:?} is damaged: {reason}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// How.
+        /// The damage.
         reason: String,
     },
-    /// The system refused something.
+    /// The system refused an operation.
     #[error("{path:?}: {source}")]
     System {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Folder {
-    /// Opens a folder for adding runs of this plan: a new one, or one that holds some of them already.
+    /// Opens a folder to add runs of this plan: a new folder, or one with some of these runs.
     ///
     /// # Errors
-    /// If it holds something else, or is a link, or somebody adds runs to it.
+    /// If it holds something else, or is a link, or another process adds runs to it.
     pub fn begin_or_go_on(path: &Path, experiment: &Experiment, plan: &Plan) -> Result<Self, FolderError> {
         let (lock, owner) = enter(path)?;
         let wanted = Manifest::new(experiment, plan);
@@ -104,17 +104,17 @@ impl Folder {
         let folder = Self::read(path, lock)?;
         folder.check_same(&wanted)?;
         own_files::remove_partial_files(path).map_err(in_own(path))?;
-        // What is plotted may have changed.
+        // The plots may have changed.
         write(&path.join(EXPERIMENT), experiment.text().as_bytes())?;
         make_runs(path)?;
         Ok(folder)
     }
 
-    /// Removes the results in a folder, if there are any, and opens it for adding runs of this plan. Files that `lab`
-    /// did not write stay, and are named.
+    /// Removes the results in a folder, if there are any, and opens it to add runs of this plan. Files that `lab` did
+    /// not write stay, and are named.
     ///
     /// # Errors
-    /// As [`begin_or_go_on`](Self::begin_or_go_on). From a folder that is refused nothing was removed.
+    /// As [`begin_or_go_on`](Self::begin_or_go_on). Nothing is removed from a refused folder.
     pub fn begin_anew(
         path: &Path,
         experiment: &Experiment,
@@ -140,10 +140,10 @@ impl Folder {
         Ok(Self { path: path.to_owned(), manifest, records: Vec::new(), _lock: lock })
     }
 
-    /// Removes files whose writing was interrupted.
+    /// Removes half-written files.
     ///
     /// # Errors
-    /// If `lab` did not make the folder, or it is a link, or somebody adds runs to it.
+    /// If `lab` did not make the folder, or it is a link, or another process adds runs to it.
     pub fn clean(path: &Path) -> Result<Removal, FolderError> {
         match own_files::owner(path).map_err(in_own(path))? {
             Owner::Lab => {}
@@ -160,7 +160,7 @@ impl Folder {
         own_files::is_of_lab(path)
     }
 
-    /// Results to be read; also while runs are added.
+    /// Opens results to read; also possible while runs are added.
     ///
     /// # Errors
     /// If there are none, or they cannot be read.
@@ -182,7 +182,7 @@ impl Folder {
         Ok(Self { path: path.to_owned(), manifest, records: records(&path.join(RUNS))?, _lock: lock })
     }
 
-    /// Results of another experiment, machine or program are not mixed.
+    /// Refuses to mix results of different experiments, machines or programs.
     fn check_same(&self, wanted: &Manifest) -> Result<(), FolderError> {
         let is = &self.manifest;
         let what = if is.form != wanted.form {
@@ -200,7 +200,7 @@ impl Folder {
         Err(FolderError::Different { path: self.path.clone(), what })
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -216,10 +216,10 @@ impl Folder {
         Experiment::parse(&text).map_err(|error: InvalidExperiment| damaged(&file, &error))
     }
 
-    /// All runs of the experiment that was run.
+    /// All runs of the experiment in the folder.
     ///
     /// # Errors
-    /// If it is not that of the manifest.
+    /// If the experiment is not the manifest's.
     pub fn plan(&self, experiment: &Experiment) -> Result<Plan, FolderError> {
         let file = self.path.join(EXPERIMENT);
         let plan = experiment.plan(self.manifest.form).map_err(|error| damaged(&file, &error))?;
@@ -229,15 +229,15 @@ impl Folder {
         }
     }
 
-    /// The attempts at the run of this number, which counts from 1.
+    /// The attempts at a run; run numbers start at 1.
     pub fn attempts(&self, run: usize) -> impl Iterator<Item = &RunRecord> {
         self.records.iter().filter(move |record| record.run == run)
     }
 
-    /// What happened in an attempt, in the order in which it was kept.
+    /// The samples of an attempt, in the stored order.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If they cannot be read.
     pub fn samples(&self, record: &RunRecord) -> Result<Vec<Sample>, FolderError> {
         let file = self.path.join(RUNS).join(format!("{}.jsonl", name(record)));
         let text = fs::read_to_string(&file).map_err(at(&file))?;
@@ -247,7 +247,7 @@ impl Folder {
     /// Writes [`REPORT`], and pictures of its figures.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's own.
     pub fn write_report(&self, html: &str, pictures: &[Vec<u8>]) -> Result<(), FolderError> {
         for (number, picture) in (1..).zip(pictures) {
             write(&self.path.join(own_files::figure(number)), picture)?;
@@ -264,15 +264,15 @@ impl Folder {
         record.capture.as_ref().map(|_| fs::read(&file).map_err(at(&file))).transpose()
     }
 
-    /// Where that is, if there is one.
+    /// The path of an attempt's capture.
     pub(crate) fn capture_file(&self, record: &RunRecord) -> PathBuf {
         self.path.join(RUNS).join(format!("{}.pcapng", name(record)))
     }
 
-    /// Keeps an attempt, with its samples, and its capture if there is one.
+    /// Stores an attempt, with its samples, and its capture if there is one.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's own.
     pub fn add(
         &mut self,
         record: RunRecord,
@@ -292,7 +292,7 @@ impl Folder {
     }
 }
 
-/// Of an attempt's files.
+/// The stem of an attempt's files.
 fn name(record: &RunRecord) -> String {
     own_files::attempt(record.run, record.attempt)
 }
@@ -300,7 +300,7 @@ fn name(record: &RunRecord) -> String {
 fn records(runs: &Path) -> Result<Vec<RunRecord>, FolderError> {
     let mut records = Vec::new();
     let entries = match fs::read_dir(runs) {
-        // The folder was begun, and the beginning interrupted.
+        // The start of the folder was interrupted.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(records),
         entries => entries.map_err(at(runs))?,
     };
@@ -323,7 +323,7 @@ fn write(path: &Path, contents: &[u8]) -> Result<(), FolderError> {
     file::write(path, contents).map_err(at(path))
 }
 
-/// For people too.
+/// Formatted JSON, which people can read too.
 fn json(value: &impl Serialize) -> Vec<u8> {
     let mut text = serde_json::to_vec_pretty(value).expect("keys are texts");
     text.push(b'\n');
@@ -343,7 +343,7 @@ fn lock(path: &Path) -> Result<File, FolderError> {
     }
 }
 
-/// Makes the folder if it is missing, locks it, and refuses a stranger's and a link.
+/// Makes the folder if it is missing, locks it, and refuses a link and a folder that is not `lab`'s.
 fn enter(path: &Path) -> Result<(File, Owner), FolderError> {
     fs::create_dir_all(path).map_err(at(path))?;
     let lock = lock(path)?;
@@ -373,7 +373,7 @@ fn in_own(path: &Path) -> impl Fn(io::Error) -> FolderError {
     }
 }
 
-/// JSON that is none, or none of ours.
+/// The error for invalid JSON, or JSON of another kind.
 fn unreadable(path: &Path) -> impl Fn(serde_json::Error) -> FolderError {
     move |error| match error.classify() {
         Category::Data => FolderError::OtherVersion { path: path.to_owned(), reason: error.to_string() },

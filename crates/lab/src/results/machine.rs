@@ -1,26 +1,26 @@
-//! The machine on which something was measured.
+//! The machine of a measurement.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::thread;
 
-/// What decides about results, and does not change while a machine runs.
+/// The properties of a machine that affect results, and stay while it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The system, as in `Linux 6.18.5`.
     pub kernel: String,
-    /// When and how that was built.
+    /// The kernel's build.
     pub kernel_version: String,
     /// The processor's name.
     pub processor: String,
-    /// How many of them this process may use.
+    /// The number of processors that this process may use.
     pub processors: usize,
-    /// Of memory, in bytes.
+    /// Memory, in bytes.
     pub memory_bytes: u64,
 }
 
 impl Machine {
-    /// This one. What the system does not tell is empty.
+    /// This machine. Properties that the system does not report are empty.
     #[must_use]
     pub fn this() -> Self {
         let line = |file: &str| fs::read_to_string(file).unwrap_or_default().trim().to_owned();
@@ -38,12 +38,12 @@ impl Machine {
     }
 }
 
-/// How many processes wanted a processor, on average of the last minute.
+/// The average number of runnable processes over the last minute.
 pub(crate) fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
-/// Of the first line `name : value`.
+/// The value of the first line `name : value`.
 fn value_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs

@@ -1,4 +1,4 @@
-//! What a folder of results says of itself.
+//! The description of a folder of results.
 
 use super::machine::Machine;
 use crate::experiment::{Experiment, Form, Plan, Quantity};
@@ -11,37 +11,37 @@ use toml::Table;
 /// The number of the folder's format. It grows with every change that older programs would misread.
 pub const SCHEMA: u32 = 1;
 
-/// What is in a folder of results, and how it came about.
+/// The contents of a folder of results, and their origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`SCHEMA`] of the program that made it.
     pub schema: u32,
-    /// Of the experiment.
+    /// The experiment's title.
     pub title: String,
-    /// How much of it is run.
+    /// The form.
     pub form: Form,
     /// The version of the program.
     pub ropewalk: String,
-    /// Where all runs took place.
+    /// The machine of all runs.
     pub machine: Machine,
-    /// When it was begun, in seconds since 1970.
+    /// The start, in seconds since 1970.
     pub begun_unix_seconds: u64,
-    /// What numbers count, by the name of what is measured.
+    /// The units, by measured quantity.
     pub units: BTreeMap<Quantity, Unit>,
-    /// What is to be run; run 1 is the first.
+    /// The runs to do; run 1 is the first.
     pub runs: Vec<ManifestRun>,
 }
 
-/// A run that is to be done.
+/// A run to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ManifestRun {
-    /// The value of everything that is varied.
+    /// The value of every variable.
     pub values: BTreeMap<String, String>,
     /// From 1.
     pub repetition: u32,
-    /// Of all that looks random.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// What is run, after everything was laid over everything.
+    /// The setup, after all overlays.
     pub setup: Table,
 }
 
@@ -71,7 +71,7 @@ fn run(plan: &Plan, number: usize) -> ManifestRun {
     }
 }
 
-/// Now.
+/// The current time.
 pub(crate) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -6,20 +6,19 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::OnceLock;
 
-/// Which ropewalk it was.
+/// The ropewalk that measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// Its version.
     pub version: String,
-    /// The commit that was checked out when it was built, if it was built where git knows. Its sources may have been
-    /// changed since.
+    /// The commit checked out at the build, if git knew it. The sources may differ from it.
     pub revision: Option<String>,
-    /// CRC32C of the executable file, which tells any two builds apart; missing if it could not be read.
+    /// CRC32C of the executable file, which distinguishes builds; missing if the file could not be read.
     pub executable_crc32c: Option<String>,
 }
 
 impl Program {
-    /// This one.
+    /// This program.
     #[must_use]
     pub fn this() -> Self {
         static EXECUTABLE: OnceLock<Option<String>> = OnceLock::new();
@@ -31,7 +30,7 @@ impl Program {
         }
     }
 
-    /// In one line.
+    /// A description, in one line.
     pub(crate) fn describe(&self) -> String {
         let revision = self.revision.as_ref().map(|revision| format!(", revision {revision}"));
         let executable = self.executable_crc32c.as_ref().map(|crc| format!(", executable {crc}"));
@@ -40,7 +39,7 @@ impl Program {
 }
 
 fn executable_crc32c() -> io::Result<String> {
-    // Also when the path leads to a newer build by now.
+    // Works even if the path leads to a newer build by now.
     let mut file = File::open("/proc/self/exe")?;
     let mut crc = Crc32c::new();
     let mut piece = vec![0; 1 << 20];

@@ -1,4 +1,4 @@
-//! What is kept of one attempt at a run.
+//! The record of one attempt at a run.
 
 use super::machine::load_average;
 use super::manifest::unix_seconds;
@@ -23,55 +23,55 @@ pub struct RunRecord {
     pub run: usize,
     /// From 1.
     pub attempt: u32,
-    /// The value of everything that is varied.
+    /// The value of every variable.
     pub values: BTreeMap<String, String>,
     /// From 1.
     pub repetition: u32,
-    /// Of all that looks random.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// When it had ended, in seconds since 1970.
+    /// The end, in seconds since 1970.
     pub ended_unix_seconds: u64,
-    /// What measured.
+    /// The program that measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
-    /// How many processes wanted a processor in its last minute, this run's among them.
+    /// The average number of runnable processes in its last minute, including this run's.
     pub load_average: Option<f64>,
-    /// By which rights the lab was built.
+    /// The rights that built the lab.
     pub rights: Rights,
-    /// Whether it is to be believed.
+    /// Whether the run is VALID.
     pub valid: bool,
-    /// Why not.
+    /// The reasons if it is not.
     pub reasons: Vec<String>,
-    /// What was measured, each in the base of its unit.
+    /// The measurements, each in the base of its unit.
     pub measured: BTreeMap<Quantity, f64>,
-    /// Of each connection, as its socket says.
+    /// The congestion control of each connection's socket.
     pub congestion_controls: Vec<String>,
-    /// Of the client's host.
+    /// The settings of the client's host.
     pub client_settings: BTreeMap<String, String>,
-    /// Of the server's.
+    /// The settings of the server's host.
     pub server_settings: BTreeMap<String, String>,
-    /// What was run, as it was written.
+    /// The setup, as written.
     pub setup: Table,
-    /// The same with the value of everything that was not written; null is left to the kernel, or not there.
+    /// The setup with all defaults; null is left to the kernel, or absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_setup: Option<Value>,
-    /// What the sessions did, of a workload that has any; commands and single intervals are samples.
+    /// The sessions of the workload, if it has any; commands and single intervals are among the samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionRecord>,
-    /// The client's connections, and what it cost to look at them; the samples are in a file of their own.
+    /// The client's connections, and the cost of sampling them; the samples are in a file of their own.
     pub sockets: SocketsReport,
-    /// What came of tracing the kernel's events, if that was asked for.
+    /// The trace of the kernel's events, if one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_trace: Option<KernelTrace>,
-    /// What the relay says of itself.
+    /// The relay's report.
     pub relay: RelayReport,
-    /// What was captured, if anything was to be; the capture is in a file of its own, and its commands are samples.
+    /// The capture, if one was requested; its packets are in a file of their own, and its commands among the samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<CaptureRecord>,
 }
 
 impl RunRecord {
-    /// The attempt `attempt` at the run of this index, which has just ended.
+    /// The record of `attempt` at the run with this index, which has just ended.
     pub(crate) fn new(plan: &Plan, index: usize, attempt: u32, outcome: &RunOutcome) -> Self {
         let run = plan.runs[index];
         let [client_settings, server_settings] = outcome.settings.clone();

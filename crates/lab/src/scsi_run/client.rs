@@ -12,10 +12,10 @@ use std::io;
 use std::sync::Arc;
 use transport::Observer;
 
-/// Requests that are kept; the totals count all.
+/// The most requests that are kept; the totals count all.
 const SAMPLES_MAX: usize = 1 << 20;
 
-/// What was measured.
+/// The client's measurements.
 pub(super) struct Measured {
     pub begun_ns: u64,
     pub ended_ns: u64,

@@ -4,15 +4,15 @@ use netem::{Bytes, Rate, Span};
 use serde::{Deserialize, Serialize};
 use target::{LunSpec, Medium, Pace};
 
-/// A disk in memory, as slow as asked for.
+/// A disk in memory, with a configurable speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskModel {
     /// Its capacity.
     pub size: Bytes,
-    /// What it reads and writes; as fast as memory, if it is missing.
+    /// The rate of reads and writes; as fast as memory, if missing.
     pub rate: Option<Rate>,
-    /// What every operation takes beside that, all of them at the same time.
+    /// The additional time of every operation; operations wait concurrently.
     pub latency: Span,
 }
 
@@ -24,7 +24,7 @@ impl Default for DiskModel {
 }
 
 impl DiskModel {
-    /// Of all disks of the lab.
+    /// The block length of all disks of the lab.
     pub const BLOCK_BYTES: u32 = 512;
 
     pub(super) fn spec(&self) -> LunSpec {

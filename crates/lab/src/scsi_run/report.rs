@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The result of a run.
 
 use super::ScsiRun;
 use super::client::Measured;
@@ -7,44 +7,44 @@ use crate::workload::{Direction, RequestSample, Throughput};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 
-/// What came of a run. All times are those of [`monotonic_ns`](crate::monotonic_ns).
+/// The result of a run. All times are those of [`monotonic_ns`](crate::monotonic_ns).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScsiReport {
-    /// What was run; what it says of the session was negotiated.
+    /// The run; its terms were negotiated.
     pub run: ScsiRun,
-    /// When the first request began.
+    /// The start of the first request.
     pub begun_ns: u64,
-    /// When the last had ended.
+    /// The end of the last.
     pub ended_ns: u64,
     /// Requests that succeeded, in the order of their ends.
     pub requests: Vec<RequestSample>,
-    /// Those that ended when there was no room left. Totals contain them.
+    /// Requests that ended when there was no room left. Totals include them.
     pub requests_lost: u64,
-    /// What ended when.
+    /// The throughput over time.
     pub throughput: Throughput,
-    /// Of all connections at both ends, those that their sockets had.
+    /// The congestion controls of all sockets at both ends.
     pub congestion_controls: Vec<String>,
-    /// Commands that were sent again, for whatever reason.
+    /// Commands sent again, for any reason.
     pub retries: u64,
     /// Sessions and connections that were lost and came back.
     pub recoveries: u64,
-    /// What the protocol did.
+    /// The protocol's events.
     pub session: SessionSamples,
-    /// What was compared.
+    /// The compared data.
     pub verified: Verified,
 }
 
-/// Data that was compared with what must be there.
+/// Data that was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
-    /// As the workload read it.
+    /// Read by the workload.
     pub read_bytes: u64,
-    /// What it had written, read on the server when it was over; once, however often it was written.
+    /// Written by the workload, and read on the server after the end; counted once, however often it was written.
     pub read_back_bytes: u64,
 }
 
 impl Verified {
-    /// Both.
+    /// Both together.
     #[must_use]
     pub fn bytes(self) -> u64 {
         self.read_bytes + self.read_back_bytes
@@ -76,7 +76,7 @@ impl ScsiReport {
     }
 }
 
-/// Tells of each request on which connection its first command went: the first of its place that left after it began.
+/// Assigns each request the connection of its first command: the first one at its place that left after it began.
 fn find_connections(requests: &mut [RequestSample], session: &SessionSamples) {
     let mut commands: HashMap<(u64, bool), VecDeque<(u64, u16)>> = HashMap::new();
     let mut in_order: Vec<_> = session.commands.iter().collect();

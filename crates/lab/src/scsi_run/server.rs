@@ -1,4 +1,4 @@
-//! The server's side of a run: the target, and what is done with its disk beside the relay.
+//! The server's side of a run: the target, and the access to its disk beside the relay.
 
 use super::{DiskModel, ScsiRunError};
 use crate::lab::Lab;
@@ -17,14 +17,14 @@ use tokio::runtime::{Builder, Runtime};
 /// The target of every run.
 const TARGET: &str = "iqn.2026-11.io.github.ropewalk:lab";
 
-/// What is filled and read back at once, and how many at a time.
+/// The length of one request when filling and reading back, and the number at a time.
 const PIECE_BYTES: u32 = 1 << 20;
 const PIECES: u16 = 8;
 
-/// For sessions that have logged out already.
+/// For sessions that have already logged out.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A target at work.
+/// A running target.
 pub(crate) struct Storage {
     server: Server,
     pub url: Url,
@@ -37,7 +37,7 @@ pub(crate) fn runtime() -> io::Result<Runtime> {
 }
 
 impl Storage {
-    /// A target with this disk; the rest of `config` is as a run wants it.
+    /// Starts a target with this disk; the rest of `config` is the run's.
     pub fn start(
         disk: &DiskModel,
         config: target::Config,
@@ -47,7 +47,7 @@ impl Storage {
         let namespace = lab.server.namespace.clone();
         let config = with_disk(disk, config, SocketAddr::new(lab.server.address, 0));
         let (runtime, observers) = (runtime()?, monitor.target());
-        // Its threads begin where this one is, and stay there.
+        // Its threads start in this thread's namespace, and stay there.
         let server = namespace.run(|| runtime.block_on(start(config, observers)))??;
         let url = Url {
             user: None,
@@ -58,13 +58,13 @@ impl Storage {
         Ok(Self { server, url, namespace, runtime })
     }
 
-    /// Writes all of the disk.
+    /// Writes the whole disk.
     pub fn fill(&self, disk_bytes: u64, contents: Contents) -> Result<(), ScsiRunError> {
         let pieces = pieces(0, disk_bytes, Direction::Write);
         self.locally(async |lun| load(&lun, contents).run(pieces, |_| ()).await)
     }
 
-    /// Reads pieces of the disk, and compares them; how much that was.
+    /// Reads ranges of the disk and compares them; returns their total.
     pub fn read_back(&self, extents: &[Range<u64>], contents: Contents) -> Result<u64, ScsiRunError> {
         let pieces = extents.iter().flat_map(|extent| pieces(extent.start, extent.end, Direction::Read));
         self.locally(async |lun| load(&lun, contents).run(pieces, |_| ()).await)?;
@@ -76,7 +76,7 @@ impl Storage {
         runtime.block_on(server.shutdown(GRACE));
     }
 
-    /// Does something with the disk on the server itself, over its loopback interface.
+    /// Accesses the disk on the server itself, over its loopback interface.
     fn locally<T: Send, E: Into<ScsiRunError>>(
         &self,
         task: impl AsyncFnOnce(Lun) -> Result<T, E> + Send,
@@ -105,7 +105,7 @@ fn with_disk(disk: &DiskModel, config: target::Config, address: SocketAddr) -> t
     target::Config {
         listen: vec![address],
         targets: vec![node],
-        // Nobody else is in a lab.
+        // A lab has no other users.
         allow_insecure: true,
         ..config
     }
@@ -115,7 +115,7 @@ fn load(lun: &Lun, contents: Contents) -> Load<'_> {
     Load::new(lun, PIECES, PIECE_BYTES as usize, contents)
 }
 
-/// The bytes of a disk that were written, ascending; none twice.
+/// The written bytes of a disk, ascending, without overlaps.
 pub(super) fn written(requests: &[RequestSample]) -> Vec<Range<u64>> {
     let block_bytes = u64::from(DiskModel::BLOCK_BYTES);
     let written = requests.iter().filter(|sample| sample.direction == Direction::Write);

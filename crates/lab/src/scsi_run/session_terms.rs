@@ -1,4 +1,4 @@
-//! What is negotiated for a run, by name, with what both ends are told and what they then say.
+//! The negotiated terms of a run by name, with the configuration of both ends and their answers.
 
 use super::ScsiRunError;
 use initiator::Report;
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use session::parameters::{ConnectionParameters, DigestPreference, Offer, SessionParameters};
 use target::{ByteSize, DigestUse, Negotiation};
 
-/// The keys that decide about throughput (RFC 7143 §13). Both ends offer and accept these, and nothing else.
+/// The keys that affect throughput (RFC 7143 §13). Both ends offer and accept only these values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionTerms {
     /// TCP connections, over all sessions.
     pub connections: u16,
-    /// iSCSI sessions over which they are spread.
+    /// The number of iSCSI sessions for these connections.
     pub sessions: u16,
-    /// InitialR2T: ask for every write's data first.
+    /// InitialR2T: solicit all data of every write.
     pub initial_r2t: bool,
     /// ImmediateData.
     pub immediate_data: bool,
@@ -34,12 +34,12 @@ pub struct SessionTerms {
     pub header_digest: bool,
     /// DataDigest: CRC32C or none.
     pub data_digest: bool,
-    /// Commands that the target lets each session have under way, at the most.
+    /// The most outstanding commands of each session at the target.
     pub window_commands: u32,
 }
 
 impl Default for SessionTerms {
-    /// One connection, and otherwise what our own ends would agree on.
+    /// One connection, and otherwise the terms that our own ends would agree on.
     fn default() -> Self {
         let offer = initiator::Config::default().offer;
         Self {
@@ -59,13 +59,14 @@ impl Default for SessionTerms {
     }
 }
 
-/// A key, what was asked for, and what was found.
+/// A key, its requested value, and its negotiated value.
 type Term = (&'static str, u64, u64);
 
-/// A target sets aside for each session a 22nd of its memory, for a window of unsolicited data.
+/// The target's memory as a multiple of one session's window. A target reserves a 22nd of its memory for the unsolicited
+/// data of each session; this leaves a margin.
 const MEMORY_PER_WINDOW: u64 = 24;
 
-/// Immediate commands beside the window.
+/// Immediate commands besides the window.
 const SPARE_COMMANDS: u64 = 4;
 
 impl SessionTerms {
@@ -99,7 +100,7 @@ impl SessionTerms {
         }
     }
 
-    /// Memory of which the window fits what a session is granted. Used is what is under way.
+    /// The memory with which the window fits a session's share. Only data in transit uses it.
     pub(super) fn limits(&self) -> target::Limits {
         let limits = target::Limits::default();
         let commands = u64::from(self.window_commands) + SPARE_COMMANDS;
@@ -110,7 +111,7 @@ impl SessionTerms {
         target::Limits { window_commands: self.window_commands, buffer_bytes, ..limits }
     }
 
-    /// Whether all sessions and all connections are what was to be.
+    /// Checks that all sessions and connections have the requested terms.
     pub(super) fn check(&self, report: &Report) -> Result<(), ScsiRunError> {
         let counts = [
             ("connections", u64::from(self.connections), report.connections() as u64),
@@ -127,7 +128,7 @@ impl SessionTerms {
         }
     }
 
-    /// Of each key: what was asked for, and what was found.
+    /// For each key, the requested and the negotiated value.
     fn negotiated<'a>(
         &self,
         sessions: impl Iterator<Item = &'a SessionParameters>,
@@ -158,7 +159,7 @@ impl SessionTerms {
         ]
     }
 
-    /// The same for the time model.
+    /// The terms for the time model.
     #[must_use]
     pub fn write_terms(&self) -> WriteTerms {
         WriteTerms {
@@ -172,7 +173,7 @@ impl SessionTerms {
     }
 }
 
-/// What is too long is refused by the target, which has the same numbers.
+/// The target refuses lengths that are too long, and has the same numbers.
 fn whole(bytes: Bytes) -> u32 {
     u32::try_from(bytes.0).unwrap_or(u32::MAX)
 }

@@ -10,11 +10,11 @@ use std::fmt;
 use std::str::FromStr;
 use transport::SocketBuffer;
 
-/// Options of the sockets at both ends. What is missing is not set, and left to the kernel's own tuning.
+/// Options of the sockets at both ends. Missing ones are left to the kernel's own tuning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SocketTerms {
-    /// `SO_SNDBUF`. Other initiators set it (512 KiB is a usual value), and so cap what is in flight (paper 004).
+    /// `SO_SNDBUF`. Other initiators set it (often 512 KiB), and so limit the data in flight (paper 004).
     pub send_buffer: Option<Bytes>,
     /// `SO_RCVBUF`.
     pub receive_buffer: Option<Bytes>,
@@ -22,16 +22,16 @@ pub struct SocketTerms {
     pub unsent: UnsentLimit,
 }
 
-/// What a socket may hold that has not been sent. As text: `"default"`, `"none"`, or a number of bytes as `"64KiB"`.
+/// The unsent bytes that a socket may hold. As text: `"default"`, `"none"`, or a number of bytes as `"64KiB"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum UnsentLimit {
-    /// The initiator's own bound, by which it can place commands late.
+    /// The initiator's own bound, which lets it place commands late.
     #[default]
     Default,
-    /// As much as the send buffer.
+    /// The whole send buffer.
     None,
-    /// So much.
+    /// This many bytes.
     Bytes(Bytes),
 }
 
@@ -59,7 +59,7 @@ impl SocketTerms {
 }
 
 impl SocketTerms {
-    /// Whether sockets have what was to be.
+    /// Checks that the sockets have the requested options.
     pub(super) fn check(&self, connections: &[ConnectionSample]) -> Result<(), ScsiRunError> {
         for connection in connections {
             let pairs = [
@@ -80,7 +80,7 @@ impl SocketTerms {
     }
 }
 
-/// The kernel bounds it far below this.
+/// The kernel's bound is far below this.
 fn whole(bytes: Bytes) -> u32 {
     u32::try_from(bytes.0).unwrap_or(u32::MAX)
 }

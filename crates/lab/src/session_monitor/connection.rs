@@ -1,4 +1,4 @@
-//! What is kept of one end of a connection.
+//! The samples of one end of a connection.
 
 use super::intervals::Intervals;
 use super::samples::{ConnectionSample, End};
@@ -6,7 +6,7 @@ use session::parameters::Established;
 use socket2::SockRef;
 use std::os::fd::BorrowedFd;
 
-/// Connections of a run, at each end. A run whose connections break that often has nothing to tell.
+/// The most connections of a run at each end. A run whose connections break that often has no useful results.
 const CONNECTIONS_MAX: usize = 1 << 16;
 
 /// Connections in the order of their logins.
@@ -14,7 +14,7 @@ const CONNECTIONS_MAX: usize = 1 << 16;
 pub(super) struct Connections(Vec<ConnectionSample>);
 
 impl Connections {
-    /// The place of a connection that has just logged in; that of none, if there are too many.
+    /// The index of a connection after its login; an unused one if there are too many.
     pub fn add(&mut self, end: End, socket: BorrowedFd<'_>, established: &Established) -> usize {
         if self.0.len() == CONNECTIONS_MAX {
             return usize::MAX;

@@ -1,20 +1,21 @@
-//! Holes in the order of commands at a target: some have come that must wait for one that has not (RFC 7143 §4.2.2.1).
+//! Holes in the order of commands at a target: some have arrived and must wait for one that has not (RFC 7143
+//! §4.2.2.1).
 
 use super::intervals::Intervals;
 use pdu::CmdSn;
 use std::collections::HashSet;
 
-/// What an initiator may have under way, by far.
+/// More than any initiator has outstanding.
 const EARLY_MAX: usize = 1 << 16;
 
 /// The order of one session.
 #[derive(Clone, Debug)]
 pub(super) struct Holes {
-    /// The next that can begin.
+    /// The next command that can begin.
     next: CmdSn,
-    /// Commands that have arrived and have not begun, although another one than the next.
+    /// Commands that have arrived out of order and have not begun.
     early: HashSet<u32>,
-    /// Requests with a number of their own that begin unseen: not SCSI commands.
+    /// Numbered requests that begin unobserved, because they are not SCSI commands.
     others: HashSet<u32>,
     pub open: Intervals,
 }
@@ -32,7 +33,7 @@ impl Holes {
         }
     }
 
-    /// Another request has arrived that takes a number.
+    /// Another numbered request has arrived.
     pub fn other_arrived(&mut self, now_ns: u64, cmd_sn: CmdSn) {
         if !cmd_sn.precedes(self.next) && self.others.len() < EARLY_MAX {
             self.others.insert(cmd_sn.0);
@@ -40,7 +41,7 @@ impl Holes {
         }
     }
 
-    /// A command begins, and so all before it have.
+    /// A command begins, and so every earlier one has.
     pub fn begun(&mut self, now_ns: u64, cmd_sn: CmdSn) {
         self.early.remove(&cmd_sn.0);
         if !cmd_sn.precedes(self.next) {

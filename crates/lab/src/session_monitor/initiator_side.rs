@@ -1,4 +1,4 @@
-//! The initiator's end: commands from the moment they get their connection to their status.
+//! The initiator's end: commands from the assignment of their connection to their status.
 
 use super::connection::Connections;
 use super::samples::{CommandSample, End, SessionSamples};
@@ -38,7 +38,7 @@ struct Connection {
     place: usize,
     session: u16,
     cid: u16,
-    /// What was pulled and has not left whole.
+    /// PDUs that were pulled and have not left completely.
     pulled: VecDeque<Pulled>,
     /// A command whose last data segment is arriving, and its status, if that ends it.
     incoming: Option<(Itt, Option<u8>)>,
@@ -167,7 +167,7 @@ impl ConnectionObserver for Connection {
         let now_ns = monotonic_ns();
         let mut state = lock(&self.state);
         if let Some(command) = state.open.get_mut(&(self.session, itt)) {
-            // Sense data comes as a data segment, too.
+            // Sense data arrives as a data segment too.
             command.data_received_ns = command.first_data_ns.map(|_| now_ns);
         }
         if let Some(status) = status {
@@ -207,7 +207,7 @@ impl Connection {
 }
 
 impl State {
-    /// A command leaves, unless it does so once more.
+    /// A command leaves, unless it is sent again.
     fn begin(&mut self, name: TaskName, sample: impl FnOnce() -> CommandSample) {
         if self.open.contains_key(&name) {
             return;

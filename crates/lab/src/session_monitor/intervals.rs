@@ -1,23 +1,23 @@
-//! Times in which something held, such as a socket that took no more.
+//! Times in which a condition held, such as a blocked socket.
 
 use serde::{Deserialize, Serialize};
 
-/// More are only counted.
+/// Further intervals are only counted.
 const KEPT_MAX: usize = 1 << 16;
 
 /// Intervals, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intervals {
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// How long, together.
+    /// Their total time.
     pub total_ns: u64,
     /// The longest.
     pub longest_ns: u64,
     /// The first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Interval>,
-    /// Since when one lasts.
+    /// The start of the open interval.
     #[serde(skip)]
     open_since_ns: Option<u64>,
 }
@@ -25,14 +25,14 @@ pub struct Intervals {
 /// One interval, by [`monotonic_ns`](crate::monotonic_ns).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
-    /// When it began.
+    /// The start.
     pub begun_ns: u64,
-    /// How long it was.
+    /// The length.
     pub duration_ns: u64,
 }
 
 impl Intervals {
-    /// Whether it holds now: begins an interval, or ends it.
+    /// Records whether the condition holds now, which starts or ends an interval.
     pub(crate) fn note(&mut self, now_ns: u64, holds: bool) {
         match (self.open_since_ns, holds) {
             (None, true) => self.open_since_ns = Some(now_ns),

@@ -1,4 +1,4 @@
-//! What a monitor of sessions has seen. All times are those of [`monotonic_ns`](crate::monotonic_ns).
+//! The samples of a monitor of sessions. All times are those of [`monotonic_ns`](crate::monotonic_ns).
 
 use super::intervals::Intervals;
 use crate::workload::Direction;
@@ -11,16 +11,15 @@ pub struct SessionSamples {
     /// SCSI commands that have ended, in the order of their ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandSample>,
-    /// Those that ended when there was no room left.
+    /// Commands that ended when there was no room left.
     pub commands_lost: u64,
-    /// Those that were sent and have not ended.
+    /// Commands that were sent and have not ended.
     pub commands_open: u64,
     /// Connections at both ends, in the order of their logins.
     pub connections: Vec<ConnectionSample>,
-    /// When no further command was let go, whether one waited or not: MaxCmdSN had been reached. Of all
-    /// sessions, by TSIH.
+    /// The times in which MaxCmdSN was reached, whether or not a command waited. For all sessions, by TSIH.
     pub window_closed: Vec<Intervals>,
-    /// When commands had arrived at the target that waited for one before them. Of all sessions, by TSIH.
+    /// The times in which commands at the target waited for an earlier one. For all sessions, by TSIH.
     pub cmd_sn_holes: Vec<Intervals>,
 }
 
@@ -37,49 +36,49 @@ pub struct CommandSample {
     pub cmd_sn: u32,
     /// The first byte of its CDB.
     pub operation_code: u8,
-    /// Which way its data goes; missing if there is none.
+    /// The direction of its data; missing without data.
     pub direction: Option<Direction>,
     /// The first block, of a READ or a WRITE.
     pub lba: Option<u64>,
     /// `Expected Data Transfer Length`.
     pub bytes: u32,
-    /// When it got its connection.
+    /// The time at which it got its connection.
     pub pulled_ns: u64,
-    /// When the socket had taken its PDU.
+    /// The time at which the socket had accepted its PDU.
     pub sent_ns: Option<u64>,
-    /// When the first R2T had arrived.
+    /// The arrival of its first R2T.
     pub first_r2t_ns: Option<u64>,
-    /// How often data was asked for.
+    /// The number of its R2Ts.
     pub r2ts: u32,
-    /// When the socket had taken the last byte of its Data-Out, immediate data included.
+    /// The time at which the socket had accepted the last byte of its Data-Out, including immediate data.
     pub data_sent_ns: Option<u64>,
-    /// When the header of its first Data-In had arrived.
+    /// The arrival of the header of its first Data-In.
     pub first_data_ns: Option<u64>,
-    /// When its last Data-In had arrived.
+    /// The arrival of its last Data-In.
     pub data_received_ns: Option<u64>,
-    /// When its status had arrived, and the data with it.
+    /// The arrival of its status, and of its data.
     pub ended_ns: u64,
     /// SCSI status.
     pub status: u8,
-    /// What the target saw of it.
+    /// The target's view of it.
     pub target: Option<AtTarget>,
 }
 
 /// A command at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtTarget {
-    /// When its header had arrived.
+    /// The arrival of its header.
     pub arrived_ns: u64,
-    /// When its turn among the session's commands had come.
+    /// The time of its turn among the session's commands.
     pub begun_ns: u64,
-    /// When all its data was there, and it went to the medium.
+    /// The time at which all its data was there and it went to the medium.
     pub started_ns: Option<u64>,
-    /// When it had been carried out. A long read waits for the network before that.
+    /// The time at which it was carried out. A long read waits for the network before that.
     pub carried_out_ns: u64,
 }
 
 impl AtTarget {
-    /// What it waited for immediate data, and for commands before it.
+    /// The wait for immediate data and for earlier commands.
     #[must_use]
     pub fn order_wait_ns(&self) -> u64 {
         self.begun_ns.saturating_sub(self.arrived_ns)
@@ -92,7 +91,7 @@ impl AtTarget {
     }
 }
 
-/// Whose end of a connection.
+/// The end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
@@ -105,26 +104,26 @@ pub enum End {
 /// One end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionSample {
-    /// Which.
+    /// The end.
     pub end: End,
     /// TSIH of its session.
     pub session: u16,
     /// CID.
     pub connection: u16,
-    /// Its address there.
+    /// Its address at this end.
     pub local: Option<SocketAddr>,
-    /// The congestion control of its socket when its login was done, as the kernel names it.
+    /// The congestion control of its socket after the login, by the kernel's name.
     pub congestion_control: Option<String>,
-    /// `SO_SNDBUF` then: twice what was asked for, or what the kernel's tuning had come to.
+    /// `SO_SNDBUF` after the login: twice the requested length, or the result of the kernel's tuning.
     pub send_buffer_bytes: Option<u64>,
     /// `SO_RCVBUF`, likewise.
     pub receive_buffer_bytes: Option<u64>,
-    /// Bytes that the socket took.
+    /// Bytes that the socket accepted.
     pub sent_bytes: u64,
-    /// PDUs that it took whole.
+    /// PDUs that it accepted completely.
     pub sent_pdus: u64,
     /// PDUs that arrived.
     pub received_pdus: u64,
-    /// When there was more to send and the socket took nothing.
+    /// The times in which there was more to send and the socket accepted nothing.
     pub blocked: Intervals,
 }

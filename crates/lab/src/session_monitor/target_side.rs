@@ -17,13 +17,13 @@ use transport::Observer;
 
 #[derive(Debug, Default)]
 pub(super) struct TargetSide {
-    /// Connections keep what was the present one at their login.
+    /// Connections keep the state that was present at their login.
     present: Mutex<Arc<Mutex<State>>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of commands that have not begun.
+    /// The arrivals of commands that have not begun.
     arrivals: HashMap<(u16, u32), u64>,
     open: HashMap<(u16, TaskId), (u32, AtTarget)>,
     /// By TSIH and CmdSN.
@@ -48,7 +48,7 @@ impl TargetSide {
         *lock(&self.present) = Arc::default();
     }
 
-    /// Adds what was seen here.
+    /// Adds the target's samples.
     pub fn join(&self, samples: &mut SessionSamples) {
         let present = self.present();
         let mut state = lock(&present);
@@ -66,7 +66,7 @@ impl Observer for TargetSide {
         let mut state = lock(&present);
         let session = established.tsih.0;
         let place = state.connections.add(End::Target, socket, established);
-        // That of a further connection means nothing (it is not the first).
+        // Only the first connection's CmdSN is meaningful.
         state.holes.entry(session).or_insert_with(|| Holes::new(established.cmd_sn));
         drop(state);
         Box::new(Connection { state: present, place, session })

@@ -1,4 +1,4 @@
-//! The command window as an initiator finds it: when it lets no further command go (RFC 7143 §4.2.2.1).
+//! The command window at the initiator: the times in which it was closed (RFC 7143 §4.2.2.1).
 
 use super::intervals::Intervals;
 use pdu::CmdSn;
@@ -6,14 +6,14 @@ use pdu::CmdSn;
 /// The window of one session.
 #[derive(Clone, Debug)]
 pub(super) struct WindowWatch {
-    /// The number of the next command.
+    /// The CmdSN of the next command.
     next: CmdSn,
     max_cmd_sn: CmdSn,
     pub closed: Intervals,
 }
 
 impl WindowWatch {
-    /// As the login left it.
+    /// The window after the login.
     pub fn new(now_ns: u64, next: CmdSn, max_cmd_sn: CmdSn) -> Self {
         let mut watch = Self { next, max_cmd_sn, closed: Intervals::default() };
         watch.note(now_ns);
@@ -28,7 +28,7 @@ impl WindowWatch {
         }
     }
 
-    /// The target tells this.
+    /// The target reports a new MaxCmdSN.
     pub fn told(&mut self, now_ns: u64, max_cmd_sn: CmdSn) {
         if self.max_cmd_sn.precedes(max_cmd_sn) {
             self.max_cmd_sn = max_cmd_sn;
@@ -50,7 +50,7 @@ mod tests {
         let mut watch = WindowWatch::new(0, CmdSn(u32::MAX), CmdSn(0));
         watch.sent(10, CmdSn(u32::MAX));
         watch.sent(20, CmdSn(0));
-        // Sent again: nothing new.
+        // A repetition changes nothing.
         watch.sent(25, CmdSn(u32::MAX));
         watch.told(30, CmdSn(0));
         watch.told(50, CmdSn(1));

@@ -1,27 +1,27 @@
-//! What is written, so that it can be known again when it is read.
+//! Recognisable contents, which can be verified when they are read.
 
 /// The contents of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Whatever no layer between here and the disk can compress or deduplicate; nothing is compared.
+    /// Data that no layer between here and the disk can compress or deduplicate; nothing is compared.
     Any,
-    /// Every block says which it is, and when it was written: what is read is compared. Costs a processor about a second
+    /// Every block names itself and the time it was written: every read is compared. Costs a processor about a second
     /// for a few gigabytes.
     Known {
-        /// Of this run and no other.
+        /// Unique to this run.
         seed: u64,
-        /// The oldest generation that may be read.
+        /// The oldest generation that reads may find.
         oldest: u8,
-        /// The newest, which is written.
+        /// The newest generation, which is written.
         newest: u8,
     },
 }
 
-/// The blocks that are told apart: the shortest that a disk has.
+/// The length of a self-describing block: the shortest block of any disk.
 const BLOCK_BYTES: usize = 512;
 
 impl Contents {
-    /// Fills memory that is written at `offset`.
+    /// Fills memory for a write at `offset`.
     pub fn fill(self, memory: &mut [u8], offset: u64) {
         match self {
             Self::Any => fill_block(memory, mix(offset)),
@@ -33,7 +33,7 @@ impl Contents {
         }
     }
 
-    /// Where memory that was read from `offset` is different from what may be there: the offset of the first block.
+    /// The offset of the first block that differs from all allowed contents, in memory read from `offset`.
     #[must_use]
     pub fn first_difference(self, memory: &[u8], offset: u64) -> Option<u64> {
         let Self::Known { seed, oldest, newest } = self else { return None };
@@ -55,7 +55,7 @@ fn first_word(seed: u64, generation: u8, number: u64) -> u64 {
     mix(mix(seed ^ u64::from(generation)) ^ number)
 }
 
-/// Words of a Weyl sequence: quick to make, and to compare.
+/// Words of a Weyl sequence, which are quick to make and to compare.
 fn words(first: u64) -> impl Iterator<Item = [u8; 8]> {
     (0_u64..).map(move |index| (first ^ first.wrapping_add(index).wrapping_mul(WEYL)).to_le_bytes())
 }

@@ -1,4 +1,4 @@
-//! Requests under way, so many at a time.
+//! Keeps a number of requests outstanding.
 
 use super::contents::Contents;
 use super::request::{Direction, Request, RequestSample};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-/// Puts requests to a device.
+/// Sends requests to a device.
 pub struct Load<'a> {
     device: &'a dyn Backend,
     slab: Slab,
@@ -20,79 +20,79 @@ pub struct Load<'a> {
     contents: Contents,
 }
 
-/// Why a load ended before its requests did.
+/// The reason why a load ended before its requests did.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// There is no memory for its requests.
     #[error("no memory for {depth} requests of {bytes} bytes")]
     Memory {
-        /// Requests at a time.
+        /// The concurrent requests.
         depth: usize,
-        /// Bytes of one.
+        /// The bytes of one.
         bytes: usize,
     },
-    /// The device failed one.
+    /// The device failed a request.
     #[error("a {direction:?} of {bytes} bytes at {offset} failed: {source}")]
     Request {
-        /// Which way.
+        /// Its direction.
         direction: Direction,
-        /// Where.
+        /// Its offset.
         offset: u64,
-        /// How much.
+        /// Its length.
         bytes: u32,
-        /// What the device said.
+        /// The device's error.
         source: BlockError,
     },
-    /// Other data was read than was written.
+    /// A read found wrong data.
     #[error("at {offset} other data was read than was written")]
     Mismatch {
-        /// The first block that is different.
+        /// The first block that differs.
         offset: u64,
     },
 }
 
-/// The memory of a request, which a later one uses again.
+/// The memory of a request, which a later one reuses.
 enum Memory {
     Read(Buffer),
     Write(Payload),
 }
 
-/// A request that can be submitted.
+/// A request that is ready for submission.
 struct Prepared {
     request: Request,
     operation: Operation,
-    /// Of a write, its memory once more.
+    /// The memory of a write, a second time.
     written: Option<Payload>,
 }
 
 impl<'a> Load<'a> {
-    /// A load of at most `depth` requests at a time, each of at most `request_bytes_max`.
+    /// A load of at most `depth` concurrent requests, each of at most `request_bytes_max`.
     #[must_use]
     pub fn new(device: &'a dyn Backend, depth: u16, request_bytes_max: usize, contents: Contents) -> Self {
         let depth = usize::from(depth);
         let mut load = Self { device, slab: Slab::new(0), depth, contents };
-        // Under way; of writes, ended and coming back a little later; prepared; compared.
+        // Outstanding; ended writes whose memory returns a little later; prepared; being compared.
         let buffers = 2 * depth + load.ahead() + load.compared_at_once();
         load.slab = Slab::new(request_bytes_max.next_power_of_two().max(4096).saturating_mul(buffers));
         load
     }
 
-    /// Requests that are prepared before their turn, so that none waits for contents that are being made.
+    /// Requests prepared before their turn, so that none waits for its contents.
     fn ahead(&self) -> usize {
         if self.contents == Contents::Any { 1 } else { self.depth }
     }
 
-    /// Reads that are compared while others are under way.
+    /// Reads that are compared while others are outstanding.
     fn compared_at_once(&self) -> usize {
         if self.contents == Contents::Any { 0 } else { self.depth }
     }
 
-    /// Takes one request after the other, each as soon as there is room and its time has come, until there is none, then
-    /// waits for the last ones. `ended` is told of each that has succeeded. What is written is made, and what was read is
-    /// compared, on other threads, and takes no time of a request or between two of them.
+    /// Submits one request after the other, each as soon as there is room and its time has come, until there are no
+    /// more, then waits for the last ones. Calls `ended` for each success. Other threads make the contents of writes
+    /// and compare reads, so that takes no time of a request or between two of them.
     ///
     /// # Errors
-    /// Of the first request that failed; others may be under way then.
+    /// The error of the first request that failed; others may be outstanding then.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -128,7 +128,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Its memory comes back for another request.
+    /// Returns its memory for another request.
     async fn carry_out(
         &self,
         prepared: Prepared,
@@ -145,7 +145,7 @@ impl<'a> Load<'a> {
         Ok((memory, RequestSample { begun_ns, ended_ns, direction, lba, bytes, connection: None }))
     }
 
-    /// Whether a read has found what it must.
+    /// Checks a read's data.
     fn compare(
         &self,
         memory: Memory,
@@ -161,7 +161,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// What the device is asked, with the contents of a write.
+    /// The operation on the device, with the contents of a write.
     fn prepare(
         &self,
         request: Request,
@@ -193,7 +193,7 @@ impl<'a> Load<'a> {
         })
     }
 
-    /// The memory of an earlier request, if it is as long and nobody else has it.
+    /// The memory of an earlier request, if it has the right length and no other user.
     fn buffer(&self, memory: Option<Memory>, bytes: usize) -> Result<Buffer, LoadError> {
         let again = match memory {
             Some(Memory::Read(buffer)) => Some(buffer),
@@ -209,13 +209,13 @@ impl<'a> Load<'a> {
     }
 }
 
-/// On another thread, from now on, whether anybody waits for it or not.
+/// Runs on another thread, from now on, whether or not anybody waits for it.
 fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> {
     let thread = spawn_blocking(work);
     async { thread.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())) }
 }
 
-/// The same when its time has come.
+/// Waits for the request's time.
 async fn due(begun: Instant, prepared: impl Future<Output = Prepared>) -> Prepared {
     let prepared = prepared.await;
     if prepared.request.not_before > Duration::ZERO {

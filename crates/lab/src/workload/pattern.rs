@@ -19,46 +19,46 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
-    /// Where the requests go.
+    /// The order of the requests' places.
     #[serde(default)]
     pub order: Order,
-    /// How many of a hundred read.
+    /// The percentage of reads.
     #[serde(default)]
     pub read_percent: u8,
     /// The length of each.
     pub request_size: Bytes,
-    /// Requests under way at the same time.
+    /// The concurrent requests.
     #[serde(default = "default_depth")]
     pub depth: u16,
-    /// When it is over. What has begun is finished, and what was prepared to be next.
+    /// The end. Outstanding requests, and those already prepared, are finished.
     pub end: End,
-    /// Decides about all that looks random.
+    /// The seed of all randomness.
     #[serde(default = "default_seed")]
     pub seed: u64,
 }
 
-/// Where requests go. The disk is divided into places of their length.
+/// The order of the requests' places. The disk is divided into places of their length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// One place after the other, then from the beginning.
+    /// One place after the other, then again from the beginning.
     #[default]
     Sequential,
-    /// Anywhere.
+    /// Any place at random.
     Random,
 }
 
-/// When a workload is over.
+/// The end of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum End {
-    /// After so many requests.
+    /// After this many requests.
     Requests(u64),
     /// After this time, counted from the first.
     Time(Span),
 }
 
-/// Requests that a disk cannot take: what is wrong.
+/// The reason why a disk cannot take the requests.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is {value}, but must be {expected}")]
 pub struct InvalidPattern {
@@ -82,10 +82,10 @@ fn default_seed() -> u64 {
 }
 
 impl Pattern {
-    /// The requests, from now on.
+    /// The requests, starting now.
     ///
     /// # Errors
-    /// If they do not fit a disk of so many bytes, in blocks of so many.
+    /// If they do not fit a disk of this length, in blocks of this length.
     pub fn requests(&self, disk_bytes: u64, block_bytes: u32) -> Result<Requests, InvalidPattern> {
         let Self { order, read_percent, request_size, depth, end, seed } = *self;
         let longest = block::BUFFER_BYTES_MAX as u64;
@@ -116,7 +116,7 @@ impl Pattern {
     }
 }
 
-/// The requests of a [`Pattern`], without end unless it has one.
+/// The requests of a [`Pattern`], endless unless it has an end.
 #[derive(Clone, Debug)]
 pub struct Requests {
     order: Order,
@@ -125,7 +125,7 @@ pub struct Requests {
     places: u64,
     end: End,
     begun: Option<Instant>,
-    /// Of the next one.
+    /// The number of the next one.
     number: u64,
     seed: u64,
 }

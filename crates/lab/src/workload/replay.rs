@@ -1,4 +1,4 @@
-//! Requests of a list, each at its time.
+//! Requests from a list, each at its time.
 
 use super::pattern::InvalidPattern;
 use super::request::{Direction, Request};
@@ -15,17 +15,17 @@ use std::time::Duration;
 /// 0.0125, read, 4096, 8
 /// ```
 ///
-/// Blank lines, and what follows a `#`, are for people. A block has 512 bytes, whatever the disk's own are.
+/// Blank lines, and text after a `#`, are ignored. A block has 512 bytes, whatever the disk's own length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// The list.
     pub requests: Listed,
-    /// Requests under way at the same time, at the most: later ones wait, and are late.
+    /// The most concurrent requests: later ones wait, and are late.
     pub depth: u16,
 }
 
-/// The requests, as their text was read.
+/// The requests, parsed from their text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Listed(Vec<Request>);
@@ -33,10 +33,11 @@ pub struct Listed(Vec<Request>);
 /// The block of a list.
 const BLOCK_BYTES: u64 = 512;
 
-/// Of one list. A trace of an hour with a thousand requests per second is longer than what such a lab should repeat.
+/// The most requests of a list. A trace of an hour with a thousand requests per second is longer than such a lab should
+/// repeat.
 const REQUESTS_MAX: usize = 1 << 20;
 
-/// A text that is no list of requests.
+/// A text that is not a list of requests.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct InvalidReplay {
@@ -65,7 +66,7 @@ impl Replay {
     /// The requests.
     ///
     /// # Errors
-    /// If they do not fit a disk of so many bytes, in blocks of so many.
+    /// If they do not fit a disk of this length, in blocks of this length.
     pub fn requests(
         &self,
         disk_bytes: u64,

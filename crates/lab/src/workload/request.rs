@@ -1,9 +1,9 @@
-//! One request to a disk, and what became of it.
+//! One request to a disk, and its result.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Which way a request's data goes.
+/// The direction of a request's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -16,29 +16,29 @@ pub enum Direction {
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Not before this time after the first; zero for as soon as there is room.
+    /// The earliest time after the first request; zero for as soon as there is room.
     pub not_before: Duration,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// Where, in bytes from the start of the disk.
+    /// The offset, in bytes from the start of the disk.
     pub offset: u64,
-    /// How much.
+    /// The length in bytes.
     pub bytes: u32,
 }
 
 /// A request that has succeeded. Times are those of [`monotonic_ns`](crate::monotonic_ns).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSample {
-    /// When it was submitted.
+    /// The time of its submission.
     pub begun_ns: u64,
-    /// When its end was known.
+    /// The time at which its end was known.
     pub ended_ns: u64,
-    /// Which way its data went.
+    /// The direction of its data.
     pub direction: Direction,
     /// The first block.
     pub lba: u64,
-    /// How much.
+    /// The length in bytes.
     pub bytes: u32,
-    /// The connection (CID) that carried its command, of several the first; unknown where nobody watched.
+    /// The connection (CID) of its command, the first of several; unknown if nobody observed it.
     pub connection: Option<u16>,
 }

@@ -1,25 +1,25 @@
-//! What ended over time, in a bounded number of points whatever the length of a run.
+//! Throughput over time, in a bounded number of points for any length of a run.
 
 use super::request::{Direction, RequestSample};
 use serde::{Deserialize, Serialize};
 
-/// More are not drawn apart. An even number: pairs become one when the time between points doubles.
+/// More points would be indistinguishable. An even number: pairs merge when the time between points doubles.
 const POINTS_MAX: usize = 2048;
 
 const INTERVAL_NS_MIN: u64 = 10_000_000;
 
-/// Points of equal length, from the beginning of the run.
+/// Points of equal length, from the start of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throughput {
-    /// When the first point begins.
+    /// The start of the first point.
     pub begun_ns: u64,
-    /// How long each is.
+    /// The length of each.
     pub interval_ns: u64,
-    /// One after the other.
+    /// In order.
     pub points: Vec<ThroughputPoint>,
 }
 
-/// What ended in an interval.
+/// The requests that ended in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThroughputPoint {
     /// Requests.
@@ -31,13 +31,13 @@ pub struct ThroughputPoint {
 }
 
 impl Throughput {
-    /// Of a run that begins now, by [`monotonic_ns`](crate::monotonic_ns).
+    /// The throughput of a run that starts now, on the clock of [`monotonic_ns`](crate::monotonic_ns).
     #[must_use]
     pub fn from(begun_ns: u64) -> Self {
         Self { begun_ns, interval_ns: INTERVAL_NS_MIN, points: Vec::new() }
     }
 
-    /// Counts a request where it ended.
+    /// Counts a request at its end.
     pub fn add(&mut self, sample: &RequestSample) {
         let since_ns = sample.ended_ns.saturating_sub(self.begun_ns);
         while since_ns / self.interval_ns >= POINTS_MAX as u64 {

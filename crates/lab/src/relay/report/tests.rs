@@ -13,7 +13,7 @@ fn way() -> WayReport {
     }
 }
 
-/// Of a relay that has done nothing wrong.
+/// The report of a relay without faults.
 fn report(round_trip: Duration) -> RelayReport {
     RelayReport {
         begun_at: SystemTime::UNIX_EPOCH,
