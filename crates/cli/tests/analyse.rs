@@ -74,7 +74,7 @@ fn a_page_shows_what_was_analysed() {
     let page = folder.text("copy.html");
     run(&["lab", "analyse", "--html", &page, COPY]).expect(0);
     let page = std::fs::read_to_string(page).unwrap();
-    for part in ["What copy.pcap tells of iSCSI", "iqn.2026-11.org.example:disk", "How long writes took"] {
+    for part in ["iSCSI in copy.pcap", "iqn.2026-11.org.example:disk", "How long writes took"] {
         assert!(page.contains(part), "{part:?} is missing");
     }
 }

@@ -232,7 +232,7 @@ impl Lun {
         let extent = self.extent(COMMAND, offset, compare.len() as u64)?;
         if compare.len() != write.len() {
             return Err(
-                UsageError::Config("what is compared and what is written must be equally long").into()
+                UsageError::Config("the blocks to compare and the blocks to write must have the same length").into()
             );
         }
         if extent.blocks.0 > u64::from(self.unit.limits.compare_and_write_blocks_max) {

@@ -5,15 +5,13 @@
 //! connections moves their bytes. A server on sockets and a simulator in virtual time drive the same code:
 //!
 //! 1. Make an [`Environment`] for each event loop, [`LogicalUnit`]s over [`block::Backend`]s, and a [`TargetNode`] for
-//!      each target.
+//!    each target.
 //! 2. Let a connection log in ([`session::login::target::Login`]); [`TargetNode::admit`] finds its place: a session
-//!    that
-//!      it leads, joins, or reinstates once the old one has come to rest.
+//!    that it leads, joins, or reinstates once the old one has come to rest.
 //! 3. Call [`SessionDriver::add_lane`]. From then on, for each connection: hand arriving bytes to a
-//!    [`framing::Receiver`] with
-//!      the state's session and buffers, call [`SessionDriver::drain`], and send the output of a [`framing::Sender`]; continue
-//!      when the waker registered in [`SessionState::wakers`] is woken. Close the connection when [`SessionState::closing`]
-//!      says so.
+//!    [`framing::Receiver`] with the state's session and buffers, call [`SessionDriver::drain`], and send the output of
+//!    a [`framing::Sender`]; continue when the waker registered in [`SessionState::wakers`] is woken. Close the
+//!    connection when [`SessionState::closing`] says so.
 //! 4. Call [`SessionDriver::remove_lane`] and [`TargetNode::lane_closed`] when the connection is gone.
 //!
 //! A target lives in one event loop, with all its logical units and sessions. No command needs a lock, and the effects

@@ -49,7 +49,7 @@ pub enum LabError {
     #[error("building a network: {0}")]
     Network(#[from] io::Error),
     /// IPv6 was requested, but the kernel lacks it.
-    #[error("this machine has no IPv6: its kernel was built or started without")]
+    #[error("this machine has no IPv6: its kernel was built or started without it")]
     NoIpv6,
     /// The relay could not start.
     #[error(transparent)]

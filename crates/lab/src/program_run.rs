@@ -75,7 +75,7 @@ pub enum ProgramError {
         after: Duration,
     },
     /// The program reports success, but the copy is wrong.
-    #[error("the copy differs from what was to be copied at byte {at}")]
+    #[error("the copy differs from its source at byte {at}")]
     Different {
         /// The offset of the first block that differs.
         at: u64,

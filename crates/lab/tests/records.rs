@@ -57,7 +57,7 @@ fn a_report_tells_of_sessions_and_how_evenly_their_connections_shared() {
         let titles: Vec<_> = sessions.tables.iter().map(|table| table.title.as_str()).collect();
         assert_eq!(
             titles,
-            ["What held them up", "What requests and commands took", "Their sockets", "What was negotiated"]
+            ["Causes of their waits", "Times of requests and commands", "Their sockets", "Negotiated terms"]
         );
         let Cell::Number(closed) = sessions.tables[0].rows[0].cells[0] else { panic!("{sessions:?}") };
         assert!(closed > 0.0 && closed <= 1.0, "{closed}");

@@ -96,7 +96,7 @@ pub struct CommandReport {
 }
 
 impl CommandReport {
-    /// Of a command that has ended.
+    /// The report on a command that has ended; `None` if it has not.
     pub(crate) fn new(command: &Command, rtt: RttParts) -> Option<Self> {
         let (ended, status) = command.ended?;
         let (ta_ns, tb_raw_ns) = transfer(command, ended);

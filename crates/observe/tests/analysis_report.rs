@@ -29,7 +29,7 @@ fn names(figure: &Figure) -> Vec<&str> {
 #[test]
 fn a_capture_without_holes_is_called_whole() {
     let report = report();
-    assert_eq!(report.title, "What a.pcap tells of iSCSI");
+    assert_eq!(report.title, "iSCSI in a.pcap");
     assert!(report.verdicts.iter().all(|verdict| verdict.standing == Standing::Good));
 }
 

@@ -59,7 +59,7 @@ pub enum SecretFileError {
         user: u32,
     },
     /// The file is longer than [`FILE_BYTES_MAX`].
-    #[error("{} is longer than {FILE_BYTES_MAX} bytes: that is no file of secrets", path.display())]
+    #[error("{} is longer than {FILE_BYTES_MAX} bytes, too long for a file of secrets", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,

@@ -126,8 +126,8 @@ pub enum SecretError {
     },
     /// Both directions share one secret (RFC 7143 §9.2.1).
     #[error(
-        "CHAP users {initiator} and {target} have the same secret: who must prove it as an initiator could pass for the \
-         target; give the target a secret of its own"
+        "CHAP users {initiator} and {target} have the same secret, so the initiator could pass for the target: give \
+         the target a secret of its own"
     )]
     BothDirections {
         /// The initiator's user.

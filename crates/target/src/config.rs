@@ -392,7 +392,7 @@ pub enum InvalidConfig {
     NoAddress,
     /// There are addresses outside groups besides portal groups.
     #[error(
-        "there are portal groups and addresses of none: move the addresses of `listen` to a [[portal_group]]"
+        "there are portal groups, and addresses outside them: move the addresses of `listen` to a [[portal_group]]"
     )]
     ListenBesideGroups,
     /// The tag cannot be the relative identifier of a port (SPC-4).
@@ -405,7 +405,7 @@ pub enum InvalidConfig {
     #[error("portal group {0} has no portal")]
     NoPortal(u16),
     /// A target names a portal group that does not exist.
-    #[error("target {target} names portal group {tag}, which is not there")]
+    #[error("target {target} names portal group {tag}, which does not exist")]
     NoGroup {
         /// The target.
         target: IscsiName,

@@ -16,7 +16,7 @@ pub struct Redirect {
 /// A text that is not a redirection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "\"{0}\" is no redirection: write HOST:PORT[,temporary|permanent], an IPv6 address in brackets, as \
+    "\"{0}\" is not a redirection: write HOST:PORT[,temporary|permanent], an IPv6 address in brackets, as \
      storage.example.com:3260 or [2001:db8::1]:3260,permanent"
 )]
 pub struct InvalidRedirect(String);

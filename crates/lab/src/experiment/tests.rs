@@ -374,8 +374,7 @@ fn several_requests_at_a_time_wait_for_each_other_when_the_network_is_full() {
     assert!((predict(8) - 8.0 * 0.037).abs() < 0.002, "the network is full: {}", predict(8));
 }
 
-/// Of the SCSI experiment at 20 ms: with so many of a hundred requests reads, of which half as many bits per second come
-/// back as can go out.
+/// The prediction for the SCSI experiment at 20 ms, with this read percentage and half the rate on the way back.
 fn with_slow_way_back(theory: Theory, read_percent: u8, depth: u16, y: Quantity) -> f64 {
     let read_percent = format!("depth = {depth}\n    read_percent = {read_percent}");
     let text = SCSI
@@ -416,7 +415,7 @@ fn data_is_transferred_as_fast_as_its_own_direction_lets_it() {
     assert!((time(50) - 1.5 * time(0)).abs() < 1e-6, "in the mean");
 }
 
-/// What a list takes at a round trip of 20 ms, without what is before and after the workload.
+/// The estimated time of a list at a round trip of 20 ms, without the time before and after the workload.
 fn estimate_of_list(depth: u16, list: &str) -> f64 {
     let setup = |list: &str| {
         let replay = format!("workload.replay = {{ depth = {depth}, requests = \"\"\"{list}\"\"\" }}");
@@ -462,7 +461,7 @@ fn a_send_buffer_that_is_too_small_costs_a_pause_for_each_time_it_is_filled() {
     assert!((predict(0, Theory::TimeModel) - ideal).abs() < 1e-6, "nor without a distance");
 }
 
-/// What a file can say, as users are told.
+/// The reference of experiment files.
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/README.md");
 
 /// A piece of a setup as a whole experiment.

@@ -62,7 +62,7 @@ fn holdups(plan: &Plan) -> Table {
         ("data compared", Unit::Bytes),
     ];
     Table {
-        title: "What held them up".to_owned(),
+        title: "Causes of their waits".to_owned(),
         note: "Of several sessions or connections the mean share, and the longest of all.".to_owned(),
         ..Table::new(varied(plan).chain(columns))
     }
@@ -71,7 +71,7 @@ fn holdups(plan: &Plan) -> Table {
 fn times(plan: &Plan) -> Table {
     let names = plan.variables.iter().map(String::as_str).chain(["time"]);
     Table {
-        title: "What requests and commands took".to_owned(),
+        title: "Times of requests and commands".to_owned(),
         note: "Of what began after the warm-up. The block latency is the medium's time; a long read waits for the network \
                meanwhile. The wait for order is that for commands before it, and for immediate data."
             .to_owned(),
@@ -188,7 +188,7 @@ fn negotiated(plan: &Plan) -> Table {
     });
     let terms: Vec<_> = terms.collect();
     let mut table = Table::new([("key", Unit::None), ("value", Unit::None)]);
-    table.title = "What was negotiated".to_owned();
+    table.title = "Negotiated terms".to_owned();
     for (index, (key, _)) in terms.iter().take(1).flatten().enumerate() {
         let values = each_once(terms.iter().map(|terms| terms[index].1.clone()));
         table.row([Cell::from(*key), Cell::from(values.join(" or "))]);

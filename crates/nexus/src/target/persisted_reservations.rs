@@ -40,10 +40,10 @@ pub enum InvalidSnapshot {
     #[error("it does not begin with \"{HEADER}\"")]
     Header,
     /// The text was changed or truncated.
-    #[error("its checksum is wrong: it was changed or cut")]
+    #[error("its checksum is wrong: it was changed or truncated")]
     Checksum,
     /// This line is meaningless, although the checksum is right.
-    #[error("line {0} makes no sense")]
+    #[error("line {0} is invalid")]
     Line(usize),
 }
 

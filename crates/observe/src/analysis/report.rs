@@ -20,7 +20,7 @@ impl Analysis {
         sections
             .extend(self.connections.iter().take(SHOWN_MAX).map(|connection| self.connection(connection)));
         Report {
-            title: format!("What {name} tells of iSCSI"),
+            title: format!("iSCSI in {name}"),
             verdicts: self.verdicts(),
             summary: self.summary(),
             sections,
@@ -202,7 +202,7 @@ pub(super) fn kind(kind: Kind) -> &'static str {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "what is shown has four digits")]
+#[allow(clippy::cast_precision_loss, reason = "reports show four digits")]
 fn count(count: u64) -> Cell {
     Cell::Number(count as f64)
 }

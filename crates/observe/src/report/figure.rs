@@ -22,7 +22,7 @@ pub struct Figure {
     /// The axis to the right, for the series drawn against it.
     #[serde(default)]
     pub right: Option<Axis>,
-    /// What is drawn.
+    /// The curves, in drawing order.
     pub series: Vec<Series>,
     /// Texts within the figure.
     #[serde(default)]
