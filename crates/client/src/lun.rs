@@ -231,9 +231,10 @@ impl Lun {
         const COMMAND: &str = "COMPARE AND WRITE";
         let extent = self.extent(COMMAND, offset, compare.len() as u64)?;
         if compare.len() != write.len() {
-            return Err(
-                UsageError::Config("the blocks to compare and the blocks to write must have the same length").into()
-            );
+            return Err(UsageError::Config(
+                "the blocks to compare and the blocks to write must have the same length",
+            )
+            .into());
         }
         if extent.blocks.0 > u64::from(self.unit.limits.compare_and_write_blocks_max) {
             return Err(UsageError::Unsupported { command: COMMAND, lun: self.unit.lun }.into());
