@@ -13,8 +13,7 @@ use crate::slab::Buffer;
 /// * Concurrent operations have no order. Overlapping ones leave each block with the data of either.
 /// * A read submitted after the completion of a write sees that write.
 /// * A [`Flush`](Operation::Flush) makes durable every operation that *completed* before its submission, and no others
-///   (SBC-3
-///     §5.20 SYNCHRONIZE CACHE).
+///   (SBC-3 §5.20 SYNCHRONIZE CACHE).
 /// * Nothing larger than a block is atomic: the caller must order commands such as COMPARE AND WRITE.
 pub trait Backend: Send + Sync {
     /// The device's properties, constant while it is open.

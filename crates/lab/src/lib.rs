@@ -15,9 +15,8 @@
 //! * **Root is not needed** where user namespaces are allowed: [`in_user_namespace`]. It helps at high rates.
 //! * **A run is valid or not**: [`RelayReport::verdict`] says whether the relay itself affected the measurement.
 //! * **Segments are the model's**: hosts hand over super-packets, as they would to an interface, and the relay cuts
-//!   them where
-//!     the path loses a part ([`Segmentation`]). Receivers get them as they travelled, so fewer acknowledgements come back than
-//!     for single packets.
+//!   them where the path loses a part ([`Segmentation`]). Receivers get them as they travelled, so fewer
+//!   acknowledgements come back than for single packets.
 
 mod capture;
 mod experiment;

@@ -3,8 +3,7 @@
 //!
 //! * [`read_capture`] reads pcap and pcapng; [`CaptureWriter`] writes pcapng.
 //! * [`Analyser`] takes [`Frame`]s and follows every TCP connection: order, repetitions, round trips, data in flight.
-//!   It
-//!     finds iSCSI on any port and cuts it into PDUs, each of which it reports as a [`PduRecord`].
+//!   It finds iSCSI on any port and cuts it into PDUs, each of which it reports as a [`PduRecord`].
 //! * [`Analysis`] has the times of every command; [`timing`] defines them.
 //! * [`SocketsReport`] has samples of the kernel's view of sockets: [`TcpInfo`], [`SocketMemory`].
 //! * [`TcpTrace`] has the events of connections.

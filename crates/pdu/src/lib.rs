@@ -4,8 +4,8 @@
 //!
 //! * [`Header`] is the part before the data: usually 48 bytes. It gives the number of bytes that follow.
 //! * [`InitiatorPdu`] and [`TargetPdu`] interpret a header, with one plain struct per PDU, each with `parse` and
-//!   `emit`. They
-//!     hold the length of the payload, never the payload. Reserved bits are ignored when parsed and zero when emitted.
+//!   `emit`. They hold the length of the payload, never the payload. Reserved bits are ignored when parsed and zero
+//!   when emitted.
 //! * [`text_keys`] and [`text_value`] parse and emit the text of Login and Text PDUs.
 //! * [`Crc32c`] is the digest of headers and data.
 //! * [`CmdSn`] and similar newtypes are shared by all crates of Ropewalk.
