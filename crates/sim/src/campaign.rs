@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// Faults of one seed, at least.
 const FAULTS_MIN: u64 = 5;
 
+/// So many seeds come to everything that they are to test.
+const CAMPAIGN_SEEDS_MIN: u64 = 1000;
+
 /// How often whoever reads a log is told, where there is no bar to look at.
 const LOG_LINES: u64 = 20;
 
@@ -45,6 +48,12 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Whether no seed was too easy, and a whole campaign came to everything that it is to test.
+    pub fn proves_enough(&self, reduction: &Reduction) -> bool {
+        let is_campaign = self.seeds >= CAMPAIGN_SEEDS_MIN && *reduction == Reduction::default();
+        self.weak.is_empty() && !(is_campaign && self.reached.never().next().is_some())
+    }
+
     fn add(&mut self, outcome: Outcome, whole: bool) {
         self.seeds += 1;
         self.commands += outcome.tally.commands;
