@@ -2,7 +2,9 @@
 //!
 //! Operations in flight end in any order. A write takes effect when it ends, block by block; one that fails, or is
 //! under way at a crash, has taken effect on some of its blocks. With a volatile cache, an acknowledged block reaches
-//! the medium at some time before the next flush has ended, or not at all if there is a crash before.
+//! the medium at some time before the next flush has ended, or not at all if there is a crash before. Nor does it if a
+//! flush, or a write with FUA, fails before: as Linux does, the disk then forgets some of what it could not write, and
+//! the next flush succeeds.
 
 use crate::agenda::Agenda;
 use crate::clock::Clock;
@@ -56,8 +58,12 @@ struct State {
     dirty: Vec<bool>,
     /// Operations to fail.
     failures: u32,
+    /// Flushes and writes with FUA to fail.
+    forced_failures: u32,
+    /// The cache was lost, which nobody has asked about.
+    has_lost_cache: bool,
     failed: u32,
-    /// Blocks that a crash changed.
+    /// Blocks that a loss of the cache changed.
     lost_blocks: u64,
     stalled_until: Instant,
     /// How many of a hundred operations wait for that.
@@ -81,6 +87,8 @@ impl Disk {
             medium: vec![0; bytes],
             dirty: vec![false; bytes / BLOCK_BYTES],
             failures: 0,
+            forced_failures: 0,
+            has_lost_cache: false,
             failed: 0,
             lost_blocks: 0,
             stalled_until: Instant::ZERO,
@@ -119,21 +127,24 @@ impl Disk {
                 state.tear(&in_flight.operation);
             }
         }
-        for block in 0..state.dirty.len() {
-            if std::mem::take(&mut state.dirty[block]) && state.random.one_in(2) {
-                state.destage(block);
-            }
-        }
-        let blocks = state.current.chunks(BLOCK_BYTES).zip(state.medium.chunks(BLOCK_BYTES));
-        state.lost_blocks += blocks.filter(|(current, medium)| current != medium).count() as u64;
-        state.current.clone_from(&state.medium);
+        state.lose_cache();
         state.stalled_until = Instant::ZERO;
-        state.failures = 0;
+        (state.failures, state.forced_failures) = (0, 0);
     }
 
     /// The next operations fail.
     pub fn fail(&self, operations: u32) {
         self.lock().failures += operations;
+    }
+
+    /// The next flushes and writes with FUA fail.
+    pub fn fail_forced(&self, operations: u32) {
+        self.lock().forced_failures += operations;
+    }
+
+    /// Whether a failure has lost what the cache held, since this was asked last.
+    pub fn take_cache_loss(&self) -> bool {
+        std::mem::take(&mut self.lock().has_lost_cache)
     }
 
     /// Of a hundred operations that begin before `until`, so many do not end before it. What comes after them may.
@@ -145,7 +156,8 @@ impl Disk {
 
     /// No more faults.
     pub fn heal(&self) {
-        self.lock().failures = 0;
+        let mut state = self.lock();
+        (state.failures, state.forced_failures) = (0, 0);
     }
 
     /// How many blocks read differently after crashes than before.
@@ -192,11 +204,15 @@ impl Backend for Disk {
 
 impl State {
     fn carry_out(&mut self, operation: Operation, volatile_cache: bool) -> Completion {
-        if self.failures > 0 {
-            self.failures -= 1;
+        let is_forced = matches!(operation, Operation::Flush | Operation::Write { fua: true, .. });
+        if self.takes_failure(is_forced) {
             self.failed += 1;
             if operation.changes_data() {
                 self.tear(&operation);
+            }
+            if is_forced && volatile_cache {
+                self.lose_cache();
+                self.has_lost_cache = true;
             }
             return Completion::refused(operation, BlockError::new(BlockErrorKind::Medium, "simulated"));
         }
@@ -221,6 +237,29 @@ impl State {
                 Completion::complete()
             }
         }
+    }
+
+    /// Whether the next operation is to fail.
+    fn takes_failure(&mut self, is_forced: bool) -> bool {
+        let failures = match self.failures {
+            0 if is_forced => &mut self.forced_failures,
+            _ => &mut self.failures,
+        };
+        let fails = *failures > 0;
+        *failures -= u32::from(fails);
+        fails
+    }
+
+    /// Of what the cache holds, some has reached the medium, and the rest is lost.
+    fn lose_cache(&mut self) {
+        for block in 0..self.dirty.len() {
+            if std::mem::take(&mut self.dirty[block]) && self.random.one_in(2) {
+                self.destage(block);
+            }
+        }
+        let blocks = self.current.chunks(BLOCK_BYTES).zip(self.medium.chunks(BLOCK_BYTES));
+        self.lost_blocks += blocks.filter(|(current, medium)| current != medium).count() as u64;
+        self.current.clone_from(&self.medium);
     }
 
     /// Does a part of an operation.
@@ -315,6 +354,22 @@ mod tests {
             disk.crash();
             assert_eq!(read(&disk, &clock, block), 7);
         }
+    }
+
+    #[test]
+    fn a_flush_that_fails_loses_some_of_what_it_should_have_written_and_the_next_succeeds() {
+        let (disk, clock) = disk(true);
+        let _pending: Vec<Pending> = (0..64).map(|block| write(&disk, block, 7, false)).collect();
+        finish(&disk, &clock);
+        disk.fail_forced(1);
+        for succeeds in [false, true] {
+            let flush = disk.submit(Operation::Flush);
+            finish(&disk, &clock);
+            assert_eq!(flush.try_take().ok().unwrap().result.is_ok(), succeeds);
+            assert_eq!(disk.take_cache_loss(), !succeeds);
+        }
+        let left = (0..64).filter(|block| read(&disk, &clock, *block) == 7).count();
+        assert!((1..64).contains(&left), "{left}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub enum FaultKind {
     CorruptData,
     /// The target refuses connections for a while, and some break.
     Refusal,
-    /// Disk operations fail, done in part.
+    /// Disk operations fail, done in part; perhaps just those that empty the cache, and lose what it holds.
     DiskError,
     /// The disk answers nothing for a while, or only some of what it is asked; perhaps just when a connection breaks.
     DiskStall,

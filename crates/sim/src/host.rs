@@ -23,8 +23,8 @@ use crate::random::Random;
 use crate::{Clock, Common};
 use client::{Config, Environment, Portal, Reconnect, Target};
 use event_listener::Event;
-use futures_util::future::join_all;
-
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use network::SimulatedNetwork;
 use pdu::{CmdSn, Duration, Instant};
 use placement::{Astray, Wrongs};
@@ -288,7 +288,10 @@ impl Host {
             }
         };
         let worker = Rc::new(Worker::new(Rc::clone(&self), lun, &self.plan, blocks, random));
-        join_all((0..self.plan.depth).map(|_| worker.work())).await;
+        // It polls them in the order in which they are woken, so the checker is told what they are told in its order.
+        let mut workers: FuturesUnordered<_> = (0..self.plan.depth).map(|_| worker.work()).collect();
+        while workers.next().await.is_some() {}
+        drop(workers);
         self.done.set(Some(Phase::Work));
         self.phase(Phase::Unreserve).await;
         if self.index == 0 {

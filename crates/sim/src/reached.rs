@@ -37,8 +37,10 @@ pub enum Way {
     Miscompare,
     /// A COMPARE AND WRITE found its value.
     CompareAndWritten,
-    /// A block that was acknowledged, or under way, was lost at a crash.
-    BlockLostAtCrash,
+    /// A block that was acknowledged, or under way, was lost with the cache.
+    BlockLost,
+    /// The disk could not empty its cache, and lost what it held.
+    CacheLost,
     /// RESERVATION CONFLICT.
     ReservationConflict,
     /// A persistent reservation was made.
@@ -55,7 +57,7 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -73,7 +75,8 @@ impl Way {
         Self::WritesLost,
         Self::Miscompare,
         Self::CompareAndWritten,
-        Self::BlockLostAtCrash,
+        Self::BlockLost,
+        Self::CacheLost,
         Self::ReservationConflict,
         Self::Reserved,
         Self::Preempted,
@@ -103,7 +106,8 @@ impl Way {
             Self::WritesLost => "writes told to be lost",
             Self::Miscompare => "miscompares",
             Self::CompareAndWritten => "COMPARE AND WRITEs that matched",
-            Self::BlockLostAtCrash => "blocks lost at crashes",
+            Self::BlockLost => "blocks lost with a cache",
+            Self::CacheLost => "caches lost by failures",
             Self::ReservationConflict => "reservation conflicts",
             Self::Reserved => "reservations made",
             Self::Preempted => "registrations preempted",

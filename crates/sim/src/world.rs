@@ -91,7 +91,7 @@ pub fn run(scenario: Scenario, traced: bool) -> Outcome {
     let mut reached = ledger.tally.reached;
     reached.add(&tap.reached);
     reached.count_many(Way::SessionReinstated, reinstatements);
-    reached.count_many(Way::BlockLostAtCrash, world.disk.lost_blocks());
+    reached.count_many(Way::BlockLost, world.disk.lost_blocks());
     Outcome {
         seed: world.scenario.seed,
         violation: ledger.violation.take(),
@@ -209,6 +209,12 @@ impl World {
             self.target.start();
         } else {
             self.disk.run(at);
+            if self.disk.take_cache_loss() {
+                self.note("the disk's cache is lost");
+                let mut ledger = self.ledger.borrow_mut();
+                ledger.history.lose_cache();
+                ledger.tally.reached.count(Way::CacheLost);
+            }
             self.target.wake_due(at);
         }
         self.target.run();
@@ -352,7 +358,12 @@ impl World {
                 true
             }
             (FaultKind::DiskError, _) => {
-                self.disk.fail(random.between(1, 4));
+                let operations = random.between(1, 4);
+                if self.scenario.disk.volatile_cache && random.one_in(2) {
+                    self.disk.fail_forced(operations);
+                } else {
+                    self.disk.fail(operations);
+                }
                 true
             }
             (FaultKind::DiskStall, _) => {

@@ -3,8 +3,11 @@
 //! Time here is the order in which things were told to this history. A write may take effect between the moment it
 //! was begun and the moment it ended; until then it may do so again, as it may be sent again. What was acknowledged
 //! has taken effect. One write comes before another if it ended before the other began, or if one host asked for both
-//! and promises their order. A block shows a write until one that comes after it has surely taken effect; a crash may
-//! bring back what no *durable* write came after.
+//! and promises their order. A block shows a write until one that comes after it has surely taken effect; where the
+//! cache is lost, at a crash or when the disk fails to empty it, what no *durable* write came after may be back.
+//!
+//! A flush that a host is told has succeeded is a promise about all that the same host has written, unless it was told of
+//! a loss: whatever was lost meanwhile without a word is missed from then on.
 
 use super::Stamp;
 use std::collections::BTreeSet;
@@ -21,13 +24,20 @@ pub struct WriteId(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadId(Tick);
 
-/// Writes of one host to the same block take effect in the order of their numbers.
+/// Whose a write is. Those of one host to the same block take effect in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// Who promises it.
     pub host: u16,
-    /// The place in that order.
-    pub number: u64,
+    /// The place in that order; `None` for a write that keeps none.
+    pub number: Option<u64>,
+}
+
+impl Order {
+    fn precedes(self, later: Self) -> bool {
+        let numbers = self.number.zip(later.number);
+        self.host == later.host && numbers.is_some_and(|(number, later)| number < later)
+    }
 }
 
 /// A write as one block sees it.
@@ -36,16 +46,20 @@ struct Candidate {
     id: u64,
     stamp: Stamp,
     begun: Tick,
-    /// It was under way at the last crash: its client may have sent it again after that.
+    /// It was under way at the last loss: its client may have sent it again after that.
     is_resumed: bool,
     /// It can take effect no more.
     ended: Option<Tick>,
+    /// Its host was told that nobody knows whether it has taken effect, or will.
+    is_unknown: bool,
     /// It has surely taken effect by then.
     effective: Option<Tick>,
+    /// Its host was told then that it is done.
+    acknowledged: Option<Tick>,
     durable: bool,
     /// Reads that begin at this time or later cannot see it: something else was seen after it had ended.
     hidden: Option<Tick>,
-    /// Not even a crash brings it back.
+    /// Not even a loss of the cache brings it back.
     buried: bool,
     /// A COMPARE AND WRITE has replaced it.
     consumed: bool,
@@ -56,7 +70,16 @@ impl Candidate {
     /// Whether `later` came after this.
     fn precedes(&self, later: &Self) -> bool {
         let ended_before = self.ended.is_some_and(|ended| ended < later.begun);
-        ended_before || (self.order.host == later.order.host && self.order.number < later.order.number)
+        ended_before || self.order.precedes(later.order)
+    }
+
+    /// Whether a flush that `host` began then covers it: writes that keep an order are waited for if they were asked for
+    /// before, others if they were done before. One that was done before `told` is known to be lost, perhaps.
+    fn is_covered(&self, host: u16, flush: Tick, told: Tick) -> bool {
+        let before = if self.order.number.is_some() { Some(self.begun) } else { self.acknowledged };
+        self.order.host == host
+            && before.is_some_and(|before| before < flush)
+            && self.acknowledged.is_some_and(|acknowledged| acknowledged > told)
     }
 
     fn is_effective_by(&self, tick: Tick) -> bool {
@@ -67,9 +90,13 @@ impl Candidate {
         self.hidden.is_some_and(|hidden| hidden <= begun)
     }
 
-    /// Whether it could do nothing any more at the last crash, which was then.
-    fn is_before(&self, last_crash: Tick) -> bool {
-        self.begun < last_crash && !self.is_resumed
+    /// Whether it could do nothing any more at the last loss, which was then.
+    fn is_before(&self, last_loss: Tick) -> bool {
+        self.begun < last_loss && !self.is_resumed
+    }
+
+    fn take_effect(&mut self, by: Tick) {
+        self.effective = Some(self.effective.map_or(by, |effective| effective.min(by)));
     }
 
     fn hide(&mut self, at: Tick) {
@@ -85,13 +112,13 @@ pub struct BlockHistory {
     writes: std::collections::HashMap<u64, Range<u64>>,
     readers: BTreeSet<Tick>,
     now: Tick,
-    last_crash: Tick,
+    last_loss: Tick,
     /// What is acknowledged may be lost until it is flushed.
     volatile: bool,
 }
 
 /// Nobody's: what the disk holds at first.
-const NOBODY: Order = Order { host: u16::MAX, number: 0 };
+const NOBODY: Order = Order { host: u16::MAX, number: None };
 
 /// With fewer candidates, looking for those that can go costs more than keeping them.
 const CANDIDATES_MIN: usize = 4;
@@ -106,7 +133,9 @@ impl BlockHistory {
             begun: 0,
             is_resumed: false,
             ended: Some(0),
+            is_unknown: false,
             effective: Some(0),
+            acknowledged: None,
             durable: true,
             hidden: None,
             buried: false,
@@ -118,7 +147,7 @@ impl BlockHistory {
             writes: std::collections::HashMap::new(),
             readers: BTreeSet::new(),
             now: 0,
-            last_crash: 0,
+            last_loss: 0,
             volatile,
         }
     }
@@ -143,7 +172,9 @@ impl BlockHistory {
             begun,
             is_resumed: false,
             ended: None,
+            is_unknown: false,
             effective: None,
+            acknowledged: None,
             durable: false,
             hidden: None,
             buried: false,
@@ -161,12 +192,12 @@ impl BlockHistory {
     pub fn acknowledge(&mut self, id: WriteId, durable: bool) {
         let durable = durable || !self.volatile;
         let now = self.tick();
-        let last_crash = self.last_crash;
+        let last_loss = self.last_loss;
         self.each_of(id, |candidate| {
-            candidate.ended = Some(now);
-            // An answer that was under way when the target crashed says nothing of what is left.
-            if durable || candidate.begun > last_crash {
-                candidate.effective = Some(candidate.effective.map_or(now, |effective| effective.min(now)));
+            (candidate.ended, candidate.acknowledged) = (Some(now), Some(now));
+            // An answer that was under way when the cache was lost says nothing of what is left.
+            if durable || candidate.begun > last_loss {
+                candidate.take_effect(now);
             }
             candidate.durable |= durable;
         });
@@ -178,6 +209,12 @@ impl BlockHistory {
     pub fn end_write(&mut self, id: WriteId) {
         let now = self.tick();
         self.each_of(id, |candidate| candidate.ended = Some(now));
+        self.writes.remove(&id.0);
+    }
+
+    /// Nobody knows whether a write has taken effect, or will.
+    pub fn leave_open(&mut self, id: WriteId) {
+        self.each_of(id, |candidate| candidate.is_unknown = true);
         self.writes.remove(&id.0);
     }
 
@@ -214,7 +251,7 @@ impl BlockHistory {
     /// The block cannot have held it.
     pub fn observe(&mut self, read: ReadId, lba: u64, stamp: Stamp) -> Result<(), String> {
         let now = self.tick();
-        let last_crash = self.last_crash;
+        let last_loss = self.last_loss;
         let block = match Self::blocks_of(&mut self.blocks, lba..lba + 1) {
             [block] => block,
             _ => return Err(format!("block {lba} does not exist")),
@@ -230,19 +267,19 @@ impl BlockHistory {
             }
         }
         let Some(at) = found else { return Err(explain(block, lba, stamp, read.0)) };
-        // An answer that was under way during a crash says nothing of what is left.
-        if matches > 1 || read.0 < last_crash {
+        // An answer that was under way during a loss says nothing of what is left.
+        if matches > 1 || read.0 < last_loss {
             return Ok(());
         }
-        let survived = read.0 > last_crash && block[at].is_before(last_crash);
+        let survived = read.0 > last_loss && block[at].is_before(last_loss);
         for (other, candidate) in block.iter_mut().enumerate() {
             if other == at {
-                candidate.effective = Some(candidate.effective.map_or(now, |effective| effective.min(now)));
+                candidate.take_effect(now);
                 candidate.durable |= survived;
             } else if candidate.ended.is_some_and(|ended| ended <= read.0) {
                 candidate.hide(now);
             }
-            if survived && other != at && candidate.is_before(last_crash) {
+            if survived && other != at && candidate.is_before(last_loss) {
                 candidate.buried = true;
                 candidate.hide(now);
             }
@@ -256,7 +293,7 @@ impl BlockHistory {
     /// It cannot have found it, or another one has replaced it before.
     pub fn compare_and_write(&mut self, read: ReadId, lba: u64, expected: Stamp) -> Result<(), String> {
         let now = self.tick();
-        let last_crash = self.last_crash;
+        let last_loss = self.last_loss;
         let [block] = Self::blocks_of(&mut self.blocks, lba..lba + 1) else {
             return Err(format!("block {lba} does not exist"));
         };
@@ -267,7 +304,7 @@ impl BlockHistory {
         }
         let mut same = block.iter_mut().filter(|candidate| candidate.stamp == expected);
         let (Some(only), None) = (same.next(), same.next()) else { return Ok(()) };
-        if expected == Stamp::ZERO || read.0 < last_crash || only.ended.is_none_or(|ended| ended > read.0) {
+        if expected == Stamp::ZERO || read.0 < last_loss || only.ended.is_none_or(|ended| ended > read.0) {
             return Ok(());
         }
         if std::mem::replace(&mut only.consumed, true) {
@@ -282,25 +319,38 @@ impl BlockHistory {
         ReadId(self.tick())
     }
 
-    /// A flush was answered with success: what was acknowledged before it began survives every crash.
-    pub fn flushed(&mut self, flush: ReadId) {
-        self.flushed_since(flush, None);
-    }
-
-    /// The same, but for writes that were acknowledged before `lost`, when whoever flushes was told of a loss.
-    pub fn flushed_since(&mut self, flush: ReadId, lost: Option<ReadId>) {
-        let since = lost.map_or(0, |lost| lost.0);
-        for candidate in self.blocks.iter_mut().flatten() {
-            let acknowledged = candidate.effective.is_some_and(|effective| effective <= flush.0)
-                && candidate.ended.is_some_and(|ended| (since..=flush.0).contains(&ended));
-            candidate.durable |= acknowledged;
-            candidate.buried |= candidate.is_hidden_from(flush.0);
+    /// A flush of `host` was answered with success, and its caller was last told of a loss at `told`. Whatever the cache
+    /// held is durable; and so is all that the host itself was told is done, or the flush would have told of its loss.
+    ///
+    /// # Errors
+    /// A write that the flush should have waited for is not over.
+    pub fn flushed(&mut self, flush: ReadId, host: u16, told: Option<ReadId>) -> Result<(), String> {
+        let told = told.map_or(0, |told| told.0);
+        for (lba, block) in (0_u64..).zip(&mut self.blocks) {
+            for candidate in block {
+                let Candidate { order, begun, ended, is_unknown, stamp, .. } = *candidate;
+                let is_waited_for = order.host == host && order.number.is_some() && begun < flush.0;
+                if is_waited_for && ended.is_none() && !is_unknown {
+                    return Err(format!(
+                        "it is done before {stamp} in block {lba}, which was asked for earlier"
+                    ));
+                }
+                if candidate.is_covered(host, flush.0, told) {
+                    candidate.acknowledged.into_iter().for_each(|at| candidate.take_effect(at));
+                    candidate.durable = true;
+                }
+                let is_cached = candidate.effective.is_some_and(|effective| effective <= flush.0)
+                    && ended.is_some_and(|ended| (told..=flush.0).contains(&ended));
+                candidate.durable |= is_cached;
+                candidate.buried |= candidate.is_hidden_from(flush.0);
+            }
         }
+        Ok(())
     }
 
-    /// The target lost its memory and its disk's cache.
-    pub fn crash(&mut self) {
-        self.last_crash = self.tick();
+    /// The disk lost its cache: at a crash, or because it could not empty it.
+    pub fn lose_cache(&mut self) {
+        self.last_loss = self.tick();
         for candidate in self.blocks.iter_mut().flatten() {
             if !candidate.durable {
                 candidate.effective = None;
@@ -354,7 +404,7 @@ mod tests {
     const HOST: u16 = 0;
 
     fn order(host: u16, number: u64) -> Order {
-        Order { host, number }
+        Order { host, number: Some(number) }
     }
 
     fn stamp(number: u32) -> Stamp {
@@ -429,11 +479,11 @@ mod tests {
         let flushed = write(&mut history, 1, 0);
         history.acknowledge(flushed, false);
         let flush = history.begin_read();
-        history.flushed(flush);
+        assert_eq!(history.flushed(flush, 0, None), Ok(()));
         history.end_read(flush);
         let unflushed = write(&mut history, 2, 0);
         history.acknowledge(unflushed, false);
-        history.crash();
+        history.lose_cache();
         let read = history.begin_read();
         assert!(history.observe(read, 0, Stamp::ZERO).is_err());
         assert!(sees(&mut history, 1));
@@ -446,7 +496,7 @@ mod tests {
         let one = write(&mut history, 1, 0);
         history.acknowledge(one, false);
         let read = history.begin_read();
-        history.crash();
+        history.lose_cache();
         assert_eq!(history.observe(read, 0, stamp(1)), Ok(()));
         let after = history.begin_read();
         assert_eq!(history.observe(after, 0, Stamp::ZERO), Ok(()));
@@ -457,7 +507,7 @@ mod tests {
         let mut history = BlockHistory::new(1, true);
         let forced = write(&mut history, 1, 0);
         history.acknowledge(forced, true);
-        history.crash();
+        history.lose_cache();
         let read = history.begin_read();
         assert!(history.observe(read, 0, Stamp::ZERO).is_err());
         assert!(sees(&mut history, 1));
@@ -471,5 +521,33 @@ mod tests {
         let (first, second) = (history.begin_read(), history.begin_read());
         assert_eq!(history.compare_and_write(first, 0, stamp(1)), Ok(()));
         assert!(history.compare_and_write(second, 0, stamp(1)).is_err());
+    }
+
+    /// A write is acknowledged, lost without a word, and its host told that a flush has succeeded.
+    fn lost_before_flush(told: bool) -> BlockHistory {
+        let mut history = BlockHistory::new(1, true);
+        let one = write(&mut history, 1, 0);
+        history.acknowledge(one, false);
+        history.lose_cache();
+        let told = told.then(|| history.moment());
+        let flush = history.begin_read();
+        assert_eq!(history.flushed(flush, 0, told), Ok(()));
+        history
+    }
+
+    #[test]
+    fn what_was_lost_before_a_flush_that_did_not_tell_is_missed() {
+        let read = ReadId(Tick::MAX);
+        assert!(lost_before_flush(false).observe(read, 0, Stamp::ZERO).is_err());
+        assert_eq!(lost_before_flush(true).observe(read, 0, Stamp::ZERO), Ok(()));
+    }
+
+    #[test]
+    fn a_flush_waits_for_the_writes_before_it_and_for_none_of_others() {
+        let mut history = BlockHistory::new(1, true);
+        write(&mut history, 1, 0);
+        let flush = history.begin_read();
+        assert!(history.flushed(flush, 0, None).is_err());
+        assert_eq!(history.flushed(flush, 1, None), Ok(()));
     }
 }

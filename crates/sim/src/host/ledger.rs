@@ -86,7 +86,7 @@ impl Ledger {
 
     /// The target died, and its disk's cache with it.
     pub fn crash(&mut self) {
-        self.history.crash();
+        self.history.lose_cache();
         match self.reservations.persists() {
             Some(true) => self.tally.reached.count(Way::RegistrationsKept),
             Some(false) => self.tally.reached.count(Way::RegistrationsLost),

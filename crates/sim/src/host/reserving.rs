@@ -88,7 +88,7 @@ impl Worker {
         buffer.copy_from_slice(&list);
         self.host.ledger.borrow_mut().reservations.begin(self.port(), change);
         self.host.trace(|| format!("{change:?}"));
-        let answer = self.lun.execute(cdb.into(), Transfer::Out(buffer.share())).await;
+        let answer = self.lun().execute(cdb.into(), Transfer::Out(buffer.share())).await;
         self.host.trace(|| format!("{change:?}: {answer:?}"));
         let answer = match answer {
             Ok(_) => Answer::Done,

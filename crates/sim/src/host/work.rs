@@ -23,19 +23,22 @@ const READ_BACK_BLOCKS: u64 = 64;
 
 const MEDIUM_ERROR: u8 = 0x03;
 
-/// The host numbers of writes that keep no order with any other.
-const UNORDERED_HOSTS: u16 = 1 << 14;
-const OPERATIONS_MAX: u16 = 1 << 12;
-
 /// Does a host's operations. Several futures work with one of these.
 pub(super) struct Worker {
     pub host: Rc<Host>,
-    pub lun: Lun,
+    handles: [Handle; HANDLES],
     pub workload: RefCell<Workload>,
     blocks: u64,
-    /// The last moment at which writes were told to be lost, perhaps.
-    lost_at: Cell<Option<ReadId>>,
 }
+
+/// One of the handles by which a host uses the unit: each is told of losses by itself.
+struct Handle {
+    lun: Lun,
+    /// The last moment at which it was told that writes may be lost.
+    told: Cell<Option<ReadId>>,
+}
+
+const HANDLES: usize = 2;
 
 /// What the checker was told when an operation began.
 struct Begun {
@@ -67,7 +70,8 @@ enum Aftermath {
 impl Worker {
     pub fn new(host: Rc<Host>, lun: Lun, plan: &HostPlan, blocks: u64, random: Random) -> Self {
         let workload = Workload::new(host.index, plan.mix.clone(), blocks, random);
-        Self { host, lun, workload: RefCell::new(workload), blocks, lost_at: Cell::new(None) }
+        let handles = [lun.clone(), lun].map(|lun| Handle { lun, told: Cell::new(None) });
+        Self { host, handles, workload: RefCell::new(workload), blocks }
     }
 
     /// Operations until there are no more to begin.
@@ -107,14 +111,14 @@ impl Worker {
         };
         self.host.ledger.borrow_mut().tally.functions += 1;
         self.host.trace(|| format!("{reset:?}"));
-        let answer = self.lun.reset(reset).await;
+        let answer = self.lun().reset(reset).await;
         self.host.trace(|| format!("{reset:?}: {answer:?}"));
     }
 
     /// A buffer, as soon as there is one.
     pub(super) async fn memory(&self, bytes: usize) -> Buffer {
         loop {
-            match self.lun.allocate(bytes) {
+            match self.lun().allocate(bytes) {
                 Ok(buffer) => return buffer,
                 Err(_) => self.host.pause(MEMORY_PAUSE).await,
             }
@@ -154,16 +158,22 @@ impl Worker {
     /// The order that the client promises: writes to the same blocks take effect in the order in which they were asked
     /// for. Commands that it does not know keep none.
     fn order(&self, operation: &Operation) -> Order {
-        let number = operation.number;
-        if !operation.raw {
-            return Order { host: self.host.index, number };
-        }
-        let place = u16::try_from(number).unwrap_or(0) % OPERATIONS_MAX;
-        Order { host: UNORDERED_HOSTS + self.host.index * OPERATIONS_MAX + place, number }
+        Order { host: self.host.index, number: (!operation.raw).then_some(operation.number) }
+    }
+
+    /// The unit, by any handle.
+    pub(super) fn lun(&self) -> &Lun {
+        &self.handles[0].lun
+    }
+
+    /// The handle by which an operation is done.
+    fn handle(&self, operation: &Operation) -> &Handle {
+        let [first, second] = &self.handles;
+        if operation.number.is_multiple_of(2) { first } else { second }
     }
 
     async fn perform(&self, operation: &Operation, buffer: Option<Buffer>) -> Result<Found, Error> {
-        let (lun, offset) = (&self.lun, operation.lba * BLOCK_BYTES as u64);
+        let (lun, offset) = (&self.handle(operation).lun, operation.lba * BLOCK_BYTES as u64);
         let bytes = u64::from(operation.blocks) * BLOCK_BYTES as u64;
         let nothing = |()| Found::Nothing;
         match (operation.kind, buffer) {
@@ -235,7 +245,8 @@ impl Worker {
             }
             (Kind::Flush, Some(flush), _) => {
                 ledger.tally.flushes += 1;
-                ledger.history.flushed_since(flush, self.lost_at.get());
+                let told = self.handle(operation).told.get();
+                ledger.history.flushed(flush, self.host.index, told)?;
             }
             _ => {}
         }
@@ -258,12 +269,18 @@ impl Worker {
         let aftermath = aftermath(error);
         if let Error::WritesLost { .. } = error {
             ledger.tally.reached.count(Way::WritesLost);
-            self.lost_at.set(Some(ledger.history.moment()));
+        }
+        // Where the device says why a flush failed, that tells of the loss.
+        let tells = matches!(error, Error::WritesLost { .. })
+            || operation.kind == Kind::Flush && error.sense().is_some();
+        if tells {
+            self.handle(operation).told.set(Some(ledger.history.moment()));
         }
         match (begun.write, aftermath) {
             (Some(write), Some(Aftermath::Nothing)) => ledger.history.cancel_write(write),
             (Some(write), Some(Aftermath::Over)) => ledger.history.end_write(write),
-            (_, Some(_)) => {}
+            (Some(write), Some(Aftermath::Open)) => ledger.history.leave_open(write),
+            (None, Some(_)) => {}
             (_, None) => return Err(format!("it failed: {error}")),
         }
         Ok(())
