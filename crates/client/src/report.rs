@@ -47,6 +47,8 @@ pub struct PathReport {
     pub parameters: Option<SessionParameters>,
     /// The reason why it has fewer connections than MaxConnections and the configuration allow.
     pub ceiling: Option<String>,
+    /// Connections that it should have: those that it lacks are being made, unless the target allows fewer.
+    pub connections_wanted: usize,
     /// Its connections.
     pub connections: Vec<ConnectionReport>,
 }

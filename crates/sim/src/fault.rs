@@ -19,7 +19,8 @@ pub enum FaultKind {
     Refusal,
     /// Disk operations fail, done in part; perhaps just those that empty the cache, and lose what it holds.
     DiskError,
-    /// The disk answers nothing for a while, or only some of what it is asked; perhaps just when a connection breaks.
+    /// The disk answers nothing for a while, or only some of what it is asked; perhaps just when a connection breaks, and
+    /// perhaps for longer than the initiators wait for a command.
     DiskStall,
     /// The target dies, with the disk's cache, and is started again after a while.
     Crash,

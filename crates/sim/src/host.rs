@@ -21,7 +21,7 @@ use crate::executor::Executor;
 use crate::network::Network;
 use crate::random::Random;
 use crate::{Clock, Common};
-use client::{Config, Environment, Portal, Reconnect, Target};
+use client::{Config, Environment, PathReport, PathState, Portal, Reconnect, Target};
 use event_listener::Event;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -196,6 +196,21 @@ impl Hosts {
         self.hosts.iter().all(|host| host.done.get() == Some(phase))
     }
 
+    /// Whether every session that was lost is back, with every connection that it should have and may.
+    #[must_use]
+    pub fn are_whole(&self) -> bool {
+        let is_whole = |path: &PathReport| {
+            let most = path.parameters.map_or(0, |parameters| usize::from(parameters.max_connections));
+            let has_all = path.connections.len() >= path.connections_wanted.min(most);
+            path.state == PathState::Gone
+                || path.state == PathState::Up && (has_all || path.ceiling.is_some())
+        };
+        let targets = self.hosts.iter().map(|host| host.target.borrow());
+        targets
+            .into_iter()
+            .all(|target| target.as_ref().is_none_or(|target| target.report().paths.iter().all(is_whole)))
+    }
+
     /// Bytes of buffers in use, of the host that uses most.
     #[must_use]
     pub fn buffer_bytes(&self) -> usize {
@@ -224,9 +239,10 @@ impl Hosts {
                         let outstanding: u32 =
                             path.connections.iter().map(|connection| connection.outstanding_commands).sum();
                         format!(
-                            "{:?} {} connections, {outstanding} commands, {:?}",
+                            "{:?} {} of {} connections, {outstanding} commands, {:?}",
                             path.state,
                             path.connections.len(),
+                            path.connections_wanted,
                             path.ceiling
                         )
                     })

@@ -25,6 +25,8 @@ pub enum Way {
     ConnectionReinstated,
     /// A task was moved to another connection.
     TaskReassigned,
+    /// An initiator aborted a task that it was not answered.
+    TaskAborted,
     /// A client reinstated a session that was lost.
     SessionReinstated,
     /// CHECK CONDITION.
@@ -57,7 +59,7 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -69,6 +71,7 @@ impl Way {
         Self::LogoutForRecovery,
         Self::ConnectionReinstated,
         Self::TaskReassigned,
+        Self::TaskAborted,
         Self::SessionReinstated,
         Self::CheckCondition,
         Self::SessionReplaced,
@@ -100,6 +103,7 @@ impl Way {
             Self::LogoutForRecovery => "logouts for recovery",
             Self::ConnectionReinstated => "connections reinstated",
             Self::TaskReassigned => "tasks reassigned",
+            Self::TaskAborted => "tasks aborted",
             Self::SessionReinstated => "sessions reinstated",
             Self::CheckCondition => "CHECK CONDITIONs",
             Self::SessionReplaced => "sessions replaced",

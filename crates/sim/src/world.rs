@@ -35,6 +35,10 @@ const STEPS_BETWEEN_AUDITS: u64 = 64;
 /// PDUs that one fault damages.
 const DAMAGED_PDUS_MAX: u32 = 4;
 
+/// So many of a hundred disks that stall hang, which may be for longer than hosts wait for any command.
+const DISK_HANGS_PERCENT: u64 = 25;
+const DISK_HANG_MS_MAX: u64 = 240_000;
+
 /// Of a hundred crashes of a target whose disk has a volatile cache, so many wait for the end of a flush.
 const CRASHES_AFTER_FLUSH_PERCENT: u64 = 60;
 
@@ -259,7 +263,9 @@ impl World {
                 self.network.lock().stop_refusing();
                 self.enter(Phase::Quiet);
             }
-            Phase::Quiet if self.hosts.are_done(Phase::Work) => self.enter(Phase::Unreserve),
+            Phase::Quiet if self.hosts.are_done(Phase::Work) && self.hosts.are_whole() => {
+                self.enter(Phase::Unreserve)
+            }
             Phase::Unreserve if self.hosts.are_done(phase) => self.enter(Phase::ReadBack),
             Phase::ReadBack if self.hosts.are_done(phase) => self.enter(Phase::Farewell),
             Phase::Farewell
@@ -367,7 +373,9 @@ impl World {
                 true
             }
             (FaultKind::DiskStall, _) => {
-                let until = now + Duration::from_millis(random.between(1, 5_000));
+                let hangs = random.percent(DISK_HANGS_PERCENT);
+                let longest_ms = if hangs { DISK_HANG_MS_MAX } else { 5_000 };
+                let until = now + Duration::from_millis(random.between(1, longest_ms));
                 self.disk.stall(until, *random.choose(&[50, 100]));
                 // A session is replaced best while its writes are still on the disk.
                 if let Some(connection) = connection.filter(|_| random.one_in(2)) {

@@ -367,6 +367,7 @@ impl Path {
             state: self.state,
             parameters: self.parameters,
             ceiling: self.ceiling.clone(),
+            connections_wanted: self.connections_wanted,
             connections: self.lanes.iter().map(|lane| self.report_lane(lane)).collect(),
         }
     }

@@ -6,15 +6,26 @@ use super::task_watch::TaskWatch;
 use crate::network::ConnectionId;
 use crate::reached::{Reached, Way};
 use pdu::{
-    CmdSn, DataIn, InitiatorPdu, Itt, LogoutReason, ScsiCommand, Snack, SnackKind, StatSn, TargetPdu,
-    TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, TaskManagementResponse, Ttt,
-    Window,
+    CmdSn, DataIn, Duration, InitiatorPdu, Instant, Itt, LogoutReason, ScsiCommand, ScsiResponse, Snack,
+    SnackKind, StatSn, TargetPdu, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest,
+    TaskManagementResponse, Ttt, Window,
 };
+use scsi::MediumAccess;
 use session::parameters::{Established, SessionParameters};
 use std::collections::HashMap;
 
+const GOOD: u8 = 0x00;
 const TASK_SET_FULL: u8 = 0x28;
 const CHECK_CONDITION: u8 = 0x02;
+
+/// INQUIRY for the page that says who a unit is.
+const DEVICE_IDENTIFICATION: [u8; 3] = [0x12, 0x01, 0x83];
+
+/// A connection that has fallen silent is noticed before that, and what it owes is brought by another.
+const LOST_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// READ (16), which the client uses where there are long addresses.
+const READ: [u8; 1] = [0x88];
 
 /// The connections of all sessions.
 pub(super) type Lanes = HashMap<ConnectionId, LaneWatch>;
@@ -30,6 +41,11 @@ pub(super) struct SessionWatch {
     max_cmd_sn: CmdSn,
     /// The greatest that the target has sent.
     told_max_cmd_sn: CmdSn,
+    /// The greatest CmdSN that the initiator has used, and one.
+    next_cmd_sn: CmdSn,
+    /// The INQUIRY that asked last who the unit is; and whether one was answered, over this session.
+    identification: Option<Itt>,
+    is_identified: bool,
     /// Which commands have arrived, and which have reached the device server.
     order: CommandOrder,
     tasks: HashMap<Itt, TaskWatch>,
@@ -49,6 +65,9 @@ impl SessionWatch {
             window_commands: max_cmd_sn.next().distance_from(exp_cmd_sn),
             max_cmd_sn,
             told_max_cmd_sn: max_cmd_sn,
+            next_cmd_sn: exp_cmd_sn,
+            identification: None,
+            is_identified: false,
             order: CommandOrder::new(exp_cmd_sn),
             tasks: HashMap::new(),
             functions: HashMap::new(),
@@ -57,8 +76,26 @@ impl SessionWatch {
         }
     }
 
+    /// The CmdSN that the initiator uses next, or one before that.
+    pub fn next_cmd_sn(&self) -> CmdSn {
+        self.next_cmd_sn
+    }
+
+    /// Whether the initiator cannot be as far as that.
+    pub fn is_beyond_window(&self, cmd_sn: CmdSn) -> bool {
+        self.max_cmd_sn.next().precedes(cmd_sn)
+    }
+
     /// The initiator sends this.
-    pub fn initiator_sends(&mut self, pdu: InitiatorPdu, reached: &mut Reached) -> Result<(), String> {
+    pub fn initiator_sends(
+        &mut self,
+        now: Instant,
+        pdu: InitiatorPdu,
+        reached: &mut Reached,
+    ) -> Result<(), String> {
+        if let Some(cmd_sn) = place_in_order(&pdu).filter(|cmd_sn| !cmd_sn.precedes(self.next_cmd_sn)) {
+            self.next_cmd_sn = cmd_sn.next();
+        }
         match pdu {
             InitiatorPdu::ScsiCommand(pdu) => {
                 if !pdu.immediate && self.max_cmd_sn.precedes(pdu.cmd_sn) {
@@ -72,6 +109,7 @@ impl SessionWatch {
                 return task.send_data_out(&pdu, &self.parameters);
             }
             InitiatorPdu::TaskManagementRequest(pdu) => {
+                self.check_abort(now, &pdu, reached)?;
                 let what = |function: &TaskManagementRequest| {
                     (function.function, function.referenced_task, function.lun)
                 };
@@ -106,8 +144,41 @@ impl SessionWatch {
             reached.count(Way::CommandAgain);
             return Ok(());
         }
+        self.check_identified(pdu)?;
         let watch = TaskWatch::begin(pdu, &self.parameters)?;
         self.tasks.insert(pdu.itt, watch);
+        Ok(())
+    }
+
+    /// A command is aborted where the target does not answer it. An answer that was lost is asked for before that, or
+    /// brought by a reassignment, or missed together with its session.
+    fn check_abort(
+        &self,
+        now: Instant,
+        pdu: &TaskManagementRequest,
+        reached: &mut Reached,
+    ) -> Result<(), String> {
+        let task = self.tasks.get(&pdu.referenced_task).filter(|task| !task.is_over());
+        let Some(task) = task.filter(|_| pdu.function == TaskManagementFunction::AbortTask) else {
+            return Ok(());
+        };
+        reached.count(Way::TaskAborted);
+        match task.answered_for(now).filter(|time| *time > LOST_ANSWER_TIME_MAX) {
+            Some(time) => Err(format!("a task is aborted that was answered {time:?} ago")),
+            None => Ok(()),
+        }
+    }
+
+    /// Who the unit is must be asked over every session: there may be another behind its number.
+    fn check_identified(&mut self, pdu: &ScsiCommand) -> Result<(), String> {
+        if pdu.cdb.bytes().starts_with(&DEVICE_IDENTIFICATION) {
+            self.identification = Some(pdu.itt);
+        }
+        let cdb = pdu.cdb.bytes();
+        let moves_data = cdb.starts_with(&READ) || MediumAccess::of(cdb) == MediumAccess::Write;
+        if moves_data && !self.is_identified {
+            return Err("data of a unit that was not identified over this session".into());
+        }
         Ok(())
     }
 
@@ -161,13 +232,17 @@ impl SessionWatch {
     /// The target sends this, its status for the first time.
     pub fn target_answers(
         &mut self,
+        now: Instant,
         connection: ConnectionId,
         stat_sn: StatSn,
         pdu: &TargetPdu,
         lanes: &Lanes,
     ) -> Result<(), String> {
         match pdu {
-            TargetPdu::ScsiResponse(_) | TargetPdu::DataIn(_) => self.check_fence(connection, lanes),
+            TargetPdu::ScsiResponse(ScsiResponse { itt, .. }) | TargetPdu::DataIn(DataIn { itt, .. }) => {
+                self.tasks.get_mut(itt).into_iter().for_each(|task| task.answer(now));
+                self.check_fence(connection, lanes)
+            }
             TargetPdu::TaskManagementResponse(pdu) => self.answer_function(connection, stat_sn, pdu, lanes),
             _ => Ok(()),
         }
@@ -297,8 +372,10 @@ impl SessionWatch {
     /// The initiator has received this.
     pub fn initiator_hears(&mut self, pdu: &TargetPdu) {
         match pdu {
-            TargetPdu::ScsiResponse(pdu) => self.end_task(pdu.itt),
-            TargetPdu::DataIn(DataIn { itt, status: Some(_), .. }) => self.end_task(*itt),
+            TargetPdu::ScsiResponse(pdu) => self.hear_status(pdu.itt, pdu.status),
+            TargetPdu::DataIn(DataIn { itt, status: Some(status), .. }) => {
+                self.hear_status(*itt, status.status);
+            }
             TargetPdu::TaskManagementResponse(pdu) => self.end_function(pdu.itt, pdu.outcome),
             _ => {}
         }
@@ -309,6 +386,11 @@ impl SessionWatch {
         if self.max_cmd_sn.precedes(max_cmd_sn) {
             self.max_cmd_sn = max_cmd_sn;
         }
+    }
+
+    fn hear_status(&mut self, itt: Itt, status: u8) {
+        self.is_identified |= self.identification == Some(itt) && status == GOOD;
+        self.end_task(itt);
     }
 
     fn end_task(&mut self, itt: Itt) {

@@ -30,6 +30,8 @@ pub struct Tap {
     born: HashMap<Tsih, SessionKey>,
     of_port: HashMap<(String, Isid), SessionKey>,
     sessions_born: u32,
+    /// The CmdSN that was next in each session when a connection was begun that has not logged in.
+    dialed: HashMap<ConnectionId, HashMap<SessionKey, CmdSn>>,
     /// The next status of lanes that are established at their target only.
     early: HashMap<ConnectionId, StatSn>,
     violation: Option<Violation>,
@@ -42,14 +44,56 @@ pub struct Tap {
 }
 
 impl Tap {
+    /// An initiator begins a connection.
+    pub fn initiator_dials(&mut self, connection: ConnectionId) {
+        let next = self.sessions.iter().map(|(key, session)| (*key, session.next_cmd_sn()));
+        self.dialed.insert(connection, next.collect());
+    }
+
+    /// A login asks to join a session: one that there was, with the CmdSN that is next in it (RFC 7143 §11.12.8).
+    pub fn target_is_asked(
+        &mut self,
+        connection: ConnectionId,
+        session: Tsih,
+        identity: &Identity,
+        cmd_sn: CmdSn,
+    ) {
+        let Some(key) = self.by_tsih.get(&session) else {
+            return self.violate("a login asks for a session that no target has begun");
+        };
+        let next = self.dialed.remove(&connection).and_then(|next| next.get(key).copied());
+        let is_current = self.of_port.get(&port(identity)) == Some(key);
+        if let (Some(watch), Some(next), true) = (self.sessions.get(key), next, is_current)
+            && (cmd_sn.precedes(next) || watch.is_beyond_window(cmd_sn))
+        {
+            self.violate(&format!("a login joins with CmdSN {} where {} was next", cmd_sn.0, next.0));
+        }
+    }
+
     /// A connection's login is done, as its initiator sees it: its session is the one that the target has under that name.
-    pub fn establish(&mut self, now: Instant, connection: ConnectionId, established: &Established) {
+    /// The initiator gives its name to no other connection that it keeps.
+    pub fn establish(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        established: &Established,
+        is_kept: impl Fn(ConnectionId) -> bool,
+    ) {
         let Some(key) = self.born.get(&established.tsih).copied() else {
             return self.violate("an initiator joins a session that its target does not have");
         };
         let port = port(&established.identity);
-        if self.lanes.values().any(|lane| lane.session == key && lane.cid == established.cid) {
+        let is_namesake = |lane: &LaneWatch| lane.session == key && lane.cid == established.cid;
+        let namesakes = self.lanes.iter().filter(|(_, lane)| is_namesake(lane)).map(|(id, _)| *id);
+        let (kept, replaced): (Vec<_>, Vec<_>) = namesakes.partition(|id| is_kept(*id));
+        if !replaced.is_empty() {
             self.reached.count(Way::ConnectionReinstated);
+        }
+        if let Some(kept) = kept.first() {
+            self.violate(&format!(
+                "connection {} takes the place of {}, which is kept",
+                connection.0, kept.0
+            ));
         }
         if let Some(before) = self.of_port.insert(port, key)
             && before != key
@@ -140,8 +184,8 @@ impl Tap {
     pub fn sent(&mut self, now: Instant, connection: ConnectionId, side: Side, header: &Header) {
         self.pdus += 1;
         let problem = match side {
-            Side::Initiator => self.initiator_sends(connection, header),
-            Side::Target => self.target_sends(connection, header),
+            Side::Initiator => self.initiator_sends(now, connection, header),
+            Side::Target => self.target_sends(now, connection, header),
         };
         self.note(now, connection, side, "sends", header);
         if let Err(problem) = problem {
@@ -160,7 +204,12 @@ impl Tap {
         trace.push(format!("{:>14} connection {} {side:?} {verb} {what}", now.0, connection.0));
     }
 
-    fn initiator_sends(&mut self, connection: ConnectionId, header: &Header) -> Result<(), String> {
+    fn initiator_sends(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        header: &Header,
+    ) -> Result<(), String> {
         let Some(lane) = self.lanes.get(&connection) else { return Ok(()) };
         let segment_bytes = header.data_segment_bytes();
         if segment_bytes > lane.segment_bytes_max[Side::Initiator as usize] {
@@ -168,10 +217,15 @@ impl Tap {
         }
         let Some(session) = self.sessions.get_mut(&lane.session) else { return Ok(()) };
         let pdu = InitiatorPdu::parse(header).map_err(|error| error.to_string())?;
-        session.initiator_sends(pdu, &mut self.reached)
+        session.initiator_sends(now, pdu, &mut self.reached)
     }
 
-    fn target_sends(&mut self, connection: ConnectionId, header: &Header) -> Result<(), String> {
+    fn target_sends(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        header: &Header,
+    ) -> Result<(), String> {
         let Some(lane) = self.lanes.get_mut(&connection) else {
             let stat_sn = TargetPdu::parse(header).ok().and_then(|pdu| status_number(&pdu));
             self.early.extend(stat_sn.map(|stat_sn| (connection, stat_sn.next())));
@@ -190,7 +244,7 @@ impl Tap {
             if lane.send_status(stat_sn, &pdu, session.parameters.error_recovery_level)? {
                 self.reached.count(Way::StatusAgain);
             } else {
-                session.target_answers(connection, stat_sn, &pdu, &self.lanes)?;
+                session.target_answers(now, connection, stat_sn, &pdu, &self.lanes)?;
             }
         }
         session.target_sends(connection, &pdu, &mut self.reached)

@@ -6,7 +6,9 @@
 use super::numbered::{Numbered, NumberedPdus, Sending};
 use crate::network::ConnectionId;
 use crate::reached::{Reached, Way};
-use pdu::{CmdSn, DataIn, DataOut, DataSn, R2t, Residual, ScsiCommand, ScsiResponse, StatSn, Ttt};
+use pdu::{
+    CmdSn, DataIn, DataOut, DataSn, Duration, Instant, R2t, Residual, ScsiCommand, ScsiResponse, StatSn, Ttt,
+};
 use session::parameters::SessionParameters;
 
 /// An R2T, and how much of its data was sent.
@@ -51,6 +53,8 @@ pub(super) struct TaskWatch {
     acknowledged_sn: u32,
     burst_bytes: u32,
     status: Option<SentStatus>,
+    /// When its status was sent for the first time.
+    answered_at: Option<Instant>,
     /// The connection over which it has come to the target.
     home: Option<ConnectionId>,
     /// The connection to which it was reassigned last.
@@ -88,6 +92,7 @@ impl TaskWatch {
             acknowledged_sn: 0,
             burst_bytes: 0,
             status: None,
+            answered_at: None,
             home: None,
             reassigned_to: None,
             aborted_over: None,
@@ -112,6 +117,16 @@ impl TaskWatch {
     /// Its status has reached the initiator, or it was aborted.
     pub(super) fn end(&mut self) {
         self.over = true;
+    }
+
+    /// Its status leaves.
+    pub(super) fn answer(&mut self, now: Instant) {
+        self.answered_at.get_or_insert(now);
+    }
+
+    /// For how long its status is on its way.
+    pub(super) fn answered_for(&self, now: Instant) -> Option<Duration> {
+        self.answered_at.map(|at| now.saturating_duration_since(at))
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -27,10 +27,12 @@ impl Dial for SimulatedNetwork {
         _options: &'a SocketOptions,
     ) -> BoxFuture<'a, Result<Dialed, NetworkError>> {
         let connection = self.network.lock().connect(self.clock.now());
+        self.tap.lock().initiator_dials(connection);
         let wire = Stream::new(connection, Side::Initiator, self.clock.clone(), self.network.clone());
         let (clock, network, tap) = (self.clock.clone(), self.network.clone(), self.tap.clone());
         let observe = move |established: &Established| -> Box<dyn ConnectionObserver> {
-            tap.lock().establish(clock.now(), connection, established);
+            let is_kept = |other| network.lock().is_open(other, Side::Initiator);
+            tap.lock().establish(clock.now(), connection, established, is_kept);
             Box::new(TappedEnd::new(
                 connection,
                 Side::Initiator,

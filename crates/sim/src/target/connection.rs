@@ -5,7 +5,7 @@ use crate::host::{TappedEnd, port_of};
 use crate::network::{ConnectionId, Side, Stream};
 use device::{Closing, Leading, SessionDriver, SessionState, TargetNode};
 use framing::{Connection, ConnectionError, read_pdu, write_pdu};
-use pdu::LoginStatus;
+use pdu::{LoginStatus, Tsih};
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Access, Denial, Directory, Login, Progress};
 use session::parameters::{Established, Offer};
@@ -64,6 +64,9 @@ pub(super) async fn serve(shared: Rc<Shared>, node: Rc<TargetNode>, offer: Offer
     else {
         return;
     };
+    if applicant.tsih != Tsih(0) {
+        shared.tap.lock().target_is_asked(connection, applicant.tsih, &applicant.identity, first);
+    }
     let leading = Leading { parameters, first, peer: PEER };
     let placed = node.admit(&applicant, leading).await;
     if let (Ok(driver), Some(port)) = (&placed, port_of(&applicant.identity)) {
