@@ -106,6 +106,9 @@ pub(crate) async fn synchronize_cache(
     let is_heard = || driver.state().tasks.get(&id).is_some_and(|task| !task.aborted);
     let flushed = unit.flush_for(|| is_heard().then_some(driver.nexus)).await;
     let deferred = if is_heard() { unit.shared.borrow_mut().take_deferred_error(driver.nexus) } else { None };
+    if let Some(task) = driver.state().tasks.get_mut(&id) {
+        task.is_fenced = unit.shared.borrow_mut().take_fence(driver.nexus);
+    }
     match (flushed, deferred) {
         (Outcome::Good(_), Some(deferred)) => Outcome::CheckCondition(deferred),
         (flushed, Some(_) | None) => flushed,

@@ -275,10 +275,11 @@ impl LogicalUnit {
         self.check_medium(access).map_err(Outcome::CheckCondition)
     }
 
-    /// Whether the unit attention that [`Self::arrive`] or [`Self::request_sense`] just reported to this nexus is the
-    /// first after a function aborted the tasks of many: its response is fenced (RFC 7143 §4.2.2.3.4 a).
+    /// Whether the response that this nexus was just given by [`Self::arrive`], [`Self::request_sense`] or
+    /// [`Self::take_deferred_error`] is fenced (RFC 7143 §4.2.2.3.4 a): a deferred error is, and the first unit attention
+    /// after a function aborted the tasks of many.
     pub fn take_fence(&mut self, nexus: NexusId) -> bool {
-        self.nexuses.get_mut(&nexus).is_some_and(|nexus| nexus.untold.attentions.take_fence())
+        self.nexuses.get_mut(&nexus).is_some_and(|nexus| nexus.untold.take_fence())
     }
 
     /// The mode parameters that differ from their defaults.
