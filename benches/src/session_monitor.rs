@@ -52,12 +52,15 @@ fn write(monitor: Option<&SessionMonitor>) -> anyhow::Result<f64> {
         seed: 1,
     };
     let observers = monitor.map(SessionMonitor::target).unwrap_or_default();
-    let config = Config { observer: monitor.map(SessionMonitor::initiator), ..Config::default() };
+    let observer = monitor.map(SessionMonitor::initiator);
     Builder::new_current_thread().enable_all().build()?.block_on(async {
         let server = Server::start_observed(target_config()?, observers).await?;
         let portal = server.local_addrs()[0].into();
         let url = Url { user: None, portal, target_name: TARGET.to_owned(), lun: 0 };
-        let session = initiator::connect(&url, config).await?;
+        let session = match observer {
+            Some(observer) => initiator::connect_observed(&url, Config::default(), observer).await?,
+            None => initiator::connect(&url, Config::default()).await?,
+        };
         let lun = session.lun(url.lun).await?;
         let load = Load::new(&lun, DEPTH, WRITE_BYTES as usize, Contents::Any);
         let begun = processor();
