@@ -264,7 +264,7 @@ impl World {
                 self.enter(Phase::Quiet);
             }
             Phase::Quiet if self.hosts.are_done(Phase::Work) && self.hosts.are_whole() => {
-                self.enter(Phase::Unreserve)
+                self.enter(Phase::Unreserve);
             }
             Phase::Unreserve if self.hosts.are_done(phase) => self.enter(Phase::ReadBack),
             Phase::ReadBack if self.hosts.are_done(phase) => self.enter(Phase::Farewell),

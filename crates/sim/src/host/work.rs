@@ -140,7 +140,7 @@ impl Worker {
         let begun = self.begin(operation);
         self.host.trace(|| format!("{operation}"));
         let result = self.perform(operation, buffer).await;
-        self.end(operation, begun, result);
+        self.end(operation, &begun, result);
     }
 
     fn begin(&self, operation: &Operation) -> Begun {
@@ -202,14 +202,14 @@ impl Worker {
         }
     }
 
-    fn end(&self, operation: &Operation, begun: Begun, result: Result<Found, Error>) {
+    fn end(&self, operation: &Operation, begun: &Begun, result: Result<Found, Error>) {
         if let Err(error) = &result {
             self.host.trace(|| format!("{operation}: {error}"));
         }
         let read = begun.read;
         let ended = match result {
-            Ok(found) => self.succeeded(operation, &begun, &found),
-            Err(error) => self.failed(operation, &begun, &error),
+            Ok(found) => self.succeeded(operation, begun, &found),
+            Err(error) => self.failed(operation, begun, &error),
         };
         if let Err(problem) = ended {
             self.host.violate(&format!("{operation}: {problem}"));
