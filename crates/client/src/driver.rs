@@ -1,12 +1,12 @@
 //! The state that all connections of a [`crate::Target`] share: the protocol's sessions, the buffers, and the commands.
 //!
-//! The path of a command, top to bottom: [`plan`] cuts an operation into commands; [`operation`] holds what its
-//! caller waits for; the fence of its [`unit_state`] says when writes may go; [`dispatch`] gives each command a
-//! lane as late as possible, chosen by the placement policy, which [`lane_sample`] shows all lanes; [`lane`] moves its
-//! bytes; [`completion`] ends it or sends it again; [`flush`] waits for the writes before it; [`task_management`] ends
-//! commands of a unit; [`command_limit`] sees that none waits for ever. [`connection_recovery`] says which connections are
-//! to be replaced, [`unit_doubt`] what a changed unit waits for. [`path`] holds one iSCSI session, [`timer`] what waits for
-//! a time.
+//! The path of a command, top to bottom: [`plan`] cuts an operation into commands; [`operation`] keeps the state that
+//! its caller waits for; the fence of its [`unit_state`] admits writes; [`dispatch`] gives each command a lane as late
+//! as possible, chosen by the placement policy, which [`lane_sample`] shows all lanes; [`lane`] moves its bytes;
+//! [`completion`] ends it or sends it again; [`flush`] waits for earlier writes; [`task_management`] ends the commands
+//! of a unit; [`command_limit`] aborts commands that are never answered. [`connection_recovery`] lists the connections
+//! to replace, and [`unit_doubt`] holds up the commands of a changed unit. [`path`] holds one iSCSI session, [`timer`]
+//! all deadlines.
 //!
 //! One lock guards all of it. A lane's task holds the lock while it moves bytes: one thread, the runtime's, drives a
 //! session, and the others only submit. Wake-ups and completions are delivered outside the lock.

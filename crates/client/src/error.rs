@@ -297,7 +297,7 @@ pub enum TargetError {
     Reserved {
         /// Which unit.
         lun: Lun,
-        /// Who holds it.
+        /// The holder.
         holder: ReservationHolder,
     },
     /// Another unit, or the same with another size, answers under this LUN than before.

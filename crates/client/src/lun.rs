@@ -265,8 +265,8 @@ impl Lun {
         extents::parse(&outcome, (offset, bytes), &self.unit.capacity, self.unit.unmapped_reads_zero())
     }
 
-    /// Ends every command at this unit by a task management function, those of other initiators included except with
-    /// [`Reset::AbortTaskSet`]. Their initiators need not be told, and may miss answers for as long as they wait for any.
+    /// Ends every command at this unit by a task management function. Except with [`Reset::AbortTaskSet`], this
+    /// includes the commands of other initiators, which may not be told and may wait for answers that never come.
     ///
     /// # Errors
     /// [`TargetError::Function`] if the target does not carry it out; [`Error::OutcomeUnknown`] if the session was

@@ -1,8 +1,9 @@
 //! A persistent reservation that keeps other initiators, and other sessions of this one, from writing (SPC-4 §5.13).
 //!
-//! Every path is an I_T nexus of its own. All of them register one key, and one reserves the unit with the type Write
-//! Exclusive – Registrants Only: registered paths write, others do not. With Write Exclusive only one path could write.
-//! With Write Exclusive – All Registrants a second copy that registers would be a holder, too, and its RESERVE succeed.
+//! Every path is its own I_T nexus. All of them register one key, and one reserves the unit with the type Write
+//! Exclusive – Registrants Only, which lets registered paths write and no others. With Write Exclusive only one path
+//! could write. With Write Exclusive – All Registrants a second copy that registers would be a holder too, and its
+//! RESERVE would succeed.
 
 use crate::driver::{Plan, Shared};
 use crate::probe::{Probe, unless_refused};
@@ -16,15 +17,15 @@ use std::fmt;
 
 const TYPE: ReservationType = ReservationType::WriteExclusiveRegistrantsOnly;
 
-/// The first two bytes of every key made here, "RW": who finds such a key knows who left it.
+/// The first two bytes of every key made here, "RW", which identify its maker.
 const KEY_MARK: u64 = 0x5257 << 48;
 
-/// Who holds a persistent reservation.
+/// The holder of a persistent reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationHolder {
-    /// Its key; none where all registrants hold it.
+    /// Its key; none if all registrants hold the reservation.
     pub key: ReservationKey,
-    /// The initiator port, if the device tells.
+    /// The initiator port, if the device reports it.
     pub port: Option<TransportId>,
 }
 
@@ -47,12 +48,12 @@ impl fmt::Display for ReservationHolder {
 }
 
 impl Lun {
-    /// Keeps everybody else from writing until [`Self::release`], over every path that the session has or will have.
-    /// With `break_others` a reservation that somebody else holds is taken away, and their commands are aborted.
-    /// Returns whether the unit is reserved: not if the device has no persistent reservations.
+    /// Keeps all others from writing until [`Self::release`], over every path that the session has or will have. With
+    /// `break_others`, takes another holder's reservation away and aborts its commands. Returns whether the unit is
+    /// reserved; `false` if the device has no persistent reservations.
     ///
     /// # Errors
-    /// [`TargetError::Reserved`] if somebody else holds a reservation. The unit is then as it was before.
+    /// [`TargetError::Reserved`] if another initiator holds a reservation. The unit is then unchanged.
     pub async fn reserve(&self, break_others: bool) -> Result<bool, Error> {
         let key = new_key(&*self.shared().environment.host)?;
         let lun = self.unit().lun;
@@ -93,16 +94,16 @@ impl Lun {
         let Some(key) = self.keep_reservation(None) else { return Ok(()) };
         let path = self.shared().read(|driver| driver.path_to(lun)).ok_or(UsageError::SessionClosed)?;
         let probe = Probe { shared: self.shared(), path, lun };
-        // The holder may be a path that is lost: then another takes its place, which ends its registration, too.
+        // The holder may be a lost path; another path then replaces it, which also ends its registration.
         if !unless_conflict(probe.reserve(key).await)? {
             unless_conflict(probe.preempt(key, key).await)?;
         }
-        // Not every target takes the end of the holder's registration for the end of the reservation.
+        // Some targets keep the reservation when the holder's registration ends.
         unless_conflict(probe.reserve_out(key, ReserveAction::Release(TYPE)).await)?;
         self.unregister(key).await
     }
 
-    /// Ends the registrations of all paths. One that has none is left alone.
+    /// Ends the registrations of all paths, and skips paths without one.
     async fn unregister(&self, key: ReservationKey) -> Result<(), Error> {
         let lun = self.unit().lun;
         for path in self.shared().read(|driver| driver.paths_to(lun)) {
@@ -111,10 +112,10 @@ impl Lun {
         Ok(())
     }
 
-    /// Who holds a persistent reservation (SPC-4 §6.15). Nobody does at a device that knows none.
+    /// The holder of a persistent reservation (SPC-4 §6.15); none for a device without reservations.
     ///
     /// # Errors
-    /// If the device does not say.
+    /// If the device does not answer.
     pub async fn reservation_holder(&self) -> Result<Option<ReservationHolder>, Error> {
         let lun = self.unit().lun;
         let path = self.shared().read(|driver| driver.path_to(lun)).ok_or(UsageError::SessionClosed)?;
@@ -136,7 +137,7 @@ impl Lun {
 }
 
 impl Probe<'_> {
-    /// What a path must show, after it has registered for a reservation of this initiator.
+    /// The properties that a path must show, after it has registered for a reservation of this initiator.
     pub(crate) async fn view_behind(&self, reservation: Option<ReservationKey>) -> Result<UnitView, Error> {
         let view = self.view().await?;
         let Some(key) = reservation else { return Ok(view) };
@@ -147,14 +148,14 @@ impl Probe<'_> {
         }
     }
 
-    /// The reservation; `None` also at a device that knows none.
+    /// The reservation; `None` also for a device without reservations.
     pub(crate) async fn held(&self) -> Result<Option<ReservationDescriptor>, Error> {
         let bytes = self.reserve_in(ReserveIn::Reservation).await?;
         Ok(bytes.and_then(|bytes| client::held_reservation(&bytes)).flatten())
     }
 
-    /// Registers this path, and sees to it that the unit is reserved with this key, over whichever path. A target that
-    /// was started anew may have forgotten both.
+    /// Registers this path, and ensures that the unit is reserved with this key, over any path. A restarted target may
+    /// have forgotten both.
     async fn claim(&self, key: ReservationKey, break_others: bool) -> Result<(), Error> {
         self.register(ReservationKey::NONE, key, true).await?;
         if unless_conflict(self.reserve(key).await)? {
@@ -223,7 +224,7 @@ impl Probe<'_> {
     }
 }
 
-/// `false` where the device answered RESERVATION CONFLICT.
+/// `false` if the device answered RESERVATION CONFLICT.
 fn unless_conflict(answer: Result<(), Error>) -> Result<bool, Error> {
     match answer {
         Ok(()) => Ok(true),

@@ -55,8 +55,8 @@ async fn leave(shared: &Shared, id: PathId) {
     }
 }
 
-/// Gives a path the connections that it should have, all at once, as far as the target lets it. Those that broke in their
-/// login are tried again by its supervisor.
+/// Gives a path all of its wanted connections at once, as far as the target allows. The supervisor retries those that
+/// broke during their login.
 pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
     let missing = shared.read(|driver| {
         let path = driver.path(id)?;

@@ -14,8 +14,8 @@ pub struct LaneSample {
     /// Commands that the lane's session holds until its command window opens (RFC 7143 §4.2.2.1), and that leave before
     /// the one to be placed. They have no lane yet.
     pub parked_commands: u32,
-    /// The last measurement of the network under the lane, at most 10 ms old. `None` where nothing measures it, and for a
-    /// policy that does not ask for it ([`Placement::wants_measurements`](crate::Placement::wants_measurements)).
+    /// The last measurement of the network under the lane, at most 10 ms old. `None` if nothing measures it, or if the
+    /// policy does not ask for it ([`Placement::wants_measurements`](crate::Placement::wants_measurements)).
     pub path: Option<PathMeasurement>,
 }
 

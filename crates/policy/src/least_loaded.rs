@@ -16,12 +16,13 @@ pub struct LeastLoaded {
 }
 
 impl LeastLoaded {
-    /// A lane with this much unsent gets no further command, which would wait behind those bytes if the connection
-    /// stalled. The sender pulls as much ahead for one large gather, which keeps a fast socket fed between two wake-ups.
+    /// A lane with this much unsent data gets no further command, which would wait behind those bytes if the connection
+    /// stalled. The sender pulls as much ahead for one large gather, which keeps a fast socket busy between two
+    /// wake-ups.
     pub const UNSENT_BYTES_MAX: u64 = 512 << 10;
 
-    /// A session with this many commands parked gets no further one, since another session may take it meanwhile. One is
-    /// parked so that it leaves at once when the command window opens.
+    /// A session with this many parked commands gets no further one, because another session may take it meanwhile. One
+    /// is parked so that it leaves at once when the command window opens.
     pub const PARKED_COMMANDS_MAX: u32 = 1;
 
     fn has_room(sample: &LaneSample) -> bool {

@@ -95,7 +95,7 @@ impl Driver {
         self.operations[self.requests[key].operation].command
     }
 
-    /// What a unit says beside, or instead of, how a command ended.
+    /// Handles a unit's report besides, or instead of, the status of a command.
     fn told(&mut self, at: usize, lun: Lun, sense: &SenseData, now: Instant) {
         if sense.deferred {
             tracing::warn!(%lun, %sense, "writes that were answered may be lost");
@@ -110,8 +110,8 @@ impl Driver {
         }
     }
 
-    /// A command failed. If it was forced to the medium, as a flush or a write with FUA is, it may have been told of the
-    /// loss of other writes, and no later flush will be.
+    /// A command failed. If it was forced to the medium (a flush, or a write with FUA), its error may report the loss
+    /// of other writes, which no later flush will repeat.
     fn forced_operation_failed(&mut self, key: usize, ending: Ending, status: u8, sense: Option<&SenseData>) {
         let request = &self.requests[key];
         let Some(unit) = self.units.get_mut(&request.lun) else { return };

@@ -57,8 +57,8 @@ impl Recoveries {
     }
 }
 
-/// A target that stops asks for one connection after the other to be logged out. A new one would hold it up, so that none
-/// is made before it has asked for all.
+/// A target that stops asks for the logout of one connection after the other. A new connection would hold it up, so
+/// none is made before it has asked for all.
 const ASKING: Duration = Duration::from_secs(1);
 
 /// The longest Time2Wait that can be negotiated (RFC 7143 §13.15): nobody is kept away for longer.
@@ -95,7 +95,7 @@ impl Path {
         Duration::from_secs(self.time2wait_s.take().unwrap_or(negotiated).min(TIME2WAIT_MAX_S).into())
     }
 
-    /// What is missing. Without any connection left there is one to make first: the others can be logged out over it.
+    /// The missing connections. If none is left, one comes first: the others can be logged out over it.
     pub(crate) fn vacancies(&self, now: Instant) -> Vacancies {
         let missing = self.connections_wanted.saturating_sub(self.connections()).min(self.vacancies.len());
         let Some(first) = self.vacancies.iter().map(|vacancy| vacancy.not_before).min() else {

@@ -135,7 +135,7 @@ fn demand(data: Data) -> policy::Demand {
 }
 
 impl Path {
-    /// Starts a command if the window is open; otherwise it is parked with the session until it opens.
+    /// Starts a command if the window is open; otherwise the session parks it until the window opens.
     fn start(&mut self, now: Instant, task: TaskId, lane: LaneId) {
         let Some(core) = &mut self.core else { return };
         if core.demand().is_some_and(|head| head.task == task) {

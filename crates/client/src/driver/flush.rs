@@ -20,7 +20,7 @@ pub(crate) struct Flush {
     buffer: Option<Payload>,
 }
 
-/// What whoever asked for durable data had heard of losses.
+/// The losses that the caller of the flush had heard of.
 #[derive(Clone)]
 pub(super) struct Asked {
     /// The last generation that its handle has heard of by now.
@@ -102,8 +102,8 @@ impl Driver {
             unit.is_flushing = false;
             unit.durability.generation()
         });
-        // Whoever is told that the flush hangs is told of the loss by the next one; and if the device said itself why it
-        // failed, that is said.
+        // A caller who learns that the flush hangs learns of the loss from the next flush. The device's own reason for
+        // the failure takes precedence too.
         let hangs = matches!(error, Some(Error::Target(TargetError::Unanswered { .. })));
         let says_why = matches!(
             error,

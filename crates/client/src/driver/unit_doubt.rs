@@ -1,7 +1,7 @@
-//! A unit that says it has changed carries no I/O over that path until the path is proven anew.
+//! A unit that reports a change carries no I/O over that path until the path is proven again.
 //!
-//! Its LUN may lead to another disk by now. Commands for it wait: those for any path until one path carries the unit, and
-//! flushes, which speak of one nexus, with their path. The supervisor proves the path ([`crate::supervisor`]).
+//! Its LUN may now lead to another disk. Commands for it wait: those for any path until one path carries the unit, and
+//! flushes, which concern one nexus, with their path. The supervisor proves the path ([`crate::supervisor`]).
 
 use super::Driver;
 use crate::{Error, TargetError};
@@ -10,11 +10,11 @@ use pdu::{Instant, Lun};
 use session::initiator::{Session, TaskFunction};
 
 impl Driver {
-    /// `lun` has told over a path that it has changed, or that other units may have.
+    /// `lun` reported over a path that it has changed, or that other units may have.
     pub(super) fn doubt(&mut self, at: usize, lun: Lun, change: Change, now: Instant) {
         let path = &mut self.paths[at];
         path.changes_told += 1;
-        // A unit in doubt that says so, too, has no news about the others: each says it for itself.
+        // A report from a unit already in doubt says nothing about the others, which report for themselves.
         let is_about_all = change == Change::AllUnits && !path.doubted.contains(&lun);
         let (doubted, accepted) = path.accepted.iter().partition(|known| is_about_all || **known == lun);
         path.accepted = accepted;
@@ -23,7 +23,7 @@ impl Driver {
         self.take_back_parked(at, now);
     }
 
-    /// A command that waits for the command window has not left: it waits for the proof instead.
+    /// A command that waits for the command window has not left; it now waits for the proof instead.
     fn take_back_parked(&mut self, at: usize, now: Instant) {
         let path = &mut self.paths[at];
         let parked = path.core.as_ref().and_then(Session::demand).map(|demand| demand.task);
@@ -38,7 +38,7 @@ impl Driver {
         }
     }
 
-    /// Holds a flush whose path must be proven before. `false` if it need not be.
+    /// Holds a flush whose path must be proven first. `false` if it need not be.
     pub(super) fn hold_in_doubt(&mut self, key: usize) -> bool {
         let request = &self.requests[key];
         let (lun, is_flush) = (request.lun, request.flush.is_some());
@@ -48,7 +48,7 @@ impl Driver {
         true
     }
 
-    /// A path was proven to lead to a unit.
+    /// A path provably leads to a unit.
     pub fn accept_unit(&mut self, id: PathId, lun: Lun) {
         let Some(path) = self.path_mut(id) else { return };
         path.doubted.remove(&lun);
@@ -59,8 +59,8 @@ impl Driver {
         self.enqueue_all(held);
     }
 
-    /// The unit behind this LUN turned out to be another, or none, on the way over `path`. What was written over it and
-    /// not flushed cannot be flushed any more.
+    /// Path `id` showed that this LUN leads to a different unit, or to none. Its unflushed writes can no longer be
+    /// flushed.
     pub fn refuse_unit(&mut self, lun: Lun, id: PathId, error: &TargetError) {
         if let Some(unit) = self.units.get_mut(&lun) {
             unit.durability.nexus_lost(id);

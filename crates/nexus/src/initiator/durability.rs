@@ -112,8 +112,8 @@ impl Durability {
         }
     }
 
-    /// SYNCHRONIZE CACHE, or a write that was forced to the medium, failed with this sense data. A device may drop what it
-    /// could not write, report that once, and succeed the next time.
+    /// SYNCHRONIZE CACHE, or a write forced to the medium, failed with this sense data. A device may drop the data that
+    /// it could not write, report that once, and succeed the next time.
     pub fn forced_operation_failed(&mut self, sense: Option<&SenseData>) {
         const FIRST_OF_VENDORS: u8 = 0x80;
         // These say that nothing was attempted; a vendor's own code may say anything.
