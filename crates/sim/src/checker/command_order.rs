@@ -46,6 +46,12 @@ impl CommandOrder {
         Ok(())
     }
 
+    /// Whether a command that has arrived, with all before it, has not reached the device server.
+    pub fn owes(&self, cmd_sn: CmdSn) -> bool {
+        let is_handed_out = self.handed_out.is_some_and(|last| !last.precedes(cmd_sn));
+        cmd_sn.precedes(self.next) && !is_handed_out
+    }
+
     /// A command reaches the device server. Those between it and the last one may have been aborted on their way.
     ///
     /// # Errors
@@ -84,6 +90,7 @@ mod tests {
         (7..11).for_each(|cmd_sn| order.arrive(CmdSn(cmd_sn)));
         assert_eq!(order.hand_out(CmdSn(7)), Ok(()));
         assert_eq!(order.hand_out(CmdSn(9)), Ok(()), "8 was aborted");
+        assert!(!order.owes(CmdSn(9)) && order.owes(CmdSn(10)) && !order.owes(CmdSn(11)));
         assert!(order.hand_out(CmdSn(8)).is_err());
         assert_eq!(order.hand_out(CmdSn(10)), Ok(()));
         assert!(order.hand_out(CmdSn(10)).is_err(), "twice");

@@ -163,6 +163,9 @@ impl SessionWatch {
             return Ok(());
         };
         reached.count(Way::TaskAborted);
+        if task.arrived_as().is_some_and(|cmd_sn| self.order.owes(cmd_sn)) {
+            return Err("a task is aborted whose command has arrived and never began".into());
+        }
         match task.answered_for(now).filter(|time| *time > LOST_ANSWER_TIME_MAX) {
             Some(time) => Err(format!("a task is aborted that was answered {time:?} ago")),
             None => Ok(()),

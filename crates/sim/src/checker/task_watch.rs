@@ -139,6 +139,11 @@ impl TaskWatch {
         self.aborted = self.status.is_none();
     }
 
+    /// Its place in the order of commands, if it has reached the target.
+    pub(super) fn arrived_as(&self) -> Option<CmdSn> {
+        self.home.map(|_| self.cmd_sn)
+    }
+
     /// Whether it comes before a function of this place in the order of commands.
     pub(super) fn is_before(&self, cmd_sn: CmdSn) -> bool {
         self.cmd_sn.precedes(cmd_sn)
