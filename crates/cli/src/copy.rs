@@ -122,7 +122,7 @@ async fn open_and_copy(arguments: &Arguments, sessions: &Sessions) -> Result<(),
     let remotes = [&source.remote, &destination.remote].into_iter().flatten();
     let targets: Vec<_> = remotes.map(|remote| remote.session.clone()).collect();
     let outcome = match secure(arguments, destination.remote.as_ref()).await {
-        Ok(()) => copy(arguments, source.end, destination.end, engine, interrupts, &targets).await,
+        Ok(()) => copy(arguments, source.end, destination.end, interrupts, &targets).await,
         Err(refused) => Err(refused),
     };
     if let Some(remote) = &destination.remote {
@@ -159,7 +159,6 @@ async fn copy(
     arguments: &Arguments,
     source: Source,
     destination: Destination,
-    engine: Engine,
     mut interrupts: Interrupts,
     sessions: &[Target],
 ) -> Result<(), Failed> {
@@ -167,7 +166,7 @@ async fn copy(
     let to_stdout = arguments.destination == End::Stream;
     let monitor = Monitor::new(Arc::clone(&progress), sessions, arguments.json, to_stdout);
     let clock = Arc::new(LocalClock::start());
-    let prepared = Job::prepare(source, destination, options(arguments), engine, clock, progress);
+    let prepared = Job::prepare(source, destination, options(arguments), clock, progress);
     let prepared = tokio::select! {
         job = prepared => job,
         _ = interrupts.next() => Err(Error::Interrupted),
@@ -218,6 +217,7 @@ fn options(arguments: &Arguments) -> Options {
         destination_is_zero: arguments.destination_is_zero,
         expect_id: arguments.expect_id.clone(),
         source_bytes: arguments.source_size,
+        ..Options::default()
     }
 }
 

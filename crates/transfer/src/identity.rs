@@ -11,6 +11,13 @@ pub struct Identity {
     pub designator: Option<String>,
 }
 
+/// A file or device of this machine by its number, whatever path leads to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Node {
+    Device { major: u32, minor: u32 },
+    File { device: u64, inode: u64 },
+}
+
 impl Identity {
     /// Something that has only a name.
     pub fn named(name: impl Into<String>) -> Self {

@@ -5,16 +5,15 @@ use crate::disk::Disk;
 use crate::end::{Destination, DestinationKind, STREAM_NAME, Source, SourceKind};
 use crate::forward::Forward;
 use crate::input::Input;
-use crate::local::Kind;
-use crate::local_file::{self, LocalFile};
 use crate::outstanding::{Control, Outstanding, Turn};
 use crate::pipeline::{Origin, Pipeline};
+use crate::place::{FILE_BLOCK_BYTES, GrowingFile, Open};
 use crate::plan::{Facts, Options, Plan};
 use crate::stream::Writer;
 use crate::verify::{Reference, Verification};
 use crate::worker::{Worker, Zeroing};
-use crate::{Error, Phase, Progress, Refusal, Survey, Verify, local, survey};
-use block::{BUFFER_ALIGNMENT_BYTES, Engine, Slab};
+use crate::{Error, Phase, Progress, Refusal, Survey, Verify, survey};
+use block::{BUFFER_ALIGNMENT_BYTES, Slab};
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +25,6 @@ pub struct Job {
     destination: Destination,
     options: Options,
     plan: Plan,
-    engine: Engine,
     clock: Arc<dyn Clock>,
     progress: Arc<Progress>,
 }
@@ -102,13 +100,6 @@ impl std::fmt::Display for DestinationState {
     }
 }
 
-/// A destination that is open for writing.
-enum Open {
-    Disk(Disk),
-    File(LocalFile),
-    Stream(Writer),
-}
-
 /// What a copy brought over.
 struct Copied {
     bytes: u64,
@@ -118,7 +109,7 @@ struct Copied {
 }
 
 impl Job {
-    /// Looks at both ends, changing nothing. `engine` does the I/O on files.
+    /// Looks at both ends, changing nothing.
     ///
     /// # Errors
     /// [`Error::Refused`] if the copy must not be made.
@@ -126,7 +117,6 @@ impl Job {
         source: Source,
         destination: Destination,
         options: Options,
-        engine: Engine,
         clock: Arc<dyn Clock>,
         progress: Arc<Progress>,
     ) -> Result<Self, Error> {
@@ -137,12 +127,12 @@ impl Job {
         {
             return Err(Refusal::Occupied { destination: destination.identity.clone(), found }.into());
         }
-        if let DestinationKind::File { path, seen, .. } = &destination.kind {
-            local_file::check(path, *seen, options.overwrite)?;
+        if let DestinationKind::Place(place) = &destination.kind {
+            place.check(options.overwrite)?;
         }
         progress.set_total(plan.bytes.unwrap_or(0));
         progress.set_source_format(plan.source_format);
-        Ok(Self { source, destination, options, plan, engine, clock, progress })
+        Ok(Self { source, destination, options, plan, clock, progress })
     }
 
     /// What will be done.
@@ -164,24 +154,17 @@ impl Job {
     /// # Errors
     /// Why it failed, and what is left of the destination.
     pub async fn run(self, interrupt: impl Future<Output = ()> + Send + 'static) -> Result<Report, Failure> {
-        let Self { source, destination, options, plan, engine, clock, progress } = self;
+        let Self { source, destination, options, plan, clock, progress } = self;
         let mut control = Control::new(clock, options.limit.clone(), Box::pin(interrupt));
         let slab = Slab::new(budget_bytes(&plan));
         let touched = AtomicBool::new(false);
-        let run = Run {
-            source: &source,
-            plan: &plan,
-            engine: &engine,
-            progress: &progress,
-            slab: &slab,
-            touched: &touched,
-        };
+        let run = Run { source: &source, plan: &plan, progress: &progress, slab: &slab, touched: &touched };
 
         run.await_input(&mut control).await.map_err(Failure::before_writing)?;
-        let open = open(destination.kind, options.overwrite, &engine).map_err(Failure::before_writing)?;
+        let open = destination.kind.open(options.overwrite).map_err(Failure::before_writing)?;
         let outcome = run.copy_and_verify(&open, options.verify_seed, &mut control).await;
         let Open::File(file) = open else { return outcome };
-        let outcome = outcome.and_then(|report| finish(&file, report));
+        let outcome = outcome.and_then(|report| finish(&*file, report));
         outcome.map_err(|failure| Failure {
             partial: file.abandon(failure.destination != DestinationState::Untouched),
             ..failure
@@ -190,7 +173,7 @@ impl Job {
 }
 
 /// A good copy gets its length and its name.
-fn finish(file: &LocalFile, report: Report) -> Result<Report, Failure> {
+fn finish(file: &dyn GrowingFile, report: Report) -> Result<Report, Failure> {
     let finished = file.finish(report.bytes);
     finished.map(|()| report).map_err(|error| Failure {
         destination: match error {
@@ -202,29 +185,11 @@ fn finish(file: &LocalFile, report: Report) -> Result<Report, Failure> {
     })
 }
 
-/// Takes a destination for writing; a file keeps its contents as yet.
-fn open(destination: DestinationKind, overwrite: bool, engine: &Engine) -> Result<Open, Error> {
-    // What was open for reading is closed first, as its lock must be free to be taken for writing.
-    match destination {
-        DestinationKind::Stream(writer) => Ok(Open::Stream(writer)),
-        DestinationKind::Device(disk) => Ok(Open::Disk(disk)),
-        DestinationKind::BlockDevice { path, present } => {
-            drop(present);
-            local::open_to_write(&path, engine).map(Open::Disk)
-        }
-        DestinationKind::File { path, seen, present } => {
-            drop(present);
-            LocalFile::open(&path, seen, overwrite).map(Open::File)
-        }
-    }
-}
-
 /// What the phases of a copy share.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     source: &'a Source,
     plan: &'a Plan,
-    engine: &'a Engine,
     progress: &'a Progress,
     slab: &'a Slab,
     touched: &'a AtomicBool,
@@ -282,12 +247,12 @@ impl<'a> Run<'a> {
             // A file cannot grow step by step while it is a disk.
             (Open::File(file), None) => {
                 let (bytes, checksums) = self.forward(&file.writer()?, control).await?;
-                Ok(Copied { bytes, checksums, copy: Some(file.disk(self.engine)?) })
+                Ok(Copied { bytes, checksums, copy: Some(file.disk()?) })
             }
             (Open::File(file), Some(bytes)) => {
                 let changed = file.extend(bytes.next_multiple_of(self.plan.unit_bytes))?;
                 self.touched.store(changed, Ordering::Relaxed);
-                self.to_disk(file.disk(self.engine)?, control).await
+                self.to_disk(file.disk()?, control).await
             }
             (Open::Disk(disk), _) => self.to_disk(disk.clone(), control).await,
         }
@@ -304,6 +269,7 @@ impl<'a> Run<'a> {
             request_bytes: self.plan.request_bytes,
             unit_bytes: self.plan.unit_bytes,
             requests: self.plan.requests,
+            unflushed_bytes_max: self.plan.unflushed_bytes_max,
             touched: self.touched,
             no_zeroing_command: &no_zeroing_command,
         };
@@ -367,9 +333,7 @@ fn check_identity(source: &Source, destination: &Destination, options: &Options)
         return Err(Refusal::Same(named.unwrap_or(&destination.identity).clone()));
     }
     let Some(expected) = &options.expect_id else { return Ok(()) };
-    let has_identity =
-        matches!(destination.kind, DestinationKind::Device(_) | DestinationKind::BlockDevice { .. });
-    let found = if has_identity { &destination.identity } else { &source.identity };
+    let found = if destination.is_device() { &destination.identity } else { &source.identity };
     if found.is(expected) {
         return Ok(());
     }
@@ -379,11 +343,8 @@ fn check_identity(source: &Source, destination: &Destination, options: &Options)
 fn facts(source: &Source, destination: &Destination, options: &Options) -> Facts {
     let present = destination.present();
     let is_stream = matches!(destination.kind, DestinationKind::Stream(_));
-    let seen = match destination.kind {
-        DestinationKind::File { seen, .. } => Some(seen),
-        _ => None,
-    };
-    let is_device = matches!(destination.kind, DestinationKind::Device(_));
+    let is_file = !is_stream && !destination.is_device();
+    let is_remote = matches!(destination.kind, DestinationKind::Device(_));
     Facts {
         source: source.identity.clone(),
         destination: destination.identity.clone(),
@@ -397,18 +358,18 @@ fn facts(source: &Source, destination: &Destination, options: &Options) -> Facts
         destination_block_bytes: match present {
             Some(disk) => disk.block_bytes(),
             None if is_stream => 1,
-            None => local::BLOCK_BYTES[0].into(),
+            None => FILE_BLOCK_BYTES.into(),
         },
         // Files and block devices are open for reading only as yet.
-        read_only: is_device && present.is_some_and(|disk| disk.backend.properties().read_only),
+        read_only: is_remote && present.is_some_and(|disk| disk.backend.properties().read_only),
         deallocates_to_zero: match present {
-            Some(disk) if is_device => survey::deallocates_to_zero(&*disk.backend),
+            Some(disk) if is_remote => survey::deallocates_to_zero(&*disk.backend),
             // Punching holes, which Linux promises to read as zeroes.
             _ => true,
         },
         // Confirmed under its lock, before anything relies on it.
-        is_new: matches!(seen, Some(Kind::Absent | Kind::File { bytes: 0, .. })),
-        is_stream: is_stream || seen.is_some() && source.bytes().or(options.source_bytes).is_none(),
+        is_new: matches!(&destination.kind, DestinationKind::Place(place) if place.is_new()),
+        is_stream: is_stream || is_file && source.bytes().or(options.source_bytes).is_none(),
         can_verify: !is_stream,
     }
 }
@@ -419,5 +380,6 @@ fn budget_bytes(plan: &Plan) -> usize {
     let request_bytes = usize::try_from(plan.request_bytes).unwrap_or(usize::MAX);
     let in_flight =
         request_bytes.max(BUFFER_ALIGNMENT_BYTES).saturating_mul(plan.requests + 2).saturating_mul(4);
-    in_flight.saturating_add(2 * crate::pipeline::RETAINED_BYTES_MAX)
+    let retained_bytes = usize::try_from(plan.unflushed_bytes_max).unwrap_or(usize::MAX);
+    in_flight.saturating_add(retained_bytes.saturating_mul(2))
 }

@@ -5,8 +5,12 @@
 //! where that is safe, flushes often, writes again what a destination lost, and reads the copy back.
 //!
 //! Until it ends with success, the destination is garbage ([`DestinationState`]).
+//!
+//! Without the feature `local`, it knows no paths and no standard streams, and does no I/O by itself: it copies between
+//! [`block::Backend`]s, goes by the [`Clock`] that it is given, and runs on any executor, a simulated one too.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "local"), expect(dead_code, reason = "only local ends are opened late or watched"))]
 
 mod clock;
 mod cutter;
@@ -18,22 +22,20 @@ mod identity;
 mod image_format;
 mod input;
 mod job;
+#[cfg(feature = "local")]
 mod local;
-mod local_file;
-mod mount;
 mod outstanding;
 mod pipeline;
+mod place;
 mod plan;
 mod progress;
 mod rate;
 mod sample;
 mod signature;
-mod standard_stream;
 mod stream;
 mod survey;
 mod unflushed;
 mod verify;
-mod watch;
 mod worker;
 mod zeroes;
 
@@ -47,6 +49,6 @@ pub use plan::{Options, Plan};
 pub use progress::{Phase, Progress, Snapshot};
 pub use rate::{InvalidSchedule, Schedule};
 pub use sample::{SAMPLE_DIVISOR, Verify};
-pub use stream::{Reader, Writer};
+pub use stream::{Look, Reader, StreamRequest, Writer};
 pub use survey::Survey;
 pub use worker::Zeroing;

@@ -1,9 +1,18 @@
-//! Files and devices of this machine.
+//! Files, block devices and streams of this machine: all of this crate that does I/O by itself.
+
+mod end;
+mod file;
+mod mount;
+mod standard_stream;
+mod thread;
+mod watch;
 
 use crate::disk::Disk;
-use crate::mount::{self, DeviceNumber};
+use crate::identity::Node;
+use crate::place::FILE_BLOCK_BYTES;
 use crate::{Error, Identity, Refusal};
 use block::{BlockError, BlockErrorKind, Engine, File, FileOptions};
+use mount::DeviceNumber;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -12,7 +21,7 @@ use std::sync::Arc;
 
 /// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+enum Kind {
     /// A block device.
     Device(DeviceNumber),
     /// A regular file.
@@ -25,18 +34,27 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// That of something that exists and is no folder.
-    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+    fn of(metadata: &fs::Metadata) -> Self {
         if metadata.is_file() {
             return Self::File { bytes: metadata.len(), inode: (metadata.dev(), metadata.ino()) };
         }
         mount::number_of(metadata).map_or(Self::Stream, Self::Device)
     }
+
+    /// The file or device itself, whatever its name.
+    fn node(self) -> Option<Node> {
+        match self {
+            Self::Device(DeviceNumber { major, minor }) => Some(Node::Device { major, minor }),
+            Self::File { inode: (device, inode), .. } => Some(Node::File { device, inode }),
+            Self::Stream | Self::Absent => None,
+        }
+    }
 }
 
 /// Block lengths to try, the most usual first.
-pub(crate) const BLOCK_BYTES: [u32; 2] = [512, 4096];
+const BLOCK_BYTES: [u32; 2] = [FILE_BLOCK_BYTES, 4096];
 
-pub(crate) fn kind_of(path: &Path) -> Result<Kind, Error> {
+fn kind_of(path: &Path) -> Result<Kind, Error> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound && has_folder(path) => {
@@ -63,12 +81,12 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Makes it durable that the folder has a file that was made just now. Not every filesystem has such a call, nor may
 /// everybody who may make a file make it; they are no worse off than without.
-pub(crate) fn sync_folder(path: &Path) {
+fn sync_folder(path: &Path) {
     let _ = fs::File::open(folder_of(path)).and_then(|folder| folder.sync_all());
 }
 
 /// Opens a file or device for reading. What a file has beyond its last whole block becomes the disk's tail.
-pub(crate) fn open_to_read(path: &Path, engine: &Engine) -> Result<Disk, Error> {
+fn open_to_read(path: &Path, engine: &Engine) -> Result<Disk, Error> {
     let options = FileOptions { read_only: true, ..FileOptions::default() };
     let file = open(path, &options, engine)?;
     let tail = fs::File::open(path).and_then(|file| tail(&file)).map_err(|error| cannot_open(path, error))?;
@@ -76,14 +94,14 @@ pub(crate) fn open_to_read(path: &Path, engine: &Engine) -> Result<Disk, Error> 
 }
 
 /// Opens a block device for writing.
-pub(crate) fn open_to_write(path: &Path, engine: &Engine) -> Result<Disk, Error> {
+fn open_to_write(path: &Path, engine: &Engine) -> Result<Disk, Error> {
     let options = FileOptions { thin: true, ..FileOptions::default() };
     let file = open(path, &options, engine).map_err(in_use)?;
     Ok(Disk::new(path.display().to_string(), Arc::new(file)))
 }
 
 /// A destination that somebody uses is refused.
-pub(crate) fn in_use(error: Error) -> Error {
+fn in_use(error: Error) -> Error {
     match error {
         Error::Open { name, source } if source.kind() == BlockErrorKind::InUse => {
             Refusal::DestinationInUse { name, used: "in use by another process, or mounted".to_owned() }
@@ -105,7 +123,7 @@ fn open(path: &Path, options: &FileOptions, engine: &Engine) -> Result<File, Err
 }
 
 /// What a file has beyond its last whole block.
-pub(crate) fn tail(file: &fs::File) -> std::io::Result<Vec<u8>> {
+fn tail(file: &fs::File) -> std::io::Result<Vec<u8>> {
     let metadata = file.metadata()?;
     let bytes = if metadata.is_file() { metadata.len() % u64::from(BLOCK_BYTES[0]) } else { 0 };
     let mut tail = vec![0; usize::try_from(bytes).unwrap_or(0)];
@@ -113,7 +131,7 @@ pub(crate) fn tail(file: &fs::File) -> std::io::Result<Vec<u8>> {
     Ok(tail)
 }
 
-pub(crate) fn identity(path: &Path, kind: Kind) -> Identity {
+fn identity(path: &Path, kind: Kind) -> Identity {
     let designator = match kind {
         Kind::Device(number) => designator(number),
         _ => None,
@@ -129,6 +147,6 @@ fn designator(number: DeviceNumber) -> Option<String> {
     (text.starts_with("naa.") || text.starts_with("eui.")).then_some(text)
 }
 
-pub(crate) fn cannot_open(path: &Path, source: std::io::Error) -> Error {
+fn cannot_open(path: &Path, source: std::io::Error) -> Error {
     Error::File { name: path.display().to_string(), source }
 }

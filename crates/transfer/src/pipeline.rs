@@ -11,17 +11,8 @@ use block::{BlockError, BlockErrorKind, ByteRange, Extent, Operation, Payload};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-/// A flush begins when so much was acknowledged, while writing goes on.
-const FLUSH_BYTES: u64 = UNFLUSHED_BYTES_MAX / 2;
-
-/// No more is written until a flush ends: bounds what is written twice after a loss, and the memory that keeps the
-/// data of a stream.
-const UNFLUSHED_BYTES_MAX: u64 = RETAINED_BYTES_MAX as u64;
-
-/// The same, for whoever sets memory aside.
-pub(crate) const RETAINED_BYTES_MAX: usize = 256 << 20;
-
-/// As [`FLUSH_BYTES`], for writes without data: bounds the list of what to do again.
+/// A flush begins when so many writes were acknowledged, however little data they have: bounds the list of what to do
+/// again.
 const FLUSH_WRITES: usize = 4096;
 
 /// Losses without a successful flush in between. A target that restarts is lost once; more is a target, or a path to
@@ -140,7 +131,7 @@ impl<'a> Pipeline<'a> {
                 }
             }
             Remainder::Stream { input, at, reading, ended } => {
-                let room = self.ready.is_empty() && self.unflushed.bytes() < UNFLUSHED_BYTES_MAX;
+                let room = self.ready.is_empty() && self.unflushed.bytes() < self.worker.unflushed_bytes_max;
                 if room && !*reading && !*ended && outstanding.len() < self.worker.requests {
                     *reading = true;
                     let (worker, input, offset) = (self.worker, *input, *at);
@@ -156,7 +147,7 @@ impl<'a> Pipeline<'a> {
         let mut admitted = true;
         while admitted
             && outstanding.len() < self.worker.requests
-            && self.unflushed.bytes() < UNFLUSHED_BYTES_MAX
+            && self.unflushed.bytes() < self.worker.unflushed_bytes_max
             && let Some(work) = self.next_work()
         {
             admitted = control.admit(work.data_bytes());
@@ -186,7 +177,8 @@ impl<'a> Pipeline<'a> {
     }
 
     fn flush_if_due(&mut self, outstanding: &mut Outstanding<'a, Event<'a>>) {
-        let due = self.unflushed.bytes() >= FLUSH_BYTES
+        // Early enough that writing goes on meanwhile.
+        let due = self.unflushed.bytes() >= self.worker.unflushed_bytes_max.div_ceil(2)
             || self.unflushed.writes() >= FLUSH_WRITES
             || self.is_last_flush(outstanding);
         if due && !self.unflushed.is_flushing() {

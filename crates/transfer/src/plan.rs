@@ -10,6 +10,9 @@ pub struct Options {
     pub requests: usize,
     /// Bytes of a request; rounded up to whole blocks of both ends.
     pub request_bytes: u64,
+    /// Bytes that may be acknowledged and not yet flushed; a flush begins at half of it. Bounds what is written twice
+    /// after a loss, and the memory that keeps the data of a stream.
+    pub unflushed_bytes_max: u64,
     /// Limit on bandwidth.
     pub limit: Option<crate::Schedule>,
     /// How long the source must be; `None` if nobody says.
@@ -32,6 +35,7 @@ impl Default for Options {
             // With 1 MiB each: the bandwidth-delay product of 10 Gbit/s over 50 ms.
             requests: 64,
             request_bytes: 1 << 20,
+            unflushed_bytes_max: 256 << 20,
             limit: None,
             source_bytes: None,
             verify: Verify::Sample,
@@ -89,6 +93,7 @@ pub struct Plan {
     pub source_format: Option<ImageFormat>,
     /// The destination's unit of writing, in bytes.
     pub(crate) unit_bytes: u64,
+    pub(crate) unflushed_bytes_max: u64,
 }
 
 impl Plan {
@@ -119,6 +124,7 @@ impl Plan {
             verify: if facts.can_verify { options.verify } else { Verify::Off },
             source_format: facts.source_format,
             unit_bytes,
+            unflushed_bytes_max: options.unflushed_bytes_max.max(1),
         })
     }
 

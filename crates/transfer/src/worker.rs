@@ -42,6 +42,7 @@ pub(crate) struct Worker<'a> {
     pub(crate) request_bytes: u64,
     pub(crate) unit_bytes: u64,
     pub(crate) requests: usize,
+    pub(crate) unflushed_bytes_max: u64,
     /// Whether anything was sent to the destination that changes it.
     pub(crate) touched: &'a AtomicBool,
     /// Learnt at the first refusal.

@@ -50,6 +50,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
 /// Crates without input or output, and what would bring it in.
 const PURE: &[&str] =
     &["pdu", "scsi", "session", "nexus", "policy", "framing", "device", "client", "observe", "sim", "netem"];
+/// Crates that do input or output only by an optional feature.
+const PURE_WITHOUT_FEATURES: &[&str] = &["transfer"];
 const IMPURE_LIBRARIES: &[&str] = &["tokio", "libc", "rustix", "socket2", "io-uring", "getrandom", "rand"];
 
 #[test]
@@ -106,8 +108,30 @@ fn pure_crates_import_nothing_that_does_input_or_output() {
 }
 
 #[test]
+fn pure_cores_import_what_does_input_or_output_only_by_a_feature() {
+    for package in packages() {
+        if folder(&package).is_none_or(|name| !PURE_WITHOUT_FEATURES.contains(&&*name)) {
+            continue;
+        }
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let name = dependency["name"].as_str().unwrap();
+            let is_optional = dependency["optional"] == true || dependency["kind"] == "dev";
+            let brings_none = is_optional || !IMPURE_LIBRARIES.contains(&name);
+            assert!(brings_none, "{} imports {name}, whatever its features", package["name"]);
+            let is_ours = dependency["path"].is_string();
+            let features = dependency["features"].as_array().unwrap();
+            assert!(
+                !is_ours || is_optional || features.is_empty(),
+                "{} imports {name} with {features:?}, whatever its own features",
+                package["name"]
+            );
+        }
+    }
+}
+
+#[test]
 fn pure_crates_forbid_unsafe_code() {
-    for name in PURE {
+    for name in PURE.iter().chain(PURE_WITHOUT_FEATURES) {
         let root = std::fs::read_to_string(workspace().join(format!("crates/{name}/src/lib.rs"))).unwrap();
         assert!(root.contains("#![forbid(unsafe_code)]"), "{name} does not forbid unsafe code");
     }
@@ -115,6 +139,10 @@ fn pure_crates_forbid_unsafe_code() {
 
 /// The direct, non-development dependencies of each of our crates, ours by their folder's name.
 fn imports() -> BTreeMap<String, Vec<String>> {
+    packages().iter().filter_map(|package| Some((folder(package)?, dependencies(package)))).collect()
+}
+
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
         .current_dir(workspace())
@@ -122,8 +150,7 @@ fn imports() -> BTreeMap<String, Vec<String>> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let crates = metadata["packages"].as_array().unwrap().iter();
-    crates.filter_map(|package| Some((folder(package)?, dependencies(package)))).collect()
+    metadata["packages"].as_array().unwrap().clone()
 }
 
 fn dependencies(package: &Value) -> Vec<String> {

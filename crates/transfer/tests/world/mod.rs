@@ -340,7 +340,7 @@ pub fn copy_until(
     let progress = Arc::new(Progress::default());
     let copy = async {
         let (clock, progress) = (Arc::clone(&clock), Arc::clone(&progress));
-        let job = Job::prepare(source, destination, options, engine(), clock, progress).await;
+        let job = Job::prepare(source, destination, options, clock, progress).await;
         match job {
             Ok(job) => job.run(interrupt).await,
             Err(error) => Err(Failure::before_writing(error)),

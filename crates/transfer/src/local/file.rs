@@ -2,6 +2,7 @@
 
 use crate::disk::Disk;
 use crate::local::{self, Kind, cannot_open};
+use crate::place::GrowingFile;
 use crate::stream::Writer;
 use crate::{Error, Refusal};
 use block::{Engine, FileOptions};
@@ -19,12 +20,13 @@ const OWNER_ONLY: u32 = 0o600;
 const PARTIAL_SUFFIX: &str = ".partial";
 
 /// A file that is open for writing, under an exclusive lock.
-pub(crate) struct LocalFile {
+pub(super) struct LocalFile {
     file: File,
     /// Its name at the end.
     path: PathBuf,
     /// Its name until then, if it is new.
     partial: Option<PathBuf>,
+    engine: Engine,
 }
 
 /// Where a new file is written.
@@ -35,7 +37,7 @@ fn partial_path(path: &Path) -> PathBuf {
 }
 
 /// Refuses what a copy to this file would destroy.
-pub(crate) fn check(path: &Path, seen: Kind, overwrite: bool) -> Result<(), Refusal> {
+pub(super) fn check(path: &Path, seen: Kind, overwrite: bool) -> Result<(), Refusal> {
     match seen {
         _ if overwrite => Ok(()),
         Kind::File { bytes: 1.., .. } => Err(Refusal::NotEmpty { name: path.display().to_string() }),
@@ -50,9 +52,9 @@ fn partial_exists(path: &Path) -> Refusal {
 
 impl LocalFile {
     /// Opens the file that [`local::kind_of`] found, or makes a new one; its contents stay as they are.
-    pub(crate) fn open(path: &Path, seen: Kind, overwrite: bool) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, seen: Kind, overwrite: bool, engine: Engine) -> Result<Self, Error> {
         if seen == Kind::Absent {
-            return Self::create(path, overwrite);
+            return Self::create(path, overwrite, engine);
         }
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(|error| cannot_open(path, error))?;
@@ -62,10 +64,10 @@ impl LocalFile {
         if Kind::of(&found) != seen || local::kind_of(path)? != seen {
             return Err(changed(path));
         }
-        Ok(Self { file, path: path.to_owned(), partial: None })
+        Ok(Self { file, path: path.to_owned(), partial: None, engine })
     }
 
-    fn create(path: &Path, overwrite: bool) -> Result<Self, Error> {
+    fn create(path: &Path, overwrite: bool, engine: Engine) -> Result<Self, Error> {
         let partial = partial_path(path);
         let mut options = OpenOptions::new();
         options.read(true).write(true).mode(OWNER_ONLY).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
@@ -86,18 +88,12 @@ impl LocalFile {
         }
         let emptied = file.set_len(0).and_then(|()| file.set_permissions(Permissions::from_mode(OWNER_ONLY)));
         emptied.map_err(|error| cannot_open(&partial, error))?;
-        Ok(Self { file, path: path.to_owned(), partial: Some(partial) })
+        Ok(Self { file, path: path.to_owned(), partial: Some(partial), engine })
     }
 
     /// The name that it has now.
     fn name(&self) -> &Path {
         self.partial.as_deref().unwrap_or(&self.path)
-    }
-
-    /// Makes it at least so long. Returns whether that changed a file which was there before.
-    pub(crate) fn extend(&self, bytes: u64) -> Result<bool, Error> {
-        let extended = self.set_len_if(bytes, |present_bytes| present_bytes < bytes)?;
-        Ok(extended && self.partial.is_none())
     }
 
     fn set_len_if(&self, bytes: u64, condition: impl Fn(u64) -> bool) -> Result<bool, Error> {
@@ -107,27 +103,31 @@ impl LocalFile {
         };
         set().map_err(|error| cannot_open(self.name(), error))
     }
+}
 
-    /// The file as a disk of its present length, under the same lock.
-    pub(crate) fn disk(&self, engine: &Engine) -> Result<Disk, Error> {
+impl GrowingFile for LocalFile {
+    fn extend(&self, bytes: u64) -> Result<bool, Error> {
+        let extended = self.set_len_if(bytes, |present_bytes| present_bytes < bytes)?;
+        Ok(extended && self.partial.is_none())
+    }
+
+    fn disk(&self) -> Result<Disk, Error> {
         let failed = |error| cannot_open(self.name(), error);
         let tail = local::tail(&self.file).map_err(failed)?;
         let file = self.file.try_clone().map_err(failed)?;
         let name = self.name().display().to_string();
         let options = FileOptions { thin: true, ..FileOptions::default() };
-        let opened = block::File::adopt(file, self.name(), &options, engine);
+        let opened = block::File::adopt(file, self.name(), &options, &self.engine);
         let opened = opened.map_err(|source| Error::Open { name: name.clone(), source })?;
         Ok(Disk { tail: tail.into(), ..Disk::new(name, std::sync::Arc::new(opened)) })
     }
 
-    /// The file as a stream, from its beginning, whose flush reaches the medium.
-    pub(crate) fn writer(&self) -> Result<Writer, Error> {
+    fn writer(&self) -> Result<Writer, Error> {
         let file = self.file.try_clone().map_err(|error| cannot_open(self.name(), error))?;
         Ok(Writer::new(Synced(file)))
     }
 
-    /// Cuts it to its length, makes that durable, and gives a new file its name.
-    pub(crate) fn finish(&self, bytes: u64) -> Result<(), Error> {
+    fn finish(&self, bytes: u64) -> Result<(), Error> {
         self.set_len_if(bytes, |present_bytes| present_bytes != bytes)?;
         self.file.sync_all().map_err(|error| cannot_open(self.name(), error))?;
         if let Some(partial) = &self.partial {
@@ -141,8 +141,7 @@ impl LocalFile {
         Ok(())
     }
 
-    /// After a failure: the name under which a new file is left. One that nothing was written to is removed.
-    pub(crate) fn abandon(self, touched: bool) -> Option<Box<Path>> {
+    fn abandon(self: Box<Self>, touched: bool) -> Option<Box<Path>> {
         let partial = self.partial?;
         let removed = !touched && fs::remove_file(&partial).is_ok();
         (!removed).then(|| partial.into())

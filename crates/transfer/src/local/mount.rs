@@ -9,29 +9,29 @@ use std::path::{Path, PathBuf};
 
 /// A block device's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DeviceNumber {
-    pub(crate) major: u32,
-    pub(crate) minor: u32,
+pub(super) struct DeviceNumber {
+    pub(super) major: u32,
+    pub(super) minor: u32,
 }
 
 /// How a device is in use by this machine, for people.
-pub(crate) fn use_of(device: DeviceNumber) -> Option<String> {
+pub(super) fn use_of(device: DeviceNumber) -> Option<String> {
     let related = related(Path::new("/sys/dev/block"), device);
     mounted_for_writing(&related).or_else(|| swapped_to(&related))
 }
 
 /// What sits on the device (a volume manager, a RAID, an encrypted volume), by its kernel name.
-pub(crate) fn holder_of(device: DeviceNumber) -> Option<String> {
+pub(super) fn holder_of(device: DeviceNumber) -> Option<String> {
     holder(Path::new("/sys/dev/block"), device)
 }
 
 /// The number of the block device at `path`, if it is one.
-pub(crate) fn device_number(path: &Path) -> Option<DeviceNumber> {
+pub(super) fn device_number(path: &Path) -> Option<DeviceNumber> {
     fs::metadata(path).ok().and_then(|metadata| number_of(&metadata))
 }
 
 /// The number of a block device.
-pub(crate) fn number_of(metadata: &fs::Metadata) -> Option<DeviceNumber> {
+pub(super) fn number_of(metadata: &fs::Metadata) -> Option<DeviceNumber> {
     let number = Some(metadata.rdev()).filter(|_| metadata.file_type().is_block_device())?;
     Some(DeviceNumber { major: rustix::fs::major(number), minor: rustix::fs::minor(number) })
 }

@@ -2,11 +2,12 @@
 
 use crate::Error;
 use crate::image_format::{ImageFormat, MAGIC_BYTES};
+use crate::place::Watch;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// A regular file, and how it stood before it was read.
-pub(crate) struct Watch {
+pub(super) struct FileWatch {
     name: String,
     file: File,
     before: Stamp,
@@ -30,9 +31,16 @@ impl Stamp {
     }
 }
 
-impl Watch {
-    /// What wraps the image in the file.
-    pub(crate) fn image_format(&self) -> Option<ImageFormat> {
+impl FileWatch {
+    /// Remembers how the file stands now.
+    pub(super) fn begin(name: &str, file: File) -> std::io::Result<Self> {
+        let before = Stamp::of(&file.metadata()?);
+        Ok(Self { name: name.to_owned(), file, before })
+    }
+}
+
+impl Watch for FileWatch {
+    fn image_format(&self) -> Option<ImageFormat> {
         let mut magic = [[0; MAGIC_BYTES]; 2];
         let end = self.before.bytes.saturating_sub(MAGIC_BYTES as u64);
         let [beginning, ending] = &mut magic;
@@ -41,13 +49,7 @@ impl Watch {
         ImageFormat::of(&beginning[..beginning_bytes], &ending[..ending_bytes])
     }
 
-    /// Remembers how the file stands now.
-    pub(crate) fn begin(name: &str, file: File) -> std::io::Result<Self> {
-        let before = Stamp::of(&file.metadata()?);
-        Ok(Self { name: name.to_owned(), file, before })
-    }
-
-    pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
+    fn check_unchanged(&self) -> Result<(), Error> {
         match self.file.metadata() {
             Ok(metadata) if Stamp::of(&metadata) == self.before => Ok(()),
             Ok(_) => Err(Error::SourceChanged { name: self.name.clone() }),

@@ -12,12 +12,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 /// Standard input, which somebody opened for reading.
-pub(crate) fn input() -> std::result::Result<(File, Kind), Refusal> {
+pub(super) fn input() -> std::result::Result<(File, Kind), Refusal> {
     open(std::io::stdin().as_fd(), "standard input", OFlags::WRONLY, "open for writing only")
 }
 
 /// Standard output, which somebody opened for writing.
-pub(crate) fn output() -> std::result::Result<(Output, Kind), Refusal> {
+pub(super) fn output() -> std::result::Result<(Output, Kind), Refusal> {
     let (file, kind) =
         open(std::io::stdout().as_fd(), "standard output", OFlags::RDONLY, "not open for writing")?;
     let is_durable = matches!(kind, Kind::File { .. } | Kind::Device(_));
@@ -53,7 +53,7 @@ fn is_null(metadata: &Metadata) -> bool {
 }
 
 /// Standard output; a flush of a file or block device reaches the medium.
-pub(crate) struct Output {
+pub(super) struct Output {
     file: File,
     is_durable: bool,
 }
