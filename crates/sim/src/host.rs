@@ -3,6 +3,7 @@
 //! Each host has one [`client::Target`] and as many workers as operations outstanding. What a worker asks for and is told
 //! goes to the checker through the [`Ledger`]; the protocol between is the tap's business.
 
+mod copying;
 mod ledger;
 mod network;
 mod operation;
@@ -12,6 +13,8 @@ mod runtime;
 mod work;
 mod workload;
 
+pub use copying::CopyPlan;
+pub(crate) use copying::plan as plan_copies;
 pub use ledger::{Ledger, Phase, Tally};
 pub(crate) use network::TappedEnd;
 pub use workload::Mix;
@@ -21,9 +24,11 @@ use crate::executor::Executor;
 use crate::network::Network;
 use crate::random::Random;
 use crate::{Clock, Common};
-use client::{Config, Environment, PathReport, PathState, Portal, Reconnect, Target};
+use client::{Config, Environment, Lun, PathReport, PathState, Portal, Reconnect, Target};
+use copying::Copier;
 use event_listener::Event;
 use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use network::SimulatedNetwork;
 use pdu::{CmdSn, Duration, Instant};
@@ -69,6 +74,8 @@ pub struct HostPlan {
     pub depth: usize,
     /// What they are.
     pub mix: Mix,
+    /// The copies that it makes meanwhile.
+    pub copies: Option<CopyPlan>,
     /// How many of a hundred commands go to a connection at random instead of the policy's.
     pub astray_percent: u64,
     /// How often of a hundred times its policy holds a command back that it could place.
@@ -156,8 +163,7 @@ impl Hosts {
                 }),
             };
             let living = Rc::clone(&host);
-            let workload = Random::new(world.seed, &format!("host {index}"));
-            executor.spawn(Box::pin(living.live(environment, config, blocks, workload)));
+            executor.spawn(Box::pin(living.live(environment, config, blocks, world.seed)));
             host
         };
         Self { hosts: plans.iter().enumerate().map(host).collect(), runtime, executor }
@@ -291,21 +297,19 @@ impl Host {
     }
 
     /// From the first login to the last logout.
-    async fn live(self: Rc<Self>, environment: Environment, config: Config, blocks: u64, random: Random) {
+    async fn live(self: Rc<Self>, environment: Environment, config: Config, blocks: u64, seed: u64) {
         let target = self.connect(&environment, &config).await;
         *self.target.borrow_mut() = Some(target.clone());
-        let lun = loop {
-            match target.lun(0).await {
-                Ok(lun) => break lun,
-                Err(error) => {
-                    self.trace(|| format!("the unit is not to be had: {error}"));
-                    self.pause(RETRY_PAUSE).await;
-                }
-            }
-        };
-        let worker = Rc::new(Worker::new(Rc::clone(&self), lun, &self.plan, blocks, random));
+        let lun = self.unit().await;
+        let random = Random::new(seed, &format!("host {}", self.index));
+        let worker = Rc::new(Worker::new(Rc::clone(&self), lun, &self.plan, random));
         // It polls them in the order in which they are woken, so the checker is told what they are told in its order.
-        let mut workers: FuturesUnordered<_> = (0..self.plan.depth).map(|_| worker.work()).collect();
+        let mut workers: FuturesUnordered<LocalBoxFuture<'_, ()>> =
+            (0..self.plan.depth).map(|_| Box::pin(worker.work()) as LocalBoxFuture<'_, ()>).collect();
+        if let Some(plan) = self.plan.copies {
+            let random = Random::new(seed, &format!("copies of host {}", self.index));
+            workers.push(Box::pin(Copier::new(Rc::clone(&self), Rc::clone(&worker), plan, random).work()));
+        }
         while workers.next().await.is_some() {}
         drop(workers);
         self.done.set(Some(Phase::Work));
@@ -315,7 +319,7 @@ impl Host {
         }
         self.done.set(Some(Phase::Unreserve));
         self.phase(Phase::ReadBack).await;
-        worker.read_back().await;
+        worker.read_back(0..blocks).await;
         self.done.set(Some(Phase::ReadBack));
         self.phase(Phase::Farewell).await;
         drop(worker);
@@ -334,6 +338,23 @@ impl Host {
                     self.trace(|| format!("no login: {error}"));
                     self.pause(RETRY_PAUSE).await;
                 }
+            }
+        }
+    }
+
+    /// The logical unit, as a program finds it that opens it.
+    pub async fn unit(&self) -> Lun {
+        let target = self.target.borrow().clone();
+        loop {
+            match target.as_ref().map(|target| target.lun(0)) {
+                None => std::future::pending().await,
+                Some(opening) => match opening.await {
+                    Ok(lun) => return lun,
+                    Err(error) => {
+                        self.trace(|| format!("the unit is not to be had: {error}"));
+                        self.pause(RETRY_PAUSE).await;
+                    }
+                },
             }
         }
     }

@@ -55,11 +55,19 @@ pub enum Way {
     RegistrationsKept,
     /// Registrations were lost at a crash.
     RegistrationsLost,
+    /// A copy succeeded.
+    Copied,
+    /// The same, after it was told that writes were lost.
+    CopiedAfterLoss,
+    /// A copy failed.
+    CopyFailed,
+    /// A copy noticed that its destination differs.
+    CopyDiffers,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 30] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -86,6 +94,10 @@ impl Way {
         Self::PreemptedAndAborted,
         Self::RegistrationsKept,
         Self::RegistrationsLost,
+        Self::Copied,
+        Self::CopiedAfterLoss,
+        Self::CopyFailed,
+        Self::CopyDiffers,
     ];
 
     /// What it is called in reports.
@@ -118,6 +130,10 @@ impl Way {
             Self::PreemptedAndAborted => "registrations preempted, and tasks aborted",
             Self::RegistrationsKept => "registrations kept through crashes",
             Self::RegistrationsLost => "registrations lost at crashes",
+            Self::Copied => "copies that succeeded",
+            Self::CopiedAfterLoss => "copies that succeeded after a loss",
+            Self::CopyFailed => "copies that failed",
+            Self::CopyDiffers => "copies that were found to differ",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::disk::{Geometry, LOGICAL_BLOCK_BYTES};
 use crate::fault::{self, Fault, FaultKind};
-use crate::host::{HostPlan, Mix, PathPlan};
+use crate::host::{HostPlan, Mix, PathPlan, plan_copies};
 use crate::network::Profile;
 use crate::random::Random;
 use crate::target::TargetPlan;
@@ -153,6 +153,7 @@ impl Scenario {
         // Drawn last, so that a bound on it leaves the rest of the seed as it is.
         let recovery_level = Random::new(seed, "recovery level").between(0, 2);
         let faults = fault::draw(&mut random, OPERATIONS);
+        plan_copies(seed, &mut hosts, &mut disk);
         let (ping_after, ping_timeout) = (limits.ping_after, limits.ping_timeout);
         let operations = OPERATIONS;
         let scenario = Self {
@@ -214,6 +215,7 @@ fn hosts(
                 paths: (0..paths).map(|_| path(random)).collect(),
                 depth: 1 + random.index(48),
                 mix: mix(random, disk),
+                copies: None,
                 astray_percent: *random.choose(&[0, 20, 100]),
                 held_back_percent: 0,
             }
@@ -246,6 +248,7 @@ fn mix(random: &mut Random, disk: &Geometry) -> Mix {
         whole_reads_percent: 0,
         reservations: false,
         reset_one_in: random.between(800, 4000),
+        area_blocks: disk.blocks,
         blocks_max: random.between(1, 64).min(u32::try_from(disk.blocks).unwrap_or(u32::MAX)),
     }
 }

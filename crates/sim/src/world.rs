@@ -325,6 +325,19 @@ impl World {
                 self.counts.count(FaultKind::Crash);
             }
         }
+        self.crash_after_copy();
+    }
+
+    /// A copy that has succeeded is durable.
+    fn crash_after_copy(&mut self) {
+        let wanted = self.ledger.borrow_mut().crash_wanted.take();
+        if let Some(mut random) = wanted.filter(|_| self.phase() == Phase::Work) {
+            let open: Vec<ConnectionId> = self.network.lock().open_connections().collect();
+            self.note("fault: crash, just when a copy has succeeded");
+            if self.crash(&mut random, &open) {
+                self.counts.count(FaultKind::Crash);
+            }
+        }
     }
 
     fn happen(&mut self, fault: Fault) {

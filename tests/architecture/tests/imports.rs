@@ -20,7 +20,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("framing", &["block", "pdu", "session"]),
     ("device", &["block", "framing", "nexus", "pdu", "scsi", "session"]),
     ("client", &["block", "framing", "nexus", "pdu", "policy", "scsi", "session"]),
-    ("sim", &["block", "client", "device", "framing", "nexus", "pdu", "policy", "scsi", "session"]),
+    (
+        "sim",
+        &["block", "client", "device", "framing", "nexus", "pdu", "policy", "scsi", "session", "transfer"],
+    ),
     ("transport", &["framing", "pdu", "session"]),
     ("target", &["block", "device", "framing", "nexus", "pdu", "scsi", "secret", "session", "transport"]),
     ("initiator", &["client", "framing", "pdu", "policy", "secret", "session", "transport"]),

@@ -2,6 +2,7 @@
 
 use crate::checker::{BlockHistory, ReservationHistory, Stamp, Tap, Violation};
 use crate::common::Common;
+use crate::random::Random;
 use crate::reached::{Reached, Way};
 use crate::scenario::Scenario;
 use pdu::Instant;
@@ -39,6 +40,8 @@ pub struct Ledger {
     pub tally: Tally,
     /// Operations that may still be begun.
     pub budget: u32,
+    /// A crash at this moment must not lose anything of a copy.
+    pub crash_wanted: Option<Random>,
     /// What was found wrong first.
     pub violation: Option<Violation>,
     /// Who keeps the trace.
@@ -79,6 +82,7 @@ impl Ledger {
             guesses: (0..blocks).map(|_| Stamp::ZERO).collect(),
             tally: Tally::default(),
             budget: scenario.operations,
+            crash_wanted: None,
             violation: None,
             tap,
         }

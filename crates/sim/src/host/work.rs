@@ -13,6 +13,7 @@ use client::{Compared, Error, Lun, Reset, TargetError, Transfer, UsageError};
 use pdu::Duration;
 use scsi::client as command;
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// The pause before memory is asked for again.
@@ -28,7 +29,6 @@ pub(super) struct Worker {
     pub host: Rc<Host>,
     handles: [Handle; HANDLES],
     pub workload: RefCell<Workload>,
-    blocks: u64,
 }
 
 /// One of the handles by which a host uses the unit: each is told of losses by itself.
@@ -58,7 +58,7 @@ enum Found {
 }
 
 /// Whether a failed operation can still do something.
-enum Aftermath {
+pub(super) enum Aftermath {
     /// It never began.
     Nothing,
     /// What it did is done.
@@ -68,10 +68,10 @@ enum Aftermath {
 }
 
 impl Worker {
-    pub fn new(host: Rc<Host>, lun: Lun, plan: &HostPlan, blocks: u64, random: Random) -> Self {
-        let workload = Workload::new(host.index, plan.mix.clone(), blocks, random);
+    pub fn new(host: Rc<Host>, lun: Lun, plan: &HostPlan, random: Random) -> Self {
+        let workload = Workload::new(host.index, plan.mix.clone(), random);
         let handles = [lun.clone(), lun].map(|lun| Handle { lun, told: Cell::new(None) });
-        Self { host, handles, workload: RefCell::new(workload), blocks }
+        Self { host, handles, workload: RefCell::new(workload) }
     }
 
     /// Operations until there are no more to begin.
@@ -90,13 +90,13 @@ impl Worker {
         Some(self.workload.borrow_mut().next(&ledger.guesses))
     }
 
-    /// Reads the whole disk.
-    pub async fn read_back(&self) {
-        let mut lba = 0;
-        while lba < self.blocks {
-            let read = self.workload.borrow_mut().read(lba, READ_BACK_BLOCKS);
+    /// Reads a part of the disk, or all of it.
+    pub async fn read_back(&self, mut range: Range<u64>) {
+        while !range.is_empty() {
+            let blocks = READ_BACK_BLOCKS.min(range.end - range.start);
+            let read = self.workload.borrow_mut().read(range.start, blocks);
             self.carry_out(&read).await;
-            lba += READ_BACK_BLOCKS;
+            range.start += blocks;
         }
     }
 
@@ -288,7 +288,7 @@ impl Worker {
 }
 
 /// What may come of an operation that failed; `None` if it should not have.
-fn aftermath(error: &Error) -> Option<Aftermath> {
+pub(super) fn aftermath(error: &Error) -> Option<Aftermath> {
     match error {
         Error::Usage(UsageError::Closed) => Some(Aftermath::Nothing),
         Error::WritesLost { .. } => Some(Aftermath::Over),

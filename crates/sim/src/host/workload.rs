@@ -32,6 +32,8 @@ pub struct Mix {
     pub reset_one_in: u64,
     /// Whether it makes reservations.
     pub reservations: bool,
+    /// The blocks that it works on, from the first on; nobody else writes to those behind.
+    pub area_blocks: u64,
     /// The longest transfer.
     pub blocks_max: u32,
 }
@@ -78,13 +80,12 @@ pub(super) struct Workload {
     pub mix: Mix,
     pub random: Random,
     host: u16,
-    disk_blocks: u64,
     next: u32,
 }
 
 impl Workload {
-    pub(super) fn new(host: u16, mix: Mix, disk_blocks: u64, random: Random) -> Self {
-        Self { mix, random, host, disk_blocks, next: 0 }
+    pub(super) fn new(host: u16, mix: Mix, random: Random) -> Self {
+        Self { mix, random, host, next: 0 }
     }
 
     /// The next; `guesses` is what the blocks are believed to hold.
@@ -94,20 +95,21 @@ impl Workload {
             return self.compare_and_write(guesses);
         }
         if kind == Kind::Read && self.random.percent(self.mix.whole_reads_percent) {
-            return self.operation(kind, raw, 0, self.disk_blocks);
+            return self.operation(kind, raw, 0, self.mix.area_blocks);
         }
-        let blocks_max = u64::from(self.mix.blocks_max).min(self.disk_blocks);
+        let blocks_max = u64::from(self.mix.blocks_max).min(self.mix.area_blocks);
         // Short ones are the rule.
         let longest = if self.random.one_in(4) { blocks_max } else { blocks_max.min(8) };
         let blocks = self.random.between(1, longest);
-        let lba = self.random.below(self.disk_blocks - blocks + 1);
+        let lba = self.random.below(self.mix.area_blocks - blocks + 1);
         self.operation(kind, raw, lba, blocks)
     }
 
     /// Mostly on a few blocks where the hosts meet.
     fn compare_and_write(&mut self, guesses: &[Stamp]) -> Operation {
-        let blocks = if self.random.percent(CONTENDED_PERCENT) { CONTENDED_BLOCKS } else { self.disk_blocks };
-        let lba = self.random.below(blocks.min(self.disk_blocks));
+        let blocks =
+            if self.random.percent(CONTENDED_PERCENT) { CONTENDED_BLOCKS } else { self.mix.area_blocks };
+        let lba = self.random.below(blocks.min(self.mix.area_blocks));
         let expected = usize::try_from(lba).ok().and_then(|lba| guesses.get(lba)).copied();
         let kind = Kind::CompareAndWrite { expected: expected.unwrap_or_default() };
         self.operation(kind, false, lba, 1)
@@ -115,7 +117,6 @@ impl Workload {
 
     /// A read of a part of the disk.
     pub(super) fn read(&mut self, lba: u64, blocks: u64) -> Operation {
-        let blocks = blocks.min(self.disk_blocks - lba);
         self.operation(Kind::Read, false, lba, blocks)
     }
 

@@ -1,0 +1,100 @@
+//! A part of a logical unit, as a device by itself.
+
+use crate::checker::Stamp;
+use crate::disk::BLOCK_BYTES;
+use crate::host::runtime::Runtime;
+use block::{Backend, Completion, Done, Operation, Payload, Pending, Properties, Slab};
+use client::{Host, Lun};
+
+/// Memory for payloads that are spoilt.
+const MEMORY_BYTES: usize = 16 << 20;
+
+/// So many blocks of a unit, from one on.
+pub(super) struct Region {
+    lun: Lun,
+    runtime: Runtime,
+    first: u64,
+    blocks: u64,
+    spoilt: Option<Spoilt>,
+}
+
+/// A block that never arrives as it was sent.
+struct Spoilt {
+    block: u64,
+    stamp: Stamp,
+    slab: Slab,
+}
+
+impl Region {
+    pub fn new(lun: Lun, runtime: Runtime, first: u64, blocks: u64) -> Self {
+        Self { lun, runtime, first, blocks, spoilt: None }
+    }
+
+    /// From now on, data that is written to `block` of this region is replaced.
+    pub fn spoil(&mut self, block: u64, stamp: Stamp) {
+        self.spoilt = Some(Spoilt { block, stamp, slab: Slab::new(MEMORY_BYTES) });
+    }
+
+    /// The same extents, counted from the beginning of the region.
+    fn extents(&self, offset: u64, bytes: u64) -> Pending {
+        let start = self.start();
+        let answer = self.lun.submit(Operation::Extents { offset: start + offset, bytes });
+        let (completer, pending) = Pending::channel();
+        self.runtime.spawn(Box::pin(async move {
+            let mut completion = answer.await;
+            if let Ok(Done::Extents(extents)) = &mut completion.result {
+                extents.iter_mut().for_each(|extent| extent.range.offset -= start);
+            }
+            completer.complete(completion);
+        }));
+        pending
+    }
+
+    /// Bytes of the unit before it.
+    fn start(&self) -> u64 {
+        self.first * BLOCK_BYTES as u64
+    }
+}
+
+impl Spoilt {
+    fn apply(&self, offset: u64, payload: Payload) -> Payload {
+        let at = (self.block * BLOCK_BYTES as u64).checked_sub(offset).map(usize::try_from);
+        let Some(Ok(at)) = at.filter(|at| matches!(at, Ok(at) if *at < payload.len())) else {
+            return payload;
+        };
+        let Some(mut buffer) = self.slab.allocate(payload.len()) else { return payload };
+        buffer.copy_from_slice(&payload);
+        self.stamp.fill(&mut buffer[at..at + BLOCK_BYTES], self.block);
+        buffer.share()
+    }
+}
+
+impl Backend for Region {
+    fn properties(&self) -> Properties {
+        Properties { blocks: self.blocks, ..self.lun.properties() }
+    }
+
+    fn submit(&self, operation: Operation) -> Pending {
+        if let Err(error) = self.properties().check(&operation) {
+            return Pending::ready(Completion::refused(operation, error));
+        }
+        let start = self.start();
+        let moved = match operation {
+            Operation::Read { offset, buffer } => Operation::Read { offset: start + offset, buffer },
+            Operation::Write { offset, payload, fua } => {
+                let payload = match &self.spoilt {
+                    Some(spoilt) => spoilt.apply(offset, payload),
+                    None => payload,
+                };
+                Operation::Write { offset: start + offset, payload, fua }
+            }
+            Operation::WriteZeroes { offset, bytes, may_unmap } => {
+                Operation::WriteZeroes { offset: start + offset, bytes, may_unmap }
+            }
+            Operation::Unmap { offset, bytes } => Operation::Unmap { offset: start + offset, bytes },
+            Operation::Extents { offset, bytes } => return self.extents(offset, bytes),
+            whole @ (Operation::Flush | Operation::Space) => whole,
+        };
+        self.lun.submit(moved)
+    }
+}

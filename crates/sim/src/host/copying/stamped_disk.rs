@@ -1,0 +1,108 @@
+//! A disk in the host's memory, full of stamps, to be copied.
+
+use crate::checker::Stamp;
+use crate::common::Common;
+use crate::disk::{BLOCK_BYTES, LOGICAL_BLOCK_BYTES};
+use crate::host::runtime::Runtime;
+use crate::random::Random;
+use block::{
+    Backend, BlockError, BlockErrorKind, ByteRange, Completion, Extent, ExtentState, Operation, Pending,
+    Properties,
+};
+use client::Host;
+use pdu::Duration;
+
+/// Extents of one answer.
+const EXTENTS_MAX: usize = 3;
+
+/// The longest that an operation takes.
+const LATENCY_MAX: (u64, u64) = (1, 20_000_000);
+
+/// A source that takes its time and answers in any order.
+pub(super) struct StampedDisk {
+    runtime: Runtime,
+    contents: Vec<u8>,
+    latency_ns_max: u64,
+    /// Whether it says where it holds zeroes.
+    tells_extents: bool,
+    random: Common<Random>,
+}
+
+impl StampedDisk {
+    pub fn new(stamps: &[Stamp], runtime: Runtime, random: &mut Random) -> Self {
+        let mut contents = vec![0; stamps.len() * BLOCK_BYTES];
+        for (lba, (block, stamp)) in (0..).zip(contents.chunks_mut(BLOCK_BYTES).zip(stamps)) {
+            stamp.fill(block, lba);
+        }
+        Self {
+            runtime,
+            contents,
+            latency_ns_max: random.between(LATENCY_MAX.0, LATENCY_MAX.1),
+            tells_extents: random.one_in(2),
+            random: Common::new(Random::new(random.word(), "source")),
+        }
+    }
+
+    fn answer(&self, operation: Operation) -> Completion {
+        match operation {
+            Operation::Read { offset, mut buffer } => {
+                let (start, bytes) = (usize::try_from(offset).unwrap_or(usize::MAX), buffer.len());
+                buffer.copy_from_slice(&self.contents[start..start + bytes]);
+                Completion::read(buffer)
+            }
+            Operation::Extents { offset, bytes } if self.tells_extents => {
+                Completion::extents(self.extents(ByteRange { offset, bytes }))
+            }
+            Operation::Flush => Completion::complete(),
+            other => {
+                let error = BlockError::new(BlockErrorKind::Unsupported, other.name());
+                Completion::refused(other, error)
+            }
+        }
+    }
+
+    /// The first few extents of a range.
+    fn extents(&self, range: ByteRange) -> Vec<Extent> {
+        let block_bytes = BLOCK_BYTES as u64;
+        let mut extents: Vec<Extent> = Vec::new();
+        for offset in (range.offset..range.end()).step_by(BLOCK_BYTES) {
+            let start = usize::try_from(offset).unwrap_or(usize::MAX);
+            let is_zero = self.contents[start..start + BLOCK_BYTES].iter().all(|byte| *byte == 0);
+            let state = if is_zero { ExtentState::Zero } else { ExtentState::Data };
+            let is_full = extents.len() == EXTENTS_MAX;
+            match extents.last_mut() {
+                Some(last) if last.state == state => last.range.bytes += block_bytes,
+                _ if is_full => break,
+                _ => extents.push(Extent { range: ByteRange { offset, bytes: block_bytes }, state }),
+            }
+        }
+        extents
+    }
+}
+
+impl Backend for StampedDisk {
+    fn properties(&self) -> Properties {
+        Properties {
+            block_bytes: LOGICAL_BLOCK_BYTES,
+            blocks: (self.contents.len() / BLOCK_BYTES) as u64,
+            read_only: true,
+            thin: None,
+            volatile_cache: false,
+        }
+    }
+
+    fn submit(&self, operation: Operation) -> Pending {
+        if let Err(error) = self.properties().check(&operation) {
+            return Pending::ready(Completion::refused(operation, error));
+        }
+        let latency = Duration::from_nanos(self.random.lock().between(1, self.latency_ns_max));
+        let done = self.runtime.sleep_until(self.runtime.now() + latency);
+        let completion = self.answer(operation);
+        let (completer, pending) = Pending::channel();
+        self.runtime.spawn(Box::pin(async move {
+            done.await;
+            completer.complete(completion);
+        }));
+        pending
+    }
+}
