@@ -347,3 +347,24 @@ impl Clock for CopyClock {
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Reduction, Scenario};
+
+    #[test]
+    fn copies_go_to_blocks_of_their_own_behind_those_that_all_work_on() {
+        let mut copying_hosts = 0;
+        for seed in 1..100 {
+            let scenario = Scenario::of(seed, &Reduction::default());
+            let mut end = scenario.hosts[0].mix.area_blocks;
+            for plan in scenario.hosts.iter().filter_map(|host| host.copies) {
+                assert_eq!(plan.first, end);
+                end += 2 * plan.blocks;
+                copying_hosts += 1;
+            }
+            assert_eq!(end, scenario.disk.blocks);
+        }
+        assert!(copying_hosts > 10);
+    }
+}

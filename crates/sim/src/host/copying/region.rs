@@ -98,3 +98,24 @@ impl Backend for Region {
         self.lun.submit(moved)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spoilt_block_is_replaced_in_every_write_that_reaches_it_and_in_no_other() {
+        let (sent, found) = (Stamp::anywhere(0, 1), Stamp::anywhere(0, 2));
+        let spoilt = Spoilt { block: 5, stamp: found, slab: Slab::new(MEMORY_BYTES) };
+        let arrived = |first: u64, blocks: usize| -> Vec<Stamp> {
+            let mut buffer = Slab::new(MEMORY_BYTES).allocate(blocks * BLOCK_BYTES).unwrap();
+            sent.fill(&mut buffer, first);
+            let payload = spoilt.apply(first * BLOCK_BYTES as u64, buffer.share());
+            payload.chunks(BLOCK_BYTES).map(|block| Stamp::read(block, first).unwrap()).collect()
+        };
+        assert_eq!(arrived(4, 3), [sent, found, sent]);
+        assert_eq!(arrived(5, 1), [found]);
+        assert_eq!(arrived(6, 2), [sent, sent]);
+        assert_eq!(arrived(3, 2), [sent, sent]);
+    }
+}

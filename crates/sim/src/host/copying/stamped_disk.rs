@@ -106,3 +106,23 @@ impl Backend for StampedDisk {
         pending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    #[test]
+    fn a_source_says_where_it_holds_zeroes_a_few_extents_at_a_time() {
+        let (data, zero) = (Stamp::anywhere(0, 1), Stamp::ZERO);
+        let runtime = Runtime::new(Clock::default(), Random::new(1, "entropy"));
+        let stamps = [data, data, zero, data, zero, zero];
+        let disk = StampedDisk::new(&stamps, runtime, &mut Random::new(1, "test"));
+        let extents = disk.extents(ByteRange { offset: 512, bytes: 5 * 512 });
+        let found: Vec<_> =
+            extents.iter().map(|extent| (extent.range.offset / 512, extent.range.bytes / 512)).collect();
+        assert_eq!(found, [(1, 1), (2, 1), (3, 1)]);
+        let states: Vec<_> = extents.iter().map(|extent| extent.state).collect();
+        assert_eq!(states, [ExtentState::Data, ExtentState::Zero, ExtentState::Data]);
+    }
+}
