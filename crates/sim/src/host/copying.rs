@@ -63,7 +63,7 @@ const CRASH_AFTER_COPY_ONE_IN: u64 = 4;
 /// How long a crash is waited for that was asked for.
 const CRASH_PAUSE: Duration = Duration::from_millis(1);
 
-const DAY: Duration = Duration::from_hours(24);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The blocks that a host copies to: two areas, of which the second is also copied to from the first.
 #[derive(Clone, Copy, Debug)]
