@@ -83,7 +83,7 @@ fn occupant(destination: &Path) -> Option<&'static str> {
     let destination = Destination::path(destination, &engine()).unwrap();
     let from = source(&Disk::new(MIB / 2));
     let (clock, progress) = (Arc::new(JumpingClock::default()), Arc::new(Progress::default()));
-    let prepared = Job::prepare(from, destination, Options::default(), engine(), clock, progress);
+    let prepared = Job::prepare(from, destination, Options::default(), clock, progress);
     match runtime.block_on(prepared) {
         Ok(_) => None,
         Err(Error::Refused(Refusal::Occupied { found, .. })) => Some(found),
