@@ -4,7 +4,7 @@
 
 mod world;
 
-use block::{Backend, Engine, EngineChoice, Operation, Pending, Properties, Ram};
+use block::{Backend, Operation, Pending, Properties, Ram};
 use initiator::{Config, Reconnect};
 use std::future::Future;
 use std::pin::Pin;
@@ -79,10 +79,9 @@ async fn copy_from_a_target_that_dies() -> Failure {
     let ram = Ram::new(BLOCK_BYTES, BYTES as u64 / u64::from(BLOCK_BYTES)).unwrap();
     let deadly = Deadly { ram, victim: Mutex::new(Some(target)) };
     let destination = Destination::device(Identity::named("destination"), Arc::new(deadly));
-    let engine = Engine::new(EngineChoice::Threads).unwrap();
     let (clock, progress) = (Arc::new(StoppedClock), Arc::new(Progress::default()));
     let options = Options { requests: 4, ..Options::default() };
-    let job = Job::prepare(source, destination, options, engine, clock, progress).await.unwrap();
+    let job = Job::prepare(source, destination, options, clock, progress).await.unwrap();
 
     let ended = tokio::time::timeout(PATIENCE, job.run(std::future::pending())).await;
     ended.unwrap().unwrap_err()
