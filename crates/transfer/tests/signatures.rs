@@ -85,7 +85,8 @@ fn occupant(destination: &Path) -> Option<&'static str> {
     let (clock, progress) = (Arc::new(JumpingClock::default()), Arc::new(Progress::default()));
     let prepared = Job::prepare(from, destination, Options::default(), clock, progress);
     match runtime.block_on(prepared) {
-        Ok(_) => None,
+        // A file that holds something of no known format is refused for that reason.
+        Ok(_) | Err(Error::Refused(Refusal::NotEmpty { .. })) => None,
         Err(Error::Refused(Refusal::Occupied { found, .. })) => Some(found),
         Err(error) => panic!("{error}"),
     }
