@@ -54,9 +54,7 @@ impl Driver {
         lane: LaneId,
         now: Instant,
     ) -> Result<(), ConnectionError> {
-        let path = &mut self.paths[at];
-        let Some(core) = &mut path.core else { return Ok(()) };
-        let Some(state) = path.lanes.iter_mut().find(|state| state.id == lane) else { return Ok(()) };
+        let Some((core, state)) = self.paths[at].core_and_lane(lane) else { return Ok(()) };
         for _ in 0..READS_PER_TURN {
             match state.connection.poll_receive(cx, now, core, &mut self.buffers, &mut self.scratch) {
                 Poll::Ready(read) => read?,
@@ -74,9 +72,7 @@ impl Driver {
         lane: LaneId,
         now: Instant,
     ) -> Result<(), ConnectionError> {
-        let path = &mut self.paths[at];
-        let Some(core) = &mut path.core else { return Ok(()) };
-        let Some(state) = path.lanes.iter_mut().find(|state| state.id == lane) else { return Ok(()) };
+        let Some((core, state)) = self.paths[at].core_and_lane(lane) else { return Ok(()) };
         let sent = state.connection.poll_send(cx, now, core, &self.buffers);
         state.blocked = sent.is_pending();
         match sent {

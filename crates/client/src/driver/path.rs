@@ -314,6 +314,12 @@ impl Path {
         true
     }
 
+    /// The session and one of its connections, to move bytes between them.
+    pub(super) fn core_and_lane(&mut self, lane: LaneId) -> Option<(&mut initiator::Session, &mut Lane)> {
+        let lane = self.lanes.iter_mut().find(|known| known.id == lane)?;
+        Some((self.core.as_mut()?, lane))
+    }
+
     pub(super) fn lane_state(&self, lane: LaneId) -> Option<LaneState> {
         let known = self.lanes.iter().any(|known| known.id == lane);
         self.core.as_ref().filter(|_| known).map(|core| core.lane_state(lane))
