@@ -34,6 +34,14 @@ pub(crate) struct Opened {
     pub observer: Option<Box<dyn ConnectionObserver>>,
 }
 
+/// One login to be made: in this environment, by this configuration, as this applicant.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    environment: &'a Environment,
+    config: &'a Config,
+    applicant: &'a Applicant,
+}
+
 /// Connects, logs in, and follows redirections. Every portal is a separate peer: the login starts anew there, and no
 /// earlier statement or proof counts.
 pub(crate) async fn open(
@@ -43,10 +51,11 @@ pub(crate) async fn open(
     applicant: &Applicant,
 ) -> Result<Opened, Error> {
     session::name::normalized(&config.initiator_name).map_err(UsageError::InitiatorName)?;
+    let attempt = Attempt { environment, config, applicant };
     let mut visited = Vec::new();
     let mut portal = portal.clone();
     loop {
-        match open_at(environment, config, &portal, applicant).await? {
+        match attempt.open_at(&portal).await? {
             Answer::Opened(opened) => return Ok(*opened),
             Answer::Redirected(address) => {
                 let refuse = |problem| LoginError::Redirection {
@@ -86,37 +95,6 @@ struct Misunderstanding {
     credentials: Credentials,
 }
 
-/// Logs in at one portal. If a target chose SHA-256 and refused the response, the login is repeated once without
-/// SHA-256, because tgt means SHA-1 by that number. This weakens nothing: a target may always choose the weakest
-/// algorithm.
-async fn open_at(
-    environment: &Environment,
-    config: &Config,
-    portal: &Portal,
-    applicant: &Applicant,
-) -> Result<Answer, Error> {
-    match attempt_in_time(environment, config, portal, applicant, config.credentials.clone()).await? {
-        Ok(answer) => Ok(answer),
-        Err(Misunderstanding { credentials, .. }) => {
-            tracing::debug!(%portal, "CHAP with SHA-256 was refused: trying without");
-            let answer = attempt_in_time(environment, config, portal, applicant, Some(credentials)).await?;
-            answer.map_err(|misunderstanding| misunderstanding.failure)
-        }
-    }
-}
-
-async fn attempt_in_time(
-    environment: &Environment,
-    config: &Config,
-    portal: &Portal,
-    applicant: &Applicant,
-    credentials: Option<Credentials>,
-) -> Result<Result<Answer, Misunderstanding>, Error> {
-    let attempt = attempt(environment, config, portal, applicant, credentials);
-    let answer = environment.within(config.login_timeout, attempt).await;
-    answer.ok_or_else(|| NetworkError::Timeout { portal: portal.clone(), during: "login" })?
-}
-
 /// The credentials without SHA-256, for a target that refused a SHA-256 response.
 fn without_sha256(credentials: Option<&Credentials>, login: &Login, failure: Failure) -> Option<Credentials> {
     let misunderstood = login.chap_algorithm() == Some(Algorithm::Sha256)
@@ -126,63 +104,84 @@ fn without_sha256(credentials: Option<&Credentials>, login: &Login, failure: Fai
     Some(credentials.clone().offering(rest))
 }
 
-async fn attempt(
-    environment: &Environment,
-    config: &Config,
-    portal: &Portal,
-    applicant: &Applicant,
-    credentials: Option<Credentials>,
-) -> Result<Result<Answer, Misunderstanding>, Error> {
-    let Dialed { mut wire, peer, observe } = environment.network.dial(portal, &config.socket).await?;
-    let broken = |source| NetworkError::Broken { portal: portal.clone(), during: "login", source };
-    let mut login =
-        Login::new(login_config(environment, config, applicant, credentials.clone()).map_err(broken)?);
-    let mut request = login.start();
-    loop {
-        write_pdu(&mut wire, &request).await.map_err(broken)?;
-        let (header, data) = read_pdu(&mut wire, DATA_SEGMENT_BYTES_MAX).await.map_err(broken)?;
-        match login.receive(&header, &data) {
-            Progress::Send(next) => request = next,
-            Progress::Redirected { address, .. } => return Ok(Ok(Answer::Redirected(address))),
-            Progress::Refused(failure) => {
-                let target = applicant.target_name.clone().unwrap_or_else(|| "discovery".to_owned());
-                let credentials = without_sha256(credentials.as_ref(), &login, failure);
-                let failure = LoginError::Failed { target, portal: portal.clone(), failure }.into();
-                return match credentials {
-                    Some(credentials) => Ok(Err(Misunderstanding { failure, credentials })),
-                    None => Err(failure),
-                };
-            }
-            Progress::Established(established) => {
-                let in_force = wire
-                    .apply(&config.socket)
-                    .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
-                let observer = observe.map(|observe| observe(&established));
-                let opened = Opened { wire, established, peer, congestion: in_force.congestion, observer };
-                return Ok(Ok(Answer::Opened(Box::new(opened))));
+impl Attempt<'_> {
+    /// Logs in at one portal. If a target chose SHA-256 and refused the response, the login is repeated once without
+    /// SHA-256, because tgt means SHA-1 by that number. This weakens nothing: a target may always choose the weakest
+    /// algorithm.
+    async fn open_at(self, portal: &Portal) -> Result<Answer, Error> {
+        match self.log_in_in_time(portal, self.config.credentials.clone()).await? {
+            Ok(answer) => Ok(answer),
+            Err(Misunderstanding { credentials, .. }) => {
+                tracing::debug!(%portal, "CHAP with SHA-256 was refused: trying without");
+                let answer = self.log_in_in_time(portal, Some(credentials)).await?;
+                answer.map_err(|misunderstanding| misunderstanding.failure)
             }
         }
     }
-}
 
-fn login_config(
-    environment: &Environment,
-    config: &Config,
-    applicant: &Applicant,
-    credentials: Option<Credentials>,
-) -> io::Result<initiator::Config> {
-    let mut entropy = [0; ENTROPY_BYTES];
-    environment.host.entropy(&mut entropy)?;
-    Ok(initiator::Config {
-        initiator_name: config.initiator_name.clone(),
-        initiator_alias: None,
-        target_name: applicant.target_name.clone(),
-        isid: applicant.isid,
-        cid: applicant.cid,
-        joining: applicant.joining,
-        cmd_sn: applicant.cmd_sn,
-        offer: applicant.offer,
-        credentials,
-        entropy,
-    })
+    async fn log_in_in_time(
+        self,
+        portal: &Portal,
+        credentials: Option<Credentials>,
+    ) -> Result<Result<Answer, Misunderstanding>, Error> {
+        let login = self.log_in(portal, credentials);
+        let answer = self.environment.within(self.config.login_timeout, login).await;
+        answer.ok_or_else(|| NetworkError::Timeout { portal: portal.clone(), during: "login" })?
+    }
+
+    async fn log_in(
+        self,
+        portal: &Portal,
+        credentials: Option<Credentials>,
+    ) -> Result<Result<Answer, Misunderstanding>, Error> {
+        let Self { environment, config, applicant } = self;
+        let Dialed { mut wire, peer, observe } = environment.network.dial(portal, &config.socket).await?;
+        let broken = |source| NetworkError::Broken { portal: portal.clone(), during: "login", source };
+        let mut login = Login::new(self.login_config(credentials.clone()).map_err(broken)?);
+        let mut request = login.start();
+        loop {
+            write_pdu(&mut wire, &request).await.map_err(broken)?;
+            let (header, data) = read_pdu(&mut wire, DATA_SEGMENT_BYTES_MAX).await.map_err(broken)?;
+            match login.receive(&header, &data) {
+                Progress::Send(next) => request = next,
+                Progress::Redirected { address, .. } => return Ok(Ok(Answer::Redirected(address))),
+                Progress::Refused(failure) => {
+                    let target = applicant.target_name.clone().unwrap_or_else(|| "discovery".to_owned());
+                    let credentials = without_sha256(credentials.as_ref(), &login, failure);
+                    let failure = LoginError::Failed { target, portal: portal.clone(), failure }.into();
+                    return match credentials {
+                        Some(credentials) => Ok(Err(Misunderstanding { failure, credentials })),
+                        None => Err(failure),
+                    };
+                }
+                Progress::Established(established) => {
+                    let in_force = wire
+                        .apply(&config.socket)
+                        .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
+                    let observer = observe.map(|observe| observe(&established));
+                    let opened =
+                        Opened { wire, established, peer, congestion: in_force.congestion, observer };
+                    return Ok(Ok(Answer::Opened(Box::new(opened))));
+                }
+            }
+        }
+    }
+
+    fn login_config(self, credentials: Option<Credentials>) -> io::Result<initiator::Config> {
+        let Self { environment, config, applicant } = self;
+        let mut entropy = [0; ENTROPY_BYTES];
+        environment.host.entropy(&mut entropy)?;
+        Ok(initiator::Config {
+            initiator_name: config.initiator_name.clone(),
+            initiator_alias: None,
+            target_name: applicant.target_name.clone(),
+            isid: applicant.isid,
+            cid: applicant.cid,
+            joining: applicant.joining,
+            cmd_sn: applicant.cmd_sn,
+            offer: applicant.offer,
+            credentials,
+            entropy,
+        })
+    }
 }
