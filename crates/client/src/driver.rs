@@ -32,6 +32,7 @@ pub(crate) use path::Path;
 pub(crate) use plan::{Data, Piece, Plan};
 pub(crate) use unit_state::UnitState;
 
+use crate::path_id::PathId;
 use crate::report::{PathReport, PathState, Report};
 use crate::{Config, Environment, Error, NetworkError, UsageError};
 use block::Slab;
@@ -40,7 +41,6 @@ pub(crate) use connection_recovery::Vacancies;
 use event_listener::Event;
 use framing::{BufferTable, Scratch};
 use futures_channel::oneshot;
-use nexus::initiator::PathId;
 use operation::{Finished, Operation};
 use path::Request;
 use pdu::{BufferId, Instant, LaneId, Lun};

@@ -1,8 +1,9 @@
 //! Errors, by the party at fault.
 
+use crate::durability::Generation;
+use crate::path_acceptance::PathRefusal;
 use crate::{Portal, ReservationHolder};
 use framing::SocketOptionsError;
-use nexus::initiator::{Generation, PathRefusal};
 use pdu::{Lun, TaskManagementOutcome};
 use scsi::client::{Designator, SenseData};
 use session::discovery::InvalidTargetList;

@@ -7,9 +7,9 @@
 //! simulator a virtual one.
 //!
 //! # Rules that hold whatever happens to connections
-//! * A command is sent again only if that is safe: [`nexus::initiator::Retry`].
-//! * Two writes to the same blocks are never outstanding together: [`nexus::initiator::WriteFence`].
-//! * A path carries I/O only to units that it was proven to lead to: [`nexus::initiator::accept_path`].
+//! * A command is sent again only if that is safe: [`retry::Retry`].
+//! * Two writes to the same blocks are never outstanding together: [`write_fence::WriteFence`].
+//! * A path carries I/O only to units that it was proven to lead to: [`path_acceptance::accept_path`].
 //! * A successful flush covers every write answered before it; otherwise the flush reports the loss: [`Lun::flush`].
 
 #![forbid(unsafe_code)]
@@ -18,27 +18,32 @@ mod backend;
 mod config;
 mod discovery;
 mod driver;
+mod durability;
 mod error;
 mod extents;
 mod host;
 mod isid;
 mod login;
 mod lun;
+mod path_acceptance;
+mod path_id;
 mod probe;
 mod reconnect;
 mod replacement;
 mod report;
 mod reservation;
+mod retry;
 mod supervisor;
 mod target;
 mod unit;
 mod url;
+mod write_fence;
 
-pub use ::nexus::initiator::Generation;
 pub use ::session::chap::{Algorithms, Credentials};
 pub use config::Config;
 pub use discovery::{TargetRecord, discover};
 pub use driver::OPERATIONS_MAX;
+pub use durability::Generation;
 pub use error::{Error, LoginError, NetworkError, TargetError, UsageError};
 pub use host::{Dial, Dialed, Environment, Host, Observe};
 pub use lun::{Compared, Executed, Lun, Reset, Transfer};

@@ -1,10 +1,11 @@
 //! One logical unit: reads, writes, and the other operations of a disk.
 
 use crate::driver::{Data, Outcome, Piece, Plan, Shared, Sink};
+use crate::durability::Generation;
+use crate::retry::CommandKind;
 use crate::target::Handle;
 use crate::{Error, TargetError, Unit, UsageError, extents};
 use block::{Buffer, Payload, Slab};
-use nexus::initiator::{CommandKind, Generation};
 use pdu::{Cdb, TaskAttribute, TaskManagementOutcome};
 use scsi::Extent;
 use session::initiator::TaskFunction;
@@ -33,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// # Losses
 /// At error recovery level 0, the loss of a connection ends its iSCSI session. The session is reinstated, and every
-/// command that is safe to repeat is repeated (see [`nexus::initiator::Retry`]); the caller notices only a delay.
+/// command that is safe to repeat is repeated (see [`crate::retry::Retry`]); the caller notices only a delay.
 /// [`Self::flush`] reports lost writes.
 pub struct Lun {
     pub(crate) handle: Arc<Handle>,

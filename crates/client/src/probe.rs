@@ -1,8 +1,9 @@
 //! Asks a logical unit for its description over one path, before that path is trusted.
 
 use crate::driver::{Data, Plan, Shared};
+use crate::path_acceptance::UnitView;
+use crate::path_id::PathId;
 use crate::{Error, TargetError, Unit, UsageError};
-use nexus::initiator::{PathId, UnitView};
 use pdu::Lun;
 use scsi::client::{
     self, AsymmetricAccessState, BlockLimits, BlockProvisioning, Capacity, CdbBytes, DeviceIdentification,

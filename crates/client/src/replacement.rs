@@ -4,11 +4,11 @@
 //! restores the width. If none remains, the commands wait for it.
 
 use crate::driver::{Shared, Vacancies};
+use crate::path_id::PathId;
 use crate::reconnect::Pauses;
 use crate::supervisor::{add_connections, is_hopeless};
 use crate::{Error, LoginError};
 use event_listener::Event;
-use nexus::initiator::PathId;
 use session::login::initiator::Remedy;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Measurements of a running session.
 
+use crate::path_id::PathId;
 use framing::{Counters, PathSample};
-use nexus::initiator::PathId;
 use pdu::{Cid, Isid, LaneId, Tsih};
 use session::parameters::{ConnectionParameters, SessionParameters};
 use std::net::SocketAddr;

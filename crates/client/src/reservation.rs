@@ -6,9 +6,9 @@
 //! RESERVE would succeed.
 
 use crate::driver::{Plan, Shared};
+use crate::path_acceptance::UnitView;
 use crate::probe::{Probe, unless_refused};
 use crate::{Error, Host, Lun, NetworkError, TargetError, UsageError};
-use nexus::initiator::UnitView;
 use scsi::client::{self, ReservationDescriptor};
 use scsi::{
     PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction, ReserveIn, TransportId,

@@ -3,13 +3,14 @@
 
 use crate::driver::{Path, Shared, Vacancies, lane};
 use crate::login::{self, Applicant};
+use crate::path_acceptance::{PathRefusal, accept_path};
+use crate::path_id::PathId;
 use crate::probe::Probe;
 use crate::reconnect::Pauses;
 use crate::report::PathState;
 use crate::{Error, LoginError, NetworkError, Portal, TargetError, UsageError, replacement};
 use event_listener::Event;
 use futures_util::future;
-use nexus::initiator::{PathId, PathRefusal, accept_path};
 use pdu::{Duration, Lun};
 use scsi::client::SenseData;
 use session::login::initiator::{Failure, Remedy};

@@ -1,6 +1,7 @@
 //! A remote target and its connections.
 
 use crate::driver::{Shared, UnitState, timer};
+use crate::path_id::PathId;
 use crate::probe::Probe;
 use crate::report::{PathState, Report};
 use crate::{
@@ -8,7 +9,6 @@ use crate::{
 };
 use block::Slab;
 use futures_util::future::join_all;
-use nexus::initiator::PathId;
 use pdu::Isid;
 use session::parameters::MAX_CONNECTIONS;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The description of a logical unit.
 
-use nexus::initiator::UnitView;
+use crate::path_acceptance::UnitView;
 use pdu::Lun;
 use scsi::client::{BlockLimits, BlockProvisioning, Capacity, Designator, ModeParameters, StandardInquiry};
 

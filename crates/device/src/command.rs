@@ -9,10 +9,10 @@ use crate::logical_unit::LogicalUnit;
 use crate::piecewise::Piecewise;
 use crate::session_driver::{SessionDriver, SessionState};
 use crate::target_node::TargetNode;
+use crate::unit_state::{Admission, NexusTask};
 use crate::{flush, read, reservation, write};
 use block::Payload;
 use futures_channel::oneshot;
-use nexus::target::{Admission, NexusTask};
 use scsi::{ExtendedCopy, MediumAccess, Outcome, Pattern, ReserveAction, SenseFormat, Step, begin_absent};
 use session::seam;
 use session::target::{Command, DataOut, Response, TaskId};
@@ -52,9 +52,9 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, comman
         return begin_without_unit(driver, state, &command);
     };
     let nexus_task = NexusTask { nexus: driver.nexus, task: id };
-    let arrived = unit.shared.borrow_mut().arrive(nexus_task, command.attribute, command.cdb.bytes());
+    let arrived = unit.state.borrow_mut().arrive(nexus_task, command.attribute, command.cdb.bytes());
     if let Err(outcome) = arrived {
-        let is_fenced = unit.shared.borrow_mut().take_fence(driver.nexus);
+        let is_fenced = unit.state.borrow_mut().take_fence(driver.nexus);
         let ending = Ending { outcome, wanted_bytes: 0, format: unit.sense_format(), is_fenced };
         return respond(driver, state, id, command.data_in_bytes, ending);
     }
@@ -111,7 +111,7 @@ pub(crate) fn data_arrived(driver: &Rc<SessionDriver>, state: &mut SessionState,
 fn ready(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     let Some(task) = state.tasks.get(&id) else { return };
     let admission =
-        task.unit.shared.borrow_mut().ready(NexusTask { nexus: driver.nexus, task: id }, &task.step);
+        task.unit.state.borrow_mut().ready(NexusTask { nexus: driver.nexus, task: id }, &task.step);
     match admission {
         Admission::Start => start(driver, state, id),
         Admission::Wait => {}
@@ -129,7 +129,7 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
     }
     let unit = Rc::clone(&task.unit);
     // The medium may have been ejected or protected since the command arrived.
-    let medium = unit.shared.borrow().check_medium(MediumAccess::of(task.command.cdb.bytes()));
+    let medium = unit.state.borrow().check_medium(MediumAccess::of(task.command.cdb.bytes()));
     if let Err(sense) = medium {
         return finish(driver, state, id, Outcome::CheckCondition(sense));
     }
@@ -179,15 +179,15 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
             finish(driver, state, id, outcome);
         }
         Step::RequestSense(request) => {
-            let pending = unit.shared.borrow_mut().request_sense(driver.nexus);
-            task.is_fenced = unit.shared.borrow_mut().take_fence(driver.nexus);
+            let pending = unit.state.borrow_mut().request_sense(driver.nexus);
+            task.is_fenced = unit.state.borrow_mut().take_fence(driver.nexus);
             finish(driver, state, id, request.respond(pending));
         }
         Step::ProvisioningLog(request) => {
             work(driver, id, async move { unit.provisioning_log(request).await });
         }
         Step::ModeSense(request) => {
-            let outcome = request.respond(&unit.disk, unit.shared.borrow().mode_settings());
+            let outcome = request.respond(&unit.disk, unit.state.borrow().mode_settings());
             finish(driver, state, id, outcome);
         }
         Step::ModeSelect(select) => {
@@ -195,21 +195,21 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
             work(driver, id, async move { unit.mode_select(nexus, select).await });
         }
         Step::Load => {
-            let outcome = unit.shared.borrow_mut().load(driver.nexus);
+            let outcome = unit.state.borrow_mut().load(driver.nexus);
             finish(driver, state, id, outcome);
         }
         Step::Eject { flush } => work(driver, id, async move { unit.eject(flush).await }),
         Step::PreventRemoval(prevent) => {
-            unit.shared.borrow_mut().prevent_removal(driver.nexus, prevent);
+            unit.state.borrow_mut().prevent_removal(driver.nexus, prevent);
             finish(driver, state, id, Outcome::good());
         }
         Step::ExtendedCopy(request) => copy(driver, id, unit, request),
         Step::ReceiveCopyStatus(request) => {
-            let outcome = request.respond(&unit.shared.borrow().held_copies(driver.nexus));
+            let outcome = request.respond(&unit.state.borrow().held_copies(driver.nexus));
             finish(driver, state, id, outcome);
         }
         Step::PersistentReserveIn(request) => {
-            let outcome = unit.shared.borrow().persistent_reserve_in(&request);
+            let outcome = unit.state.borrow().persistent_reserve_in(&request);
             finish(driver, state, id, outcome);
         }
         Step::PersistentReserveOut(request) => {
@@ -218,7 +218,7 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
         }
         Step::Reserve => work(driver, id, reservation::reserve(Rc::clone(driver), unit)),
         Step::Release => {
-            let outcome = unit.shared.borrow_mut().release(driver.nexus);
+            let outcome = unit.state.borrow_mut().release(driver.nexus);
             finish(driver, state, id, outcome);
         }
         // The parameter list became another step when it arrived.
@@ -264,7 +264,7 @@ fn copy(driver: &Rc<SessionDriver>, id: TaskId, unit: Rc<LogicalUnit>, request: 
     work(driver, id, async move {
         let (outcome, status) = copy.run(&request).await;
         if let Some(list_id) = request.list_id {
-            unit.shared.borrow_mut().hold_copy(nexus, list_id, status);
+            unit.state.borrow_mut().hold_copy(nexus, list_id, status);
         }
         outcome
     });
@@ -279,7 +279,7 @@ pub(crate) fn finish(driver: &Rc<SessionDriver>, state: &mut SessionState, id: T
     let (format, is_fenced) = (task.unit.sense_format(), task.is_fenced);
     let ending = Ending { outcome, wanted_bytes, format, is_fenced };
     respond(driver, state, id, task.command.data_in_bytes, ending);
-    let startable = task.unit.shared.borrow_mut().finish(NexusTask { nexus: driver.nexus, task: id });
+    let startable = task.unit.state.borrow_mut().finish(NexusTask { nexus: driver.nexus, task: id });
     start_others(&driver.node, startable);
 }
 
@@ -287,7 +287,7 @@ pub(crate) fn finish(driver: &Rc<SessionDriver>, state: &mut SessionState, id: T
 pub(crate) fn abort(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     let Some(task) = state.tasks.get_mut(&id) else { return };
     task.aborted = true;
-    let cleared = task.unit.shared.borrow_mut().abort_task(NexusTask { nexus: driver.nexus, task: id });
+    let cleared = task.unit.state.borrow_mut().abort_task(NexusTask { nexus: driver.nexus, task: id });
     cleared.dropped.iter().for_each(|dropped| drop_task(driver, state, dropped.task));
     start_others(&driver.node, cleared.startable);
 }

@@ -2,7 +2,7 @@
 
 use crate::memory::Memory;
 use crate::peer::{Ipv6Prefix, PeerHost, Peers};
-use nexus::target::NexusId;
+use crate::unit_state::NexusId;
 use pdu::{Duration, Instant, Tsih};
 use session::target::{Command, TargetRecord, TaskId};
 use std::cell::{Cell, OnceCell};

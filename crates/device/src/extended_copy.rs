@@ -10,8 +10,8 @@ use crate::logical_unit::LogicalUnit;
 use crate::memory::PIECE_BYTES;
 use crate::piecewise::{Piecewise, let_others_run};
 use crate::session_driver::SessionDriver;
+use crate::unit_state::{Admission, NexusTask};
 use futures_channel::oneshot;
-use nexus::target::{Admission, NexusTask};
 use scsi::{CopySegment, CopyStatus, CopyTarget, ExtendedCopy, Extent, MediumAccess, Outcome};
 use session::target::TaskId;
 use std::rc::Rc;
@@ -96,8 +96,8 @@ impl Copy {
         if Piecewise::new(&self.driver, self.id).is_stopped() || piece.destination.disk.read_only {
             return Err(ExtendedCopy::device_failed());
         }
-        piece.source.shared.borrow().admits_copy(self.driver.nexus, MediumAccess::Read)?;
-        piece.destination.shared.borrow().admits_copy(self.driver.nexus, MediumAccess::Write)
+        piece.source.state.borrow().admits_copy(self.driver.nexus, MediumAccess::Read)?;
+        piece.destination.state.borrow().admits_copy(self.driver.nexus, MediumAccess::Write)
     }
 
     /// Copies a piece while no other command reads and writes its blocks.
@@ -105,7 +105,7 @@ impl Copy {
         let task = NexusTask { nexus: self.driver.nexus, task: self.id };
         let occupied = piece.occupied();
         for (unit, extents) in &occupied {
-            let admission = unit.shared.borrow_mut().occupy(task, extents.clone());
+            let admission = unit.state.borrow_mut().occupy(task, extents.clone());
             if admission == Admission::Wait {
                 self.wait_for_turn().await;
             }
@@ -115,7 +115,7 @@ impl Copy {
             refused => refused,
         };
         for (unit, _) in &occupied {
-            let startable = unit.shared.borrow_mut().vacate(task);
+            let startable = unit.state.borrow_mut().vacate(task);
             start_others(&self.driver.node, startable);
         }
         if let Some(task) = self.driver.state().tasks.get_mut(&self.id) {

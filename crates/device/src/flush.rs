@@ -3,8 +3,8 @@
 use crate::forced::Forced;
 use crate::logical_unit::{LogicalUnit, with_source};
 use crate::session_driver::SessionDriver;
+use crate::unit_state::NexusId;
 use block::{BlockError, Completion, Done, Operation, Payload, Pending};
-use nexus::target::NexusId;
 use scsi::{Outcome, Sense};
 use session::target::TaskId;
 use std::rc::Rc;
@@ -92,7 +92,7 @@ impl LogicalUnit {
     /// `asker`.
     fn forced_operation_failed(&self, forced: Forced, asker: Option<NexusId>) {
         forced.fail();
-        self.shared.borrow_mut().defer_error(Sense::FLUSH_FAILED, asker);
+        self.state.borrow_mut().defer_error(Sense::FLUSH_FAILED, asker);
     }
 }
 
@@ -105,9 +105,9 @@ pub(crate) async fn synchronize_cache(
     // The response of an aborted command is suppressed, and reports nothing.
     let is_heard = || driver.state().tasks.get(&id).is_some_and(|task| !task.aborted);
     let flushed = unit.flush_for(|| is_heard().then_some(driver.nexus)).await;
-    let deferred = if is_heard() { unit.shared.borrow_mut().take_deferred_error(driver.nexus) } else { None };
+    let deferred = if is_heard() { unit.state.borrow_mut().take_deferred_error(driver.nexus) } else { None };
     if let Some(task) = driver.state().tasks.get_mut(&id) {
-        task.is_fenced = unit.shared.borrow_mut().take_fence(driver.nexus);
+        task.is_fenced = unit.state.borrow_mut().take_fence(driver.nexus);
     }
     match (flushed, deferred) {
         (Outcome::Good(_), Some(deferred)) => Outcome::CheckCondition(deferred),

@@ -49,6 +49,8 @@ mod write;
 mod write_and_verify;
 mod write_same;
 
+pub mod unit_state;
+
 pub use admission::Leading;
 pub use environment::{Environment, Gauges, Host, LocalFuture, Observer, SessionLimits, Visibility, Visitor};
 pub use logical_unit::{LogicalUnit, UnitDescription};

@@ -4,8 +4,8 @@ use crate::forced::ForcedOperations;
 use crate::memory::Memory;
 use crate::permit::Permits;
 use crate::reservation::Persist;
+use crate::unit_state::{InitiatorPort, PersistedReservations, Ports, RelativePort, UnitState};
 use block::{Backend, BlockError, BlockErrorKind, Properties, Slab};
-use nexus::target::{InitiatorPort, PersistedReservations, Ports, RelativePort};
 use pdu::Lun;
 use scsi::{
     BlockLength, Blocks, Disk, Extent, Identity, Lba, Outcome, PhysicalExponent, Provisioning, TargetPort,
@@ -23,7 +23,7 @@ pub struct LogicalUnit {
     through_other_ports: Vec<Disk>,
     pub(crate) backend: Arc<dyn Backend>,
     /// Unit attentions, reservations and the task set, of all sessions.
-    pub(crate) shared: RefCell<nexus::target::LogicalUnit>,
+    pub(crate) state: RefCell<UnitState>,
     /// The storage of its persistent reservations, if it has one.
     pub(crate) kept: Option<Rc<dyn Persist>>,
     /// See [`Memory::working`].
@@ -107,19 +107,19 @@ impl LogicalUnit {
         };
         let ports = disk.target_port.iter().chain(&disk.other_ports);
         let ports = ports.map(|port| RelativePort(port.relative_identifier));
-        let shared = RefCell::new(nexus::target::LogicalUnit::new().with_target_ports(ports));
+        let state = RefCell::new(UnitState::new().with_target_ports(ports));
         let (number, kept) = (description.number, None);
         let through_other_ports = disk.through_other_ports().collect();
         let (working, unheard) = (memory.working.clone(), Permits::new(UNHEARD_MAX));
         let forced = Rc::default();
-        Ok(Self { number, disk, through_other_ports, backend, shared, kept, working, forced, unheard })
+        Ok(Self { number, disk, through_other_ports, backend, state, kept, working, forced, unheard })
     }
 
     /// The same unit with persistent reservations, which start as `last`. Call it before the first session.
     #[must_use]
     pub fn keep_reservations(self, kept: Rc<dyn Persist>, last: PersistedReservations) -> Self {
-        let shared = RefCell::new(self.shared.into_inner().restore(last));
-        Self { shared, kept: Some(kept), ..self }
+        let state = RefCell::new(self.state.into_inner().restore(last));
+        Self { state, kept: Some(kept), ..self }
     }
 
     /// The ports of the nexus between a session of this CHAP user and this unit.

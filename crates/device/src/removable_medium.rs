@@ -8,7 +8,7 @@ impl LogicalUnit {
     pub(crate) async fn eject(&self, flush: bool) -> Outcome {
         let flushed = if flush { self.flush().await } else { Outcome::good() };
         match flushed {
-            Outcome::Good(_) => self.shared.borrow_mut().eject(),
+            Outcome::Good(_) => self.state.borrow_mut().eject(),
             failed => failed,
         }
     }

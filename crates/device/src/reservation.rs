@@ -7,7 +7,7 @@ use crate::command;
 use crate::logical_unit::LogicalUnit;
 use crate::session_driver::SessionDriver;
 use crate::task_management::{in_session_of, quiesce};
-use nexus::target::{NexusTask, PersistedReservations, Settled};
+use crate::unit_state::{NexusTask, PersistedReservations, Settled};
 use scsi::{Outcome, PersistentReserveOut};
 use session::target::TaskId;
 use std::future::Future;
@@ -33,7 +33,7 @@ pub(crate) async fn persistent_reserve_out(
     request: PersistentReserveOut,
 ) -> Outcome {
     let task = NexusTask { nexus: driver.nexus, task };
-    let change = unit.shared.borrow().persistent_reserve_out(task, &request);
+    let change = unit.state.borrow().persistent_reserve_out(task, &request);
     let change = match change {
         Ok(change) => change,
         Err(outcome) => return outcome,
@@ -42,17 +42,17 @@ pub(crate) async fn persistent_reserve_out(
         && let Err(error) = unit.store(snapshot.clone()).await
     {
         tracing::error!(lun = unit.number, %error, "reservations cannot be stored");
-        unit.shared.borrow_mut().not_persisted(change);
+        unit.state.borrow_mut().not_persisted(change);
         return Outcome::internal_failure();
     }
-    let settled = unit.shared.borrow_mut().commit(change);
+    let settled = unit.state.borrow_mut().commit(change);
     settle(&driver, settled).await;
     Outcome::good()
 }
 
 /// RESERVE.
 pub(crate) async fn reserve(driver: Rc<SessionDriver>, unit: Rc<LogicalUnit>) -> Outcome {
-    let settled = unit.shared.borrow_mut().reserve(driver.nexus);
+    let settled = unit.state.borrow_mut().reserve(driver.nexus);
     match settled {
         Ok(settled) => settle(&driver, settled).await,
         Err(outcome) => return outcome,

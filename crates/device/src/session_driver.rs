@@ -11,9 +11,9 @@ use crate::permit::{Permits, ReadPermit};
 use crate::read::pieces_per_session;
 use crate::target_node::TargetNode;
 use crate::task_management;
+use crate::unit_state::NexusId;
 use block::Reservation;
 use framing::{BufferTable, LaneWakers};
-use nexus::target::NexusId;
 use pdu::{BufferId, Instant, LaneId, Lun, Tsih, Window};
 use session::login::target::Place;
 use session::parameters::{Identity, SessionParameters};
@@ -313,7 +313,7 @@ impl SessionDriver {
             Event::TaskManagement(function) => task_management::begin(self, function),
             Event::CommandsCleared { lun } => {
                 if let Some(unit) = self.unit(lun) {
-                    unit.shared.borrow_mut().commands_cleared_by_protocol_event(self.nexus);
+                    unit.state.borrow_mut().commands_cleared_by_protocol_event(self.nexus);
                 }
             }
             Event::SendTargets(request) => self.send_targets(state, &request),
@@ -360,7 +360,7 @@ impl SessionDriver {
     /// it); the others when their writes have come to rest, and they start no further pieces. Then the session can end.
     fn abandon(self: &Rc<Self>, state: &mut SessionState) {
         for unit in &self.units {
-            let cleared = unit.shared.borrow_mut().lose(self.nexus);
+            let cleared = unit.state.borrow_mut().lose(self.nexus);
             cleared.dropped.iter().for_each(|task| command::drop_task(self, state, task.task));
             for started in &cleared.started {
                 if let Some(task) = state.tasks.get_mut(&started.task) {

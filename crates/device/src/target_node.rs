@@ -4,9 +4,9 @@ use crate::environment::Environment;
 use crate::logical_unit::LogicalUnit;
 use crate::session_driver::SessionDriver;
 use crate::threshold::watch;
+use crate::unit_state::NexusId;
 use futures_channel::oneshot;
 use futures_util::FutureExt;
-use nexus::target::NexusId;
 use pdu::{Cid, Tsih};
 use session::target::Registry;
 use std::cell::{Cell, RefCell};
@@ -108,7 +108,7 @@ impl TargetNode {
     pub(crate) fn run_session(self: &Rc<Self>, session: &Rc<SessionDriver>) {
         for unit in &session.units {
             let ports = unit.ports_of(session.identity(), session.user());
-            unit.shared.borrow_mut().establish(session.nexus, ports);
+            unit.state.borrow_mut().establish(session.nexus, ports);
         }
         self.sessions.borrow_mut().push(Rc::clone(session));
         let (node, session) = (Rc::clone(self), Rc::clone(session));
@@ -120,9 +120,9 @@ impl TargetNode {
 
     fn session_ended(&self, session: &Rc<SessionDriver>, orderly: bool) {
         for unit in &session.units {
-            let mut shared = unit.shared.borrow_mut();
+            let mut state = unit.state.borrow_mut();
             // The commands lost with the nexus were recorded when it was lost.
-            let cleared = if orderly { shared.leave(session.nexus) } else { shared.lose(session.nexus) };
+            let cleared = if orderly { state.leave(session.nexus) } else { state.lose(session.nexus) };
             debug_assert!(cleared.started.is_empty(), "a session ended before its commands");
         }
         self.sessions.borrow_mut().retain(|known| !Rc::ptr_eq(known, session));

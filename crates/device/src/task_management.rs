@@ -6,8 +6,8 @@
 
 use crate::command;
 use crate::session_driver::{SessionDriver, SessionState};
+use crate::unit_state::{Cleared, NexusTask, Reset, UnitState};
 use futures_channel::oneshot;
-use nexus::target::{Cleared, NexusTask, Reset};
 use pdu::{Lun, TaskManagementOutcome};
 use session::target::{LogicalUnitFunction, TaskManagement};
 use std::rc::Rc;
@@ -34,7 +34,7 @@ async fn execute(driver: &Rc<SessionDriver>, function: LogicalUnitFunction) -> T
             let unit = driver.resume(|state| state.tasks.get(&task).map(|task| Rc::clone(&task.unit)));
             // The driver has just answered this task; the session orders its response before this function's.
             let Some(unit) = unit else { return TaskManagementOutcome::FunctionComplete };
-            let cleared = unit.shared.borrow_mut().abort_task(NexusTask { nexus: driver.nexus, task });
+            let cleared = unit.state.borrow_mut().abort_task(NexusTask { nexus: driver.nexus, task });
             quiesce(driver, cleared).await;
             TaskManagementOutcome::FunctionComplete
         }
@@ -50,7 +50,7 @@ async fn execute(driver: &Rc<SessionDriver>, function: LogicalUnitFunction) -> T
         LogicalUnitFunction::TargetWarmReset | LogicalUnitFunction::TargetColdReset => {
             // For an initiator, the target consists of the units that it may use: it resets no other unit.
             for unit in &driver.units {
-                let cleared = unit.shared.borrow_mut().reset(Reset::Target);
+                let cleared = unit.state.borrow_mut().reset(Reset::Target);
                 quiesce(driver, cleared).await;
             }
             TaskManagementOutcome::FunctionComplete
@@ -61,10 +61,10 @@ async fn execute(driver: &Rc<SessionDriver>, function: LogicalUnitFunction) -> T
 async fn on_unit(
     driver: &Rc<SessionDriver>,
     lun: Lun,
-    clear: impl FnOnce(&mut nexus::target::LogicalUnit) -> Cleared,
+    clear: impl FnOnce(&mut UnitState) -> Cleared,
 ) -> TaskManagementOutcome {
     let Some(unit) = driver.unit(lun) else { return TaskManagementOutcome::LunDoesNotExist };
-    let cleared = clear(&mut unit.shared.borrow_mut());
+    let cleared = clear(&mut unit.state.borrow_mut());
     quiesce(driver, cleared).await;
     TaskManagementOutcome::FunctionComplete
 }

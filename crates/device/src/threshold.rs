@@ -24,7 +24,7 @@ pub(crate) async fn watch(environment: Rc<Environment>, unit: Weak<LogicalUnit>,
     while let Some(watched) = unit.upgrade() {
         let (lun, resources) = (watched.number, watched.resources().await);
         match &resources {
-            Ok(resources) => watched.shared.borrow_mut().can_allocate(resources.available, threshold),
+            Ok(resources) => watched.state.borrow_mut().can_allocate(resources.available, threshold),
             Err(error) if is_known => {
                 tracing::warn!(lun, error = %with_source(error), "cannot find out how much space is left; trying on");
             }

@@ -8,8 +8,8 @@
 //! durable. After a crash, one or the other is there. A lock file beside it is held for as long as a server serves the
 //! unit, because two servers that store independently would undo each other's fences.
 
+use device::unit_state::{InvalidSnapshot, PersistedReservations};
 use device::{Persist, Stored};
-use nexus::target::{InvalidSnapshot, PersistedReservations};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
 use scsi::Naa;
 use std::fs::{DirBuilder, File, TryLockError};

@@ -15,17 +15,13 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("secret", &[]),
     ("netem", &[]),
     ("session", &["pdu"]),
-    ("nexus", &["pdu", "scsi", "session"]),
     ("policy", &["pdu"]),
     ("framing", &["block", "pdu", "session"]),
-    ("device", &["block", "framing", "nexus", "pdu", "scsi", "session"]),
-    ("client", &["block", "framing", "nexus", "pdu", "policy", "scsi", "session"]),
-    (
-        "sim",
-        &["block", "client", "device", "framing", "nexus", "pdu", "policy", "scsi", "session", "transfer"],
-    ),
+    ("device", &["block", "framing", "pdu", "scsi", "session"]),
+    ("client", &["block", "framing", "pdu", "policy", "scsi", "session"]),
+    ("sim", &["block", "client", "device", "framing", "pdu", "policy", "scsi", "session", "transfer"]),
     ("transport", &["framing", "pdu", "session"]),
-    ("target", &["block", "device", "framing", "nexus", "pdu", "scsi", "secret", "session", "transport"]),
+    ("target", &["block", "device", "framing", "pdu", "scsi", "secret", "session", "transport"]),
     ("initiator", &["client", "framing", "pdu", "policy", "secret", "session", "transport"]),
     ("transfer", &["block"]),
     ("observe", &["pdu"]),
@@ -52,7 +48,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
 
 /// Crates without input or output, and what would bring it in.
 const PURE: &[&str] =
-    &["pdu", "scsi", "session", "nexus", "policy", "framing", "device", "client", "observe", "sim", "netem"];
+    &["pdu", "scsi", "session", "policy", "framing", "device", "client", "observe", "sim", "netem"];
 /// Crates that do input or output only by an optional feature.
 const PURE_WITHOUT_FEATURES: &[&str] = &["transfer"];
 const IMPURE_LIBRARIES: &[&str] = &["tokio", "libc", "rustix", "socket2", "io-uring", "getrandom", "rand"];

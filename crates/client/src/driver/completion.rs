@@ -3,10 +3,12 @@
 use super::flush::SYNCHRONIZE_CACHE;
 use super::path::Request;
 use super::{Driver, Plan};
+use crate::path_acceptance::change_told;
+use crate::path_id::PathId;
 use crate::report::PathState;
+use crate::retry::{CommandKind, Ending, Retry};
 use crate::{Error, TargetError};
 use block::Payload;
-use nexus::initiator::{CommandKind, Ending, PathId, Retry, change_told};
 use pdu::{Duration, Instant, Lun};
 use scsi::Status;
 use scsi::client::SenseData;

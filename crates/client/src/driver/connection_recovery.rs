@@ -5,8 +5,8 @@
 
 use super::Driver;
 use super::path::{Lane, Path};
+use crate::path_id::PathId;
 use crate::report::PathState;
-use nexus::initiator::PathId;
 use pdu::{AsyncEvent, Cid, Duration, Instant, LaneId};
 use session::initiator::Counters;
 

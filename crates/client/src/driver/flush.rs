@@ -3,9 +3,12 @@
 use super::operation::{Finished, Operation, Outcome};
 use super::path::Request;
 use super::{Driver, Sink};
+use crate::durability::{FlushMark, Generation};
+use crate::path_id::PathId;
+use crate::retry::CommandKind;
+use crate::write_fence::WriteId;
 use crate::{Error, TargetError};
 use block::Payload;
-use nexus::initiator::{CommandKind, FlushMark, Generation, PathId, WriteId};
 use pdu::Lun;
 use scsi::client;
 use std::sync::Arc;

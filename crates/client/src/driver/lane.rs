@@ -1,8 +1,8 @@
 //! One connection's turn: receive, process, send.
 
 use super::{Driver, Shared};
+use crate::path_id::PathId;
 use framing::ConnectionError;
-use nexus::initiator::PathId;
 use pdu::{Instant, LaneId};
 use session::seam::{Endpoint, LaneLoss};
 use std::future::poll_fn;

@@ -5,10 +5,10 @@ use super::path::Request;
 use super::plan::Data;
 use super::{Driver, Plan};
 use crate::backend::block_error;
+use crate::write_fence::{Entry, Sealing, WriteId};
 use crate::{Error, UsageError};
 use block::{Completer, Completion, Extent, Payload};
 use futures_channel::oneshot;
-use nexus::initiator::{Entry, Sealing, WriteId};
 use pdu::{BufferId, Lun};
 use scsi::client::Capacity;
 

@@ -3,14 +3,16 @@
 use super::command_limit::Watch;
 use super::connection_recovery::{Recoveries, Vacancy};
 use super::lane_sample::Measurement;
+use crate::durability::{CacheLosses, FlushMark};
 use crate::login::{Applicant, Opened};
+use crate::path_id::PathId;
 use crate::report::{ConnectionReport, PathReport, PathState};
+use crate::retry::CommandKind;
 use crate::{Config, Portal, TargetError, isid};
 use event_listener::Event;
 use framing::{Connection, LaneWakers, Wire};
 use futures_channel::oneshot;
 use futures_util::lock::Mutex;
-use nexus::initiator::{CacheLosses, CommandKind, FlushMark, PathId};
 use pdu::{Cdb, Cid, Instant, Isid, LaneId, Lun, TaskAttribute, TaskManagementOutcome, Tsih};
 use scsi::Extent;
 use session::initiator::{self, Data, FunctionId, LaneState, TaskId};

@@ -1,8 +1,9 @@
 //! Cuts an operation into commands that the unit accepts.
 
 use crate::Unit;
+use crate::path_id::PathId;
+use crate::retry::CommandKind;
 use block::{Buffer, Payload};
-use nexus::initiator::{CommandKind, PathId};
 use pdu::{BufferId, Cdb, Lun, TaskAttribute};
 use scsi::client::{self, CdbBytes};
 use scsi::{Extent, Lba};

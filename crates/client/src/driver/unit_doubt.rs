@@ -4,8 +4,9 @@
 //! flushes, which concern one nexus, with their path. The supervisor proves the path ([`crate::supervisor`]).
 
 use super::Driver;
+use crate::path_acceptance::Change;
+use crate::path_id::PathId;
 use crate::{Error, TargetError};
-use nexus::initiator::{Change, PathId};
 use pdu::{Instant, Lun};
 use session::initiator::{Session, TaskFunction};
 

@@ -1,8 +1,10 @@
 //! The state of one logical unit, over all paths.
 
 use super::flush::Flush;
+use crate::durability::Durability;
+use crate::path_id::PathId;
+use crate::write_fence::{WriteFence, WriteId};
 use crate::{TargetError, Unit};
-use nexus::initiator::{Durability, PathId, WriteFence, WriteId};
 use scsi::ReservationKey;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Where the target keeps its reservations: what outlives its crashes.
 
 use super::machine::Machine;
+use device::unit_state::PersistedReservations;
 use device::{Host, Persist, Stored};
-use nexus::target::PersistedReservations;
 use pdu::Duration;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

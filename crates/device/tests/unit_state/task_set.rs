@@ -1,11 +1,10 @@
 //! In what order tasks reach the disk, which never meet there, and what aborting does to them.
 
 use TaskAttribute::{HeadOfQueue, Ordered, Simple};
-mod world;
 
 use pdu::TaskAttribute;
 use proptest::prelude::*;
-use ropewalk_nexus::target::{Admission, Cleared, LogicalUnit, NexusId, NexusTask, Reset};
+use ropewalk_device::unit_state::{Admission, Cleared, NexusId, NexusTask, Reset, UnitState};
 use scsi::{Extent, ModeSelect, Step};
 use session::target::TaskId;
 
@@ -31,17 +30,17 @@ fn compare_and_write(lba: u64) -> Step {
 }
 
 /// A unit with tasks of nexus A, numbered from 0, in this order.
-fn with(attributes: &[TaskAttribute]) -> LogicalUnit {
-    let mut unit = LogicalUnit::new();
-    unit.establish(A, world::ports(A));
-    unit.establish(B, world::ports(B));
+fn with(attributes: &[TaskAttribute]) -> UnitState {
+    let mut unit = UnitState::new();
+    unit.establish(A, crate::world::ports(A));
+    unit.establish(B, crate::world::ports(B));
     for (number, attribute) in (0..).zip(attributes) {
         assert_eq!(unit.arrive(task(A, number), *attribute, CDB), Ok(()));
     }
     unit
 }
 
-fn ready(unit: &mut LogicalUnit, number: u32) -> Admission {
+fn ready(unit: &mut UnitState, number: u32) -> Admission {
     unit.ready(task(A, number), &read())
 }
 
@@ -251,7 +250,7 @@ fn a_started_task_still_holds_its_blocks_when_aborted() {
 
 #[test]
 fn clearing_and_resetting_affect_every_nexus() {
-    let functions: [fn(&mut LogicalUnit) -> Cleared; 2] =
+    let functions: [fn(&mut UnitState) -> Cleared; 2] =
         [|unit| unit.clear_task_set(A), |unit| unit.reset(Reset::LogicalUnit)];
     for clear in functions {
         let mut unit = with(&[Simple]);

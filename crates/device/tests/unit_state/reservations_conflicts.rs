@@ -1,11 +1,9 @@
 //! Who may do what while somebody holds a reservation: the tables of SPC-4, SBC-3 and SPC-2.
 
-mod world;
-
+use crate::world::{READ, Shared, TEST_UNIT_READY, WRITE, ports};
 use pdu::TaskAttribute;
-use ropewalk_nexus::target::{LogicalUnit, NexusId, Reset};
+use ropewalk_device::unit_state::{NexusId, Reset, UnitState};
 use scsi::{AdditionalSense, Outcome, ReservationType, Sense, Status};
-use world::{READ, Shared, TEST_UNIT_READY, WRITE, ports};
 
 const HOLDER: NexusId = NexusId(1);
 const REGISTRANT: NexusId = NexusId(2);
@@ -205,8 +203,11 @@ fn while_a_unit_is_reserved_persistent_reservations_conflict_for_all() {
     let mut shared = Shared::between([HOLDER, STRANGER]);
     assert!(shared.unit.reserve(HOLDER).is_ok());
     for nexus in [HOLDER, STRANGER] {
-        let conflict =
-            shared.change(nexus, scsi::ReservationKey::NONE, world::registering(world::key(nexus)));
+        let conflict = shared.change(
+            nexus,
+            scsi::ReservationKey::NONE,
+            crate::world::registering(crate::world::key(nexus)),
+        );
         assert_eq!(conflict, Err(Outcome::reservation_conflict()));
     }
     let request = scsi::PersistentReserveIn { what: scsi::ReserveIn::Keys, allocation_bytes: 8 };
@@ -261,7 +262,7 @@ fn a_command_that_is_on_the_disk_is_not_refused() {
 
 #[test]
 fn a_unit_without_sessions_is_reserved_by_nobody() {
-    let mut unit = LogicalUnit::new();
+    let mut unit = UnitState::new();
     assert_eq!(unit.reserve(STRANGER), Err(Outcome::internal_failure()));
     assert_eq!(unit.release(STRANGER), Outcome::internal_failure());
 }

@@ -1,10 +1,9 @@
 //! Initiators to meet a unit, and a unit whose reservations they ask for.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use pdu::{Isid, TaskAttribute};
-use ropewalk_nexus::target::{
-    Admission, InitiatorPort, LogicalUnit, NexusId, NexusTask, PersistedReservations, Ports, RelativePort,
-    Settled,
+use ropewalk_device::unit_state::{
+    Admission, InitiatorPort, NexusId, NexusTask, PersistedReservations, Ports, RelativePort, Settled,
+    UnitState,
 };
 use scsi::{
     Extent, Outcome, PersistentReserveIn, PersistentReserveOut, Register, ReservationKey, ReservationType,
@@ -39,16 +38,16 @@ pub fn key(nexus: NexusId) -> ReservationKey {
 
 /// A unit, and initiators that have no unit attention pending.
 pub struct Shared {
-    pub unit: LogicalUnit,
+    pub unit: UnitState,
     next_task: u32,
 }
 
 impl Shared {
     pub fn between(nexuses: impl IntoIterator<Item = NexusId>) -> Self {
-        Self::with(LogicalUnit::new(), nexuses)
+        Self::with(UnitState::new(), nexuses)
     }
 
-    pub fn with(unit: LogicalUnit, nexuses: impl IntoIterator<Item = NexusId>) -> Self {
+    pub fn with(unit: UnitState, nexuses: impl IntoIterator<Item = NexusId>) -> Self {
         let mut shared = Self { unit, next_task: 0 };
         for nexus in nexuses {
             shared.join(nexus, ports(nexus));

@@ -1,9 +1,7 @@
 //! What each initiator is told, when, and by which commands.
 
-mod world;
-
 use pdu::TaskAttribute;
-use ropewalk_nexus::target::{LogicalUnit, NexusId, NexusTask, Reset};
+use ropewalk_device::unit_state::{NexusId, NexusTask, Reset, UnitState};
 use scsi::{AdditionalSense, Blocks, Outcome, Sense, SenseKey, Status, Threshold};
 use session::target::TaskId;
 
@@ -19,7 +17,7 @@ fn task(nexus: NexusId, number: u32) -> NexusTask {
 }
 
 /// What a command is told instead of being carried out.
-fn told_by(unit: &mut LogicalUnit, nexus: NexusId, cdb: &[u8]) -> Option<AdditionalSense> {
+fn told_by(unit: &mut UnitState, nexus: NexusId, cdb: &[u8]) -> Option<AdditionalSense> {
     let probe = task(nexus, u32::MAX);
     match unit.arrive(probe, TaskAttribute::Simple, cdb) {
         Ok(()) => {
@@ -34,15 +32,15 @@ fn told_by(unit: &mut LogicalUnit, nexus: NexusId, cdb: &[u8]) -> Option<Additio
 }
 
 /// All that is pending, in order.
-fn told(unit: &mut LogicalUnit, nexus: NexusId) -> Vec<AdditionalSense> {
+fn told(unit: &mut UnitState, nexus: NexusId) -> Vec<AdditionalSense> {
     core::iter::from_fn(|| told_by(unit, nexus, TEST_UNIT_READY)).collect()
 }
 
 /// A unit that both nexuses know and from which neither has to learn anything.
-fn quiet() -> LogicalUnit {
-    let mut unit = LogicalUnit::new();
+fn quiet() -> UnitState {
+    let mut unit = UnitState::new();
     for nexus in [A, B] {
-        unit.establish(nexus, world::ports(nexus));
+        unit.establish(nexus, crate::world::ports(nexus));
         told(&mut unit, nexus);
     }
     unit
@@ -51,14 +49,14 @@ fn quiet() -> LogicalUnit {
 /// Something that each nexus can be told.
 const NEWS: AdditionalSense = AdditionalSense::SOME_COMMANDS_CLEARED_BY_ISCSI_PROTOCOL_EVENT;
 
-fn tell_both(unit: &mut LogicalUnit) {
+fn tell_both(unit: &mut UnitState) {
     [A, B].into_iter().for_each(|nexus| unit.commands_cleared_by_protocol_event(nexus));
 }
 
 #[test]
 fn the_first_contact_tells_of_power_on_once() {
-    let mut unit = LogicalUnit::new();
-    unit.establish(A, world::ports(A));
+    let mut unit = UnitState::new();
+    unit.establish(A, crate::world::ports(A));
     let power_on = AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED;
     assert_eq!(told(&mut unit, A), [power_on]);
     assert_eq!(told(&mut unit, A), []);
@@ -94,7 +92,7 @@ fn request_sense_tells_and_clears() {
 }
 
 /// What a command that writes nothing is told, whatever it is.
-fn sense_told_to(unit: &mut LogicalUnit, nexus: NexusId) -> Option<Sense> {
+fn sense_told_to(unit: &mut UnitState, nexus: NexusId) -> Option<Sense> {
     let probe = task(nexus, u32::MAX);
     match unit.arrive(probe, TaskAttribute::Simple, TEST_UNIT_READY) {
         Ok(()) => {
@@ -128,7 +126,7 @@ fn a_deferred_error_waits_for_an_initiator_that_is_away_and_outlives_a_reset() {
     let mut unit = quiet();
     unit.defer_error(LOST, None);
     let _ = unit.lose(A);
-    unit.establish(A, world::ports(A));
+    unit.establish(A, crate::world::ports(A));
     let _ = unit.reset(Reset::LogicalUnit);
     assert_eq!(
         told_by(&mut unit, A, TEST_UNIT_READY),
@@ -137,7 +135,7 @@ fn a_deferred_error_waits_for_an_initiator_that_is_away_and_outlives_a_reset() {
     assert_eq!(sense_told_to(&mut unit, A), Some(LOST.deferred()));
     // Who goes away in order and comes back is as new.
     let _ = unit.leave(B);
-    unit.establish(B, world::ports(B));
+    unit.establish(B, crate::world::ports(B));
     assert_eq!(told(&mut unit, B), [AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED]);
 }
 
@@ -159,7 +157,7 @@ fn a_reset_is_told_to_all_in_place_of_what_was_pending() {
 fn clearing_the_task_set_is_told_to_others_that_lost_tasks() {
     let c = NexusId(3);
     let mut unit = quiet();
-    unit.establish(c, world::ports(c));
+    unit.establish(c, crate::world::ports(c));
     told(&mut unit, c);
     for nexus in [A, B] {
         assert_eq!(unit.arrive(task(nexus, 0), TaskAttribute::Simple, TEST_UNIT_READY), Ok(()));
@@ -178,7 +176,7 @@ fn a_nexus_that_comes_back_learns_of_its_loss_and_of_lost_commands() {
     let lost = unit.lose(A);
     assert_eq!(lost.dropped, [task(A, 0)]);
     let again = NexusId(9);
-    unit.establish(again, world::ports(A));
+    unit.establish(again, crate::world::ports(A));
     let expected = [
         AdditionalSense::I_T_NEXUS_LOSS_OCCURRED,
         AdditionalSense::SOME_COMMANDS_CLEARED_BY_ISCSI_PROTOCOL_EVENT,
@@ -193,12 +191,12 @@ fn a_nexus_that_comes_back_is_told_what_it_has_missed() {
     tell_both(&mut unit);
     let _ = unit.lose(A);
     let again = NexusId(9);
-    unit.establish(again, world::ports(A));
+    unit.establish(again, crate::world::ports(A));
     assert_eq!(told(&mut unit, again), [AdditionalSense::I_T_NEXUS_LOSS_OCCURRED, NEWS]);
     let _ = unit.lose(B);
     let _ = unit.reset(Reset::LogicalUnit);
     let again = NexusId(10);
-    unit.establish(again, world::ports(B));
+    unit.establish(again, crate::world::ports(B));
     let expected =
         [AdditionalSense::BUS_DEVICE_RESET_FUNCTION_OCCURRED, AdditionalSense::I_T_NEXUS_LOSS_OCCURRED];
     assert_eq!(told(&mut unit, again), expected);
@@ -209,7 +207,7 @@ fn who_has_logged_out_begins_anew() {
     let mut unit = quiet();
     tell_both(&mut unit);
     let _ = unit.leave(A);
-    unit.establish(A, world::ports(A));
+    unit.establish(A, crate::world::ports(A));
     assert_eq!(told(&mut unit, A), [AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED]);
 }
 
@@ -218,10 +216,10 @@ fn no_more_lost_nexuses_are_remembered_than_there_is_room_for() {
     let mut unit = quiet();
     let _ = unit.lose(A);
     for other in (100..).take(1024).map(NexusId) {
-        unit.establish(other, world::ports(other));
+        unit.establish(other, crate::world::ports(other));
         let _ = unit.lose(other);
     }
-    unit.establish(A, world::ports(A));
+    unit.establish(A, crate::world::ports(A));
     assert_eq!(told(&mut unit, A), [AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED]);
 }
 
@@ -252,7 +250,7 @@ fn there_is_no_auto_contingent_allegiance() {
 #[test]
 fn a_full_task_set_says_so() {
     let mut unit = quiet();
-    for number in 0..u32::try_from(ropewalk_nexus::target::TASKS_MAX).expect("fits") {
+    for number in 0..u32::try_from(ropewalk_device::unit_state::TASKS_MAX).expect("fits") {
         assert_eq!(unit.arrive(task(A, number), TaskAttribute::Simple, TEST_UNIT_READY), Ok(()));
     }
     let refused = unit.arrive(task(B, 0), TaskAttribute::Simple, TEST_UNIT_READY);

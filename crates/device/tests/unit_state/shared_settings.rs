@@ -1,9 +1,7 @@
 //! What all initiators share beside the task set: mode parameters, the medium, and who is told of what.
 
-mod world;
-
 use pdu::TaskAttribute;
-use ropewalk_nexus::target::{LogicalUnit, NexusId, NexusTask, Reset};
+use ropewalk_device::unit_state::{NexusId, NexusTask, Reset, UnitState};
 use scsi::{
     AdditionalSense, BlockLength, Blocks, CopyStatus, Disk, HeldCopies, Identity, Limits, MediumAccess,
     ModeSelect, ModeSettings, Outcome, PhysicalExponent, Provisioning, Sense, SenseKey, Step,
@@ -34,17 +32,17 @@ fn disk() -> Disk {
 }
 
 /// A unit that both nexuses know and from which neither has to learn anything.
-fn quiet() -> LogicalUnit {
-    let mut unit = LogicalUnit::new();
+fn quiet() -> UnitState {
+    let mut unit = UnitState::new();
     for nexus in [A, B] {
-        unit.establish(nexus, world::ports(nexus));
+        unit.establish(nexus, crate::world::ports(nexus));
         assert!(sense_of(&mut unit, nexus, TEST_UNIT_READY).is_some());
     }
     unit
 }
 
 /// Why a command is not carried out.
-fn sense_of(unit: &mut LogicalUnit, nexus: NexusId, cdb: &[u8]) -> Option<Sense> {
+fn sense_of(unit: &mut UnitState, nexus: NexusId, cdb: &[u8]) -> Option<Sense> {
     let probe = NexusTask { nexus, task: TaskId(u32::MAX) };
     match unit.arrive(probe, TaskAttribute::Simple, cdb) {
         Ok(()) => {

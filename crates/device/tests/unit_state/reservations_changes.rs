@@ -1,16 +1,14 @@
 //! PERSISTENT RESERVE OUT: what each service action changes, who is told, and when it is refused (SPC-4).
 
-mod world;
-
+use crate::world::{Shared, WRITE, key, ports, ports_of_user, preempting, register, registering};
 use pdu::Isid;
-use ropewalk_nexus::target::{
-    Admission, Cleared, InitiatorPort, LogicalUnit, NexusId, Ports, REGISTRATIONS_MAX, RelativePort, Settled,
+use ropewalk_device::unit_state::{
+    Admission, Cleared, InitiatorPort, NexusId, Ports, REGISTRATIONS_MAX, RelativePort, Settled, UnitState,
 };
 use scsi::{
     AdditionalSense, Extent, FieldPointer, Outcome, Register, RegisterAndMove, ReservationKey,
     ReservationType, ReserveAction, ReserveIn, Sense, Status, TransportId,
 };
-use world::{Shared, WRITE, key, ports, ports_of_user, preempting, register, registering};
 
 const A: NexusId = NexusId(1);
 const B: NexusId = NexusId(2);
@@ -480,7 +478,7 @@ fn without_a_place_to_keep_them_reservations_do_not_persist() {
 
 /// The same initiator port through two ports of the target.
 fn two_target_ports() -> (Shared, [NexusId; 2]) {
-    let unit = LogicalUnit::new().with_target_ports([RelativePort(1), RelativePort(2)]);
+    let unit = UnitState::new().with_target_ports([RelativePort(1), RelativePort(2)]);
     let mut shared = Shared::with(unit, [B]);
     let through = |port| Ports { target: RelativePort(port), ..ports(A) };
     shared.join(NexusId(101), through(1));

@@ -1,13 +1,11 @@
 //! What holds after any sequence of PERSISTENT RESERVE OUTs.
 
-mod world;
-
+use crate::world::{READ, Shared, WRITE};
 use proptest::prelude::*;
-use ropewalk_nexus::target::{LogicalUnit, NexusId, PersistedReservations};
+use ropewalk_device::unit_state::{NexusId, PersistedReservations, UnitState};
 use scsi::{
     Register, RegisterAndMove, ReservationKey, ReservationType, ReserveAction, ReserveIn, Status, TransportId,
 };
-use world::{READ, Shared, WRITE};
 
 const NEXUSES: [NexusId; 4] = [NexusId(1), NexusId(2), NexusId(3), NexusId(4)];
 
@@ -83,7 +81,7 @@ fn holders(shared: &Shared) -> usize {
 proptest! {
     #[test]
     fn an_exclusive_reservation_has_one_holder_who_is_registered(requests in prop::collection::vec(any_request(), 1..60)) {
-        let mut shared = Shared::with(LogicalUnit::new().restore(PersistedReservations::default()), NEXUSES);
+        let mut shared = Shared::with(UnitState::new().restore(PersistedReservations::default()), NEXUSES);
         let mut durable = PersistedReservations::default();
         for (nexus, key, action) in requests {
             let (before, generation) = (told(&shared), shared.generation());
@@ -121,7 +119,7 @@ proptest! {
             // What would be there after a loss of power now.
             let text = durable.to_string();
             prop_assert_eq!(PersistedReservations::parse(&text), Ok(durable.clone()));
-            let restored = Shared::with(LogicalUnit::new().restore(durable.clone()), []);
+            let restored = Shared::with(UnitState::new().restore(durable.clone()), []);
             let persists = shared.read(ReserveIn::Capabilities)[3] & 1 != 0;
             prop_assert_eq!(restored.keys(), if persists { keys } else { Vec::new() });
             prop_assert_eq!(restored.held(), shared.held().filter(|_| persists));

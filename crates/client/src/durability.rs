@@ -3,7 +3,7 @@
 //! SYNCHRONIZE CACHE concerns the cache behind its own nexus. When a nexus is lost, its target may be lost too, with
 //! everything in a volatile cache. Acknowledged and unflushed writes may then be gone, although every status said GOOD.
 
-use super::PathId;
+use crate::path_id::PathId;
 use scsi::AdditionalSense;
 use scsi::client::SenseData;
 use std::collections::BTreeMap;

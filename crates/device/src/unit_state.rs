@@ -1,24 +1,39 @@
 //! A logical unit as all its initiators share it: the one owner of its nexuses, unit attentions and task set.
 //!
-//! The path of a command: [`LogicalUnit::arrive`] when it leaves its session in order; [`LogicalUnit::ready`] when its
-//! Data-Out, if any, has arrived; the I/O; [`LogicalUnit::finish`]. `arrive` refuses commands that conflict with a
+//! The path of a command: [`UnitState::arrive`] when it leaves its session in order; [`UnitState::ready`] when its
+//! Data-Out, if any, has arrived; the I/O; [`UnitState::finish`]. `arrive` refuses commands that conflict with a
 //! reservation; a new reservation refuses commands that have arrived and not started.
 
-use std::collections::BTreeMap;
+mod away;
+mod i_t_nexus;
+mod medium;
+mod percent_encoding;
+mod persisted_reservations;
+mod persistent_reserve_out;
+mod reservations;
+mod reserve;
+mod task_set;
+mod unit_attention;
+mod untold;
 
+pub use i_t_nexus::{InitiatorPort, Ports, RelativePort};
+pub use persisted_reservations::{InvalidSnapshot, PersistedReservations};
+pub use reservations::REGISTRATIONS_MAX;
+pub use reserve::{ReservationChange, Settled};
+pub use task_set::{Admission, NexusTask};
+pub use unit_attention::UnitAttention;
+
+use away::Away;
+use medium::{Loaded, Medium};
 use pdu::TaskAttribute;
+use reserve::Reserve;
 use scsi::{
     AdditionalSense, Blocks, CopyStatus, Extent, HeldCopies, MediumAccess, ModeSelect, ModeSettings, Outcome,
     Restriction, Sense, SenseKey, Status, Step, Threshold,
 };
-
-use super::away::Away;
-use super::i_t_nexus::Ports;
-use super::medium::{Loaded, Medium};
-use super::reserve::Reserve;
-use super::task_set::{Admission, NexusTask, TaskSet};
-use super::unit_attention::UnitAttention;
-use super::untold::Untold;
+use std::collections::BTreeMap;
+use task_set::TaskSet;
+use untold::Untold;
 
 /// An I_T nexus, named by the driver of the sessions. A name is not reused while tasks of its former nexus are
 /// unfinished.
@@ -42,7 +57,7 @@ pub enum Reset {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "tasks that may start now wait for ever otherwise"]
 pub struct Cleared {
-    /// Tasks that had not started. They are gone, and [`LogicalUnit::finish`] is not called for them.
+    /// Tasks that had not started. They are gone, and [`UnitState::finish`] is not called for them.
     pub dropped: Vec<NexusTask>,
     /// Tasks at the backend: the function is complete only when each of them has finished.
     pub started: Vec<NexusTask>,
@@ -63,7 +78,7 @@ fn passes_unit_attentions(cdb: &[u8]) -> bool {
 
 /// The state of a logical unit that its I_T nexuses share.
 #[derive(Clone, Debug, Default)]
-pub struct LogicalUnit {
+pub struct UnitState {
     nexuses: BTreeMap<NexusId, Nexus>,
     /// Lost nexuses with commands still at the backend. PREEMPT AND ABORT waits for them too.
     departing: BTreeMap<NexusId, Ports>,
@@ -73,7 +88,7 @@ pub struct LogicalUnit {
     medium: Medium,
     /// The ended copies of each nexus, for RECEIVE COPY STATUS.
     copies: BTreeMap<NexusId, HeldCopies>,
-    pub(super) reserve: Reserve,
+    reserve: Reserve,
     /// All were told of the threshold, and the free space has not risen above it since.
     threshold_reached: bool,
 }
@@ -85,7 +100,7 @@ struct Nexus {
     untold: Untold,
 }
 
-impl LogicalUnit {
+impl UnitState {
     /// A unit that no initiator has met yet.
     #[must_use]
     pub fn new() -> Self {

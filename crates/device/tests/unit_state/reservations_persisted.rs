@@ -1,16 +1,14 @@
 //! Reservations that outlive the target: what is kept, when, and what is refused.
 
-mod world;
-
-use ropewalk_nexus::target::{InvalidSnapshot, LogicalUnit, NexusId, PersistedReservations};
+use crate::world::{READ, Shared, WRITE, key, ports_of_user, register, registering};
+use ropewalk_device::unit_state::{InvalidSnapshot, NexusId, PersistedReservations, UnitState};
 use scsi::{Register, ReservationKey, ReservationType, ReserveAction, ReserveIn, Status};
-use world::{READ, Shared, WRITE, key, ports_of_user, register, registering};
 
 const A: NexusId = NexusId(1);
 const B: NexusId = NexusId(2);
 
 fn persisting() -> Shared {
-    Shared::with(LogicalUnit::new().restore(PersistedReservations::default()), [A, B])
+    Shared::with(UnitState::new().restore(PersistedReservations::default()), [A, B])
 }
 
 /// PERSISTENT RESERVE OUT that succeeds; what had to be made durable for it.
@@ -36,7 +34,7 @@ fn left_behind(kind: ReservationType) -> String {
 
 fn after_power_loss(text: &str) -> Shared {
     let snapshot = PersistedReservations::parse(text).expect("a snapshot");
-    Shared::with(LogicalUnit::new().restore(snapshot), [A, B])
+    Shared::with(UnitState::new().restore(snapshot), [A, B])
 }
 
 #[test]

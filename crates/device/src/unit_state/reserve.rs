@@ -6,7 +6,7 @@ use scsi::{Outcome, PersistentReserveIn, PersistentReserveOut, Restriction};
 use super::i_t_nexus::{InitiatorPort, Ports, RelativePort};
 use super::persistent_reserve_out::{Surroundings, Transition};
 use super::reservations::Reservations;
-use super::{Cleared, LogicalUnit, NexusId, NexusTask, PersistedReservations, UnitAttention};
+use super::{Cleared, NexusId, NexusTask, PersistedReservations, UnitAttention, UnitState};
 
 /// Both kinds of reservation of one logical unit.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ pub struct Settled {
     pub cleared: Cleared,
 }
 
-impl LogicalUnit {
+impl UnitState {
     /// The same unit, seen through these ports of its target.
     #[must_use]
     pub fn with_target_ports(mut self, ports: impl IntoIterator<Item = RelativePort>) -> Self {
