@@ -50,7 +50,8 @@ impl fmt::Display for ReservationHolder {
 impl Lun {
     /// Keeps all others from writing until [`Self::release`], over every path that the session has or will have. With
     /// `break_others`, takes another holder's reservation away and aborts its commands. Returns whether the unit is
-    /// reserved; `false` if the device has no persistent reservations.
+    /// reserved. It is not if the device has no persistent reservations, or fails to keep one, which is logged: Linux's
+    /// target answers NOT READY unless it can store them.
     ///
     /// # Errors
     /// [`TargetError::Reserved`] if another initiator holds a reservation. The unit is then unchanged.
@@ -69,20 +70,30 @@ impl Lun {
                     return Ok(false);
                 }
                 Err(error) => {
-                    let undone = if error.is_reservation_conflict() {
-                        self.keep_reservation(None);
-                        self.unregister(key).await
-                    } else {
-                        self.release().await
-                    };
-                    if let Err(error) = undone {
-                        tracing::warn!(%lun, %error, "the registrations could not be taken back");
+                    self.take_back(key, &error).await;
+                    if error.sense().is_none() {
+                        return Err(error);
                     }
-                    return Err(error);
+                    tracing::warn!(%lun, %error, "not reserved: nothing keeps other initiators from writing");
+                    return Ok(false);
                 }
             }
         }
         Ok(true)
+    }
+
+    /// Ends what a failed [`Self::reserve`] has begun.
+    async fn take_back(&self, key: ReservationKey, failure: &Error) {
+        let undone = if failure.is_reservation_conflict() {
+            self.keep_reservation(None);
+            self.unregister(key).await
+        } else {
+            self.release().await
+        };
+        if let Err(error) = undone {
+            let lun = self.unit().lun;
+            tracing::warn!(%lun, %error, "the registrations could not be taken back");
+        }
     }
 
     /// Ends the reservation made by [`Self::reserve`], and the registrations of all paths.

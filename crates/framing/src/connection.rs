@@ -247,6 +247,17 @@ impl<W: Wire> Connection<W> {
         Poll::Ready(Ok(pdus))
     }
 
+    /// Waits until the peer has closed or broken the connection, and drops what it still sends.
+    pub fn poll_closed(&mut self, cx: &mut Context<'_>, scratch: &mut Scratch) -> Poll<()> {
+        match ready!(self.wire.poll_read(cx, &mut [IoSliceMut::new(scratch.bytes_mut())])) {
+            Ok(0) | Err(_) => Poll::Ready(()),
+            Ok(_) => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+
     /// Tells the peer that no more bytes will be sent.
     ///
     /// # Errors

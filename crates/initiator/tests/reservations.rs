@@ -7,7 +7,9 @@ mod world;
 use ropewalk_initiator::{Error, Lun, TargetError, Transfer};
 use scsi::ReserveIn;
 use scsi::client::{RegisteredNexus, persistent_reserve_in, registered_nexuses};
-use world::{PIECE, Relay, World, config, connect, expect_pattern, pattern, url, write_carefully};
+use world::{
+    Meddler, Meddling, PIECE, Relay, World, config, connect, expect_pattern, pattern, url, write_carefully,
+};
 
 async fn registered(lun: &Lun) -> Vec<RegisteredNexus> {
     let answer = lun.allocate(4096).unwrap();
@@ -53,6 +55,22 @@ async fn every_path_writes_those_that_join_later_too() {
     expect_pattern(&lun, 0, PIECE, 9).await;
     lun.release().await.unwrap();
     assert_eq!(registered(&lun).await, []);
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_target_that_fails_to_keep_a_reservation_is_used_without_one() {
+    const PERSISTENT_RESERVE_OUT: u8 = 0x5f;
+    const NOT_READY: u8 = 0x02;
+    const COMMUNICATION_FAILURE: u8 = 0x08;
+    let world = World::new().await;
+    let meddler = Meddler::to(world.address()).await;
+    let (session, lun) = connect(&url(meddler.address), config(1)).await;
+    let refused = || Meddling::Sense(NOT_READY, COMMUNICATION_FAILURE, 0);
+    meddler.meddle(move |cdb| if cdb[0] == PERSISTENT_RESERVE_OUT { refused() } else { Meddling::Nothing });
+    assert!(!lun.reserve(false).await.unwrap());
+    write(&lun).await.unwrap();
+    lun.release().await.unwrap();
     session.close().await.unwrap();
 }
 

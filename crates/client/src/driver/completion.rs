@@ -1,7 +1,7 @@
 //! The end of a command: success, a retry, or an error.
 
 use super::flush::SYNCHRONIZE_CACHE;
-use super::path::Request;
+use super::path::{Closing, Request};
 use super::{Driver, Plan};
 use crate::path_acceptance::change_told;
 use crate::path_id::PathId;
@@ -25,6 +25,9 @@ const ATTEMPTS_MAX: u32 = 32;
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// The time for the target to close a connection that it has logged out. It does so with its answer (RFC 7143 §11.14).
+const TARGET_CLOSES_WITHIN: Duration = Duration::from_millis(500);
+
 /// The most memory for the zeroes of one operation.
 const ZEROES_BYTES_MAX: u64 = 1 << 20;
 
@@ -41,10 +44,10 @@ impl Driver {
                     if let Some(fault) = fault {
                         tracing::warn!(path = %path.id, %lane, %fault, "a connection is given up");
                     }
-                    path.lanes
-                        .iter_mut()
-                        .filter(|state| state.id == lane)
-                        .for_each(|state| state.closing = Some(loss));
+                    let closing = Closing { loss, by: now + TARGET_CLOSES_WITHIN };
+                    if let Some(state) = path.lanes.iter_mut().find(|state| state.id == lane) {
+                        state.closing = Some(closing);
+                    }
                     path.wakers.wake(lane);
                 }
                 Event::Async(message) => {

@@ -1,5 +1,6 @@
 //! One connection's turn: receive, process, send.
 
+use super::path::Closing;
 use super::{Driver, Shared};
 use crate::path_id::PathId;
 use framing::ConnectionError;
@@ -35,8 +36,9 @@ impl Driver {
         let closing = self.paths[at].lanes.iter().find(|state| state.id == lane).map(|state| state.closing);
         match (sent, closing) {
             (_, None) => Poll::Ready(()),
-            (_, Some(Some(loss))) => {
-                self.drop_lane(at, lane, loss, now);
+            (Ok(()), Some(Some(closing))) if self.awaits_close(cx, at, lane, closing, now) => Poll::Pending,
+            (_, Some(Some(closing))) => {
+                self.drop_lane(at, lane, closing.loss, now);
                 Poll::Ready(())
             }
             (Err(error), Some(None)) => {
@@ -81,6 +83,23 @@ impl Driver {
         }
     }
 
+    /// Whether the target has yet to close a connection that it has logged out (RFC 7143 §11.14), while others of the
+    /// session carry on. Linux 6.12 crashes if the session's logout reaches it earlier.
+    fn awaits_close(
+        &mut self,
+        cx: &mut Context<'_>,
+        at: usize,
+        lane: LaneId,
+        closing: Closing,
+        now: Instant,
+    ) -> bool {
+        if closing.loss != LaneLoss::LoggedOut || closing.by <= now {
+            return false;
+        }
+        let Some((_, state)) = self.paths[at].core_and_lane(lane) else { return false };
+        state.connection.poll_closed(cx, &mut self.scratch).is_pending()
+    }
+
     /// Fails a broken or untrusted connection. Offers the socket, once, the PDU that explains the failure to the peer.
     fn fail_lane(
         &mut self,
@@ -104,7 +123,7 @@ impl Driver {
     }
 
     /// Closes a connection and tells the session.
-    fn drop_lane(&mut self, at: usize, lane: LaneId, loss: LaneLoss, now: Instant) {
+    pub(super) fn drop_lane(&mut self, at: usize, lane: LaneId, loss: LaneLoss, now: Instant) {
         let path = &mut self.paths[at];
         path.lanes.retain(|state| state.id != lane);
         path.wakers.remove(lane);

@@ -82,6 +82,14 @@ impl Request {
     }
 }
 
+/// The end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closing {
+    pub loss: LaneLoss,
+    /// How long the target has to close a connection that is logged out.
+    pub by: Instant,
+}
+
 /// One connection.
 pub(super) struct Lane {
     pub id: LaneId,
@@ -91,7 +99,7 @@ pub(super) struct Lane {
     congestion: Option<String>,
     parameters: ConnectionParameters,
     /// To be closed once the remaining data has been offered to the socket.
-    pub closing: Option<LaneLoss>,
+    pub closing: Option<Closing>,
     /// The socket accepts no data for now, and will wake the lane's task itself.
     pub blocked: bool,
     /// For a placement policy that wants to know of its path.

@@ -1,7 +1,9 @@
-//! Deadlines: pings, declined commands, and commands that the target does not answer.
+//! Deadlines: pings, declined commands, commands that the target does not answer, and connections that it does not
+//! close.
 
+use super::path::Closing;
 use super::{Driver, Shared};
-use pdu::Instant;
+use pdu::{Instant, LaneId};
 use session::seam::Endpoint;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -36,7 +38,8 @@ impl Pauses {
 impl Driver {
     fn deadline(&self) -> Option<Instant> {
         let pause = self.pauses.heap.peek().map(|Reverse((until, _))| *until);
-        [pause, self.core_deadline(), self.check_deadline()].into_iter().flatten().min()
+        let closing = self.closing_lanes().map(|(_, _, closing)| closing.by).min();
+        [pause, closing, self.core_deadline(), self.check_deadline()].into_iter().flatten().min()
     }
 
     /// Whether the timer's task must learn of an earlier deadline.
@@ -51,10 +54,29 @@ impl Driver {
         earlier || self.is_over()
     }
 
+    /// The connections that wait for the target to close them, with the indices of their paths.
+    fn closing_lanes(&self) -> impl Iterator<Item = (usize, LaneId, Closing)> {
+        let lanes = self
+            .paths
+            .iter()
+            .enumerate()
+            .flat_map(|(at, path)| path.lanes.iter().map(move |lane| (at, lane)));
+        lanes.filter_map(|(at, lane)| lane.closing.map(|closing| (at, lane.id, closing)))
+    }
+
+    fn close_overdue(&mut self, now: Instant) {
+        let overdue: Vec<_> = self.closing_lanes().filter(|(_, _, closing)| closing.by <= now).collect();
+        for (at, lane, closing) in overdue {
+            self.paths[at].wakers.wake(lane);
+            self.drop_lane(at, lane, closing.loss, now);
+        }
+    }
+
     fn handle_timeout(&mut self, now: Instant) -> Option<Instant> {
         while let Some(key) = self.pauses.take_due(now) {
             self.enqueue(key);
         }
+        self.close_overdue(now);
         for path in &mut self.paths {
             if let Some(core) = &mut path.core
                 && core.poll_timeout().is_some_and(|deadline| deadline <= now)
