@@ -60,8 +60,7 @@ pub(crate) async fn serve(shard: Rc<Shard>, arrival: Arrival) {
             driver.forget_applicant(&applicant);
         }
         (Err(status), _) => {
-            shard.count_refusal();
-            tracing::warn!(%peer, initiator, reason = %status, "connection refused");
+            shard.refused(peer, Some(initiator), &status);
         }
     }
 }

@@ -21,6 +21,7 @@ mod opening;
 mod pace_timer;
 mod portal_group;
 mod redirect;
+mod refusals;
 mod server;
 mod shard;
 mod shutdown;

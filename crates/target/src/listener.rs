@@ -61,16 +61,12 @@ fn welcome(shard: &Rc<Shard>, stream: TcpStream, peer: SocketAddr, portal_group_
     let established = gauges.connections.load(Ordering::Relaxed);
     let waiting = shard.waiting_room.guests.borrow().len();
     if established + waiting >= shard.limits.connections {
-        shard.count_refusal();
-        tracing::warn!(%peer, reason = "there are too many connections", "connection refused");
-        return;
+        return shard.refused(peer, None, &"there are too many connections");
     }
     let limit = shard.limits.connections_per_address;
     let host = shard.host_of(peer.ip());
     let Some(counted_host) = CountedHost::new(gauges, host, limit) else {
-        shard.count_refusal();
-        tracing::warn!(%peer, reason = "there are too many connections from its host", "connection refused");
-        return;
+        return shard.refused(peer, None, &"there are too many connections from its host");
     };
     if let Err(error) = transport::apply(&shard.socket, &stream) {
         tracing::warn!(%peer, %error, "a socket option was refused");
@@ -108,7 +104,7 @@ async fn login(
     let mut socket = Socket::from(stream);
     let mut login = match login_task::begin(shard, portal_group_tag) {
         Ok(login) => login,
-        Err(reason) => return refuse(shard, peer, None, &reason),
+        Err(reason) => return shard.refused(peer, None, &reason),
     };
     let seconds = shard.limits.login_seconds;
     let doorkeeper = Doorkeeper { catalog: &shard.catalog, peer: peer.ip(), portal_group_tag };
@@ -116,21 +112,15 @@ async fn login(
     let result = tokio::time::timeout(Duration::from_secs(seconds), negotiation).await;
     let applicant = match result.unwrap_or(Err(LoginFailure::Late(seconds))) {
         Ok(applicant) => applicant,
-        Err(reason) => return refuse(shard, peer, login.initiator_name(), &reason),
+        Err(reason) => return shard.refused(peer, login.initiator_name(), &reason),
     };
     drop(waiting);
     let arrival = login_task::pack(shard, login, socket, applicant, (peer, counted_host));
     let handed_over =
         arrival.and_then(|arrival| shard.hand_over(arrival).map_err(|()| LoginFailure::Stopping));
     if let Err(reason) = handed_over {
-        refuse(shard, peer, None, &reason);
+        shard.refused(peer, None, &reason);
     }
-}
-
-/// Logs one line for each connection that fails before its session. The name is only claimed.
-fn refuse(shard: &Shard, peer: SocketAddr, initiator: Option<&str>, reason: &LoginFailure) {
-    shard.count_refusal();
-    tracing::warn!(%peer, initiator, %reason, "connection refused");
 }
 
 impl WaitingRoom {
@@ -139,9 +129,7 @@ impl WaitingRoom {
     fn make_room(&self, shard: &Shard) {
         let Some(guest) = self.take_from_largest_party() else { return };
         guest.login.abort();
-        shard.count_refusal();
-        let reason = "it had not logged in when others wanted to";
-        tracing::warn!(peer = %guest.peer, reason, "connection refused");
+        shard.refused(guest.peer, None, &"it had not logged in when others wanted to");
     }
 
     fn take_from_largest_party(&self) -> Option<Guest> {

@@ -8,16 +8,18 @@ use crate::failed_logins::FailedLogins;
 use crate::listener::{self, WaitingRoom};
 use crate::observers::Observers;
 use crate::opening::{self, OpenError};
+use crate::refusals::Refusals;
 use crate::shutdown::{self, ShutdownReport};
 use crate::state_directory::StateDirectory;
 use crate::tokio_host::TokioHost;
 use block::Engine;
 use device::{Environment, Memory, PeerHost, TargetNode};
-use framing::Scratch;
-use framing::SocketOptions;
+
+use framing::{Scratch, SocketOptions};
 use session::parameters::Offer;
 use std::cell::RefCell;
-use std::net::IpAddr;
+use std::fmt::Display;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,6 +45,7 @@ pub(crate) struct Shard {
     pub observer: Option<Arc<dyn transport::Observer>>,
     pub waiting_room: WaitingRoom,
     pub failed_logins: RefCell<FailedLogins>,
+    refusals: Refusals,
     nodes: Vec<Rc<TargetNode>>,
     /// The channels to all shards, including this one.
     doors: Vec<mpsc::UnboundedSender<Message>>,
@@ -144,6 +147,7 @@ async fn serve(plan: ShardPlan) {
         observer: observers.connections,
         waiting_room: WaitingRoom::default(),
         failed_logins: RefCell::default(),
+        refusals: Refusals::new(std::time::Instant::now()),
         nodes,
         doors,
     });
@@ -250,8 +254,10 @@ impl Shard {
         self.limits.ipv6_prefix().host_of(address)
     }
 
-    pub(crate) fn count_refusal(&self) {
+    /// Counts and logs a connection that is not served. `initiator` is a name that the peer only claims.
+    pub(crate) fn refused(&self, peer: SocketAddr, initiator: Option<&str>, reason: &dyn Display) {
         self.gauges.refused_connections.fetch_add(1, Ordering::Relaxed);
+        self.refusals.log(std::time::Instant::now(), peer, initiator, reason);
     }
 
     /// Hands a login to the shard of its target.
