@@ -137,6 +137,31 @@ fn a_write_whose_data_never_comes_fails_in_the_end() {
 }
 
 #[test]
+fn data_for_one_r2t_grants_the_other_four_more_requests() {
+    let mut settings = Settings::of_level(1);
+    settings.session.max_outstanding_r2t = 2;
+    let mut world = World::with_settings(1, settings);
+    world.write(0, 7, 2 * 8192, &[], false);
+    let task = world.task();
+    world.solicit(task, 2 * 8192);
+    let requests: Vec<_> = world.pull(0).iter().map(r2t).collect();
+    world.pass(4);
+    world.sequence(0, 7, requests[0].ttt, 0, &pattern(8192));
+    let mut asked_s = Vec::new();
+    for second in 5.. {
+        world.pass(1);
+        world.acknowledge(0);
+        asked_s.extend(asked_of(&mut world, 7).iter().map(|_| second));
+        let events = world.events();
+        if !events.is_empty() {
+            assert_eq!((events, second), (vec![Event::Aborted { task }], 159));
+            break;
+        }
+    }
+    assert_eq!(asked_s, [9, 19, 39, 79]);
+}
+
+#[test]
 fn unsolicited_data_that_is_lost_is_asked_for() {
     let data = pattern(4096);
     for lost in 0..2 {
@@ -388,10 +413,10 @@ struct Luck {
 }
 
 impl Luck {
-    /// The next PDU's luck, of which these are bad. A write whose data is asked for in vain too often fails, so that not
-    /// everything may be lost for long.
+    /// The next PDU's luck, of which these are bad. A write fails if four requests for its data are in vain, and what was
+    /// lost before data arrived makes the first of them necessary, so that three losses must be enough.
     fn next(&mut self, bad: &[u8]) -> Option<u8> {
-        let luck = self.seed.next().filter(|luck| !bad.contains(luck) || self.losses < 4);
+        let luck = self.seed.next().filter(|luck| !bad.contains(luck) || self.losses < 3);
         self.losses += u32::from(luck.is_some_and(|luck| bad.contains(&luck)));
         luck
     }
