@@ -12,7 +12,8 @@ pub struct Demand {
     pub data_in_bytes: u32,
 }
 
-/// Chooses a connection for each command, when the command is about to leave.
+/// Chooses a connection for each command, when the command is about to leave, and again for one whose connection broke
+/// while its session lives on (error recovery level 2).
 ///
 /// A policy decides everything about lanes. The driver shows it every connection of every session that carries the
 /// command's unit, including those that cannot take a command ([`LaneSample::obstacle`]).
@@ -23,7 +24,7 @@ pub trait Placement: Send {
         false
     }
 
-    /// The lane for the command at the head of a queue: a usable one of `lanes`, of which there is at least one. `now`
+    /// The lane for the command at the head of a queue, or for one that has lost its connection: a usable one of `lanes`, of which there is at least one. `now`
     /// and `lanes` describe this instant.
     ///
     /// `None` holds back the command, and all that are queued behind it, rather than place it behind a stalled

@@ -8,7 +8,7 @@ use pdu::{
     AsyncEvent, AsyncMessage, Cid, DataSn, Duration, InitiatorPdu, Itt, LaneId, LogoutOutcome, LogoutReason,
     RejectReason, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest, Ttt,
 };
-use ropewalk_session::initiator::{Event, TaskFunction, TaskId};
+use ropewalk_session::initiator::{Demand, Event, TaskFunction, TaskId};
 use ropewalk_session::seam::{Endpoint, Fault, LaneLoss};
 
 /// DefaultTime2Wait of these sessions.
@@ -64,7 +64,51 @@ fn a_broken_connection_is_logged_out_with_its_last_stat_sn_after_time2wait() {
     let request = world.answer_logout(0, LogoutOutcome::Closed, 0);
     assert_eq!((request.reason, request.cid), (LogoutReason::RemoveConnectionForRecovery, Cid(1)));
     assert_eq!((request.exp_stat_sn, request.immediate), (FIRST_STAT_SN.next(), true));
+    assert_eq!(world.function(0).referenced_task, Itt(done.0), "its number is not waited for");
     assert_eq!(world.command(0).itt, Itt(task.0));
+}
+
+#[test]
+fn the_driver_chooses_the_lane_of_a_task_that_has_lost_its_own() {
+    let mut world = World::recovering(2, 4);
+    world.moves_orphans = false;
+    let (read, write) = (world.read(1, 5000), world.write(1, 3000));
+    acknowledge(&mut world, 0, 1);
+    assert_eq!(world.session.orphans().count(), 0);
+    world.lose(1);
+    assert_eq!(world.session.orphans().count(), 0, "the connection is not logged out");
+    world.pass(WAIT);
+    world.answer_logout(0, LogoutOutcome::Closed, 0);
+    let orphans: Vec<_> = world.session.orphans().collect();
+    let expected = [(read, 0, 5000), (write, 3000, 0)];
+    assert_eq!(orphans.len(), expected.len());
+    for (orphan, (task, data_out_bytes, data_in_bytes)) in orphans.into_iter().zip(expected) {
+        assert_eq!(orphan, Demand { task, data_out_bytes, data_in_bytes });
+    }
+    assert!(!world.session.reassign(world.now, read, LaneId(1)), "a lane that is gone");
+    assert!(world.session.reassign(world.now, read, LaneId(2)));
+    assert!(!world.session.reassign(world.now, read, LaneId(3)), "no orphan any more");
+    assert!(world.session.reassign(world.now, write, LaneId(3)));
+    assert_eq!(world.function(2).referenced_task, Itt(read.0));
+    assert_eq!(world.command(3).itt, Itt(write.0));
+    assert_eq!(world.session.orphans().count(), 0);
+}
+
+#[test]
+fn a_lane_that_is_being_logged_out_takes_orphans_only_if_no_other_is_left() {
+    let mut world = World::recovering(2, 3);
+    let busy = world.write(0, 10);
+    world.session.logout_lane(world.now, LaneId(0));
+    let accepting = |world: &World| {
+        let accepts = |lane: &u32| world.session.lane_state(LaneId(*lane)).accepts_orphans;
+        (0..3).filter(accepts).collect::<Vec<u32>>()
+    };
+    assert_eq!(accepting(&world), [1, 2]);
+    world.lose(1);
+    assert_eq!(accepting(&world), [2]);
+    world.lose(2);
+    assert_eq!(accepting(&world), [0]);
+    finish(&mut world, 0, busy);
 }
 
 #[test]

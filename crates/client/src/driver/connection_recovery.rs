@@ -1,6 +1,6 @@
 //! Connections that break while their session survives (error recovery level 2, RFC 7143 §7.1.4.3).
 //!
-//! The session moves the commands of such a connection to others. This library only makes the new connection
+//! [`super::dispatch`] gives the commands of such a connection to others. This file only makes the new connection
 //! ([`crate::replacement`]), which the session needs if it has no other.
 
 use super::Driver;

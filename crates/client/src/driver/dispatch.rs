@@ -34,6 +34,7 @@ impl Driver {
     /// Places commands as long as the policy has a lane for one.
     pub(super) fn dispatch(&mut self, now: Instant) {
         for at in 0..self.paths.len() {
+            self.place_orphans(at, now);
             self.start_parked(at, now);
             while let Some(&key) = self.paths[at].own.front() {
                 self.lanes_shown.clear();
@@ -112,17 +113,33 @@ impl Driver {
         true
     }
 
+    /// Gives the commands that have lost their connection to others of the same session.
+    fn place_orphans(&mut self, at: usize, now: Instant) {
+        while let Some(orphan) = self.paths[at].core.as_ref().and_then(|core| core.orphans().next()) {
+            self.lanes_shown.clear();
+            self.show_path(at, Candidate::Orphan, now);
+            let Some(lane) = self.choose(demand_of(orphan), now) else { return };
+            let path = &mut self.paths[at];
+            if !path.core.as_mut().is_some_and(|core| core.reassign(now, orphan.task, lane)) {
+                return;
+            }
+            path.wakers.wake(lane);
+        }
+    }
+
     /// Starts the commands parked at this path, if its window has opened.
     fn start_parked(&mut self, at: usize, now: Instant) {
         while let Some(head) = self.paths[at].core.as_ref().and_then(Session::demand) {
             self.lanes_shown.clear();
             self.show_path(at, Candidate::Parked, now);
-            let demand =
-                policy::Demand { data_out_bytes: head.data_out_bytes, data_in_bytes: head.data_in_bytes };
-            let Some(lane) = self.choose(demand, now) else { return };
+            let Some(lane) = self.choose(demand_of(head), now) else { return };
             self.paths[at].start(now, head.task, lane);
         }
     }
+}
+
+fn demand_of(command: session::initiator::Demand) -> policy::Demand {
+    policy::Demand { data_out_bytes: command.data_out_bytes, data_in_bytes: command.data_in_bytes }
 }
 
 fn demand(data: Data) -> policy::Demand {

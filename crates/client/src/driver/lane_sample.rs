@@ -16,6 +16,8 @@ pub(super) enum Candidate {
     Fresh,
     /// At the head of the session's parked commands, and the window is open.
     Parked,
+    /// It has lost its connection, and goes on over another of the same session.
+    Orphan,
 }
 
 /// The last measurement of one lane's wire.
@@ -59,13 +61,17 @@ impl Path {
         let Some(core) = &self.core else { return };
         let (parked_commands, is_full) = match candidate {
             Candidate::Fresh => (core.counters().queued_commands, !core.has_room()),
-            Candidate::Parked => (0, false),
+            Candidate::Parked | Candidate::Orphan => (0, false),
         };
         shown.extend(self.lanes.iter_mut().map(|lane| {
             let state = core.lane_state(lane.id);
+            let is_leaving = match candidate {
+                Candidate::Fresh | Candidate::Parked => !state.accepts_commands,
+                Candidate::Orphan => !state.accepts_orphans,
+            };
             LaneSample {
                 lane: lane.id,
-                obstacle: obstacle(state, is_full),
+                obstacle: obstacle(is_leaving, is_full),
                 load: load(state),
                 parked_commands,
                 path: wants_measurements.then(|| lane.measure(now)).flatten(),
@@ -81,11 +87,11 @@ impl Lane {
     }
 }
 
-fn obstacle(state: LaneState, is_full: bool) -> Option<Obstacle> {
-    match (state.accepts_commands, is_full) {
-        (false, _) => Some(Obstacle::Leaving),
-        (true, true) => Some(Obstacle::SessionFull),
-        (true, false) => None,
+fn obstacle(is_leaving: bool, is_full: bool) -> Option<Obstacle> {
+    match (is_leaving, is_full) {
+        (true, _) => Some(Obstacle::Leaving),
+        (false, true) => Some(Obstacle::SessionFull),
+        (false, false) => None,
     }
 }
 
@@ -129,15 +135,13 @@ mod tests {
 
     #[test]
     fn a_lane_that_is_logged_out_is_shown_as_leaving() {
-        let open = LaneState { accepts_commands: true, ..LaneState::default() };
-        assert_eq!(obstacle(open, false), None);
-        assert_eq!(obstacle(LaneState::default(), false), Some(Obstacle::Leaving));
+        assert_eq!(obstacle(false, false), None);
+        assert_eq!(obstacle(true, false), Some(Obstacle::Leaving));
     }
 
     #[test]
     fn the_lanes_of_a_full_session_are_shown_as_such() {
-        let open = LaneState { accepts_commands: true, ..LaneState::default() };
-        assert_eq!(obstacle(open, true), Some(Obstacle::SessionFull));
+        assert_eq!(obstacle(false, true), Some(Obstacle::SessionFull));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Connection recovery: a lane broke, and its tasks go on elsewhere (RFC 7143 §7.1.4.3, §7.5).
 //!
 //! The broken connection is logged out for recovery: by a request on another lane, or by a login that reinstates it.
-//! Then each of its tasks gets a new home: those that the target has by TASK REASSIGN (`task_reassign`), those that it
-//! does not have by being sent again (`command_retry`).
+//! Then the driver gives each of its tasks a new lane: those that the target has move by TASK REASSIGN (`task_reassign`),
+//! the others are sent again (`command_retry`).
 
 use super::ask::Ask;
 use super::event::{Event, TaskFunction};
@@ -129,6 +129,22 @@ impl Session {
         orphans.into_iter().map(|(_, itt)| itt).collect()
     }
 
+    /// The orphans of the connections that are logged out.
+    pub(super) fn waiting_orphans(&self) -> impl Iterator<Item = Itt> + '_ {
+        let is_alive = matches!(self.life, Life::Open | Life::LoggingOut);
+        let removed = self.lost.iter().filter(move |lost| is_alive && lost.is_removed());
+        removed.flat_map(|lost| lost.orphans.iter().copied())
+    }
+
+    /// Takes an orphan out; returns the lane that it had.
+    pub(super) fn adopt_orphan(&mut self, itt: Itt) -> Option<LaneId> {
+        self.lost.iter_mut().find_map(|lost| {
+            let at = lost.orphans.iter().position(|orphan| *orphan == itt)?;
+            lost.orphans.remove(at);
+            Some(lost.lane)
+        })
+    }
+
     /// The ExpStatSN with which a login restarts a connection of this name that was lost (§11.12.9).
     #[must_use]
     pub fn exp_stat_sn(&self, cid: Cid) -> StatSn {
@@ -175,36 +191,23 @@ impl Session {
         if !self.is_recovering() || !matches!(self.life, Life::Open | Life::LoggingOut) {
             return;
         }
-        let mut places: Vec<(LaneId, Itt)> = Vec::new();
-        for lost in &mut self.lost {
-            match lost.stage {
-                Stage::Broken { not_before: None } => {
-                    let usable = |lane: &Lane| matches!(lane.phase, Phase::Open | Phase::Draining);
-                    let Some((lane, place)) = self.lanes.iter_mut().find(|(_, lane)| usable(lane)) else {
-                        continue;
-                    };
-                    let itt = self.request_tags.take();
-                    let request = recovery_logout(itt, lost.cid, lost.exp_stat_sn, self.window.current());
-                    place.push(Request::Logout(request));
-                    lost.stage = Stage::LoggingOut { itt, lane, ask: Ask::new(now) };
-                }
-                Stage::Removed { not_before: None } => {
-                    places.extend(lost.orphans.drain(..).map(|itt| (lost.lane, itt)));
-                }
-                _ => {}
-            }
+        for lost in
+            self.lost.iter_mut().filter(|lost| matches!(lost.stage, Stage::Broken { not_before: None }))
+        {
+            let usable = |lane: &Lane| matches!(lane.phase, Phase::Open | Phase::Draining);
+            let Some((lane, place)) = self.lanes.iter_mut().find(|(_, lane)| usable(lane)) else { break };
+            let itt = self.request_tags.take();
+            let request = recovery_logout(itt, lost.cid, lost.exp_stat_sn, self.window.current());
+            place.push(Request::Logout(request));
+            lost.stage = Stage::LoggingOut { itt, lane, ask: Ask::new(now) };
         }
         let removed: Vec<LaneId> =
             self.lost.iter().filter(|lost| lost.is_removed()).map(|lost| lost.lane).collect();
-        for (dead, itt) in places {
-            if !self.find_home(now, dead, itt)
-                && let Some(lost) = self.lost.iter_mut().find(|lost| lost.lane == dead)
-            {
-                lost.orphans.push_back(itt);
-            }
-        }
         removed.into_iter().for_each(|dead| self.plug_holes_of(now, dead));
-        let reassignments = &self.reassignments;
+        let (tasks, reassignments) = (&self.tasks, &self.reassignments);
+        for lost in &mut self.lost {
+            lost.orphans.retain(|itt| tasks.get(*itt).is_some());
+        }
         let before = self.lost.len();
         self.lost.retain(|lost| {
             let waits = reassignments.iter().any(|reassignment| reassignment.dead == lost.lane);

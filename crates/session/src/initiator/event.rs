@@ -38,7 +38,7 @@ pub struct Command {
     pub data: Data,
 }
 
-/// What the placement policy may know of the command at the head of the queue.
+/// What the placement policy may know of a command that needs a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Which.
@@ -206,6 +206,8 @@ pub enum SendTargetsError {
 pub struct LaneState {
     /// Whether [`super::Session::start`] may choose it: it is not being logged out or closed.
     pub accepts_commands: bool,
+    /// Whether [`super::Session::reassign`] may choose it.
+    pub accepts_orphans: bool,
     /// Commands placed on it and not answered.
     pub outstanding_commands: u32,
     /// Bytes of those commands' data that have not left for the target.

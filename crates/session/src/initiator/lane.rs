@@ -89,6 +89,7 @@ impl Lane {
     pub(super) fn state(&self) -> LaneState {
         LaneState {
             accepts_commands: self.phase == Phase::Open,
+            accepts_orphans: false,
             outstanding_commands: self.load.tasks(),
             outstanding_out_bytes: self.load.out_bytes(),
             outstanding_in_bytes: self.load.in_bytes(),

@@ -2,7 +2,7 @@
 //! they take.
 
 use super::event::Data;
-use super::lane::{Lane, Phase};
+use super::lane::Lane;
 use crate::lanes::{Lanes, Route};
 use pdu::LaneId;
 
@@ -20,6 +20,14 @@ impl Unmoved {
             Data::Out(_) => Self::Out(bytes),
             Data::In(_) | Data::None => Self::In(bytes),
         }
+    }
+
+    pub(super) fn out_bytes(self) -> u32 {
+        if let Self::Out(bytes) = self { bytes } else { 0 }
+    }
+
+    pub(super) fn in_bytes(self) -> u32 {
+        if let Self::In(bytes) = self { bytes } else { 0 }
     }
 
     fn lane(self, route: Route) -> LaneId {
@@ -86,15 +94,6 @@ impl Lanes<Lane> {
                 Unmoved::In(bytes) => lane.load.in_bytes -= u64::from(bytes),
             }
         }
-    }
-
-    /// The lane with the least to do, of those that take commands if there are any.
-    pub(super) fn least_loaded(&self) -> Option<LaneId> {
-        let usable = self.iter().filter(|(_, lane)| matches!(lane.phase, Phase::Open | Phase::Draining));
-        let bytes = |load: Load| load.out_bytes + load.in_bytes;
-        let load =
-            usable.map(|(id, lane)| (lane.phase != Phase::Open, bytes(lane.load), lane.load.tasks, id));
-        load.min().map(|(.., id)| id)
     }
 
     fn for_each_of(&mut self, route: Route, change: impl Fn(&mut Load)) {

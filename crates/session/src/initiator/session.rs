@@ -125,7 +125,21 @@ impl Session {
     pub fn lane_state(&self, lane: LaneId) -> LaneState {
         let open = self.life == Life::Open;
         let state = self.lanes.get(lane).map(Lane::state).unwrap_or_default();
-        LaneState { accepts_commands: state.accepts_commands && open, ..state }
+        LaneState {
+            accepts_commands: state.accepts_commands && open,
+            accepts_orphans: self.accepts_orphans(lane),
+            ..state
+        }
+    }
+
+    /// A lane that is to be logged out takes orphans where no other does.
+    fn accepts_orphans(&self, lane: LaneId) -> bool {
+        let is_open = |lane: &Lane| lane.phase == Phase::Open;
+        match self.lanes.get(lane).map(|lane| lane.phase) {
+            Some(Phase::Open) => true,
+            Some(Phase::Draining) => !self.lanes.values().any(is_open),
+            Some(Phase::LoggingOut | Phase::Closing) | None => false,
+        }
     }
 
     /// Bytes of a command's data that have not moved yet, in either direction. `None` for a task that is no more.

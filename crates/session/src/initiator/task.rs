@@ -68,6 +68,12 @@ impl Task {
         Unmoved::of(self.command.data, self.unmoved_bytes)
     }
 
+    /// What it weighs on its route once its command is sent as if for the first time.
+    pub(super) fn unmoved_at_first(&self) -> Unmoved {
+        let data = self.command.data;
+        Unmoved::of(data, data.out_bytes() + data.in_bytes())
+    }
+
     /// Its command is to be sent as if for the first time; returns what is to be moved again.
     pub(super) fn start_over(&mut self) -> Unmoved {
         let again_bytes = self.command.data.out_bytes() + self.command.data.in_bytes() - self.unmoved_bytes;

@@ -1,7 +1,7 @@
 //! TASK REASSIGN: a task that the target has goes on over another lane (RFC 7143 §7.2.2, §11.5.1, §11.5.6).
 
 use super::ask::Ask;
-use super::event::Data;
+use super::event::{Data, Demand, TaskId};
 use super::outgoing::Request;
 use super::session::Session;
 use super::task::Allegiance;
@@ -69,15 +69,44 @@ impl Reassignment {
 }
 
 impl Session {
-    /// Gives a task a new home; `false` if there is none at present.
-    pub(super) fn find_home(&mut self, now: Instant, dead: LaneId, itt: Itt) -> bool {
-        let Some(home) = self.tasks.get(itt).and_then(|task| task.allegiance) else { return true };
-        let is_with_target = home.sent && self.is_acknowledged(home.cmd_sn);
-        if is_with_target && !self.may_reassign() {
-            return false;
+    /// Tasks whose connection broke and that may go on over another now, each with its data that is still to move. The
+    /// connections come in the order of their loss, the tasks of each in the order of their numbers. The driver gives
+    /// each a lane by [`Self::reassign`], and asks again whenever something was received, a timer expired or a lane came.
+    pub fn orphans(&self) -> impl Iterator<Item = Demand> + '_ {
+        let may_reassign = self.may_reassign();
+        self.waiting_orphans().filter_map(move |itt| {
+            let task = self.tasks.get(itt)?;
+            let is_with_target = self.is_with_target(task.allegiance?);
+            let unmoved = if is_with_target { task.unmoved() } else { task.unmoved_at_first() };
+            (may_reassign || !is_with_target).then(|| Demand {
+                task: TaskId(itt.0),
+                data_out_bytes: unmoved.out_bytes(),
+                data_in_bytes: unmoved.in_bytes(),
+            })
+        })
+    }
+
+    /// Moves one of [`Self::orphans`] to a lane with [`LaneState::accepts_orphans`](super::LaneState): by TASK REASSIGN
+    /// if the target has its command, else by sending that again. `false` if the task or the lane is none of those.
+    pub fn reassign(&mut self, now: Instant, task: TaskId, lane: LaneId) -> bool {
+        let is_orphan = self.orphans().any(|orphan| orphan.task == task);
+        let itt = Itt(task.0);
+        if is_orphan
+            && self.lane_state(lane).accepts_orphans
+            && let Some(dead) = self.adopt_orphan(itt)
+        {
+            self.settle_at(now, itt, lane, dead);
+            self.recover(now);
+            return true;
         }
-        let Some(lane) = self.lanes.least_loaded() else { return false };
-        let Some(task) = self.tasks.get_mut(itt) else { return false };
+        false
+    }
+
+    /// Gives a task of `dead` its home at `lane`.
+    fn settle_at(&mut self, now: Instant, itt: Itt, lane: LaneId, dead: LaneId) {
+        let Some(home) = self.tasks.get(itt).and_then(|task| task.allegiance) else { return };
+        let is_with_target = self.is_with_target(home);
+        let Some(task) = self.tasks.get_mut(itt) else { return };
         let route = Route::over(lane);
         task.allegiance = Some(Allegiance { route, sent: is_with_target, ..home });
         self.lanes.charge(route, task.unmoved());
@@ -97,7 +126,11 @@ impl Session {
             self.counters.retries += 1;
             self.queue_command_again(lane, itt, home.cmd_sn);
         }
-        true
+    }
+
+    /// Whether the target has received a task's command.
+    fn is_with_target(&self, home: Allegiance) -> bool {
+        home.sent && self.is_acknowledged(home.cmd_sn)
     }
 
     fn may_reassign(&self) -> bool {

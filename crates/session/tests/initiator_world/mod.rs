@@ -59,6 +59,8 @@ pub struct World {
     /// The StatSN of the next response on each lane.
     pub stat_sn: Vec<StatSn>,
     pub window: Window,
+    /// Whether tasks that have lost their connection go to others by themselves.
+    pub moves_orphans: bool,
     parameters: SessionParameters,
     next_buffer: u32,
 }
@@ -79,7 +81,15 @@ impl World {
             session.add_lane(Instant::ZERO, LaneId(lane as u32), &established(lane as u16, parameters));
         }
         let stat_sn = vec![FIRST_STAT_SN; lanes];
-        Self { session, now: Instant::ZERO, stat_sn, window: WINDOW, parameters, next_buffer: 0 }
+        Self {
+            session,
+            now: Instant::ZERO,
+            stat_sn,
+            window: WINDOW,
+            moves_orphans: true,
+            parameters,
+            next_buffer: 0,
+        }
     }
 
     /// A session that recovers what is lost, at this error recovery level.
@@ -99,14 +109,33 @@ impl World {
         while let Some(at) = self.session.poll_timeout().filter(|at| *at <= end) {
             self.now = self.now.max(at);
             self.session.handle_timeout(self.now);
+            self.reassign_orphans();
         }
         self.now = end;
+    }
+
+    /// Gives tasks that have lost their connection to the others, evenly.
+    fn reassign_orphans(&mut self) {
+        while self.moves_orphans {
+            let orphan = self.session.orphans().next();
+            let Some(orphan) = orphan else { return };
+            let lanes = (0..self.stat_sn.len()).map(|lane| LaneId(lane as u32));
+            let usable = lanes.filter(|lane| self.session.lane_state(*lane).accepts_orphans);
+            let load = |lane: &LaneId| {
+                let state = self.session.lane_state(*lane);
+                (state.outstanding_bytes(), state.outstanding_commands)
+            };
+            let Some(lane) = usable.min_by_key(load) else { return };
+            assert!(self.session.reassign(self.now, orphan.task, lane));
+        }
     }
 
     /// Lets a PDU arrive whose data does not match its digest.
     pub fn receive_damaged(&mut self, lane: usize, header: &Header) -> Result<(), Fault> {
         self.receive_header(lane, header)?;
-        self.session.receive_data(self.now, LaneId(lane as u32), &[], Digest::Bad)
+        let received = self.session.receive_data(self.now, LaneId(lane as u32), &[], Digest::Bad);
+        self.reassign_orphans();
+        received
     }
 
     /// Pulls what must be SNACKs, all that there are.
@@ -140,12 +169,16 @@ impl World {
         if header.data_segment_bytes() > 0 {
             let inline = if matches!(destination, Destination::Inline { .. }) { data } else { &[] };
             self.session.receive_data(self.now, LaneId(lane as u32), inline, Digest::Good)?;
+            self.reassign_orphans();
         }
         Ok(destination)
     }
 
     pub fn receive_header(&mut self, lane: usize, header: &Header) -> Result<Destination, Fault> {
-        self.session.receive_header(self.now, LaneId(lane as u32), header, Digest::Good, &mut NoBuffers)
+        let lane = LaneId(lane as u32);
+        let received = self.session.receive_header(self.now, lane, header, Digest::Good, &mut NoBuffers);
+        self.reassign_orphans();
+        received
     }
 
     fn submit(&mut self, data: Data) -> TaskId {
@@ -282,11 +315,13 @@ impl World {
         self.stat_sn.push(FIRST_STAT_SN);
         let established = Established { window: self.window, ..established(cid, self.parameters) };
         self.session.add_lane(self.now, LaneId(lane as u32), &established);
+        self.reassign_orphans();
         lane
     }
 
     pub fn lose(&mut self, lane: usize) {
         self.session.lane_lost(self.now, LaneId(lane as u32), LaneLoss::Broken);
+        self.reassign_orphans();
     }
 
     /// The target has received all commands before this one.

@@ -282,7 +282,8 @@ impl World {
     /// Lets everybody do what can be done at this instant.
     fn settle(&mut self) {
         loop {
-            let mut busy = self.start_commands();
+            let mut busy = self.reassign_orphans();
+            busy |= self.start_commands();
             while let Some(event) = self.target.session.poll_event() {
                 self.target_event(event);
                 busy = true;
@@ -315,6 +316,22 @@ impl World {
             started = true;
         }
         started
+    }
+
+    /// Gives tasks that have lost their connection to the others, evenly.
+    fn reassign_orphans(&mut self) -> bool {
+        let mut moved = false;
+        loop {
+            let orphan = self.initiator.session.orphans().next();
+            let Some(orphan) = orphan else { return moved };
+            let session = &mut self.initiator.session;
+            let usable = self.wires.keys().map(|lane| (session.lane_state(*lane), *lane));
+            let usable = usable.filter(|(state, _)| state.accepts_orphans);
+            let lane = usable.min_by_key(|(state, _)| state.outstanding_commands).map(|(_, lane)| lane);
+            let Some(lane) = lane else { return moved };
+            assert!(session.reassign(self.now, orphan.task, lane));
+            moved = true;
+        }
     }
 
     fn transmit(&mut self, lane: LaneId) -> bool {
