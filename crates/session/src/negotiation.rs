@@ -1,11 +1,13 @@
 //! Negotiation of text keys from a table of their rules (RFC 7143 §6.2, §13).
 //!
 //! [`rule::RULES`] says of each key who may send it, when, and how its value comes about; [`Negotiation`] is the
-//! one engine that follows the table, for whichever side proposes and whichever answers.
+//! one engine that follows the table, for whichever side proposes and whichever answers. [`SessionParameters`] is what
+//! it yields for a session, [`Offer`] what it starts from: both are declared in `operational_keys`.
 
 mod answer;
 mod engine;
 mod error;
+mod operational_keys;
 mod outcome;
 pub mod rule;
 #[cfg(test)]
@@ -13,4 +15,5 @@ mod tests;
 
 pub use engine::{Declared, Negotiation, Role};
 pub use error::NegotiationError;
+pub use operational_keys::{Offer, SessionParameters};
 pub use rule::Key;

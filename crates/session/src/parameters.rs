@@ -1,5 +1,7 @@
 //! What two sides agreed on, and what each side is willing to agree on.
 
+pub use crate::negotiation::{Offer, SessionParameters};
+
 use core::time::Duration;
 use pdu::{Cid, CmdSn, Isid, StatSn, Tsih, Window};
 
@@ -23,35 +25,6 @@ pub struct Identity {
     pub target_name: String,
     /// Portal group through which the session was made.
     pub portal_group_tag: u16,
-}
-
-/// Keys that hold for a whole session (RFC 7143 §13, "LO" and "SW").
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionParameters {
-    /// Normal or discovery.
-    pub session_type: SessionType,
-    /// MaxConnections, 1 to 65535 in the standard; this implementation stops at [`MAX_CONNECTIONS`].
-    pub max_connections: u16,
-    /// Whether a write's data beyond the immediate needs an R2T from the start.
-    pub initial_r2t: bool,
-    /// Whether a write's first data may travel in the command PDU.
-    pub immediate_data: bool,
-    /// Unsolicited bytes of one command, immediate data included.
-    pub first_burst_bytes: u32,
-    /// Bytes that one R2T may ask for, and one Data-In sequence may carry.
-    pub max_burst_bytes: u32,
-    /// R2Ts of one task that may be outstanding.
-    pub max_outstanding_r2t: u16,
-    /// Seconds to wait before reconnecting.
-    pub default_time2wait_s: u16,
-    /// Seconds for which a lost session's or connection's tasks are kept.
-    pub default_time2retain_s: u16,
-    /// Data PDUs of a sequence travel in order.
-    pub data_pdu_in_order: bool,
-    /// Sequences of a command travel in order.
-    pub data_sequence_in_order: bool,
-    /// 0, 1 or 2.
-    pub error_recovery_level: u8,
 }
 
 /// Keys that hold for one connection.
@@ -91,35 +64,6 @@ pub struct Established {
     pub window: Window,
 }
 
-/// What one side offers and accepts in a negotiation. The defaults fill a long fat network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// See [`SessionParameters`]; the same names.
-    pub max_connections: u16,
-    /// A target that wants R2Ts first, or an initiator that does not insist on sending unsolicited data.
-    pub initial_r2t: bool,
-    /// Immediate data is welcome.
-    pub immediate_data: bool,
-    /// Largest FirstBurstLength offered or accepted.
-    pub first_burst_bytes: u32,
-    /// Largest MaxBurstLength offered or accepted.
-    pub max_burst_bytes: u32,
-    /// Largest MaxOutstandingR2T offered or accepted.
-    pub max_outstanding_r2t: u16,
-    /// DefaultTime2Wait offered.
-    pub default_time2wait_s: u16,
-    /// DefaultTime2Retain offered.
-    pub default_time2retain_s: u16,
-    /// Highest level offered.
-    pub error_recovery_level: u8,
-    /// MaxRecvDataSegmentLength declared.
-    pub receive_segment_bytes_max: u32,
-    /// What to offer or prefer for HeaderDigest.
-    pub header_digest: DigestPreference,
-    /// What to offer or prefer for DataDigest.
-    pub data_digest: DigestPreference,
-}
-
 /// How much one side wants a digest (RFC 7143 §13.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestPreference {
@@ -137,26 +81,6 @@ pub enum DigestPreference {
 ///
 /// Sixty-four connections exceed every published gain from parallel streams; the bound keeps per-session state small.
 pub const MAX_CONNECTIONS: u16 = 64;
-
-impl Default for Offer {
-    fn default() -> Self {
-        Self {
-            max_connections: MAX_CONNECTIONS,
-            initial_r2t: false,
-            immediate_data: true,
-            first_burst_bytes: 256 << 10,
-            max_burst_bytes: (16 << 20) - 1024,
-            max_outstanding_r2t: 16,
-            // A login that reinstates a session waits by itself until the old nexus is at rest.
-            default_time2wait_s: 0,
-            default_time2retain_s: 0,
-            error_recovery_level: 0,
-            receive_segment_bytes_max: 256 << 10,
-            header_digest: DigestPreference::Accepted,
-            data_digest: DigestPreference::Accepted,
-        }
-    }
-}
 
 /// Bounds on what one session may hold at a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

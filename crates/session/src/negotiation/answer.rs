@@ -3,7 +3,7 @@
 use super::engine::{Role, is_answer_word};
 use super::rule::{BooleanResult, DIGESTS, Key, Kind, NumberResult, PROTOCOL_LEVEL, RULES, Rule, Usage};
 use super::{Negotiation, NegotiationError};
-use crate::parameters::{DigestPreference, MAX_CONNECTIONS, Offer, SessionType};
+use crate::parameters::{DigestPreference, SessionType};
 use pdu::TextWriter;
 use pdu::text_value::{IRRELEVANT, REJECT, boolean, boolean_text, numerical};
 use std::borrow::Cow;
@@ -27,26 +27,6 @@ impl DigestPreference {
     }
 }
 
-impl Offer {
-    /// The same offer, with every number inside what the standard admits, and consistent in itself.
-    pub(super) fn bounded(self) -> Self {
-        use super::rule::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
-        let bytes = |value: u32| value.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
-        let max_burst_bytes = bytes(self.max_burst_bytes);
-        Self {
-            max_connections: self.max_connections.clamp(1, MAX_CONNECTIONS),
-            max_burst_bytes,
-            first_burst_bytes: bytes(self.first_burst_bytes).min(max_burst_bytes),
-            max_outstanding_r2t: self.max_outstanding_r2t.max(1),
-            default_time2wait_s: self.default_time2wait_s.min(3600),
-            default_time2retain_s: self.default_time2retain_s.min(3600),
-            error_recovery_level: self.error_recovery_level.min(2),
-            receive_segment_bytes_max: bytes(self.receive_segment_bytes_max),
-            ..self
-        }
-    }
-}
-
 impl Negotiation {
     fn wish(&self, rule: &Rule) -> Wish {
         let offer = &self.offer;
@@ -55,20 +35,17 @@ impl Negotiation {
             Key::DataDigest => Wish::List(offer.data_digest.digests()),
             // A target keeps the response fence in any case; an initiator has nothing to do for it (§4.2.3.3).
             Key::TaskReporting => Wish::List(&["ResponseFence", "RFC3720"]),
-            Key::InitialR2T => Wish::Boolean(offer.initial_r2t),
-            Key::ImmediateData => Wish::Boolean(offer.immediate_data),
             // Data in another order would gain nothing over TCP, which keeps it.
             Key::DataPDUInOrder | Key::DataSequenceInOrder => Wish::Boolean(true),
-            Key::MaxConnections => Wish::Number(offer.max_connections.into()),
-            Key::MaxBurstLength => Wish::Number(offer.max_burst_bytes),
             Key::FirstBurstLength => Wish::Number(self.first_burst_wish()),
-            Key::DefaultTime2Wait => Wish::Number(offer.default_time2wait_s.into()),
-            Key::DefaultTime2Retain => Wish::Number(offer.default_time2retain_s.into()),
             Key::MaxOutstandingR2T => Wish::Number(self.outstanding_r2t_wish()),
             Key::ErrorRecoveryLevel => Wish::Number(self.error_recovery_level_wish()),
             Key::ISCSIProtocolLevel => Wish::Number(PROTOCOL_LEVEL),
-            Key::MaxRecvDataSegmentLength => Wish::Number(offer.receive_segment_bytes_max),
-            _ => Wish::List(&[]),
+            key => match (rule.kind, offer.of(key)) {
+                (Kind::Boolean { .. }, Some(offered)) => Wish::Boolean(offered != 0),
+                (_, Some(offered)) => Wish::Number(offered),
+                (_, None) => Wish::List(&[]),
+            },
         }
     }
 

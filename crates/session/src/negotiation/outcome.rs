@@ -23,7 +23,8 @@ impl Negotiation {
         if self.leading && self.session_type == SessionType::Normal {
             self.check_integrity()?;
         }
-        Ok((self.session_parameters(), self.connection_parameters()))
+        let session = SessionParameters::of(self.session_type, |key| self.value(key));
+        Ok((session, self.connection_parameters()))
     }
 
     /// A boolean whose proposal alone decides need not be answered (§6.2.2).
@@ -58,23 +59,6 @@ impl Negotiation {
         Ok(())
     }
 
-    fn session_parameters(&self) -> SessionParameters {
-        SessionParameters {
-            session_type: self.session_type,
-            max_connections: self.small(Key::MaxConnections),
-            initial_r2t: self.flag(Key::InitialR2T),
-            immediate_data: self.flag(Key::ImmediateData),
-            first_burst_bytes: self.value(Key::FirstBurstLength),
-            max_burst_bytes: self.value(Key::MaxBurstLength),
-            max_outstanding_r2t: self.small(Key::MaxOutstandingR2T),
-            default_time2wait_s: self.small(Key::DefaultTime2Wait),
-            default_time2retain_s: self.small(Key::DefaultTime2Retain),
-            data_pdu_in_order: self.flag(Key::DataPDUInOrder),
-            data_sequence_in_order: self.flag(Key::DataSequenceInOrder),
-            error_recovery_level: u8::try_from(self.value(Key::ErrorRecoveryLevel)).unwrap_or(0),
-        }
-    }
-
     fn connection_parameters(&self) -> ConnectionParameters {
         let declared = self.entries[Key::MaxRecvDataSegmentLength as usize].sent;
         let undeclared = RULES[Key::MaxRecvDataSegmentLength as usize].kind.default_value();
@@ -88,10 +72,5 @@ impl Negotiation {
                 undeclared
             },
         }
-    }
-
-    /// A value whose rule admits at most 65535.
-    fn small(&self, key: Key) -> u16 {
-        u16::try_from(self.value(key)).unwrap_or(u16::MAX)
     }
 }
