@@ -16,12 +16,6 @@ use block::{
 use pdu::{Duration, Instant};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a logical block.
-pub const LOGICAL_BLOCK_BYTES: u32 = 512;
-
-/// The same as a length.
-pub const BLOCK_BYTES: usize = LOGICAL_BLOCK_BYTES as usize;
-
 /// How many of a hundred acknowledged blocks reach the medium by themselves, before any flush.
 const DESTAGED_PERCENT: u64 = 30;
 
@@ -32,6 +26,8 @@ const SLOW_FACTOR: u64 = 20;
 /// What a disk is like.
 #[derive(Clone, Debug)]
 pub struct Geometry {
+    /// Bytes of a logical block.
+    pub block_bytes: u32,
     /// Logical blocks.
     pub blocks: u64,
     /// Whether acknowledged writes may be lost until a flush.
@@ -49,6 +45,7 @@ pub struct Disk {
 
 struct State {
     random: Random,
+    block_bytes: usize,
     pending: Agenda<InFlight>,
     /// What reads see.
     current: Vec<u8>,
@@ -79,13 +76,15 @@ impl Disk {
     /// A disk full of zeroes.
     #[must_use]
     pub fn new(geometry: Geometry, clock: Clock, random: Random) -> Self {
-        let bytes = usize::try_from(geometry.blocks).unwrap_or(0) * BLOCK_BYTES;
+        let (blocks, block_bytes) = (index(geometry.blocks), geometry.block_bytes as usize);
+        let bytes = blocks * block_bytes;
         let state = State {
             random,
+            block_bytes,
             pending: Agenda::default(),
             current: vec![0; bytes],
             medium: vec![0; bytes],
-            dirty: vec![false; bytes / BLOCK_BYTES],
+            dirty: vec![false; blocks],
             failures: 0,
             forced_failures: 0,
             has_lost_cache: false,
@@ -160,6 +159,12 @@ impl Disk {
         (state.failures, state.forced_failures) = (0, 0);
     }
 
+    /// Whether acknowledged writes may be lost until a flush.
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        self.geometry.volatile_cache
+    }
+
     /// How many blocks read differently after crashes than before.
     #[must_use]
     pub fn lost_blocks(&self) -> u64 {
@@ -176,10 +181,10 @@ impl Disk {
 impl Backend for Disk {
     fn properties(&self) -> Properties {
         Properties {
-            block_bytes: LOGICAL_BLOCK_BYTES,
+            block_bytes: self.geometry.block_bytes,
             blocks: self.geometry.blocks,
             read_only: false,
-            thin: Some(Thin { granularity_bytes: LOGICAL_BLOCK_BYTES, reads_zero: true }),
+            thin: Some(Thin { granularity_bytes: self.geometry.block_bytes, reads_zero: true }),
             volatile_cache: self.geometry.volatile_cache,
         }
     }
@@ -257,7 +262,7 @@ impl State {
                 self.destage(block);
             }
         }
-        let blocks = self.current.chunks(BLOCK_BYTES).zip(self.medium.chunks(BLOCK_BYTES));
+        let blocks = self.current.chunks(self.block_bytes).zip(self.medium.chunks(self.block_bytes));
         self.lost_blocks += blocks.filter(|(current, medium)| current != medium).count() as u64;
         self.current.clone_from(&self.medium);
     }
@@ -278,15 +283,16 @@ impl State {
     ) {
         let Some(range) = operation.range() else { return };
         let durable = !volatile_cache || matches!(operation, Operation::Write { fua: true, .. });
-        let first = index(range.offset) / BLOCK_BYTES;
-        for (at, block) in (first..first + index(range.bytes) / BLOCK_BYTES).enumerate() {
+        let block_bytes = self.block_bytes;
+        let first = index(range.offset) / block_bytes;
+        for (at, block) in (first..first + index(range.bytes) / block_bytes).enumerate() {
             if !happens(block) {
                 continue;
             }
-            let target = &mut self.current[block * BLOCK_BYTES..][..BLOCK_BYTES];
+            let target = &mut self.current[block * block_bytes..][..block_bytes];
             match operation {
                 Operation::Write { payload, .. } => {
-                    target.copy_from_slice(&payload[at * BLOCK_BYTES..][..BLOCK_BYTES]);
+                    target.copy_from_slice(&payload[at * block_bytes..][..block_bytes]);
                 }
                 _ => target.fill(0),
             }
@@ -298,7 +304,7 @@ impl State {
     }
 
     fn destage(&mut self, block: usize) {
-        let bytes = block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES;
+        let bytes = block * self.block_bytes..(block + 1) * self.block_bytes;
         self.medium[bytes.clone()].copy_from_slice(&self.current[bytes]);
         self.dirty[block] = false;
     }
@@ -316,12 +322,13 @@ mod tests {
 
     fn disk(volatile_cache: bool) -> (Disk, Clock) {
         let clock = Clock::default();
-        let geometry = Geometry { blocks: 64, volatile_cache, latency_max: Duration::from_micros(100) };
+        let latency_max = Duration::from_micros(100);
+        let geometry = Geometry { block_bytes: 512, blocks: 64, volatile_cache, latency_max };
         (Disk::new(geometry, clock.clone(), Random::new(1, "disk")), clock)
     }
 
     fn write(disk: &Disk, block: u64, value: u8, fua: bool) -> Pending {
-        let mut buffer = Slab::new(1 << 20).allocate(BLOCK_BYTES).unwrap();
+        let mut buffer = Slab::new(1 << 20).allocate(512).unwrap();
         buffer.fill(value);
         disk.submit(Operation::Write { offset: block * 512, payload: buffer.share(), fua })
     }
@@ -334,7 +341,7 @@ mod tests {
     }
 
     fn read(disk: &Disk, clock: &Clock, block: u64) -> u8 {
-        let buffer = Slab::new(1 << 20).allocate(BLOCK_BYTES).unwrap();
+        let buffer = Slab::new(1 << 20).allocate(512).unwrap();
         let pending = disk.submit(Operation::Read { offset: block * 512, buffer });
         finish(disk, clock);
         pending.try_take().ok().unwrap().into_buffer().unwrap()[0]

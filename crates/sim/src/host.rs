@@ -13,9 +13,9 @@ mod runtime;
 mod work;
 mod workload;
 
-pub use copying::CopyPlan;
 pub(crate) use copying::plan as plan_copies;
-pub use ledger::{Ledger, Phase, Tally};
+pub use copying::{Area, CopyPlan};
+pub use ledger::{Ledger, Phase, Tally, UnitBooks};
 pub(crate) use network::TappedEnd;
 pub use workload::Mix;
 
@@ -23,6 +23,7 @@ use crate::checker::Port;
 use crate::executor::Executor;
 use crate::network::Network;
 use crate::random::Random;
+use crate::unit::{UnitIndex, UnitPlan};
 use crate::{Clock, Common};
 use client::{Config, Environment, Lun, PathReport, PathState, Portal, Reconnect, Target};
 use copying::Copier;
@@ -101,6 +102,8 @@ pub struct Hosts {
 pub(crate) struct Host {
     pub index: u16,
     plan: HostPlan,
+    /// The logical units of the world.
+    units: Rc<[UnitPlan]>,
     pub ledger: Rc<RefCell<Ledger>>,
     pub runtime: Runtime,
     phase_changed: Rc<Event>,
@@ -130,7 +133,8 @@ pub struct HostWorld {
 impl Hosts {
     /// Hosts that have not begun.
     #[must_use]
-    pub fn new(plans: &[HostPlan], blocks: u64, world: &HostWorld) -> Self {
+    pub fn new(plans: &[HostPlan], units: &[UnitPlan], world: &HostWorld) -> Self {
+        let units: Rc<[UnitPlan]> = units.into();
         let runtime = Runtime::new(world.clock.clone(), Random::new(world.seed, "entropy"));
         let executor = Executor::default();
         let network = Arc::new(SimulatedNetwork {
@@ -143,6 +147,7 @@ impl Hosts {
             let host = Rc::new(Host {
                 index,
                 plan: plan.clone(),
+                units: Rc::clone(&units),
                 ledger: Rc::clone(&world.ledger),
                 runtime: runtime.clone(),
                 phase_changed: Rc::clone(&world.phase_changed),
@@ -163,7 +168,7 @@ impl Hosts {
                 }),
             };
             let living = Rc::clone(&host);
-            executor.spawn(Box::pin(living.live(environment, config, blocks, world.seed)));
+            executor.spawn(Box::pin(living.live(environment, config, world.seed)));
             host
         };
         Self { hosts: plans.iter().enumerate().map(host).collect(), runtime, executor }
@@ -291,42 +296,71 @@ fn near_wrap(random: &mut Random) -> u32 {
     if random.one_in(3) { u32::MAX - word % 500 } else { word }
 }
 
+/// Operations at units chosen at random, until there are no more to begin.
+async fn work(workers: &[Worker], choice: &RefCell<Random>) {
+    loop {
+        let worker = &workers[choice.borrow_mut().index(workers.len())];
+        if !worker.work().await {
+            return;
+        }
+    }
+}
+
 impl Host {
     fn buffer_bytes(&self) -> usize {
         self.target.borrow().as_ref().map_or(0, |target| target.slab().in_use_bytes())
     }
 
     /// From the first login to the last logout.
-    async fn live(self: Rc<Self>, environment: Environment, config: Config, blocks: u64, seed: u64) {
+    async fn live(self: Rc<Self>, environment: Environment, config: Config, seed: u64) {
         let target = self.connect(&environment, &config).await;
         *self.target.borrow_mut() = Some(target.clone());
-        let lun = self.unit().await;
-        let random = Random::new(seed, &format!("host {}", self.index));
-        let worker = Rc::new(Worker::new(Rc::clone(&self), lun, &self.plan, random));
+        let workers = self.workers(seed).await;
+        let choice = RefCell::new(Random::new(seed, &format!("choices of host {}", self.index)));
         // It polls them in the order in which they are woken, so the checker is told what they are told in its order.
-        let mut workers: FuturesUnordered<LocalBoxFuture<'_, ()>> =
-            (0..self.plan.depth).map(|_| Box::pin(worker.work()) as LocalBoxFuture<'_, ()>).collect();
+        let mut busy: FuturesUnordered<LocalBoxFuture<'_, ()>> = (0..self.plan.depth)
+            .map(|_| Box::pin(work(&workers, &choice)) as LocalBoxFuture<'_, ()>)
+            .collect();
         if let Some(plan) = self.plan.copies {
             let random = Random::new(seed, &format!("copies of host {}", self.index));
-            workers.push(Box::pin(Copier::new(Rc::clone(&self), Rc::clone(&worker), plan, random).work()));
+            let copier = Copier::new(Rc::clone(&self), Rc::clone(&workers), plan, random);
+            busy.push(Box::pin(copier.work()));
         }
-        while workers.next().await.is_some() {}
-        drop(workers);
+        while busy.next().await.is_some() {}
+        drop(busy);
         self.done.set(Some(Phase::Work));
         self.phase(Phase::Unreserve).await;
         if self.index == 0 {
-            worker.clear_reservations().await;
+            for worker in &*workers {
+                worker.clear_reservations().await;
+            }
         }
         self.done.set(Some(Phase::Unreserve));
         self.phase(Phase::ReadBack).await;
-        worker.read_back(0..blocks).await;
+        for (worker, unit) in workers.iter().zip(&*self.units) {
+            worker.read_back(0..unit.disk.blocks).await;
+        }
         self.done.set(Some(Phase::ReadBack));
         self.phase(Phase::Farewell).await;
-        drop(worker);
+        drop(workers);
         if let Err(error) = target.close().await {
             self.violate(&format!("it cannot log out: {error}"));
         }
         self.done.set(Some(Phase::Farewell));
+    }
+
+    /// One worker for each unit.
+    async fn workers(self: &Rc<Self>, seed: u64) -> Rc<[Worker]> {
+        let mut workers = Vec::new();
+        for (index, plan) in (0..).map(UnitIndex).zip(&*self.units) {
+            let part = match index {
+                UnitIndex::FIRST => format!("host {}", self.index),
+                UnitIndex(other) => format!("host {} unit {other}", self.index),
+            };
+            let (lun, random) = (self.open(index).await, Random::new(seed, &part));
+            workers.push(Worker::new(Rc::clone(self), (index, plan), lun, random));
+        }
+        workers.into()
     }
 
     async fn connect(&self, environment: &Environment, config: &Config) -> Target {
@@ -342,16 +376,17 @@ impl Host {
         }
     }
 
-    /// The logical unit, as a program finds it that opens it.
-    pub async fn unit(&self) -> Lun {
+    /// A logical unit, as a program finds it that opens it.
+    pub async fn open(&self, unit: UnitIndex) -> Lun {
         let target = self.target.borrow().clone();
+        let number = self.units[unit.place()].number;
         loop {
-            match target.as_ref().map(|target| target.lun(0)) {
+            match target.as_ref().map(|target| target.lun(number)) {
                 None => std::future::pending().await,
                 Some(opening) => match opening.await {
                     Ok(lun) => return lun,
                     Err(error) => {
-                        self.trace(|| format!("the unit is not to be had: {error}"));
+                        self.trace(|| format!("unit {} is not to be had: {error}", unit.0));
                         self.pause(RETRY_PAUSE).await;
                     }
                 },

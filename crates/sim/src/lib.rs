@@ -1,4 +1,4 @@
-//! A virtual world around the real protocol: hosts, a network, a target and its disk, in virtual time.
+//! A virtual world around the real protocol: hosts, a network, a target and its disks, in virtual time.
 //!
 //! One seed decides everything: parameters, workload, delays and faults ([`Scenario`]). A run ([`run`]) drives the
 //! cores that real sockets drive, and the [`checker`] compares what they do with what was promised. A seed that fails
@@ -21,6 +21,7 @@ mod scenario;
 mod shrink;
 mod sleep;
 pub mod target;
+pub mod unit;
 mod world;
 
 pub use agenda::Agenda;

@@ -63,11 +63,13 @@ pub enum Way {
     CopyFailed,
     /// A copy noticed that its destination differs.
     CopyDiffers,
+    /// A copy from one unit to another succeeded.
+    CopiedBetweenUnits,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -98,6 +100,7 @@ impl Way {
         Self::CopiedAfterLoss,
         Self::CopyFailed,
         Self::CopyDiffers,
+        Self::CopiedBetweenUnits,
     ];
 
     /// What it is called in reports.
@@ -134,6 +137,7 @@ impl Way {
             Self::CopiedAfterLoss => "copies that succeeded after a loss",
             Self::CopyFailed => "copies that failed",
             Self::CopyDiffers => "copies that were found to differ",
+            Self::CopiedBetweenUnits => "copies between units",
         }
     }
 }

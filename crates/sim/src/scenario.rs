@@ -1,11 +1,12 @@
-//! What one seed means: hosts, sessions, parameters, network, disk and faults.
+//! What one seed means: hosts, sessions, parameters, network, units and faults.
 
-use crate::disk::{Geometry, LOGICAL_BLOCK_BYTES};
+use crate::disk::Geometry;
 use crate::fault::{self, Fault, FaultKind};
 use crate::host::{HostPlan, Mix, PathPlan, plan_copies};
 use crate::network::Profile;
 use crate::random::Random;
 use crate::target::TargetPlan;
+use crate::unit::{self, UnitPlan};
 use device::{Ipv6Prefix, SessionLimits};
 use pdu::Duration;
 use session::parameters::{DigestPreference, Offer};
@@ -54,8 +55,8 @@ pub struct Scenario {
     pub hosts: Vec<HostPlan>,
     /// The target.
     pub target: TargetPlan,
-    /// Its disk.
-    pub disk: Geometry,
+    /// The logical units, and the disks behind them.
+    pub units: Vec<UnitPlan>,
     /// The network between.
     pub network: Profile,
     /// What goes wrong, by place in the seed's list.
@@ -68,6 +69,9 @@ pub struct Scenario {
 
 /// In one seed of so many the hosts use persistent reservations.
 const RESERVATIONS_ONE_IN: u64 = 3;
+
+/// Bytes of a block of the first unit.
+const BLOCK_BYTES: u32 = 512;
 
 /// One seed in so many has a disk so large that a target asks for acknowledgements while all of it is read, and reads
 /// all of it so often.
@@ -88,7 +92,7 @@ const SCARCE_MEMORY_ONE_IN: u64 = 3;
 const WINDOW_COMMANDS_MIN: u32 = 4;
 
 /// Transfers are so long there that a few take all of it.
-const SCARCE_MEMORY_BLOCKS_MAX: u32 = 256;
+const SCARCE_MEMORY_TRANSFER_BYTES_MAX: u64 = 128 << 10;
 
 /// Of what is needed, at the most.
 const SCARCE_MEMORY_PERCENT_MAX: u64 = 200;
@@ -105,6 +109,7 @@ impl Scenario {
             (DigestPreference::Never, DigestPreference::Never),
         ]);
         let mut disk = Geometry {
+            block_bytes: BLOCK_BYTES,
             blocks: random.between(64, 512),
             volatile_cache: random.one_in(2),
             latency_max: Duration::from_micros(random.between(10, 20_000)),
@@ -115,6 +120,7 @@ impl Scenario {
             disk.blocks = LONG_READ_BLOCKS;
             hosts.iter_mut().for_each(|host| host.mix.whole_reads_percent = WHOLE_READS_PERCENT);
         }
+        let mut units = unit::draw(seed, disk);
         let mut holding_back = Random::new(seed, "holding back");
         hosts.iter_mut().for_each(|host| host.held_back_percent = *holding_back.choose(&[0, 0, 30, 90]));
         let reserves = Random::new(seed, "reservations").one_in(RESERVATIONS_ONE_IN);
@@ -136,9 +142,9 @@ impl Scenario {
         let mut scarcity = Random::new(seed, "memory");
         let memory = if scarcity.one_in(SCARCE_MEMORY_ONE_IN) {
             limits.window_commands = WINDOW_COMMANDS_MIN;
-            let blocks_max = SCARCE_MEMORY_BLOCKS_MAX.min(u32::try_from(disk.blocks).unwrap_or(u32::MAX));
-            hosts.iter_mut().for_each(|host| host.mix.blocks_max = blocks_max);
-            scarce_memory_bytes(&hosts, &target_offer, &disk)
+            let transfer_bytes_max = SCARCE_MEMORY_TRANSFER_BYTES_MAX.min(units[0].shared_bytes());
+            hosts.iter_mut().for_each(|host| host.mix.transfer_bytes_max = transfer_bytes_max);
+            scarce_memory_bytes(&hosts, &target_offer, &units)
                 * scarcity.between(100, SCARCE_MEMORY_PERCENT_MAX)
                 / 100
         } else {
@@ -153,7 +159,7 @@ impl Scenario {
         // Drawn last, so that a bound on it leaves the rest of the seed as it is.
         let recovery_level = Random::new(seed, "recovery level").between(0, 2);
         let faults = fault::draw(&mut random, OPERATIONS);
-        plan_copies(seed, &mut hosts, &mut disk);
+        plan_copies(seed, &mut hosts, &mut units);
         let (ping_after, ping_timeout) = (limits.ping_after, limits.ping_timeout);
         let operations = OPERATIONS;
         let scenario = Self {
@@ -161,7 +167,7 @@ impl Scenario {
             operations,
             hosts,
             target,
-            disk,
+            units,
             network,
             faults: Vec::new(),
             ping_after,
@@ -248,8 +254,7 @@ fn mix(random: &mut Random, disk: &Geometry) -> Mix {
         whole_reads_percent: 0,
         reservations: false,
         reset_one_in: random.between(800, 4000),
-        area_blocks: disk.blocks,
-        blocks_max: random.between(1, 64).min(u32::try_from(disk.blocks).unwrap_or(u32::MAX)),
+        transfer_bytes_max: random.between(1, 64).min(disk.blocks) * u64::from(BLOCK_BYTES),
     }
 }
 
@@ -266,7 +271,7 @@ fn offer(random: &mut Random, digests: (DigestPreference, DigestPreference)) -> 
         default_time2wait_s: 0,
         default_time2retain_s: 20,
         error_recovery_level: 0,
-        receive_segment_bytes_max: *random.choose(&[512, 3 * LOGICAL_BLOCK_BYTES + 4, 8192, 64 << 10]),
+        receive_segment_bytes_max: *random.choose(&[512, 3 * BLOCK_BYTES + 4, 8192, 64 << 10]),
         header_digest: digests.0,
         data_digest: digests.1,
     }
@@ -274,7 +279,7 @@ fn offer(random: &mut Random, digests: (DigestPreference, DigestPreference)) -> 
 
 /// What a target needs for these hosts: half of it for windows of the smallest kind, with one more while a session is
 /// replaced, and as much for the pieces of all other data, some of which it keeps until they are acknowledged.
-fn scarce_memory_bytes(hosts: &[HostPlan], target: &Offer, disk: &Geometry) -> u64 {
+fn scarce_memory_bytes(hosts: &[HostPlan], target: &Offer, units: &[UnitPlan]) -> u64 {
     /// Of a window, and immediate ones.
     const COMMANDS: u64 = WINDOW_COMMANDS_MIN as u64 + 4;
     const PAGE_BYTES: u32 = 4 << 10;
@@ -286,11 +291,11 @@ fn scarce_memory_bytes(hosts: &[HostPlan], target: &Offer, disk: &Geometry) -> u
     };
     let windows_bytes: u64 = paths().map(|path| COMMANDS * burst_bytes(path)).sum();
     let longest = paths().map(burst_bytes).max().unwrap_or_default();
-    let transfers = hosts.iter().map(|host| host.mix.blocks_max);
-    let longest_read =
-        if hosts.iter().any(|host| host.mix.whole_reads_percent > 0) { disk.blocks } else { 0 };
-    let blocks = transfers.map(u64::from).max().unwrap_or_default().max(longest_read);
-    let piece_bytes = (blocks * u64::from(LOGICAL_BLOCK_BYTES)).next_power_of_two().min(PIECE_BYTES_MAX);
+    let reads_all = hosts.iter().any(|host| host.mix.whole_reads_percent > 0);
+    let longest_read = |unit: &UnitPlan| if reads_all { unit.shared_bytes() } else { unit.block_bytes() };
+    let transfers = hosts.iter().map(|host| host.mix.transfer_bytes_max);
+    let transfer_bytes = transfers.chain(units.iter().map(longest_read)).max().unwrap_or_default();
+    let piece_bytes = transfer_bytes.next_power_of_two().min(PIECE_BYTES_MAX);
     let common_bytes = piece_bytes * 2;
     2 * (windows_bytes + COMMANDS * longest).max(common_bytes)
 }

@@ -1,4 +1,4 @@
-//! The target: the device server that a real target runs, over simulated connections and a simulated disk.
+//! The target: the device server that a real target runs, over simulated connections and simulated disks.
 
 mod connection;
 mod kept_reservations;
@@ -11,17 +11,20 @@ use crate::disk::Disk;
 use crate::executor::Executor;
 use crate::host::TARGET_NAME;
 use crate::network::{ConnectionId, Network, Notice, Side};
+use crate::unit::{UnitIndex, UnitPlan};
+use block::{Backend, BlockError};
 use device::{
     Environment, Gauges, LogicalUnit, Memory, Observer, SessionLimits, TargetNode, UnitDescription,
     Visibility, Visitor,
 };
 use kept_reservations::KeptReservations;
 use machine::Machine;
-use pdu::{Instant, Tsih};
+use pdu::{Instant, Lun, Tsih};
 use scsi::{Identity, TargetPort};
 use session::parameters::Offer;
 use session::target::{Command, TargetRecord, TaskId};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,6 +52,8 @@ pub(crate) struct Shared {
     pub network: Common<Network>,
     pub tap: Common<Tap>,
     pub medium: RefCell<MediumWatch>,
+    /// The logical units by their LUNs.
+    units: HashMap<Lun, UnitIndex>,
     pub scratch: RefCell<framing::Scratch>,
 }
 
@@ -57,7 +62,9 @@ impl Observer for Shared {
         if let Some(cmd_sn) = command.cmd_sn {
             self.tap.lock().hand_out(session, cmd_sn);
         }
-        self.medium.borrow_mut().command_begins(session, command);
+        if let Some(unit) = self.units.get(&command.lun) {
+            self.medium.borrow_mut().command_begins(session, *unit, command);
+        }
     }
 
     fn command_starts(&self, session: Tsih, task: TaskId) {
@@ -72,11 +79,17 @@ impl Observer for Shared {
 /// A target that can crash and be started again.
 pub struct Target {
     plan: TargetPlan,
-    disk: Arc<Disk>,
+    units: Vec<Served>,
     machine: Rc<Machine>,
-    reservations: Rc<KeptReservations>,
     shared: Rc<Shared>,
     running: Option<Running>,
+}
+
+/// What a logical unit has that outlives crashes.
+struct Served {
+    number: u16,
+    disk: Arc<Disk>,
+    reservations: Rc<KeptReservations>,
 }
 
 struct Running {
@@ -98,12 +111,37 @@ impl Visibility for EverybodySeesEverything {
     }
 }
 
+impl Served {
+    fn bring_up(&self, memory: &Memory) -> Result<LogicalUnit, BlockError> {
+        let description = UnitDescription {
+            number: self.number,
+            identity: Identity::from_name(&format!("sim {}", self.number)),
+            target_port: TargetPort {
+                target_name: TARGET_NAME.into(),
+                portal_group_tag: PORTAL_GROUP_TAG,
+                relative_identifier: 1,
+            },
+            other_ports: Vec::new(),
+            physical_bytes: None,
+            removable: false,
+            read_only: false,
+            threshold_percent: None,
+            write_same_to_end: false,
+        };
+        let disk = Arc::clone(&self.disk) as Arc<dyn Backend>;
+        let kept = Rc::clone(&self.reservations);
+        let last = kept.last();
+        Ok(LogicalUnit::new(description, disk, memory)?.keep_reservations(kept, last))
+    }
+}
+
 impl Target {
     /// A target that is not running.
     #[must_use]
     pub fn new(
         plan: TargetPlan,
-        disk: Arc<Disk>,
+        units: &[UnitPlan],
+        disks: &[Arc<Disk>],
         clock: Clock,
         network: Common<Network>,
         tap: Common<Tap>,
@@ -114,9 +152,15 @@ impl Target {
             timers: Common::default(),
         });
         let (medium, scratch) = (RefCell::default(), RefCell::default());
-        let shared = Rc::new(Shared { clock, network, tap, medium, scratch });
-        let reservations = Rc::new(KeptReservations::new(Rc::clone(&machine)));
-        Self { plan, disk, machine, reservations, shared, running: None }
+        let indices = units.iter().map(|unit| Lun::from_index(unit.number)).zip((0..).map(UnitIndex));
+        let shared = Rc::new(Shared { clock, network, tap, medium, units: indices.collect(), scratch });
+        let serve = |(unit, disk): (&UnitPlan, &Arc<Disk>)| Served {
+            number: unit.number,
+            disk: Arc::clone(disk),
+            reservations: Rc::new(KeptReservations::new(Rc::clone(&machine))),
+        };
+        let units = units.iter().zip(disks).map(serve).collect();
+        Self { plan, units, machine, shared, running: None }
     }
 
     /// Starts it, with nothing in memory.
@@ -131,29 +175,8 @@ impl Target {
             Arc::clone(&gauges),
         );
         environment.observe(Rc::clone(&self.shared) as Rc<dyn Observer>);
-        let description = UnitDescription {
-            number: 0,
-            identity: Identity::from_name("sim"),
-            target_port: TargetPort {
-                target_name: TARGET_NAME.into(),
-                portal_group_tag: PORTAL_GROUP_TAG,
-                relative_identifier: 1,
-            },
-            other_ports: Vec::new(),
-            physical_bytes: None,
-            removable: false,
-            read_only: false,
-            threshold_percent: None,
-            write_same_to_end: false,
-        };
-        let disk = Arc::clone(&self.disk) as Arc<dyn block::Backend>;
-        // A disk of blocks that no disk has would be this crate's own mistake: the target then has no unit.
-        let unit = LogicalUnit::new(description, disk, &memory).map(|unit| {
-            let kept = Rc::clone(&self.reservations);
-            let last = kept.last();
-            Rc::new(unit.keep_reservations(kept, last))
-        });
-        let units = unit.into_iter().collect();
+        // A disk of blocks that no disk has would be this crate's own mistake: the target then lacks the unit.
+        let units = self.units.iter().filter_map(|unit| unit.bring_up(&memory).ok().map(Rc::new)).collect();
         let node = TargetNode::new(&environment, TARGET_NAME.into(), units, SESSIONS_MAX);
         self.running = Some(Running { node, memory, gauges });
     }
@@ -169,12 +192,12 @@ impl Target {
         self.shared.tap.lock().crash();
     }
 
-    /// Judges what has begun and ended at the medium, right after it has.
+    /// Judges what has begun and ended at the medium of a unit with these reservations, right after it has.
     ///
     /// # Errors
     /// What went on that should not have.
-    pub fn judge_medium(&self, reservations: &mut ReservationHistory) -> Result<(), String> {
-        self.shared.medium.borrow_mut().judge(reservations)
+    pub fn judge_medium(&self, unit: UnitIndex, reservations: &mut ReservationHistory) -> Result<(), String> {
+        self.shared.medium.borrow_mut().judge(unit, reservations)
     }
 
     /// Whether it runs.

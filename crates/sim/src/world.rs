@@ -1,4 +1,4 @@
-//! One world: a target, its disk, hosts, the network between them, and what goes wrong.
+//! One world: a target, its disks, hosts, the network between them, and what goes wrong.
 
 use crate::checker::{Tap, Violation};
 use crate::clock::Clock;
@@ -11,6 +11,7 @@ use crate::random::Random;
 use crate::reached::{Reached, Way};
 use crate::scenario::Scenario;
 use crate::target::Target;
+use crate::unit::UnitIndex;
 use event_listener::Event;
 use pdu::{Duration, Instant};
 use std::cell::RefCell;
@@ -39,7 +40,7 @@ const DAMAGED_PDUS_MAX: u32 = 4;
 const DISK_HANGS_PERCENT: u64 = 25;
 const DISK_HANG_MS_MAX: u64 = 240_000;
 
-/// Of a hundred crashes of a target whose disk has a volatile cache, so many wait for the end of a flush.
+/// Of a hundred crashes of a target with a disk with a volatile cache, so many wait for the end of a flush.
 const CRASHES_AFTER_FLUSH_PERCENT: u64 = 60;
 
 /// What came of one run.
@@ -70,7 +71,8 @@ struct World {
     clock: Clock,
     network: Common<Network>,
     tap: Common<Tap>,
-    disk: Arc<Disk>,
+    /// Those of the units, in their order.
+    disks: Vec<Arc<Disk>>,
     target: Target,
     hosts: Hosts,
     ledger: Rc<RefCell<Ledger>>,
@@ -95,7 +97,7 @@ pub fn run(scenario: Scenario, traced: bool) -> Outcome {
     let mut reached = ledger.tally.reached;
     reached.add(&tap.reached);
     reached.count_many(Way::SessionReinstated, reinstatements);
-    reached.count_many(Way::BlockLost, world.disk.lost_blocks());
+    reached.count_many(Way::BlockLost, world.disks.iter().map(|disk| disk.lost_blocks()).sum());
     Outcome {
         seed: world.scenario.seed,
         violation: ledger.violation.take(),
@@ -118,11 +120,21 @@ impl World {
         let mut tap = Tap::default();
         tap.trace = traced.then(Vec::new);
         let tap = Common::new(tap);
-        let disk = Disk::new(scenario.disk.clone(), clock.clone(), Random::new(seed, "disk"));
-        let disk = Arc::new(disk);
+        let disks: Vec<Arc<Disk>> = (0..)
+            .map(UnitIndex)
+            .zip(&scenario.units)
+            .map(|(index, unit)| {
+                let part = match index {
+                    UnitIndex::FIRST => "disk".to_owned(),
+                    UnitIndex(other) => format!("disk {other}"),
+                };
+                Arc::new(Disk::new(unit.disk.clone(), clock.clone(), Random::new(seed, &part)))
+            })
+            .collect();
         let mut target = Target::new(
             scenario.target.clone(),
-            Arc::clone(&disk),
+            &scenario.units,
+            &disks,
             clock.clone(),
             network.clone(),
             tap.clone(),
@@ -133,7 +145,7 @@ impl World {
         let phase_changed = Rc::new(Event::new());
         let hosts = Hosts::new(
             &scenario.hosts,
-            scenario.disk.blocks,
+            &scenario.units,
             &HostWorld {
                 clock: clock.clone(),
                 network: network.clone(),
@@ -158,7 +170,7 @@ impl World {
             clock,
             network,
             tap,
-            disk,
+            disks,
             target,
         }
     }
@@ -195,7 +207,8 @@ impl World {
     fn step(&mut self) {
         let network_at = self.network.lock().next_at();
         let hosts_at = self.hosts.next_at();
-        let times = [network_at, self.disk.next_at(), self.target.next_at(), hosts_at, self.restart_at];
+        let disks_at = self.disks.iter().filter_map(|disk| disk.next_at()).min();
+        let times = [network_at, disks_at, self.target.next_at(), hosts_at, self.restart_at];
         let Some(at) = times.into_iter().flatten().min() else {
             return self.stuck("nothing more will happen");
         };
@@ -212,22 +225,35 @@ impl World {
             self.note("the target is started");
             self.target.start();
         } else {
-            self.disk.run(at);
-            if self.disk.take_cache_loss() {
-                self.note("the disk's cache is lost");
-                let mut ledger = self.ledger.borrow_mut();
-                ledger.history.lose_cache();
-                ledger.tally.reached.count(Way::CacheLost);
-            }
+            self.run_disks(at);
             self.target.wake_due(at);
         }
         self.target.run();
-        let judged = self.target.judge_medium(&mut self.ledger.borrow_mut().reservations);
-        if let Err(problem) = judged {
-            self.violate(problem);
-        }
+        self.judge_media();
         self.hosts.run();
         self.strike();
+    }
+
+    fn run_disks(&self, now: Instant) {
+        for (unit, disk) in (0..).map(UnitIndex).zip(&self.disks) {
+            disk.run(now);
+            if disk.take_cache_loss() {
+                self.note(&format!("the cache of unit {} is lost", unit.0));
+                let mut ledger = self.ledger.borrow_mut();
+                ledger.unit(unit).history.lose_cache();
+                ledger.tally.reached.count(Way::CacheLost);
+            }
+        }
+    }
+
+    fn judge_media(&self) {
+        let mut ledger = self.ledger.borrow_mut();
+        let mut units = (0..).map(UnitIndex).zip(&mut ledger.units);
+        let judged =
+            units.try_for_each(|(unit, books)| self.target.judge_medium(unit, &mut books.reservations));
+        if let Err(problem) = judged {
+            ledger.violate(problem);
+        }
     }
 
     fn stuck(&mut self, why: &str) {
@@ -259,7 +285,7 @@ impl World {
         match phase {
             Phase::Work if self.ledger.borrow().budget == 0 => {
                 self.faults.clear();
-                self.disk.heal();
+                self.disks.iter().for_each(|disk| disk.heal());
                 self.network.lock().stop_refusing();
                 self.enter(Phase::Quiet);
             }
@@ -378,10 +404,11 @@ impl World {
             }
             (FaultKind::DiskError, _) => {
                 let operations = random.between(1, 4);
-                if self.scenario.disk.volatile_cache && random.one_in(2) {
-                    self.disk.fail_forced(operations);
+                let disk = self.one_disk(&fault);
+                if disk.is_volatile() && random.one_in(2) {
+                    disk.fail_forced(operations);
                 } else {
-                    self.disk.fail(operations);
+                    disk.fail(operations);
                 }
                 true
             }
@@ -389,7 +416,7 @@ impl World {
                 let hangs = random.percent(DISK_HANGS_PERCENT);
                 let longest_ms = if hangs { DISK_HANG_MS_MAX } else { 5_000 };
                 let until = now + Duration::from_millis(random.between(1, longest_ms));
-                self.disk.stall(until, *random.choose(&[50, 100]));
+                self.one_disk(&fault).stall(until, *random.choose(&[50, 100]));
                 // A session is replaced best while its writes are still on the disk.
                 if let Some(connection) = connection.filter(|_| random.one_in(2)) {
                     self.network.lock().reset(now, connection);
@@ -398,7 +425,7 @@ impl World {
             }
             // What a flush promised is tested best right after it.
             (FaultKind::Crash, _)
-                if self.scenario.disk.volatile_cache
+                if self.disks.iter().any(|disk| disk.is_volatile())
                     && self.crash_after_flush.is_none()
                     && random.percent(CRASHES_AFTER_FLUSH_PERCENT) =>
             {
@@ -415,6 +442,13 @@ impl World {
             let at_operation = fault.at_operation + POSTPONED_OPERATIONS;
             self.faults.push_front(Fault { at_operation, ..fault });
         }
+    }
+
+    /// The disk that a fault strikes.
+    fn one_disk(&self, fault: &Fault) -> &Disk {
+        // With a generator of its own, so that the rest of the fault is what it would be with one disk.
+        let mut random = Random::new(fault.random.clone().word(), "disk");
+        &self.disks[random.index(self.disks.len())]
     }
 
     /// Damages PDUs on the first connection where that will be noticed.
@@ -435,7 +469,7 @@ impl World {
         }
         let now = self.clock.now();
         self.target.crash();
-        self.disk.crash();
+        self.disks.iter().for_each(|disk| disk.crash());
         self.ledger.borrow_mut().crash();
         let silent = random.one_in(2);
         let mut network = self.network.lock();

@@ -400,6 +400,7 @@ fn explain(block: &[Candidate], lba: u64, stamp: Stamp, read: Tick) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unit::UnitIndex;
 
     const HOST: u16 = 0;
 
@@ -408,7 +409,7 @@ mod tests {
     }
 
     fn stamp(number: u32) -> Stamp {
-        Stamp::new(HOST, number)
+        Stamp::new(HOST, UnitIndex::FIRST, number)
     }
 
     fn write(history: &mut BlockHistory, number: u32, host: u16) -> WriteId {

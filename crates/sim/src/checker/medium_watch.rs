@@ -3,10 +3,11 @@
 //! takes over its blocks relies on both, though no answer of the other's commands ever shows it.
 
 use super::reservation_history::{Access, Port, Preempted, ReservationHistory};
+use crate::unit::UnitIndex;
 use pdu::Tsih;
 use scsi::MediumAccess;
 use session::target::{Command, TaskId};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// PERSISTENT RESERVE OUT, and its service action PREEMPT AND ABORT.
 const PREEMPT_AND_ABORT: [u8; 2] = [0x5f, 0x05];
@@ -28,19 +29,19 @@ impl Kind {
     }
 }
 
-/// What is going on at the medium of one unit.
+/// What is going on at the media of all units.
 #[derive(Debug, Default)]
 pub struct MediumWatch {
     /// The initiator port of each session.
     ports: HashMap<Tsih, Port>,
     /// Commands that have not started.
-    begun: HashMap<Task, Kind>,
+    begun: HashMap<Task, (UnitIndex, Kind)>,
     /// Writes that have started and not ended.
-    writing: BTreeSet<Task>,
+    writing: BTreeMap<Task, UnitIndex>,
     /// Whose writes have started since that was judged.
-    started: Vec<Port>,
+    started: Vec<(UnitIndex, Port)>,
     /// What was writing when this port's last PREEMPT AND ABORT started.
-    at_preemption: HashMap<Port, Vec<Task>>,
+    at_preemption: HashMap<(UnitIndex, Port), Vec<Task>>,
 }
 
 impl MediumWatch {
@@ -50,9 +51,9 @@ impl MediumWatch {
     }
 
     /// A command is handed over.
-    pub fn command_begins(&mut self, session: Tsih, command: &Command) {
+    pub fn command_begins(&mut self, session: Tsih, unit: UnitIndex, command: &Command) {
         match Kind::of(command.cdb.bytes()) {
-            Some(kind) => self.begun.insert((session, command.task), kind),
+            Some(kind) => self.begun.insert((session, command.task), (unit, kind)),
             None => self.begun.remove(&(session, command.task)),
         };
     }
@@ -60,14 +61,15 @@ impl MediumWatch {
     /// It begins at the medium.
     pub fn command_starts(&mut self, session: Tsih, task: TaskId) {
         let kind = self.begun.remove(&(session, task));
-        let Some((kind, port)) = kind.zip(self.ports.get(&session).copied()) else { return };
+        let Some(((unit, kind), port)) = kind.zip(self.ports.get(&session).copied()) else { return };
         match kind {
             Kind::Write => {
-                self.writing.insert((session, task));
-                self.started.push(port);
+                self.writing.insert((session, task), unit);
+                self.started.push((unit, port));
             }
             Kind::PreemptAndAbort => {
-                self.at_preemption.insert(port, self.writing.iter().copied().collect());
+                let writing = self.writing.iter().filter(|(_, other)| **other == unit);
+                self.at_preemption.insert((unit, port), writing.map(|(task, _)| *task).collect());
             }
         }
     }
@@ -82,19 +84,19 @@ impl MediumWatch {
         *self = Self::default();
     }
 
-    /// Judges what has happened, right after it has.
+    /// Judges what has happened at a unit with these reservations, right after it has.
     ///
     /// # Errors
     /// What went on that should not have.
-    pub fn judge(&mut self, reservations: &mut ReservationHistory) -> Result<(), String> {
-        for port in self.started.drain(..) {
+    pub fn judge(&mut self, unit: UnitIndex, reservations: &mut ReservationHistory) -> Result<(), String> {
+        for (_, port) in self.started.extract_if(.., |(other, _)| *other == unit) {
             let judged = reservations.judge(reservations.version(), port, Access::Write, false);
             judged.map_err(|problem| format!("a write starts: {problem}"))?;
         }
         let Some(Preempted { by, victims }) = reservations.take_preempted() else { return Ok(()) };
-        let aborted = self.at_preemption.remove(&by).unwrap_or_default();
+        let aborted = self.at_preemption.remove(&(unit, by)).unwrap_or_default();
         let is_victim = |session: &Tsih| self.ports.get(session).is_some_and(|port| victims.contains(port));
-        let goes_on = |task: &&Task| is_victim(&task.0) && self.writing.contains(task);
+        let goes_on = |task: &&Task| is_victim(&task.0) && self.writing.contains_key(task);
         match aborted.iter().find(goes_on) {
             Some(task) => {
                 Err(format!("{task:?} still writes after {by:?} preempted and aborted {victims:?}"))
@@ -111,6 +113,7 @@ mod tests {
     use pdu::{Lun, TaskAttribute};
     use scsi::ReservationType;
 
+    const UNIT: UnitIndex = UnitIndex::FIRST;
     const FENCED: Port = Port(1);
     const FENCING: Port = Port(2);
     const KIND: ReservationType = ReservationType::WriteExclusive;
@@ -143,7 +146,7 @@ mod tests {
             data_out_bytes: 0,
             data_in_bytes: 0,
         };
-        watch.command_begins(Tsih(session), &command);
+        watch.command_begins(Tsih(session), UNIT, &command);
         watch.command_starts(Tsih(session), TaskId(0));
     }
 
@@ -155,9 +158,9 @@ mod tests {
     fn whoever_is_fenced_off_does_not_start_to_write() {
         let (mut watch, mut history) = reserved();
         write(&mut watch, 1);
-        assert_eq!(watch.judge(&mut history), Ok(()));
+        assert_eq!(watch.judge(UNIT, &mut history), Ok(()));
         write(&mut watch, 2);
-        assert!(watch.judge(&mut history).is_err());
+        assert!(watch.judge(UNIT, &mut history).is_err());
     }
 
     #[test]
@@ -166,12 +169,22 @@ mod tests {
             let (mut watch, mut history) = reserved();
             write(&mut watch, 1);
             starts(&mut watch, 2, [0x5f, 0x05, 0, 0, 0, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0]);
-            assert_eq!(watch.judge(&mut history), Ok(()));
+            assert_eq!(watch.judge(UNIT, &mut history), Ok(()));
             if ends {
                 watch.command_ends(Tsih(1), TaskId(0));
             }
             does(&mut history, FENCING, PREEMPTION);
-            assert_eq!(watch.judge(&mut history).is_ok(), ends);
+            assert_eq!(watch.judge(UNIT, &mut history).is_ok(), ends);
         }
+    }
+
+    #[test]
+    fn a_reservation_of_another_unit_forbids_nothing() {
+        let (mut watch, _) = reserved();
+        write(&mut watch, 2);
+        assert_eq!(watch.judge(UNIT, &mut ReservationHistory::default()), Ok(()));
+        let (mut watch, mut history) = reserved();
+        write(&mut watch, 2);
+        assert_eq!(watch.judge(UnitIndex(1), &mut history), Ok(()));
     }
 }

@@ -6,13 +6,13 @@ use super::task_watch::TaskWatch;
 use crate::network::ConnectionId;
 use crate::reached::{Reached, Way};
 use pdu::{
-    CmdSn, DataIn, Duration, InitiatorPdu, Instant, Itt, LogoutReason, ScsiCommand, ScsiResponse, Snack,
+    CmdSn, DataIn, Duration, InitiatorPdu, Instant, Itt, LogoutReason, Lun, ScsiCommand, ScsiResponse, Snack,
     SnackKind, StatSn, TargetPdu, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest,
     TaskManagementResponse, Ttt, Window,
 };
 use scsi::MediumAccess;
 use session::parameters::{Established, SessionParameters};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const GOOD: u8 = 0x00;
 const TASK_SET_FULL: u8 = 0x28;
@@ -43,17 +43,47 @@ pub(super) struct SessionWatch {
     told_max_cmd_sn: CmdSn,
     /// The greatest CmdSN that the initiator has used, and one.
     next_cmd_sn: CmdSn,
-    /// The INQUIRY that asked last who the unit is; and whether one was answered, over this session.
-    identification: Option<Itt>,
-    is_identified: bool,
+    /// The INQUIRY that asked each unit last who it is.
+    identifications: HashMap<Lun, Itt>,
+    /// The units that have answered one over this session.
+    identified: HashSet<Lun>,
     /// Which commands have arrived, and which have reached the device server.
     order: CommandOrder,
     tasks: HashMap<Itt, TaskWatch>,
     functions: HashMap<Itt, TaskManagementRequest>,
     /// The tasks of which Data-In asked for an acknowledgement, by its tag.
     acknowledging: HashMap<Ttt, Itt>,
-    /// Where the last answer to a function over many tasks was sent, as long as it is not acknowledged.
-    fence: Option<(ConnectionId, StatSn)>,
+    /// Answers to functions over many tasks that are not known to be acknowledged.
+    fences: Vec<Fence>,
+}
+
+/// The answer to a function over many tasks.
+#[derive(Clone, Copy, Debug)]
+struct Fence {
+    units: Units,
+    /// Where it was sent.
+    connection: ConnectionId,
+    stat_sn: StatSn,
+}
+
+/// The units of which a function over many tasks speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Units {
+    One(Lun),
+    All,
+}
+
+impl Units {
+    fn of(function: &TaskManagementRequest) -> Self {
+        match function.function {
+            TaskManagementFunction::TargetWarmReset | TaskManagementFunction::TargetColdReset => Self::All,
+            _ => Self::One(function.lun),
+        }
+    }
+
+    fn contain(self, lun: Lun) -> bool {
+        self == Self::All || self == Self::One(lun)
+    }
 }
 
 impl SessionWatch {
@@ -66,13 +96,13 @@ impl SessionWatch {
             max_cmd_sn,
             told_max_cmd_sn: max_cmd_sn,
             next_cmd_sn: exp_cmd_sn,
-            identification: None,
-            is_identified: false,
+            identifications: HashMap::new(),
+            identified: HashSet::new(),
             order: CommandOrder::new(exp_cmd_sn),
             tasks: HashMap::new(),
             functions: HashMap::new(),
             acknowledging: HashMap::new(),
-            fence: None,
+            fences: Vec::new(),
         }
     }
 
@@ -175,11 +205,11 @@ impl SessionWatch {
     /// Who the unit is must be asked over every session: there may be another behind its number.
     fn check_identified(&mut self, pdu: &ScsiCommand) -> Result<(), String> {
         if pdu.cdb.bytes().starts_with(&DEVICE_IDENTIFICATION) {
-            self.identification = Some(pdu.itt);
+            self.identifications.insert(pdu.lun, pdu.itt);
         }
         let cdb = pdu.cdb.bytes();
         let moves_data = cdb.starts_with(&READ) || MediumAccess::of(cdb) == MediumAccess::Write;
-        if moves_data && !self.is_identified {
+        if moves_data && !self.identified.contains(&pdu.lun) {
             return Err("data of a unit that was not identified over this session".into());
         }
         Ok(())
@@ -243,28 +273,32 @@ impl SessionWatch {
     ) -> Result<(), String> {
         match pdu {
             TargetPdu::ScsiResponse(ScsiResponse { itt, .. }) | TargetPdu::DataIn(DataIn { itt, .. }) => {
-                self.tasks.get_mut(itt).into_iter().for_each(|task| task.answer(now));
-                self.check_fence(connection, lanes)
+                let Some(task) = self.tasks.get_mut(itt) else { return Ok(()) };
+                task.answer(now);
+                let lun = task.lun();
+                self.check_fences(connection, lun, lanes)
             }
             TargetPdu::TaskManagementResponse(pdu) => self.answer_function(connection, stat_sn, pdu, lanes),
             _ => Ok(()),
         }
     }
 
-    /// What follows the answer to a function over many tasks waits until that has arrived (RFC 7143 §4.2.2.3.3), unless
-    /// it travels behind it.
-    fn check_fence(&mut self, connection: ConnectionId, lanes: &Lanes) -> Result<(), String> {
-        let Some((fence, stat_sn)) = self.fence else { return Ok(()) };
-        let stands = |lane: &LaneWatch| !lane.is_gone() && !lane.is_acknowledged(stat_sn);
-        if !lanes.get(&fence).is_some_and(stands) {
-            self.fence = None;
-        } else if fence != connection {
-            return Err(format!(
+    /// What follows the answer to a function over many tasks of a unit waits until that has arrived (RFC 7143
+    /// §4.2.2.3.3), unless it travels behind it.
+    fn check_fences(&mut self, connection: ConnectionId, lun: Lun, lanes: &Lanes) -> Result<(), String> {
+        let stands = |fence: &Fence| {
+            let lane = lanes.get(&fence.connection);
+            lane.is_some_and(|lane| !lane.is_gone() && !lane.is_acknowledged(fence.stat_sn))
+        };
+        self.fences.retain(stands);
+        let is_overtaken = |fence: &&Fence| fence.units.contain(lun) && fence.connection != connection;
+        match self.fences.iter().find(is_overtaken) {
+            Some(fence) => Err(format!(
                 "a response although the function's before it, on connection {}, is not acknowledged",
-                fence.0
-            ));
+                fence.connection.0
+            )),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The target tells for the first time how a function ended.
@@ -286,28 +320,36 @@ impl SessionWatch {
                 }
             }
             _ if pdu.outcome == TaskManagementOutcome::FunctionComplete => {
-                let cmd_sn = function.cmd_sn;
-                let before = self.tasks.values_mut().filter(|task| task.is_before(cmd_sn));
+                let (units, cmd_sn) = (Units::of(function), function.cmd_sn);
+                let before = self.tasks.values_mut().filter(|task| concerns(units, cmd_sn, task));
                 before.for_each(TaskWatch::note_aborted);
-                self.check_overtaken(connection, cmd_sn, lanes)?;
+                self.check_overtaken(connection, (units, cmd_sn), lanes)?;
                 // In a session of one connection nothing can be overtaken.
-                self.fence = is_one_of_several(connection, lanes).then_some((connection, stat_sn));
+                if is_one_of_several(connection, lanes) {
+                    self.fences.push(Fence { units, connection, stat_sn });
+                }
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// The answer to a function over many tasks that comes at `cmd_sn` waits until those before it have arrived
-    /// (RFC 7143 §4.2.2.3.3), unless it travels behind them. Those of a connection that is gone need not be acknowledged.
-    fn check_overtaken(&self, connection: ConnectionId, cmd_sn: CmdSn, lanes: &Lanes) -> Result<(), String> {
+    /// The answer to a function over many tasks of some units, which comes at some CmdSN, waits until theirs before it
+    /// have arrived (RFC 7143 §4.2.2.3.3), unless it travels behind them. Those of a connection that is gone need not be
+    /// acknowledged.
+    fn check_overtaken(
+        &self,
+        connection: ConnectionId,
+        (units, cmd_sn): (Units, CmdSn),
+        lanes: &Lanes,
+    ) -> Result<(), String> {
         let has_arrived = |task: &TaskWatch, lane: &LaneWatch, stat_sn| {
             lane.is_acknowledged(stat_sn) || lane.is_gone() && task.is_over()
         };
         let overtaken = |task: &TaskWatch| {
             let (other, stat_sn) = task.status_place()?;
             let lane = lanes.get(&other)?;
-            (task.is_before(cmd_sn) && other != connection && !has_arrived(task, lane, stat_sn))
+            (concerns(units, cmd_sn, task) && other != connection && !has_arrived(task, lane, stat_sn))
                 .then_some((other.0, stat_sn.0))
         };
         match self.tasks.values().filter_map(overtaken).min() {
@@ -392,7 +434,8 @@ impl SessionWatch {
     }
 
     fn hear_status(&mut self, itt: Itt, status: u8) {
-        self.is_identified |= self.identification == Some(itt) && status == GOOD;
+        let asked = self.identifications.iter().find(|(_, inquiry)| **inquiry == itt && status == GOOD);
+        self.identified.extend(asked.map(|(lun, _)| *lun));
         self.end_task(itt);
     }
 
@@ -410,12 +453,18 @@ impl SessionWatch {
             }
             TaskManagementFunction::AbortTask | TaskManagementFunction::TaskReassign => {}
             _ if outcome == TaskManagementOutcome::FunctionComplete => {
-                let concerns = |task: &&mut TaskWatch| task.is_before(function.cmd_sn);
-                self.tasks.values_mut().filter(concerns).for_each(TaskWatch::end);
+                let units = Units::of(&function);
+                let ended = self.tasks.values_mut().filter(|task| concerns(units, function.cmd_sn, task));
+                ended.for_each(TaskWatch::end);
             }
             _ => {}
         }
     }
+}
+
+/// Whether a function over many tasks of these units, at `cmd_sn`, is about this one.
+fn concerns(units: Units, cmd_sn: CmdSn, task: &TaskWatch) -> bool {
+    task.is_before(cmd_sn) && units.contain(task.lun())
 }
 
 /// Whether a connection's session has others.

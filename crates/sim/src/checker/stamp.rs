@@ -1,6 +1,6 @@
 //! What a block is filled with: its writer's number, its place, and words that follow from them.
 
-use crate::disk::BLOCK_BYTES;
+use crate::unit::UnitIndex;
 
 /// Names the operation that wrote a block; zero is what a block holds that was never written, or unmapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,30 +14,34 @@ const ANYWHERE: u64 = 1 << 63;
 /// A word in which nothing of a stamp is left.
 const POISON: u64 = 0xbad0_bad0_bad0_bad0;
 
+/// One word of so many bytes is marked: in every block of any length.
+const POISONED_BYTES: usize = 512;
+
 impl Stamp {
     /// Never written, or unmapped.
     pub const ZERO: Self = Self(0);
 
-    /// The stamp of one operation of one host.
+    /// The stamp of one operation of one host at one unit.
     #[must_use]
-    pub const fn new(host: u16, operation: u32) -> Self {
-        Self(((host as u64 + 1) << 40) | operation as u64)
+    pub const fn new(host: u16, unit: UnitIndex, operation: u32) -> Self {
+        Self(((host as u64 + 1) << 40) | ((unit.0 as u64) << 32) | operation as u64)
     }
 
     /// The stamp of an operation that writes one block of data to many places (WRITE SAME).
     #[must_use]
     pub const fn anywhere(host: u16, operation: u32) -> Self {
-        Self(Self::new(host, operation).0 | ANYWHERE)
+        Self(Self::new(host, UnitIndex::FIRST, operation).0 | ANYWHERE)
     }
 
-    /// Fills a buffer that will be written from `lba` on.
-    pub fn fill(self, buffer: &mut [u8], lba: u64) {
-        for (at, block) in buffer.chunks_exact_mut(BLOCK_BYTES).enumerate() {
+    /// Fills a buffer of blocks of this length that will be written from `lba` on.
+    pub fn fill(self, buffer: &mut [u8], lba: u64, block_bytes: usize) {
+        for (at, block) in buffer.chunks_exact_mut(block_bytes).enumerate() {
             self.fill_block(block, lba + at as u64);
         }
     }
 
-    fn fill_block(self, block: &mut [u8], lba: u64) {
+    /// Fills one block.
+    pub fn fill_block(self, block: &mut [u8], lba: u64) {
         if self == Self::ZERO {
             return block.fill(0);
         }
@@ -55,10 +59,10 @@ impl Stamp {
         }
     }
 
-    /// Marks a buffer so that blocks which are never filled are noticed.
+    /// Marks a buffer so that parts of it which are never filled are noticed.
     pub fn poison(buffer: &mut [u8]) {
-        for block in buffer.chunks_mut(BLOCK_BYTES) {
-            if let Some(word) = block.first_chunk_mut() {
+        for part in buffer.chunks_mut(POISONED_BYTES) {
+            if let Some(word) = part.first_chunk_mut() {
                 *word = POISON.to_le_bytes();
             }
         }
@@ -85,7 +89,7 @@ impl Stamp {
             return Err(format!("block {lba} holds what was written to block {place}"));
         }
         let expected = |at: usize| Self(stamp).word(at, place);
-        let whole = (2..BLOCK_BYTES / WORD_BYTES).all(|at| word(at) == Some(expected(at)));
+        let whole = (2..block.len() / WORD_BYTES).all(|at| word(at) == Some(expected(at)));
         if whole { Ok(Self(stamp)) } else { Err(format!("block {lba} is mixed")) }
     }
 }
@@ -96,7 +100,8 @@ impl std::fmt::Display for Stamp {
             0 => formatter.write_str("zeroes"),
             stamp => {
                 let stamp = stamp & !ANYWHERE;
-                write!(formatter, "host {} write {}", (stamp >> 40).wrapping_sub(1), stamp & 0xff_ffff_ffff)
+                let (host, unit) = ((stamp >> 40).wrapping_sub(1), stamp >> 32 & 0xff);
+                write!(formatter, "host {host} unit {unit} write {}", stamp & 0xffff_ffff)
             }
         }
     }
@@ -106,11 +111,13 @@ impl std::fmt::Display for Stamp {
 mod tests {
     use super::*;
 
+    const BLOCK_BYTES: usize = 512;
+
     #[test]
     fn a_block_tells_its_writer_and_its_place() {
-        let stamp = Stamp::new(3, 77);
+        let stamp = Stamp::new(3, UnitIndex::FIRST, 77);
         let mut buffer = [0; 2 * BLOCK_BYTES];
-        stamp.fill(&mut buffer, 10);
+        stamp.fill(&mut buffer, 10, BLOCK_BYTES);
         assert_eq!(Stamp::read(&buffer[..BLOCK_BYTES], 10), Ok(stamp));
         assert_eq!(Stamp::read(&buffer[BLOCK_BYTES..], 11), Ok(stamp));
         assert!(Stamp::read(&buffer[BLOCK_BYTES..], 10).is_err());
@@ -120,9 +127,9 @@ mod tests {
     #[test]
     fn a_block_of_two_writes_is_noticed() {
         let mut block = [0; BLOCK_BYTES];
-        Stamp::new(0, 1).fill(&mut block, 5);
+        Stamp::new(0, UnitIndex::FIRST, 1).fill_block(&mut block, 5);
         let mut other = [0; BLOCK_BYTES];
-        Stamp::new(0, 2).fill(&mut other, 5);
+        Stamp::new(0, UnitIndex::FIRST, 2).fill_block(&mut other, 5);
         block[256..].copy_from_slice(&other[256..]);
         assert!(Stamp::read(&block, 5).is_err());
         Stamp::poison(&mut block);

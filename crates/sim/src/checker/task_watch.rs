@@ -7,7 +7,8 @@ use super::numbered::{Numbered, NumberedPdus, Sending};
 use crate::network::ConnectionId;
 use crate::reached::{Reached, Way};
 use pdu::{
-    CmdSn, DataIn, DataOut, DataSn, Duration, Instant, R2t, Residual, ScsiCommand, ScsiResponse, StatSn, Ttt,
+    CmdSn, DataIn, DataOut, DataSn, Duration, Instant, Lun, R2t, Residual, ScsiCommand, ScsiResponse, StatSn,
+    Ttt,
 };
 use session::parameters::SessionParameters;
 
@@ -37,6 +38,8 @@ struct SentStatus {
 #[derive(Debug)]
 pub(super) struct TaskWatch {
     cmd_sn: CmdSn,
+    /// The unit that it is for.
+    lun: Lun,
     expected_bytes: u32,
     write: bool,
     /// Unsolicited bytes so far; immediate data among them.
@@ -80,6 +83,7 @@ impl TaskWatch {
         }
         Ok(Self {
             cmd_sn: pdu.cmd_sn,
+            lun: pdu.lun,
             expected_bytes: pdu.expected_data_bytes,
             write: pdu.write,
             unsolicited_bytes: immediate_bytes,
@@ -105,6 +109,7 @@ impl TaskWatch {
     pub(super) fn is_same_again(&mut self, pdu: &ScsiCommand, parameters: &SessionParameters) -> bool {
         let same = parameters.error_recovery_level > 0
             && self.cmd_sn == pdu.cmd_sn
+            && self.lun == pdu.lun
             && self.expected_bytes == pdu.expected_data_bytes;
         if same {
             self.unsolicited_bytes = pdu.data_segment_bytes;
@@ -147,6 +152,11 @@ impl TaskWatch {
     /// Whether it comes before a function of this place in the order of commands.
     pub(super) fn is_before(&self, cmd_sn: CmdSn) -> bool {
         self.cmd_sn.precedes(cmd_sn)
+    }
+
+    /// The unit that it is for.
+    pub(super) fn lun(&self) -> Lun {
+        self.lun
     }
 
     /// Where its status was sent, and under which number.

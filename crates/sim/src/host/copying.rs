@@ -10,10 +10,10 @@ mod stamped_disk;
 use super::work::{Worker, aftermath};
 use super::{Host, HostPlan};
 use crate::checker::{Order, Stamp, WriteId};
-use crate::disk::{BLOCK_BYTES, Geometry};
 use crate::host::runtime::Runtime;
 use crate::random::Random;
 use crate::reached::Way;
+use crate::unit::{UnitIndex, UnitPlan};
 use block::{Backend, BlockError, Timer};
 use client::Host as _;
 use pdu::{Duration, Instant};
@@ -42,9 +42,12 @@ const STAMPS_OF_A_COPY: u32 = 1 << 12;
 /// the checker is told.
 const COPYING_HOSTS: u16 = 1 << 13;
 
-/// Requests under way in one copy, and blocks of each.
+/// Requests under way in one copy, and bytes of each.
 const REQUESTS_MAX: usize = 16;
-const REQUEST_BLOCKS_MAX: u64 = 32;
+const REQUEST_BYTES_MAX: u64 = 16 << 10;
+
+/// Blocks of a source that hold data, or zeroes, without a break.
+const RUN_BLOCKS_MAX: u64 = 32;
 
 /// The longest that a copy goes without a flush, in half of the cases; in the others it is flushed once.
 const UNFLUSHED_BYTES_MAX: u64 = 32 << 10;
@@ -65,35 +68,57 @@ const CRASH_PAUSE: Duration = Duration::from_millis(1);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// The blocks that a host copies to: two areas, of which the second is also copied to from the first.
+/// A row of blocks that one host copies to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Area {
+    /// The unit that they belong to.
+    pub unit: UnitIndex,
+    /// The first of them.
+    pub first: u64,
+}
+
+/// What a host copies to: two areas, of which the second is also copied to from the first.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyPlan {
-    /// The first block.
-    pub first: u64,
-    /// Blocks of each area.
+    /// The areas; their units have blocks of the same length.
+    pub areas: [Area; 2],
+    /// Blocks of each.
     pub blocks: u64,
 }
 
 /// Decides whether hosts make copies, and gives each that does blocks of its own, behind those that all work on.
-pub(crate) fn plan(seed: u64, hosts: &mut [HostPlan], disk: &mut Geometry) {
-    // With a generator of its own, so that the rest of the seed is what it would be without it.
+pub(crate) fn plan(seed: u64, hosts: &mut [HostPlan], units: &mut [UnitPlan]) {
+    // With generators of their own, so that the rest of the seed is what it would be without them.
     let mut random = Random::new(seed, "copies");
+    let mut places = Random::new(seed, "places of copies");
     let copies = random.one_in(COPIES_ONE_IN);
-    hosts.iter_mut().for_each(|host| host.mix.area_blocks = disk.blocks);
     for (index, host) in hosts.iter_mut().enumerate().filter(|_| copies) {
         if index == 0 || random.one_in(2) {
             let blocks = random.between(AREA_BLOCKS.0, AREA_BLOCKS.1);
-            host.copies = Some(CopyPlan { first: disk.blocks, blocks });
-            disk.blocks += 2 * blocks;
+            let first = places.index(units.len());
+            let is_like_first = |unit: &UnitPlan| unit.block_bytes() == units[first].block_bytes();
+            let alike: Vec<usize> = (0..units.len()).filter(|unit| is_like_first(&units[*unit])).collect();
+            let second = *places.choose(&alike);
+            let areas = [first, second].map(|unit| add_area(units, unit, blocks));
+            host.copies = Some(CopyPlan { areas, blocks });
         }
     }
+}
+
+fn add_area(units: &mut [UnitPlan], unit: usize, blocks: u64) -> Area {
+    let disk = &mut units[unit].disk;
+    let first = disk.blocks;
+    disk.blocks += blocks;
+    Area { unit: UnitIndex(u16::try_from(unit).unwrap_or_default()), first }
 }
 
 /// Makes copies, one after the other.
 pub(super) struct Copier {
     host: Rc<Host>,
-    worker: Rc<Worker>,
+    /// Those of all units.
+    workers: Rc<[Worker]>,
     plan: CopyPlan,
+    block_bytes: usize,
     random: Random,
     /// Copies that were begun.
     copies: u32,
@@ -102,8 +127,9 @@ pub(super) struct Copier {
 /// One copy, as it was told to the checker.
 struct Attempt {
     number: u32,
-    /// The first block that it writes.
-    first: u64,
+    /// Where it writes.
+    to: Area,
+    block_bytes: usize,
     stamps: Vec<Stamp>,
     options: Options,
     /// A block that does not arrive as it was sent, counted from the beginning of the copy.
@@ -112,21 +138,26 @@ struct Attempt {
 }
 
 impl Copier {
-    pub fn new(host: Rc<Host>, worker: Rc<Worker>, plan: CopyPlan, random: Random) -> Self {
-        Self { host, worker, plan, random, copies: 0 }
+    pub fn new(host: Rc<Host>, workers: Rc<[Worker]>, plan: CopyPlan, random: Random) -> Self {
+        let block_bytes = workers[plan.areas[0].unit.place()].block_bytes;
+        Self { host, workers, plan, block_bytes, random, copies: 0 }
     }
 
     /// Copies until there are no more operations to begin.
     pub async fn work(mut self) {
         while self.host.ledger.borrow().budget > 0 {
             let stamps = self.draw_stamps();
-            let source = StampedDisk::new(&stamps, self.host.runtime.clone(), &mut self.random);
-            let copied = self.copy(Arc::new(source), stamps.clone(), self.plan.first).await;
+            let [first, second] = self.plan.areas;
+            let runtime = self.host.runtime.clone();
+            let source = StampedDisk::new(&stamps, self.block_bytes, runtime.clone(), &mut self.random);
+            let copied = self.copy(Arc::new(source), stamps.clone(), first).await;
             if copied && self.random.one_in(2) {
-                let lun = self.host.unit().await;
-                let runtime = self.host.runtime.clone();
-                let source = Region::new(lun, runtime, self.plan.first, stamps.len() as u64);
-                self.copy(Arc::new(source), stamps, self.plan.first + self.plan.blocks).await;
+                let lun = self.host.open(first.unit).await;
+                let source = Region::new(lun, runtime, first.first, stamps.len() as u64);
+                let copied = self.copy(Arc::new(source), stamps, second).await;
+                if copied && first.unit != second.unit {
+                    self.host.ledger.borrow_mut().tally.reached.count(Way::CopiedBetweenUnits);
+                }
             }
             let pause = random_time(&mut self.random, PAUSE_MAX);
             self.host.pause(pause).await;
@@ -139,7 +170,7 @@ impl Copier {
         let mut stamps = Vec::new();
         while (stamps.len() as u64) < blocks {
             let is_zero = self.random.one_in(3);
-            for _ in 0..self.random.between(1, REQUEST_BLOCKS_MAX).min(blocks - stamps.len() as u64) {
+            for _ in 0..self.random.between(1, RUN_BLOCKS_MAX).min(blocks - stamps.len() as u64) {
                 let stamp = self.stamp(self.copies, stamps.len());
                 stamps.push(if is_zero { Stamp::ZERO } else { stamp });
             }
@@ -153,11 +184,11 @@ impl Copier {
     }
 
     /// Makes a copy, and tells the checker of it. Whether its area now holds `stamps`.
-    async fn copy(&mut self, source: Arc<dyn Backend>, stamps: Vec<Stamp>, first: u64) -> bool {
-        let lun = self.host.unit().await;
-        let attempt = self.begin(stamps, first);
+    async fn copy(&mut self, source: Arc<dyn Backend>, stamps: Vec<Stamp>, to: Area) -> bool {
+        let lun = self.host.open(to.unit).await;
+        let attempt = self.begin(stamps, to);
         let runtime = self.host.runtime.clone();
-        let mut region = Region::new(lun, runtime.clone(), first, self.plan.blocks);
+        let mut region = Region::new(lun, runtime.clone(), to.first, self.plan.blocks);
         if let Some(block) = attempt.spoilt {
             region.spoil(block as u64, self.spoilt_stamp(&attempt));
         }
@@ -185,13 +216,14 @@ impl Copier {
         }
     }
 
-    fn begin(&mut self, stamps: Vec<Stamp>, first: u64) -> Attempt {
-        let number = self.copies;
+    fn begin(&mut self, stamps: Vec<Stamp>, to: Area) -> Attempt {
+        let (number, block_bytes) = (self.copies, self.block_bytes);
         self.copies += 1;
+        let block = block_bytes as u64;
         let random = &mut self.random;
         let options = Options {
             requests: 1 + random.index(REQUESTS_MAX),
-            request_bytes: random.between(1, REQUEST_BLOCKS_MAX) * BLOCK_BYTES as u64,
+            request_bytes: random.between(1, REQUEST_BYTES_MAX / block) * block,
             unflushed_bytes_max: if random.one_in(2) {
                 random.between(1, UNFLUSHED_BYTES_MAX)
             } else {
@@ -210,11 +242,11 @@ impl Copier {
         };
         let spoilt = random.one_in(6).then(|| random.index(stamps.len()));
         let spoilt = spoilt.filter(|block| stamps[*block] != Stamp::ZERO);
-        let mut attempt = Attempt { number, first, stamps, options, spoilt, writes: Vec::new() };
+        let mut attempt = Attempt { number, to, block_bytes, stamps, options, spoilt, writes: Vec::new() };
         attempt.writes = self.tell(&attempt);
         self.host.trace(|| {
             let Attempt { stamps, options, .. } = &attempt;
-            format!("copy {number} to {first}: {} blocks, {options:?}, spoilt {spoilt:?}", stamps.len())
+            format!("copy {number} to {to:?}: {} blocks, {options:?}, spoilt {spoilt:?}", stamps.len())
         });
         attempt
     }
@@ -222,12 +254,13 @@ impl Copier {
     /// Tells the checker of the writes that a copy may do, in the order of its blocks.
     fn tell(&self, attempt: &Attempt) -> Vec<WriteId> {
         let order = Order { host: COPYING_HOSTS + self.host.index, number: Some(attempt.number.into()) };
-        let history = &mut self.host.ledger.borrow_mut().history;
+        let mut ledger = self.host.ledger.borrow_mut();
+        let history = &mut ledger.unit(attempt.to.unit).history;
         if let Some(block) = attempt.spoilt {
-            let lba = attempt.first + block as u64;
+            let lba = attempt.to.first + block as u64;
             history.begin_write(lba..lba + 1, self.spoilt_stamp(attempt), order);
         }
-        let blocks = (attempt.first..).zip(&attempt.stamps);
+        let blocks = (attempt.to.first..).zip(&attempt.stamps);
         blocks.map(|(lba, stamp)| history.begin_write(lba..lba + 1, *stamp, order)).collect()
     }
 
@@ -255,7 +288,8 @@ impl Copier {
             }
         }
         self.host.pause(CRASH_PAUSE).await;
-        self.worker.read_back(attempt.first..attempt.first + attempt.stamps.len() as u64).await;
+        let Area { unit, first } = attempt.to;
+        self.workers[unit.place()].read_back(first..first + attempt.stamps.len() as u64).await;
         attempt.spoilt.is_none()
     }
 
@@ -264,7 +298,7 @@ impl Copier {
         ledger.progress_at = self.host.runtime.now();
         for (block, write) in attempt.writes.iter().enumerate() {
             if attempt.spoilt != Some(block) {
-                ledger.history.acknowledge(*write, true);
+                ledger.unit(attempt.to.unit).history.acknowledge(*write, true);
             }
         }
     }
@@ -272,7 +306,8 @@ impl Copier {
     fn failed(&self, attempt: &Attempt, failure: &Failure, was_interrupted: bool) {
         match failure.destination {
             DestinationState::Untouched => {
-                let history = &mut self.host.ledger.borrow_mut().history;
+                let mut ledger = self.host.ledger.borrow_mut();
+                let history = &mut ledger.unit(attempt.to.unit).history;
                 attempt.writes.iter().for_each(|write| history.cancel_write(*write));
             }
             DestinationState::Unverified => self.became_durable(attempt),
@@ -294,27 +329,27 @@ impl Copier {
     }
 
     fn violate(&self, attempt: &Attempt, what: &str) {
-        self.host.violate(&format!("copy {} to block {}: {what}", attempt.number, attempt.first));
+        self.host.violate(&format!("copy {} to {:?}: {what}", attempt.number, attempt.to));
     }
 }
 
 impl Attempt {
     fn bytes(&self) -> u64 {
-        (self.stamps.len() * BLOCK_BYTES) as u64
+        (self.stamps.len() * self.block_bytes) as u64
     }
 
     /// Whether the block that is spoilt is one of those that are compared.
     fn is_read_back(&self) -> bool {
         let request_bytes = self.options.request_bytes;
         let requests = self.bytes().div_ceil(request_bytes);
-        let request = |block: usize| (block * BLOCK_BYTES) as u64 / request_bytes;
+        let request = |block: usize| (block * self.block_bytes) as u64 / request_bytes;
         self.spoilt.is_some_and(|block| {
             self.options.verify.chooses(request(block), requests, self.options.verify_seed)
         })
     }
 
     fn is_spoilt_at(&self, offset: u64) -> bool {
-        self.spoilt.is_some_and(|block| block as u64 == offset / BLOCK_BYTES as u64)
+        self.spoilt.is_some_and(|block| block as u64 == offset / self.block_bytes as u64)
     }
 }
 
@@ -354,17 +389,21 @@ mod tests {
 
     #[test]
     fn copies_go_to_blocks_of_their_own_behind_those_that_all_work_on() {
-        let mut copying_hosts = 0;
+        let mut areas = 0;
         for seed in 1..100 {
-            let scenario = Scenario::of(seed, &Reduction::default());
-            let mut end = scenario.hosts[0].mix.area_blocks;
-            for plan in scenario.hosts.iter().filter_map(|host| host.copies) {
-                assert_eq!(plan.first, end);
-                end += 2 * plan.blocks;
-                copying_hosts += 1;
+            let Scenario { hosts, units, .. } = Scenario::of(seed, &Reduction::default());
+            let mut ends: Vec<u64> = units.iter().map(|unit| unit.shared_blocks).collect();
+            for plan in hosts.iter().filter_map(|host| host.copies) {
+                for area in plan.areas {
+                    let end = &mut ends[area.unit.place()];
+                    assert_eq!(area.first, *end);
+                    *end += plan.blocks;
+                    areas += 1;
+                }
             }
-            assert_eq!(end, scenario.disk.blocks);
+            let blocks: Vec<u64> = units.iter().map(|unit| unit.disk.blocks).collect();
+            assert_eq!(ends, blocks);
         }
-        assert!(copying_hosts > 10);
+        assert!(areas > 20);
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::checker::{BlockHistory, ReservationHistory, Stamp, Tap, Violation};
 use crate::common::Common;
+use crate::disk::Geometry;
 use crate::random::Random;
 use crate::reached::{Reached, Way};
 use crate::scenario::Scenario;
+use crate::unit::UnitIndex;
 use pdu::Instant;
 
 /// How far a run has come.
@@ -16,7 +18,7 @@ pub enum Phase {
     Quiet,
     /// Reservations are given back.
     Unreserve,
-    /// Every host reads the whole disk.
+    /// Every host reads every unit.
     ReadBack,
     /// Sessions are logged out.
     Farewell,
@@ -28,14 +30,10 @@ pub enum Phase {
 pub struct Ledger {
     /// How far the world has come.
     pub phase: Phase,
-    /// What the blocks may hold.
-    pub history: BlockHistory,
-    /// Who may do what.
-    pub reservations: ReservationHistory,
+    /// What is known of each logical unit.
+    pub units: Vec<UnitBooks>,
     /// When an operation ended last.
     pub progress_at: Instant,
-    /// What the hosts believe the blocks to hold.
-    pub guesses: Vec<Stamp>,
     /// What is counted.
     pub tally: Tally,
     /// Operations that may still be begun.
@@ -46,6 +44,26 @@ pub struct Ledger {
     pub violation: Option<Violation>,
     /// Who keeps the trace.
     pub tap: Common<Tap>,
+}
+
+/// The books of one logical unit.
+pub struct UnitBooks {
+    /// What the blocks may hold.
+    pub history: BlockHistory,
+    /// Who may do what.
+    pub reservations: ReservationHistory,
+    /// What the hosts believe the blocks to hold.
+    pub guesses: Vec<Stamp>,
+}
+
+impl UnitBooks {
+    fn new(disk: &Geometry) -> Self {
+        Self {
+            history: BlockHistory::new(disk.blocks, disk.volatile_cache),
+            reservations: ReservationHistory::default(),
+            guesses: (0..disk.blocks).map(|_| Stamp::ZERO).collect(),
+        }
+    }
 }
 
 /// What a run counts.
@@ -73,13 +91,10 @@ impl Ledger {
     /// Empty books for a world.
     #[must_use]
     pub fn new(scenario: &Scenario, tap: Common<Tap>) -> Self {
-        let blocks = scenario.disk.blocks;
         Self {
             phase: Phase::Work,
-            history: BlockHistory::new(blocks, scenario.disk.volatile_cache),
-            reservations: ReservationHistory::default(),
+            units: scenario.units.iter().map(|unit| UnitBooks::new(&unit.disk)).collect(),
             progress_at: Instant::ZERO,
-            guesses: (0..blocks).map(|_| Stamp::ZERO).collect(),
             tally: Tally::default(),
             budget: scenario.operations,
             crash_wanted: None,
@@ -88,15 +103,22 @@ impl Ledger {
         }
     }
 
-    /// The target died, and its disk's cache with it.
+    /// The books of one unit.
+    pub fn unit(&mut self, unit: UnitIndex) -> &mut UnitBooks {
+        &mut self.units[unit.place()]
+    }
+
+    /// The target died, and its disks' caches with it.
     pub fn crash(&mut self) {
-        self.history.lose_cache();
-        match self.reservations.persists() {
-            Some(true) => self.tally.reached.count(Way::RegistrationsKept),
-            Some(false) => self.tally.reached.count(Way::RegistrationsLost),
-            None => {}
+        for UnitBooks { history, reservations, .. } in &mut self.units {
+            history.lose_cache();
+            match reservations.persists() {
+                Some(true) => self.tally.reached.count(Way::RegistrationsKept),
+                Some(false) => self.tally.reached.count(Way::RegistrationsLost),
+                None => {}
+            }
+            reservations.crash();
         }
-        self.reservations.crash();
     }
 
     /// Something is wrong.

@@ -50,30 +50,29 @@ impl Worker {
     /// Asks for a change of the reservations, now and then.
     pub(super) async fn reserve_sometimes(&self) {
         let change = {
-            let ledger = self.host.ledger.borrow();
+            let mut ledger = self.host.ledger.borrow_mut();
+            let reservations = &ledger.unit(self.unit).reservations;
             let mut workload = self.workload.borrow_mut();
-            let is_held = ledger.reservations.may_be_held();
+            let is_held = reservations.may_be_held();
             let one_in = if is_held { CHANGE_ONE_IN_HELD } else { CHANGE_ONE_IN_FREE };
-            if !workload.mix.reservations
-                || !ledger.reservations.is_settled()
-                || !workload.random.one_in(one_in)
-            {
+            if !workload.mix.reservations || !reservations.is_settled() || !workload.random.one_in(one_in) {
                 return;
             }
-            draw(&mut workload.random, self.port(), &ledger.reservations)
+            draw(&mut workload.random, self.port(), reservations)
         };
         self.change_reservations(change).await;
     }
 
-    /// Ends every reservation, in as many steps as it takes.
+    /// Ends every reservation of the unit, in as many steps as it takes.
     pub(super) async fn clear_reservations(&self) {
         loop {
             let change = {
-                let ledger = self.host.ledger.borrow();
-                if !ledger.reservations.may_be_held() {
+                let mut ledger = self.host.ledger.borrow_mut();
+                let reservations = &ledger.unit(self.unit).reservations;
+                if !reservations.may_be_held() {
                     return;
                 }
-                match ledger.reservations.is_registered(self.port()) {
+                match reservations.is_registered(self.port()) {
                     true => Change::Clear,
                     false => Change::Register { persist: false },
                 }
@@ -86,10 +85,10 @@ impl Worker {
         let (cdb, list) = command::persistent_reserve_out(&change.request(self.port()));
         let mut buffer = self.memory(list.len()).await;
         buffer.copy_from_slice(&list);
-        self.host.ledger.borrow_mut().reservations.begin(self.port(), change);
-        self.host.trace(|| format!("{change:?}"));
+        self.host.ledger.borrow_mut().unit(self.unit).reservations.begin(self.port(), change);
+        self.host.trace(|| format!("unit {}: {change:?}", self.unit.0));
         let answer = self.lun().execute(cdb.into(), Transfer::Out(buffer.share())).await;
-        self.host.trace(|| format!("{change:?}: {answer:?}"));
+        self.host.trace(|| format!("unit {}: {change:?}: {answer:?}", self.unit.0));
         let answer = match answer {
             Ok(_) => Answer::Done,
             Err(error) if is_conflict(&error) => Answer::Conflict,
@@ -106,7 +105,7 @@ impl Worker {
             (Answer::Done, Change::Preempt { .. }) => reached.count(Way::Preempted),
             _ => {}
         }
-        if let Err(problem) = ledger.reservations.end(answer) {
+        if let Err(problem) = ledger.unit(self.unit).reservations.end(answer) {
             ledger.violate(format!("{change:?}: {problem}"));
         }
     }

@@ -3,11 +3,11 @@
 use super::operation::{Kind, Operation};
 use super::reserving::is_conflict;
 use super::workload::Workload;
-use super::{Host, HostPlan};
+use super::{Host, Ledger, UnitBooks};
 use crate::checker::{Order, ReadId, Stamp, Version, WriteId};
-use crate::disk::BLOCK_BYTES;
 use crate::random::Random;
 use crate::reached::Way;
+use crate::unit::{UnitIndex, UnitPlan};
 use block::Buffer;
 use client::{Compared, Error, Lun, Reset, TargetError, Transfer, UsageError};
 use pdu::Duration;
@@ -19,14 +19,16 @@ use std::rc::Rc;
 /// The pause before memory is asked for again.
 const MEMORY_PAUSE: Duration = Duration::from_millis(5);
 
-/// Blocks of one read of the final read-back.
-const READ_BACK_BLOCKS: u64 = 64;
+/// Bytes of one read of the final read-back.
+const READ_BACK_BYTES: u64 = 32 << 10;
 
 const MEDIUM_ERROR: u8 = 0x03;
 
-/// Does a host's operations. Several futures work with one of these.
+/// Does a host's operations at one unit. Several futures work with one of these.
 pub(super) struct Worker {
     pub host: Rc<Host>,
+    pub unit: UnitIndex,
+    pub block_bytes: usize,
     handles: [Handle; HANDLES],
     pub workload: RefCell<Workload>,
 }
@@ -68,32 +70,34 @@ pub(super) enum Aftermath {
 }
 
 impl Worker {
-    pub fn new(host: Rc<Host>, lun: Lun, plan: &HostPlan, random: Random) -> Self {
-        let workload = Workload::new(host.index, plan.mix.clone(), random);
+    pub fn new(host: Rc<Host>, unit: (UnitIndex, &UnitPlan), lun: Lun, random: Random) -> Self {
+        let (index, plan) = unit;
+        let block_bytes = plan.disk.block_bytes as usize;
+        let workload = RefCell::new(Workload::new(host.index, host.plan.mix.clone(), unit, random));
         let handles = [lun.clone(), lun].map(|lun| Handle { lun, told: Cell::new(None) });
-        Self { host, handles, workload: RefCell::new(workload) }
+        Self { host, unit: index, block_bytes, handles, workload }
     }
 
-    /// Operations until there are no more to begin.
-    pub async fn work(&self) {
-        while let Some(operation) = self.next() {
-            self.carry_out(&operation).await;
-            self.reserve_sometimes().await;
-            self.reset_sometimes().await;
-        }
+    /// One operation, and what may come with it. `false` if there are no more to begin.
+    pub async fn work(&self) -> bool {
+        let Some(operation) = self.next() else { return false };
+        self.carry_out(&operation).await;
+        self.reserve_sometimes().await;
+        self.reset_sometimes().await;
+        true
     }
 
     fn next(&self) -> Option<Operation> {
         let mut ledger = self.host.ledger.borrow_mut();
         ledger.budget = ledger.budget.checked_sub(1)?;
         ledger.tally.commands += 1;
-        Some(self.workload.borrow_mut().next(&ledger.guesses))
+        Some(self.workload.borrow_mut().next(&ledger.unit(self.unit).guesses))
     }
 
-    /// Reads a part of the disk, or all of it.
+    /// Reads a part of the unit, or all of it.
     pub async fn read_back(&self, mut range: Range<u64>) {
         while !range.is_empty() {
-            let blocks = READ_BACK_BLOCKS.min(range.end - range.start);
+            let blocks = (READ_BACK_BYTES / self.block_bytes as u64).min(range.end - range.start);
             let read = self.workload.borrow_mut().read(range.start, blocks);
             self.carry_out(&read).await;
             range.start += blocks;
@@ -110,9 +114,9 @@ impl Worker {
             *workload.random.choose(&[Reset::AbortTaskSet, Reset::ClearTaskSet, Reset::LogicalUnit])
         };
         self.host.ledger.borrow_mut().tally.functions += 1;
-        self.host.trace(|| format!("{reset:?}"));
+        self.host.trace(|| format!("unit {}: {reset:?}", self.unit.0));
         let answer = self.lun().reset(reset).await;
-        self.host.trace(|| format!("{reset:?}: {answer:?}"));
+        self.host.trace(|| format!("unit {}: {reset:?}: {answer:?}", self.unit.0));
     }
 
     /// A buffer, as soon as there is one.
@@ -128,30 +132,31 @@ impl Worker {
     async fn carry_out(&self, operation: &Operation) {
         let buffer = match operation.kind {
             Kind::Read | Kind::Write { .. } => {
-                let mut buffer = self.memory(operation.blocks as usize * BLOCK_BYTES).await;
+                let mut buffer = self.memory(operation.blocks as usize * self.block_bytes).await;
                 match operation.kind {
                     Kind::Read => Stamp::poison(&mut buffer),
-                    _ => operation.stamp.fill(&mut buffer, operation.lba),
+                    _ => operation.stamp.fill(&mut buffer, operation.lba, self.block_bytes),
                 }
                 Some(buffer)
             }
             _ => None,
         };
         let begun = self.begin(operation);
-        self.host.trace(|| format!("{operation}"));
+        self.host.trace(|| format!("unit {}: {operation}", self.unit.0));
         let result = self.perform(operation, buffer).await;
         self.end(operation, &begun, result);
     }
 
     fn begin(&self, operation: &Operation) -> Begun {
         let mut ledger = self.host.ledger.borrow_mut();
+        let UnitBooks { history, reservations, .. } = ledger.unit(self.unit);
         let reads = matches!(operation.kind, Kind::Read | Kind::Flush | Kind::CompareAndWrite { .. });
         let (order, stamp) = (self.order(operation), operation.stamp);
         let changes = operation.kind.changes_data();
         Begun {
-            write: changes.then(|| ledger.history.begin_write(operation.range(), stamp, order)),
-            read: reads.then(|| ledger.history.begin_read()),
-            reservations: ledger.reservations.version(),
+            write: changes.then(|| history.begin_write(operation.range(), stamp, order)),
+            read: reads.then(|| history.begin_read()),
+            reservations: reservations.version(),
         }
     }
 
@@ -173,8 +178,8 @@ impl Worker {
     }
 
     async fn perform(&self, operation: &Operation, buffer: Option<Buffer>) -> Result<Found, Error> {
-        let (lun, offset) = (&self.handle(operation).lun, operation.lba * BLOCK_BYTES as u64);
-        let bytes = u64::from(operation.blocks) * BLOCK_BYTES as u64;
+        let (lun, offset) = (&self.handle(operation).lun, operation.lba * self.block_bytes as u64);
+        let bytes = u64::from(operation.blocks) * self.block_bytes as u64;
         let nothing = |()| Found::Nothing;
         match (operation.kind, buffer) {
             (Kind::Read, Some(buffer)) => lun.read_into(offset, buffer).await.map(Found::Data),
@@ -188,9 +193,9 @@ impl Worker {
                 lun.write_zeroes(offset, bytes, may_unmap).await.map(nothing)
             }
             (Kind::CompareAndWrite { expected }, _) => {
-                let (mut before, mut after) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
-                expected.fill(&mut before, operation.lba);
-                operation.stamp.fill(&mut after, operation.lba);
+                let [mut before, mut after] = [0, 1].map(|_| vec![0; self.block_bytes]);
+                expected.fill_block(&mut before, operation.lba);
+                operation.stamp.fill_block(&mut after, operation.lba);
                 let compared = lun.compare_and_write(offset, &before, &after).await?;
                 Ok(if compared == Compared::Written { Found::Nothing } else { Found::Different })
             }
@@ -204,7 +209,7 @@ impl Worker {
 
     fn end(&self, operation: &Operation, begun: &Begun, result: Result<Found, Error>) {
         if let Err(error) = &result {
-            self.host.trace(|| format!("{operation}: {error}"));
+            self.host.trace(|| format!("unit {}: {operation}: {error}", self.unit.0));
         }
         let read = begun.read;
         let ended = match result {
@@ -212,74 +217,76 @@ impl Worker {
             Err(error) => self.failed(operation, begun, &error),
         };
         if let Err(problem) = ended {
-            self.host.violate(&format!("{operation}: {problem}"));
+            self.host.violate(&format!("unit {}: {operation}: {problem}", self.unit.0));
         }
         let mut ledger = self.host.ledger.borrow_mut();
         ledger.progress_at = self.host.runtime.clock.now();
-        read.into_iter().for_each(|read| ledger.history.end_read(read));
+        read.into_iter().for_each(|read| ledger.unit(self.unit).history.end_read(read));
     }
 
     fn succeeded(&self, operation: &Operation, begun: &Begun, found: &Found) -> Result<(), String> {
         let mut ledger = self.host.ledger.borrow_mut();
-        let ledger = &mut *ledger;
+        let Ledger { units, tally, .. } = &mut *ledger;
+        let UnitBooks { history, reservations, guesses } = &mut units[self.unit.place()];
         let access = operation.kind.access();
-        ledger.reservations.judge(begun.reservations, self.port(), access, false)?;
-        ledger.tally.succeeded += 1;
+        reservations.judge(begun.reservations, self.port(), access, false)?;
+        tally.succeeded += 1;
         match (operation.kind, begun.read, found) {
             (Kind::Read, Some(read), Found::Data(data)) => {
-                for (lba, block) in operation.range().zip(data.chunks(BLOCK_BYTES)) {
+                for (lba, block) in operation.range().zip(data.chunks(self.block_bytes)) {
                     let stamp = Stamp::read(block, lba)?;
-                    ledger.history.observe(read, lba, stamp)?;
-                    guess(&mut ledger.guesses, lba, stamp);
+                    history.observe(read, lba, stamp)?;
+                    guess(guesses, lba, stamp);
                 }
-                ledger.tally.blocks_read += u64::from(operation.blocks);
+                tally.blocks_read += u64::from(operation.blocks);
             }
             (Kind::CompareAndWrite { .. }, _, Found::Different) => {
-                ledger.tally.reached.count(Way::Miscompare);
-                begun.write.into_iter().for_each(|write| ledger.history.cancel_write(write));
+                tally.reached.count(Way::Miscompare);
+                begun.write.into_iter().for_each(|write| history.cancel_write(write));
                 return Ok(());
             }
             (Kind::CompareAndWrite { expected }, Some(read), _) => {
-                ledger.tally.reached.count(Way::CompareAndWritten);
-                ledger.history.compare_and_write(read, operation.lba, expected)?;
+                tally.reached.count(Way::CompareAndWritten);
+                history.compare_and_write(read, operation.lba, expected)?;
             }
             (Kind::Flush, Some(flush), _) => {
-                ledger.tally.flushes += 1;
+                tally.flushes += 1;
                 let told = self.handle(operation).told.get();
-                ledger.history.flushed(flush, self.host.index, told)?;
+                history.flushed(flush, self.host.index, told)?;
             }
             _ => {}
         }
         if let Some(write) = begun.write {
-            ledger.history.acknowledge(write, operation.kind == Kind::Write { fua: true });
-            operation.range().for_each(|lba| guess(&mut ledger.guesses, lba, operation.stamp));
+            history.acknowledge(write, operation.kind == Kind::Write { fua: true });
+            operation.range().for_each(|lba| guess(guesses, lba, operation.stamp));
         }
         Ok(())
     }
 
     fn failed(&self, operation: &Operation, begun: &Begun, error: &Error) -> Result<(), String> {
         let mut ledger = self.host.ledger.borrow_mut();
-        let ledger = &mut *ledger;
-        ledger.tally.failed += 1;
+        let Ledger { units, tally, .. } = &mut *ledger;
+        let UnitBooks { history, reservations, .. } = &mut units[self.unit.place()];
+        tally.failed += 1;
         if is_conflict(error) {
-            ledger.tally.reached.count(Way::ReservationConflict);
+            tally.reached.count(Way::ReservationConflict);
             let access = operation.kind.access();
-            ledger.reservations.judge(begun.reservations, self.port(), access, true)?;
+            reservations.judge(begun.reservations, self.port(), access, true)?;
         }
         let aftermath = aftermath(error);
         if let Error::WritesLost { .. } = error {
-            ledger.tally.reached.count(Way::WritesLost);
+            tally.reached.count(Way::WritesLost);
         }
         // Where the device says why a flush failed, that tells of the loss.
         let tells = matches!(error, Error::WritesLost { .. })
             || operation.kind == Kind::Flush && error.sense().is_some();
         if tells {
-            self.handle(operation).told.set(Some(ledger.history.moment()));
+            self.handle(operation).told.set(Some(history.moment()));
         }
         match (begun.write, aftermath) {
-            (Some(write), Some(Aftermath::Nothing)) => ledger.history.cancel_write(write),
-            (Some(write), Some(Aftermath::Over)) => ledger.history.end_write(write),
-            (Some(write), Some(Aftermath::Open)) => ledger.history.leave_open(write),
+            (Some(write), Some(Aftermath::Nothing)) => history.cancel_write(write),
+            (Some(write), Some(Aftermath::Over)) => history.end_write(write),
+            (Some(write), Some(Aftermath::Open)) => history.leave_open(write),
             (None, Some(_)) => {}
             (_, None) => return Err(format!("it failed: {error}")),
         }

@@ -3,6 +3,7 @@
 use super::operation::{Kind, Operation};
 use crate::checker::Stamp;
 use crate::random::Random;
+use crate::unit::{UnitIndex, UnitPlan};
 use pdu::TaskAttribute;
 
 /// How often a host asks for what: shares, not percentages.
@@ -26,16 +27,14 @@ pub struct Mix {
     pub test_unit_readys: u64,
     /// How many of a hundred writes have FUA set.
     pub fua_percent: u64,
-    /// How many of a hundred reads are of the whole disk.
+    /// How many of a hundred reads are of all blocks that the hosts share.
     pub whole_reads_percent: u64,
     /// One in so many commands is accompanied by a reset of the logical unit.
     pub reset_one_in: u64,
     /// Whether it makes reservations.
     pub reservations: bool,
-    /// The blocks that it works on, from the first on; nobody else writes to those behind.
-    pub area_blocks: u64,
-    /// The longest transfer.
-    pub blocks_max: u32,
+    /// The longest transfer, in bytes; of a unit with longer blocks one block.
+    pub transfer_bytes_max: u64,
 }
 
 impl Mix {
@@ -74,18 +73,26 @@ impl Mix {
 const CONTENDED_BLOCKS: u64 = 3;
 const CONTENDED_PERCENT: u64 = 80;
 
-/// Draws one host's operations.
+/// Draws one host's operations at one unit.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub mix: Mix,
     pub random: Random,
     host: u16,
+    unit: UnitIndex,
+    /// The blocks that it works on, from the first on; nobody else writes to those behind.
+    area_blocks: u64,
+    /// The longest transfer.
+    blocks_max: u64,
     next: u32,
 }
 
 impl Workload {
-    pub(super) fn new(host: u16, mix: Mix, random: Random) -> Self {
-        Self { mix, random, host, next: 0 }
+    pub(super) fn new(host: u16, mix: Mix, unit: (UnitIndex, &UnitPlan), random: Random) -> Self {
+        let (unit, plan) = unit;
+        let area_blocks = plan.shared_blocks;
+        let blocks_max = (mix.transfer_bytes_max / plan.block_bytes()).clamp(1, area_blocks);
+        Self { mix, random, host, unit, area_blocks, blocks_max, next: 0 }
     }
 
     /// The next; `guesses` is what the blocks are believed to hold.
@@ -95,27 +102,26 @@ impl Workload {
             return self.compare_and_write(guesses);
         }
         if kind == Kind::Read && self.random.percent(self.mix.whole_reads_percent) {
-            return self.operation(kind, raw, 0, self.mix.area_blocks);
+            return self.operation(kind, raw, 0, self.area_blocks);
         }
-        let blocks_max = u64::from(self.mix.blocks_max).min(self.mix.area_blocks);
+        let blocks_max = self.blocks_max;
         // Short ones are the rule.
         let longest = if self.random.one_in(4) { blocks_max } else { blocks_max.min(8) };
         let blocks = self.random.between(1, longest);
-        let lba = self.random.below(self.mix.area_blocks - blocks + 1);
+        let lba = self.random.below(self.area_blocks - blocks + 1);
         self.operation(kind, raw, lba, blocks)
     }
 
     /// Mostly on a few blocks where the hosts meet.
     fn compare_and_write(&mut self, guesses: &[Stamp]) -> Operation {
-        let blocks =
-            if self.random.percent(CONTENDED_PERCENT) { CONTENDED_BLOCKS } else { self.mix.area_blocks };
-        let lba = self.random.below(blocks.min(self.mix.area_blocks));
+        let blocks = if self.random.percent(CONTENDED_PERCENT) { CONTENDED_BLOCKS } else { self.area_blocks };
+        let lba = self.random.below(blocks.min(self.area_blocks));
         let expected = usize::try_from(lba).ok().and_then(|lba| guesses.get(lba)).copied();
         let kind = Kind::CompareAndWrite { expected: expected.unwrap_or_default() };
         self.operation(kind, false, lba, 1)
     }
 
-    /// A read of a part of the disk.
+    /// A read of a part of the unit.
     pub(super) fn read(&mut self, lba: u64, blocks: u64) -> Operation {
         self.operation(Kind::Read, false, lba, blocks)
     }
@@ -128,7 +134,7 @@ impl Workload {
         };
         let stamp = match kind {
             Kind::WriteZeroes { .. } => Stamp::ZERO,
-            _ => Stamp::new(self.host, self.next),
+            _ => Stamp::new(self.host, self.unit, self.next),
         };
         let attribute = self.attribute();
         Operation { kind, lba, blocks, stamp, attribute, raw, number: self.next.into() }

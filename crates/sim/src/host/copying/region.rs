@@ -1,7 +1,6 @@
 //! A part of a logical unit, as a device by itself.
 
 use crate::checker::Stamp;
-use crate::disk::BLOCK_BYTES;
 use crate::host::runtime::Runtime;
 use block::{Backend, Completion, Done, Operation, Payload, Pending, Properties, Slab};
 use client::{Host, Lun};
@@ -21,6 +20,7 @@ pub(super) struct Region {
 /// A block that never arrives as it was sent.
 struct Spoilt {
     block: u64,
+    block_bytes: usize,
     stamp: Stamp,
     slab: Slab,
 }
@@ -32,7 +32,8 @@ impl Region {
 
     /// From now on, data that is written to `block` of this region is replaced.
     pub fn spoil(&mut self, block: u64, stamp: Stamp) {
-        self.spoilt = Some(Spoilt { block, stamp, slab: Slab::new(MEMORY_BYTES) });
+        let block_bytes = self.lun.unit().block_bytes() as usize;
+        self.spoilt = Some(Spoilt { block, block_bytes, stamp, slab: Slab::new(MEMORY_BYTES) });
     }
 
     /// The same extents, counted from the beginning of the region.
@@ -52,19 +53,19 @@ impl Region {
 
     /// Bytes of the unit before it.
     fn start(&self) -> u64 {
-        self.first * BLOCK_BYTES as u64
+        self.first * u64::from(self.lun.unit().block_bytes())
     }
 }
 
 impl Spoilt {
     fn apply(&self, offset: u64, payload: Payload) -> Payload {
-        let at = (self.block * BLOCK_BYTES as u64).checked_sub(offset).map(usize::try_from);
+        let at = (self.block * self.block_bytes as u64).checked_sub(offset).map(usize::try_from);
         let Some(Ok(at)) = at.filter(|at| matches!(at, Ok(at) if *at < payload.len())) else {
             return payload;
         };
         let Some(mut buffer) = self.slab.allocate(payload.len()) else { return payload };
         buffer.copy_from_slice(&payload);
-        self.stamp.fill(&mut buffer[at..at + BLOCK_BYTES], self.block);
+        self.stamp.fill_block(&mut buffer[at..at + self.block_bytes], self.block);
         buffer.share()
     }
 }
@@ -103,13 +104,16 @@ impl Backend for Region {
 mod tests {
     use super::*;
 
+    const BLOCK_BYTES: usize = 4096;
+
     #[test]
     fn a_spoilt_block_is_replaced_in_every_write_that_reaches_it_and_in_no_other() {
         let (sent, found) = (Stamp::anywhere(0, 1), Stamp::anywhere(0, 2));
-        let spoilt = Spoilt { block: 5, stamp: found, slab: Slab::new(MEMORY_BYTES) };
+        let spoilt =
+            Spoilt { block: 5, block_bytes: BLOCK_BYTES, stamp: found, slab: Slab::new(MEMORY_BYTES) };
         let arrived = |first: u64, blocks: usize| -> Vec<Stamp> {
             let mut buffer = Slab::new(MEMORY_BYTES).allocate(blocks * BLOCK_BYTES).unwrap();
-            sent.fill(&mut buffer, first);
+            sent.fill(&mut buffer, first, BLOCK_BYTES);
             let payload = spoilt.apply(first * BLOCK_BYTES as u64, buffer.share());
             payload.chunks(BLOCK_BYTES).map(|block| Stamp::read(block, first).unwrap()).collect()
         };

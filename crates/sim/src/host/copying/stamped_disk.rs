@@ -2,7 +2,6 @@
 
 use crate::checker::Stamp;
 use crate::common::Common;
-use crate::disk::{BLOCK_BYTES, LOGICAL_BLOCK_BYTES};
 use crate::host::runtime::Runtime;
 use crate::random::Random;
 use block::{
@@ -22,6 +21,7 @@ const LATENCY_MAX: (u64, u64) = (1, 20_000_000);
 pub(super) struct StampedDisk {
     runtime: Runtime,
     contents: Vec<u8>,
+    block_bytes: usize,
     latency_ns_max: u64,
     /// Whether it says where it holds zeroes.
     tells_extents: bool,
@@ -29,14 +29,15 @@ pub(super) struct StampedDisk {
 }
 
 impl StampedDisk {
-    pub fn new(stamps: &[Stamp], runtime: Runtime, random: &mut Random) -> Self {
-        let mut contents = vec![0; stamps.len() * BLOCK_BYTES];
-        for (lba, (block, stamp)) in (0..).zip(contents.chunks_mut(BLOCK_BYTES).zip(stamps)) {
-            stamp.fill(block, lba);
+    pub fn new(stamps: &[Stamp], block_bytes: usize, runtime: Runtime, random: &mut Random) -> Self {
+        let mut contents = vec![0; stamps.len() * block_bytes];
+        for (lba, (block, stamp)) in (0..).zip(contents.chunks_mut(block_bytes).zip(stamps)) {
+            stamp.fill_block(block, lba);
         }
         Self {
             runtime,
             contents,
+            block_bytes,
             latency_ns_max: random.between(LATENCY_MAX.0, LATENCY_MAX.1),
             tells_extents: random.one_in(2),
             random: Common::new(Random::new(random.word(), "source")),
@@ -63,11 +64,11 @@ impl StampedDisk {
 
     /// The first few extents of a range.
     fn extents(&self, range: ByteRange) -> Vec<Extent> {
-        let block_bytes = BLOCK_BYTES as u64;
+        let block_bytes = self.block_bytes as u64;
         let mut extents: Vec<Extent> = Vec::new();
-        for offset in (range.offset..range.end()).step_by(BLOCK_BYTES) {
+        for offset in (range.offset..range.end()).step_by(self.block_bytes) {
             let start = usize::try_from(offset).unwrap_or(usize::MAX);
-            let is_zero = self.contents[start..start + BLOCK_BYTES].iter().all(|byte| *byte == 0);
+            let is_zero = self.contents[start..start + self.block_bytes].iter().all(|byte| *byte == 0);
             let state = if is_zero { ExtentState::Zero } else { ExtentState::Data };
             let is_full = extents.len() == EXTENTS_MAX;
             match extents.last_mut() {
@@ -83,8 +84,8 @@ impl StampedDisk {
 impl Backend for StampedDisk {
     fn properties(&self) -> Properties {
         Properties {
-            block_bytes: LOGICAL_BLOCK_BYTES,
-            blocks: (self.contents.len() / BLOCK_BYTES) as u64,
+            block_bytes: u32::try_from(self.block_bytes).unwrap_or(u32::MAX),
+            blocks: (self.contents.len() / self.block_bytes) as u64,
             read_only: true,
             thin: None,
             volatile_cache: false,
@@ -117,7 +118,7 @@ mod tests {
         let (data, zero) = (Stamp::anywhere(0, 1), Stamp::ZERO);
         let runtime = Runtime::new(Clock::default(), Random::new(1, "entropy"));
         let stamps = [data, data, zero, data, zero, zero];
-        let disk = StampedDisk::new(&stamps, runtime, &mut Random::new(1, "test"));
+        let disk = StampedDisk::new(&stamps, 512, runtime, &mut Random::new(1, "test"));
         let extents = disk.extents(ByteRange { offset: 512, bytes: 5 * 512 });
         let found: Vec<_> =
             extents.iter().map(|extent| (extent.range.offset / 512, extent.range.bytes / 512)).collect();
