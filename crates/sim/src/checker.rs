@@ -19,7 +19,7 @@ pub use block_history::{BlockHistory, Order, ReadId, WriteId};
 pub use medium_watch::MediumWatch;
 pub use reservation_history::{Access, Answer, Change, Port, ReservationHistory, Version};
 pub use stamp::Stamp;
-pub use tap::{SessionKey, Tap};
+pub use tap::{SessionKey, Tap, TargetSession};
 
 /// A promise that was broken, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]

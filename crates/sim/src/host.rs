@@ -1,6 +1,6 @@
 //! The initiators: hosts that run the client that ships, in virtual time, over the simulated network.
 //!
-//! Each host has one [`client::Target`] and as many workers as operations outstanding. What a worker asks for and is told
+//! Each host has one [`client::Target`] for each target and as many workers as operations outstanding. What a worker asks for and is told
 //! goes to the checker through the [`Ledger`]; the protocol between is the tap's business.
 
 mod copying;
@@ -23,9 +23,9 @@ use crate::checker::Port;
 use crate::executor::Executor;
 use crate::network::Network;
 use crate::random::Random;
-use crate::unit::{UnitIndex, UnitPlan};
+use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use crate::{Clock, Common};
-use client::{Config, Environment, Lun, PathReport, PathState, Portal, Reconnect, Target};
+use client::{Config, Environment, Lun, PathReport, PathState, Portal, Reconnect, Report, Target};
 use copying::Copier;
 use event_listener::Event;
 use futures_util::StreamExt;
@@ -41,9 +41,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use work::Worker;
-
-/// The iSCSI name of the target.
-pub const TARGET_NAME: &str = "iqn.2026-01.org.ropewalk:sim";
 
 /// Memory for the data of one host's commands.
 pub const MEMORY_BYTES: usize = 16 << 20;
@@ -69,8 +66,10 @@ pub struct PathPlan {
 /// What a host is to be like.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
-    /// Its sessions.
+    /// Its sessions with the first target.
     pub paths: Vec<PathPlan>,
+    /// Its one session with each of the other targets.
+    pub elsewhere: Vec<PathPlan>,
     /// Operations that it keeps outstanding.
     pub depth: usize,
     /// What they are.
@@ -81,6 +80,21 @@ pub struct HostPlan {
     pub astray_percent: u64,
     /// How often of a hundred times its policy holds a command back that it could place.
     pub held_back_percent: u64,
+}
+
+impl HostPlan {
+    /// Its sessions with one target.
+    fn paths_to(&self, target: TargetIndex) -> &[PathPlan] {
+        match target.place().checked_sub(1) {
+            None => &self.paths,
+            Some(other) => self.elsewhere.get(other).map_or(&[], std::slice::from_ref),
+        }
+    }
+
+    /// All of its sessions.
+    pub fn all_paths(&self) -> impl Iterator<Item = &PathPlan> {
+        self.paths.iter().chain(&self.elsewhere)
+    }
 }
 
 /// Which host's which path a session belongs to.
@@ -109,7 +123,8 @@ pub(crate) struct Host {
     phase_changed: Rc<Event>,
     /// The phase whose work is done.
     done: Cell<Option<Phase>>,
-    target: RefCell<Option<Target>>,
+    /// The targets that it has logged in to.
+    targets: RefCell<Vec<Target>>,
 }
 
 /// What a host needs to know of the world that it lives in.
@@ -152,23 +167,12 @@ impl Hosts {
                 runtime: runtime.clone(),
                 phase_changed: Rc::clone(&world.phase_changed),
                 done: Cell::new(None),
-                target: RefCell::default(),
+                targets: RefCell::default(),
             });
-            let mut random = Random::new(world.seed, &format!("client {index}"));
-            let config = config(index, plan, world.ping, &mut random);
-            let wrongs =
-                Wrongs { astray_percent: plan.astray_percent, held_back_percent: plan.held_back_percent };
-            let whims = Common::new(Random::new(world.seed, &format!("holding back {index}")));
-            let random = Common::new(random);
-            let environment = Environment {
-                host: Arc::new(runtime.clone()),
-                network: Arc::clone(&network) as Arc<dyn client::Dial>,
-                placement: Arc::new(move || {
-                    Box::new(Astray::new(LeastLoaded::default(), wrongs, random.clone(), whims.clone()))
-                }),
-            };
+            let logins = (0..unit::targets_of(&units)).map(TargetIndex);
+            let logins = logins.map(|target| host.login(target, world, &network)).collect();
             let living = Rc::clone(&host);
-            executor.spawn(Box::pin(living.live(environment, config, world.seed)));
+            executor.spawn(Box::pin(living.live(logins, world.seed)));
             host
         };
         Self { hosts: plans.iter().enumerate().map(host).collect(), runtime, executor }
@@ -216,10 +220,7 @@ impl Hosts {
             path.state == PathState::Gone
                 || path.state == PathState::Up && (has_all || path.ceiling.is_some())
         };
-        let targets = self.hosts.iter().map(|host| host.target.borrow());
-        targets
-            .into_iter()
-            .all(|target| target.as_ref().is_none_or(|target| target.report().paths.iter().all(is_whole)))
+        self.hosts.iter().flat_map(|host| host.reports()).all(|report| report.paths.iter().all(is_whole))
     }
 
     /// Bytes of buffers in use, of the host that uses most.
@@ -231,8 +232,7 @@ impl Hosts {
     /// Commands sent again, and sessions reinstated.
     #[must_use]
     pub fn repairs(&self) -> (u64, u64) {
-        let reports = self.hosts.iter().filter_map(|host| Some(host.target.borrow().as_ref()?.report()));
-        reports.fold((0, 0), |(retries, reinstatements), report| {
+        self.hosts.iter().flat_map(|host| host.reports()).fold((0, 0), |(retries, reinstatements), report| {
             (retries + report.retries, reinstatements + report.reinstatements)
         })
     }
@@ -241,35 +241,28 @@ impl Hosts {
     #[must_use]
     pub fn describe(&self) -> String {
         let host = |host: &Rc<Host>| {
-            let report = host.target.borrow().as_ref().map(Target::report);
-            let state = report.map(|report| {
-                let paths: Vec<String> = report
-                    .paths
-                    .iter()
-                    .map(|path| {
-                        let outstanding: u32 =
-                            path.connections.iter().map(|connection| connection.outstanding_commands).sum();
-                        format!(
-                            "{:?} {} of {} connections, {outstanding} commands, {:?}",
-                            path.state,
-                            path.connections.len(),
-                            path.connections_wanted,
-                            path.ceiling
-                        )
-                    })
-                    .collect();
-                format!("{} operations; {}", report.operations, paths.join("; "))
-            });
-            format!("host {} done with {:?}: {state:?}", host.index, host.done.get())
+            let targets: Vec<String> = host.reports().iter().map(describe).collect();
+            format!("host {} done with {:?}: {}", host.index, host.done.get(), targets.join(", "))
         };
         self.hosts.iter().map(host).collect::<Vec<_>>().join(" | ")
     }
 }
 
-fn config(index: u16, plan: &HostPlan, ping: (Duration, Duration), random: &mut Random) -> Config {
-    let connections = plan.paths.iter().map(|path| path.connections).sum();
-    let sessions = u16::try_from(plan.paths.len()).ok();
-    let offer = plan.paths.first().map(|path| path.offer).unwrap_or_default();
+fn describe(target: &Report) -> String {
+    let path = |path: &PathReport| {
+        let outstanding: u32 =
+            path.connections.iter().map(|connection| connection.outstanding_commands).sum();
+        let (state, open, wanted) = (&path.state, path.connections.len(), path.connections_wanted);
+        format!("{state:?} {open} of {wanted} connections, {outstanding} commands, {:?}", path.ceiling)
+    };
+    let paths: Vec<String> = target.paths.iter().map(path).collect();
+    format!("{}: {} operations; {}", target.target_name, target.operations, paths.join("; "))
+}
+
+fn config(index: u16, paths: &[PathPlan], ping: (Duration, Duration), random: &mut Random) -> Config {
+    let connections = paths.iter().map(|path| path.connections).sum();
+    let sessions = u16::try_from(paths.len()).ok();
+    let offer = paths.first().map(|path| path.offer).unwrap_or_default();
     Config {
         initiator_name: format!("{NAME_PREFIX}{index}"),
         connections,
@@ -306,15 +299,50 @@ async fn work(workers: &[Worker], choice: &RefCell<Random>) {
     }
 }
 
+/// How a host logs in to one target.
+struct Login {
+    target: TargetIndex,
+    environment: Environment,
+    config: Config,
+}
+
 impl Host {
     fn buffer_bytes(&self) -> usize {
-        self.target.borrow().as_ref().map_or(0, |target| target.slab().in_use_bytes())
+        self.targets.borrow().iter().map(|target| target.slab().in_use_bytes()).max().unwrap_or_default()
+    }
+
+    fn reports(&self) -> Vec<Report> {
+        self.targets.borrow().iter().map(Target::report).collect()
+    }
+
+    fn login(&self, target: TargetIndex, world: &HostWorld, network: &Arc<SimulatedNetwork>) -> Login {
+        let Self { index, plan, .. } = self;
+        let part = |what: &str| match target {
+            TargetIndex::FIRST => format!("{what} {index}"),
+            TargetIndex(other) => format!("{what} {index} target {other}"),
+        };
+        let mut random = Random::new(world.seed, &part("client"));
+        let config = config(*index, plan.paths_to(target), world.ping, &mut random);
+        let wrongs =
+            Wrongs { astray_percent: plan.astray_percent, held_back_percent: plan.held_back_percent };
+        let whims = Common::new(Random::new(world.seed, &part("holding back")));
+        let random = Common::new(random);
+        let environment = Environment {
+            host: Arc::new(self.runtime.clone()),
+            network: Arc::clone(network) as Arc<dyn client::Dial>,
+            placement: Arc::new(move || {
+                Box::new(Astray::new(LeastLoaded::default(), wrongs, random.clone(), whims.clone()))
+            }),
+        };
+        Login { target, environment, config }
     }
 
     /// From the first login to the last logout.
-    async fn live(self: Rc<Self>, environment: Environment, config: Config, seed: u64) {
-        let target = self.connect(&environment, &config).await;
-        *self.target.borrow_mut() = Some(target.clone());
+    async fn live(self: Rc<Self>, logins: Vec<Login>, seed: u64) {
+        for login in &logins {
+            let target = self.connect(login).await;
+            self.targets.borrow_mut().push(target);
+        }
         let workers = self.workers(seed).await;
         let choice = RefCell::new(Random::new(seed, &format!("choices of host {}", self.index)));
         // It polls them in the order in which they are woken, so the checker is told what they are told in its order.
@@ -343,8 +371,11 @@ impl Host {
         self.done.set(Some(Phase::ReadBack));
         self.phase(Phase::Farewell).await;
         drop(workers);
-        if let Err(error) = target.close().await {
-            self.violate(&format!("it cannot log out: {error}"));
+        let targets = self.targets.borrow().clone();
+        for target in targets {
+            if let Err(error) = target.close().await {
+                self.violate(&format!("it cannot log out: {error}"));
+            }
         }
         self.done.set(Some(Phase::Farewell));
     }
@@ -363,10 +394,12 @@ impl Host {
         workers.into()
     }
 
-    async fn connect(&self, environment: &Environment, config: &Config) -> Target {
+    async fn connect(&self, login: &Login) -> Target {
+        let Login { target, environment, config } = login;
+        let name = target.name();
         let portal: Portal = Portal { host: "target".into(), port: 3260 };
         loop {
-            match Target::connect(environment.clone(), TARGET_NAME, &portal, config.clone()).await {
+            match Target::connect(environment.clone(), &name, &portal, config.clone()).await {
                 Ok(target) => return target,
                 Err(error) => {
                     self.trace(|| format!("no login: {error}"));
@@ -378,8 +411,8 @@ impl Host {
 
     /// A logical unit, as a program finds it that opens it.
     pub async fn open(&self, unit: UnitIndex) -> Lun {
-        let target = self.target.borrow().clone();
-        let number = self.units[unit.place()].number;
+        let UnitPlan { target, number, .. } = self.units[unit.place()];
+        let target = self.targets.borrow().get(target.place()).cloned();
         loop {
             match target.as_ref().map(|target| target.lun(number)) {
                 None => std::future::pending().await,

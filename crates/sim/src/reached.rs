@@ -63,13 +63,15 @@ pub enum Way {
     CopyFailed,
     /// A copy noticed that its destination differs.
     CopyDiffers,
-    /// A copy from one unit to another succeeded.
+    /// A copy from one unit to another of the same target succeeded.
     CopiedBetweenUnits,
+    /// A copy from one target to another succeeded.
+    CopiedBetweenTargets,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -101,6 +103,7 @@ impl Way {
         Self::CopyFailed,
         Self::CopyDiffers,
         Self::CopiedBetweenUnits,
+        Self::CopiedBetweenTargets,
     ];
 
     /// What it is called in reports.
@@ -137,7 +140,8 @@ impl Way {
             Self::CopiedAfterLoss => "copies that succeeded after a loss",
             Self::CopyFailed => "copies that failed",
             Self::CopyDiffers => "copies that were found to differ",
-            Self::CopiedBetweenUnits => "copies between units",
+            Self::CopiedBetweenUnits => "copies between units of one target",
+            Self::CopiedBetweenTargets => "copies between targets",
         }
     }
 }

@@ -82,6 +82,9 @@ const WHOLE_READS_PERCENT: u64 = 2;
 /// Connections in all, at least.
 pub const CONNECTIONS_MIN: u16 = 4;
 
+/// Connections of a session with another target than the first.
+const ELSEWHERE_CONNECTIONS_MAX: u16 = 3;
+
 /// Memory of the target for data on its way: so little that windows meet its end, enough for the smallest windows of
 /// all sessions together.
 const TARGET_MEMORY_BYTES: (u64, u64) = (12 << 20, 32 << 20);
@@ -121,6 +124,14 @@ impl Scenario {
             hosts.iter_mut().for_each(|host| host.mix.whole_reads_percent = WHOLE_READS_PERCENT);
         }
         let mut units = unit::draw(seed, disk);
+        let mut elsewhere = Random::new(seed, "further targets");
+        for host in &mut hosts {
+            let path = |_| PathPlan {
+                connections: elsewhere.between(1, ELSEWHERE_CONNECTIONS_MAX),
+                offer: offer(&mut elsewhere, digests),
+            };
+            host.elsewhere = (1..unit::targets_of(&units)).map(path).collect();
+        }
         let mut holding_back = Random::new(seed, "holding back");
         hosts.iter_mut().for_each(|host| host.held_back_percent = *holding_back.choose(&[0, 0, 30, 90]));
         let reserves = Random::new(seed, "reservations").one_in(RESERVATIONS_ONE_IN);
@@ -181,7 +192,7 @@ impl Scenario {
         self.target.offer.error_recovery_level = recovery_level;
         self.operations = self.operations.min(reduction.operations);
         self.hosts.truncate(reduction.hosts_max.max(1));
-        for path in self.hosts.iter_mut().flat_map(|host| &mut host.paths) {
+        for path in self.hosts.iter_mut().flat_map(|host| host.paths.iter_mut().chain(&mut host.elsewhere)) {
             path.connections = path.connections.min(reduction.connections_max).max(1);
             path.offer.error_recovery_level = recovery_level;
         }
@@ -194,7 +205,7 @@ impl Scenario {
     /// Connections that its hosts want.
     #[must_use]
     pub fn connections(&self) -> u32 {
-        self.hosts.iter().flat_map(|host| &host.paths).map(|path| u32::from(path.connections)).sum()
+        self.hosts.iter().flat_map(HostPlan::all_paths).map(|path| u32::from(path.connections)).sum()
     }
 
     /// The kinds of its faults, in the order of their time.
@@ -219,6 +230,7 @@ fn hosts(
             };
             HostPlan {
                 paths: (0..paths).map(|_| path(random)).collect(),
+                elsewhere: Vec::new(),
                 depth: 1 + random.index(48),
                 mix: mix(random, disk),
                 copies: None,
@@ -284,7 +296,7 @@ fn scarce_memory_bytes(hosts: &[HostPlan], target: &Offer, units: &[UnitPlan]) -
     const COMMANDS: u64 = WINDOW_COMMANDS_MIN as u64 + 4;
     const PAGE_BYTES: u32 = 4 << 10;
     const PIECE_BYTES_MAX: u64 = 1 << 20;
-    let paths = || hosts.iter().flat_map(|host| &host.paths);
+    let paths = || hosts.iter().flat_map(HostPlan::all_paths);
     let burst_bytes = |path: &PathPlan| {
         let bytes = path.offer.first_burst_bytes.min(target.first_burst_bytes);
         u64::from(bytes.next_power_of_two().max(PAGE_BYTES))

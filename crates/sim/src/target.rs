@@ -1,17 +1,17 @@
-//! The target: the device server that a real target runs, over simulated connections and simulated disks.
+//! The machine that has the targets: it runs the device server that a real one runs, over simulated connections and
+//! simulated disks.
 
 mod connection;
 mod kept_reservations;
 mod machine;
 
-use crate::checker::{MediumWatch, ReservationHistory, Tap};
+use crate::checker::{MediumWatch, ReservationHistory, Tap, TargetSession};
 use crate::clock::Clock;
 use crate::common::Common;
 use crate::disk::Disk;
 use crate::executor::Executor;
-use crate::host::TARGET_NAME;
 use crate::network::{ConnectionId, Network, Notice, Side};
-use crate::unit::{UnitIndex, UnitPlan};
+use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use block::{Backend, BlockError};
 use device::{
     Environment, Gauges, LogicalUnit, Memory, Observer, SessionLimits, TargetNode, UnitDescription,
@@ -52,33 +52,47 @@ pub(crate) struct Shared {
     pub network: Common<Network>,
     pub tap: Common<Tap>,
     pub medium: RefCell<MediumWatch>,
-    /// The logical units by their LUNs.
-    units: HashMap<Lun, UnitIndex>,
+    /// The logical units by their places.
+    units: HashMap<(TargetIndex, Lun), UnitIndex>,
     pub scratch: RefCell<framing::Scratch>,
 }
 
-impl Observer for Shared {
+/// Listens to the device server of one target.
+struct Listener {
+    target: TargetIndex,
+    shared: Rc<Shared>,
+}
+
+impl Listener {
+    fn session(&self, tsih: Tsih) -> TargetSession {
+        TargetSession { target: self.target, tsih }
+    }
+}
+
+impl Observer for Listener {
     fn command_begins(&self, session: Tsih, command: &Command) {
+        let session = self.session(session);
         if let Some(cmd_sn) = command.cmd_sn {
-            self.tap.lock().hand_out(session, cmd_sn);
+            self.shared.tap.lock().hand_out(session, cmd_sn);
         }
-        if let Some(unit) = self.units.get(&command.lun) {
-            self.medium.borrow_mut().command_begins(session, *unit, command);
+        if let Some(unit) = self.shared.units.get(&(self.target, command.lun)) {
+            self.shared.medium.borrow_mut().command_begins(session, *unit, command);
         }
     }
 
     fn command_starts(&self, session: Tsih, task: TaskId) {
-        self.medium.borrow_mut().command_starts(session, task);
+        self.shared.medium.borrow_mut().command_starts(self.session(session), task);
     }
 
     fn command_ends(&self, session: Tsih, task: TaskId) {
-        self.medium.borrow_mut().command_ends(session, task);
+        self.shared.medium.borrow_mut().command_ends(self.session(session), task);
     }
 }
 
-/// A target that can crash and be started again.
+/// Targets that crash, and are started again, together.
 pub struct Target {
     plan: TargetPlan,
+    targets: u16,
     units: Vec<Served>,
     machine: Rc<Machine>,
     shared: Rc<Shared>,
@@ -87,13 +101,14 @@ pub struct Target {
 
 /// What a logical unit has that outlives crashes.
 struct Served {
+    target: TargetIndex,
     number: u16,
     disk: Arc<Disk>,
     reservations: Rc<KeptReservations>,
 }
 
 struct Running {
-    node: Rc<TargetNode>,
+    nodes: Rc<[Rc<TargetNode>]>,
     memory: Memory,
     gauges: Arc<Gauges>,
 }
@@ -107,7 +122,7 @@ impl Visibility for EverybodySeesEverything {
 
     fn targets(&self, _: &Visitor<'_>, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
         let address = format!("{portal},{PORTAL_GROUP_TAG}");
-        vec![TargetRecord { target_name: TARGET_NAME.into(), target_addresses: vec![address] }]
+        vec![TargetRecord { target_name: TargetIndex::FIRST.name(), target_addresses: vec![address] }]
     }
 }
 
@@ -115,9 +130,9 @@ impl Served {
     fn bring_up(&self, memory: &Memory) -> Result<LogicalUnit, BlockError> {
         let description = UnitDescription {
             number: self.number,
-            identity: Identity::from_name(&format!("sim {}", self.number)),
+            identity: Identity::from_name(&format!("sim {} {}", self.target.0, self.number)),
             target_port: TargetPort {
-                target_name: TARGET_NAME.into(),
+                target_name: self.target.name(),
                 portal_group_tag: PORTAL_GROUP_TAG,
                 relative_identifier: 1,
             },
@@ -152,39 +167,50 @@ impl Target {
             timers: Common::default(),
         });
         let (medium, scratch) = (RefCell::default(), RefCell::default());
-        let indices = units.iter().map(|unit| Lun::from_index(unit.number)).zip((0..).map(UnitIndex));
+        let place = |unit: &UnitPlan| (unit.target, Lun::from_index(unit.number));
+        let indices = units.iter().map(place).zip((0..).map(UnitIndex));
+        let targets = unit::targets_of(units);
         let shared = Rc::new(Shared { clock, network, tap, medium, units: indices.collect(), scratch });
         let serve = |(unit, disk): (&UnitPlan, &Arc<Disk>)| Served {
+            target: unit.target,
             number: unit.number,
             disk: Arc::clone(disk),
             reservations: Rc::new(KeptReservations::new(Rc::clone(&machine))),
         };
         let units = units.iter().zip(disks).map(serve).collect();
-        Self { plan, units, machine, shared, running: None }
+        Self { plan, targets, units, machine, shared, running: None }
     }
 
-    /// Starts it, with nothing in memory.
+    /// Starts all of them, with nothing in memory.
     pub fn start(&mut self) {
         let memory = Memory::new(self.plan.memory_bytes);
         let gauges = Arc::new(Gauges::default());
+        let nodes = (0..self.targets).map(|target| self.bring_up(TargetIndex(target), &memory, &gauges));
+        let nodes = nodes.collect();
+        self.running = Some(Running { nodes, memory, gauges });
+    }
+
+    /// One target. Its environment is its own, because an observer is told of sessions by their numbers, which each target
+    /// counts by itself.
+    fn bring_up(&self, target: TargetIndex, memory: &Memory, gauges: &Arc<Gauges>) -> Rc<TargetNode> {
         let environment = Environment::new(
             Rc::clone(&self.machine) as Rc<dyn device::Host>,
             Arc::new(EverybodySeesEverything),
             memory.clone(),
             self.plan.limits,
-            Arc::clone(&gauges),
+            Arc::clone(gauges),
         );
-        environment.observe(Rc::clone(&self.shared) as Rc<dyn Observer>);
+        environment.observe(Rc::new(Listener { target, shared: Rc::clone(&self.shared) }));
+        let units = self.units.iter().filter(|unit| unit.target == target);
         // A disk of blocks that no disk has would be this crate's own mistake: the target then lacks the unit.
-        let units = self.units.iter().filter_map(|unit| unit.bring_up(&memory).ok().map(Rc::new)).collect();
-        let node = TargetNode::new(&environment, TARGET_NAME.into(), units, SESSIONS_MAX);
-        self.running = Some(Running { node, memory, gauges });
+        let units = units.filter_map(|unit| unit.bring_up(memory).ok().map(Rc::new)).collect();
+        TargetNode::new(&environment, target.name(), units, SESSIONS_MAX)
     }
 
     /// Its memory is gone, with every session and every command.
     pub fn crash(&mut self) {
         if let Some(running) = self.running.take() {
-            running.node.forget_sessions();
+            running.nodes.iter().for_each(|node| node.forget_sessions());
         }
         self.machine.executor.clear();
         self.machine.timers.lock().clear();
@@ -236,9 +262,9 @@ impl Target {
     pub fn on_notice(&self, connection: ConnectionId, notice: Notice) {
         match (notice, &self.running) {
             (Notice::Accept, Some(running)) => {
-                let (shared, node) = (Rc::clone(&self.shared), Rc::clone(&running.node));
+                let (shared, nodes) = (Rc::clone(&self.shared), Rc::clone(&running.nodes));
                 let offer = self.plan.offer;
-                self.machine.executor.spawn(Box::pin(connection::serve(shared, node, offer, connection)));
+                self.machine.executor.spawn(Box::pin(connection::serve(shared, nodes, offer, connection)));
             }
             (Notice::Accept, None) => {
                 self.shared.network.lock().reset(self.shared.clock.now(), connection);

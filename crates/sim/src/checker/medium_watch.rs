@@ -3,8 +3,8 @@
 //! takes over its blocks relies on both, though no answer of the other's commands ever shows it.
 
 use super::reservation_history::{Access, Port, Preempted, ReservationHistory};
+use super::tap::TargetSession;
 use crate::unit::UnitIndex;
-use pdu::Tsih;
 use scsi::MediumAccess;
 use session::target::{Command, TaskId};
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 /// PERSISTENT RESERVE OUT, and its service action PREEMPT AND ABORT.
 const PREEMPT_AND_ABORT: [u8; 2] = [0x5f, 0x05];
 
-type Task = (Tsih, TaskId);
+type Task = (TargetSession, TaskId);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -33,7 +33,7 @@ impl Kind {
 #[derive(Debug, Default)]
 pub struct MediumWatch {
     /// The initiator port of each session.
-    ports: HashMap<Tsih, Port>,
+    ports: HashMap<TargetSession, Port>,
     /// Commands that have not started.
     begun: HashMap<Task, (UnitIndex, Kind)>,
     /// Writes that have started and not ended.
@@ -46,12 +46,12 @@ pub struct MediumWatch {
 
 impl MediumWatch {
     /// A session begins.
-    pub fn session_begins(&mut self, session: Tsih, port: Port) {
+    pub fn session_begins(&mut self, session: TargetSession, port: Port) {
         self.ports.insert(session, port);
     }
 
     /// A command is handed over.
-    pub fn command_begins(&mut self, session: Tsih, unit: UnitIndex, command: &Command) {
+    pub fn command_begins(&mut self, session: TargetSession, unit: UnitIndex, command: &Command) {
         match Kind::of(command.cdb.bytes()) {
             Some(kind) => self.begun.insert((session, command.task), (unit, kind)),
             None => self.begun.remove(&(session, command.task)),
@@ -59,7 +59,7 @@ impl MediumWatch {
     }
 
     /// It begins at the medium.
-    pub fn command_starts(&mut self, session: Tsih, task: TaskId) {
+    pub fn command_starts(&mut self, session: TargetSession, task: TaskId) {
         let kind = self.begun.remove(&(session, task));
         let Some(((unit, kind), port)) = kind.zip(self.ports.get(&session).copied()) else { return };
         match kind {
@@ -75,7 +75,7 @@ impl MediumWatch {
     }
 
     /// It is over.
-    pub fn command_ends(&mut self, session: Tsih, task: TaskId) {
+    pub fn command_ends(&mut self, session: TargetSession, task: TaskId) {
         self.writing.remove(&(session, task));
     }
 
@@ -95,7 +95,8 @@ impl MediumWatch {
         }
         let Some(Preempted { by, victims }) = reservations.take_preempted() else { return Ok(()) };
         let aborted = self.at_preemption.remove(&(unit, by)).unwrap_or_default();
-        let is_victim = |session: &Tsih| self.ports.get(session).is_some_and(|port| victims.contains(port));
+        let is_victim =
+            |session: &TargetSession| self.ports.get(session).is_some_and(|port| victims.contains(port));
         let goes_on = |task: &&Task| is_victim(&task.0) && self.writing.contains_key(task);
         match aborted.iter().find(goes_on) {
             Some(task) => {
@@ -110,7 +111,8 @@ impl MediumWatch {
 mod tests {
     use super::super::{Answer, Change};
     use super::*;
-    use pdu::{Lun, TaskAttribute};
+    use crate::unit::TargetIndex;
+    use pdu::{Lun, TaskAttribute, Tsih};
     use scsi::ReservationType;
 
     const UNIT: UnitIndex = UnitIndex::FIRST;
@@ -118,6 +120,10 @@ mod tests {
     const FENCING: Port = Port(2);
     const KIND: ReservationType = ReservationType::WriteExclusive;
     const PREEMPTION: Change = Change::Preempt { victim: Some(FENCED), kind: KIND, abort: true };
+
+    fn session_of(number: u16) -> TargetSession {
+        TargetSession { target: TargetIndex::FIRST, tsih: Tsih(number) }
+    }
 
     fn does(history: &mut ReservationHistory, port: Port, change: Change) {
         history.begin(port, change);
@@ -131,8 +137,8 @@ mod tests {
         does(&mut history, FENCED, Change::Reserve(KIND));
         does(&mut history, FENCING, Change::Register { persist: false });
         let mut watch = MediumWatch::default();
-        watch.session_begins(Tsih(1), FENCED);
-        watch.session_begins(Tsih(2), FENCING);
+        watch.session_begins(session_of(1), FENCED);
+        watch.session_begins(session_of(2), FENCING);
         (watch, history)
     }
 
@@ -146,8 +152,8 @@ mod tests {
             data_out_bytes: 0,
             data_in_bytes: 0,
         };
-        watch.command_begins(Tsih(session), UNIT, &command);
-        watch.command_starts(Tsih(session), TaskId(0));
+        watch.command_begins(session_of(session), UNIT, &command);
+        watch.command_starts(session_of(session), TaskId(0));
     }
 
     fn write(watch: &mut MediumWatch, session: u16) {
@@ -171,7 +177,7 @@ mod tests {
             starts(&mut watch, 2, [0x5f, 0x05, 0, 0, 0, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0]);
             assert_eq!(watch.judge(UNIT, &mut history), Ok(()));
             if ends {
-                watch.command_ends(Tsih(1), TaskId(0));
+                watch.command_ends(session_of(1), TaskId(0));
             }
             does(&mut history, FENCING, PREEMPTION);
             assert_eq!(watch.judge(UNIT, &mut history).is_ok(), ends);

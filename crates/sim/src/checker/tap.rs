@@ -10,6 +10,7 @@ use super::presence::Presence;
 use super::session_watch::{Lanes, SessionWatch};
 use crate::network::{ConnectionId, Side};
 use crate::reached::{Reached, Way};
+use crate::unit::TargetIndex;
 use pdu::{CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, StatSn, TargetPdu, Tsih, Window};
 use session::parameters::{Established, Identity};
 use std::collections::HashMap;
@@ -18,17 +19,26 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey(pub u32);
 
+/// One session as its target knows it: each target counts its sessions by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TargetSession {
+    /// Whose.
+    pub target: TargetIndex,
+    /// Its number there.
+    pub tsih: Tsih,
+}
+
 /// What both sides of all sessions may do.
 #[derive(Debug, Default)]
 pub struct Tap {
     sessions: HashMap<SessionKey, SessionWatch>,
     lanes: Lanes,
     /// The sessions as the target knows them.
-    by_tsih: HashMap<Tsih, SessionKey>,
-    presences: HashMap<Tsih, Presence>,
+    by_tsih: HashMap<TargetSession, SessionKey>,
+    presences: HashMap<TargetSession, Presence>,
     /// The last session that the target began under each number, and of each initiator port.
-    born: HashMap<Tsih, SessionKey>,
-    of_port: HashMap<(String, Isid), SessionKey>,
+    born: HashMap<TargetSession, SessionKey>,
+    of_port: HashMap<SessionPorts, SessionKey>,
     sessions_born: u32,
     /// The CmdSN that was next in each session when a connection was begun that has not logged in.
     dialed: HashMap<ConnectionId, HashMap<SessionKey, CmdSn>>,
@@ -54,7 +64,7 @@ impl Tap {
     pub fn target_is_asked(
         &mut self,
         connection: ConnectionId,
-        session: Tsih,
+        session: TargetSession,
         identity: &Identity,
         cmd_sn: CmdSn,
     ) {
@@ -80,7 +90,9 @@ impl Tap {
         is_kept: impl Fn(ConnectionId) -> bool,
     ) {
         // A target may die after it has answered the login: then nobody is there to be listened to.
-        let Some(key) = self.born.get(&established.tsih).copied() else { return };
+        let Some(target) = TargetIndex::from_name(&established.identity.target_name) else { return };
+        let session = TargetSession { target, tsih: established.tsih };
+        let Some(key) = self.born.get(&session).copied() else { return };
         let port = port(&established.identity);
         let is_namesake = |lane: &LaneWatch| lane.session == key && lane.cid == established.cid;
         let namesakes = self.lanes.iter().filter(|(_, lane)| is_namesake(lane)).map(|(id, _)| *id);
@@ -104,9 +116,9 @@ impl Tap {
             let line = format!("connection {} established: {established:?}", connection.0);
             self.trace.iter_mut().for_each(|trace| trace.push(format!("{:>14} {line}", now.0)));
         }
+        self.by_tsih.insert(session, key);
         let session = self.sessions.entry(key).or_insert_with(|| SessionWatch::new(established));
         session.hear_window(established.window.max_cmd_sn);
-        self.by_tsih.insert(established.tsih, key);
         let early = self.early.remove(&connection);
         self.lanes.insert(connection, LaneWatch::new(key, established, early));
     }
@@ -119,7 +131,7 @@ impl Tap {
 
     /// The target says to somebody who wants to join this session that there is none. At error recovery level 2 it must
     /// remember a session for Time2Retain after its last connection (RFC 7143 §7.5).
-    pub fn target_does_not_know(&mut self, now: Instant, session: Tsih, identity: &Identity) {
+    pub fn target_does_not_know(&mut self, now: Instant, session: TargetSession, identity: &Identity) {
         let Some(key) = self.born.get(&session) else { return };
         let Some(watch) = self.sessions.get(key).filter(|watch| !watch.is_leaving) else { return };
         let retain = Duration::from_secs(watch.parameters.default_time2retain_s.into());
@@ -139,7 +151,7 @@ impl Tap {
     }
 
     /// The target has one more connection of a session; of a new one, if that is `leading`.
-    pub fn target_gains(&mut self, now: Instant, session: Tsih, leading: bool) {
+    pub fn target_gains(&mut self, now: Instant, session: TargetSession, leading: bool) {
         if leading {
             self.presences.remove(&session);
             self.sessions_born += 1;
@@ -149,7 +161,7 @@ impl Tap {
     }
 
     /// The target knows a connection no more.
-    pub fn target_loses(&mut self, now: Instant, session: Tsih, connection: ConnectionId) {
+    pub fn target_loses(&mut self, now: Instant, session: TargetSession, connection: ConnectionId) {
         self.presences.entry(session).or_default().leave(now);
         if let Some(lane) = self.lanes.get_mut(&connection) {
             lane.gone_since = Some(now);
@@ -157,12 +169,12 @@ impl Tap {
     }
 
     /// How long a session was without a connection at its target, at the most.
-    fn alone_longest(&self, now: Instant, session: Tsih) -> Duration {
+    fn alone_longest(&self, now: Instant, session: TargetSession) -> Duration {
         self.presences.get(&session).map_or(Duration::ZERO, |presence| presence.alone_longest(now))
     }
 
     /// A command of a session reaches the device server.
-    pub fn hand_out(&mut self, session: Tsih, cmd_sn: CmdSn) {
+    pub fn hand_out(&mut self, session: TargetSession, cmd_sn: CmdSn) {
         let session = self.by_tsih.get(&session).and_then(|key| self.sessions.get_mut(key));
         if let Some(Err(problem)) = session.map(|session| session.hand_out(cmd_sn)) {
             self.violation.get_or_insert(Violation(format!("device server: {problem}")));
@@ -274,9 +286,11 @@ impl Tap {
     }
 }
 
-/// The initiator port of a session.
-fn port(identity: &Identity) -> (String, Isid) {
-    (identity.initiator_name.clone(), identity.isid)
+/// The initiator port of a session, and the name of its target.
+type SessionPorts = (String, Isid, String);
+
+fn port(identity: &Identity) -> SessionPorts {
+    (identity.initiator_name.clone(), identity.isid, identity.target_name.clone())
 }
 
 /// The window that a PDU tells. A Login Response is no part of what is watched here.

@@ -156,7 +156,10 @@ impl Copier {
                 let source = Region::new(lun, runtime, first.first, stamps.len() as u64);
                 let copied = self.copy(Arc::new(source), stamps, second).await;
                 if copied && first.unit != second.unit {
-                    self.host.ledger.borrow_mut().tally.reached.count(Way::CopiedBetweenUnits);
+                    let target = |area: Area| self.host.units[area.unit.place()].target;
+                    let is_local = target(first) == target(second);
+                    let way = if is_local { Way::CopiedBetweenUnits } else { Way::CopiedBetweenTargets };
+                    self.host.ledger.borrow_mut().tally.reached.count(way);
                 }
             }
             let pause = random_time(&mut self.random, PAUSE_MAX);

@@ -1,8 +1,10 @@
 //! One connection at the target, from its login to its end.
 
 use super::{PORTAL_GROUP_TAG, Shared};
+use crate::checker::TargetSession;
 use crate::host::{TappedEnd, port_of};
 use crate::network::{ConnectionId, Side, Stream};
+use crate::unit::TargetIndex;
 use device::{Closing, Leading, SessionDriver, SessionState, TargetNode};
 use framing::{Connection, ConnectionError, read_pdu, write_pdu};
 use pdu::{LoginStatus, Tsih};
@@ -54,7 +56,12 @@ impl Shared {
 }
 
 /// Carries a connection until it ends.
-pub(super) async fn serve(shared: Rc<Shared>, node: Rc<TargetNode>, offer: Offer, connection: ConnectionId) {
+pub(super) async fn serve(
+    shared: Rc<Shared>,
+    nodes: Rc<[Rc<TargetNode>]>,
+    offer: Offer,
+    connection: ConnectionId,
+) {
     let entropy = [9; session::chap::ENTROPY_BYTES];
     let mut login = Login::new(PORTAL_GROUP_TAG, offer, &entropy);
     let mut stream = Stream::new(connection, Side::Target, shared.clock.clone(), shared.network.clone());
@@ -64,13 +71,17 @@ pub(super) async fn serve(shared: Rc<Shared>, node: Rc<TargetNode>, offer: Offer
     else {
         return;
     };
+    // Whoever asks for a target that there is none is not admitted.
+    let Some(target) = TargetIndex::from_name(&applicant.identity.target_name) else { return };
+    let Some(node) = nodes.get(target.place()) else { return };
+    let session = |tsih| TargetSession { target, tsih };
     if applicant.tsih != Tsih(0) {
-        shared.tap.lock().target_is_asked(connection, applicant.tsih, &applicant.identity, first);
+        shared.tap.lock().target_is_asked(connection, session(applicant.tsih), &applicant.identity, first);
     }
     let leading = Leading { parameters, first, peer: PEER };
     let placed = node.admit(&applicant, leading).await;
     if let (Ok(driver), Some(port)) = (&placed, port_of(&applicant.identity)) {
-        shared.medium.borrow_mut().session_begins(driver.tsih(), port);
+        shared.medium.borrow_mut().session_begins(session(driver.tsih()), port);
     }
     let decision = placed.as_ref().map(|driver| driver.place_for(&applicant)).map_err(|status| *status);
     let (reply, established) = login.admit(decision);
@@ -79,19 +90,28 @@ pub(super) async fn serve(shared: Rc<Shared>, node: Rc<TargetNode>, offer: Offer
         None => false,
     };
     match (placed, established) {
-        (Ok(driver), Some(established)) if sent => run(&shared, &driver, stream, &established).await,
+        (Ok(driver), Some(established)) if sent => {
+            run(&shared, &driver, session(driver.tsih()), stream, &established).await;
+        }
         (Ok(driver), _) => driver.forget_applicant(&applicant),
         (Err(LoginStatus::SessionDoesNotExist), _) => {
-            shared.tap.lock().target_does_not_know(shared.clock.now(), applicant.tsih, &applicant.identity);
+            let session = session(applicant.tsih);
+            shared.tap.lock().target_does_not_know(shared.clock.now(), session, &applicant.identity);
         }
         (Err(_), _) => {}
     }
 }
 
-async fn run(shared: &Shared, driver: &Rc<SessionDriver>, stream: Stream, established: &Established) {
+async fn run(
+    shared: &Shared,
+    driver: &Rc<SessionDriver>,
+    session: TargetSession,
+    stream: Stream,
+    established: &Established,
+) {
     let leading = !driver.has_lanes();
     let id = stream.connection();
-    shared.tap.lock().target_gains(shared.clock.now(), driver.tsih(), leading);
+    shared.tap.lock().target_gains(shared.clock.now(), session, leading);
     let lane = driver.add_lane(established, PORTAL);
     let observer = TappedEnd::new(
         id,
@@ -121,7 +141,7 @@ async fn run(shared: &Shared, driver: &Rc<SessionDriver>, stream: Stream, establ
         trace.push(format!("{now:>14} connection {} is given up by the target: {error}", id.0));
     }
     drop(connection);
-    shared.tap.lock().target_loses(shared.clock.now(), driver.tsih(), id);
+    shared.tap.lock().target_loses(shared.clock.now(), session, id);
     driver.remove_lane(lane, loss);
     driver.node().lane_closed(driver.tsih(), established.cid);
 }
