@@ -111,10 +111,10 @@ impl Path {
         Vacancies::Fill(if self.connections() == 0 { 1 } else { due.min(missing) })
     }
 
-    /// A new connection fills the vacancy of its CID, or else any.
+    /// Notes that the session has got a connection with this CID.
     pub(super) fn fill_vacancy(&mut self, cid: Cid) {
-        let at = self.vacancies.iter().position(|vacancy| vacancy.cid == Some(cid)).unwrap_or(0);
-        if at < self.vacancies.len() {
+        let missing = self.connections_wanted.saturating_sub(self.connections());
+        if let Some(at) = filled(&self.vacancies, cid, missing) {
             self.vacancies.remove(at);
         }
     }
@@ -126,6 +126,13 @@ impl Path {
         self.connections_wanted = self.connections().max(1);
         self.ceiling.get_or_insert_with(|| why.to_owned());
     }
+}
+
+/// The vacancy that a new connection fills, if `missing` more are wanted: that of its CID, or else any. None if it has a
+/// place of its own, because a connection broke while others were still logging in.
+fn filled(vacancies: &[Vacancy], cid: Cid, missing: usize) -> Option<usize> {
+    let own = vacancies.iter().position(|vacancy| vacancy.cid == Some(cid));
+    own.or((vacancies.len() > missing).then_some(0))
 }
 
 impl Driver {
@@ -162,5 +169,23 @@ impl Driver {
         }
         tracing::info!(path = %id, why, "the session cannot be gone on with");
         path.give_up(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BROKEN: [Vacancy; 1] = [Vacancy { cid: Some(Cid(7)), not_before: Instant::ZERO }];
+
+    #[test]
+    fn a_connection_takes_the_place_of_a_broken_one_by_its_name_or_as_the_last_that_was_missing() {
+        assert_eq!(filled(&BROKEN, Cid(7), 1), Some(0));
+        assert_eq!(filled(&BROKEN, Cid(8), 0), Some(0));
+    }
+
+    #[test]
+    fn a_connection_that_was_still_to_come_leaves_the_place_of_a_broken_one_vacant() {
+        assert_eq!(filled(&BROKEN, Cid(8), 1), None);
     }
 }

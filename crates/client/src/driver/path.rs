@@ -280,11 +280,11 @@ impl Path {
         let Opened { wire, established, peer, congestion, observer } = opened;
         let Some(core) = &mut self.core else { return };
         core.add_lane(now, lane, &established);
-        self.fill_vacancy(established.cid);
+        let cid = established.cid;
         self.lanes.push(Lane {
             id: lane,
             connection: Connection::new(lane, wire, &established.connection).watched_by(observer),
-            cid: established.cid,
+            cid,
             peer,
             congestion,
             parameters: established.connection,
@@ -292,6 +292,7 @@ impl Path {
             blocked: false,
             measurement: Measurement::default(),
         });
+        self.fill_vacancy(cid);
         self.connections_wanted = self.connections_wanted.max(self.connections());
     }
 
