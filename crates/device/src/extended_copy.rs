@@ -5,7 +5,7 @@
 //! not ordered against other commands to the same blocks, which is the initiator's responsibility (SPC-4). Overlapping
 //! segments copy forward.
 
-use crate::command::start_others;
+use crate::ending::start_others;
 use crate::logical_unit::LogicalUnit;
 use crate::memory::PIECE_BYTES;
 use crate::piecewise::{Piecewise, let_others_run};

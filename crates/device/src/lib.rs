@@ -22,7 +22,9 @@
 mod admission;
 mod command;
 mod compare_and_write;
+mod ending;
 mod environment;
+mod execution;
 mod extended_copy;
 mod flush;
 mod forced;
@@ -40,6 +42,7 @@ mod removable_medium;
 mod reservation;
 mod session_driver;
 mod target_node;
+mod task;
 mod task_management;
 mod threshold;
 mod unmap;

@@ -5,7 +5,7 @@
 //! pieces in transit, so an initiator that requests much and accepts nothing holds little memory: those pieces, and one
 //! more for each connection, which the connection has pulled and not yet given to its socket.
 
-use crate::command::finish;
+use crate::execution::Execution;
 use crate::logical_unit::LogicalUnit;
 use crate::memory::{READ_PIECE_BYTES_MAX, allocated};
 use crate::permit::ReadPermit;
@@ -63,25 +63,23 @@ pub(crate) fn start(
     id: TaskId,
     extent: Extent,
     fua: bool,
-) {
-    let Some(task) = state.tasks.get(&id) else { return };
+) -> Execution {
+    let Some(task) = state.tasks.get(&id) else { return Execution::Done(Outcome::good()) };
     let unit = Rc::clone(&task.unit);
     let bytes = unit.bytes_of(extent).min(task.command.data_in_bytes.into());
     let rest = Range { offset: unit.offset_of(extent.lba), bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
     if rest.bytes == 0 {
-        return finish(driver, state, id, Outcome::good());
+        return Execution::Done(Outcome::good());
     }
     let flush_first = fua && unit.disk.write_cache;
     let mut read = Read { id, unit, rest, pieces: VecDeque::new() };
     if !flush_first && let Some(result) = read.run_now(driver, state) {
-        return finish(driver, state, id, result.err().unwrap_or_else(Outcome::good));
+        return Execution::Done(result.err().unwrap_or_else(Outcome::good));
     }
-    let environment = Rc::clone(&driver.environment);
     let driver = Rc::clone(driver);
-    environment.spawn(async move {
-        let outcome = read.run(&driver, flush_first).await.err().unwrap_or_else(Outcome::good);
-        driver.resume(|state| finish(&driver, state, id, outcome));
-    });
+    Execution::working(
+        async move { read.run(&driver, flush_first).await.err().unwrap_or_else(Outcome::good) },
+    )
 }
 
 /// One READ under way.

@@ -3,7 +3,7 @@
 //! A change that must survive a loss of power is stored before it is in force and before it is answered, so nobody
 //! relies on a reservation that a crash would forget. The unit's task set admits one change at a time.
 
-use crate::command;
+use crate::ending::finish;
 use crate::logical_unit::LogicalUnit;
 use crate::session_driver::SessionDriver;
 use crate::task_management::{in_session_of, quiesce};
@@ -64,7 +64,7 @@ pub(crate) async fn reserve(driver: Rc<SessionDriver>, unit: Rc<LogicalUnit>) ->
 async fn settle(driver: &Rc<SessionDriver>, settled: Settled) {
     for refused in settled.refused {
         in_session_of(driver, refused, |session, state| {
-            command::finish(session, state, refused.task, Outcome::reservation_conflict());
+            finish(session, state, refused.task, Outcome::reservation_conflict());
         });
     }
     quiesce(driver, settled.cleared).await;

@@ -3,13 +3,15 @@
 //! The poll of a connection reads, lets the session interpret the bytes ([`SessionDriver::drain`]), executes, and
 //! sends, all at once. The session's own task keeps its time and waits for memory.
 
-use crate::command::{self, Task};
+use crate::command;
+use crate::ending::{drop_task, start_others};
 use crate::environment::{CountedSession, Environment, Host, LocalFuture, Visitor};
 use crate::logical_unit::LogicalUnit;
 use crate::peer::Peer;
 use crate::permit::{Permits, ReadPermit};
 use crate::read::pieces_per_session;
 use crate::target_node::TargetNode;
+use crate::task::Task;
 use crate::task_management;
 use crate::unit_state::NexusId;
 use block::Reservation;
@@ -20,7 +22,7 @@ use session::parameters::{Identity, SessionParameters};
 use session::seam::{Endpoint, Fault, LaneLoss};
 use session::target::{Applicant, Event, SendTargets, Session, TargetRecord, TaskId};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -61,6 +63,8 @@ pub struct SessionState {
     pub wakers: LaneWakers,
     /// Commands that were handed out and not answered.
     pub(crate) tasks: HashMap<TaskId, Task>,
+    /// Those of them whose turn has come because others have ended.
+    pub(crate) startable: VecDeque<TaskId>,
     /// Pieces of reads in transit, each with its permit.
     pub(crate) pieces: HashMap<BufferId, ReadPermit>,
     lanes: Vec<Lane>,
@@ -117,6 +121,7 @@ impl SessionDriver {
             buffers: BufferTable::with_quota(transfers.clone(), bounds.writes.clone(), reserved_bytes),
             wakers: LaneWakers::default(),
             tasks: HashMap::new(),
+            startable: VecDeque::new(),
             pieces: HashMap::new(),
             lanes: Vec::new(),
             next_lane: 0,
@@ -288,8 +293,11 @@ impl SessionDriver {
         self.state.borrow_mut()
     }
 
-    /// Carries out the session's events until there are no more.
+    /// Carries out the session's events, and starts commands whose turn has come, until there are no more.
     pub fn drain(self: &Rc<Self>, state: &mut SessionState) {
+        while let Some(task) = state.startable.pop_front() {
+            command::start(self, state, task);
+        }
         while let Some(event) = state.session.poll_event() {
             self.handle(state, event);
         }
@@ -361,13 +369,13 @@ impl SessionDriver {
     fn abandon(self: &Rc<Self>, state: &mut SessionState) {
         for unit in &self.units {
             let cleared = unit.state.borrow_mut().lose(self.nexus);
-            cleared.dropped.iter().for_each(|task| command::drop_task(self, state, task.task));
+            cleared.dropped.iter().for_each(|task| drop_task(self, state, task.task));
             for started in &cleared.started {
                 if let Some(task) = state.tasks.get_mut(&started.task) {
                     task.aborted = true;
                 }
             }
-            command::start_others(&self.node, cleared.startable);
+            start_others(&self.node, cleared.startable);
         }
     }
 
@@ -415,6 +423,13 @@ impl SessionDriver {
 }
 
 impl SessionState {
+    /// Sets whether the response of a task is fenced (RFC 7143 §4.2.2.3.4).
+    pub(crate) fn fence(&mut self, id: TaskId, is_fenced: bool) {
+        if let Some(task) = self.tasks.get_mut(&id) {
+            task.is_fenced = is_fenced;
+        }
+    }
+
     /// The order to close a lane, if there is one.
     #[must_use]
     pub fn closing(&self, lane: LaneId) -> Option<Closing> {

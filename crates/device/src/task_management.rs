@@ -4,7 +4,7 @@
 //! when the backend has finished them. Copies that continue, but use the unit's blocks, must finish their current
 //! piece.
 
-use crate::command;
+use crate::ending::{drop_task, start_others};
 use crate::session_driver::{SessionDriver, SessionState};
 use crate::unit_state::{Cleared, NexusTask, Reset, UnitState};
 use futures_channel::oneshot;
@@ -72,7 +72,7 @@ async fn on_unit(
 /// Ends the tasks that had not started, and waits for those that had and for the current pieces of copies.
 pub(crate) async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
     for task in cleared.dropped {
-        with_task(driver, task, |session, state| command::drop_task(session, state, task.task));
+        with_task(driver, task, |session, state| drop_task(session, state, task.task));
     }
     let mut ends = Vec::new();
     for task in cleared.started {
@@ -94,7 +94,7 @@ pub(crate) async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
         });
         ends.push(end);
     }
-    command::start_others(&driver.node, cleared.startable);
+    start_others(&driver.node, cleared.startable);
     for end in ends {
         // The sender is dropped with its task, or with the piece.
         let _ = end.await;

@@ -1,40 +1,23 @@
 //! WRITE: the socket was read into a buffer, which now goes to the backend.
 
-use crate::command::finish;
+use crate::execution::Execution;
 use crate::logical_unit::LogicalUnit;
-use crate::session_driver::{SessionDriver, SessionState};
 use block::Payload;
 use scsi::{Extent, Outcome};
-use session::target::TaskId;
 use std::rc::Rc;
 
-/// Writes `data` to `extent`, which has the same length.
-pub(crate) fn start(
-    driver: &Rc<SessionDriver>,
-    state: &mut SessionState,
-    id: TaskId,
-    extent: Extent,
-    fua: bool,
-    data: Option<Payload>,
-) {
-    let Some(unit) = state.tasks.get(&id).map(|task| Rc::clone(&task.unit)) else { return };
-    let Some(data) = data.filter(|_| !extent.is_empty()) else {
-        return finish(driver, state, id, Outcome::good());
-    };
-    let offset = unit.offset_of(extent.lba);
-    let outcome = move |unit: &LogicalUnit, result| match result {
-        Ok(_) => Outcome::good(),
-        Err(error) => unit.write_failure(offset, &error),
-    };
-    match unit.write(offset, data, fua).try_end(&unit) {
-        Ok(result) => finish(driver, state, id, outcome(&unit, result)),
-        Err(write) => {
-            let environment = Rc::clone(&driver.environment);
-            let driver = Rc::clone(driver);
-            environment.spawn(async move {
-                let outcome = outcome(&unit, write.end(&unit).await);
-                driver.resume(|state| finish(&driver, state, id, outcome));
-            });
+impl LogicalUnit {
+    /// Writes `data` to `extent`, which has the same length.
+    pub(crate) fn start_write(self: Rc<Self>, extent: Extent, fua: bool, data: Option<Payload>) -> Execution {
+        let Some(data) = data.filter(|_| !extent.is_empty()) else { return Execution::Done(Outcome::good()) };
+        let offset = self.offset_of(extent.lba);
+        let outcome = move |unit: &Self, result| match result {
+            Ok(_) => Outcome::good(),
+            Err(error) => unit.write_failure(offset, &error),
+        };
+        match self.write(offset, data, fua).try_end(&self) {
+            Ok(result) => Execution::Done(outcome(&self, result)),
+            Err(write) => Execution::working(async move { outcome(&self, write.end(&self).await) }),
         }
     }
 }
