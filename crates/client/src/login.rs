@@ -32,6 +32,8 @@ pub(crate) struct Opened {
     pub peer: SocketAddr,
     pub congestion: Option<String>,
     pub observer: Option<Box<dyn ConnectionObserver>>,
+    /// Random bits that say where the tags of a session begin which this login leads.
+    pub tags_from: u32,
 }
 
 /// One login to be made: in this environment, by this configuration, as this applicant.
@@ -159,12 +161,18 @@ impl Attempt<'_> {
                         .apply(&config.socket)
                         .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
                     let observer = observe.map(|observe| observe(&established));
-                    let opened =
-                        Opened { wire, established, peer, congestion: in_force.congestion, observer };
+                    let (congestion, tags_from) = (in_force.congestion, self.word().map_err(broken)?);
+                    let opened = Opened { wire, established, peer, congestion, observer, tags_from };
                     return Ok(Ok(Answer::Opened(Box::new(opened))));
                 }
             }
         }
+    }
+
+    fn word(self) -> io::Result<u32> {
+        let mut bytes = [0; size_of::<u32>()];
+        self.environment.host.entropy(&mut bytes)?;
+        Ok(u32::from_be_bytes(bytes))
     }
 
     fn login_config(self, credentials: Option<Credentials>) -> io::Result<initiator::Config> {

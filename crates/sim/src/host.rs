@@ -150,7 +150,7 @@ impl Hosts {
     #[must_use]
     pub fn new(plans: &[HostPlan], units: &[UnitPlan], world: &HostWorld) -> Self {
         let units: Rc<[UnitPlan]> = units.into();
-        let runtime = Runtime::new(world.clock.clone(), Random::new(world.seed, "entropy"));
+        let runtime = Runtime::new(world.clock.clone(), world.seed);
         let executor = Executor::default();
         let network = Arc::new(SimulatedNetwork {
             clock: world.clock.clone(),
@@ -268,7 +268,7 @@ fn config(index: u16, paths: &[PathPlan], ping: (Duration, Duration), random: &m
         connections,
         sessions,
         offer,
-        first_cmd_sn: CmdSn(near_wrap(random)),
+        first_cmd_sn: CmdSn(random.near_wrap()),
         limits: InitiatorLimits { commands_max: 1024, ping_after: ping.0, ping_timeout: ping.1 },
         buffer_budget_bytes: MEMORY_BYTES,
         login_timeout: Duration::from_secs(40),
@@ -281,12 +281,6 @@ fn config(index: u16, paths: &[PathPlan], ping: (Duration, Duration), random: &m
         decline_patience: Duration::from_secs(600),
         ..Config::default()
     }
-}
-
-/// A serial number that is often close to its wrap.
-fn near_wrap(random: &mut Random) -> u32 {
-    let word = random.between(0, u32::MAX);
-    if random.one_in(3) { u32::MAX - word % 500 } else { word }
 }
 
 /// Operations at units chosen at random, until there are no more to begin.

@@ -35,6 +35,12 @@ impl Random {
         T::try_from(least + self.below(most.saturating_sub(least) + 1)).unwrap_or(to)
     }
 
+    /// A serial number that is often close to its wrap.
+    pub fn near_wrap(&mut self) -> u32 {
+        let word = self.between(0, u32::MAX);
+        if self.one_in(3) { u32::MAX - word % 500 } else { word }
+    }
+
     /// True once in `times` on average.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0

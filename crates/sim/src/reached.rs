@@ -67,11 +67,15 @@ pub enum Way {
     CopiedBetweenUnits,
     /// A copy from one target to another succeeded.
     CopiedBetweenTargets,
+    /// The StatSN of a connection wrapped.
+    StatusNumbersWrapped,
+    /// The task tags of a session wrapped.
+    TaskTagsWrapped,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -104,6 +108,8 @@ impl Way {
         Self::CopyDiffers,
         Self::CopiedBetweenUnits,
         Self::CopiedBetweenTargets,
+        Self::StatusNumbersWrapped,
+        Self::TaskTagsWrapped,
     ];
 
     /// What it is called in reports.
@@ -142,13 +148,21 @@ impl Way {
             Self::CopyDiffers => "copies that were found to differ",
             Self::CopiedBetweenUnits => "copies between units of one target",
             Self::CopiedBetweenTargets => "copies between targets",
+            Self::StatusNumbersWrapped => "StatSNs that wrapped",
+            Self::TaskTagsWrapped => "task tags that wrapped",
         }
     }
 }
 
 /// How often each way was taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached([u64; Way::ALL.len()]);
+
+impl Default for Reached {
+    fn default() -> Self {
+        Self([0; Way::ALL.len()])
+    }
+}
 
 impl Reached {
     /// Once more.

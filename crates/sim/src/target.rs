@@ -11,6 +11,7 @@ use crate::common::Common;
 use crate::disk::Disk;
 use crate::executor::Executor;
 use crate::network::{ConnectionId, Network, Notice, Side};
+use crate::random::Random;
 use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use block::{Backend, BlockError};
 use device::{
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     /// The logical units by their places.
     units: HashMap<(TargetIndex, Lun), UnitIndex>,
     pub scratch: RefCell<framing::Scratch>,
+    /// Decides what the target decides at random.
+    pub random: RefCell<Random>,
 }
 
 /// Listens to the device server of one target.
@@ -160,6 +163,7 @@ impl Target {
         clock: Clock,
         network: Common<Network>,
         tap: Common<Tap>,
+        random: Random,
     ) -> Self {
         let machine = Rc::new(Machine {
             clock: clock.clone(),
@@ -170,7 +174,8 @@ impl Target {
         let place = |unit: &UnitPlan| (unit.target, Lun::from_index(unit.number));
         let indices = units.iter().map(place).zip((0..).map(UnitIndex));
         let targets = unit::targets_of(units);
-        let shared = Rc::new(Shared { clock, network, tap, medium, units: indices.collect(), scratch });
+        let (units_by_place, random) = (indices.collect(), RefCell::new(random));
+        let shared = Rc::new(Shared { clock, network, tap, medium, units: units_by_place, scratch, random });
         let serve = |(unit, disk): (&UnitPlan, &Arc<Disk>)| Served {
             target: unit.target,
             number: unit.number,

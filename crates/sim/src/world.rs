@@ -138,6 +138,7 @@ impl World {
             clock.clone(),
             network.clone(),
             tap.clone(),
+            Random::new(seed, "target"),
         );
         target.start();
         let ledger = Ledger::new(&scenario, tap.clone());

@@ -4,6 +4,7 @@ use crate::arrival::Arrival;
 use crate::catalog::Doorkeeper;
 use crate::counters::{Counted, CountedHost, Gauges};
 use crate::shard::Shard;
+use pdu::StatSn;
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Login, Progress, Refusal};
 use session::parameters::Offer;
@@ -41,12 +42,16 @@ impl From<io::Error> for LoginFailure {
 
 /// A new connection's login.
 pub(crate) fn begin(shard: &Shard, portal_group_tag: u16) -> Result<Login, LoginFailure> {
-    let mut entropy = [0; session::chap::ENTROPY_BYTES];
-    getrandom::fill(&mut entropy).map_err(|error| LoginFailure::Entropy(error.to_string()))?;
+    let fill = |to: &mut [u8]| getrandom::fill(to).map_err(|error| LoginFailure::Entropy(error.to_string()));
+    let (mut entropy, mut first) = ([0; session::chap::ENTROPY_BYTES], [0; size_of::<u32>()]);
+    fill(&mut entropy)?;
+    // Any will do (RFC 7143 §11.13.4). Peers that compare numbers wrongly are then found early, not after four billion.
+    fill(&mut first)?;
     let least = shard.memories.iter().map(device::first_burst_bytes_max).min();
     let first_burst_bytes =
         least.map_or(shard.offer.first_burst_bytes, |least| least.min(shard.offer.first_burst_bytes));
-    Ok(Login::new(portal_group_tag, Offer { first_burst_bytes, ..shard.offer }, &entropy))
+    let offer = Offer { first_burst_bytes, ..shard.offer };
+    Ok(Login::new(portal_group_tag, offer, StatSn(u32::from_ne_bytes(first)), &entropy))
 }
 
 /// Reads and answers login PDUs until the login lacks only its place.

@@ -1,7 +1,7 @@
 //! The first bytes of a connection: what anybody may send.
 
 use crate::stream::split;
-use pdu::{CmdSn, LoginStatus, Tsih, Window};
+use pdu::{CmdSn, LoginStatus, StatSn, Tsih, Window};
 use session::chap::{Account, Authentication, Credentials, Secret};
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Access, Denial, Directory, Login, Place, Progress, Redirection};
@@ -45,7 +45,7 @@ impl Directory for Configuration {
 pub fn pdu_stream_before_login(input: &[u8]) {
     let Some((&settings, mut stream)) = input.split_first() else { return };
     let directory = Configuration::new(settings & 1 != 0);
-    let mut login = Login::new(1, Offer::default(), &[7; session::chap::ENTROPY_BYTES]);
+    let mut login = Login::new(1, Offer::default(), StatSn(0), &[7; session::chap::ENTROPY_BYTES]);
     while let Some((piece, rest)) = split(stream) {
         stream = rest;
         // As the connection does before it reads a data segment.

@@ -268,7 +268,8 @@ impl Path {
     /// Starts the session, for the first time or again, with its leading connection.
     pub fn begin(&mut self, now: Instant, config: &Config, lane: LaneId, opened: Opened) {
         let established = &opened.established;
-        self.core = Some(initiator::Session::new(established.session, config.limits, established.cmd_sn));
+        let core = initiator::Session::new(established.session, config.limits, established.cmd_sn);
+        self.core = Some(core.with_tags_from(opened.tags_from));
         self.parameters = Some(established.session);
         self.tsih = Some(established.tsih);
         self.logging_out = false;
@@ -277,7 +278,7 @@ impl Path {
 
     /// Adds a connection to the session.
     pub fn join(&mut self, now: Instant, lane: LaneId, opened: Opened) {
-        let Opened { wire, established, peer, congestion, observer } = opened;
+        let Opened { wire, established, peer, congestion, observer, .. } = opened;
         let Some(core) = &mut self.core else { return };
         core.add_lane(now, lane, &established);
         let cid = established.cid;

@@ -3,7 +3,7 @@
 use super::{PING_AFTER, PING_TIMEOUT, PORTAL_GROUP, TARGET, TRUSTED, TRUSTED_NAME, World};
 use block::Slab;
 use framing::{BufferTable, Receiver, Sender};
-use pdu::{Cdb, Cid, CmdSn, Instant, Isid, LaneId, LoginStatus, Lun, TaskAttribute};
+use pdu::{Cdb, Cid, CmdSn, Instant, Isid, LaneId, LoginStatus, Lun, StatSn, TaskAttribute};
 use ropewalk_device::{Leading, SessionDriver};
 use session::chap::ENTROPY_BYTES;
 use session::initiator::{Command, Completion, Data, Event, Session, TaskFunction, TaskId};
@@ -63,7 +63,7 @@ impl Initiator {
     /// Negotiates, and leaves the finding of a place to a task of the host, since it may have to wait.
     pub fn start(world: &World, isid: u8, address: IpAddr) -> Self {
         let mut login = ours::Login::new(config(isid));
-        let mut target = theirs::Login::new(PORTAL_GROUP, Offer::default(), &[1; ENTROPY_BYTES]);
+        let mut target = theirs::Login::new(PORTAL_GROUP, Offer::default(), StatSn(0), &[1; ENTROPY_BYTES]);
         let mut request = login.start();
         let connection = Rc::new(RefCell::new(Connection::default()));
         loop {

@@ -87,6 +87,15 @@ impl Session {
         }
     }
 
+    /// Lets the tags of its tasks and requests begin where `word`, 32 random bits, says: an answer that is late by a
+    /// session names no task of the one that took its place.
+    #[must_use]
+    pub fn with_tags_from(mut self, word: u32) -> Self {
+        self.tasks = Tasks::numbered_from(word);
+        self.request_tags = RequestTags::numbered_from(word);
+        self
+    }
+
     /// A connection whose login is done becomes a lane, at any time of the session's life. Its number must be new to
     /// this session; its CID may be that of a connection that broke and was reported lost, whose place it takes
     /// (RFC 7143 §6.3.4). If the session is over or being logged out, the lane is closed at once, unless the session

@@ -164,6 +164,11 @@ impl Tasks {
         self.slots.is_empty()
     }
 
+    /// None yet; the tags begin anywhere.
+    pub(super) fn numbered_from(word: u32) -> Self {
+        Self { slots: Slab::new(), created: word % GENERATIONS }
+    }
+
     /// A task that waits in the queue. The caller keeps the number of tasks below [`TASKS_MAX`].
     pub(super) fn insert(&mut self, command: Command) -> TaskId {
         let entry = self.slots.vacant_entry();
@@ -225,11 +230,18 @@ pub(super) struct RequestTags {
 }
 
 const REQUEST_TAG_BIT: u32 = 1 << 31;
+/// All but the reserved one.
+const REQUEST_TAGS: u32 = Itt::NONE.0 & !REQUEST_TAG_BIT;
 
 impl RequestTags {
+    /// None yet; the tags begin anywhere.
+    pub(super) fn numbered_from(word: u32) -> Self {
+        Self { next: word % REQUEST_TAGS }
+    }
+
     pub(super) fn take(&mut self) -> Itt {
         let itt = Itt(REQUEST_TAG_BIT | self.next);
-        self.next = (self.next + 1) % (Itt::NONE.0 & !REQUEST_TAG_BIT);
+        self.next = (self.next + 1) % REQUEST_TAGS;
         itt
     }
 }
@@ -256,9 +268,17 @@ mod tests {
     }
 
     #[test]
+    fn no_task_has_the_tag_of_a_living_one_where_tags_wrap() {
+        let mut tasks = Tasks::numbered_from(u32::MAX);
+        let living: std::collections::BTreeSet<Itt> =
+            (0..3).map(|_| Itt(tasks.insert(command()).0)).collect();
+        assert_eq!(living.len(), 3);
+        assert!(living.iter().all(|itt| tasks.get(*itt).is_some() && itt.0 & REQUEST_TAG_BIT == 0));
+    }
+
+    #[test]
     fn no_request_has_the_tag_of_a_task_or_the_reserved_one() {
-        let mut tags = RequestTags { next: Itt::NONE.0 & !REQUEST_TAG_BIT };
-        tags.next -= 1;
+        let mut tags = RequestTags::numbered_from(REQUEST_TAGS - 1);
         for _ in 0..3 {
             let itt = tags.take();
             assert!(itt.is_some());

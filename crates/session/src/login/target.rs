@@ -81,10 +81,10 @@ struct Complete {
 }
 
 impl Login {
-    /// A connection that was just accepted by a portal of this group. `entropy` is for a CHAP challenge: fresh for every
-    /// connection.
+    /// A connection that was just accepted by a portal of this group. Its first response has the number `first`, which
+    /// may be any (RFC 7143 §11.13.4); `entropy` is for a CHAP challenge: fresh for every connection.
     #[must_use]
-    pub fn new(portal_group_tag: u16, offer: Offer, entropy: &chap::Entropy) -> Self {
+    pub fn new(portal_group_tag: u16, offer: Offer, first: StatSn, entropy: &chap::Entropy) -> Self {
         Self {
             portal_group_tag,
             negotiation: Negotiation::new(Role::Target, true, SessionType::Normal, offer),
@@ -92,7 +92,7 @@ impl Login {
             exchange: Exchange::new(),
             stage: Stage::SecurityNegotiation,
             first: None,
-            stat_sn: StatSn(0),
+            stat_sn: first,
             initiator: None,
             security: Security::new(entropy),
             state: State::Open,

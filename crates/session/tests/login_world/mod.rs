@@ -16,6 +16,8 @@ pub const INITIATOR: &str = "iqn.2026-11.org.example:initiator";
 pub const TARGET: &str = "iqn.2026-11.org.example:disk";
 pub const ISID: Isid = Isid([0x80, 1, 2, 3, 0, 4]);
 pub const PORTAL_GROUP: u16 = 3;
+/// Each login of more than one response goes on beyond the wrap.
+pub const FIRST_STAT_SN: StatSn = StatSn(u32::MAX);
 
 /// A configuration with one target.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +74,7 @@ pub fn config() -> initiator::Config {
 }
 
 pub fn target_login(offer: Offer) -> target::Login {
-    target::Login::new(PORTAL_GROUP, offer, b"the target's entropy of 33 bytes!")
+    target::Login::new(PORTAL_GROUP, offer, FIRST_STAT_SN, b"the target's entropy of 33 bytes!")
 }
 
 pub fn place(tsih: u16) -> target::Place {

@@ -4,7 +4,7 @@ use super::device::Device;
 use super::end::End;
 use super::wire::{Path, Random, Stream};
 use super::{Settings, Wire, World};
-use pdu::{Cid, CmdSn, Instant, Isid, LaneId, Window};
+use pdu::{Cid, CmdSn, Instant, Isid, LaneId, StatSn, Window};
 use ropewalk_session::login::{initiator, target};
 use ropewalk_session::parameters::Established;
 use ropewalk_session::seam::{Payload, Transmit};
@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 
 pub const TARGET: &str = "iqn.2026-11.org.example:disk";
 const FIRST_CMD_SN: CmdSn = CmdSn(u32::MAX - 5);
+const FIRST_STAT_SN: StatSn = StatSn(u32::MAX - 5);
 const SESSIONS_MAX: u16 = 4;
 
 struct Everybody;
@@ -52,7 +53,8 @@ fn log_in(
     joined: Option<&World>,
 ) -> Result<(Established, Established), Admission> {
     let mut ours = initiator::Login::new(config);
-    let mut theirs = target::Login::new(1, settings.target, b"the target's entropy of 33 bytes!");
+    let mut theirs =
+        target::Login::new(1, settings.target, FIRST_STAT_SN, b"the target's entropy of 33 bytes!");
     let mut established = None;
     let mut request = ours.start();
     loop {

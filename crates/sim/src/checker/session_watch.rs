@@ -24,6 +24,9 @@ const DEVICE_IDENTIFICATION: [u8; 3] = [0x12, 0x01, 0x83];
 /// A connection that has fallen silent is noticed before that, and what it owes is brought by another.
 const LOST_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
+/// A task's tag that is so much smaller than that of the task before it has wrapped.
+const WRAP: u32 = 1 << 30;
+
 /// READ (16), which the client uses where there are long addresses.
 const READ: [u8; 1] = [0x88];
 
@@ -50,6 +53,8 @@ pub(super) struct SessionWatch {
     /// Which commands have arrived, and which have reached the device server.
     order: CommandOrder,
     tasks: HashMap<Itt, TaskWatch>,
+    /// The tag of the last new task.
+    last_tag: Itt,
     functions: HashMap<Itt, TaskManagementRequest>,
     /// The tasks of which Data-In asked for an acknowledgement, by its tag.
     acknowledging: HashMap<Ttt, Itt>,
@@ -100,6 +105,7 @@ impl SessionWatch {
             identified: HashSet::new(),
             order: CommandOrder::new(exp_cmd_sn),
             tasks: HashMap::new(),
+            last_tag: Itt(0),
             functions: HashMap::new(),
             acknowledging: HashMap::new(),
             fences: Vec::new(),
@@ -123,6 +129,9 @@ impl SessionWatch {
         pdu: InitiatorPdu,
         reached: &mut Reached,
     ) -> Result<(), String> {
+        if requested(&pdu) == Some(Itt::NONE) {
+            return Err("a request with the tag that is reserved".into());
+        }
         if let Some(cmd_sn) = place_in_order(&pdu).filter(|cmd_sn| !cmd_sn.precedes(self.next_cmd_sn)) {
             self.next_cmd_sn = cmd_sn.next();
         }
@@ -176,6 +185,9 @@ impl SessionWatch {
         }
         self.check_identified(pdu)?;
         let watch = TaskWatch::begin(pdu, &self.parameters)?;
+        if std::mem::replace(&mut self.last_tag, pdu.itt).0.saturating_sub(pdu.itt.0) > WRAP {
+            reached.count(Way::TaskTagsWrapped);
+        }
         self.tasks.insert(pdu.itt, watch);
         Ok(())
     }
@@ -476,6 +488,17 @@ fn is_one_of_several(connection: ConnectionId, lanes: &Lanes) -> bool {
 /// Whether the answer to ABORT TASK says that the task is no more.
 fn has_aborted(outcome: TaskManagementOutcome) -> bool {
     matches!(outcome, TaskManagementOutcome::TaskDoesNotExist | TaskManagementOutcome::FunctionComplete)
+}
+
+/// The tag of a request that is to be answered (RFC 7143 §11.2.1.8).
+fn requested(pdu: &InitiatorPdu) -> Option<Itt> {
+    match pdu {
+        InitiatorPdu::ScsiCommand(pdu) => Some(pdu.itt),
+        InitiatorPdu::TaskManagementRequest(pdu) => Some(pdu.itt),
+        InitiatorPdu::TextRequest(pdu) => Some(pdu.itt),
+        InitiatorPdu::LogoutRequest(pdu) => Some(pdu.itt),
+        _ => None,
+    }
 }
 
 /// The CmdSN of PDUs that have a place of their own in the order of commands.

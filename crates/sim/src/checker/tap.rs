@@ -255,6 +255,9 @@ impl Tap {
             if lane.send_status(stat_sn, &pdu, session.parameters.error_recovery_level)? {
                 self.reached.count(Way::StatusAgain);
             } else {
+                if stat_sn == StatSn(u32::MAX) {
+                    self.reached.count(Way::StatusNumbersWrapped);
+                }
                 session.target_answers(now, connection, stat_sn, &pdu, &self.lanes)?;
             }
         }

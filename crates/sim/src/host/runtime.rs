@@ -19,11 +19,14 @@ pub struct Runtime {
     /// Tasks that have not been polled yet.
     pub spawned: Common<Vec<BoxFuture<'static, ()>>>,
     random: Common<Random>,
+    /// Decides about single words, which numbers begin with.
+    words: Common<Random>,
 }
 
 impl Runtime {
-    pub fn new(clock: Clock, random: Random) -> Self {
-        Self { clock, timers: Common::default(), spawned: Common::default(), random: Common::new(random) }
+    pub fn new(clock: Clock, seed: u64) -> Self {
+        let [random, words] = ["entropy", "words"].map(|part| Common::new(Random::new(seed, part)));
+        Self { clock, timers: Common::default(), spawned: Common::default(), random, words }
     }
 }
 
@@ -41,6 +44,10 @@ impl Host for Runtime {
     }
 
     fn entropy(&self, to: &mut [u8]) -> io::Result<()> {
+        if let Ok(word) = <&mut [u8; size_of::<u32>()]>::try_from(&mut *to) {
+            *word = self.words.lock().near_wrap().to_be_bytes();
+            return Ok(());
+        }
         let mut random = self.random.lock();
         to.iter_mut().for_each(|byte| *byte = random.word().to_le_bytes()[0]);
         Ok(())

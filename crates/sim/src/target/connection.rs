@@ -7,7 +7,7 @@ use crate::network::{ConnectionId, Side, Stream};
 use crate::unit::TargetIndex;
 use device::{Closing, Leading, SessionDriver, SessionState, TargetNode};
 use framing::{Connection, ConnectionError, read_pdu, write_pdu};
-use pdu::{LoginStatus, Tsih};
+use pdu::{LoginStatus, StatSn, Tsih};
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Access, Denial, Directory, Login, Progress};
 use session::parameters::{Established, Offer};
@@ -63,7 +63,8 @@ pub(super) async fn serve(
     connection: ConnectionId,
 ) {
     let entropy = [9; session::chap::ENTROPY_BYTES];
-    let mut login = Login::new(PORTAL_GROUP_TAG, offer, &entropy);
+    let first = StatSn(shared.random.borrow_mut().near_wrap());
+    let mut login = Login::new(PORTAL_GROUP_TAG, offer, first, &entropy);
     let mut stream = Stream::new(connection, Side::Target, shared.clock.clone(), shared.network.clone());
     let applicant = shared.negotiate(&mut stream, &mut login).await;
     let parameters = login.session_parameters().copied();

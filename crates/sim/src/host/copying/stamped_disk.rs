@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_source_says_where_it_holds_zeroes_a_few_extents_at_a_time() {
         let (data, zero) = (Stamp::anywhere(0, 1), Stamp::ZERO);
-        let runtime = Runtime::new(Clock::default(), Random::new(1, "entropy"));
+        let runtime = Runtime::new(Clock::default(), 1);
         let stamps = [data, data, zero, data, zero, zero];
         let disk = StampedDisk::new(&stamps, 512, runtime, &mut Random::new(1, "test"));
         let extents = disk.extents(ByteRange { offset: 512, bytes: 5 * 512 });
