@@ -24,11 +24,13 @@ pub enum FaultKind {
     DiskStall,
     /// The target dies, with the disk's cache, and is started again after a while.
     Crash,
+    /// One portal of several refuses, stalls or is unreachable for a while.
+    Outage,
 }
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Reset,
         Self::HalfOpen,
         Self::Stall,
@@ -38,6 +40,7 @@ impl FaultKind {
         Self::DiskError,
         Self::DiskStall,
         Self::Crash,
+        Self::Outage,
     ];
 
     /// Its name in reports and on the command line.
@@ -53,6 +56,7 @@ impl FaultKind {
             Self::DiskError => "disk-error",
             Self::DiskStall => "disk-stall",
             Self::Crash => "crash",
+            Self::Outage => "outage",
         }
     }
 
@@ -69,6 +73,8 @@ impl FaultKind {
             Self::Stall | Self::CorruptHeader | Self::CorruptData => 3,
             Self::HalfOpen | Self::DiskError | Self::DiskStall | Self::Crash => 2,
             Self::Refusal => 1,
+            // Only where there are several portals: see `add_outages`.
+            Self::Outage => 0,
         }
     }
 }
@@ -87,6 +93,9 @@ pub struct Fault {
 /// Faults of one seed: enough to meet each other, few enough to make progress between them.
 const FAULTS: (u64, u64) = (8, 24);
 
+/// Outages of one seed with several portals, at most.
+const OUTAGES_MAX: u64 = 6;
+
 /// Draws the faults of a seed, in the order of their time.
 #[must_use]
 pub fn draw(random: &mut Random, operations: u32) -> Vec<Fault> {
@@ -100,6 +109,17 @@ pub fn draw(random: &mut Random, operations: u32) -> Vec<Fault> {
         .collect();
     faults.sort_by_key(|fault| fault.at_operation);
     faults
+}
+
+/// Adds troubles of single portals, in the order of their time.
+pub fn add_outages(faults: &mut Vec<Fault>, random: &mut Random, operations: u32) {
+    let outages = random.between(1, OUTAGES_MAX);
+    faults.extend((0..outages).map(|_| Fault {
+        kind: FaultKind::Outage,
+        at_operation: random.between(0, operations.saturating_sub(operations / 10)),
+        random: Random::new(random.word(), "fault"),
+    }));
+    faults.sort_by_key(|fault| fault.at_operation);
 }
 
 fn draw_kind(random: &mut Random) -> FaultKind {

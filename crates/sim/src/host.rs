@@ -22,6 +22,7 @@ pub use workload::Mix;
 use crate::checker::Port;
 use crate::executor::Executor;
 use crate::network::Network;
+use crate::portal::{PortalId, Portals};
 use crate::random::Random;
 use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use crate::{Clock, Common};
@@ -70,6 +71,8 @@ pub struct HostPlan {
     pub paths: Vec<PathPlan>,
     /// Its one session with each of the other targets.
     pub elsewhere: Vec<PathPlan>,
+    /// The portals over which they go, in turn.
+    pub portals: Vec<PortalId>,
     /// Operations that it keeps outstanding.
     pub depth: usize,
     /// What they are.
@@ -133,6 +136,8 @@ pub struct HostWorld {
     pub clock: Clock,
     /// Its network.
     pub network: Common<Network>,
+    /// Where the target listens.
+    pub portals: Portals,
     /// Listens to every connection.
     pub tap: Common<crate::checker::Tap>,
     /// Silence after which a connection is probed, and how long an answer may take.
@@ -156,6 +161,7 @@ impl Hosts {
             clock: world.clock.clone(),
             network: world.network.clone(),
             tap: world.tap.clone(),
+            portals: world.portals.clone(),
         });
         let host = |(index, plan): (usize, &HostPlan)| {
             let index = u16::try_from(index).unwrap_or(u16::MAX);
@@ -267,6 +273,7 @@ fn config(index: u16, paths: &[PathPlan], ping: (Duration, Duration), random: &m
         initiator_name: format!("{NAME_PREFIX}{index}"),
         connections,
         sessions,
+        portals: plan.portals.iter().map(|portal| portal_at(*portal)).collect(),
         offer,
         first_cmd_sn: CmdSn(random.near_wrap()),
         limits: InitiatorLimits { commands_max: 1024, ping_after: ping.0, ping_timeout: ping.1 },
@@ -281,6 +288,11 @@ fn config(index: u16, paths: &[PathPlan], ping: (Duration, Duration), random: &m
         decline_patience: Duration::from_secs(600),
         ..Config::default()
     }
+}
+
+fn portal_at(portal: PortalId) -> Portal {
+    let address = portal.address();
+    Portal { host: address.ip().to_string(), port: address.port() }
 }
 
 /// Operations at units chosen at random, until there are no more to begin.
@@ -391,9 +403,9 @@ impl Host {
     async fn connect(&self, login: &Login) -> Target {
         let Login { target, environment, config } = login;
         let name = target.name();
-        let portal: Portal = Portal { host: "target".into(), port: 3260 };
+        let Some(portal) = config.portals.first() else { return std::future::pending().await };
         loop {
-            match Target::connect(environment.clone(), &name, &portal, config.clone()).await {
+            match Target::connect(environment.clone(), &name, portal, config.clone()).await {
                 Ok(target) => return target,
                 Err(error) => {
                     self.trace(|| format!("no login: {error}"));

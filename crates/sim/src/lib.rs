@@ -15,6 +15,7 @@ mod executor;
 pub mod fault;
 pub mod host;
 pub mod network;
+pub mod portal;
 mod random;
 pub mod reached;
 mod scenario;

@@ -11,6 +11,7 @@ pub use pipe::{Arrival, Profile};
 pub use stream::Stream;
 
 use crate::agenda::Agenda;
+use crate::portal::{Outage, PortalId, Trouble};
 use crate::random::Random;
 use pdu::{Duration, Instant};
 use pipe::Pipe;
@@ -73,6 +74,8 @@ pub struct Event {
 
 #[derive(Debug)]
 struct Connection {
+    /// Where the target was called.
+    portal: PortalId,
     /// What the initiator sends, what the target sends.
     pipes: [Pipe; 2],
     /// Whether either end still has it open.
@@ -96,6 +99,8 @@ pub struct Network {
     /// Bounds of what new connections are like.
     profile: Profile,
     refusing_until: Instant,
+    /// Portals that are in trouble, or were.
+    outages: Vec<Outage>,
     /// Fragments delivered.
     pub fragments: u64,
 }
@@ -110,16 +115,18 @@ impl Network {
             random,
             profile,
             refusing_until: Instant::ZERO,
+            outages: Vec::new(),
             fragments: 0,
         }
     }
 
-    /// Connects to the target. A refusal is heard of as a reset.
-    pub fn connect(&mut self, now: Instant) -> ConnectionId {
+    /// Connects to a portal of the target. A refusal is heard of as a reset.
+    pub fn connect(&mut self, now: Instant, portal: PortalId) -> ConnectionId {
         #[expect(clippy::cast_possible_truncation, reason = "a run makes some thousands")]
         let id = ConnectionId(self.connections.len() as u32);
         let mut pipe = || Pipe::new(&self.profile, &mut self.random);
         let mut connection = Connection {
+            portal,
             pipes: [pipe(), pipe()],
             open: [true; 2],
             told_at: [None; 2],
@@ -128,8 +135,12 @@ impl Network {
             covered: [false; 2],
         };
         let established_at = now + connection.pipes[0].latency();
-        let is_refused = now < self.refusing_until;
-        if is_refused {
+        let trouble = self.trouble_of(now, portal);
+        let is_refused = now < self.refusing_until || trouble == Some(Trouble::Refuses);
+        let is_unreachable = trouble == Some(Trouble::Unreachable);
+        if is_unreachable {
+            connection.pipes.iter_mut().for_each(Pipe::vanish);
+        } else if is_refused {
             connection.open[Side::Target as usize] = false;
             connection.pipes[Side::Target as usize].end(established_at, Arrival::Reset);
         } else {
@@ -138,11 +149,41 @@ impl Network {
         self.connections.push(connection);
         if is_refused {
             self.schedule(id, Side::Initiator, established_at);
-        } else {
+        } else if !is_unreachable {
             let event = Event { connection: id, side: Side::Target, notice: Notice::Accept };
             self.agenda.push(established_at, event);
         }
         id
+    }
+
+    /// What is wrong with a portal now.
+    fn trouble_of(&self, now: Instant, portal: PortalId) -> Option<Trouble> {
+        let outage = self.outages.iter().find(|outage| outage.portal == portal && now < outage.until);
+        outage.map(|outage| outage.trouble)
+    }
+
+    /// A portal gets into trouble; the others carry on.
+    pub fn strike(&mut self, now: Instant, outage: Outage) {
+        let struck: Vec<ConnectionId> =
+            self.open_connections().filter(|id| self.portal_of(*id) == Some(outage.portal)).collect();
+        for id in struck {
+            match outage.trouble {
+                Trouble::Refuses => self.reset(now, id),
+                Trouble::Unreachable => self.silence(id),
+                Trouble::Stalls => {
+                    self.stall(id, Side::Initiator, outage.until);
+                    self.stall(id, Side::Target, outage.until);
+                }
+            }
+        }
+        self.outages.retain(|other| other.portal != outage.portal && now < other.until);
+        self.outages.push(outage);
+    }
+
+    /// The portal to which a connection leads.
+    #[must_use]
+    pub fn portal_of(&self, id: ConnectionId) -> Option<PortalId> {
+        self.connections.get(id.0 as usize).map(|connection| connection.portal)
     }
 
     /// Whether this end has it open.
@@ -299,6 +340,7 @@ impl Network {
     /// Connections are taken again.
     pub fn stop_refusing(&mut self) {
         self.refusing_until = Instant::ZERO;
+        self.outages.clear();
     }
 
     /// Connections that neither end has given up.

@@ -71,11 +71,13 @@ pub enum Way {
     StatusNumbersWrapped,
     /// The task tags of a session wrapped.
     TaskTagsWrapped,
+    /// Operations succeeded while one portal was away.
+    CarriedOn,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -110,6 +112,7 @@ impl Way {
         Self::CopiedBetweenTargets,
         Self::StatusNumbersWrapped,
         Self::TaskTagsWrapped,
+        Self::CarriedOn,
     ];
 
     /// What it is called in reports.
@@ -150,6 +153,7 @@ impl Way {
             Self::CopiedBetweenTargets => "copies between targets",
             Self::StatusNumbersWrapped => "StatSNs that wrapped",
             Self::TaskTagsWrapped => "task tags that wrapped",
+            Self::CarriedOn => "outages of portals during which others carried on",
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::disk::Geometry;
 use crate::fault::{self, Fault, FaultKind};
 use crate::host::{HostPlan, Mix, PathPlan, plan_copies};
 use crate::network::Profile;
+use crate::portal::Portals;
 use crate::random::Random;
 use crate::target::TargetPlan;
 use crate::unit::{self, UnitPlan};
@@ -161,15 +162,21 @@ impl Scenario {
         } else {
             ample
         };
+        let portals = Portals::of(seed);
+        spread(&mut hosts, &portals, &mut Random::new(seed, "paths to portals"));
         let target = TargetPlan {
             offer: Offer { max_connections: random.between(4, 8), ..target_offer },
+            portals,
             limits,
             memory_bytes: usize::try_from(memory).unwrap_or(usize::MAX),
         };
         let network = network(&mut random);
         // Drawn last, so that a bound on it leaves the rest of the seed as it is.
         let recovery_level = Random::new(seed, "recovery level").between(0, 2);
-        let faults = fault::draw(&mut random, OPERATIONS);
+        let mut faults = fault::draw(&mut random, OPERATIONS);
+        if target.portals.all().len() > 1 {
+            fault::add_outages(&mut faults, &mut Random::new(seed, "outages"), OPERATIONS);
+        }
         plan_copies(seed, &mut hosts, &mut units);
         let (ping_after, ping_timeout) = (limits.ping_after, limits.ping_timeout);
         let operations = OPERATIONS;
@@ -231,6 +238,7 @@ fn hosts(
             HostPlan {
                 paths: (0..paths).map(|_| path(random)).collect(),
                 elsewhere: Vec::new(),
+                portals: Vec::new(),
                 depth: 1 + random.index(48),
                 mix: mix(random, disk),
                 copies: None,
@@ -249,6 +257,14 @@ fn widen(hosts: &mut [HostPlan]) {
         // The target takes at least as many in one session.
         path.connections = (path.connections + CONNECTIONS_MIN.saturating_sub(all))
             .min(CONNECTIONS_MIN.max(path.connections));
+    }
+}
+
+/// Lets each host begin with a portal of its own choice.
+fn spread(hosts: &mut [HostPlan], portals: &Portals, random: &mut Random) {
+    for host in hosts {
+        let first = random.index(portals.all().len());
+        host.portals = portals.all().cycle().skip(first).take(portals.all().len()).collect();
     }
 }
 

@@ -11,9 +11,11 @@ use crate::common::Common;
 use crate::disk::Disk;
 use crate::executor::Executor;
 use crate::network::{ConnectionId, Network, Notice, Side};
+use crate::portal::Portals;
 use crate::random::Random;
 use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use block::{Backend, BlockError};
+use connection::Entrance;
 use device::{
     Environment, Gauges, LogicalUnit, Memory, Observer, SessionLimits, TargetNode, UnitDescription,
     Visibility, Visitor,
@@ -31,8 +33,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-const PORTAL_GROUP_TAG: u16 = 1;
-
 /// More than any world has hosts' sessions.
 const SESSIONS_MAX: u16 = 256;
 
@@ -41,6 +41,8 @@ const SESSIONS_MAX: u16 = 256;
 pub struct TargetPlan {
     /// What it offers and accepts.
     pub offer: Offer,
+    /// Where it listens.
+    pub portals: Portals,
     /// Window and patience.
     pub limits: SessionLimits,
     /// Memory for data on its way.
@@ -116,30 +118,40 @@ struct Running {
     gauges: Arc<Gauges>,
 }
 
-struct EverybodySeesEverything;
+/// Everybody sees everything, through every portal.
+struct Everything {
+    targets: u16,
+    portals: Portals,
+}
 
-impl Visibility for EverybodySeesEverything {
+impl Visibility for Everything {
     fn shows_unit(&self, _: &Visitor<'_>, _: &str, _: u16) -> bool {
         true
     }
 
-    fn targets(&self, _: &Visitor<'_>, portal: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
-        let address = format!("{portal},{PORTAL_GROUP_TAG}");
-        vec![TargetRecord { target_name: TargetIndex::FIRST.name(), target_addresses: vec![address] }]
+    fn targets(&self, _: &Visitor<'_>, _: SocketAddr, _: Option<&str>) -> Vec<TargetRecord> {
+        let record = |target| TargetRecord {
+            target_name: TargetIndex(target).name(),
+            target_addresses: self.portals.target_addresses(),
+        };
+        (0..self.targets).map(record).collect()
     }
 }
 
 impl Served {
-    fn bring_up(&self, memory: &Memory) -> Result<LogicalUnit, BlockError> {
+    /// The SCSI target port that a portal group is (RFC 7143 §4.4.2).
+    fn port_of(&self, portal_group_tag: u16) -> TargetPort {
+        let target_name = self.target.name();
+        TargetPort { target_name, portal_group_tag, relative_identifier: portal_group_tag }
+    }
+
+    fn bring_up(&self, portals: &Portals, memory: &Memory) -> Result<LogicalUnit, BlockError> {
+        let mut ports = portals.groups().into_iter().map(|tag| self.port_of(tag));
         let description = UnitDescription {
             number: self.number,
             identity: Identity::from_name(&format!("sim {} {}", self.target.0, self.number)),
-            target_port: TargetPort {
-                target_name: self.target.name(),
-                portal_group_tag: PORTAL_GROUP_TAG,
-                relative_identifier: 1,
-            },
-            other_ports: Vec::new(),
+            target_port: ports.next().unwrap_or_else(|| self.port_of(0)),
+            other_ports: ports.collect(),
             physical_bytes: None,
             removable: false,
             read_only: false,
@@ -200,7 +212,7 @@ impl Target {
     fn bring_up(&self, target: TargetIndex, memory: &Memory, gauges: &Arc<Gauges>) -> Rc<TargetNode> {
         let environment = Environment::new(
             Rc::clone(&self.machine) as Rc<dyn device::Host>,
-            Arc::new(EverybodySeesEverything),
+            Arc::new(Everything { targets: self.targets, portals: self.plan.portals.clone() }),
             memory.clone(),
             self.plan.limits,
             Arc::clone(gauges),
@@ -208,7 +220,8 @@ impl Target {
         environment.observe(Rc::new(Listener { target, shared: Rc::clone(&self.shared) }));
         let units = self.units.iter().filter(|unit| unit.target == target);
         // A disk of blocks that no disk has would be this crate's own mistake: the target then lacks the unit.
-        let units = units.filter_map(|unit| unit.bring_up(memory).ok().map(Rc::new)).collect();
+        let units =
+            units.filter_map(|unit| unit.bring_up(&self.plan.portals, memory).ok().map(Rc::new)).collect();
         TargetNode::new(&environment, target.name(), units, SESSIONS_MAX)
     }
 
@@ -267,9 +280,11 @@ impl Target {
     pub fn on_notice(&self, connection: ConnectionId, notice: Notice) {
         match (notice, &self.running) {
             (Notice::Accept, Some(running)) => {
+                let Some(portal) = self.shared.network.lock().portal_of(connection) else { return };
                 let (shared, nodes) = (Rc::clone(&self.shared), Rc::clone(&running.nodes));
-                let offer = self.plan.offer;
-                self.machine.executor.spawn(Box::pin(connection::serve(shared, nodes, offer, connection)));
+                let entrance =
+                    Entrance { portal, group: self.plan.portals.group(portal), offer: self.plan.offer };
+                self.machine.executor.spawn(Box::pin(connection::serve(shared, nodes, entrance, connection)));
             }
             (Notice::Accept, None) => {
                 self.shared.network.lock().reset(self.shared.clock.now(), connection);

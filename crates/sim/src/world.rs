@@ -7,6 +7,7 @@ use crate::disk::Disk;
 use crate::fault::{Fault, FaultCounts, FaultKind};
 use crate::host::{HostWorld, Hosts, Ledger, MEMORY_BYTES, Phase, Tally};
 use crate::network::{ConnectionId, Network, Part, Side};
+use crate::portal::{Outage, Trouble};
 use crate::random::Random;
 use crate::reached::{Reached, Way};
 use crate::scenario::Scenario;
@@ -83,6 +84,8 @@ struct World {
     /// A crash that waits until a host is told that a flush is done: of so many.
     crash_after_flush: Option<(u64, Random)>,
     phase_until: Instant,
+    /// The last outage of a portal: its end, and the operations that had succeeded before it.
+    outage: Option<(Instant, u64)>,
 }
 
 /// Runs a world to its end, or to the first violation.
@@ -150,6 +153,7 @@ impl World {
             &HostWorld {
                 clock: clock.clone(),
                 network: network.clone(),
+                portals: scenario.target.portals.clone(),
                 tap: tap.clone(),
                 ping: (scenario.ping_after, scenario.ping_timeout),
                 seed,
@@ -167,6 +171,7 @@ impl World {
             restart_at: None,
             crash_after_flush: None,
             phase_until: Instant(u64::MAX),
+            outage: None,
             scenario,
             clock,
             network,
@@ -353,6 +358,7 @@ impl World {
             }
         }
         self.crash_after_copy();
+        self.watch_outage();
     }
 
     /// A copy that has succeeded is durable.
@@ -403,6 +409,7 @@ impl World {
                 connection.into_iter().for_each(|connection| network.reset(now, connection));
                 true
             }
+            (FaultKind::Outage, _) => self.strike_portal(&mut random),
             (FaultKind::DiskError, _) => {
                 let operations = random.between(1, 4);
                 let disk = self.one_disk(&fault);
@@ -450,6 +457,29 @@ impl World {
         // With a generator of its own, so that the rest of the fault is what it would be with one disk.
         let mut random = Random::new(fault.random.clone().word(), "disk");
         &self.disks[random.index(self.disks.len())]
+    }
+
+    /// One portal gets into trouble.
+    fn strike_portal(&mut self, random: &mut Random) -> bool {
+        let now = self.clock.now();
+        let Some(outage) = Outage::draw(&self.scenario.target.portals, now, random) else { return false };
+        self.note(&format!("{outage:?}"));
+        self.network.lock().strike(now, outage);
+        if outage.trouble != Trouble::Stalls {
+            self.outage = Some((outage.until, self.ledger.borrow().tally.succeeded));
+        }
+        true
+    }
+
+    /// While one portal is away, operations go on over others.
+    fn watch_outage(&mut self) {
+        let now = self.clock.now();
+        if let Some((_, before)) = self.outage.take_if(|(until, _)| *until <= now) {
+            let mut ledger = self.ledger.borrow_mut();
+            if ledger.tally.succeeded > before {
+                ledger.tally.reached.count(Way::CarriedOn);
+            }
+        }
     }
 
     /// Damages PDUs on the first connection where that will be noticed.

@@ -36,6 +36,8 @@ pub(super) type Lanes = HashMap<ConnectionId, LaneWatch>;
 #[derive(Debug)]
 pub(super) struct SessionWatch {
     pub parameters: SessionParameters,
+    /// The tag of the portal group of its leading connection.
+    pub portal_group: u16,
     /// Its initiator has asked for its end.
     pub is_leaving: bool,
     /// Commands between ExpCmdSN and MaxCmdSN at first: memory was set aside for so many.
@@ -96,6 +98,7 @@ impl SessionWatch {
         let Window { exp_cmd_sn, max_cmd_sn } = established.window;
         Self {
             parameters: established.session,
+            portal_group: established.identity.portal_group_tag,
             is_leaving: false,
             window_commands: max_cmd_sn.next().distance_from(exp_cmd_sn),
             max_cmd_sn,
@@ -129,9 +132,6 @@ impl SessionWatch {
         pdu: InitiatorPdu,
         reached: &mut Reached,
     ) -> Result<(), String> {
-        if requested(&pdu) == Some(Itt::NONE) {
-            return Err("a request with the tag that is reserved".into());
-        }
         if let Some(cmd_sn) = place_in_order(&pdu).filter(|cmd_sn| !cmd_sn.precedes(self.next_cmd_sn)) {
             self.next_cmd_sn = cmd_sn.next();
         }
@@ -488,17 +488,6 @@ fn is_one_of_several(connection: ConnectionId, lanes: &Lanes) -> bool {
 /// Whether the answer to ABORT TASK says that the task is no more.
 fn has_aborted(outcome: TaskManagementOutcome) -> bool {
     matches!(outcome, TaskManagementOutcome::TaskDoesNotExist | TaskManagementOutcome::FunctionComplete)
-}
-
-/// The tag of a request that is to be answered (RFC 7143 §11.2.1.8).
-fn requested(pdu: &InitiatorPdu) -> Option<Itt> {
-    match pdu {
-        InitiatorPdu::ScsiCommand(pdu) => Some(pdu.itt),
-        InitiatorPdu::TaskManagementRequest(pdu) => Some(pdu.itt),
-        InitiatorPdu::TextRequest(pdu) => Some(pdu.itt),
-        InitiatorPdu::LogoutRequest(pdu) => Some(pdu.itt),
-        _ => None,
-    }
 }
 
 /// The CmdSN of PDUs that have a place of their own in the order of commands.

@@ -81,12 +81,14 @@ impl Tap {
     }
 
     /// A connection's login is done, as its initiator sees it: its session is the one that the target has under that name.
-    /// The initiator gives its name to no other connection that it keeps.
+    /// The initiator gives its name to no other connection that it keeps. All connections of a session lead to portals of
+    /// one group (RFC 7143 §4.1.1), which is told as what it is.
     pub fn establish(
         &mut self,
         now: Instant,
         connection: ConnectionId,
         established: &Established,
+        portal_group: u16,
         is_kept: impl Fn(ConnectionId) -> bool,
     ) {
         // A target may die after it has answered the login: then nobody is there to be listened to.
@@ -118,6 +120,14 @@ impl Tap {
         }
         self.by_tsih.insert(session, key);
         let session = self.sessions.entry(key).or_insert_with(|| SessionWatch::new(established));
+        let told = established.identity.portal_group_tag;
+        if told != portal_group || told != session.portal_group {
+            let (connection, own) = (connection.0, session.portal_group);
+            let problem = format!(
+                "connection {connection} joins a session of portal group {own} through {portal_group}, told as {told}"
+            );
+            self.violation.get_or_insert(Violation(problem));
+        }
         session.hear_window(established.window.max_cmd_sn);
         let early = self.early.remove(&connection);
         self.lanes.insert(connection, LaneWatch::new(key, established, early));

@@ -4,35 +4,42 @@ use crate::checker::Tap;
 use crate::clock::Clock;
 use crate::common::Common;
 use crate::network::{ConnectionId, Network, Part, Side, Stream};
+use crate::portal::{PortalId, Portals};
 use client::{Dial, Dialed, NetworkError, Portal};
 use framing::{ConnectionObserver, SocketOptions};
 use futures_util::future::BoxFuture;
 use pdu::{DIGEST_BYTES, Header};
 use session::parameters::{ConnectionParameters, Established};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-
-const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3260);
+use std::io;
 
 /// The network of one world.
 pub struct SimulatedNetwork {
     pub clock: Clock,
     pub network: Common<Network>,
     pub tap: Common<Tap>,
+    /// Where the target listens.
+    pub portals: Portals,
 }
 
 impl Dial for SimulatedNetwork {
     fn dial<'a>(
         &'a self,
-        _to: &'a Portal,
+        to: &'a Portal,
         _options: &'a SocketOptions,
     ) -> BoxFuture<'a, Result<Dialed, NetworkError>> {
-        let connection = self.network.lock().connect(self.clock.now());
+        let Some(portal) = PortalId::at(&to.host) else {
+            let source = io::ErrorKind::HostUnreachable.into();
+            let error = NetworkError::Connect { portal: to.clone(), source };
+            return Box::pin(async move { Err(error) });
+        };
+        let connection = self.network.lock().connect(self.clock.now(), portal);
+        let group = self.portals.group(portal);
         self.tap.lock().initiator_dials(connection);
         let wire = Stream::new(connection, Side::Initiator, self.clock.clone(), self.network.clone());
         let (clock, network, tap) = (self.clock.clone(), self.network.clone(), self.tap.clone());
         let observe = move |established: &Established| -> Box<dyn ConnectionObserver> {
             let is_kept = |other| network.lock().is_open(other, Side::Initiator);
-            tap.lock().establish(clock.now(), connection, established, is_kept);
+            tap.lock().establish(clock.now(), connection, established, group, is_kept);
             Box::new(TappedEnd::new(
                 connection,
                 Side::Initiator,
@@ -42,9 +49,9 @@ impl Dial for SimulatedNetwork {
                 tap,
             ))
         };
-        Box::pin(
-            async move { Ok(Dialed { wire: Box::new(wire), peer: PEER, observe: Some(Box::new(observe)) }) },
-        )
+        Box::pin(async move {
+            Ok(Dialed { wire: Box::new(wire), peer: portal.address(), observe: Some(Box::new(observe)) })
+        })
     }
 }
 

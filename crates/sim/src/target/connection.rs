@@ -1,9 +1,10 @@
 //! One connection at the target, from its login to its end.
 
-use super::{PORTAL_GROUP_TAG, Shared};
+use super::Shared;
 use crate::checker::TargetSession;
 use crate::host::{TappedEnd, port_of};
 use crate::network::{ConnectionId, Side, Stream};
+use crate::portal::PortalId;
 use crate::unit::TargetIndex;
 use device::{Closing, Leading, SessionDriver, SessionState, TargetNode};
 use framing::{Connection, ConnectionError, read_pdu, write_pdu};
@@ -14,12 +15,19 @@ use session::parameters::{Established, Offer};
 use session::seam::{Endpoint, LaneLoss};
 use session::target::Applicant;
 use std::future::poll_fn;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const PORTAL: SocketAddr = SocketAddr::new(PEER, 3260);
+
+/// Where a connection came in, and on which terms.
+pub(super) struct Entrance {
+    pub portal: PortalId,
+    /// The tag of its portal group.
+    pub group: u16,
+    pub offer: Offer,
+}
 
 struct Anyone;
 
@@ -59,12 +67,12 @@ impl Shared {
 pub(super) async fn serve(
     shared: Rc<Shared>,
     nodes: Rc<[Rc<TargetNode>]>,
-    offer: Offer,
+    entrance: Entrance,
     connection: ConnectionId,
 ) {
     let entropy = [9; session::chap::ENTROPY_BYTES];
     let first = StatSn(shared.random.borrow_mut().near_wrap());
-    let mut login = Login::new(PORTAL_GROUP_TAG, offer, first, &entropy);
+    let mut login = Login::new(entrance.group, entrance.offer, first, &entropy);
     let mut stream = Stream::new(connection, Side::Target, shared.clock.clone(), shared.network.clone());
     let applicant = shared.negotiate(&mut stream, &mut login).await;
     let parameters = login.session_parameters().copied();
@@ -92,7 +100,7 @@ pub(super) async fn serve(
     };
     match (placed, established) {
         (Ok(driver), Some(established)) if sent => {
-            run(&shared, &driver, session(driver.tsih()), stream, &established).await;
+            run(&shared, &driver, session(driver.tsih()), stream, &established, entrance.portal).await;
         }
         (Ok(driver), _) => driver.forget_applicant(&applicant),
         (Err(LoginStatus::SessionDoesNotExist), _) => {
@@ -109,11 +117,12 @@ async fn run(
     session: TargetSession,
     stream: Stream,
     established: &Established,
+    portal: PortalId,
 ) {
     let leading = !driver.has_lanes();
     let id = stream.connection();
     shared.tap.lock().target_gains(shared.clock.now(), session, leading);
-    let lane = driver.add_lane(established, PORTAL);
+    let lane = driver.add_lane(established, portal.address());
     let observer = TappedEnd::new(
         id,
         Side::Target,
