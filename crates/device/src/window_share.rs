@@ -8,7 +8,7 @@
 
 use crate::memory::Memory;
 use block::{Reservation, Slab};
-use session::parameters::SessionParameters;
+use session::parameters::{SessionParameters, SessionType};
 
 /// Immediate commands that one session may have in execution. They bypass the window, so each has its own share of the
 /// memory; initiators send such commands (TEST UNIT READY, task management) one at a time.
@@ -50,14 +50,16 @@ pub fn first_burst_bytes_max(memory: &Memory) -> u32 {
 }
 
 /// Reserves memory for all unsolicited data that may arrive: one FirstBurstLength for each command of the window.
-/// Halves the window until it fits; `None` if not even the smallest fits.
+/// Halves the window until it fits; `None` if not even the smallest fits. A discovery session has no such data: its
+/// FirstBurstLength is irrelevant (RFC 7143 §13.14), and it is admitted however little memory is left.
 pub(crate) fn reserve_window(
     slab: &Slab,
     window_commands_max: u32,
     parameters: &SessionParameters,
 ) -> Option<(u32, Option<Reservation>)> {
     let mut window = window_commands_max.max(WINDOW_COMMANDS_MIN);
-    if !parameters.immediate_data && parameters.initial_r2t {
+    let is_discovery = parameters.session_type == SessionType::Discovery;
+    if is_discovery || !parameters.immediate_data && parameters.initial_r2t {
         return Some((window, None));
     }
     let share_bytes = share_bytes(slab);
@@ -79,7 +81,7 @@ pub(crate) fn reserve_window(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::parameters::{Offer, SessionType};
+    use session::parameters::Offer;
 
     /// The server's default.
     const BUDGET_BYTES: usize = 1 << 30;
@@ -132,6 +134,17 @@ mod tests {
             .into_iter()
             .map(|(first_burst_bytes, window, _)| (first_burst_bytes, window));
         assert_eq!(first.collect::<Vec<_>>(), [(256 << 10, WINDOW_COMMANDS); 3]);
+    }
+
+    #[test]
+    fn a_discovery_session_takes_no_memory_and_needs_none() {
+        let memory = Memory::new(BUDGET_BYTES);
+        let _crowd = sessions(&memory, usize::MAX);
+        let unreserved = memory.transfers.unreserved_bytes();
+        let discovery = SessionParameters { session_type: SessionType::Discovery, ..parameters(&memory) };
+        let granted = reserve_window(&memory.transfers, WINDOW_COMMANDS, &discovery);
+        assert!(matches!(granted, Some((WINDOW_COMMANDS, None))));
+        assert_eq!(memory.transfers.unreserved_bytes(), unreserved);
     }
 
     #[test]
