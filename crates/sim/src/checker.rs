@@ -4,6 +4,7 @@
 //! what each side may send. [`Stamp`] is what the blocks are filled with, so that a value names its writer.
 
 mod block_history;
+mod claims;
 mod command_order;
 mod lane_watch;
 mod medium_watch;
@@ -16,6 +17,7 @@ mod tap;
 mod task_watch;
 
 pub use block_history::{BlockHistory, Order, ReadId, WriteId};
+pub use claims::Claims;
 pub use medium_watch::MediumWatch;
 pub use reservation_history::{Access, Answer, Change, Port, ReservationHistory, Version};
 pub use stamp::Stamp;

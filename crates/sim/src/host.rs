@@ -4,6 +4,8 @@
 //! goes to the checker through the [`Ledger`]; the protocol between is the tap's business.
 
 mod copying;
+mod discovering;
+mod intruder;
 mod ledger;
 mod network;
 mod operation;
@@ -26,12 +28,15 @@ use crate::portal::{PortalId, Portals};
 use crate::random::Random;
 use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use crate::{Clock, Common};
-use client::{Config, Environment, Lun, PathReport, PathState, Portal, Reconnect, Report, Target};
+use client::{
+    Config, Credentials, Environment, Lun, PathReport, PathState, Portal, Reconnect, Report, Target,
+};
 use copying::Copier;
 use event_listener::Event;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
+use intruder::Intruder;
 use network::SimulatedNetwork;
 use pdu::{CmdSn, Duration, Instant};
 use placement::{Astray, Wrongs};
@@ -73,6 +78,10 @@ pub struct HostPlan {
     pub elsewhere: Vec<PathPlan>,
     /// The portals over which they go, in turn.
     pub portals: Vec<PortalId>,
+    /// Whom it proves to be, if it must.
+    pub credentials: Option<Credentials>,
+    /// What it must find if it asks for targets before it logs in.
+    pub discovers: Option<Portals>,
     /// Operations that it keeps outstanding.
     pub depth: usize,
     /// What they are.
@@ -181,7 +190,13 @@ impl Hosts {
             executor.spawn(Box::pin(living.live(logins, world.seed)));
             host
         };
-        Self { hosts: plans.iter().enumerate().map(host).collect(), runtime, executor }
+        let hosts: Vec<Rc<Host>> = plans.iter().enumerate().map(host).collect();
+        if plans.iter().any(|plan| plan.credentials.is_some()) {
+            let random = Random::new(world.seed, "intruder");
+            let (hosts, runtime) = (hosts.clone(), runtime.clone());
+            executor.spawn(Box::pin(Intruder { hosts, runtime, network, random }.live()));
+        }
+        Self { hosts, runtime, executor }
     }
 
     /// When a timer ends.
@@ -265,7 +280,14 @@ fn describe(target: &Report) -> String {
     format!("{}: {} operations; {}", target.target_name, target.operations, paths.join("; "))
 }
 
-fn config(index: u16, paths: &[PathPlan], ping: (Duration, Duration), random: &mut Random) -> Config {
+fn config(
+    index: u16,
+    plan: &HostPlan,
+    target: TargetIndex,
+    ping: (Duration, Duration),
+    random: &mut Random,
+) -> Config {
+    let paths = plan.paths_to(target);
     let connections = paths.iter().map(|path| path.connections).sum();
     let sessions = u16::try_from(paths.len()).ok();
     let offer = paths.first().map(|path| path.offer).unwrap_or_default();
@@ -274,6 +296,7 @@ fn config(index: u16, paths: &[PathPlan], ping: (Duration, Duration), random: &m
         connections,
         sessions,
         portals: plan.portals.iter().map(|portal| portal_at(*portal)).collect(),
+        credentials: plan.credentials.clone(),
         offer,
         first_cmd_sn: CmdSn(random.near_wrap()),
         limits: InitiatorLimits { commands_max: 1024, ping_after: ping.0, ping_timeout: ping.1 },
@@ -328,7 +351,7 @@ impl Host {
             TargetIndex(other) => format!("{what} {index} target {other}"),
         };
         let mut random = Random::new(world.seed, &part("client"));
-        let config = config(*index, plan.paths_to(target), world.ping, &mut random);
+        let config = config(*index, plan, target, world.ping, &mut random);
         let wrongs =
             Wrongs { astray_percent: plan.astray_percent, held_back_percent: plan.held_back_percent };
         let whims = Common::new(Random::new(world.seed, &part("holding back")));
@@ -345,6 +368,9 @@ impl Host {
 
     /// From the first login to the last logout.
     async fn live(self: Rc<Self>, logins: Vec<Login>, seed: u64) {
+        if let (Some(portals), Some(login)) = (&self.plan.discovers, logins.first()) {
+            self.discover(login, portals).await;
+        }
         for login in &logins {
             let target = self.connect(login).await;
             self.targets.borrow_mut().push(target);

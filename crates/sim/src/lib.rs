@@ -23,6 +23,7 @@ mod shrink;
 mod sleep;
 pub mod target;
 pub mod unit;
+pub mod users;
 mod world;
 
 pub use agenda::Agenda;

@@ -73,11 +73,21 @@ pub enum Way {
     TaskTagsWrapped,
     /// Operations succeeded while one portal was away.
     CarriedOn,
+    /// Somebody without the secret of a user was refused.
+    WrongSecretRefused,
+    /// Another user was refused who wanted to join a session.
+    JoinRefused,
+    /// Another user had a session under the name and ISID of a host.
+    NameClaimed,
+    /// Registrations were of no use to another user.
+    RegistrationsDefended,
+    /// A host found its target by asking for it.
+    Discovered,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 40] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -113,6 +123,11 @@ impl Way {
         Self::StatusNumbersWrapped,
         Self::TaskTagsWrapped,
         Self::CarriedOn,
+        Self::WrongSecretRefused,
+        Self::JoinRefused,
+        Self::NameClaimed,
+        Self::RegistrationsDefended,
+        Self::Discovered,
     ];
 
     /// What it is called in reports.
@@ -154,6 +169,11 @@ impl Way {
             Self::StatusNumbersWrapped => "StatSNs that wrapped",
             Self::TaskTagsWrapped => "task tags that wrapped",
             Self::CarriedOn => "outages of portals during which others carried on",
+            Self::WrongSecretRefused => "wrong secrets refused",
+            Self::JoinRefused => "joins by another user refused",
+            Self::NameClaimed => "names claimed by another user",
+            Self::RegistrationsDefended => "registrations that another user could not clear",
+            Self::Discovered => "targets discovered",
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::portal::Portals;
 use crate::random::Random;
 use crate::target::TargetPlan;
 use crate::unit::{self, UnitPlan};
+use crate::users::Users;
 use device::{Ipv6Prefix, SessionLimits};
 use pdu::Duration;
 use session::parameters::{DigestPreference, Offer};
@@ -164,7 +165,15 @@ impl Scenario {
         };
         let portals = Portals::of(seed);
         spread(&mut hosts, &portals, &mut Random::new(seed, "paths to portals"));
+        let users = Users::of(seed, hosts.len());
+        for (index, host) in (0..).zip(&mut hosts) {
+            host.credentials = users.as_ref().and_then(|users| users.credentials(index));
+            // A client asks for targets without digests.
+            let discovers = digests == (DigestPreference::Never, DigestPreference::Never);
+            host.discovers = discovers.then(|| portals.clone());
+        }
         let target = TargetPlan {
+            authentication: users.and_then(|users| users.authentication()),
             offer: Offer { max_connections: random.between(4, 8), ..target_offer },
             portals,
             limits,
@@ -239,6 +248,8 @@ fn hosts(
                 paths: (0..paths).map(|_| path(random)).collect(),
                 elsewhere: Vec::new(),
                 portals: Vec::new(),
+                credentials: None,
+                discovers: None,
                 depth: 1 + random.index(48),
                 mix: mix(random, disk),
                 copies: None,

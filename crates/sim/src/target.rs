@@ -5,7 +5,7 @@ mod connection;
 mod kept_reservations;
 mod machine;
 
-use crate::checker::{MediumWatch, ReservationHistory, Tap, TargetSession};
+use crate::checker::{Claims, MediumWatch, ReservationHistory, Tap, TargetSession};
 use crate::clock::Clock;
 use crate::common::Common;
 use crate::disk::Disk;
@@ -24,6 +24,8 @@ use kept_reservations::KeptReservations;
 use machine::Machine;
 use pdu::{Instant, Lun, Tsih};
 use scsi::{Identity, TargetPort};
+use session::chap::Authentication;
+use session::login::target::Access;
 use session::parameters::Offer;
 use session::target::{Command, TargetRecord, TaskId};
 use std::cell::RefCell;
@@ -43,6 +45,8 @@ pub struct TargetPlan {
     pub offer: Offer,
     /// Where it listens.
     pub portals: Portals,
+    /// What initiators must prove, and what it can prove to them.
+    pub authentication: Option<Arc<Authentication>>,
     /// Window and patience.
     pub limits: SessionLimits,
     /// Memory for data on its way.
@@ -55,6 +59,7 @@ pub(crate) struct Shared {
     pub network: Common<Network>,
     pub tap: Common<Tap>,
     pub medium: RefCell<MediumWatch>,
+    pub claims: RefCell<Claims>,
     /// The logical units by their places.
     units: HashMap<(TargetIndex, Lun), UnitIndex>,
     pub scratch: RefCell<framing::Scratch>,
@@ -182,12 +187,13 @@ impl Target {
             executor: Executor::default(),
             timers: Common::default(),
         });
-        let (medium, scratch) = (RefCell::default(), RefCell::default());
+        let (medium, claims, scratch) = (RefCell::default(), RefCell::default(), RefCell::default());
         let place = |unit: &UnitPlan| (unit.target, Lun::from_index(unit.number));
         let indices = units.iter().map(place).zip((0..).map(UnitIndex));
         let targets = unit::targets_of(units);
-        let (units_by_place, random) = (indices.collect(), RefCell::new(random));
-        let shared = Rc::new(Shared { clock, network, tap, medium, units: units_by_place, scratch, random });
+        let (places, random) = (indices.collect(), RefCell::new(random));
+        let shared = Shared { clock, network, tap, medium, claims, units: places, scratch, random };
+        let shared = Rc::new(shared);
         let serve = |(unit, disk): (&UnitPlan, &Arc<Disk>)| Served {
             target: unit.target,
             number: unit.number,
@@ -233,6 +239,7 @@ impl Target {
         self.machine.executor.clear();
         self.machine.timers.lock().clear();
         self.shared.medium.borrow_mut().crash();
+        self.shared.claims.borrow_mut().crash();
         self.shared.tap.lock().crash();
     }
 
@@ -282,8 +289,10 @@ impl Target {
             (Notice::Accept, Some(running)) => {
                 let Some(portal) = self.shared.network.lock().portal_of(connection) else { return };
                 let (shared, nodes) = (Rc::clone(&self.shared), Rc::clone(&running.nodes));
+                let plan = &self.plan;
+                let access = Access { authentication: plan.authentication.clone(), alias: None };
                 let entrance =
-                    Entrance { portal, group: self.plan.portals.group(portal), offer: self.plan.offer };
+                    Entrance { portal, group: plan.portals.group(portal), offer: plan.offer, access };
                 self.machine.executor.spawn(Box::pin(connection::serve(shared, nodes, entrance, connection)));
             }
             (Notice::Accept, None) => {

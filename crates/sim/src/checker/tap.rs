@@ -12,7 +12,7 @@ use crate::network::{ConnectionId, Side};
 use crate::reached::{Reached, Way};
 use crate::unit::TargetIndex;
 use pdu::{CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, StatSn, TargetPdu, Tsih, Window};
-use session::parameters::{Established, Identity};
+use session::parameters::{Established, Identity, SessionType};
 use std::collections::HashMap;
 
 /// One session from its leading login to its end.
@@ -91,6 +91,9 @@ impl Tap {
         portal_group: u16,
         is_kept: impl Fn(ConnectionId) -> bool,
     ) {
+        if established.session.session_type == SessionType::Discovery {
+            return;
+        }
         // A target may die after it has answered the login: then nobody is there to be listened to.
         let Some(target) = TargetIndex::from_name(&established.identity.target_name) else { return };
         let session = TargetSession { target, tsih: established.tsih };
@@ -185,7 +188,9 @@ impl Tap {
 
     /// A command of a session reaches the device server.
     pub fn hand_out(&mut self, session: TargetSession, cmd_sn: CmdSn) {
-        let session = self.by_tsih.get(&session).and_then(|key| self.sessions.get_mut(key));
+        // Not of a session that took its number meanwhile, and that nobody listens to.
+        let key = self.by_tsih.get(&session).filter(|key| self.born.get(&session) == Some(*key));
+        let session = key.and_then(|key| self.sessions.get_mut(key));
         if let Some(Err(problem)) = session.map(|session| session.hand_out(cmd_sn)) {
             self.violation.get_or_insert(Violation(format!("device server: {problem}")));
         }

@@ -21,6 +21,14 @@ pub struct SimulatedNetwork {
     pub portals: Portals,
 }
 
+impl SimulatedNetwork {
+    /// A connection to a portal, to which nobody listens at this end.
+    pub fn stream(&self, portal: PortalId) -> Stream {
+        let connection = self.network.lock().connect(self.clock.now(), portal);
+        Stream::new(connection, Side::Initiator, self.clock.clone(), self.network.clone())
+    }
+}
+
 impl Dial for SimulatedNetwork {
     fn dial<'a>(
         &'a self,

@@ -27,13 +27,15 @@ pub(super) struct Entrance {
     /// The tag of its portal group.
     pub group: u16,
     pub offer: Offer,
+    pub access: Access,
 }
 
-struct Anyone;
+/// Anyone may come, on these terms.
+struct Anyone(Access);
 
 impl Directory for Anyone {
     fn access(&self, _: &str, _: Option<&str>) -> Result<Access, Denial> {
-        Ok(Access::default())
+        Ok(self.0.clone())
     }
 }
 
@@ -46,10 +48,15 @@ enum End {
 }
 
 impl Shared {
-    async fn negotiate(&self, stream: &mut Stream, login: &mut Login) -> Option<Applicant> {
+    async fn negotiate(
+        &self,
+        stream: &mut Stream,
+        login: &mut Login,
+        directory: &dyn Directory,
+    ) -> Option<Applicant> {
         loop {
             let (header, data) = read_pdu(stream, DATA_SEGMENT_BYTES_MAX).await.ok()?;
-            match login.receive(&header, &data, &Anyone) {
+            match login.receive(&header, &data, directory) {
                 Progress::Reply(reply) => write_pdu(stream, &reply).await.ok()?,
                 Progress::Admit(applicant) => return Some(applicant),
                 Progress::Refused { reply, .. } => {
@@ -70,25 +77,35 @@ pub(super) async fn serve(
     entrance: Entrance,
     connection: ConnectionId,
 ) {
-    let entropy = [9; session::chap::ENTROPY_BYTES];
-    let first = StatSn(shared.random.borrow_mut().near_wrap());
+    let (first, entropy) = {
+        let mut random = shared.random.borrow_mut();
+        let first = StatSn(random.near_wrap());
+        (first, [(); session::chap::ENTROPY_BYTES].map(|()| random.word().to_le_bytes()[0]))
+    };
     let mut login = Login::new(entrance.group, entrance.offer, first, &entropy);
     let mut stream = Stream::new(connection, Side::Target, shared.clock.clone(), shared.network.clone());
-    let applicant = shared.negotiate(&mut stream, &mut login).await;
+    let applicant = shared.negotiate(&mut stream, &mut login, &Anyone(entrance.access)).await;
     let parameters = login.session_parameters().copied();
     let (Some(applicant), Some((parameters, first))) = (applicant, parameters.zip(login.first_cmd_sn()))
     else {
         return;
     };
-    // Whoever asks for a target that there is none is not admitted.
-    let Some(target) = TargetIndex::from_name(&applicant.identity.target_name) else { return };
+    // Whoever asks for a target that there is none is not admitted. The first answers those who ask for none.
+    let name = &applicant.identity.target_name;
+    let target = if name.is_empty() { Some(TargetIndex::FIRST) } else { TargetIndex::from_name(name) };
+    let Some(target) = target else { return };
     let Some(node) = nodes.get(target.place()) else { return };
     let session = |tsih| TargetSession { target, tsih };
     if applicant.tsih != Tsih(0) {
         shared.tap.lock().target_is_asked(connection, session(applicant.tsih), &applicant.identity, first);
     }
     let leading = Leading { parameters, first, peer: PEER };
+    shared.claims.borrow_mut().ask(shared.clock.now(), &applicant);
     let placed = node.admit(&applicant, leading).await;
+    if let Ok(driver) = &placed {
+        let claimed = shared.claims.borrow_mut().place(session(driver.tsih()), &applicant);
+        claimed.unwrap_or_else(|problem| shared.tap.lock().violate(&problem));
+    }
     if let (Ok(driver), Some(port)) = (&placed, port_of(&applicant.identity)) {
         shared.medium.borrow_mut().session_begins(session(driver.tsih()), port);
     }
@@ -135,7 +152,11 @@ async fn run(
         Connection::new(lane, stream, &established.connection).watched_by(Some(Box::new(observer)));
     let end = poll_fn(|cx| poll(driver, shared, &mut connection, cx)).await;
     let loss = match &end {
-        End::Closed(closing) => closing.loss,
+        End::Closed(closing) => {
+            let closed = shared.claims.borrow().close(shared.clock.now(), session);
+            closed.unwrap_or_else(|problem| shared.tap.lock().violate(&problem));
+            closing.loss
+        }
         End::Failed(_) => driver.state().closing(lane).map_or(LaneLoss::Broken, |closing| closing.loss),
     };
     if matches!(end, End::Closed(_) | End::Failed(ConnectionError::Fault(_))) {
