@@ -26,11 +26,13 @@ pub enum FaultKind {
     Crash,
     /// One portal of several refuses, stalls or is unreachable for a while.
     Outage,
+    /// The target asks the initiator of a session to log out, or tells that it drops the session.
+    Notice,
 }
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Reset,
         Self::HalfOpen,
         Self::Stall,
@@ -41,6 +43,7 @@ impl FaultKind {
         Self::DiskStall,
         Self::Crash,
         Self::Outage,
+        Self::Notice,
     ];
 
     /// Its name in reports and on the command line.
@@ -57,6 +60,7 @@ impl FaultKind {
             Self::DiskStall => "disk-stall",
             Self::Crash => "crash",
             Self::Outage => "outage",
+            Self::Notice => "notice",
         }
     }
 
@@ -73,8 +77,8 @@ impl FaultKind {
             Self::Stall | Self::CorruptHeader | Self::CorruptData => 3,
             Self::HalfOpen | Self::DiskError | Self::DiskStall | Self::Crash => 2,
             Self::Refusal => 1,
-            // Only where there are several portals: see `add_outages`.
-            Self::Outage => 0,
+            // Only in some worlds: see `add`.
+            Self::Outage | Self::Notice => 0,
         }
     }
 }
@@ -93,8 +97,8 @@ pub struct Fault {
 /// Faults of one seed: enough to meet each other, few enough to make progress between them.
 const FAULTS: (u64, u64) = (8, 24);
 
-/// Outages of one seed with several portals, at most.
-const OUTAGES_MAX: u64 = 6;
+/// Faults of a kind that only some worlds know, at most.
+const ADDED_MAX: u64 = 6;
 
 /// Draws the faults of a seed, in the order of their time.
 #[must_use]
@@ -111,11 +115,11 @@ pub fn draw(random: &mut Random, operations: u32) -> Vec<Fault> {
     faults
 }
 
-/// Adds troubles of single portals, in the order of their time.
-pub fn add_outages(faults: &mut Vec<Fault>, random: &mut Random, operations: u32) {
-    let outages = random.between(1, OUTAGES_MAX);
-    faults.extend((0..outages).map(|_| Fault {
-        kind: FaultKind::Outage,
+/// Adds faults of a kind that only some worlds know, in the order of their time.
+pub fn add(faults: &mut Vec<Fault>, kind: FaultKind, random: &mut Random, operations: u32) {
+    let number = random.between(1, ADDED_MAX);
+    faults.extend((0..number).map(|_| Fault {
+        kind,
         at_operation: random.between(0, operations.saturating_sub(operations / 10)),
         random: Random::new(random.word(), "fault"),
     }));

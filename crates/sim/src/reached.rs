@@ -83,11 +83,17 @@ pub enum Way {
     RegistrationsDefended,
     /// A host found its target by asking for it.
     Discovered,
+    /// A target asked for a logout.
+    LogoutAsked,
+    /// A target told that a connection is gone.
+    ConnectionDropTold,
+    /// A target told that it drops a session.
+    SessionDropTold,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 43] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -128,6 +134,9 @@ impl Way {
         Self::NameClaimed,
         Self::RegistrationsDefended,
         Self::Discovered,
+        Self::LogoutAsked,
+        Self::ConnectionDropTold,
+        Self::SessionDropTold,
     ];
 
     /// What it is called in reports.
@@ -174,6 +183,9 @@ impl Way {
             Self::NameClaimed => "names claimed by another user",
             Self::RegistrationsDefended => "registrations that another user could not clear",
             Self::Discovered => "targets discovered",
+            Self::LogoutAsked => "logouts that a target asked for",
+            Self::ConnectionDropTold => "dropped connections that a target told of",
+            Self::SessionDropTold => "dropped sessions that a target told of",
         }
     }
 }

@@ -81,6 +81,9 @@ const LONG_READS_ONE_IN: u64 = 8;
 const LONG_READ_BLOCKS: u64 = 1400;
 const WHOLE_READS_PERCENT: u64 = 2;
 
+/// In one seed of so many the target asks for logouts, and drops sessions.
+const NOTICES_ONE_IN: u64 = 3;
+
 /// Connections in all, at least.
 pub const CONNECTIONS_MIN: u16 = 4;
 
@@ -184,7 +187,12 @@ impl Scenario {
         let recovery_level = Random::new(seed, "recovery level").between(0, 2);
         let mut faults = fault::draw(&mut random, OPERATIONS);
         if target.portals.all().len() > 1 {
-            fault::add_outages(&mut faults, &mut Random::new(seed, "outages"), OPERATIONS);
+            let mut outages = Random::new(seed, "outages");
+            fault::add(&mut faults, FaultKind::Outage, &mut outages, OPERATIONS);
+        }
+        let mut notices = Random::new(seed, "notices");
+        if notices.one_in(NOTICES_ONE_IN) {
+            fault::add(&mut faults, FaultKind::Notice, &mut notices, OPERATIONS);
         }
         plan_copies(seed, &mut hosts, &mut units);
         let (ping_after, ping_timeout) = (limits.ping_after, limits.ping_timeout);

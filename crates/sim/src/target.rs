@@ -17,8 +17,8 @@ use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use block::{Backend, BlockError};
 use connection::Entrance;
 use device::{
-    Environment, Gauges, LogicalUnit, Memory, Observer, SessionLimits, TargetNode, UnitDescription,
-    Visibility, Visitor,
+    Environment, Gauges, LogicalUnit, Memory, Observer, SessionLimits, SessionState, TargetNode,
+    UnitDescription, Visibility, Visitor,
 };
 use kept_reservations::KeptReservations;
 use machine::Machine;
@@ -27,7 +27,7 @@ use scsi::{Identity, TargetPort};
 use session::chap::Authentication;
 use session::login::target::Access;
 use session::parameters::Offer;
-use session::target::{Command, TargetRecord, TaskId};
+use session::target::{AsyncMessage, Command, TargetRecord, TaskId};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -37,6 +37,9 @@ use std::task::Waker;
 
 /// More than any world has hosts' sessions.
 const SESSIONS_MAX: u16 = 256;
+
+/// The time that an initiator is given to log out, or must stay away.
+const NOTICE_SECONDS_MAX: u16 = 8;
 
 /// What a target is to be like.
 #[derive(Clone, Debug)]
@@ -303,6 +306,25 @@ impl Target {
                 waiting.into_iter().for_each(Waker::wake);
             }
         }
+    }
+
+    /// Tells the initiator of one session that it is to end: asks it to log out, or says that it is dropped
+    /// (RFC 7143 §11.9.1). Whether there is a session.
+    pub fn give_notice(&self, random: &mut Random) -> bool {
+        let sessions =
+            self.running.iter().flat_map(|running| running.nodes.iter()).flat_map(|node| node.sessions());
+        let sessions: Vec<_> = sessions.collect();
+        let Some(session) = sessions.get(random.index(sessions.len())) else { return false };
+        let seconds = random.between(0_u16, NOTICE_SECONDS_MAX);
+        if random.one_in(2) {
+            session.request_logout(seconds);
+            return true;
+        }
+        let mut state = session.state();
+        let SessionState { session: core, wakers, .. } = &mut *state;
+        core.async_message(self.shared.clock.now(), &AsyncMessage::SessionDrop { wait_seconds: seconds });
+        wakers.wake_senders(core, None);
+        true
     }
 
     /// When a timer ends.

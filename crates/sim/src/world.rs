@@ -409,6 +409,7 @@ impl World {
                 connection.into_iter().for_each(|connection| network.reset(now, connection));
                 true
             }
+            (FaultKind::Notice, _) => self.target.give_notice(&mut random),
             (FaultKind::Outage, _) => self.strike_portal(&mut random),
             (FaultKind::DiskError, _) => {
                 let operations = random.between(1, 4);

@@ -6,9 +6,9 @@ use super::task_watch::TaskWatch;
 use crate::network::ConnectionId;
 use crate::reached::{Reached, Way};
 use pdu::{
-    CmdSn, DataIn, Duration, InitiatorPdu, Instant, Itt, LogoutReason, Lun, ScsiCommand, ScsiResponse, Snack,
-    SnackKind, StatSn, TargetPdu, TaskManagementFunction, TaskManagementOutcome, TaskManagementRequest,
-    TaskManagementResponse, Ttt, Window,
+    AsyncEvent, CmdSn, DataIn, Duration, InitiatorPdu, Instant, Itt, LogoutReason, Lun, ScsiCommand,
+    ScsiResponse, Snack, SnackKind, StatSn, TargetPdu, TaskManagementFunction, TaskManagementOutcome,
+    TaskManagementRequest, TaskManagementResponse, Ttt, Window,
 };
 use scsi::MediumAccess;
 use session::parameters::{Established, SessionParameters};
@@ -38,7 +38,7 @@ pub(super) struct SessionWatch {
     pub parameters: SessionParameters,
     /// The tag of the portal group of its leading connection.
     pub portal_group: u16,
-    /// Its initiator has asked for its end.
+    /// Its end was asked for, by its initiator or by its target.
     pub is_leaving: bool,
     /// Commands between ExpCmdSN and MaxCmdSN at first: memory was set aside for so many.
     window_commands: u32,
@@ -383,6 +383,19 @@ impl SessionWatch {
             reached.count(Way::CheckCondition);
         }
         match pdu {
+            TargetPdu::AsyncMessage(pdu) => {
+                // A session whose end the target has told of need not be kept (§11.9.1).
+                let is_of_session =
+                    matches!(pdu.event, AsyncEvent::LogoutRequest { .. } | AsyncEvent::SessionDrop { .. });
+                self.is_leaving |= is_of_session;
+                match pdu.event {
+                    AsyncEvent::LogoutRequest { .. } => reached.count(Way::LogoutAsked),
+                    AsyncEvent::ConnectionDrop { .. } => reached.count(Way::ConnectionDropTold),
+                    AsyncEvent::SessionDrop { .. } => reached.count(Way::SessionDropTold),
+                    _ => {}
+                }
+                Ok(())
+            }
             TargetPdu::DataIn(pdu) => {
                 if pdu.acknowledge {
                     self.acknowledging.insert(pdu.ttt, pdu.itt);
