@@ -4,7 +4,7 @@ mod measurement;
 
 use crate::exit::{Failed, Status};
 use crate::output::{self, outln};
-use crate::remote::{Connecting, Portals, Sessions, Usage, ceilings};
+use crate::remote::{Connected, Connecting, Portals, Usage, ceilings};
 use crate::signals::Interrupts;
 use crate::{info, sizes};
 use block::Backend;
@@ -105,16 +105,16 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
             consequence: None,
         });
     }
-    let sessions = Sessions::default();
-    let outcome = bench(&arguments, &sessions).await;
-    sessions.log_out().await;
+    let connected = Connected::default();
+    let outcome = bench(&arguments, &connected).await;
+    connected.log_out().await;
     outcome
 }
 
-async fn bench(arguments: &Arguments, sessions: &Sessions) -> Result<(), Failed> {
+async fn bench(arguments: &Arguments, connected: &Connected) -> Result<(), Failed> {
     let mut interrupts = Interrupts::listen()?;
     let remote = tokio::select! {
-        remote = arguments.connecting.open(&arguments.url, Portals::Given, sessions) => remote?,
+        remote = arguments.connecting.open(&arguments.url, Portals::Given, connected) => remote?,
         _ = interrupts.next() => return Err(Failed::interrupted()),
     };
     let pattern = arguments.pattern();
@@ -127,7 +127,7 @@ async fn bench(arguments: &Arguments, sessions: &Sessions) -> Result<(), Failed>
     let status = || {
         let interval = measurement.borrow_mut().interval();
         if arguments.json {
-            output::json(&status(&interval, &remote.session));
+            output::json(&status(&interval, &remote.target));
         } else {
             bar.set_position(interval.at.as_secs());
             bar.set_message(sizes::bytes(sizes::rate(interval.new_bytes, interval.length)));
@@ -145,9 +145,9 @@ async fn bench(arguments: &Arguments, sessions: &Sessions) -> Result<(), Failed>
     bar.finish_and_clear();
     let mut measurement = measurement.into_inner();
     measurement.end();
-    let report = remote.session.report();
+    let report = remote.target.report();
     if arguments.json {
-        output::json(&summary(arguments, &measurement, &remote.session, is_done));
+        output::json(&summary(arguments, &measurement, &remote.target, is_done));
     } else {
         print(arguments, &measurement, &report);
     }
@@ -215,18 +215,18 @@ fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::R
     output::print(&info::connections(report));
 }
 
-fn status(interval: &measurement::Interval, session: &Target) -> Value {
+fn status(interval: &measurement::Interval, target: &Target) -> Value {
     let numbers = json!({
         "message_type": "status",
         "seconds": interval.at.as_secs_f64(),
         "bytes": interval.bytes,
         "bytes_per_second": sizes::rate(interval.new_bytes, interval.length),
     });
-    with_usage(numbers, Usage::of([session]))
+    with_usage(numbers, Usage::of([target]))
 }
 
-fn summary(arguments: &Arguments, measurement: &Measurement, session: &Target, is_done: bool) -> Value {
-    let report = session.report();
+fn summary(arguments: &Arguments, measurement: &Measurement, target: &Target, is_done: bool) -> Value {
+    let report = target.report();
     let time = measurement.time();
     let latencies = measurement.latencies_us().map(|(name, micros)| (name.to_owned(), Value::from(micros)));
     let numbers = json!({
@@ -243,7 +243,7 @@ fn summary(arguments: &Arguments, measurement: &Measurement, session: &Target, i
         "latency_us": latencies.collect::<serde_json::Map<_, _>>(),
         "per_connection": info::connection_objects(&report),
     });
-    with_usage(numbers, Usage::of([session]))
+    with_usage(numbers, Usage::of([target]))
 }
 
 fn with_usage(mut numbers: Value, usage: Usage) -> Value {

@@ -6,7 +6,7 @@ mod plan;
 
 use crate::clock::LocalClock;
 use crate::exit::{Failed, Status};
-use crate::remote::{Connecting, Portals, Remote, Sessions};
+use crate::remote::{Connected, Connecting, Portals, Remote};
 use crate::signals::Interrupts;
 use crate::{local, reservation, signals, sizes};
 use block::Engine;
@@ -106,21 +106,21 @@ impl From<HowMuch> for Verify {
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
     check_usage(&arguments)?;
-    let sessions = Sessions::default();
-    let outcome = open_and_copy(&arguments, &sessions).await;
-    sessions.log_out().await;
+    let connected = Connected::default();
+    let outcome = open_and_copy(&arguments, &connected).await;
+    connected.log_out().await;
     outcome
 }
 
-async fn open_and_copy(arguments: &Arguments, sessions: &Sessions) -> Result<(), Failed> {
+async fn open_and_copy(arguments: &Arguments, connected: &Connected) -> Result<(), Failed> {
     let mut interrupts = Interrupts::listen()?;
     let engine = local::engine()?;
     let (source, destination) = tokio::select! {
-        ends = open(arguments, &engine, sessions) => ends?,
+        ends = open(arguments, &engine, connected) => ends?,
         _ = interrupts.next() => return Err(not_begun(Error::Interrupted)),
     };
     let remotes = [&source.remote, &destination.remote].into_iter().flatten();
-    let targets: Vec<_> = remotes.map(|remote| remote.session.clone()).collect();
+    let targets: Vec<_> = remotes.map(|remote| remote.target.clone()).collect();
     let outcome = match secure(arguments, destination.remote.as_ref()).await {
         Ok(()) => copy(arguments, source.end, destination.end, interrupts, &targets).await,
         Err(refused) => Err(refused),
@@ -134,15 +134,15 @@ async fn open_and_copy(arguments: &Arguments, sessions: &Sessions) -> Result<(),
 async fn open(
     arguments: &Arguments,
     engine: &Engine,
-    sessions: &Sessions,
+    connected: &Connected,
 ) -> Result<(Opened<Source>, Opened<Destination>), Failed> {
     let connecting = &arguments.connecting;
     let portals = match arguments.destination {
         End::Url(_) => Portals::OfUrl,
         _ => Portals::Given,
     };
-    let source = arguments.source.open_source(connecting, portals, engine, sessions).await?;
-    let destination = arguments.destination.open_destination(connecting, engine, sessions).await?;
+    let source = arguments.source.open_source(connecting, portals, engine, connected).await?;
+    let destination = arguments.destination.open_destination(connecting, engine, connected).await?;
     Ok((source, destination))
 }
 
@@ -160,11 +160,11 @@ async fn copy(
     source: Source,
     destination: Destination,
     mut interrupts: Interrupts,
-    sessions: &[Target],
+    targets: &[Target],
 ) -> Result<(), Failed> {
     let progress = Arc::new(Progress::default());
     let to_stdout = arguments.destination == End::Stream;
-    let monitor = Monitor::new(Arc::clone(&progress), sessions, arguments.json, to_stdout);
+    let monitor = Monitor::new(Arc::clone(&progress), targets, arguments.json, to_stdout);
     let clock = Arc::new(LocalClock::start());
     let prepared = Job::prepare(source, destination, options(arguments), clock, progress);
     let prepared = tokio::select! {
@@ -175,7 +175,7 @@ async fn copy(
         Err(error) => (Err(Failure::before_writing(error)), None),
         Ok(job) if arguments.dry_run => {
             return tokio::select! {
-                () = plan::show(&job, sessions, arguments.json) => Ok(()),
+                () = plan::show(&job, targets, arguments.json) => Ok(()),
                 _ = interrupts.next() => Err(not_begun(Error::Interrupted)),
             };
         }

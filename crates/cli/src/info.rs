@@ -2,7 +2,7 @@
 
 use crate::exit::Failed;
 use crate::output::{self, outln};
-use crate::remote::{Connecting, Portals, Sessions, ceilings};
+use crate::remote::{Connected, Connecting, Portals, ceilings};
 use crate::sizes;
 use initiator::{ConnectionReport, PathReport, Report, Unit, Url};
 use serde_json::{Value, json};
@@ -23,15 +23,15 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failed> {
-    let sessions = Sessions::default();
-    let outcome = show(&arguments, &sessions).await;
-    sessions.log_out().await;
+    let connected = Connected::default();
+    let outcome = show(&arguments, &connected).await;
+    connected.log_out().await;
     outcome
 }
 
-async fn show(arguments: &Arguments, sessions: &Sessions) -> Result<(), Failed> {
-    let remote = arguments.connecting.open(&arguments.url, Portals::Given, sessions).await?;
-    let report = remote.session.report();
+async fn show(arguments: &Arguments, connected: &Connected) -> Result<(), Failed> {
+    let remote = arguments.connecting.open(&arguments.url, Portals::Given, connected).await?;
+    let report = remote.target.report();
     if arguments.json {
         output::json(&object(&arguments.url, remote.lun.unit(), &report));
     } else {

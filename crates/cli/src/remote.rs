@@ -113,7 +113,7 @@ impl Connecting {
         &self,
         url: &Url,
         portals: Portals,
-        sessions: &Sessions,
+        connected: &Connected,
     ) -> anyhow::Result<Remote> {
         let mut config = self.identity.config(url.user.as_deref())?;
         config.connections = self.connections.0;
@@ -124,37 +124,37 @@ impl Connecting {
         if portals == Portals::Given {
             config.portals.clone_from(&self.portals);
         }
-        let session = initiator::connect(url, config).await.with_context(|| format!("cannot open {url}"))?;
-        sessions.add(&session);
-        let lun = session.lun(url.lun).await.with_context(|| format!("cannot open {url}"))?;
-        Ok(Remote { url: url.clone(), session, lun })
+        let target = initiator::connect(url, config).await.with_context(|| format!("cannot open {url}"))?;
+        connected.add(&target);
+        let lun = target.lun(url.lun).await.with_context(|| format!("cannot open {url}"))?;
+        Ok(Remote { url: url.clone(), target, lun })
     }
 }
 
 /// A remote disk that is open.
 pub(crate) struct Remote {
     pub(crate) url: Url,
-    pub(crate) session: Target,
+    pub(crate) target: Target,
     pub(crate) lun: Lun,
 }
 
 /// How long goodbyes may take.
 pub(crate) const GOODBYE: Duration = Duration::from_secs(5);
 
-/// The sessions that a command has opened. However it ends, it logs out: a target may keep a session that was not logged
-/// out, and all that it holds, for a minute.
+/// The targets that a command has connected to. However it ends, it logs out: a target may keep a session that was not
+/// logged out, and all that it holds, for a minute.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<Vec<Target>>);
+pub(crate) struct Connected(Mutex<Vec<Target>>);
 
-impl Sessions {
-    fn add(&self, session: &Target) {
-        self.lock().push(session.clone());
+impl Connected {
+    fn add(&self, target: &Target) {
+        self.lock().push(target.clone());
     }
 
     /// Logs out. What had to be durable is; a goodbye that is not heard changes nothing.
     pub(crate) async fn log_out(self) {
-        let sessions = std::mem::take(&mut *self.lock());
-        let goodbyes = futures_util::future::join_all(sessions.into_iter().map(Target::close));
+        let targets = std::mem::take(&mut *self.lock());
+        let goodbyes = futures_util::future::join_all(targets.into_iter().map(Target::close));
         let _ = tokio::time::timeout(GOODBYE, goodbyes).await;
     }
 

@@ -2,7 +2,7 @@
 
 use super::not_begun;
 use crate::exit::Failed;
-use crate::remote::{Connecting, Portals, Remote, Sessions};
+use crate::remote::{Connected, Connecting, Portals, Remote};
 use crate::reservation;
 use block::Engine;
 use initiator::{InvalidUrl, Url};
@@ -46,11 +46,11 @@ impl End {
         connecting: &Connecting,
         portals: Portals,
         engine: &Engine,
-        sessions: &Sessions,
+        connected: &Connected,
     ) -> Result<Opened<Source>, Failed> {
         Ok(match self {
             Self::Url(url) => {
-                let remote = connecting.open(url, portals, sessions).await?;
+                let remote = connecting.open(url, portals, connected).await?;
                 let end = Source::device(identity(&remote), Arc::new(remote.lun.clone()));
                 Opened { end, remote: Some(remote) }
             }
@@ -63,11 +63,11 @@ impl End {
         &self,
         connecting: &Connecting,
         engine: &Engine,
-        sessions: &Sessions,
+        connected: &Connected,
     ) -> Result<Opened<Destination>, Failed> {
         Ok(match self {
             Self::Url(url) => {
-                let remote = connecting.open(url, Portals::Given, sessions).await;
+                let remote = connecting.open(url, Portals::Given, connected).await;
                 let remote = remote.map_err(|error| reservation::refused_if_reserved(url, error))?;
                 let end = Destination::device(identity(&remote), Arc::new(remote.lun.clone()));
                 Opened { end, remote: Some(remote) }

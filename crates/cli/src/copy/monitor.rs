@@ -20,7 +20,7 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Monitor<'a> {
     progress: Arc<Progress>,
-    sessions: &'a [Target],
+    targets: &'a [Target],
     json: bool,
     /// Standard output belongs to the data.
     to_stdout: bool,
@@ -31,9 +31,9 @@ pub(super) struct Monitor<'a> {
 }
 
 impl<'a> Monitor<'a> {
-    pub(super) fn new(progress: Arc<Progress>, sessions: &'a [Target], json: bool, to_stdout: bool) -> Self {
+    pub(super) fn new(progress: Arc<Progress>, targets: &'a [Target], json: bool, to_stdout: bool) -> Self {
         let (begun, lost, format_told) = (Instant::now(), Cell::new(None), Cell::new(false));
-        Self { progress, sessions, json, to_stdout, begun, lost, format_told }
+        Self { progress, targets, json, to_stdout, begun, lost, format_told }
     }
 
     /// Shows how the copy goes, until it ends.
@@ -62,7 +62,7 @@ impl<'a> Monitor<'a> {
 
     /// For how long no path has led to one of the remote disks.
     fn outage(&self) -> Option<Duration> {
-        let is_lost = self.sessions.iter().any(|session| session.report().connections() == 0);
+        let is_lost = self.targets.iter().any(|target| target.report().connections() == 0);
         let lost = is_lost.then(|| self.lost.get().unwrap_or_else(Instant::now));
         self.lost.set(lost);
         lost.map(|since| since.elapsed())
@@ -80,10 +80,10 @@ impl<'a> Monitor<'a> {
 
     /// What is worth knowing beside the rate, with a space after it.
     fn note(&self) -> String {
-        let usage = Usage::of(self.sessions);
+        let usage = Usage::of(self.targets);
         let losses = self.progress.snapshot().losses;
         let mut note = String::new();
-        if !self.sessions.is_empty() {
+        if !self.targets.is_empty() {
             note = format!("{}  ", sizes::count(usage.connections, "connection"));
         }
         if losses > 0 {
@@ -94,7 +94,7 @@ impl<'a> Monitor<'a> {
 
     fn numbers(&self, message_type: &str) -> Map<String, Value> {
         let snapshot = self.progress.snapshot();
-        let usage = Usage::of(self.sessions);
+        let usage = Usage::of(self.targets);
         let time = self.begun.elapsed();
         let numbers = json!({
             "message_type": message_type,
@@ -159,13 +159,13 @@ impl<'a> Monitor<'a> {
                 None => "Not verified".to_owned(),
             }
         )];
-        let usage = Usage::of(self.sessions);
+        let usage = Usage::of(self.targets);
         if usage.connections > 0 {
             let connections = sizes::count(usage.connections, "connection");
             let sessions = sizes::count(usage.sessions, "session");
             lines.push(format!("{connections} in {sessions}{}.", usage.repairs()));
         }
-        let reports: Vec<_> = self.sessions.iter().map(Target::report).collect();
+        let reports: Vec<_> = self.targets.iter().map(Target::report).collect();
         lines.extend(reports.iter().flat_map(ceilings).map(|why| format!("No more connections: {why}")));
         if snapshot.losses > 0 {
             let bytes = sizes::bytes(snapshot.rewritten_bytes);

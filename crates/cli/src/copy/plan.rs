@@ -8,9 +8,9 @@ use initiator::Target;
 use serde_json::json;
 use transfer::{ImageFormat, Job, Plan, Survey, Verify, Zeroing};
 
-pub(super) async fn show(job: &Job, sessions: &[Target], json: bool) {
+pub(super) async fn show(job: &Job, targets: &[Target], json: bool) {
     let survey = job.survey().await;
-    let usage = Usage::of(sessions);
+    let usage = Usage::of(targets);
     if json {
         output::json(&object(job.plan(), survey, usage));
     } else {
