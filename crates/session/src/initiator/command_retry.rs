@@ -8,6 +8,7 @@ use super::ask::Ask;
 use super::event::{TaskFunction, TaskId};
 use super::outgoing::Request;
 use super::session::Session;
+use super::task::Task;
 use super::task_management::Asker;
 use crate::seam::Fault;
 use pdu::{CmdSn, Instant, Itt, LaneId, Lun, TaskManagementRequest};
@@ -163,7 +164,7 @@ impl Session {
     /// not waited for, and no other copy of it was sent that could have arrived.
     pub(super) fn retry_rejected_command(&mut self, now: Instant, itt: Itt) -> bool {
         let Some(cmd_sn) = self.unacknowledged.find(itt) else {
-            return self.tasks.get(itt).is_none_or(|task| task.is_repeated);
+            return self.tasks.get(itt).is_none_or(Task::is_repeated);
         };
         self.send_again(now, cmd_sn);
         true

@@ -56,7 +56,8 @@ impl Session {
         };
         let has_rested = place.inflow.has_rested_since(asked_at);
         for task in self.tasks.iter_mut() {
-            let is_here = task.allegiance.is_some_and(|home| home.sent && home.route.response == lane);
+            let is_here =
+                task.allegiance.is_some_and(|home| home.command.is_here() && home.route.response == lane);
             let stands_still = task.input.next() > 0 && task.data_in_at <= asked_at && task.ending.is_none();
             if !is_here
                 || !stands_still

@@ -5,7 +5,7 @@ use super::event::{Command, Data, Demand, Event, SubmitError, TaskId};
 use super::lane::Phase;
 use super::outgoing::Request;
 use super::session::{Life, Session};
-use super::task::{Allegiance, TASKS_MAX, Task};
+use super::task::{Allegiance, Delivery, TASKS_MAX, Task};
 use crate::lanes::Route;
 use crate::parameters::SessionType;
 use crate::seam::Transmit;
@@ -70,7 +70,7 @@ impl Session {
         let cmd_sn = self.window.take()?;
         let itt = self.queue.pop_front()?;
         let task = self.tasks.get_mut(itt)?;
-        task.allegiance = Some(Allegiance { route, cmd_sn, sent: false });
+        task.allegiance = Some(Allegiance { route, cmd_sn, command: Delivery::Never });
         let lun = task.command.lun;
         self.lanes.charge(route, task.unmoved());
         if let Some(place) = self.lanes.get_mut(route.request) {
@@ -92,8 +92,7 @@ impl Session {
         let place = self.lanes.get_mut(lane)?;
         let task = self.tasks.get_mut(itt)?;
         let allegiance = task.allegiance.as_mut()?;
-        allegiance.sent = true;
-        task.started = true;
+        allegiance.command.leave();
         let (route, cmd_sn) = (allegiance.route, allegiance.cmd_sn);
         let unsolicited = Unsolicited::of(
             task.command.data.out_bytes(),
@@ -162,7 +161,7 @@ impl Session {
 
     /// Reports a task lost that will not be answered.
     pub(super) fn lose_task(&mut self, itt: Itt) {
-        self.end_task(itt, |task| Event::Lost { task: TaskId(task.itt.0), started: task.started });
+        self.end_task(itt, |task| Event::Lost { task: TaskId(task.itt.0), started: task.is_started() });
     }
 }
 

@@ -188,10 +188,10 @@ impl Session {
         let recovers = self.recovers();
         let Some(task) = self.tasks.get_mut(itt) else { return Ok(None) };
         match task.allegiance {
-            Some(allegiance) if allegiance.sent && allegiance.route.response == lane => Ok(Some(task)),
+            Some(home) if home.command.is_here() && home.route.response == lane => Ok(Some(task)),
             // Of before it was given another lane.
-            Some(allegiance) if allegiance.route.response != lane && recovers => Ok(None),
-            Some(allegiance) if allegiance.sent => Err(PeerFault::TaskElsewhere.into()),
+            Some(home) if home.route.response != lane && recovers => Ok(None),
+            Some(home) if home.command.is_here() => Err(PeerFault::TaskElsewhere.into()),
             _ => Err(PeerFault::TaskNotSent.into()),
         }
     }

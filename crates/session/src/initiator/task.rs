@@ -17,9 +17,59 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allegiance {
     pub(super) route: Route,
+    /// A number that was taken must be sent, or the target would wait for it.
     pub(super) cmd_sn: CmdSn,
-    /// Whether its command has been pulled. A number that was taken must be sent, or the target would wait for it.
-    pub(super) sent: bool,
+    pub(super) command: Delivery,
+}
+
+/// How often the command of a task has left, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// It has not left.
+    Never,
+    /// Over lanes that the task has lost, and not over the one where it is at home.
+    Elsewhere,
+    /// Over the lane where it is at home, and no other copy of it left.
+    Once,
+    /// Over the lane where it is at home, and another copy of it has left, or will.
+    Again,
+}
+
+impl Delivery {
+    /// Whether any byte of it may have left.
+    pub(super) fn is_started(self) -> bool {
+        self != Self::Never
+    }
+
+    /// Whether it has left over the lane where its task is at home.
+    pub(super) fn is_here(self) -> bool {
+        matches!(self, Self::Once | Self::Again)
+    }
+
+    /// Whether more than one copy of it may arrive.
+    pub(super) fn is_repeated(self) -> bool {
+        matches!(self, Self::Elsewhere | Self::Again)
+    }
+
+    /// It leaves.
+    pub(super) fn leave(&mut self) {
+        *self = match self {
+            Self::Never | Self::Once => Self::Once,
+            Self::Elsewhere | Self::Again => Self::Again,
+        };
+    }
+
+    /// It is to be sent once more over the same lane.
+    fn repeat(&mut self) {
+        if *self == Self::Once {
+            *self = Self::Again;
+        }
+    }
+
+    /// Its task has another home, where it is to be sent.
+    pub(super) fn move_on(self) -> Self {
+        if self.is_started() { Self::Elsewhere } else { Self::Never }
+    }
 }
 
 /// One SCSI task.
@@ -27,8 +77,6 @@ pub(super) struct Allegiance {
 pub(super) struct Task {
     pub(super) itt: Itt,
     pub(super) command: Command,
-    /// Whether any byte of it may have left.
-    pub(super) started: bool,
     /// `None` while it waits in the queue.
     pub(super) allegiance: Option<Allegiance>,
     /// Data-Out that may be sent now: unsolicited data, then answers to R2Ts in the order of these.
@@ -45,8 +93,6 @@ pub(super) struct Task {
     pub(super) tail_asks: u32,
     /// How far its lane must have come before that counts as lost.
     pub(super) tail_turn: Turn,
-    /// Its command was sent more than once.
-    pub(super) is_repeated: bool,
     /// It was given another lane, and nothing has come on that yet.
     pub(super) resumes: bool,
     /// The target will not send missing data again.
@@ -60,7 +106,17 @@ pub(super) struct Task {
 impl Task {
     /// Whether it was sent where it is at home.
     pub(super) fn is_sent(&self) -> bool {
-        self.allegiance.is_some_and(|allegiance| allegiance.sent)
+        self.allegiance.is_some_and(|home| home.command.is_here())
+    }
+
+    /// Whether any byte of it may have left.
+    pub(super) fn is_started(&self) -> bool {
+        self.allegiance.is_some_and(|home| home.command.is_started())
+    }
+
+    /// Whether more than one copy of its command may arrive.
+    pub(super) fn is_repeated(&self) -> bool {
+        self.allegiance.is_some_and(|home| home.command.is_repeated())
     }
 
     /// What it weighs on its route.
@@ -78,7 +134,9 @@ impl Task {
     pub(super) fn start_over(&mut self) -> Unmoved {
         let again_bytes = self.command.data.out_bytes() + self.command.data.in_bytes() - self.unmoved_bytes;
         self.unmoved_bytes += again_bytes;
-        self.is_repeated = true;
+        if let Some(home) = &mut self.allegiance {
+            home.command.repeat();
+        }
         self.sequences.clear();
         self.sent = DataCoverage::default();
         self.input = InputSequence::default();
@@ -179,7 +237,6 @@ impl Tasks {
         entry.insert(Task {
             itt,
             command,
-            started: false,
             allegiance: None,
             sequences: VecDeque::new(),
             sent: DataCoverage::default(),
@@ -188,7 +245,6 @@ impl Tasks {
             data_in_at: Instant::ZERO,
             tail_asks: 0,
             tail_turn: Turn::default(),
-            is_repeated: false,
             resumes: false,
             data_refused: false,
             data_ack: None,
@@ -254,6 +310,23 @@ mod tests {
     fn command() -> Command {
         let cdb = Cdb::from([0; Cdb::INLINE_BYTES]);
         Command { lun: Lun(0), attribute: TaskAttribute::Simple, cdb, data: Data::None }
+    }
+
+    #[test]
+    fn a_command_is_repeated_if_it_left_before_it_leaves_again() {
+        let (mut once, mut moved) = (Delivery::Never, Delivery::Never);
+        once.repeat();
+        once.leave();
+        assert!(once.is_here() && !once.is_repeated(), "it had not left before");
+        once.repeat();
+        assert!(once.is_here() && once.is_repeated());
+        moved = moved.move_on();
+        assert!(!moved.is_started());
+        moved.leave();
+        moved = moved.move_on();
+        assert!(moved.is_started() && !moved.is_here() && moved.is_repeated());
+        moved.leave();
+        assert!(moved.is_here() && moved.is_repeated());
     }
 
     #[test]

@@ -108,7 +108,8 @@ impl Session {
         let is_with_target = self.is_with_target(home);
         let Some(task) = self.tasks.get_mut(itt) else { return };
         let route = Route::over(lane);
-        task.allegiance = Some(Allegiance { route, sent: is_with_target, ..home });
+        let command = if is_with_target { home.command } else { home.command.move_on() };
+        task.allegiance = Some(Allegiance { route, command, ..home });
         self.lanes.charge(route, task.unmoved());
         if is_with_target {
             let reassignment = Reassignment {
@@ -130,7 +131,7 @@ impl Session {
 
     /// Whether the target has received a task's command.
     fn is_with_target(&self, home: Allegiance) -> bool {
-        home.sent && self.is_acknowledged(home.cmd_sn)
+        home.command.is_here() && self.is_acknowledged(home.cmd_sn)
     }
 
     fn may_reassign(&self) -> bool {

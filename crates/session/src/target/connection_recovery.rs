@@ -5,7 +5,7 @@ use super::lane::{Lane, Phase};
 use super::logout::Closing;
 use super::session::{Session, Standing};
 use super::status::StatusNumbers;
-use super::task::{Stage, Task};
+use super::task::{Allegiance, Stage, Task};
 use crate::lanes::Route;
 use crate::parameters::MAX_CONNECTIONS;
 use pdu::{Cid, Instant, LaneId, StatSn};
@@ -73,15 +73,14 @@ impl Session {
         self.departed.insert(lane, Departed { cid, is_removed: false, until, status });
         for id in self.tasks.select(|task| task.route.uses(lane)) {
             let Some(task) = self.tasks.get_mut(id) else { continue };
-            if task.immediate && task.stage != Stage::Responded {
+            if task.immediate && !task.stage.is_responded() {
                 self.silence(now, id);
                 continue;
             }
             task.route = Route::over(lane);
             task.data_out.lose_all();
             task.data_in.leave_queue();
-            task.is_suspended = false;
-            task.is_reassigned = false;
+            task.allegiance = Allegiance::Original;
             self.settle(now, id);
         }
     }
@@ -128,7 +127,8 @@ impl Session {
             return;
         }
         let has_arrived = |task: &Task| {
-            task.route.response == lane && task.sent_as.is_some_and(|stat_sn| stat_sn.precedes(exp_stat_sn))
+            task.route.response == lane
+                && matches!(task.stage, Stage::Responded(stat_sn) if stat_sn.precedes(exp_stat_sn))
         };
         self.tasks.select(has_arrived).into_iter().for_each(|id| self.finish(id));
     }

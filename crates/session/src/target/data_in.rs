@@ -246,7 +246,7 @@ impl Session {
 
     /// Puts a task into its lane's queue, once.
     pub(super) fn queue_data_in(&mut self, id: TaskId) {
-        let Some(task) = self.tasks.get_mut(id).filter(|task| !task.is_suspended) else { return };
+        let Some(task) = self.tasks.get_mut(id).filter(|task| !task.is_moving()) else { return };
         if let Some(lane) = outlet(&mut self.lanes, task.route.response)
             && !core::mem::replace(&mut task.data_in.is_queued, true)
         {
@@ -299,7 +299,7 @@ impl Session {
             let acknowledge = wants_acknowledgement.then(|| self.transfer_tags.next());
             let data = SentData { offset, bytes, final_, acknowledge };
             let data_sn = DataSn(data_in.take_sn(Sent::DataIn(data)));
-            let ends = is_last && task.response_ready;
+            let ends = is_last && task.stage.may_respond();
             // A status that may have to be sent again travels alone, and so does one whose acknowledgement is awaited.
             let is_awaited = task.data_in.retention.is_some() || task.is_fenced;
             let collapses = ends && !is_awaited && !lane.is_full() && is_collapsible(task);

@@ -265,7 +265,7 @@ impl Session {
             match task.stage {
                 Stage::Waiting => task.response = Some(Response::data_lost()),
                 Stage::Executing => self.events.push_back(Event::Aborted { task: id }),
-                Stage::Ended | Stage::Responded => {}
+                Stage::Ended(_) | Stage::Responded(_) => {}
             }
         }
         self.settle(now, id);
@@ -326,7 +326,7 @@ impl Session {
 fn place(task: &mut Task, id: TaskId, pdu: &pdu::DataOut) -> Arriving {
     let end = pdu.buffer_offset.saturating_add(pdu.data_segment_bytes);
     let fits = task.data_out.buffer.is_some_and(|buffer| end <= buffer.bytes);
-    let is_placed = fits && !task.silent && task.stage != Stage::Ended && pdu.data_segment_bytes > 0;
+    let is_placed = fits && !task.silent && !task.stage.is_ended() && pdu.data_segment_bytes > 0;
     if is_placed {
         task.data_out.arriving += 1;
     }

@@ -5,7 +5,7 @@ use super::immediate::{ImmediateKind, Ticket};
 use super::lane::{Lane, Phase};
 use super::request::Request;
 use super::session::{Session, Standing};
-use super::task::{Stage, Task};
+use super::task::Task;
 use super::transmit::Reply;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
 use pdu::{Header, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, Lun};
@@ -143,7 +143,7 @@ impl Session {
         let units: BTreeSet<Lun> = self
             .tasks
             .iter()
-            .filter(|(_, task)| terminated(task) && !task.silent && task.stage != Stage::Responded)
+            .filter(|(_, task)| terminated(task) && !task.silent && !task.stage.is_responded())
             .map(|(_, task)| task.lun)
             .collect();
         // Also those that were aborted before: the data that they are still owed will not come.

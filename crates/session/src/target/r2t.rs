@@ -81,14 +81,14 @@ impl Session {
     /// What is to be asked for next, if anything may be, and whether it was before.
     fn next_sequence(&mut self, id: TaskId) -> Option<(Sequence, bool)> {
         let task = self.tasks.get_mut(id)?;
-        let data_out = &mut task.data_out;
-        let wanted = data_out.wanted?;
         // Nothing is asked for that has no place to go, or no lane to ask on.
         let is_wanted = !task.silent
-            && !data_out.is_damaged
+            && !task.data_out.is_damaged
             && task.failure.is_none()
             && task.stage == Stage::Executing
-            && !task.is_suspended;
+            && !task.is_moving();
+        let data_out = &mut task.data_out;
+        let wanted = data_out.wanted?;
         if !is_wanted
             || data_out.buffer.is_none_or(|buffer| buffer.bytes < wanted)
             || data_out.r2ts_outstanding() >= self.parameters.max_outstanding_r2t.max(1).into()

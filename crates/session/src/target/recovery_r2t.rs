@@ -189,7 +189,7 @@ impl Session {
         let Some(task) = self.tasks.get_mut(id) else { return };
         if !task.wants_data_out() {
             // Nobody waits for the data; that it passes by is not waited for any longer.
-            if task.silent || task.stage == Stage::Ended {
+            if task.silent || task.stage.is_ended() {
                 task.data_out.sequences.clear();
                 self.settle(now, id);
             }

@@ -7,7 +7,7 @@
 use super::event::{Response, TaskId};
 use super::immediate::Ticket;
 use super::session::Session;
-use super::task::{Stage, Task};
+use super::task::{Answer, Task};
 use super::transmit::Reply;
 use pdu::{Instant, Itt, LaneId, Lun, StatSn, TaskManagementOutcome};
 use std::collections::VecDeque;
@@ -138,14 +138,14 @@ impl Session {
     /// be overtaken: there is one connection, and no task of another (§4.2.2.3.3 a).
     fn preceding(&self, units: Units, response: Handed) -> Option<Vec<TaskId>> {
         let precedes = |(id, task): &(TaskId, &Task)| {
-            task.response_ready
+            task.stage.may_respond()
                 && !task.silent
                 && units.meet(Units::One(task.lun))
                 && response != Handed::Command(*id)
         };
         let preceding: Vec<_> = self.tasks.iter().filter(precedes).collect();
         // Its connection is gone; or it moves to another, and is answered there when that has been told.
-        let is_orphan = |task: &Task| task.is_suspended || !self.lanes.has(task.route.response);
+        let is_orphan = |task: &Task| task.is_moving() || !self.lanes.has(task.route.response);
         let can_overtake = self.lanes.len() > 1 || preceding.iter().any(|(_, task)| is_orphan(task));
         can_overtake.then(|| preceding.into_iter().map(|(id, _)| id).collect())
     }
@@ -154,7 +154,7 @@ impl Session {
         if let Handed::Command(id) = response
             && let Some(task) = self.tasks.get_mut(id)
         {
-            task.waits_at_fence = true;
+            task.stage.answer(Answer::AtFence);
         }
     }
 
@@ -163,8 +163,7 @@ impl Session {
         match response {
             Handed::Command(id) => {
                 let Some(task) = self.tasks.get_mut(id) else { return };
-                task.waits_at_fence = false;
-                task.response_ready = true;
+                task.stage.answer(Answer::Ready);
                 if task.data_in.is_sent() {
                     self.queue_response(id);
                 }
@@ -208,7 +207,7 @@ impl Session {
         if let Step::Preceding(preceding) = &mut fence.step {
             preceding.retain(|id| self.tasks.get(*id).is_some_and(|task| !task.silent));
             if !preceding.is_empty() {
-                let sent = |id: &TaskId| self.tasks.get(*id).filter(|task| task.stage == Stage::Responded);
+                let sent = |id: &TaskId| self.tasks.get(*id).filter(|task| task.stage.is_responded());
                 return Some(preceding.iter().filter_map(sent).map(|task| task.route.response).collect());
             }
             fence.step = Step::Clearing(self.lanes.iter().map(|(id, lane)| (id, lane.mark())).collect());

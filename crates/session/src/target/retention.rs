@@ -3,7 +3,7 @@
 
 use super::event::{Event, Response, TaskId};
 use super::session::Session;
-use super::task::Stage;
+use super::task::{Answer, Stage};
 use crate::seam::{Payload, PayloadRef};
 use pdu::{Instant, Ttt};
 use std::collections::VecDeque;
@@ -324,10 +324,10 @@ impl Session {
         let Some(task) = self.tasks.get_mut(id) else { return };
         let given_up = task.data_in.give_up();
         match task.stage {
-            Stage::Responded => {}
-            Stage::Ended => {
+            Stage::Responded(_) => {}
+            Stage::Ended(answer) => {
                 task.response = Some(Response::snack_rejected());
-                if task.response_ready {
+                if answer == Answer::Ready {
                     self.queue_response(id);
                 }
             }

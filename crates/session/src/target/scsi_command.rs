@@ -7,7 +7,7 @@ use super::event::{Command, Event, Response, TaskId};
 use super::immediate::{ImmediateKind, Ticket};
 use super::request::{Content, Request};
 use super::session::Session;
-use super::task::{Stage, Task};
+use super::task::{Allegiance, Answer, Stage, Task};
 use crate::lanes::Route;
 use crate::peer_fault::PeerFault;
 use crate::seam::{Allocation, Buffers, Destination, Fault, PayloadRef};
@@ -125,15 +125,11 @@ impl Session {
             data_out,
             data_in: DataIn::new(in_bytes, self.retransmits()),
             response,
-            response_ready: false,
             is_fenced: false,
-            waits_at_fence: false,
-            sent_as: None,
             is_retired: false,
             snack_tag: 0,
             failure: None,
-            is_suspended: false,
-            is_reassigned: false,
+            allegiance: Allegiance::Original,
         }
     }
 
@@ -168,7 +164,7 @@ impl Session {
     /// acknowledgement is still on its way.
     fn is_in_progress(&mut self, itt: Itt) -> bool {
         let Some(id) = self.tasks.find(itt) else { return false };
-        let is_answered = self.tasks.get(id).is_some_and(|task| task.stage == Stage::Responded);
+        let is_answered = self.tasks.get(id).is_some_and(|task| task.stage.is_responded());
         if is_answered {
             self.tasks.release_tag(id);
         }
@@ -179,7 +175,7 @@ impl Session {
     pub(super) fn hand_out(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         if task.silent || task.response.is_some() {
-            task.stage = Stage::Ended;
+            task.stage = Stage::Ended(Answer::Settling);
             self.settle(now, id);
             return;
         }

@@ -5,7 +5,7 @@ use super::lane::outlet;
 use super::response_fence::Handed;
 use super::session::Session;
 use super::snack::Resend;
-use super::task::{Stage, Task};
+use super::task::{Answer, Stage, Task};
 use super::transmit::Reply;
 use crate::seam::{Payload, Transmit};
 use pdu::{DataSn, Instant, LaneId, Residual, ScsiResponse, SenseSegment, ServiceResponse, StatSn, Window};
@@ -63,7 +63,7 @@ impl Session {
     pub fn respond(&mut self, now: Instant, task: TaskId, response: Response) {
         let id = task;
         let Some(task) = self.tasks.get_mut(id).filter(|task| task.stage == Stage::Executing) else { return };
-        task.stage = Stage::Ended;
+        task.stage = Stage::Ended(Answer::Settling);
         task.data_out.withdraw_unsent();
         if !task.silent {
             let failure = task.failure.take();
@@ -79,12 +79,9 @@ impl Session {
 
     /// Goes on with a task that has ended, once nothing of it is on its way any more.
     pub(super) fn settle(&mut self, now: Instant, id: TaskId) {
-        let Some(task) = self.tasks.get_mut(id).filter(|task| task.stage == Stage::Ended) else { return };
-        if task.data_out.arriving > 0
-            || task.data_out.is_owed()
-            || task.response_ready
-            || (task.waits_at_fence && !task.silent)
-        {
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let waits_for_data = task.data_out.arriving > 0 || task.data_out.is_owed();
+        if task.stage != Stage::Ended(Answer::Settling) || waits_for_data {
             return;
         }
         if let Some(allocation) = task.data_out.buffer.take() {
@@ -100,12 +97,16 @@ impl Session {
     }
 
     pub(super) fn queue_response(&mut self, id: TaskId) {
-        let Some(task) = self.tasks.get(id).filter(|task| !task.is_suspended) else { return };
+        let Some(task) = self.tasks.get(id).filter(|task| !task.is_moving()) else { return };
         let Some(lane) = outlet(&mut self.lanes, task.route.response) else { return };
-        match task.sent_as {
-            None => lane.replies.push_back(Reply::Response(id)),
+        match task.stage {
             // Whatever else waits to be sent again: the initiator will ask once more if this finds no room.
-            Some(stat_sn) => lane.send_again(Resend::Status { next: stat_sn, end: stat_sn.next() }),
+            Stage::Responded(stat_sn) => {
+                lane.send_again(Resend::Status { next: stat_sn, end: stat_sn.next() });
+            }
+            Stage::Waiting | Stage::Executing | Stage::Ended(_) => {
+                lane.replies.push_back(Reply::Response(id));
+            }
         }
     }
 
@@ -129,15 +130,13 @@ impl Session {
 
     /// The response, unless its task is no more or has data to send before it.
     pub(super) fn emit_response(&mut self, lane: LaneId, id: TaskId) -> Option<Transmit> {
-        let is_due = |task: &&mut Task| {
-            task.stage == Stage::Ended && task.route.response == lane && task.data_in.is_sent()
-        };
+        let is_due =
+            |task: &&mut Task| task.stage.is_ended() && task.route.response == lane && task.data_in.is_sent();
         let retransmits = self.retransmits();
         let task = self.tasks.get_mut(id).filter(|task| !task.silent).filter(is_due)?;
         let stat_sn = self.lanes.get_mut(lane)?.status.take();
         let ticket = (!core::mem::replace(&mut task.is_retired, true)).then(|| task.ticket());
-        task.stage = Stage::Responded;
-        task.sent_as = Some(stat_sn);
+        task.stage = Stage::Responded(stat_sn);
         if task.is_fenced {
             self.fences.confirm(|response| response == Handed::Command(id), lane, stat_sn.next());
         }

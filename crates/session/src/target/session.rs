@@ -10,7 +10,7 @@ use super::r2t::TransferTags;
 use super::request::{Content, Incoming, Numbered, discard};
 use super::response_fence::Fences;
 use super::sent_status::SentStatus;
-use super::task::{Stage, Tasks};
+use super::task::{Answer, Stage, Tasks};
 use super::task_management::Functions;
 use crate::lanes::Lanes;
 use crate::parameters::{Established, SessionParameters, SessionType, TargetLimits};
@@ -192,7 +192,7 @@ impl Session {
         for id in self.tasks.select(|_| true) {
             // What was never handed out has nothing to wait for.
             if let Some(task) = self.tasks.get_mut(id).filter(|task| task.stage == Stage::Waiting) {
-                task.stage = Stage::Ended;
+                task.stage = Stage::Ended(Answer::Settling);
             }
             self.silence(now, id);
         }

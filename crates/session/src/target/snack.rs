@@ -154,7 +154,7 @@ impl Session {
         let taken_back = task.data_in.rewind(from_sn);
         self.retained_bytes = self.retained_bytes.saturating_sub(taken_back as usize);
         let is_sent = task.data_in.is_sent();
-        let has_ended = task.response_ready;
+        let has_ended = task.stage.may_respond();
         if !is_sent {
             self.queue_data_in(id);
         } else if has_ended {
@@ -216,7 +216,7 @@ impl Session {
                 // Data that is being cut anew goes first; the response follows it by itself (§11.16.3).
                 let is_here = |task: &&Task| task.route.response == lane && task.data_in.is_sent();
                 let task = self.tasks.get(*id).filter(is_here)?;
-                debug_assert_eq!(task.stage, Stage::Responded);
+                debug_assert!(task.stage.is_responded());
                 task.scsi_response(stat_sn, window)
             }
         }

@@ -15,10 +15,32 @@ pub(super) enum Stage {
     Waiting,
     /// The driver has it.
     Executing,
-    /// The driver, or the protocol in its stead, has ended it; its response may still wait for something.
-    Ended,
-    /// Its response was sent and is not acknowledged; kept only where it may have to be sent again.
-    Responded,
+    /// The driver, or the protocol in its stead, has ended it.
+    Ended(Answer),
+    /// Its response was sent under this number and is not acknowledged; kept only where it may have to be sent again.
+    Responded(StatSn),
+}
+
+/// What the response of a task that has ended waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// For Data-Out that is still on its way. That of an aborted task is never given.
+    Settling,
+    /// For its own fence, or behind another.
+    AtFence,
+    /// For nothing but its turn on the lane.
+    Ready,
+}
+
+/// To which connection a task belongs (RFC 7143 §4.6.2 and §7.2.2, "connection allegiance").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Allegiance {
+    /// The one on which its command came, even if that is gone.
+    Original,
+    /// Another, where nothing of it may be sent before the answer to the request that moves it.
+    Moving,
+    /// Another, which knows of it.
+    Moved,
 }
 
 /// One SCSI task.
@@ -36,16 +58,10 @@ pub(super) struct Task {
     pub(super) silent: bool,
     pub(super) data_out: DataOut,
     pub(super) data_in: DataIn,
-    /// Its end, when `stage` is [`Stage::Ended`] and it is not silent.
+    /// Its end, when `stage` is [`Stage::Ended`] or later, and it is not silent.
     pub(super) response: Option<Response>,
-    /// Whether the response waits for nothing but its turn on the lane.
-    pub(super) response_ready: bool,
     /// Whether the response follows all earlier ones of its unit and precedes all later ones (RFC 7143 §4.2.2.3).
     pub(super) is_fenced: bool,
-    /// Whether the response waits for its own fence or behind another.
-    pub(super) waits_at_fence: bool,
-    /// The number under which the response was sent, while that is not acknowledged.
-    pub(super) sent_as: Option<StatSn>,
     /// Whether its place in the command window was given back: when the response was sent first, perhaps on a connection
     /// that is gone.
     pub(super) is_retired: bool,
@@ -53,16 +69,39 @@ pub(super) struct Task {
     pub(super) snack_tag: u32,
     /// Why it cannot succeed any more, although the driver still has it: this is answered in the end.
     pub(super) failure: Option<Response>,
-    /// It is moving to another lane, where nothing of it may be sent before the answer to the request that moves it.
-    pub(super) is_suspended: bool,
-    /// It was moved to its lane, which is not the one on which its command came.
-    pub(super) is_reassigned: bool,
+    pub(super) allegiance: Allegiance,
 }
 
 impl Task {
     /// Whether data flows both ways, so that residuals and status have their own rules (RFC 7143 §11.4.6, §11.7.3).
     pub(super) fn is_bidirectional(&self) -> bool {
         self.data_out.expected_bytes > 0 && self.data_in.expected_bytes > 0
+    }
+
+    pub(super) fn is_moving(&self) -> bool {
+        self.allegiance == Allegiance::Moving
+    }
+}
+
+impl Stage {
+    pub(super) fn is_ended(self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
+
+    pub(super) fn is_responded(self) -> bool {
+        matches!(self, Self::Responded(_))
+    }
+
+    /// Whether nothing but its turn on the lane keeps the response from being sent, perhaps once more.
+    pub(super) fn may_respond(self) -> bool {
+        matches!(self, Self::Ended(Answer::Ready) | Self::Responded(_))
+    }
+
+    /// Moves the response of a task that has ended on to its next wait.
+    pub(super) fn answer(&mut self, next: Answer) {
+        if let Self::Ended(answer) = self {
+            *answer = next;
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::multi_task::{Active, MultiTaskFunction};
 use super::request::Request;
 use super::response_fence::{AbortTaskResponse, Handed};
 use super::session::Session;
-use super::task::{Stage, Task};
+use super::task::{Answer, Stage, Task};
 use super::transmit::Reply;
 use crate::seam::{Destination, Fault, Payload, Transmit};
 use pdu::{
@@ -134,16 +134,16 @@ impl Session {
                 self.silence(now, id);
                 return self.bring_to_rest(id, Abort { lane, itt, ticket, lun, is_cause: true });
             }
-            Some((id, Stage::Responded)) if self.bring_status(id, lane) => {
+            Some((id, Stage::Responded(_))) if self.bring_status(id, lane) => {
                 TaskManagementOutcome::FunctionComplete
             }
-            Some((id, Stage::Waiting | Stage::Ended)) => {
+            Some((id, Stage::Waiting | Stage::Ended(_))) => {
                 self.silence(now, id);
                 TaskManagementOutcome::FunctionComplete
             }
             None if self.outlive_aborted(lane, ticket, pdu) => return,
             None if self.counts_as_arrived(pdu) => TaskManagementOutcome::FunctionComplete,
-            Some((_, Stage::Responded)) | None => TaskManagementOutcome::TaskDoesNotExist,
+            Some((_, Stage::Responded(_))) | None => TaskManagementOutcome::TaskDoesNotExist,
         };
         self.hand_over(Handed::AbortTask(AbortTaskResponse { lane, itt, ticket, lun, outcome }));
     }
@@ -196,7 +196,7 @@ impl Session {
     /// that has come.
     pub(super) fn silence_and_drain(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
-        if task.stage == Stage::Responded {
+        if task.stage.is_responded() {
             // Nothing of it is left but what was kept for sending it again.
             return self.finish(id);
         }
@@ -218,7 +218,7 @@ impl Session {
     /// A task fell to another session's CLEAR TASK SET or reset: its response is suppressed. The driver still ends it
     /// with [`Self::respond`].
     pub fn abort(&mut self, now: Instant, task: TaskId) {
-        if self.tasks.get(task).is_some_and(|task| task.stage != Stage::Responded) {
+        if self.tasks.get(task).is_some_and(|task| !task.stage.is_responded()) {
             self.silence_and_drain(now, task);
         }
         self.conclude(now);
@@ -274,7 +274,7 @@ impl Session {
 impl Task {
     fn silence(&mut self) {
         self.response = None;
-        self.response_ready = false;
+        self.stage.answer(Answer::Settling);
         self.data_out.wanted = None;
         self.data_out.withdraw_unsent();
     }

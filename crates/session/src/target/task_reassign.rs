@@ -5,7 +5,7 @@ use super::event::TaskId;
 use super::immediate::Ticket;
 use super::retention::Retention;
 use super::session::Session;
-use super::task::Stage;
+use super::task::{Allegiance, Answer, Stage};
 use super::transmit::Reply;
 use crate::lanes::Route;
 use crate::seam::Transmit;
@@ -20,12 +20,10 @@ impl Session {
         };
         if let Some(task) = self.tasks.get_mut(id) {
             task.route = Route::over(lane);
-            task.is_suspended = true;
-            task.is_reassigned = true;
-            // Its number was one of the connection that is gone; it will be answered again.
-            task.sent_as = None;
-            if task.stage == Stage::Responded {
-                task.stage = Stage::Ended;
+            task.allegiance = Allegiance::Moving;
+            if task.stage.is_responded() {
+                // Its number was one of the connection that is gone; it will be answered again.
+                task.stage = Stage::Ended(Answer::Ready);
             }
         }
         let exp_data_sn = pdu.exp_data_sn.0;
@@ -47,7 +45,7 @@ impl Session {
         match self.departed.get(&task.route.request) {
             Some(departed) if departed.is_removed => Ok(id),
             // The answer to an earlier request was lost on its way: it is given again.
-            None if task.is_reassigned && task.route.request == lane && !task.is_suspended => {
+            None if task.allegiance == Allegiance::Moved && task.route.request == lane => {
                 Err(TaskManagementOutcome::FunctionComplete)
             }
             _ => Err(TaskManagementOutcome::TaskStillAllegiant),
@@ -64,8 +62,7 @@ impl Session {
         }
         task.route = Route::over(lane);
         task.snack_tag = 0;
-        task.stage = Stage::Ended;
-        task.sent_as = None;
+        task.stage = Stage::Ended(Answer::Ready);
         self.queue_response(id);
         true
     }
@@ -100,7 +97,7 @@ impl Session {
     /// Data-Out, and in any case the status, under a number of its new lane.
     fn resume_task(&mut self, now: Instant, id: TaskId, exp_data_sn: u32) {
         let Some(task) = self.tasks.get_mut(id) else { return };
-        task.is_suspended = false;
+        task.allegiance = Allegiance::Moved;
         task.snack_tag = 0;
         // 0, and whatever makes no sense, leave what is acknowledged as it is (§11.5.6).
         self.acknowledge_data(id, exp_data_sn);
