@@ -21,6 +21,7 @@ mod lane_sample;
 mod operation;
 mod path;
 mod plan;
+mod slots;
 mod task_management;
 pub(crate) mod timer;
 mod unit_doubt;
@@ -41,12 +42,12 @@ pub(crate) use connection_recovery::Vacancies;
 use event_listener::Event;
 use framing::{BufferTable, Scratch};
 use futures_channel::oneshot;
-use operation::{Finished, Operation};
-use path::Request;
+use operation::Finished;
 use pdu::{BufferId, Instant, LaneId, Lun};
 use policy::{LaneSample, Placement};
 use scsi::ReservationKey;
 use session::seam::Endpoint;
+use slots::{OperationId, Operations, Paths, RequestId, Requests};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use timer::Pauses;
@@ -77,10 +78,10 @@ pub(crate) struct Shared {
 /// The state behind the lock.
 pub(crate) struct Driver {
     pub buffers: BufferTable,
-    pub paths: Vec<Path>,
+    pub paths: Paths,
     pub units: BTreeMap<Lun, UnitState>,
-    operations: slab::Slab<Operation>,
-    requests: slab::Slab<Request>,
+    operations: Operations,
+    requests: Requests,
     pauses: Pauses,
     placement: Box<dyn Placement>,
     /// The samples shown to the policy last. Kept, so that a command costs no allocation.
@@ -89,9 +90,9 @@ pub(crate) struct Driver {
     turn: usize,
     scratch: Scratch,
     /// The operation to which each named buffer belongs.
-    borrowers: HashMap<BufferId, usize>,
+    borrowers: HashMap<BufferId, OperationId>,
     /// Commands to be ended because no path is left to their unit: later, since one that ends may admit many others.
-    doomed: Vec<usize>,
+    doomed: Vec<RequestId>,
     finished: Vec<Finished>,
     next_lane: u32,
     closing: bool,
@@ -113,10 +114,10 @@ impl Shared {
         let slab = Slab::new(config.buffer_budget_bytes);
         let driver = Driver {
             buffers: BufferTable::new(slab.clone()),
-            paths: Vec::new(),
+            paths: Paths::default(),
             units: BTreeMap::new(),
-            operations: slab::Slab::new(),
-            requests: slab::Slab::new(),
+            operations: Operations::default(),
+            requests: Requests::default(),
             pauses: Pauses::default(),
             placement: (environment.placement)(),
             lanes_shown: Vec::new(),
@@ -185,7 +186,7 @@ impl Shared {
 impl Driver {
     /// Processes the protocol's events, dispatches commands, and wakes the lanes that have something to send.
     fn settle(&mut self, now: Instant) {
-        for at in 0..self.paths.len() {
+        for at in self.paths.ids() {
             self.drain_events(at, now);
         }
         self.dispatch(now);
@@ -193,7 +194,7 @@ impl Driver {
         if self.closing && self.operations.is_empty() {
             self.log_out(now);
         }
-        for path in &mut self.paths {
+        for path in self.paths.iter_mut() {
             path.wake_senders();
         }
     }
@@ -205,7 +206,7 @@ impl Driver {
     }
 
     fn log_out(&mut self, now: Instant) {
-        for path in &mut self.paths {
+        for path in self.paths.iter_mut() {
             path.log_out(now);
             if path.core.is_none() && path.state != PathState::Gone {
                 path.state = PathState::Gone;
@@ -241,7 +242,7 @@ impl Driver {
     }
 
     pub fn path(&self, id: PathId) -> Option<&Path> {
-        self.paths.get(id.0 as usize)
+        self.paths.get(id)
     }
 
     /// A path that carries a unit's I/O now.
@@ -262,7 +263,7 @@ impl Driver {
     }
 
     pub fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
-        self.paths.get_mut(id.0 as usize)
+        self.paths.get_mut(id)
     }
 
     /// A lane number that was never used.

@@ -178,7 +178,7 @@ impl Target {
                 changed.await;
             }
         };
-        let portal = || shared.read(|driver| driver.paths[0].portal.clone());
+        let portal = || shared.read(|driver| driver.paths[PathId(0)].portal.clone());
         match shared.environment.within(patience, over).await {
             Some(()) => Ok(()),
             None => Err(NetworkError::Timeout { portal: portal(), during: "logout" }.into()),

@@ -7,8 +7,10 @@
 //! it proves the command dead (RFC 7143 §6.3.5). Then the command is sent once more.
 
 use super::flush::SYNCHRONIZE_CACHE;
+use super::slots::RequestId;
 use super::{Driver, Path};
 use crate::config::FLUSH_LIMITS;
+use crate::path_id::PathId;
 use crate::{Error, TargetError};
 use pdu::{Duration, Instant, TaskManagementOutcome};
 use session::initiator::{FunctionId, TaskFunction, TaskId};
@@ -86,12 +88,12 @@ impl Driver {
             return;
         }
         self.next_check = now + self.check_interval();
-        for at in 0..self.paths.len() {
+        for at in self.paths.ids() {
             self.check_path(at, now);
         }
     }
 
-    fn check_path(&mut self, at: usize, now: Instant) {
+    fn check_path(&mut self, at: PathId, now: Instant) {
         let path = &mut self.paths[at];
         if path.watch.is_given_up {
             return;
@@ -102,7 +104,7 @@ impl Driver {
             }
             return;
         }
-        let placed = |(_, key): &(&TaskId, &usize)| self.requests[**key].placed;
+        let placed = |(_, key): &(&TaskId, &RequestId)| self.requests[**key].placed;
         let oldest = path.tasks.iter().min_by_key(placed).map(|(task, key)| (*task, *key));
         let Some((task, key)) = oldest else { return };
         if path.stands_still(task, now) >= self.limit_of(key) {
@@ -110,12 +112,12 @@ impl Driver {
         }
     }
 
-    fn limit_of(&self, key: usize) -> Duration {
+    fn limit_of(&self, key: RequestId) -> Duration {
         let is_flush = self.command_name(key) == SYNCHRONIZE_CACHE;
         self.command_limit.saturating_mul(if is_flush { FLUSH_LIMITS } else { 1 })
     }
 
-    fn abort(&mut self, at: usize, task: TaskId, key: usize, now: Instant) {
+    fn abort(&mut self, at: PathId, task: TaskId, key: RequestId, now: Instant) {
         let command = self.command_name(key);
         let request = &mut self.requests[key];
         request.overdue += 1;
@@ -130,7 +132,7 @@ impl Driver {
     /// Handles the answer to ABORT TASK. The session has already reported the aborted command as lost.
     pub(super) fn aborted(
         &mut self,
-        at: usize,
+        at: PathId,
         function: FunctionId,
         outcome: TaskManagementOutcome,
         now: Instant,
@@ -147,7 +149,7 @@ impl Driver {
     }
 
     /// Closes a living session that has lost writes, because only its end proves them dead. Returns whether it did.
-    pub(super) fn close_where_stranded(&mut self, at: usize, now: Instant) -> bool {
+    pub(super) fn close_where_stranded(&mut self, at: PathId, now: Instant) -> bool {
         let path = &self.paths[at];
         if path.core.is_some() && !path.stranded.is_empty() && !path.watch.is_given_up {
             self.give_session_up(at, "it lost a write", now);
@@ -156,7 +158,7 @@ impl Driver {
         false
     }
 
-    fn give_session_up(&mut self, at: usize, why: &str, now: Instant) {
+    fn give_session_up(&mut self, at: PathId, why: &str, now: Instant) {
         let path = &mut self.paths[at];
         path.watch = Watch { is_given_up: true, ..Watch::default() };
         tracing::warn!(path = %path.id, why, "the session is to be reinstated");
@@ -164,7 +166,7 @@ impl Driver {
     }
 
     /// Sends a command again whose old nexus is proven dead, unless it has exceeded the limit twice.
-    pub(super) fn repeat(&mut self, key: usize) {
+    pub(super) fn repeat(&mut self, key: RequestId) {
         match self.unanswered(key).filter(|_| self.requests[key].overdue >= OVERDUE_MAX) {
             Some(error) => self.end_request(key, Err(error)),
             None => {
@@ -175,7 +177,7 @@ impl Driver {
     }
 
     /// The error for a command that exceeded the limit.
-    pub(super) fn unanswered(&self, key: usize) -> Option<Error> {
+    pub(super) fn unanswered(&self, key: RequestId) -> Option<Error> {
         let request = &self.requests[key];
         let (command, lun) = (self.command_name(key), request.lun);
         let seconds = self.limit_of(key).as_secs();

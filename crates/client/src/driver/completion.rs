@@ -2,6 +2,7 @@
 
 use super::flush::SYNCHRONIZE_CACHE;
 use super::path::{Closing, Request};
+use super::slots::RequestId;
 use super::{Driver, Plan};
 use crate::path_acceptance::change_told;
 use crate::path_id::PathId;
@@ -33,7 +34,7 @@ const ZEROES_BYTES_MAX: u64 = 1 << 20;
 
 impl Driver {
     /// Processes the events of a path's session.
-    pub(super) fn drain_events(&mut self, at: usize, now: Instant) {
+    pub(super) fn drain_events(&mut self, at: PathId, now: Instant) {
         while let Some(event) = self.paths[at].core.as_mut().and_then(session::seam::Endpoint::poll_event) {
             match event {
                 Event::Completed(completion) => self.completed(at, &completion, now),
@@ -71,7 +72,7 @@ impl Driver {
         }
     }
 
-    fn completed(&mut self, at: usize, completion: &Completion, now: Instant) {
+    fn completed(&mut self, at: PathId, completion: &Completion, now: Instant) {
         let Some(key) = self.paths[at].tasks.remove(&completion.task) else { return };
         let sense = SenseData::parse(&completion.sense);
         let lun = self.requests[key].lun;
@@ -96,12 +97,12 @@ impl Driver {
         }
     }
 
-    pub(super) fn command_name(&self, key: usize) -> &'static str {
+    pub(super) fn command_name(&self, key: RequestId) -> &'static str {
         self.operations[self.requests[key].operation].command
     }
 
     /// Handles a unit's report besides, or instead of, the status of a command.
-    fn told(&mut self, at: usize, lun: Lun, sense: &SenseData, now: Instant) {
+    fn told(&mut self, at: PathId, lun: Lun, sense: &SenseData, now: Instant) {
         if sense.deferred {
             tracing::warn!(%lun, %sense, "writes that were answered may be lost");
         } else if sense.is_unit_attention() {
@@ -117,7 +118,13 @@ impl Driver {
 
     /// A command failed. If it was forced to the medium (a flush, or a write with FUA), its error may report the loss
     /// of other writes, which no later flush will repeat.
-    fn forced_operation_failed(&mut self, key: usize, ending: Ending, status: u8, sense: Option<&SenseData>) {
+    fn forced_operation_failed(
+        &mut self,
+        key: RequestId,
+        ending: Ending,
+        status: u8,
+        sense: Option<&SenseData>,
+    ) {
         let request = &self.requests[key];
         let Some(unit) = self.units.get_mut(&request.lun) else { return };
         let is_checked = ending == Ending::Failed && status == Status::CheckCondition.code();
@@ -134,7 +141,7 @@ impl Driver {
         }
     }
 
-    fn succeeded(&mut self, path: PathId, key: usize, completion: &Completion) {
+    fn succeeded(&mut self, path: PathId, key: RequestId, completion: &Completion) {
         // The cache that was emptied may be another unit's.
         if self.hold_in_doubt(key) {
             return;
@@ -166,7 +173,7 @@ impl Driver {
         self.end_request(key, result);
     }
 
-    fn failed(&mut self, at: usize, key: usize, ending: Ending, error: Error, now: Instant) {
+    fn failed(&mut self, at: PathId, key: RequestId, ending: Ending, error: Error, now: Instant) {
         if self.substitute(key, &error) {
             return;
         }
@@ -201,7 +208,7 @@ impl Driver {
     }
 
     /// The nexus was lost with this command outstanding.
-    fn lost(&mut self, at: usize, task: TaskId, started: bool, now: Instant) {
+    fn lost(&mut self, at: PathId, task: TaskId, started: bool, now: Instant) {
         let Some(key) = self.paths[at].tasks.remove(&task) else { return };
         let (command, lun) = (self.command_name(key), self.requests[key].lun);
         if !started && self.hold_in_doubt(key) {
@@ -224,7 +231,7 @@ impl Driver {
     }
 
     /// Ends a command whose outcome will never be known. If it writes, its blocks stay closed.
-    pub(super) fn give_up_unknown(&mut self, key: usize) {
+    pub(super) fn give_up_unknown(&mut self, key: RequestId) {
         let (command, lun) = (self.command_name(key), self.requests[key].lun);
         let request = &self.requests[key];
         let operation = &mut self.operations[request.operation];
@@ -232,7 +239,7 @@ impl Driver {
         self.end_request(key, Err(Error::OutcomeUnknown { command, lun }));
     }
 
-    fn path_ended(&mut self, at: usize, orderly: bool) {
+    fn path_ended(&mut self, at: PathId, orderly: bool) {
         let path = &mut self.paths[at];
         let (id, asked) = (path.id, path.is_logging_out());
         path.end();
@@ -262,8 +269,8 @@ impl Driver {
     }
 
     /// Ends a command, and its operation if it was the last one.
-    pub(super) fn end_request(&mut self, key: usize, result: Result<u32, Error>) {
-        let Some(Request { operation: owner, .. }) = self.requests.try_remove(key) else { return };
+    pub(super) fn end_request(&mut self, key: RequestId, result: Result<u32, Error>) {
+        let Some(Request { operation: owner, .. }) = self.requests.remove(key) else { return };
         let Some(operation) = self.operations.get_mut(owner) else { return };
         operation.pieces -= 1;
         match result {
@@ -274,7 +281,7 @@ impl Driver {
     }
 
     /// Replaces a command that the device turns out not to implement. `false` if there is no replacement.
-    fn substitute(&mut self, key: usize, error: &Error) -> bool {
+    fn substitute(&mut self, key: RequestId, error: &Error) -> bool {
         if !error.sense().is_some_and(SenseData::is_unsupported) {
             return false;
         }
@@ -298,7 +305,7 @@ impl Driver {
     }
 
     /// Replaces a WRITE SAME by WRITEs of zeroes.
-    fn write_zeroes_out(&mut self, key: usize) -> bool {
+    fn write_zeroes_out(&mut self, key: RequestId) -> bool {
         let request = &self.requests[key];
         let (owner, lun, extent) = (request.operation, request.lun, request.extent);
         let Some(unit) = self.units.get(&lun).map(|unit| unit.unit.clone()) else { return false };

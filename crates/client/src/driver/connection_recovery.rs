@@ -138,7 +138,7 @@ fn filled(vacancies: &[Vacancy], cid: Cid, missing: usize) -> Option<usize> {
 impl Driver {
     pub(super) fn connection_lost(
         &mut self,
-        at: usize,
+        at: PathId,
         (lane, cid): (LaneId, Cid),
         not_before: Instant,
         now: Instant,

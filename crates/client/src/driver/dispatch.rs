@@ -3,17 +3,19 @@
 use super::Driver;
 use super::lane_sample::Candidate;
 use super::path::Path;
+use super::slots::RequestId;
+use crate::path_id::PathId;
 use pdu::{Instant, LaneId, Lun};
 use policy::LaneSample;
 use session::initiator::{Command, Data, Session, TaskId};
 
 impl Driver {
-    pub(super) fn enqueue_all(&mut self, requests: Vec<usize>) {
+    pub(super) fn enqueue_all(&mut self, requests: Vec<RequestId>) {
         requests.into_iter().for_each(|key| self.enqueue(key));
     }
 
     /// Queues a command for a lane of its own path, or of any path that carries its unit.
-    pub(super) fn enqueue(&mut self, key: usize) {
+    pub(super) fn enqueue(&mut self, key: RequestId) {
         if !self.requests.contains(key) || self.hold_in_doubt(key) {
             return;
         }
@@ -33,7 +35,7 @@ impl Driver {
 
     /// Places commands as long as the policy has a lane for one.
     pub(super) fn dispatch(&mut self, now: Instant) {
-        for at in 0..self.paths.len() {
+        for at in self.paths.ids() {
             self.place_orphans(at, now);
             self.start_parked(at, now);
             while let Some(&key) = self.paths[at].own.front() {
@@ -56,7 +58,7 @@ impl Driver {
     fn dispatch_unit(&mut self, lun: Lun, now: Instant) {
         while let Some(&key) = self.units.get(&lun).and_then(|unit| unit.queue.front()) {
             self.lanes_shown.clear();
-            for at in 0..self.paths.len() {
+            for at in self.paths.ids() {
                 if self.paths[at].accepted.contains(&lun) {
                     self.show_path(at, Candidate::Fresh, now);
                 }
@@ -70,7 +72,7 @@ impl Driver {
         }
     }
 
-    fn show_path(&mut self, at: usize, candidate: Candidate, now: Instant) {
+    fn show_path(&mut self, at: PathId, candidate: Candidate, now: Instant) {
         let wants_measurements = self.placement.wants_measurements();
         self.paths[at].show_lanes(now, candidate, wants_measurements, &mut self.lanes_shown);
     }
@@ -90,7 +92,7 @@ impl Driver {
     }
 
     /// Sends a command over the lane that the policy chooses. `false` if it holds the command back.
-    fn place(&mut self, key: usize, now: Instant) -> bool {
+    fn place(&mut self, key: RequestId, now: Instant) -> bool {
         let data = self.requests[key].data;
         let Some(lane) = self.choose(demand(data), now) else { return false };
         let Some(path) = self.paths.iter_mut().find(|path| path.lane_state(lane).is_some()) else {
@@ -114,7 +116,7 @@ impl Driver {
     }
 
     /// Gives the commands that have lost their connection to others of the same session.
-    fn place_orphans(&mut self, at: usize, now: Instant) {
+    fn place_orphans(&mut self, at: PathId, now: Instant) {
         while let Some(orphan) = self.paths[at].core.as_ref().and_then(|core| core.orphans().next()) {
             self.lanes_shown.clear();
             self.show_path(at, Candidate::Orphan, now);
@@ -128,7 +130,7 @@ impl Driver {
     }
 
     /// Starts the commands parked at this path, if its window has opened.
-    fn start_parked(&mut self, at: usize, now: Instant) {
+    fn start_parked(&mut self, at: PathId, now: Instant) {
         while let Some(head) = self.paths[at].core.as_ref().and_then(Session::demand) {
             self.lanes_shown.clear();
             self.show_path(at, Candidate::Parked, now);

@@ -19,8 +19,7 @@ pub(crate) async fn run(shared: Arc<Shared>, path: PathId, lane: LaneId) {
 }
 
 impl Driver {
-    fn poll_lane(&mut self, cx: &mut Context<'_>, id: PathId, lane: LaneId, now: Instant) -> Poll<()> {
-        let at = id.0 as usize;
+    fn poll_lane(&mut self, cx: &mut Context<'_>, at: PathId, lane: LaneId, now: Instant) -> Poll<()> {
         let Some(path) = self.paths.get_mut(at) else { return Poll::Ready(()) };
         let Some(state) = path.lanes.iter().find(|state| state.id == lane) else { return Poll::Ready(()) };
         path.wakers.register(lane, cx.waker(), false);
@@ -52,7 +51,7 @@ impl Driver {
     fn receive(
         &mut self,
         cx: &mut Context<'_>,
-        at: usize,
+        at: PathId,
         lane: LaneId,
         now: Instant,
     ) -> Result<(), ConnectionError> {
@@ -70,7 +69,7 @@ impl Driver {
     fn send(
         &mut self,
         cx: &mut Context<'_>,
-        at: usize,
+        at: PathId,
         lane: LaneId,
         now: Instant,
     ) -> Result<(), ConnectionError> {
@@ -88,7 +87,7 @@ impl Driver {
     fn awaits_close(
         &mut self,
         cx: &mut Context<'_>,
-        at: usize,
+        at: PathId,
         lane: LaneId,
         closing: Closing,
         now: Instant,
@@ -104,7 +103,7 @@ impl Driver {
     fn fail_lane(
         &mut self,
         cx: &mut Context<'_>,
-        at: usize,
+        at: PathId,
         lane: LaneId,
         error: &ConnectionError,
         now: Instant,
@@ -123,7 +122,7 @@ impl Driver {
     }
 
     /// Closes a connection and tells the session.
-    pub(super) fn drop_lane(&mut self, at: usize, lane: LaneId, loss: LaneLoss, now: Instant) {
+    pub(super) fn drop_lane(&mut self, at: PathId, lane: LaneId, loss: LaneLoss, now: Instant) {
         let path = &mut self.paths[at];
         path.lanes.retain(|state| state.id != lane);
         path.wakers.remove(lane);

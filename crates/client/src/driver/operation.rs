@@ -3,6 +3,7 @@
 use super::flush::{Asked, Flush};
 use super::path::Request;
 use super::plan::Data;
+use super::slots::{OperationId, RequestId};
 use super::{Driver, Plan};
 use crate::backend::block_error;
 use crate::write_fence::{Entry, Sealing, WriteId};
@@ -114,7 +115,7 @@ pub(super) struct Operation {
     /// `None` for those, which have their own.
     pub sink: Option<Sink>,
     /// Commands that wait for the fence.
-    pub held: Vec<usize>,
+    pub held: Vec<RequestId>,
 }
 
 impl Operation {
@@ -152,7 +153,7 @@ impl Driver {
         let operation = Operation { then_flush, ..Operation::new(lun, command, pieces.len(), Some(sink)) };
         let key = self.operations.insert(operation);
         let buffer = data.into_payload().map(|payload| self.lend(key, payload));
-        let requests: Vec<usize> = pieces
+        let requests: Vec<RequestId> = pieces
             .into_iter()
             .map(|piece| {
                 let data = direction.of(buffer, &piece);
@@ -187,7 +188,13 @@ impl Driver {
         (self.operations.len() >= super::OPERATIONS_MAX).then(|| UsageError::TooManyOperations.into())
     }
 
-    fn enter_fence(&mut self, key: usize, lun: Lun, range: std::ops::Range<u64>, requests: Vec<usize>) {
+    fn enter_fence(
+        &mut self,
+        key: OperationId,
+        lun: Lun,
+        range: std::ops::Range<u64>,
+        requests: Vec<RequestId>,
+    ) {
         let Some(unit) = self.units.get_mut(&lun) else { return self.enqueue_all(requests) };
         let (write, entry) = unit.fence.enter(range);
         match entry {
@@ -217,7 +224,7 @@ impl Driver {
     }
 
     /// Names memory that belongs to an operation until it ends.
-    pub(super) fn lend(&mut self, key: usize, payload: Payload) -> BufferId {
+    pub(super) fn lend(&mut self, key: OperationId, payload: Payload) -> BufferId {
         let buffer = self.buffers.insert(payload);
         self.operations[key].buffers.push(buffer);
         self.borrowers.insert(buffer, key);
@@ -225,11 +232,11 @@ impl Driver {
     }
 
     /// Ends the operation when its last command has ended and the protocol has released its memory.
-    pub(super) fn finish_if_done(&mut self, key: usize) {
+    pub(super) fn finish_if_done(&mut self, key: OperationId) {
         if self.operations.get(key).is_none_or(|operation| operation.pieces > 0 || operation.lent > 0) {
             return;
         }
-        let mut operation = self.operations.remove(key);
+        let Some(mut operation) = self.operations.remove(key) else { return };
         let mut buffer = None;
         for id in operation.buffers.drain(..).rev() {
             self.borrowers.remove(&id);
@@ -256,9 +263,10 @@ impl Driver {
         } else {
             Sealing { admitted: unit.fence.leave(write), refused: Vec::new() }
         };
-        let admitted: Vec<usize> =
+        let admitted: Vec<OperationId> =
             admitted.into_iter().filter_map(|id| unit.writes.get(&id).copied()).collect();
-        let refused: Vec<usize> = refused.into_iter().filter_map(|id| unit.writes.remove(&id)).collect();
+        let refused: Vec<OperationId> =
+            refused.into_iter().filter_map(|id| unit.writes.remove(&id)).collect();
         for key in admitted {
             let held = std::mem::take(&mut self.operations[key].held);
             self.enqueue_all(held);

@@ -3,6 +3,7 @@
 use super::command_limit::Watch;
 use super::connection_recovery::{Recoveries, Vacancy};
 use super::lane_sample::Measurement;
+use super::slots::{OperationId, RequestId};
 use crate::durability::{CacheLosses, FlushMark};
 use crate::login::{Applicant, Opened};
 use crate::path_id::PathId;
@@ -31,7 +32,7 @@ pub(crate) type SharedTurn = Arc<Mutex<()>>;
 
 /// One command of an operation, from its submission until its outcome is known.
 pub(super) struct Request {
-    pub operation: usize,
+    pub operation: OperationId,
     pub lun: Lun,
     pub kind: CommandKind,
     pub cdb: Cdb,
@@ -60,7 +61,7 @@ pub(super) struct Request {
 
 impl Request {
     /// A command without an effect, to be filled in.
-    pub fn new(operation: usize, lun: Lun) -> Self {
+    pub fn new(operation: OperationId, lun: Lun) -> Self {
         Self {
             operation,
             lun,
@@ -132,12 +133,12 @@ pub(crate) struct Path {
     pub adding: SharedTurn,
     pub(super) lanes: Vec<Lane>,
     /// Commands that must go over this path.
-    pub(super) own: VecDeque<usize>,
+    pub(super) own: VecDeque<RequestId>,
     /// Commands of those that wait until a unit is proven anew.
-    pub(super) held: Vec<usize>,
+    pub(super) held: Vec<RequestId>,
     /// Writes that wait for the proof that the old nexus is dead.
-    pub(super) stranded: Vec<usize>,
-    pub(super) tasks: HashMap<TaskId, usize>,
+    pub(super) stranded: Vec<RequestId>,
+    pub(super) tasks: HashMap<TaskId, RequestId>,
     /// Task management functions that callers requested.
     pub(super) functions: HashMap<FunctionId, oneshot::Sender<TaskManagementOutcome>>,
     pub(super) wakers: LaneWakers,
@@ -364,7 +365,7 @@ impl Path {
     }
 
     /// The commands that only this path could have carried.
-    pub(super) fn take_own(&mut self) -> Vec<usize> {
+    pub(super) fn take_own(&mut self) -> Vec<RequestId> {
         self.own.drain(..).chain(self.held.drain(..)).collect()
     }
 
@@ -410,9 +411,7 @@ impl super::Driver {
     /// Adds an empty path. All paths of a target share the random part of their ISIDs.
     pub fn add_path(&mut self, portal: Portal, first: Isid) -> PathId {
         let qualifier = u16::try_from(self.paths.len()).unwrap_or(u16::MAX);
-        let id = PathId(qualifier.into());
-        self.paths.push(Path::new(id, isid::with_qualifier(first, qualifier), portal));
-        id
+        self.paths.add(|id| Path::new(id, isid::with_qualifier(first, qualifier), portal))
     }
 
     /// The leading connection of a path has logged in, so its old nexus, if any, is dead (RFC 7143 §6.3.5).

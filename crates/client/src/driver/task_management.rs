@@ -2,6 +2,7 @@
 
 use super::Driver;
 use crate::UsageError;
+use crate::path_id::PathId;
 use futures_channel::oneshot;
 use pdu::{Instant, Lun, TaskManagementOutcome};
 use session::initiator::{FunctionId, TaskFunction};
@@ -25,7 +26,7 @@ impl Driver {
     /// Delivers the answer to a function, to its caller or to this driver.
     pub(super) fn function_done(
         &mut self,
-        at: usize,
+        at: PathId,
         function: FunctionId,
         outcome: TaskManagementOutcome,
         now: Instant,

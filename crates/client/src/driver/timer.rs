@@ -2,7 +2,9 @@
 //! close.
 
 use super::path::Closing;
+use super::slots::RequestId;
 use super::{Driver, Shared};
+use crate::path_id::PathId;
 use pdu::{Instant, LaneId};
 use session::seam::Endpoint;
 use std::cmp::Reverse;
@@ -12,21 +14,21 @@ use std::sync::Arc;
 /// Declined commands, each with the time to send it again.
 #[derive(Default)]
 pub(super) struct Pauses {
-    heap: BinaryHeap<Reverse<(Instant, usize)>>,
+    heap: BinaryHeap<Reverse<(Instant, RequestId)>>,
     /// The deadline that the timer's task waits for.
     armed: Option<Instant>,
 }
 
 impl Pauses {
-    pub fn push(&mut self, until: Instant, request: usize) {
+    pub fn push(&mut self, until: Instant, request: RequestId) {
         self.heap.push(Reverse((until, request)));
     }
 
-    pub fn take_all(&mut self) -> Vec<usize> {
+    pub fn take_all(&mut self) -> Vec<RequestId> {
         std::mem::take(&mut self.heap).into_iter().map(|Reverse((_, key))| key).collect()
     }
 
-    fn take_due(&mut self, now: Instant) -> Option<usize> {
+    fn take_due(&mut self, now: Instant) -> Option<RequestId> {
         let Reverse((until, key)) = *self.heap.peek()?;
         (until <= now).then(|| {
             self.heap.pop();
@@ -54,13 +56,9 @@ impl Driver {
         earlier || self.is_over()
     }
 
-    /// The connections that wait for the target to close them, with the indices of their paths.
-    fn closing_lanes(&self) -> impl Iterator<Item = (usize, LaneId, Closing)> {
-        let lanes = self
-            .paths
-            .iter()
-            .enumerate()
-            .flat_map(|(at, path)| path.lanes.iter().map(move |lane| (at, lane)));
+    /// The connections that wait for the target to close them, with their paths.
+    fn closing_lanes(&self) -> impl Iterator<Item = (PathId, LaneId, Closing)> {
+        let lanes = self.paths.iter().flat_map(|path| path.lanes.iter().map(|lane| (path.id, lane)));
         lanes.filter_map(|(at, lane)| lane.closing.map(|closing| (at, lane.id, closing)))
     }
 
@@ -77,7 +75,7 @@ impl Driver {
             self.enqueue(key);
         }
         self.close_overdue(now);
-        for path in &mut self.paths {
+        for path in self.paths.iter_mut() {
             if let Some(core) = &mut path.core
                 && core.poll_timeout().is_some_and(|deadline| deadline <= now)
             {

@@ -4,6 +4,7 @@
 //! flushes, which concern one nexus, with their path. The supervisor proves the path ([`crate::supervisor`]).
 
 use super::Driver;
+use super::slots::RequestId;
 use crate::path_acceptance::Change;
 use crate::path_id::PathId;
 use crate::{Error, TargetError};
@@ -12,7 +13,7 @@ use session::initiator::{Session, TaskFunction};
 
 impl Driver {
     /// `lun` reported over a path that it has changed, or that other units may have.
-    pub(super) fn doubt(&mut self, at: usize, lun: Lun, change: Change, now: Instant) {
+    pub(super) fn doubt(&mut self, at: PathId, lun: Lun, change: Change, now: Instant) {
         let path = &mut self.paths[at];
         path.changes_told += 1;
         // A report from a unit already in doubt says nothing about the others, which report for themselves.
@@ -25,7 +26,7 @@ impl Driver {
     }
 
     /// A command that waits for the command window has not left; it now waits for the proof instead.
-    fn take_back_parked(&mut self, at: usize, now: Instant) {
+    fn take_back_parked(&mut self, at: PathId, now: Instant) {
         let path = &mut self.paths[at];
         let parked = path.core.as_ref().and_then(Session::demand).map(|demand| demand.task);
         let Some((task, key)) = parked.and_then(|task| Some((task, *path.tasks.get(&task)?))) else { return };
@@ -40,7 +41,7 @@ impl Driver {
     }
 
     /// Holds a flush whose path must be proven first. `false` if it need not be.
-    pub(super) fn hold_in_doubt(&mut self, key: usize) -> bool {
+    pub(super) fn hold_in_doubt(&mut self, key: RequestId) -> bool {
         let request = &self.requests[key];
         let (lun, is_flush) = (request.lun, request.flush.is_some());
         let path = request.path.and_then(|path| self.path_mut(path));

@@ -1,6 +1,7 @@
 //! The state of one logical unit, over all paths.
 
 use super::flush::Flush;
+use super::slots::{OperationId, RequestId};
 use crate::durability::Durability;
 use crate::path_id::PathId;
 use crate::write_fence::{WriteFence, WriteId};
@@ -13,10 +14,10 @@ use std::sync::Arc;
 pub(crate) struct UnitState {
     pub unit: Arc<Unit>,
     /// Commands for any path that carries this unit.
-    pub(super) queue: VecDeque<usize>,
+    pub(super) queue: VecDeque<RequestId>,
     pub(super) fence: WriteFence,
     /// The operation of each write in the fence.
-    pub(super) writes: HashMap<WriteId, usize>,
+    pub(super) writes: HashMap<WriteId, OperationId>,
     pub durability: Durability,
     /// SYNCHRONIZE CACHE is under way: other flushes wait.
     pub(super) is_flushing: bool,
