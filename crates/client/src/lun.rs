@@ -83,7 +83,7 @@ pub enum Transfer {
     Out(Payload),
 }
 
-/// A task management function over a whole unit (RFC 7143 §11.5.1).
+/// A task management function over a whole unit, or over all of them (RFC 7143 §11.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
     /// Ends the commands of one session of this initiator.
@@ -92,6 +92,8 @@ pub enum Reset {
     ClearTaskSet,
     /// Ends the commands of all initiators and returns the unit to its power-on state.
     LogicalUnit,
+    /// Does the same to every unit of the target that this initiator may use. The sessions live on.
+    TargetWarm,
 }
 
 impl Reset {
@@ -100,6 +102,7 @@ impl Reset {
             Self::AbortTaskSet => TaskFunction::AbortTaskSet(lun),
             Self::ClearTaskSet => TaskFunction::ClearTaskSet(lun),
             Self::LogicalUnit => TaskFunction::LogicalUnitReset(lun),
+            Self::TargetWarm => TaskFunction::TargetWarmReset,
         }
     }
 
@@ -108,6 +111,7 @@ impl Reset {
             Self::AbortTaskSet => "ABORT TASK SET",
             Self::ClearTaskSet => "CLEAR TASK SET",
             Self::LogicalUnit => "LOGICAL UNIT RESET",
+            Self::TargetWarm => "TARGET WARM RESET",
         }
     }
 }
@@ -266,7 +270,7 @@ impl Lun {
         extents::parse(&outcome, (offset, bytes), &self.unit.capacity, self.unit.unmapped_reads_zero())
     }
 
-    /// Ends every command at this unit by a task management function. Except with [`Reset::AbortTaskSet`], this
+    /// Ends every command at this unit, or at all, by a task management function. Except with [`Reset::AbortTaskSet`], this
     /// includes the commands of other initiators, which may not be told and may wait for answers that never come.
     ///
     /// # Errors

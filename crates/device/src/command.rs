@@ -23,6 +23,7 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, comman
     let nexus_task = NexusTask { nexus: driver.nexus, task: id };
     let arrived = unit.state.borrow_mut().arrive(nexus_task, command.attribute, command.cdb.bytes());
     if let Err(outcome) = arrived {
+        driver.environment.tell(|observer| observer.command_refused(driver.tsih, &command, &outcome));
         let is_fenced = unit.state.borrow_mut().take_fence(driver.nexus);
         let ending = Ending { outcome, wanted_bytes: 0, format: unit.sense_format(), is_fenced };
         return respond(driver, state, id, command.data_in_bytes, ending);

@@ -4,6 +4,7 @@ use crate::memory::Memory;
 use crate::peer::{Ipv6Prefix, PeerHost, Peers};
 use crate::unit_state::NexusId;
 use pdu::{Duration, Instant, Tsih};
+use scsi::Outcome;
 use session::target::{Command, TargetRecord, TaskId};
 use std::cell::{Cell, OnceCell};
 use std::future::Future;
@@ -55,6 +56,9 @@ pub trait Observer {
     /// A session hands over a command, in its order.
     fn command_begins(&self, session: Tsih, command: &Command);
 
+    /// The command was refused when it arrived, before it could enter its unit's task set: this outcome is its answer.
+    fn command_refused(&self, _session: Tsih, _command: &Command, _outcome: &Outcome) {}
+
     /// The command's Data-Out has arrived and its turn has come: its work on the medium begins.
     fn command_starts(&self, _session: Tsih, _task: TaskId) {}
 
@@ -67,6 +71,10 @@ pub trait Observer {
 impl<O: Observer + ?Sized> Observer for Arc<O> {
     fn command_begins(&self, session: Tsih, command: &Command) {
         (**self).command_begins(session, command);
+    }
+
+    fn command_refused(&self, session: Tsih, command: &Command, outcome: &Outcome) {
+        (**self).command_refused(session, command, outcome);
     }
 
     fn command_starts(&self, session: Tsih, task: TaskId) {

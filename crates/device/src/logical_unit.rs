@@ -122,6 +122,17 @@ impl LogicalUnit {
         Self { state, kept: Some(kept), ..self }
     }
 
+    /// The same unit with a lower MAXIMUM TRANSFER LENGTH (block limits VPD page): longer commands are refused. At least
+    /// one block is always allowed.
+    #[must_use]
+    pub fn limit_transfers(mut self, bytes_max: u32) -> Self {
+        for disk in std::iter::once(&mut self.disk).chain(&mut self.through_other_ports) {
+            let limit = &mut disk.limits.transfer_bytes_max;
+            *limit = (*limit).min(bytes_max).max(disk.block.bytes());
+        }
+        self
+    }
+
     /// The ports of the nexus between a session of this CHAP user and this unit.
     pub(crate) fn ports_of(&self, identity: &session::parameters::Identity, user: Option<&str>) -> Ports {
         let ports = self.disk.target_port.iter().chain(&self.disk.other_ports);

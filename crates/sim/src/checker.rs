@@ -3,6 +3,7 @@
 //! [`BlockHistory`] knows which value each block may have. [`Tap`] listens to both ends of every connection and knows
 //! what each side may send. [`Stamp`] is what the blocks are filled with, so that a value names its writer.
 
+mod attention_watch;
 mod block_history;
 mod claims;
 mod command_order;
@@ -16,6 +17,7 @@ mod stamp;
 mod tap;
 mod task_watch;
 
+pub use attention_watch::{Attention, AttentionWatch};
 pub use block_history::{BlockHistory, Order, ReadId, WriteId};
 pub use claims::Claims;
 pub use medium_watch::MediumWatch;

@@ -14,7 +14,7 @@ use block::{
     Pending, Properties, Thin,
 };
 use pdu::{Duration, Instant};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many of a hundred acknowledged blocks reach the medium by themselves, before any flush.
 const DESTAGED_PERCENT: u64 = 30;
@@ -60,6 +60,7 @@ struct State {
     /// The cache was lost, which nobody has asked about.
     has_lost_cache: bool,
     failed: u32,
+    crashes: u64,
     /// Blocks that a loss of the cache changed.
     lost_blocks: u64,
     stalled_until: Instant,
@@ -89,6 +90,7 @@ impl Disk {
             forced_failures: 0,
             has_lost_cache: false,
             failed: 0,
+            crashes: 0,
             lost_blocks: 0,
             stalled_until: Instant::ZERO,
             stalled_percent: 0,
@@ -120,15 +122,27 @@ impl Disk {
     /// The power fails: what was under way has happened in part, and what the cache held is lost in part.
     pub fn crash(&self) {
         let mut state = self.lock();
-        let state = &mut *state;
+        let mut unanswered = Vec::new();
         while let Some((_, in_flight)) = state.pending.pop() {
             if in_flight.operation.changes_data() {
                 state.tear(&in_flight.operation);
             }
+            unanswered.push(in_flight);
         }
+        state.crashes += 1;
         state.lose_cache();
         state.stalled_until = Instant::ZERO;
         (state.failures, state.forced_failures) = (0, 0);
+        drop(state);
+        // Whoever waits for them is woken now, and finds the disk detached.
+        drop(unanswered);
+    }
+
+    /// The disk for as long as the power stays: after the next crash, everything that is asked of this fails.
+    #[must_use]
+    pub fn attach(self: Arc<Self>) -> Attached {
+        let crashes = self.lock().crashes;
+        Attached { disk: self, crashes }
     }
 
     /// The next operations fail.
@@ -159,7 +173,7 @@ impl Disk {
         (state.failures, state.forced_failures) = (0, 0);
     }
 
-    /// Whether acknowledged writes may be lost until a flush.
+    /// Whether its own cache may lose acknowledged writes until a flush.
     #[must_use]
     pub fn is_volatile(&self) -> bool {
         self.geometry.volatile_cache
@@ -204,6 +218,27 @@ impl Backend for Disk {
         let at = begins + latency;
         state.pending.push(at, InFlight { operation, completer });
         pending
+    }
+}
+
+/// A disk as it is between two crashes. A cache before it, which dies with the target, cannot write later.
+pub struct Attached {
+    disk: Arc<Disk>,
+    /// Crashes before.
+    crashes: u64,
+}
+
+impl Backend for Attached {
+    fn properties(&self) -> Properties {
+        self.disk.properties()
+    }
+
+    fn submit(&self, operation: Operation) -> Pending {
+        if self.disk.lock().crashes == self.crashes {
+            return self.disk.submit(operation);
+        }
+        let error = BlockError::new(BlockErrorKind::Disconnected, "simulated");
+        Pending::ready(Completion::refused(operation, error))
     }
 }
 
@@ -387,5 +422,27 @@ mod tests {
         disk.crash();
         let left = (0..64).filter(|block| read(&disk, &clock, *block) == 7).count();
         assert!((1..64).contains(&left), "{left}");
+    }
+
+    #[test]
+    fn what_was_attached_before_a_crash_writes_nothing_after_it() {
+        let (disk, clock) = disk(false);
+        let disk = Arc::new(disk);
+        let cache = block::Volatile::new(Arc::new(Arc::clone(&disk).attach()), 1 << 20);
+        for value in 1..3 {
+            let mut buffer = Slab::new(1 << 20).allocate(512).unwrap();
+            buffer.fill(value);
+            let written = cache.submit(Operation::Write { offset: 0, payload: buffer.share(), fua: false });
+            assert!(written.try_take().ok().unwrap().result.is_ok());
+            let flush = cache.submit(Operation::Flush);
+            if value == 1 {
+                finish(&disk, &clock);
+                assert!(flush.try_take().ok().unwrap().result.is_ok());
+            }
+        }
+        let waiting = cache.submit(Operation::Flush);
+        disk.crash();
+        assert!(waiting.try_take().ok().unwrap().result.is_err());
+        assert_eq!(disk.next_at(), None);
     }
 }

@@ -89,11 +89,31 @@ pub enum Way {
     ConnectionDropTold,
     /// A target told that it drops a session.
     SessionDropTold,
+    /// A write that took several commands succeeded.
+    WrittenInPieces,
+    /// A block that was acknowledged was in the target's own cache, perhaps, when the target died.
+    WriteBackLost,
+    /// A nexus was told of a power on.
+    ToldOfPowerOn,
+    /// A nexus was told of a reset of the target.
+    ToldOfTargetReset,
+    /// A nexus was told of a reset of the unit.
+    ToldOfLogicalUnitReset,
+    /// A nexus was told that it had been lost.
+    ToldOfNexusLoss,
+    /// A nexus was told that another had cleared the task set.
+    ToldOfClearedCommands,
+    /// A nexus was told that another had cleared the reservations.
+    ToldOfPreemptedReservations,
+    /// A nexus was told that a reservation had ended.
+    ToldOfReleasedReservations,
+    /// A nexus was told that another had ended its registration.
+    ToldOfPreemptedRegistrations,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 53] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -137,6 +157,16 @@ impl Way {
         Self::LogoutAsked,
         Self::ConnectionDropTold,
         Self::SessionDropTold,
+        Self::WrittenInPieces,
+        Self::WriteBackLost,
+        Self::ToldOfPowerOn,
+        Self::ToldOfTargetReset,
+        Self::ToldOfLogicalUnitReset,
+        Self::ToldOfNexusLoss,
+        Self::ToldOfClearedCommands,
+        Self::ToldOfPreemptedReservations,
+        Self::ToldOfReleasedReservations,
+        Self::ToldOfPreemptedRegistrations,
     ];
 
     /// What it is called in reports.
@@ -186,6 +216,16 @@ impl Way {
             Self::LogoutAsked => "logouts that a target asked for",
             Self::ConnectionDropTold => "dropped connections that a target told of",
             Self::SessionDropTold => "dropped sessions that a target told of",
+            Self::WrittenInPieces => "writes of several commands",
+            Self::WriteBackLost => "blocks lost with the target's own cache, perhaps",
+            Self::ToldOfPowerOn => "nexuses told of a power on",
+            Self::ToldOfTargetReset => "nexuses told of a target reset",
+            Self::ToldOfLogicalUnitReset => "nexuses told of a unit reset",
+            Self::ToldOfNexusLoss => "nexuses told of their loss",
+            Self::ToldOfClearedCommands => "nexuses told of cleared commands",
+            Self::ToldOfPreemptedReservations => "nexuses told of preempted reservations",
+            Self::ToldOfReleasedReservations => "nexuses told of released reservations",
+            Self::ToldOfPreemptedRegistrations => "nexuses told of preempted registrations",
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::network::{ConnectionId, Network, Notice, Side};
 use crate::portal::Portals;
 use crate::random::Random;
 use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
-use block::{Backend, BlockError};
+use block::{Backend, BlockError, Volatile};
 use connection::Entrance;
 use device::{
     Environment, Gauges, LogicalUnit, Memory, Observer, SessionLimits, SessionState, TargetNode,
@@ -23,7 +23,7 @@ use device::{
 use kept_reservations::KeptReservations;
 use machine::Machine;
 use pdu::{Instant, Lun, Tsih};
-use scsi::{Identity, TargetPort};
+use scsi::{Identity, Outcome, TargetPort};
 use session::chap::Authentication;
 use session::login::target::Access;
 use session::parameters::Offer;
@@ -80,16 +80,24 @@ impl Listener {
     fn session(&self, tsih: Tsih) -> TargetSession {
         TargetSession { target: self.target, tsih }
     }
+
+    fn unit(&self, command: &Command) -> Option<UnitIndex> {
+        self.shared.units.get(&(self.target, command.lun)).copied()
+    }
 }
 
 impl Observer for Listener {
     fn command_begins(&self, session: Tsih, command: &Command) {
-        let session = self.session(session);
-        if let Some(cmd_sn) = command.cmd_sn {
-            self.shared.tap.lock().hand_out(session, cmd_sn);
+        let (session, unit) = (self.session(session), self.unit(command));
+        self.shared.tap.lock().command_begins(session, unit, command);
+        if let Some(unit) = unit {
+            self.shared.medium.borrow_mut().command_begins(session, unit, command);
         }
-        if let Some(unit) = self.shared.units.get(&(self.target, command.lun)) {
-            self.shared.medium.borrow_mut().command_begins(session, *unit, command);
+    }
+
+    fn command_refused(&self, session: Tsih, command: &Command, outcome: &Outcome) {
+        if let Some(unit) = self.unit(command) {
+            self.shared.tap.lock().command_refused(self.session(session), unit, outcome);
         }
     }
 
@@ -114,8 +122,7 @@ pub struct Target {
 
 /// What a logical unit has that outlives crashes.
 struct Served {
-    target: TargetIndex,
-    number: u16,
+    plan: UnitPlan,
     disk: Arc<Disk>,
     reservations: Rc<KeptReservations>,
 }
@@ -149,15 +156,16 @@ impl Visibility for Everything {
 impl Served {
     /// The SCSI target port that a portal group is (RFC 7143 §4.4.2).
     fn port_of(&self, portal_group_tag: u16) -> TargetPort {
-        let target_name = self.target.name();
+        let target_name = self.plan.target.name();
         TargetPort { target_name, portal_group_tag, relative_identifier: portal_group_tag }
     }
 
     fn bring_up(&self, portals: &Portals, memory: &Memory) -> Result<LogicalUnit, BlockError> {
+        let UnitPlan { target, number, transfer_blocks_max, write_back_bytes, .. } = self.plan;
         let mut ports = portals.groups().into_iter().map(|tag| self.port_of(tag));
         let description = UnitDescription {
-            number: self.number,
-            identity: Identity::from_name(&format!("sim {} {}", self.target.0, self.number)),
+            number,
+            identity: Identity::from_name(&format!("sim {} {number}", target.0)),
             target_port: ports.next().unwrap_or_else(|| self.port_of(0)),
             other_ports: ports.collect(),
             physical_bytes: None,
@@ -166,10 +174,15 @@ impl Served {
             threshold_percent: None,
             write_same_to_end: false,
         };
-        let disk = Arc::clone(&self.disk) as Arc<dyn Backend>;
+        let disk: Arc<dyn Backend> = match write_back_bytes {
+            Some(bytes) => Arc::new(Volatile::new(Arc::new(Arc::clone(&self.disk).attach()), bytes)),
+            None => Arc::clone(&self.disk) as Arc<dyn Backend>,
+        };
         let kept = Rc::clone(&self.reservations);
         let last = kept.last();
-        Ok(LogicalUnit::new(description, disk, memory)?.keep_reservations(kept, last))
+        let unit = LogicalUnit::new(description, disk, memory)?.keep_reservations(kept, last);
+        let bytes_max = transfer_blocks_max.map(|blocks| blocks.saturating_mul(self.plan.disk.block_bytes));
+        Ok(unit.limit_transfers(bytes_max.unwrap_or(u32::MAX)))
     }
 }
 
@@ -191,15 +204,13 @@ impl Target {
             timers: Common::default(),
         });
         let (medium, claims, scratch) = (RefCell::default(), RefCell::default(), RefCell::default());
-        let place = |unit: &UnitPlan| (unit.target, Lun::from_index(unit.number));
-        let indices = units.iter().map(place).zip((0..).map(UnitIndex));
+        let indices = units.iter().map(UnitPlan::place).zip((0..).map(UnitIndex));
         let targets = unit::targets_of(units);
         let (places, random) = (indices.collect(), RefCell::new(random));
         let shared = Shared { clock, network, tap, medium, claims, units: places, scratch, random };
         let shared = Rc::new(shared);
         let serve = |(unit, disk): (&UnitPlan, &Arc<Disk>)| Served {
-            target: unit.target,
-            number: unit.number,
+            plan: unit.clone(),
             disk: Arc::clone(disk),
             reservations: Rc::new(KeptReservations::new(Rc::clone(&machine))),
         };
@@ -227,7 +238,7 @@ impl Target {
             Arc::clone(gauges),
         );
         environment.observe(Rc::new(Listener { target, shared: Rc::clone(&self.shared) }));
-        let units = self.units.iter().filter(|unit| unit.target == target);
+        let units = self.units.iter().filter(|unit| unit.plan.target == target);
         // A disk of blocks that no disk has would be this crate's own mistake: the target then lacks the unit.
         let units =
             units.filter_map(|unit| unit.bring_up(&self.plan.portals, memory).ok().map(Rc::new)).collect();

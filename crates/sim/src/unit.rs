@@ -3,7 +3,7 @@
 
 use crate::disk::Geometry;
 use crate::random::Random;
-use pdu::Duration;
+use pdu::{Duration, Lun};
 
 /// The iSCSI name of the first target; numbers follow those of the others.
 const TARGET_NAME: &str = "iqn.2026-01.org.ropewalk:sim";
@@ -61,7 +61,19 @@ pub struct UnitPlan {
     pub disk: Geometry,
     /// The blocks that all hosts work on, from the first on. Those behind are for copies.
     pub shared_blocks: u64,
+    /// The MAXIMUM TRANSFER LENGTH that it tells, if that is a small one: a longer operation takes several commands.
+    pub transfer_blocks_max: Option<u32>,
+    /// Bytes of a write-back cache in the target's memory ([`block::Volatile`]) before the disk, if there is one.
+    pub write_back_bytes: Option<usize>,
 }
+
+/// One unit of so many has a small MAXIMUM TRANSFER LENGTH.
+const SHORT_TRANSFERS_ONE_IN: u64 = 6;
+const SHORT_TRANSFER_BLOCKS: (u32, u32) = (3, 24);
+
+/// One unit of so many has a write-back cache in the target's memory: one that is full now and then.
+const WRITE_BACK_ONE_IN: u64 = 6;
+const WRITE_BACK_BYTES: (u64, u64) = (32 << 10, 1 << 20);
 
 /// In one seed of so many there are several units.
 const SEVERAL_ONE_IN: u64 = 2;
@@ -83,7 +95,33 @@ impl UnitPlan {
     #[must_use]
     pub fn shared(target: TargetIndex, number: u16, disk: Geometry) -> Self {
         let shared_blocks = disk.blocks;
-        Self { target, number, disk, shared_blocks }
+        Self { target, number, disk, shared_blocks, transfer_blocks_max: None, write_back_bytes: None }
+    }
+
+    /// Where it is found.
+    #[must_use]
+    pub fn place(&self) -> (TargetIndex, Lun) {
+        (self.target, Lun::from_index(self.number))
+    }
+
+    fn limited(self, random: &mut Random) -> Self {
+        let is_short = random.one_in(SHORT_TRANSFERS_ONE_IN);
+        let blocks = random.between(SHORT_TRANSFER_BLOCKS.0, SHORT_TRANSFER_BLOCKS.1);
+        Self { transfer_blocks_max: is_short.then_some(blocks), ..self }
+    }
+
+    fn cached(self, random: &mut Random) -> Self {
+        let is_cached = random.one_in(WRITE_BACK_ONE_IN);
+        let bytes = usize::try_from(random.between(WRITE_BACK_BYTES.0, WRITE_BACK_BYTES.1));
+        // A disk that loses its cache would not lose this one: only a crash loses both.
+        let disk = Geometry { volatile_cache: self.disk.volatile_cache && !is_cached, ..self.disk };
+        Self { disk, write_back_bytes: bytes.ok().filter(|_| is_cached), ..self }
+    }
+
+    /// Whether acknowledged writes may be lost until a flush.
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        self.disk.volatile_cache || self.write_back_bytes.is_some()
     }
 
     /// Bytes of the blocks that all hosts share.
@@ -116,7 +154,9 @@ pub fn draw(seed: u64, first: Geometry) -> Vec<UnitPlan> {
         let free: Vec<u16> = NUMBERS.into_iter().filter(|number| !is_taken(*number)).collect();
         units.push(UnitPlan::shared(target, *random.choose(&free), disk));
     }
-    units
+    let mut limits = Random::new(seed, "transfer limits");
+    let mut caches = Random::new(seed, "write-back caches");
+    units.into_iter().map(|unit| unit.limited(&mut limits).cached(&mut caches)).collect()
 }
 
 /// How many targets have these units.

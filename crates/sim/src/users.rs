@@ -52,6 +52,12 @@ impl Users {
         account(INTRUDER).map(Credentials::one_way)
     }
 
+    /// Whether this is the intruder, whose nexuses are none of the host's that has the same name and ISID.
+    #[must_use]
+    pub fn is_intruder(user: Option<&str>) -> bool {
+        user == Some(INTRUDER)
+    }
+
     /// What somebody says who does not know a host's secret.
     #[must_use]
     pub fn impostor(host: u16) -> Option<Credentials> {

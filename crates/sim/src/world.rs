@@ -1,6 +1,6 @@
 //! One world: a target, its disks, hosts, the network between them, and what goes wrong.
 
-use crate::checker::{Tap, Violation};
+use crate::checker::{AttentionWatch, Tap, Violation};
 use crate::clock::Clock;
 use crate::common::Common;
 use crate::disk::Disk;
@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::reached::{Reached, Way};
 use crate::scenario::Scenario;
 use crate::target::Target;
-use crate::unit::UnitIndex;
+use crate::unit::{UnitIndex, UnitPlan};
 use event_listener::Event;
 use pdu::{Duration, Instant};
 use std::cell::RefCell;
@@ -122,6 +122,7 @@ impl World {
         let network = Common::new(network);
         let mut tap = Tap::default();
         tap.trace = traced.then(Vec::new);
+        tap.attentions = AttentionWatch::new(scenario.units.iter().map(UnitPlan::place).collect());
         let tap = Common::new(tap);
         let disks: Vec<Arc<Disk>> = (0..)
             .map(UnitIndex)
@@ -434,7 +435,7 @@ impl World {
             }
             // What a flush promised is tested best right after it.
             (FaultKind::Crash, _)
-                if self.disks.iter().any(|disk| disk.is_volatile())
+                if self.scenario.units.iter().any(UnitPlan::is_volatile)
                     && self.crash_after_flush.is_none()
                     && random.percent(CRASHES_AFTER_FLUSH_PERCENT) =>
             {

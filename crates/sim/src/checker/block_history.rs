@@ -348,12 +348,14 @@ impl BlockHistory {
         Ok(())
     }
 
-    /// The disk lost its cache: at a crash, or because it could not empty it.
-    pub fn lose_cache(&mut self) {
+    /// The disk lost its cache: at a crash, or because it could not empty it. Returns how many blocks' writes had surely
+    /// taken effect and may be lost by this.
+    pub fn lose_cache(&mut self) -> u64 {
         self.last_loss = self.tick();
+        let mut exposed = 0;
         for candidate in self.blocks.iter_mut().flatten() {
             if !candidate.durable {
-                candidate.effective = None;
+                exposed += u64::from(candidate.effective.take().is_some());
             }
             candidate.is_resumed = candidate.ended.is_none();
             if !candidate.buried {
@@ -361,6 +363,7 @@ impl BlockHistory {
                 candidate.consumed = false;
             }
         }
+        exposed
     }
 
     /// Forgets what nobody will ever see.

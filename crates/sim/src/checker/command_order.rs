@@ -35,6 +35,14 @@ impl CommandOrder {
         }
     }
 
+    /// A reset of the whole target has arrived with this number: "the entire CmdSN space up to the CmdSN of the task
+    /// management function can be 'plugged'" (§4.2.3.3 b).
+    pub fn plug_before(&mut self, cmd_sn: CmdSn) {
+        while self.next.precedes(cmd_sn) {
+            self.arrive(self.next);
+        }
+    }
+
     /// The target says that it expects this next.
     ///
     /// # Errors
@@ -82,6 +90,15 @@ mod tests {
         order.arrive(CmdSn(u32::MAX));
         assert_eq!(order.expects(CmdSn(1)), Ok(()));
         assert!(order.expects(CmdSn(2)).is_err());
+    }
+
+    #[test]
+    fn a_reset_of_the_target_does_not_wait_for_commands_before_it() {
+        let mut order = CommandOrder::new(CmdSn(7));
+        order.arrive(CmdSn(8));
+        order.plug_before(CmdSn(10));
+        assert_eq!(order.expects(CmdSn(10)), Ok(()));
+        assert!(order.expects(CmdSn(11)).is_err());
     }
 
     #[test]

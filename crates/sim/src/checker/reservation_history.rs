@@ -4,6 +4,7 @@
 //! in more than one state. A command may be refused if any state that was possible during its life refuses it, and
 //! may succeed if any admits it.
 
+use super::attention_watch::Attention;
 use scsi::{PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction};
 use std::collections::BTreeSet;
 
@@ -53,6 +54,25 @@ pub enum Change {
 }
 
 impl Change {
+    /// What others may be told of it; the last of these, if it ends their registrations.
+    #[must_use]
+    pub fn attentions(self) -> BTreeSet<Attention> {
+        use Attention::{
+            ClearedByAnother, RegistrationsPreempted, ReservationsPreempted, ReservationsReleased,
+        };
+        match self {
+            Self::Register { .. } | Self::Reserve(_) => BTreeSet::new(),
+            Self::Unregister | Self::Release(_) => BTreeSet::from([ReservationsReleased]),
+            Self::Clear => BTreeSet::from([ReservationsPreempted]),
+            Self::Preempt { abort: false, .. } => {
+                BTreeSet::from([ReservationsReleased, RegistrationsPreempted])
+            }
+            Self::Preempt { abort: true, .. } => {
+                BTreeSet::from([ClearedByAnother, ReservationsReleased, RegistrationsPreempted])
+            }
+        }
+    }
+
     /// The request of `port`.
     #[must_use]
     pub fn request(self, port: Port) -> PersistentReserveOut {
@@ -234,11 +254,18 @@ pub struct ReservationHistory {
     versions: Vec<Vec<State>>,
     under_way: Option<UnderWay>,
     preempted: Option<Preempted>,
+    /// Whose registrations the last change has surely ended, besides the one of who asked.
+    ended: BTreeSet<Port>,
 }
 
 impl Default for ReservationHistory {
     fn default() -> Self {
-        Self { versions: vec![vec![State::default()]], under_way: None, preempted: None }
+        Self {
+            versions: vec![vec![State::default()]],
+            under_way: None,
+            preempted: None,
+            ended: BTreeSet::new(),
+        }
     }
 }
 
@@ -322,13 +349,18 @@ impl ReservationHistory {
         if states.is_empty() {
             return Err(format!("{change:?} of {port:?} was answered with {answer:?}, after {before:?}"));
         }
+        let lose = |victim: &Port| *victim != port && !may_be_registered(&states, *victim);
+        self.ended = surely_registered(&before).into_iter().filter(lose).collect();
         if matches!((change, answer), (Change::Preempt { abort: true, .. }, Answer::Done)) {
-            let victims =
-                surely_registered(&before).into_iter().filter(|victim| !may_be_registered(&states, *victim));
-            self.preempted = Some(Preempted { by: port, victims: victims.collect() });
+            self.preempted = Some(Preempted { by: port, victims: self.ended.clone() });
         }
         self.become_possible(states);
         Ok(())
+    }
+
+    /// The other ports whose registrations the last change has surely ended, once.
+    pub fn take_ended(&mut self) -> BTreeSet<Port> {
+        std::mem::take(&mut self.ended)
     }
 
     /// What the last PREEMPT AND ABORT did, once.

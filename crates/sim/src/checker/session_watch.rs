@@ -2,6 +2,7 @@
 
 use super::command_order::CommandOrder;
 use super::lane_watch::LaneWatch;
+use super::tap::TargetSession;
 use super::task_watch::TaskWatch;
 use crate::network::ConnectionId;
 use crate::reached::{Reached, Way};
@@ -35,6 +36,8 @@ pub(super) type Lanes = HashMap<ConnectionId, LaneWatch>;
 
 #[derive(Debug)]
 pub(super) struct SessionWatch {
+    /// What its target calls it.
+    pub known_as: TargetSession,
     pub parameters: SessionParameters,
     /// The tag of the portal group of its leading connection.
     pub portal_group: u16,
@@ -94,9 +97,10 @@ impl Units {
 }
 
 impl SessionWatch {
-    pub fn new(established: &Established) -> Self {
+    pub fn new(known_as: TargetSession, established: &Established) -> Self {
         let Window { exp_cmd_sn, max_cmd_sn } = established.window;
         Self {
+            known_as,
             parameters: established.session,
             portal_group: established.identity.portal_group_tag,
             is_leaving: false,
@@ -247,6 +251,9 @@ impl SessionWatch {
                 self.order.arrive(pdu.ref_cmd_sn);
                 let task = self.tasks.get_mut(&pdu.referenced_task);
                 task.into_iter().for_each(|task| task.abort(connection));
+            }
+            InitiatorPdu::TaskManagementRequest(pdu) if Units::of(pdu) == Units::All => {
+                self.order.plug_before(pdu.cmd_sn);
             }
             _ => {}
         }

@@ -5,14 +5,21 @@
 //! what was sent is the business of digests and of the blocks' contents.
 
 use super::Violation;
+use super::attention_watch::AttentionWatch;
 use super::lane_watch::{LaneWatch, status_number};
 use super::presence::Presence;
+use super::reservation_history::Port;
 use super::session_watch::{Lanes, SessionWatch};
 use crate::network::{ConnectionId, Side};
 use crate::reached::{Reached, Way};
-use crate::unit::TargetIndex;
-use pdu::{CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, StatSn, TargetPdu, Tsih, Window};
+use crate::unit::{TargetIndex, UnitIndex};
+use pdu::{
+    CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, StatSn, TargetPdu, TaskManagementOutcome, Tsih,
+    Window,
+};
+use scsi::Outcome;
 use session::parameters::{Established, Identity, SessionType};
+use session::target::Command;
 use std::collections::HashMap;
 
 /// One session from its leading login to its end.
@@ -45,6 +52,8 @@ pub struct Tap {
     /// The next status of lanes that are established at their target only.
     early: HashMap<ConnectionId, StatSn>,
     violation: Option<Violation>,
+    /// What nexuses are told of.
+    pub attentions: AttentionWatch,
     /// PDUs in full feature phase.
     pub pdus: u64,
     /// What went another way than usual.
@@ -122,7 +131,7 @@ impl Tap {
             self.trace.iter_mut().for_each(|trace| trace.push(format!("{:>14} {line}", now.0)));
         }
         self.by_tsih.insert(session, key);
-        let session = self.sessions.entry(key).or_insert_with(|| SessionWatch::new(established));
+        let session = self.sessions.entry(key).or_insert_with(|| SessionWatch::new(session, established));
         let told = established.identity.portal_group_tag;
         if told != portal_group || told != session.portal_group {
             let (connection, own) = (connection.0, session.portal_group);
@@ -140,6 +149,7 @@ impl Tap {
     pub fn crash(&mut self) {
         self.born.clear();
         self.presences.clear();
+        self.attentions.crash();
     }
 
     /// The target says to somebody who wants to join this session that there is none. At error recovery level 2 it must
@@ -163,6 +173,16 @@ impl Tap {
         self.lanes.retain(|_, lane| lane.session != key);
     }
 
+    /// The target admits a connection to a session between these ports; to a new one, if that is `new`.
+    pub fn session_begins(&mut self, session: TargetSession, port: (Port, u16), new: bool) {
+        if new {
+            self.attentions.session_begins(session, port);
+        } else {
+            // It may take the place of another, which is lost by that.
+            self.attentions.connection_lost(session);
+        }
+    }
+
     /// The target has one more connection of a session; of a new one, if that is `leading`.
     pub fn target_gains(&mut self, now: Instant, session: TargetSession, leading: bool) {
         if leading {
@@ -176,6 +196,7 @@ impl Tap {
     /// The target knows a connection no more.
     pub fn target_loses(&mut self, now: Instant, session: TargetSession, connection: ConnectionId) {
         self.presences.entry(session).or_default().leave(now);
+        self.attentions.connection_lost(session);
         if let Some(lane) = self.lanes.get_mut(&connection) {
             lane.gone_since = Some(now);
         }
@@ -187,12 +208,26 @@ impl Tap {
     }
 
     /// A command of a session reaches the device server.
-    pub fn hand_out(&mut self, session: TargetSession, cmd_sn: CmdSn) {
+    pub fn command_begins(&mut self, session: TargetSession, unit: Option<UnitIndex>, command: &Command) {
         // Not of a session that took its number meanwhile, and that nobody listens to.
         let key = self.by_tsih.get(&session).filter(|key| self.born.get(&session) == Some(*key));
-        let session = key.and_then(|key| self.sessions.get_mut(key));
-        if let Some(Err(problem)) = session.map(|session| session.hand_out(cmd_sn)) {
+        let watch = key.and_then(|key| self.sessions.get_mut(key));
+        if let (Some(watch), Some(cmd_sn)) = (watch, command.cmd_sn)
+            && let Err(problem) = watch.hand_out(cmd_sn)
+        {
             self.violation.get_or_insert(Violation(format!("device server: {problem}")));
+        }
+        if let Some(unit) = unit
+            && let Err(problem) = self.attentions.command_begins(session, unit, command.cdb.bytes())
+        {
+            self.violate(&problem);
+        }
+    }
+
+    /// The command that began last is refused at once.
+    pub fn command_refused(&mut self, session: TargetSession, unit: UnitIndex, outcome: &Outcome) {
+        if let Err(problem) = self.attentions.command_refused(session, unit, outcome, &mut self.reached) {
+            self.violate(&problem);
         }
     }
 
@@ -274,6 +309,11 @@ impl Tap {
                     self.reached.count(Way::StatusNumbersWrapped);
                 }
                 session.target_answers(now, connection, stat_sn, &pdu, &self.lanes)?;
+                if let TargetPdu::TaskManagementResponse(response) = &pdu
+                    && response.outcome == TaskManagementOutcome::FunctionComplete
+                {
+                    self.attentions.function_complete(session.known_as, response.itt);
+                }
             }
         }
         session.target_sends(connection, &pdu, &mut self.reached)
@@ -291,6 +331,13 @@ impl Tap {
                 if let Ok(pdu) = InitiatorPdu::parse(header) {
                     lane.target_hears(&pdu);
                     session.target_hears(connection, &pdu);
+                    match &pdu {
+                        InitiatorPdu::TaskManagementRequest(function) => {
+                            self.attentions.function_arrives(session.known_as, function);
+                        }
+                        InitiatorPdu::LogoutRequest(_) => self.attentions.session_leaves(session.known_as),
+                        _ => {}
+                    }
                 }
             }
             Side::Initiator => {

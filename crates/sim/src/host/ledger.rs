@@ -2,11 +2,10 @@
 
 use crate::checker::{BlockHistory, ReservationHistory, Stamp, Tap, Violation};
 use crate::common::Common;
-use crate::disk::Geometry;
 use crate::random::Random;
 use crate::reached::{Reached, Way};
 use crate::scenario::Scenario;
-use crate::unit::UnitIndex;
+use crate::unit::{UnitIndex, UnitPlan};
 use pdu::Instant;
 
 /// How far a run has come.
@@ -54,14 +53,18 @@ pub struct UnitBooks {
     pub reservations: ReservationHistory,
     /// What the hosts believe the blocks to hold.
     pub guesses: Vec<Stamp>,
+    /// The target itself caches its writes.
+    writes_back: bool,
 }
 
 impl UnitBooks {
-    fn new(disk: &Geometry) -> Self {
+    fn new(unit: &UnitPlan) -> Self {
+        let blocks = unit.disk.blocks;
         Self {
-            history: BlockHistory::new(disk.blocks, disk.volatile_cache),
+            history: BlockHistory::new(blocks, unit.is_volatile()),
             reservations: ReservationHistory::default(),
-            guesses: (0..disk.blocks).map(|_| Stamp::ZERO).collect(),
+            guesses: (0..blocks).map(|_| Stamp::ZERO).collect(),
+            writes_back: unit.write_back_bytes.is_some(),
         }
     }
 }
@@ -93,7 +96,7 @@ impl Ledger {
     pub fn new(scenario: &Scenario, tap: Common<Tap>) -> Self {
         Self {
             phase: Phase::Work,
-            units: scenario.units.iter().map(|unit| UnitBooks::new(&unit.disk)).collect(),
+            units: scenario.units.iter().map(UnitBooks::new).collect(),
             progress_at: Instant::ZERO,
             tally: Tally::default(),
             budget: scenario.operations,
@@ -110,8 +113,11 @@ impl Ledger {
 
     /// The target died, and its disks' caches with it.
     pub fn crash(&mut self) {
-        for UnitBooks { history, reservations, .. } in &mut self.units {
-            history.lose_cache();
+        for UnitBooks { history, reservations, writes_back, .. } in &mut self.units {
+            let exposed = history.lose_cache();
+            if *writes_back {
+                self.tally.reached.count_many(Way::WriteBackLost, exposed);
+            }
             match reservations.persists() {
                 Some(true) => self.tally.reached.count(Way::RegistrationsKept),
                 Some(false) => self.tally.reached.count(Way::RegistrationsLost),

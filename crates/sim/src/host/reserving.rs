@@ -1,7 +1,7 @@
 //! Persistent reservations as a host uses them: registered, held, given back, taken away from others.
 
 use super::work::Worker;
-use crate::checker::{Answer, Change, Port, ReservationHistory};
+use crate::checker::{Answer, AttentionWatch, Change, Port, ReservationHistory};
 use crate::random::Random;
 use crate::reached::Way;
 use client::{Error, TargetError, Transfer};
@@ -86,6 +86,7 @@ impl Worker {
         let mut buffer = self.memory(list.len()).await;
         buffer.copy_from_slice(&list);
         self.host.ledger.borrow_mut().unit(self.unit).reservations.begin(self.port(), change);
+        self.attentions(|watch| watch.reservations_change(self.unit, change.attentions()));
         self.host.trace(|| format!("unit {}: {change:?}", self.unit.0));
         let answer = self.lun().execute(cdb.into(), Transfer::Out(buffer.share())).await;
         self.host.trace(|| format!("unit {}: {change:?}: {answer:?}", self.unit.0));
@@ -105,8 +106,16 @@ impl Worker {
             (Answer::Done, Change::Preempt { .. }) => reached.count(Way::Preempted),
             _ => {}
         }
-        if let Err(problem) = ledger.unit(self.unit).reservations.end(answer) {
+        let reservations = &mut ledger.unit(self.unit).reservations;
+        let ended = reservations.end(answer);
+        let victims = reservations.take_ended();
+        ledger.tap.lock().attentions.reservations_changed(self.unit, &victims);
+        if let Err(problem) = ended {
             ledger.violate(format!("{change:?}: {problem}"));
         }
+    }
+
+    fn attentions(&self, tell: impl FnOnce(&mut AttentionWatch)) {
+        tell(&mut self.host.ledger.borrow().tap.lock().attentions);
     }
 }

@@ -111,7 +111,8 @@ impl Worker {
             if !workload.random.one_in(one_in) {
                 return;
             }
-            *workload.random.choose(&[Reset::AbortTaskSet, Reset::ClearTaskSet, Reset::LogicalUnit])
+            let resets = [Reset::AbortTaskSet, Reset::ClearTaskSet, Reset::LogicalUnit, Reset::TargetWarm];
+            *workload.random.choose(&resets)
         };
         self.host.ledger.borrow_mut().tally.functions += 1;
         self.host.trace(|| format!("unit {}: {reset:?}", self.unit.0));
@@ -227,7 +228,7 @@ impl Worker {
     fn succeeded(&self, operation: &Operation, begun: &Begun, found: &Found) -> Result<(), String> {
         let mut ledger = self.host.ledger.borrow_mut();
         let Ledger { units, tally, .. } = &mut *ledger;
-        let UnitBooks { history, reservations, guesses } = &mut units[self.unit.place()];
+        let UnitBooks { history, reservations, guesses, .. } = &mut units[self.unit.place()];
         let access = operation.kind.access();
         reservations.judge(begun.reservations, self.port(), access, false)?;
         tally.succeeded += 1;
@@ -255,6 +256,9 @@ impl Worker {
                 history.flushed(flush, self.host.index, told)?;
             }
             _ => {}
+        }
+        if matches!(operation.kind, Kind::Write { .. }) && self.workload.borrow().is_cut(operation) {
+            tally.reached.count(Way::WrittenInPieces);
         }
         if let Some(write) = begun.write {
             history.acknowledge(write, operation.kind == Kind::Write { fua: true });

@@ -84,6 +84,8 @@ pub(super) struct Workload {
     area_blocks: u64,
     /// The longest transfer.
     blocks_max: u64,
+    /// The longest transfer of one command.
+    command_blocks_max: u64,
     next: u32,
 }
 
@@ -92,7 +94,8 @@ impl Workload {
         let (unit, plan) = unit;
         let area_blocks = plan.shared_blocks;
         let blocks_max = (mix.transfer_bytes_max / plan.block_bytes()).clamp(1, area_blocks);
-        Self { mix, random, host, unit, area_blocks, blocks_max, next: 0 }
+        let command_blocks_max = plan.transfer_blocks_max.map_or(u64::MAX, u64::from);
+        Self { mix, random, host, unit, area_blocks, blocks_max, command_blocks_max, next: 0 }
     }
 
     /// The next; `guesses` is what the blocks are believed to hold.
@@ -104,7 +107,7 @@ impl Workload {
         if kind == Kind::Read && self.random.percent(self.mix.whole_reads_percent) {
             return self.operation(kind, raw, 0, self.area_blocks);
         }
-        let blocks_max = self.blocks_max;
+        let blocks_max = if raw { self.blocks_max.min(self.command_blocks_max) } else { self.blocks_max };
         // Short ones are the rule.
         let longest = if self.random.one_in(4) { blocks_max } else { blocks_max.min(8) };
         let blocks = self.random.between(1, longest);
@@ -124,6 +127,11 @@ impl Workload {
     /// A read of a part of the unit.
     pub(super) fn read(&mut self, lba: u64, blocks: u64) -> Operation {
         self.operation(Kind::Read, false, lba, blocks)
+    }
+
+    /// Whether an operation takes several commands.
+    pub(super) fn is_cut(&self, operation: &Operation) -> bool {
+        u64::from(operation.blocks) > self.command_blocks_max
     }
 
     fn operation(&mut self, kind: Kind, raw: bool, lba: u64, blocks: u64) -> Operation {

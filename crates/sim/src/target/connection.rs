@@ -6,6 +6,7 @@ use crate::host::{TappedEnd, port_of};
 use crate::network::{ConnectionId, Side, Stream};
 use crate::portal::PortalId;
 use crate::unit::TargetIndex;
+use crate::users::Users;
 use device::{Closing, Leading, SessionDriver, SessionState, TargetNode};
 use framing::{Connection, ConnectionError, read_pdu, write_pdu};
 use pdu::{LoginStatus, StatSn, Tsih};
@@ -107,7 +108,12 @@ pub(super) async fn serve(
         claimed.unwrap_or_else(|problem| shared.tap.lock().violate(&problem));
     }
     if let (Ok(driver), Some(port)) = (&placed, port_of(&applicant.identity)) {
-        shared.medium.borrow_mut().session_begins(session(driver.tsih()), port);
+        let session = session(driver.tsih());
+        shared.medium.borrow_mut().session_begins(session, port);
+        let ports = (port, applicant.identity.portal_group_tag);
+        if !Users::is_intruder(applicant.user.as_deref()) {
+            shared.tap.lock().session_begins(session, ports, applicant.tsih == Tsih(0));
+        }
     }
     let decision = placed.as_ref().map(|driver| driver.place_for(&applicant)).map_err(|status| *status);
     let (reply, established) = login.admit(decision);
