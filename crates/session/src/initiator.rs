@@ -6,8 +6,8 @@
 //!
 //! What is lost on the way is found by its number, and asked for again by `snack` (levels of error recovery above 0):
 //! Data-In and R2Ts in a task's `data_sequence`, responses in a lane's `status_sequence`. What is lost the other way is
-//! sent again by `command_retry` and `request_retry`. When a lane breaks, `connection_recovery` logs it out over another,
-//! to which `task_reassign` moves its tasks.
+//! sent again by `command_retry` and `request_retry`. When a lane breaks, `connection_recovery` logs it out over another
+//! (`lost_connections` says when), and `task_reassign` moves its tasks (`reassignments` says how many at a time).
 
 mod ask;
 mod async_message;
@@ -23,9 +23,11 @@ mod event;
 mod lane;
 mod load;
 mod logout;
+mod lost_connections;
 mod outgoing;
 mod ping;
 mod r2t;
+mod reassignments;
 mod reject;
 mod request_retry;
 mod scsi_command;

@@ -71,10 +71,6 @@ impl<L> Lanes<L> {
         self.table.iter().map(|(id, lane)| (*id, lane))
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (LaneId, &mut L)> {
-        self.table.iter_mut().map(|(id, lane)| (*id, lane))
-    }
-
     pub(crate) fn values(&self) -> impl Iterator<Item = &L> {
         self.table.values()
     }

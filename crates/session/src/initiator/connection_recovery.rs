@@ -6,65 +6,13 @@
 
 use super::ask::Ask;
 use super::event::{Event, TaskFunction};
-use super::lane::{Lane, Phase};
+use super::lane::Lane;
+use super::lost_connections::Loss;
 use super::outgoing::Request;
 use super::session::{Life, Session};
 use crate::seam::LaneLoss;
-use pdu::{
-    Cid, Duration, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, StatSn,
-    TaskManagementOutcome,
-};
+use pdu::{Cid, Duration, Instant, Itt, LaneId, LogoutResponse, StatSn, TaskManagementOutcome};
 use std::collections::VecDeque;
-
-/// A connection that broke, until all of its tasks are at home elsewhere.
-#[derive(Debug)]
-pub(super) struct LostConnection {
-    /// What it was.
-    pub(super) lane: LaneId,
-    pub(super) cid: Cid,
-    /// What it would have acknowledged next.
-    exp_stat_sn: StatSn,
-    stage: Stage,
-    /// When the target forgets its tasks.
-    pub(super) until: Instant,
-    /// Tasks that have no home.
-    pub(super) orphans: VecDeque<Itt>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// To be logged out; not before this time, if it has not come.
-    Broken { not_before: Option<Instant> },
-    /// A logout is on its way or being answered.
-    LoggingOut { itt: Itt, lane: LaneId, ask: Ask },
-    /// Logged out. Its tasks may go elsewhere, not before this time, if it has not come.
-    Removed { not_before: Option<Instant> },
-}
-
-impl Stage {
-    /// When something must be done.
-    fn due(&self) -> Option<Instant> {
-        match self {
-            Self::Broken { not_before } | Self::Removed { not_before } => *not_before,
-            Self::LoggingOut { ask, .. } => Some(ask.due()),
-        }
-    }
-}
-
-impl LostConnection {
-    /// When its recovery can go on.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.stage.due()
-    }
-
-    /// Whether its tasks may go elsewhere.
-    fn is_removed(&self) -> bool {
-        matches!(self.stage, Stage::Removed { not_before: None })
-    }
-}
-
-/// The more connections wait to be recovered at a time, the more are lost while none comes: this is where it ends.
-const LOST_CONNECTIONS_MAX: usize = crate::parameters::MAX_CONNECTIONS as usize;
 
 impl Session {
     /// Whether the tasks of a broken connection go on elsewhere: error recovery level 2, and a target that keeps them.
@@ -93,16 +41,9 @@ impl Session {
         let retain = if retain == Duration::ZERO { default_retain } else { retain };
         let (not_before, until) = (now + wait, now + wait + retain);
         let orphans = self.orphan_tasks(lane);
-        self.reassignments.retain(|reassignment| reassignment.lane != lane);
-        for lost in &mut self.lost {
-            if matches!(lost.stage, Stage::LoggingOut { lane: by, .. } if by == lane) {
-                lost.stage = Stage::Broken { not_before: None };
-            }
-        }
-        let stage = Stage::Broken { not_before: Some(not_before) };
-        let exp_stat_sn = place.statuses.next();
-        self.lost.push(LostConnection { lane, cid: place.cid, exp_stat_sn, stage, until, orphans });
-        if self.lost.len() > LOST_CONNECTIONS_MAX {
+        self.reassignments.forget_lane(lane);
+        let loss = Loss { lane, cid: place.cid, exp_stat_sn: place.statuses.next(), not_before, until };
+        if self.lost.push(loss, orphans).is_err() {
             return self.fail();
         }
         let is_last = self.lane_for_requests().is_none();
@@ -132,31 +73,13 @@ impl Session {
     /// The orphans of the connections that are logged out.
     pub(super) fn waiting_orphans(&self) -> impl Iterator<Item = Itt> + '_ {
         let is_alive = matches!(self.life, Life::Open | Life::LoggingOut);
-        let removed = self.lost.iter().filter(move |lost| is_alive && lost.is_removed());
-        removed.flat_map(|lost| lost.orphans.iter().copied())
-    }
-
-    /// Takes an orphan out; returns the lane that it had.
-    pub(super) fn adopt_orphan(&mut self, itt: Itt) -> Option<LaneId> {
-        self.lost.iter_mut().find_map(|lost| {
-            let at = lost.orphans.iter().position(|orphan| *orphan == itt)?;
-            lost.orphans.remove(at);
-            Some(lost.lane)
-        })
+        self.lost.orphans().filter(move |_| is_alive)
     }
 
     /// The ExpStatSN with which a login restarts a connection of this name that was lost (§11.12.9).
     #[must_use]
     pub fn exp_stat_sn(&self, cid: Cid) -> StatSn {
-        let lost = self.lost.iter().rev().find(|lost| lost.cid == cid);
-        lost.map_or(StatSn(0), |lost| lost.exp_stat_sn)
-    }
-
-    /// A connection came. If it has the place of one that broke, that is logged out by it (§6.3.4).
-    pub(super) fn reinstate(&mut self, cid: Cid) {
-        for lost in self.lost.iter_mut().filter(|lost| lost.cid == cid) {
-            lost.stage = Stage::Removed { not_before: None };
-        }
+        self.lost.exp_stat_sn(cid)
     }
 
     /// Whether a new lane is needed though the session is being logged out.
@@ -166,22 +89,10 @@ impl Session {
 
     /// What was waited for has passed, or a logout was not answered in time.
     pub(super) fn continue_recovery(&mut self, now: Instant) {
-        for lost in &mut self.lost {
-            match &mut lost.stage {
-                Stage::Broken { not_before } | Stage::Removed { not_before } => {
-                    not_before.take_if(|not_before| *not_before <= now);
-                }
-                Stage::LoggingOut { lane, itt, ask } if ask.due() <= now => {
-                    let (lane, itt) = (*lane, *itt);
-                    if !ask.again(now) {
-                        return self.fail();
-                    }
-                    let request = recovery_logout(itt, lost.cid, lost.exp_stat_sn, self.window.current());
-                    if let Some(place) = self.lanes.get_mut(lane) {
-                        place.push(Request::Logout(request));
-                    }
-                }
-                Stage::LoggingOut { .. } => {}
+        let Ok(again) = self.lost.continue_at(now, self.window.current()) else { return self.fail() };
+        for (lane, request) in again {
+            if let Some(place) = self.lanes.get_mut(lane) {
+                place.push(Request::Logout(request));
             }
         }
     }
@@ -191,29 +102,18 @@ impl Session {
         if !self.is_recovering() || !matches!(self.life, Life::Open | Life::LoggingOut) {
             return;
         }
-        for lost in
-            self.lost.iter_mut().filter(|lost| matches!(lost.stage, Stage::Broken { not_before: None }))
+        if self.lost.wants_logout()
+            && let Some(lane) = self.lane_for_requests()
+            && let Some(place) = self.lanes.get_mut(lane)
         {
-            let usable = |lane: &Lane| matches!(lane.phase, Phase::Open | Phase::Draining);
-            let Some((lane, place)) = self.lanes.iter_mut().find(|(_, lane)| usable(lane)) else { break };
-            let itt = self.request_tags.take();
-            let request = recovery_logout(itt, lost.cid, lost.exp_stat_sn, self.window.current());
-            place.push(Request::Logout(request));
-            lost.stage = Stage::LoggingOut { itt, lane, ask: Ask::new(now) };
+            let requests = self.lost.log_out(now, lane, &mut self.request_tags, self.window.current());
+            requests.into_iter().for_each(|request| place.push(Request::Logout(request)));
         }
-        let removed: Vec<LaneId> =
-            self.lost.iter().filter(|lost| lost.is_removed()).map(|lost| lost.lane).collect();
+        let removed = self.lost.removed();
         removed.into_iter().for_each(|dead| self.plug_holes_of(now, dead));
-        let (tasks, reassignments) = (&self.tasks, &self.reassignments);
-        for lost in &mut self.lost {
-            lost.orphans.retain(|itt| tasks.get(*itt).is_some());
-        }
-        let before = self.lost.len();
-        self.lost.retain(|lost| {
-            let waits = reassignments.iter().any(|reassignment| reassignment.dead == lost.lane);
-            !lost.is_removed() || !lost.orphans.is_empty() || waits
-        });
-        self.counters.recovered_lanes += (before - self.lost.len()) as u64;
+        let has_ended = |task| self.tasks.get(task).is_none();
+        let recovered = self.lost.end_recovered(has_ended, |dead| self.reassignments.moves_from(dead));
+        self.counters.recovered_lanes += recovered as u64;
         self.move_functions(now);
     }
 
@@ -230,7 +130,7 @@ impl Session {
                         self.end_function(function.itt, TaskManagementOutcome::TaskDoesNotExist);
                         continue;
                     };
-                    let moves = self.reassignments.iter().any(|reassignment| reassignment.task == task);
+                    let moves = self.reassignments.moves(task);
                     found.allegiance.map(|home| home.route.request).filter(|_| !moves)
                 }
                 _ => self.lane_for_requests(),
@@ -247,43 +147,12 @@ impl Session {
 
     /// The answer to a logout for recovery; `false` if this answers none.
     pub(super) fn recovery_logout_answered(&mut self, now: Instant, pdu: &LogoutResponse) -> bool {
-        let asked = |lost: &&mut LostConnection| matches!(lost.stage, Stage::LoggingOut { itt, .. } if itt == pdu.itt);
-        let Some(lost) = self.lost.iter_mut().find(asked) else { return false };
-        let wait = Duration::from_secs(pdu.wait_seconds.into());
-        let not_before = Some(now + wait).filter(|_| pdu.wait_seconds > 0);
-        match pdu.outcome {
-            LogoutOutcome::Closed => {
-                lost.stage = Stage::Removed { not_before };
-                lost.until = now + wait + Duration::from_secs(pdu.retain_seconds.into());
-                if pdu.retain_seconds == 0 {
-                    // The target has dropped its tasks: it says so when it is asked for them (§11.15.4).
-                    lost.until =
-                        now + wait + Duration::from_secs(self.parameters.default_time2retain_s.into());
-                }
-            }
-            // Logged out before: what has become of its tasks the target says when it is asked for them.
-            LogoutOutcome::CidNotFound => lost.stage = Stage::Removed { not_before: None },
-            // The same again, until the target has forgotten the tasks.
-            LogoutOutcome::CleanupFailed if pdu.wait_seconds > 0 => lost.stage = Stage::Broken { not_before },
-            LogoutOutcome::CleanupFailed
-            | LogoutOutcome::RecoveryNotSupported
-            | LogoutOutcome::Unassigned(_) => {
-                self.fail();
-            }
+        let default_retain = Duration::from_secs(self.parameters.default_time2retain_s.into());
+        let Some(answer) = self.lost.logout_answered(now, pdu, default_retain) else { return false };
+        if answer.is_err() {
+            self.fail();
         }
         self.recover(now);
         true
-    }
-}
-
-/// On another connection than the one it names; that one's last ExpStatSN goes with it (§11.14.4).
-fn recovery_logout(itt: Itt, cid: Cid, exp_stat_sn: StatSn, cmd_sn: pdu::CmdSn) -> LogoutRequest {
-    LogoutRequest {
-        reason: LogoutReason::RemoveConnectionForRecovery,
-        immediate: true,
-        itt,
-        cid,
-        cmd_sn,
-        exp_stat_sn,
     }
 }

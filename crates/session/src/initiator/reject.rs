@@ -33,8 +33,8 @@ impl Session {
                     lane.ping_rejected(now, rejected.task_tag());
                 }
             }
-            Ok(Opcode::TaskManagementRequest) if self.is_reassignment(rejected.task_tag()) => {
-                self.reassignment_rejected(now, rejected.task_tag(), pdu.reason);
+            Ok(Opcode::TaskManagementRequest) if self.reassignments.task(rejected.task_tag()).is_some() => {
+                self.reassignments.rejected(now, rejected.task_tag(), pdu.reason);
             }
             Ok(Opcode::TaskManagementRequest) => {
                 self.end_function(rejected.task_tag(), TaskManagementOutcome::FunctionRejected);

@@ -144,7 +144,7 @@ impl Session {
         let Some(task) = self.tasks.remove(itt) else { return };
         self.events.push_back(event(&task));
         self.incomplete.remove(&itt);
-        self.reassignments.retain(|reassignment| reassignment.task != itt);
+        self.reassignments.forget_task(itt);
         if let Some(home) = task.allegiance {
             self.lanes.release(home.route, task.unmoved());
             if let (Some(ending), Some(lane)) = (&task.ending, self.lanes.get_mut(home.route.response)) {

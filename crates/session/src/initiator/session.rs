@@ -3,14 +3,14 @@
 use super::ask::Ask;
 use super::command_retry::Unacknowledged;
 use super::command_window::CommandWindow;
-use super::connection_recovery::LostConnection;
 use super::counters::Counters;
 use super::event::{Event, LaneState, TaskId};
 use super::lane::{Lane, Phase};
+use super::lost_connections::LostConnections;
 use super::outgoing::{Request, Turn};
+use super::reassignments::Reassignments;
 use super::task::{RequestTags, Task, Tasks};
 use super::task_management::Function;
-use super::task_reassign::{Pace, Reassignment};
 use crate::lanes::Lanes;
 use crate::parameters::{Established, InitiatorLimits, SessionParameters};
 use crate::peer_fault::{Offender, PeerFault, Question, Recovery};
@@ -52,9 +52,8 @@ pub struct Session {
     /// Reads that miss data which the target has sent, and when it was asked for again.
     pub(super) incomplete: BTreeMap<Itt, Ask>,
     pub(super) unacknowledged: Unacknowledged,
-    pub(super) lost: Vec<LostConnection>,
-    pub(super) reassignments: Vec<Reassignment>,
-    pub(super) reassignment_pace: Pace,
+    pub(super) lost: LostConnections,
+    pub(super) reassignments: Reassignments,
     pub(super) functions: Vec<Function>,
     pub(super) request_tags: RequestTags,
     pub(super) events: VecDeque<Event>,
@@ -77,9 +76,8 @@ impl Session {
             queue: VecDeque::new(),
             incomplete: BTreeMap::new(),
             unacknowledged: Unacknowledged::default(),
-            lost: Vec::new(),
-            reassignments: Vec::new(),
-            reassignment_pace: Pace::default(),
+            lost: LostConnections::default(),
+            reassignments: Reassignments::default(),
             functions: Vec::new(),
             request_tags: RequestTags::default(),
             events: VecDeque::new(),
@@ -113,7 +111,7 @@ impl Session {
                 self.close_lane(lane, LaneLoss::LoggedOut, None);
             }
         }
-        self.reinstate(established.cid);
+        self.lost.reinstate(established.cid);
         self.recover(now);
     }
 
@@ -184,7 +182,7 @@ impl Session {
     /// The task that a PDU on `lane` is about. `None` if there is no such task any more: task management functions
     /// end tasks of all lanes, and PDUs on other lanes may cross their end.
     pub(super) fn task_on(&mut self, lane: LaneId, itt: Itt) -> Result<Option<&mut Task>, Fault> {
-        self.reassignment_proven(lane, itt);
+        self.reassignments.proven(itt, lane);
         let recovers = self.recovers();
         let Some(task) = self.tasks.get_mut(itt) else { return Ok(None) };
         match task.allegiance {

@@ -1,10 +1,8 @@
 //! All that a session does by the clock: when, and what.
 
 use super::ask::Ask;
-use super::connection_recovery::LostConnection;
 use super::lane::{Lane, Phase};
 use super::session::{Life, Session};
-use super::task_reassign::Reassignment;
 use crate::parameters::InitiatorLimits;
 use crate::timer::timers;
 use pdu::{Instant, LaneId};
@@ -88,9 +86,9 @@ impl Session {
             Timer::DataSnack => self.incomplete.values().map(Ask::due).min(),
             Timer::CommandProbe => self.unacknowledged.deadline(),
             Timer::FunctionRequest => self.function_deadline(),
-            Timer::Retention => self.lost.iter().map(|lost| lost.until).min(),
-            Timer::ConnectionRecovery => self.lost.iter().filter_map(LostConnection::due).min(),
-            Timer::Reassignment => self.reassignments.iter().map(Reassignment::due).min(),
+            Timer::Retention => self.lost.expiry(),
+            Timer::ConnectionRecovery => self.lost.deadline(),
+            Timer::Reassignment => self.reassignments.deadline(),
         }
     }
 
