@@ -11,6 +11,7 @@ mod connection_recovery;
 mod counters;
 mod data_in;
 mod data_out;
+mod departures;
 mod event;
 mod immediate;
 mod lane;

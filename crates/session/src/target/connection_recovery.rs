@@ -7,29 +7,12 @@ use super::session::{Session, Standing};
 use super::status::StatusNumbers;
 use super::task::{Allegiance, Stage, Task};
 use crate::lanes::Route;
-use crate::parameters::MAX_CONNECTIONS;
 use pdu::{Cid, Instant, LaneId, StatSn};
 use std::time::Duration;
 
-/// Connections that are gone and are remembered. Who loses more than it may have within the time they are kept for is
-/// not recovering: the oldest is forgotten, with its tasks.
-const DEPARTED_MAX: usize = MAX_CONNECTIONS as usize;
-
-/// Tasks of such connections that were answered and not acknowledged. An initiator has a few windows of them on their
+/// Tasks of connections that are gone that were answered and not acknowledged. An initiator has a few windows of them on their
 /// way, however often its connections break; who leaves more is after the memory.
 const KEPT_ANSWERS_MAX: usize = 1 << 13;
-
-/// A connection that is gone, whose tasks may go on.
-#[derive(Debug)]
-pub(super) struct Departed {
-    pub(super) cid: Cid,
-    /// Whether it was logged out, so that its tasks may be reassigned; before that they still belong to it.
-    pub(super) is_removed: bool,
-    /// When its tasks are terminated.
-    until: Instant,
-    /// What was sent on it, and what of that the initiator has acknowledged.
-    status: StatusNumbers,
-}
 
 impl Session {
     /// Whether tasks outlive their connection.
@@ -49,7 +32,7 @@ impl Session {
 
     /// A connection broke: its tasks wait for another one.
     pub(super) fn break_away(&mut self, now: Instant, lane: LaneId, state: Lane) {
-        if self.departed.contains_key(&lane) {
+        if self.departed.has(lane) {
             return;
         }
         let cid = state.cid;
@@ -64,13 +47,11 @@ impl Session {
 
     /// The tasks of a lane lose it. Immediate commands do not survive their connection (§7.14).
     fn depart(&mut self, now: Instant, lane: LaneId, cid: Cid, status: StatusNumbers) {
-        while self.departed.len() >= DEPARTED_MAX || self.kept_answers() > KEPT_ANSWERS_MAX {
-            let oldest = self.departed.iter().min_by_key(|(_, departed)| departed.until).map(|(id, _)| *id);
-            let Some(oldest) = oldest else { break };
+        while let Some(oldest) = self.departed.surplus(self.kept_answers() > KEPT_ANSWERS_MAX) {
             self.give_up_departed(now, oldest);
         }
         let until = now + self.retention_time();
-        self.departed.insert(lane, Departed { cid, is_removed: false, until, status });
+        self.departed.add(lane, cid, status, until);
         for id in self.tasks.select(|task| task.route.uses(lane)) {
             let Some(task) = self.tasks.get_mut(id) else { continue };
             if task.immediate && !task.stage.is_responded() {
@@ -87,7 +68,7 @@ impl Session {
 
     /// Tasks that were answered on connections that are gone.
     fn kept_answers(&self) -> usize {
-        let is_kept = |task: &Task| task.is_retired && self.departed.contains_key(&task.route.request);
+        let is_kept = |task: &Task| task.is_retired && self.departed.has(task.route.request);
         self.tasks.iter().filter(|(_, task)| is_kept(task)).count()
     }
 
@@ -102,14 +83,8 @@ impl Session {
             self.quiesce(lane);
             self.depart(now, lane, cid, status);
         }
-        let named = |(_, departed): &(&LaneId, &Departed)| departed.cid == cid;
-        let departed: Vec<LaneId> = self.departed.iter().filter(named).map(|(id, _)| *id).collect();
-        let until = now + self.retention_time();
+        let departed = self.departed.remove_for_recovery(cid, now + self.retention_time());
         for id in &departed {
-            if let Some(departed) = self.departed.get_mut(id).filter(|departed| !departed.is_removed) {
-                departed.is_removed = true;
-                departed.until = until;
-            }
             // Commands whose turn had not come count as never sent: the initiator sends them again (§11.14).
             for waiting in self.order.forget(|numbered| numbered.lane == *id) {
                 self.drop_request(waiting.request);
@@ -121,11 +96,7 @@ impl Session {
     /// Takes note of the last ExpStatSN of a connection that is gone (§11.14.4, §11.12.9): its responses before that number have
     /// arrived. Otherwise they were kept, and fences waited for them, until their time is up.
     pub(super) fn acknowledge_departed(&mut self, cid: Cid, exp_stat_sn: StatSn) {
-        let named = self.departed.iter_mut().rev().find(|(_, departed)| departed.cid == cid);
-        let Some((&lane, departed)) = named else { return };
-        if departed.status.acknowledge(exp_stat_sn) == 0 {
-            return;
-        }
+        let Some(lane) = self.departed.acknowledge(cid, exp_stat_sn) else { return };
         let has_arrived = |task: &Task| {
             task.route.response == lane
                 && matches!(task.stage, Stage::Responded(stat_sn) if stat_sn.precedes(exp_stat_sn))
@@ -206,21 +177,14 @@ impl Session {
     }
 
     pub(super) fn give_up_late(&mut self, now: Instant) {
-        let late: Vec<LaneId> =
-            self.departed.iter().filter(|(_, departed)| departed.until <= now).map(|(id, _)| *id).collect();
-        for lane in late {
+        for lane in self.departed.late(now) {
             self.give_up_departed(now, lane);
         }
     }
 
     fn give_up_departed(&mut self, now: Instant, lane: LaneId) {
-        self.departed.remove(&lane);
+        self.departed.forget(lane);
         self.restless.push(lane);
         self.terminate_tasks(now, &[lane], true);
-    }
-
-    /// When the next connection's time is up.
-    pub(super) fn departure_deadline(&self) -> Option<Instant> {
-        self.departed.values().map(|departed| departed.until).min()
     }
 }

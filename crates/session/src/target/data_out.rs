@@ -206,7 +206,7 @@ impl Session {
             return Ok(self.discard_data(lane, header));
         };
         // The task has lost the other lane of its route.
-        if self.departed.contains_key(&task.route.request) {
+        if self.departed.has(task.route.request) {
             return Ok(self.discard_data(lane, header));
         }
         if task.route.request != lane {

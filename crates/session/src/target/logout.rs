@@ -61,8 +61,7 @@ impl Session {
             LogoutReason::CloseConnection => {
                 let is_it = |lane: &Lane| lane.phase == Phase::Open && lane.cid == pdu.cid;
                 let open = self.lanes.select(is_it).next();
-                let departed = self.departed.iter().find(|(_, departed)| departed.cid == pdu.cid);
-                let named = open.or(departed.map(|(id, _)| *id));
+                let named = open.or_else(|| self.departed.find(pdu.cid));
                 named.map(Closing::Lane).ok_or(LogoutOutcome::CidNotFound)
             }
         };
@@ -121,11 +120,11 @@ impl Session {
         }
         match closing {
             Closing::Lane(lane) => {
-                self.departed.remove(&lane);
+                self.departed.forget(lane);
                 self.terminate_tasks(now, &[lane], true);
             }
             Closing::Session => {
-                let gone = core::mem::take(&mut self.departed).into_keys();
+                let gone = self.departed.forget_all();
                 let lanes: Vec<LaneId> = lanes.into_iter().chain(gone).collect();
                 self.terminate_tasks(now, &lanes, false);
             }

@@ -312,7 +312,7 @@ impl Session {
     fn least_needed(&self) -> Option<TaskId> {
         let kept = self.tasks.iter().filter_map(|(id, task)| {
             let retention = task.data_in.retention()?;
-            let is_needed = retention.is_missed() || self.departed.contains_key(&task.route.response);
+            let is_needed = retention.is_missed() || self.departed.has(task.route.response);
             Some((is_needed, retention.oldest()?, id))
         });
         kept.min().map(|(.., id)| id)

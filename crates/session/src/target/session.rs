@@ -1,8 +1,8 @@
 //! A session at the target: what the initiator sends goes in, what it is answered comes out.
 
 use super::command_order::CommandOrder;
-use super::connection_recovery::Departed;
 use super::counters::Counters;
+use super::departures::Departures;
 use super::event::{Event, TaskId};
 use super::lane::{Lane, Phase};
 use super::logout::Logout;
@@ -17,7 +17,7 @@ use crate::parameters::{Established, SessionParameters, SessionType, TargetLimit
 use crate::peer_fault::PeerFault;
 use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
 use pdu::{CmdSn, Header, InitiatorPdu, Instant, LaneId, RejectReason, StatSn};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Tasks that have been answered and are kept until that is acknowledged, on all lanes and one that replaces another:
 /// half of those that can be told apart by their names ([`super::task`]). Sixty-four lanes have 504 each, more than a long
@@ -56,7 +56,7 @@ pub struct Session {
     /// When late Data-Out is looked for, while some is waited for.
     pub(super) sequence_watch: Option<Instant>,
     /// Connections that are gone and whose tasks live on.
-    pub(super) departed: BTreeMap<LaneId, Departed>,
+    pub(super) departed: Departures,
     /// Lanes that are gone, whose tasks were terminated and have not come to rest.
     pub(super) restless: Vec<LaneId>,
     /// Inline data held; see [`super::request::INLINE_BYTES_MAX`].
@@ -88,7 +88,7 @@ impl Session {
             logout_deadline: None,
             transfer_tags: TransferTags::default(),
             sequence_watch: None,
-            departed: BTreeMap::new(),
+            departed: Departures::default(),
             restless: Vec::new(),
             inline_bytes: 0,
             retained_bytes: 0,
@@ -171,7 +171,7 @@ impl Session {
         self.fences = Fences::default();
         self.logouts.clear();
         self.logout_deadline = None;
-        self.departed.clear();
+        self.departed = Departures::default();
         self.restless.clear();
         let lanes = self.lanes.ids();
         for id in lanes {

@@ -42,8 +42,8 @@ impl Session {
         let found = self.tasks.find(itt).and_then(|id| Some((id, self.tasks.get(id)?)));
         let found = found.filter(|(_, task)| !task.silent && task.stage != Stage::Waiting);
         let (id, task) = found.ok_or(TaskManagementOutcome::TaskDoesNotExist)?;
-        match self.departed.get(&task.route.request) {
-            Some(departed) if departed.is_removed => Ok(id),
+        match self.departed.is_removed(task.route.request) {
+            Some(true) => Ok(id),
             // The answer to an earlier request was lost on its way: it is given again.
             None if task.allegiance == Allegiance::Moved && task.route.request == lane => {
                 Err(TaskManagementOutcome::FunctionComplete)
@@ -57,7 +57,7 @@ impl Session {
     /// connection lives.
     pub(super) fn bring_status(&mut self, id: TaskId, lane: LaneId) -> bool {
         let Some(task) = self.tasks.get_mut(id) else { return false };
-        if !self.departed.contains_key(&task.route.request) {
+        if !self.departed.has(task.route.request) {
             return false;
         }
         task.route = Route::over(lane);

@@ -66,7 +66,7 @@ impl Session {
         match timer {
             Timer::MissingCommand => self.order.deadline(),
             Timer::LateDataOut => self.sequence_watch,
-            Timer::Retention => self.departure_deadline(),
+            Timer::Retention => self.departed.deadline(),
             Timer::LogoutDemand => self.logout_deadline,
             Timer::Draining => self.functions.deadline(),
         }
