@@ -23,7 +23,9 @@ const LOG_LINES: u64 = 20;
 pub struct Summary {
     /// Seeds that were run.
     pub seeds: u64,
-    /// Commands sent.
+    /// Operations that the hosts began.
+    pub operations: u64,
+    /// SCSI commands that the hosts sent, those sent again included.
     pub commands: u64,
     /// PDUs of both sides.
     pub pdus: u64,
@@ -43,6 +45,8 @@ pub struct Summary {
     pub weak: Vec<u64>,
     /// How long it took on the clock on the wall.
     pub elapsed: Duration,
+    /// The time that processors spent on it, on all threads.
+    pub processor_time: Duration,
     /// Threads.
     pub threads: usize,
 }
@@ -56,14 +60,15 @@ impl Summary {
 
     fn add(&mut self, outcome: Outcome, whole: bool) {
         self.seeds += 1;
-        self.commands += outcome.tally.commands;
+        self.operations += outcome.tally.operations;
+        self.commands += outcome.commands;
         self.pdus += outcome.pdus;
         self.blocks_read += outcome.tally.blocks_read;
         self.retries += outcome.tally.retries;
         self.functions += outcome.tally.functions;
         self.faults.add(&outcome.faults);
         self.reached.add(&outcome.reached);
-        let is_weak = outcome.tally.commands < OPERATIONS.into()
+        let is_weak = outcome.tally.operations < OPERATIONS.into()
             || outcome.connections_wanted < CONNECTIONS_MIN.into()
             || outcome.faults.total() < FAULTS_MIN;
         if outcome.violation.is_some() {
@@ -76,7 +81,7 @@ impl Summary {
 
 /// Runs `seeds`, each by itself; all of them, or until one fails.
 pub fn run_all(seeds: Range<u64>, threads: usize, reduction: &Reduction, until_failure: bool) -> Summary {
-    let started = Instant::now();
+    let (started, processor_time) = (Instant::now(), processor_time());
     let progress = Progress::of(seeds.end - seeds.start);
     let next = AtomicU64::new(seeds.start);
     let summary = Mutex::new(Summary { threads, ..Summary::default() });
@@ -106,7 +111,20 @@ pub fn run_all(seeds: Range<u64>, threads: usize, reduction: &Reduction, until_f
     summary.failures.sort_by_key(|outcome| outcome.seed);
     summary.weak.sort_unstable();
     summary.elapsed = started.elapsed();
+    summary.processor_time = self::processor_time().saturating_sub(processor_time);
     summary
+}
+
+/// The time that processors have spent on this process; nothing where the system does not say.
+fn processor_time() -> Duration {
+    /// The unit of the file, whatever the kernel's own clock is (proc(5)).
+    const TICK: Duration = Duration::from_millis(10);
+    /// The user's time and the system's, counted from the name, which ends with the last parenthesis.
+    const FIELDS: Range<usize> = 11..13;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks = fields.skip(FIELDS.start).take(FIELDS.len()).filter_map(|field| field.parse::<u32>().ok());
+    TICK * ticks.sum()
 }
 
 /// How far a campaign has come: a bar on a terminal, a line now and then elsewhere.

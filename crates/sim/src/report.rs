@@ -19,7 +19,8 @@ pub fn print(summary: &Summary) {
         table.add_row([name.to_owned(), value]);
     };
     row("seeds", summary.seeds.to_string());
-    row("commands", summary.commands.to_string());
+    row("operations", summary.operations.to_string());
+    row("SCSI commands", summary.commands.to_string());
     row("PDUs", summary.pdus.to_string());
     row("blocks compared", summary.blocks_read.to_string());
     row("commands sent again", summary.retries.to_string());
@@ -37,10 +38,13 @@ pub fn print(summary: &Summary) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     println!("{table}");
-    let seconds = summary.elapsed.as_secs_f64();
+    let (seconds, processor_seconds) = (summary.elapsed.as_secs_f64(), summary.processor_time.as_secs_f64());
     #[expect(clippy::cast_precision_loss, reason = "for people")]
-    let rate = summary.commands as f64 / seconds / summary.threads as f64;
-    println!("{seconds:.1} s on {} threads: {rate:.0} commands per second and thread", summary.threads);
+    let per_second = |count: u64| format!("{:.0}", count as f64 / processor_seconds);
+    let (commands, pdus, operations) =
+        (per_second(summary.commands), per_second(summary.pdus), per_second(summary.operations));
+    println!("{seconds:.1} s on {} threads, {processor_seconds:.1} s of processor time.", summary.threads);
+    println!("A second of a processor: {commands} SCSI commands, {pdus} PDUs, {operations} operations.");
     let never: Vec<&str> = summary.reached.never().map(Way::name).collect();
     if !never.is_empty() {
         println!("NEVER REACHED, so nothing is proved about: {}", never.join(", "));
@@ -60,7 +64,11 @@ pub fn print_failure(outcome: &Outcome, reduction: &Reduction) {
 /// How little of it is enough.
 pub fn print_shrunk(outcome: &Outcome, reduction: &Reduction) {
     let reason = outcome.violation.as_ref().map_or("", |violation| violation.0.as_str());
-    println!("  reduced ({} commands, {} faults): {reason}", outcome.tally.commands, outcome.faults.total());
+    println!(
+        "  reduced ({} operations, {} faults): {reason}",
+        outcome.tally.operations,
+        outcome.faults.total()
+    );
     println!("  again: {}", command(outcome.seed, reduction));
 }
 

@@ -57,6 +57,8 @@ pub struct Outcome {
     pub faults: FaultCounts,
     /// Ways that were taken.
     pub reached: Reached,
+    /// SCSI commands that the hosts sent, those sent again included.
+    pub commands: u64,
     /// PDUs of both sides in full feature phase.
     pub pdus: u64,
     /// How long it took in the world.
@@ -107,6 +109,7 @@ pub fn run(scenario: Scenario, traced: bool) -> Outcome {
         tally: ledger.tally.clone(),
         faults: world.counts,
         reached,
+        commands: tap.commands,
         pdus: tap.pdus,
         virtual_time: world.clock.now().saturating_duration_since(Instant::ZERO),
         connections_wanted: world.scenario.connections(),

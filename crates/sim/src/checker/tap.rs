@@ -14,7 +14,7 @@ use crate::network::{ConnectionId, Side};
 use crate::reached::{Reached, Way};
 use crate::unit::{TargetIndex, UnitIndex};
 use pdu::{
-    CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, StatSn, TargetPdu, TaskManagementOutcome, Tsih,
+    CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, Opcode, StatSn, TargetPdu, TaskManagementOutcome, Tsih,
     Window,
 };
 use scsi::Outcome;
@@ -54,6 +54,8 @@ pub struct Tap {
     violation: Option<Violation>,
     /// What nexuses are told of.
     pub attentions: AttentionWatch,
+    /// SCSI commands that initiators sent, those sent again included.
+    pub commands: u64,
     /// PDUs in full feature phase.
     pub pdus: u64,
     /// What went another way than usual.
@@ -244,6 +246,7 @@ impl Tap {
     /// One side sends this.
     pub fn sent(&mut self, now: Instant, connection: ConnectionId, side: Side, header: &Header) {
         self.pdus += 1;
+        self.commands += u64::from(header.opcode() == Ok(Opcode::ScsiCommand));
         let problem = match side {
             Side::Initiator => self.initiator_sends(now, connection, header),
             Side::Target => self.target_sends(now, connection, header),

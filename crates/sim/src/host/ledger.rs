@@ -73,7 +73,7 @@ impl UnitBooks {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Operations begun.
-    pub commands: u64,
+    pub operations: u64,
     /// Operations that ended with success.
     pub succeeded: u64,
     /// Operations that failed, or whose outcome is not known.

@@ -90,7 +90,7 @@ impl Worker {
     fn next(&self) -> Option<Operation> {
         let mut ledger = self.host.ledger.borrow_mut();
         ledger.budget = ledger.budget.checked_sub(1)?;
-        ledger.tally.commands += 1;
+        ledger.tally.operations += 1;
         Some(self.workload.borrow_mut().next(&ledger.unit(self.unit).guesses))
     }
 
