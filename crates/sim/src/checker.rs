@@ -9,6 +9,7 @@ mod claims;
 mod command_order;
 mod lane_watch;
 mod medium_watch;
+mod number_map;
 mod numbered;
 mod presence;
 mod reservation_history;

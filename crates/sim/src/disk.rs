@@ -268,7 +268,9 @@ impl State {
             }
             Operation::Flush => {
                 for block in 0..self.dirty.len() {
-                    self.destage(block);
+                    if self.dirty[block] {
+                        self.destage(block);
+                    }
                 }
                 Completion::complete()
             }

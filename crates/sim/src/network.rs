@@ -15,6 +15,7 @@ use crate::portal::{Outage, PortalId, Trouble};
 use crate::random::Random;
 use pdu::{Duration, Instant};
 use pipe::Pipe;
+use std::io::{IoSlice, IoSliceMut};
 use std::task::Waker;
 
 /// One connection, for as long as the world lasts.
@@ -193,7 +194,7 @@ impl Network {
     }
 
     /// Sends what there is room for and returns how much that was; if not all, [`Notice::Room`] follows.
-    pub fn send(&mut self, now: Instant, id: ConnectionId, from: Side, bytes: &[u8]) -> usize {
+    pub fn send(&mut self, now: Instant, id: ConnectionId, from: Side, bytes: &[IoSlice<'_>]) -> usize {
         let Some(connection) = self.connections.get_mut(id.0 as usize) else { return 0 };
         let pipe = &mut connection.pipes[from as usize];
         let was_empty = pipe.is_empty();
@@ -244,7 +245,17 @@ impl Network {
         if matches!(arrival, Some(Arrival::Reset)) {
             connection.open[side as usize] = false;
         }
-        arrival.filter(|arrival| connection.open[side as usize] || matches!(arrival, Arrival::Reset))
+        let is_heard = connection.open[side as usize] || matches!(arrival, Some(Arrival::Reset));
+        if !is_heard {
+            connection.pipes[side.peer() as usize].discard_arrived();
+        }
+        arrival.filter(|_| is_heard)
+    }
+
+    /// Moves bytes that have arrived at this end to their reader.
+    pub fn read(&mut self, id: ConnectionId, side: Side, to: &mut [IoSliceMut<'_>]) -> usize {
+        let connection = self.connections.get_mut(id.0 as usize);
+        connection.map_or(0, |connection| connection.pipes[side.peer() as usize].read(to))
     }
 
     /// This end is done with it: the peer gets what was sent, then the end.

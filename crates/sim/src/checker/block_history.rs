@@ -10,7 +10,7 @@
 //! a loss: whatever was lost meanwhile without a word is missed from then on.
 
 use super::Stamp;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// A moment: the number of things that were told before.
@@ -69,8 +69,11 @@ struct Candidate {
 impl Candidate {
     /// Whether `later` came after this.
     fn precedes(&self, later: &Self) -> bool {
-        let ended_before = self.ended.is_some_and(|ended| ended < later.begun);
-        ended_before || self.order.precedes(later.order)
+        self.precedes_write(later.begun, later.order)
+    }
+
+    fn precedes_write(&self, begun: Tick, order: Order) -> bool {
+        self.ended.is_some_and(|ended| ended < begun) || self.order.precedes(order)
     }
 
     /// Whether a flush that `host` began then covers it: writes that keep an order are waited for if they were asked for
@@ -109,7 +112,7 @@ impl Candidate {
 pub struct BlockHistory {
     blocks: Vec<Vec<Candidate>>,
     /// Where each write in progress goes.
-    writes: std::collections::HashMap<u64, Range<u64>>,
+    writes: BTreeMap<u64, Range<u64>>,
     readers: BTreeSet<Tick>,
     now: Tick,
     last_loss: Tick,
@@ -144,7 +147,7 @@ impl BlockHistory {
         };
         Self {
             blocks: (0..blocks).map(|_| vec![zero.clone()]).collect(),
-            writes: std::collections::HashMap::new(),
+            writes: BTreeMap::new(),
             readers: BTreeSet::new(),
             now: 0,
             last_loss: 0,
@@ -369,20 +372,21 @@ impl BlockHistory {
     /// Forgets what nobody will ever see.
     fn prune(&mut self, range: Range<u64>) {
         let horizon = self.readers.first().copied().unwrap_or(self.now);
+        let mut settled: Vec<(Tick, Order)> = Vec::new();
         for block in Self::blocks_of(&mut self.blocks, range) {
             if block.len() <= CANDIDATES_MIN {
                 continue;
             }
-            let is_gone = |candidate: &Candidate| {
-                let superseded = |later: &Candidate| {
-                    later.durable && later.is_effective_by(horizon) && candidate.precedes(later)
-                };
-                candidate.ended.is_some()
-                    && (block.iter().any(superseded) || candidate.buried && candidate.is_hidden_from(horizon))
-            };
-            let gone: Vec<u64> =
-                block.iter().filter(|candidate| is_gone(candidate)).map(|candidate| candidate.id).collect();
-            block.retain(|candidate| !gone.contains(&candidate.id));
+            let settles = |later: &&Candidate| later.durable && later.is_effective_by(horizon);
+            settled.clear();
+            settled.extend(block.iter().filter(settles).map(|later| (later.begun, later.order)));
+            block.retain(|candidate| {
+                let is_superseded =
+                    || settled.iter().any(|(begun, order)| candidate.precedes_write(*begun, *order));
+                let is_gone = candidate.ended.is_some()
+                    && (candidate.buried && candidate.is_hidden_from(horizon) || is_superseded());
+                !is_gone
+            });
         }
     }
 }

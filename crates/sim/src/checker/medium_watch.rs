@@ -2,12 +2,13 @@
 //! PREEMPT AND ABORT aborts is over when that is answered (SPC-4 §5.12.11.2.6). Whoever fences another host off and then
 //! takes over its blocks relies on both, though no answer of the other's commands ever shows it.
 
+use super::number_map::NumberMap;
 use super::reservation_history::{Access, Port, Preempted, ReservationHistory};
 use super::tap::TargetSession;
 use crate::unit::UnitIndex;
 use scsi::MediumAccess;
 use session::target::{Command, TaskId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// PERSISTENT RESERVE OUT, and its service action PREEMPT AND ABORT.
 const PREEMPT_AND_ABORT: [u8; 2] = [0x5f, 0x05];
@@ -33,15 +34,15 @@ impl Kind {
 #[derive(Debug, Default)]
 pub struct MediumWatch {
     /// The initiator port of each session.
-    ports: HashMap<TargetSession, Port>,
+    ports: NumberMap<TargetSession, Port>,
     /// Commands that have not started.
-    begun: HashMap<Task, (UnitIndex, Kind)>,
+    begun: NumberMap<Task, (UnitIndex, Kind)>,
     /// Writes that have started and not ended.
     writing: BTreeMap<Task, UnitIndex>,
     /// Whose writes have started since that was judged.
     started: Vec<(UnitIndex, Port)>,
     /// What was writing when this port's last PREEMPT AND ABORT started.
-    at_preemption: HashMap<(UnitIndex, Port), Vec<Task>>,
+    at_preemption: NumberMap<(UnitIndex, Port), Vec<Task>>,
 }
 
 impl MediumWatch {

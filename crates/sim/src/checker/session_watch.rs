@@ -2,6 +2,7 @@
 
 use super::command_order::CommandOrder;
 use super::lane_watch::LaneWatch;
+use super::number_map::NumberMap;
 use super::tap::TargetSession;
 use super::task_watch::TaskWatch;
 use crate::network::ConnectionId;
@@ -13,7 +14,7 @@ use pdu::{
 };
 use scsi::MediumAccess;
 use session::parameters::{Established, SessionParameters};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 const GOOD: u8 = 0x00;
 const TASK_SET_FULL: u8 = 0x28;
@@ -32,7 +33,7 @@ const WRAP: u32 = 1 << 30;
 const READ: [u8; 1] = [0x88];
 
 /// The connections of all sessions.
-pub(super) type Lanes = HashMap<ConnectionId, LaneWatch>;
+pub(super) type Lanes = NumberMap<ConnectionId, LaneWatch>;
 
 #[derive(Debug)]
 pub(super) struct SessionWatch {
@@ -52,17 +53,17 @@ pub(super) struct SessionWatch {
     /// The greatest CmdSN that the initiator has used, and one.
     next_cmd_sn: CmdSn,
     /// The INQUIRY that asked each unit last who it is.
-    identifications: HashMap<Lun, Itt>,
+    identifications: NumberMap<Lun, Itt>,
     /// The units that have answered one over this session.
     identified: HashSet<Lun>,
     /// Which commands have arrived, and which have reached the device server.
     order: CommandOrder,
-    tasks: HashMap<Itt, TaskWatch>,
+    tasks: NumberMap<Itt, TaskWatch>,
     /// The tag of the last new task.
     last_tag: Itt,
-    functions: HashMap<Itt, TaskManagementRequest>,
+    functions: NumberMap<Itt, TaskManagementRequest>,
     /// The tasks of which Data-In asked for an acknowledgement, by its tag.
-    acknowledging: HashMap<Ttt, Itt>,
+    acknowledging: NumberMap<Ttt, Itt>,
     /// Answers to functions over many tasks that are not known to be acknowledged.
     fences: Vec<Fence>,
 }
@@ -108,13 +109,13 @@ impl SessionWatch {
             max_cmd_sn,
             told_max_cmd_sn: max_cmd_sn,
             next_cmd_sn: exp_cmd_sn,
-            identifications: HashMap::new(),
+            identifications: NumberMap::default(),
             identified: HashSet::new(),
             order: CommandOrder::new(exp_cmd_sn),
-            tasks: HashMap::new(),
+            tasks: NumberMap::default(),
             last_tag: Itt(0),
-            functions: HashMap::new(),
-            acknowledging: HashMap::new(),
+            functions: NumberMap::default(),
+            acknowledging: NumberMap::default(),
             fences: Vec::new(),
         }
     }

@@ -7,6 +7,7 @@
 use super::Violation;
 use super::attention_watch::AttentionWatch;
 use super::lane_watch::{LaneWatch, status_number};
+use super::number_map::NumberMap;
 use super::presence::Presence;
 use super::reservation_history::Port;
 use super::session_watch::{Lanes, SessionWatch};
@@ -38,19 +39,19 @@ pub struct TargetSession {
 /// What both sides of all sessions may do.
 #[derive(Debug, Default)]
 pub struct Tap {
-    sessions: HashMap<SessionKey, SessionWatch>,
+    sessions: NumberMap<SessionKey, SessionWatch>,
     lanes: Lanes,
     /// The sessions as the target knows them.
-    by_tsih: HashMap<TargetSession, SessionKey>,
-    presences: HashMap<TargetSession, Presence>,
+    by_tsih: NumberMap<TargetSession, SessionKey>,
+    presences: NumberMap<TargetSession, Presence>,
     /// The last session that the target began under each number, and of each initiator port.
-    born: HashMap<TargetSession, SessionKey>,
+    born: NumberMap<TargetSession, SessionKey>,
     of_port: HashMap<SessionPorts, SessionKey>,
     sessions_born: u32,
     /// The CmdSN that was next in each session when a connection was begun that has not logged in.
-    dialed: HashMap<ConnectionId, HashMap<SessionKey, CmdSn>>,
+    dialed: NumberMap<ConnectionId, NumberMap<SessionKey, CmdSn>>,
     /// The next status of lanes that are established at their target only.
-    early: HashMap<ConnectionId, StatSn>,
+    early: NumberMap<ConnectionId, StatSn>,
     violation: Option<Violation>,
     /// What nexuses are told of.
     pub attentions: AttentionWatch,

@@ -3,6 +3,7 @@
 use crate::random::Random;
 use pdu::{Duration, Instant};
 use std::collections::VecDeque;
+use std::io::{IoSlice, IoSliceMut, Read};
 
 /// Bounds of what the connections of a network are like. Each draws its own constants.
 #[derive(Clone, Debug)]
@@ -26,10 +27,10 @@ pub struct Profile {
 }
 
 /// What comes out of a pipe.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// Some bytes.
-    Bytes(Vec<u8>),
+    /// So many bytes, which can be read now.
+    Bytes(usize),
     /// The peer has closed.
     Closed,
     /// The connection broke.
@@ -42,7 +43,7 @@ const FRAGMENT_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug)]
 struct Fragment {
     at: Instant,
-    bytes: Vec<u8>,
+    bytes: usize,
 }
 
 /// Bytes on their way.
@@ -53,6 +54,9 @@ pub(super) struct Pipe {
     bytes_per_ms: u64,
     capacity_bytes: usize,
     cut_percent: u64,
+    /// What has arrived and was not read, then what the fragments consist of.
+    bytes: VecDeque<u8>,
+    arrived_bytes: usize,
     fragments: VecDeque<Fragment>,
     in_flight_bytes: usize,
     /// Bytes taken in so far.
@@ -83,6 +87,8 @@ impl Pipe {
             bytes_per_ms: random.between(profile.bytes_per_ms_min, profile.bytes_per_ms_max),
             capacity_bytes: usize::try_from(capacity).unwrap_or(usize::MAX),
             cut_percent: profile.cut_percent,
+            bytes: VecDeque::new(),
+            arrived_bytes: 0,
             fragments: VecDeque::new(),
             in_flight_bytes: 0,
             sent_bytes: 0,
@@ -117,43 +123,58 @@ impl Pipe {
         Some(next.max(self.stalled_until))
     }
 
-    pub(super) fn send(&mut self, now: Instant, bytes: &[u8], random: &mut Random) -> usize {
+    pub(super) fn send(&mut self, now: Instant, from: &[IoSlice<'_>], random: &mut Random) -> usize {
+        let bytes = from.iter().map(|slice| slice.len()).sum();
         if self.end.is_some() {
-            return bytes.len();
+            return bytes;
         }
         let room = self.capacity_bytes.saturating_sub(self.in_flight_bytes);
         // A little room is no room, or ever smaller pieces would be sent (RFC 1122 §4.2.3.4).
-        let is_silly = room < bytes.len() && room < self.worthwhile_bytes();
-        let taken = if is_silly { 0 } else { bytes.len().min(room) };
-        self.room_wanted |= taken < bytes.len();
+        let is_silly = room < bytes && room < self.worthwhile_bytes();
+        let taken = if is_silly { 0 } else { bytes.min(room) };
+        self.room_wanted |= taken < bytes;
         self.in_flight_bytes += taken;
         self.taken_bytes += taken as u64;
         if !self.is_void {
-            bytes[..taken].chunks(FRAGMENT_BYTES_MAX).for_each(|piece| self.push(now, piece, random));
+            let mut first = self.bytes.len();
+            self.take_in(from, taken);
+            while first < self.bytes.len() {
+                let bytes = (self.bytes.len() - first).min(FRAGMENT_BYTES_MAX);
+                self.push(now, first, bytes, random);
+                first += bytes;
+            }
         }
         taken
     }
 
-    fn push(&mut self, now: Instant, mut piece: &[u8], random: &mut Random) {
-        if piece.len() > 1 && random.percent(self.cut_percent) {
-            let (head, tail) = piece.split_at(1 + random.index(piece.len() - 1));
-            self.push_whole(now, head, random);
-            piece = tail;
+    fn take_in(&mut self, from: &[IoSlice<'_>], mut bytes: usize) {
+        for slice in from {
+            let part = &slice[..slice.len().min(bytes)];
+            self.bytes.extend(part);
+            bytes -= part.len();
         }
-        self.push_whole(now, piece, random);
     }
 
-    fn push_whole(&mut self, now: Instant, piece: &[u8], random: &mut Random) {
-        let mut bytes = piece.to_vec();
+    /// So many bytes, from place `first` of [`Self::bytes`] on, are a fragment, or two.
+    fn push(&mut self, now: Instant, first: usize, bytes: usize, random: &mut Random) {
+        let mut head = 0;
+        if bytes > 1 && random.percent(self.cut_percent) {
+            head = 1 + random.index(bytes - 1);
+            self.push_whole(now, first, head, random);
+        }
+        self.push_whole(now, first + head, bytes - head, random);
+    }
+
+    fn push_whole(&mut self, now: Instant, first: usize, bytes: usize, random: &mut Random) {
         let offset = self.sent_bytes;
-        self.sent_bytes += bytes.len() as u64;
+        self.sent_bytes += bytes as u64;
         while let Some(at) = self.corrupt_at.front().and_then(|at| at.checked_sub(offset))
-            && let Some(byte) = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at))
+            && let Some(at) = usize::try_from(at).ok().filter(|at| *at < bytes)
         {
-            *byte ^= 1 << random.below(8);
+            self.bytes[first + at] ^= 1 << random.below(8);
             self.corrupt_at.pop_front();
         }
-        let bytes_ns = (bytes.len() as u64).saturating_mul(1_000_000) / self.bytes_per_ms.max(1);
+        let bytes_ns = (bytes as u64).saturating_mul(1_000_000) / self.bytes_per_ms.max(1);
         self.departed_at = self.departed_at.max(now) + Duration::from_nanos(bytes_ns);
         let jitter_ns = u64::try_from(self.jitter_max.as_nanos()).unwrap_or(u64::MAX);
         let jitter = Duration::from_nanos(random.below(jitter_ns + 1));
@@ -169,8 +190,9 @@ impl Pipe {
         match self.fragments.front() {
             Some(fragment) if fragment.at <= now => {
                 let bytes = self.fragments.pop_front()?.bytes;
-                self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes.len());
-                self.delivered_bytes += bytes.len() as u64;
+                self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
+                self.delivered_bytes += bytes as u64;
+                self.arrived_bytes += bytes;
                 Some(Arrival::Bytes(bytes))
             }
             Some(_) => None,
@@ -180,6 +202,28 @@ impl Pipe {
                 Some(arrival)
             }
         }
+    }
+
+    /// Moves bytes that have arrived to their reader, as many as there is room for.
+    pub(super) fn read(&mut self, to: &mut [IoSliceMut<'_>]) -> usize {
+        let before = self.arrived_bytes;
+        for slice in to {
+            let mut rest = &mut slice[..];
+            while !rest.is_empty() && self.arrived_bytes > 0 {
+                let wanted = rest.len().min(self.arrived_bytes);
+                // It reads from one of the two halves of the ring.
+                let Ok(read @ 1..) = self.bytes.read(&mut rest[..wanted]) else { break };
+                self.arrived_bytes -= read;
+                rest = &mut rest[read..];
+            }
+        }
+        before - self.arrived_bytes
+    }
+
+    /// Nobody will read what has arrived.
+    pub(super) fn discard_arrived(&mut self) {
+        self.bytes.drain(..self.arrived_bytes);
+        self.arrived_bytes = 0;
     }
 
     /// Bytes accepted from the sender so far.
@@ -214,12 +258,13 @@ impl Pipe {
         if self.is_void {
             return;
         }
-        let under_way: usize = self.fragments.iter().map(|fragment| fragment.bytes.len()).sum();
+        let under_way: usize = self.fragments.iter().map(|fragment| fragment.bytes).sum();
         let mut keep = random.index(under_way + 1);
+        self.bytes.truncate(self.arrived_bytes + keep);
         self.fragments.retain_mut(|fragment| {
-            fragment.bytes.truncate(keep);
-            keep -= fragment.bytes.len();
-            !fragment.bytes.is_empty()
+            fragment.bytes = fragment.bytes.min(keep);
+            keep -= fragment.bytes;
+            fragment.bytes > 0
         });
         let at = self.fragments.back().map_or(now + self.latency, |fragment| fragment.at);
         self.end = Some((at, Arrival::Reset));
@@ -228,6 +273,8 @@ impl Pipe {
     pub(super) fn vanish(&mut self) {
         self.is_void = true;
         self.fragments.clear();
+        self.bytes.truncate(self.arrived_bytes);
+        self.bytes.shrink_to_fit();
         self.end = None;
     }
 

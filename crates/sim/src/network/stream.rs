@@ -14,16 +14,13 @@ pub struct Stream {
     side: Side,
     clock: Clock,
     network: Common<Network>,
-    /// Bytes that arrived and were not read, from `read_bytes` on.
-    arrived: Vec<u8>,
-    read_bytes: usize,
 }
 
 impl Stream {
     /// This end of a connection.
     #[must_use]
     pub fn new(connection: ConnectionId, side: Side, clock: Clock, network: Common<Network>) -> Self {
-        Self { connection, side, clock, network, arrived: Vec::new(), read_bytes: 0 }
+        Self { connection, side, clock, network }
     }
 
     /// Which connection.
@@ -31,29 +28,18 @@ impl Stream {
     pub fn connection(&self) -> ConnectionId {
         self.connection
     }
-
-    /// Moves bytes that have arrived to the reader.
-    fn hand_over(&mut self, to: &mut [IoSliceMut<'_>]) -> usize {
-        let before = self.read_bytes;
-        for slice in to {
-            let rest = &self.arrived[self.read_bytes..];
-            let bytes = rest.len().min(slice.len());
-            slice[..bytes].copy_from_slice(&rest[..bytes]);
-            self.read_bytes += bytes;
-        }
-        self.read_bytes - before
-    }
 }
 
 impl Wire for Stream {
     fn poll_read(&mut self, cx: &mut Context<'_>, to: &mut [IoSliceMut<'_>]) -> Poll<io::Result<usize>> {
+        let mut network = self.network.lock();
         loop {
-            if self.read_bytes < self.arrived.len() {
-                return Poll::Ready(Ok(self.hand_over(to)));
+            let read = network.read(self.connection, self.side, to);
+            if read > 0 {
+                return Poll::Ready(Ok(read));
             }
-            let mut network = self.network.lock();
             match network.receive(self.clock.now(), self.connection, self.side) {
-                Some(Arrival::Bytes(bytes)) => (self.arrived, self.read_bytes) = (bytes, 0),
+                Some(Arrival::Bytes(_)) => {}
                 Some(Arrival::Closed) => return Poll::Ready(Ok(0)),
                 Some(Arrival::Reset) => return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
                 None => {
@@ -65,11 +51,9 @@ impl Wire for Stream {
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, from: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        let mut bytes = Vec::with_capacity(from.iter().map(|slice| slice.len()).sum());
-        from.iter().for_each(|slice| bytes.extend_from_slice(slice));
         let mut network = self.network.lock();
-        let sent = network.send(self.clock.now(), self.connection, self.side, &bytes);
-        if sent == 0 && !bytes.is_empty() {
+        let sent = network.send(self.clock.now(), self.connection, self.side, from);
+        if sent == 0 && from.iter().any(|slice| !slice.is_empty()) {
             network.wait(self.connection, self.side, cx.waker());
             return Poll::Pending;
         }
