@@ -3,10 +3,11 @@
 use crate::memory::Memory;
 use crate::peer::{Ipv6Prefix, PeerHost, Peers};
 use crate::unit_state::NexusId;
-use pdu::{Duration, Instant, Tsih};
+use framing::Scratch;
+use pdu::{Duration, Instant, LaneId, Tsih};
 use scsi::Outcome;
 use session::target::{Command, TargetRecord, TaskId};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -51,7 +52,7 @@ pub trait Visibility {
     fn targets(&self, visitor: &Visitor<'_>, portal: SocketAddr, only: Option<&str>) -> Vec<TargetRecord>;
 }
 
-/// Observes the commands of the device server, and must not affect them.
+/// Observes the device server, and must not affect them.
 pub trait Observer {
     /// A session hands over a command, in its order.
     fn command_begins(&self, session: Tsih, command: &Command);
@@ -66,6 +67,9 @@ pub trait Observer {
     /// the session, which includes its waits for the network. A command that was refused on arrival, or aborted before
     /// it started, has no end.
     fn command_ends(&self, _session: Tsih, _task: TaskId) {}
+
+    /// The session loses a connection, or lets it go.
+    fn lane_ends(&self, _session: Tsih, _lane: LaneId) {}
 }
 
 impl<O: Observer + ?Sized> Observer for Arc<O> {
@@ -83,6 +87,10 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
 
     fn command_ends(&self, session: Tsih, task: TaskId) {
         (**self).command_ends(session, task);
+    }
+
+    fn lane_ends(&self, session: Tsih, lane: LaneId) {
+        (**self).lane_ends(session, lane);
     }
 }
 
@@ -152,6 +160,8 @@ pub struct Environment {
     pub(crate) gauges: Arc<Gauges>,
     pub(crate) observer: OnceCell<Rc<dyn Observer>>,
     pub(crate) peers: Peers,
+    /// Where connections read what has no buffer of its own. Borrowed only within one poll.
+    pub(crate) scratch: RefCell<Scratch>,
     next_nexus: Cell<u64>,
 }
 
@@ -173,6 +183,7 @@ impl Environment {
             gauges,
             observer: OnceCell::new(),
             peers: Peers::default(),
+            scratch: RefCell::default(),
             next_nexus: Cell::new(0),
         })
     }

@@ -1,18 +1,15 @@
 //! The target's half of every SCSI command: sessions, logical units, and the way from a command to its backend and
 //! back.
 //!
-//! This crate has no sockets, clocks or threads. A [`Host`] provides the time and runs tasks; the owner of the
-//! connections moves their bytes. A server on sockets and a simulator in virtual time drive the same code:
+//! This crate has no sockets, clocks or threads. A [`Host`] provides the time and runs tasks; a connection's bytes come
+//! from a [`framing::Wire`]. A server on sockets and a simulator in virtual time drive the same code:
 //!
 //! 1. Make an [`Environment`] for each event loop, [`LogicalUnit`]s over [`block::Backend`]s, and a [`TargetNode`] for
 //!    each target.
 //! 2. Let a connection log in ([`session::login::target::Login`]); [`TargetNode::admit`] finds its place: a session
 //!    that it leads, joins, or reinstates once the old one has come to rest.
-//! 3. Call [`SessionDriver::add_lane`]. From then on, for each connection: hand arriving bytes to a
-//!    [`framing::Receiver`] with the state's session and buffers, call [`SessionDriver::drain`], and send the output of
-//!    a [`framing::Sender`]; continue when the waker registered in [`SessionState::wakers`] is woken. Close the
-//!    connection when [`SessionState::closing`] says so.
-//! 4. Call [`SessionDriver::remove_lane`] and [`TargetNode::lane_closed`] when the connection is gone.
+//! 3. Call [`SessionDriver::add_lane`], and run the connection with [`SessionDriver::carry`] and then
+//!    [`SessionDriver::part_with`].
 //!
 //! A target lives in one event loop, with all its logical units and sessions. No command needs a lock, and the effects
 //! of one session on another (resets, cleared task sets) stay on one thread.
@@ -22,6 +19,7 @@
 mod admission;
 mod command;
 mod compare_and_write;
+mod connection_task;
 mod ending;
 mod environment;
 mod execution;
@@ -55,6 +53,7 @@ mod write_same;
 pub mod unit_state;
 
 pub use admission::Leading;
+pub use connection_task::End;
 pub use environment::{Environment, Gauges, Host, LocalFuture, Observer, SessionLimits, Visibility, Visitor};
 pub use logical_unit::{LogicalUnit, UnitDescription};
 pub use memory::Memory;

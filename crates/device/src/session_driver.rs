@@ -1,7 +1,7 @@
 //! One session: the protocol's state, its buffers, and its commands at the backends.
 //!
-//! The poll of a connection reads, lets the session interpret the bytes ([`SessionDriver::drain`]), executes, and
-//! sends, all at once. The session's own task keeps its time and waits for memory.
+//! The poll of a connection ([`connection_task`](crate::connection_task)) reads, lets the session interpret the bytes,
+//! executes, and sends, all at once. The session's own task keeps its time and waits for memory.
 
 use crate::command;
 use crate::ending::{drop_task, start_others};
@@ -261,6 +261,7 @@ impl SessionDriver {
 
     /// Removes a lane. The session decides how to continue without it.
     pub fn remove_lane(self: &Rc<Self>, lane: LaneId, loss: LaneLoss) {
+        self.environment.tell(|observer| observer.lane_ends(self.tsih, lane));
         self.resume(|state| {
             state.lanes.retain(|known| known.id != lane);
             state.wakers.remove(lane);
@@ -288,19 +289,29 @@ impl SessionDriver {
         result
     }
 
-    /// The state, for a connection's poll, which must call [`Self::drain`] after every change.
+    /// The state. Who changes it must call [`Self::drain`].
     pub fn state(&self) -> std::cell::RefMut<'_, SessionState> {
         self.state.borrow_mut()
     }
 
-    /// Carries out the session's events, and starts commands whose turn has come, until there are no more.
+    /// Carries out the consequences of a change of the state.
     pub fn drain(self: &Rc<Self>, state: &mut SessionState) {
+        self.carry_out_events(state);
+        self.keep_time(state);
+    }
+
+    /// Carries out the session's events, and starts commands whose turn has come, until there are no more. [`Self::keep_time`] must follow before others run.
+    pub(crate) fn carry_out_events(self: &Rc<Self>, state: &mut SessionState) {
         while let Some(task) = state.startable.pop_front() {
             command::start(self, state, task);
         }
         while let Some(event) = state.session.poll_event() {
             self.handle(state, event);
         }
+    }
+
+    /// Wakes the session's own task if it has to wait for less time, or for something else, than it knows.
+    pub(crate) fn keep_time(&self, state: &mut SessionState) {
         let starves = state.buffers.take_refused() && !std::mem::replace(&mut state.starved, true);
         let timeout = state.session.poll_timeout();
         let sooner = timeout.is_some_and(|timeout| state.armed.is_none_or(|armed| timeout < armed));

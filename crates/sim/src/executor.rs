@@ -16,6 +16,13 @@ pub struct Executor {
     woken: Arc<Woken>,
 }
 
+/// Tasks wake each other without end, and time stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restless;
+
+/// More polls than anything needs at one instant.
+const POLLS_MAX: usize = 1 << 20;
+
 struct Entry {
     /// `None` while it is polled.
     task: Option<Task>,
@@ -70,17 +77,21 @@ impl Executor {
     }
 
     /// Polls whoever was woken until nobody is any more. Whether anybody was.
-    pub fn run(&self) -> bool {
+    ///
+    /// # Errors
+    /// They do not come to rest.
+    pub fn run(&self) -> Result<bool, Restless> {
         let mut keys = Vec::new();
-        let mut ran = false;
-        loop {
+        let mut polls = 0;
+        while polls < POLLS_MAX {
             self.woken.take(&mut keys);
             if keys.is_empty() {
-                return ran;
+                return Ok(polls > 0);
             }
-            ran = true;
+            polls += keys.len();
             keys.iter().for_each(|key| self.poll(*key));
         }
+        Err(Restless)
     }
 
     fn poll(&self, key: Key) {
@@ -131,11 +142,21 @@ mod tests {
             if counted.get() < 2 { Poll::Pending } else { Poll::Ready(()) }
         })));
         assert_eq!(polls.get(), 0);
-        assert!(executor.run());
-        assert!(!executor.run());
+        assert_eq!(executor.run(), Ok(true));
+        assert_eq!(executor.run(), Ok(false));
         let woken: Option<Waker> = waker.borrow_mut().take();
         woken.into_iter().for_each(Waker::wake);
-        assert!(executor.run());
+        assert_eq!(executor.run(), Ok(true));
         assert_eq!(polls.get(), 2);
+    }
+
+    #[test]
+    fn a_task_that_wakes_itself_without_end_is_noticed() {
+        let executor = Executor::default();
+        executor.spawn(Box::pin(poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })));
+        assert_eq!(executor.run(), Err(Restless));
     }
 }

@@ -220,8 +220,10 @@ impl Hosts {
             let spawned = std::mem::take(&mut *self.runtime.spawned.lock());
             let any = !spawned.is_empty();
             spawned.into_iter().for_each(|task| self.executor.spawn(task));
-            if !self.executor.run() && !any {
-                return;
+            match self.executor.run() {
+                Ok(ran) if ran || any => {}
+                Ok(_) => return,
+                Err(_) => return self.hosts.iter().for_each(|host| host.violate("it is busy without end")),
             }
         }
     }

@@ -22,7 +22,7 @@ use device::{
 };
 use kept_reservations::KeptReservations;
 use machine::Machine;
-use pdu::{Instant, Lun, Tsih};
+use pdu::{Instant, LaneId, Lun, Tsih};
 use scsi::{Identity, Outcome, TargetPort};
 use session::chap::Authentication;
 use session::login::target::Access;
@@ -65,7 +65,8 @@ pub(crate) struct Shared {
     pub claims: RefCell<Claims>,
     /// The logical units by their places.
     units: HashMap<(TargetIndex, Lun), UnitIndex>,
-    pub scratch: RefCell<framing::Scratch>,
+    /// Which connection each lane is.
+    pub lanes: RefCell<HashMap<(TargetSession, LaneId), ConnectionId>>,
     /// Decides what the target decides at random.
     pub random: RefCell<Random>,
 }
@@ -107,6 +108,13 @@ impl Observer for Listener {
 
     fn command_ends(&self, session: Tsih, task: TaskId) {
         self.shared.medium.borrow_mut().command_ends(self.session(session), task);
+    }
+
+    fn lane_ends(&self, session: Tsih, lane: LaneId) {
+        let session = self.session(session);
+        if let Some(connection) = self.shared.lanes.borrow_mut().remove(&(session, lane)) {
+            self.shared.tap.lock().target_loses(self.shared.clock.now(), session, connection);
+        }
     }
 }
 
@@ -203,11 +211,11 @@ impl Target {
             executor: Executor::default(),
             timers: Common::default(),
         });
-        let (medium, claims, scratch) = (RefCell::default(), RefCell::default(), RefCell::default());
+        let (medium, claims, lanes) = (RefCell::default(), RefCell::default(), RefCell::default());
         let indices = units.iter().map(UnitPlan::place).zip((0..).map(UnitIndex));
         let targets = unit::targets_of(units);
         let (places, random) = (indices.collect(), RefCell::new(random));
-        let shared = Shared { clock, network, tap, medium, claims, units: places, scratch, random };
+        let shared = Shared { clock, network, tap, medium, claims, units: places, lanes, random };
         let shared = Rc::new(shared);
         let serve = |(unit, disk): (&UnitPlan, &Arc<Disk>)| Served {
             plan: unit.clone(),
@@ -254,6 +262,7 @@ impl Target {
         self.machine.timers.lock().clear();
         self.shared.medium.borrow_mut().crash();
         self.shared.claims.borrow_mut().crash();
+        self.shared.lanes.borrow_mut().clear();
         self.shared.tap.lock().crash();
     }
 
@@ -355,6 +364,8 @@ impl Target {
 
     /// Lets everything run that can.
     pub fn run(&self) {
-        self.machine.executor.run();
+        if self.machine.executor.run().is_err() {
+            self.shared.tap.lock().violate("the target is busy without end");
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! The end of a login on the target's shard: its place, its last answer, and the connection from then on.
 
-use crate::connection_task;
 use crate::counters::{Counted, CountedHost};
 use crate::shard::Shard;
-use device::{Leading, SessionDriver};
-use pdu::{CmdSn, LoginStatus};
+use device::{Closing, End, Leading, SessionDriver};
+use framing::Connection;
+use pdu::{Cid, CmdSn, LoginStatus};
 use session::login::target::Login;
 use session::parameters::{Established, SessionParameters, SessionType};
+use session::seam::LaneLoss;
 use session::target::Applicant;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -53,7 +55,7 @@ pub(crate) async fn serve(shard: Rc<Shard>, arrival: Arrival) {
     match (placed, established) {
         (Ok(driver), Some(established)) if sent => {
             log_admission(&driver, &established, peer);
-            connection_task::run(&shard, driver, socket.into_inner(), established, peer).await;
+            carry(&shard, &driver, socket, &established, peer).await;
         }
         (Ok(driver), _) => {
             tracing::warn!(%peer, initiator, reason = "it went away at the end of its login", "connection lost");
@@ -62,6 +64,44 @@ pub(crate) async fn serve(shard: Rc<Shard>, arrival: Arrival) {
         (Err(status), _) => {
             shard.refused(peer, Some(initiator), &status);
         }
+    }
+}
+
+/// Carries a connection until it ends.
+async fn carry(
+    shard: &Shard,
+    driver: &Rc<SessionDriver>,
+    socket: Socket,
+    established: &Established,
+    peer: SocketAddr,
+) {
+    let cid = established.cid;
+    let stream = socket.into_inner();
+    let Ok(portal) = stream.local_addr() else {
+        return driver.node().lane_closed(driver.tsih(), cid);
+    };
+    let lane = driver.add_lane(established, portal);
+    let observer = shard.observer.as_ref().map(|observer| observer.connected(stream.as_fd(), established));
+    let mut connection =
+        Connection::new(lane, Socket::from(stream), &established.connection).watched_by(observer);
+    let end = driver.carry(&mut connection).await;
+    log_end(driver, cid, peer, &end);
+    driver.part_with(connection, cid, &end).await;
+}
+
+fn log_end(driver: &SessionDriver, cid: Cid, peer: SocketAddr, end: &End) {
+    let initiator = &driver.identity().initiator_name;
+    match end {
+        End::Closed(Closing { loss: LaneLoss::LoggedOut, .. }) => {
+            tracing::info!(%peer, initiator, %cid, "connection logged out");
+        }
+        End::Closed(Closing { fault: Some(fault), .. }) => {
+            tracing::warn!(%peer, initiator, %cid, reason = %fault, "connection closed");
+        }
+        End::Closed(Closing { fault: None, .. }) => {
+            tracing::info!(%peer, initiator, %cid, reason = "its session ends", "connection closed");
+        }
+        End::Failed(error) => tracing::warn!(%peer, initiator, %cid, reason = %error, "connection lost"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! An iSCSI target.
 //!
 //! A [`Server`] serves the targets of a [`Config`]. It accepts a connection (`listener`), logs it in (`login_task`),
-//! hands it to the shard of its target, which finds its session (`arrival`), and carries it (`connection_task`). The
+//! hands it to the shard of its target, which finds its session (`arrival`), and carries it. The
 //! `device` crate executes the session's commands, on the shard of the target.
 
 mod access;
@@ -9,7 +9,6 @@ mod arrival;
 mod catalog;
 mod chap;
 mod config;
-mod connection_task;
 mod counters;
 mod failed_logins;
 mod listener;

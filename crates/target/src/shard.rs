@@ -14,8 +14,7 @@ use crate::state_directory::StateDirectory;
 use crate::tokio_host::TokioHost;
 use block::Engine;
 use device::{Environment, Memory, PeerHost, TargetNode};
-
-use framing::{Scratch, SocketOptions};
+use framing::SocketOptions;
 use session::parameters::Offer;
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -32,8 +31,6 @@ use transport::{Clock, ReadableFd};
 
 /// The state that all sessions of a shard share.
 pub(crate) struct Shard {
-    pub clock: Clock,
-    pub scratch: RefCell<Scratch>,
     pub catalog: Arc<Catalog>,
     pub gauges: Arc<Gauges>,
     pub limits: Limits,
@@ -136,8 +133,6 @@ async fn serve(plan: ShardPlan) {
         ..
     } = plan;
     let shard = Rc::new(Shard {
-        clock,
-        scratch: RefCell::default(),
         catalog,
         gauges,
         limits: config.limits.clone(),

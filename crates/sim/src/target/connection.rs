@@ -7,18 +7,15 @@ use crate::network::{ConnectionId, Side, Stream};
 use crate::portal::PortalId;
 use crate::unit::TargetIndex;
 use crate::users::Users;
-use device::{Closing, Leading, SessionDriver, SessionState, TargetNode};
-use framing::{Connection, ConnectionError, read_pdu, write_pdu};
+use device::{End, Leading, SessionDriver, TargetNode};
+use framing::{Connection, read_pdu, write_pdu};
 use pdu::{LoginStatus, StatSn, Tsih};
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Access, Denial, Directory, Login, Progress};
 use session::parameters::{Established, Offer};
-use session::seam::{Endpoint, LaneLoss};
 use session::target::Applicant;
-use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -38,14 +35,6 @@ impl Directory for Anyone {
     fn access(&self, _: &str, _: Option<&str>) -> Result<Access, Denial> {
         Ok(self.0.clone())
     }
-}
-
-/// How a connection came to its end.
-enum End {
-    /// The session wanted it closed.
-    Closed(Closing),
-    /// It cannot go on.
-    Failed(ConnectionError),
 }
 
 impl Shared {
@@ -146,6 +135,7 @@ async fn run(
     let id = stream.connection();
     shared.tap.lock().target_gains(shared.clock.now(), session, leading);
     let lane = driver.add_lane(established, portal.address());
+    shared.lanes.borrow_mut().insert((session, lane), id);
     let observer = TappedEnd::new(
         id,
         Side::Target,
@@ -156,101 +146,14 @@ async fn run(
     );
     let mut connection =
         Connection::new(lane, stream, &established.connection).watched_by(Some(Box::new(observer)));
-    let end = poll_fn(|cx| poll(driver, shared, &mut connection, cx)).await;
-    let loss = match &end {
-        End::Closed(closing) => {
-            let closed = shared.claims.borrow().close(shared.clock.now(), session);
-            closed.unwrap_or_else(|problem| shared.tap.lock().violate(&problem));
-            closing.loss
-        }
-        End::Failed(_) => driver.state().closing(lane).map_or(LaneLoss::Broken, |closing| closing.loss),
-    };
-    if matches!(end, End::Closed(_) | End::Failed(ConnectionError::Fault(_))) {
-        // The last words leave if there is room for them.
-        poll_fn(|cx| {
-            let _ = send(driver, shared, &mut driver.state(), &mut connection, cx);
-            Poll::Ready(())
-        })
-        .await;
+    let end = driver.carry(&mut connection).await;
+    if let End::Closed(_) = &end {
+        let closed = shared.claims.borrow().close(shared.clock.now(), session);
+        closed.unwrap_or_else(|problem| shared.tap.lock().violate(&problem));
     }
     if let (Some(trace), End::Failed(error)) = (&mut shared.tap.lock().trace, &end) {
         let now = shared.clock.now().0;
         trace.push(format!("{now:>14} connection {} is given up by the target: {error}", id.0));
     }
-    drop(connection);
-    shared.tap.lock().target_loses(shared.clock.now(), session, id);
-    driver.remove_lane(lane, loss);
-    driver.node().lane_closed(driver.tsih(), established.cid);
-}
-
-fn poll(
-    driver: &Rc<SessionDriver>,
-    shared: &Shared,
-    connection: &mut Connection<Stream>,
-    cx: &mut Context<'_>,
-) -> Poll<End> {
-    let mut state = driver.state();
-    if let Err(error) = receive(driver, shared, &mut state, connection, cx) {
-        return Poll::Ready(End::Failed(error));
-    }
-    let is_blocked = match send(driver, shared, &mut state, connection, cx) {
-        Ok(is_blocked) => is_blocked,
-        Err(error) => return Poll::Ready(End::Failed(error)),
-    };
-    let lane = connection.lane();
-    let SessionState { session, wakers, .. } = &mut *state;
-    wakers.register(lane, cx.waker(), is_blocked);
-    wakers.wake_senders(session, Some(lane));
-    match state.closing(lane) {
-        Some(closing) => Poll::Ready(End::Closed(closing)),
-        None => Poll::Pending,
-    }
-}
-
-/// Reads what has arrived.
-fn receive(
-    driver: &Rc<SessionDriver>,
-    shared: &Shared,
-    state: &mut SessionState,
-    connection: &mut Connection<Stream>,
-    cx: &mut Context<'_>,
-) -> Result<(), ConnectionError> {
-    let mut scratch = shared.scratch.borrow_mut();
-    while state.closing(connection.lane()).is_none() {
-        let SessionState { session, buffers, .. } = &mut *state;
-        let received = connection.poll_receive(cx, shared.clock.now(), session, buffers, &mut scratch);
-        driver.drain(state);
-        match received {
-            Poll::Pending => break,
-            Poll::Ready(result) => result?,
-        }
-    }
-    Ok(())
-}
-
-/// More than a lane has to send at once: what is sent meanwhile fills the network, and ends it.
-const ROUNDS_MAX: u32 = 1 << 20;
-
-/// Sends until nothing is left or there is no room (`true`). What leaves may make more to send.
-fn send(
-    driver: &Rc<SessionDriver>,
-    shared: &Shared,
-    state: &mut SessionState,
-    connection: &mut Connection<Stream>,
-    cx: &mut Context<'_>,
-) -> Result<bool, ConnectionError> {
-    for _ in 0..ROUNDS_MAX {
-        let SessionState { session, buffers, .. } = &mut *state;
-        let sent = connection.poll_send(cx, shared.clock.now(), session, buffers);
-        driver.drain(state);
-        match sent {
-            Poll::Pending => return Ok(true),
-            Poll::Ready(result) => result?,
-        }
-        if !state.session.wants_transmit(connection.lane()) {
-            return Ok(false);
-        }
-    }
-    shared.tap.lock().violate("a lane of the target wants to send, and sends nothing");
-    Ok(true)
+    driver.part_with(connection, established.cid, &end).await;
 }
