@@ -12,7 +12,8 @@ pub type Task = Pin<Box<dyn Future<Output = ()>>>;
 /// Tasks and who of them was woken.
 #[derive(Default)]
 pub struct Executor {
-    tasks: RefCell<slab::Slab<Entry>>,
+    /// `None` in place of the one that is polled.
+    tasks: RefCell<slab::Slab<Option<Entry>>>,
     woken: Arc<Woken>,
 }
 
@@ -24,8 +25,7 @@ pub struct Restless;
 const POLLS_MAX: usize = 1 << 20;
 
 struct Entry {
-    /// `None` while it is polled.
-    task: Option<Task>,
+    task: Task,
     waker: Waker,
 }
 
@@ -72,7 +72,7 @@ impl Executor {
         let vacant = tasks.vacant_entry();
         let key = vacant.key();
         let waker = Waker::from(Arc::new(TaskWaker { key, woken: Arc::clone(&self.woken) }));
-        vacant.insert(Entry { task: Some(task), waker });
+        vacant.insert(Some(Entry { task, waker }));
         self.woken.push(key);
     }
 
@@ -95,17 +95,16 @@ impl Executor {
     }
 
     fn poll(&self, key: Key) {
-        let taken =
-            self.tasks.borrow_mut().get_mut(key).map(|entry| (entry.task.take(), entry.waker.clone()));
-        let Some((Some(mut task), waker)) = taken else { return };
-        match task.as_mut().poll(&mut Context::from_waker(&waker)) {
+        let taken = self.tasks.borrow_mut().get_mut(key).and_then(Option::take);
+        let Some(mut entry) = taken else { return };
+        match entry.task.as_mut().poll(&mut Context::from_waker(&entry.waker)) {
             Poll::Pending => {
-                if let Some(entry) = self.tasks.borrow_mut().get_mut(key) {
-                    entry.task = Some(task);
+                if let Some(place) = self.tasks.borrow_mut().get_mut(key) {
+                    *place = Some(entry);
                 }
             }
             Poll::Ready(()) => {
-                drop(task);
+                drop(entry);
                 self.tasks.borrow_mut().try_remove(key);
             }
         }

@@ -121,6 +121,8 @@ impl Observer for Listener {
 /// Targets that crash, and are started again, together.
 pub struct Target {
     plan: TargetPlan,
+    /// Kept through crashes: whatever a dead target does not give back is missing at the end.
+    memory: Memory,
     targets: u16,
     units: Vec<Served>,
     machine: Rc<Machine>,
@@ -223,12 +225,13 @@ impl Target {
             reservations: Rc::new(KeptReservations::new(Rc::clone(&machine))),
         };
         let units = units.iter().zip(disks).map(serve).collect();
-        Self { plan, targets, units, machine, shared, running: None }
+        let memory = Memory::new(plan.memory_bytes);
+        Self { plan, memory, targets, units, machine, shared, running: None }
     }
 
     /// Starts all of them, with nothing in memory.
     pub fn start(&mut self) {
-        let memory = Memory::new(self.plan.memory_bytes);
+        let memory = self.memory.clone();
         let gauges = Arc::new(Gauges::default());
         let nodes = (0..self.targets).map(|target| self.bring_up(TargetIndex(target), &memory, &gauges));
         let nodes = nodes.collect();

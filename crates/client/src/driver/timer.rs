@@ -46,12 +46,13 @@ impl Driver {
 
     /// Whether the timer's task must learn of an earlier deadline.
     pub(super) fn arm_timer(&mut self) -> bool {
-        let earlier = match (self.deadline(), self.pauses.armed) {
+        let deadline = self.deadline();
+        let earlier = match (deadline, self.pauses.armed) {
             (Some(deadline), Some(armed)) => deadline < armed,
             (deadline, armed) => deadline.is_some() && armed.is_none(),
         };
         if earlier {
-            self.pauses.armed = self.deadline();
+            self.pauses.armed = deadline;
         }
         earlier || self.is_over()
     }

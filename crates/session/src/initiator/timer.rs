@@ -117,6 +117,7 @@ impl Session {
 }
 
 impl Lane {
+    #[inline]
     fn deadline(&self, timer: LaneTimer, limits: &InitiatorLimits, recovers: bool) -> Option<Instant> {
         let is_leaving = self.phase == Phase::LoggingOut;
         if self.phase == Phase::Closing {

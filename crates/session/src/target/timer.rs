@@ -94,6 +94,7 @@ impl Session {
 }
 
 impl Lane {
+    #[inline]
     fn deadline(&self, timer: LaneTimer, patience: &Patience) -> Option<Instant> {
         if self.phase != Phase::Open {
             return None;

@@ -43,8 +43,8 @@ impl Order {
 /// A write as one block sees it.
 #[derive(Clone, Debug)]
 struct Candidate {
-    id: u64,
     stamp: Stamp,
+    /// Names the write: no two begin at once.
     begun: Tick,
     /// It was under way at the last loss: its client may have sent it again after that.
     is_resumed: bool,
@@ -131,7 +131,6 @@ impl BlockHistory {
     #[must_use]
     pub fn new(blocks: u64, volatile: bool) -> Self {
         let zero = Candidate {
-            id: 0,
             stamp: Stamp::ZERO,
             begun: 0,
             is_resumed: false,
@@ -170,7 +169,6 @@ impl BlockHistory {
     pub fn begin_write(&mut self, range: Range<u64>, stamp: Stamp, order: Order) -> WriteId {
         let begun = self.tick();
         let candidate = Candidate {
-            id: begun,
             stamp,
             begun,
             is_resumed: false,
@@ -225,14 +223,14 @@ impl BlockHistory {
     pub fn cancel_write(&mut self, id: WriteId) {
         let Some(range) = self.writes.remove(&id.0) else { return };
         for block in Self::blocks_of(&mut self.blocks, range) {
-            block.retain(|candidate| candidate.id != id.0);
+            block.retain(|candidate| candidate.begun != id.0);
         }
     }
 
     fn each_of(&mut self, id: WriteId, mut change: impl FnMut(&mut Candidate)) {
         let Some(range) = self.writes.get(&id.0).cloned() else { return };
         for block in Self::blocks_of(&mut self.blocks, range) {
-            block.iter_mut().rev().filter(|candidate| candidate.id == id.0).for_each(&mut change);
+            block.iter_mut().rev().filter(|candidate| candidate.begun == id.0).for_each(&mut change);
         }
     }
 
