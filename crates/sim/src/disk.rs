@@ -14,6 +14,7 @@ use block::{
     Pending, Properties, Thin,
 };
 use pdu::{Duration, Instant};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many of a hundred acknowledged blocks reach the medium by themselves, before any flush.
@@ -49,10 +50,8 @@ struct State {
     pending: Agenda<InFlight>,
     /// What reads see.
     current: Vec<u8>,
-    /// What a crash leaves.
-    medium: Vec<u8>,
-    /// Blocks that differ, perhaps.
-    dirty: Vec<bool>,
+    /// What a crash leaves of the blocks that have not reached the medium.
+    medium: BTreeMap<usize, Block>,
     /// Operations to fail.
     failures: u32,
     /// Flushes and writes with FUA to fail.
@@ -67,6 +66,9 @@ struct State {
     /// How many of a hundred operations wait for that.
     stalled_percent: u64,
 }
+
+/// The bytes of a block.
+type Block = Box<[u8]>;
 
 struct InFlight {
     operation: Operation,
@@ -84,8 +86,7 @@ impl Disk {
             block_bytes,
             pending: Agenda::default(),
             current: vec![0; bytes],
-            medium: vec![0; bytes],
-            dirty: vec![false; blocks],
+            medium: BTreeMap::new(),
             failures: 0,
             forced_failures: 0,
             has_lost_cache: false,
@@ -267,11 +268,7 @@ impl State {
                 Completion::extents(vec![Extent { range, state: ExtentState::Data }])
             }
             Operation::Flush => {
-                for block in 0..self.dirty.len() {
-                    if self.dirty[block] {
-                        self.destage(block);
-                    }
-                }
+                self.medium.clear();
                 Completion::complete()
             }
             change => {
@@ -294,14 +291,13 @@ impl State {
 
     /// Of what the cache holds, some has reached the medium, and the rest is lost.
     fn lose_cache(&mut self) {
-        for block in 0..self.dirty.len() {
-            if std::mem::take(&mut self.dirty[block]) && self.random.one_in(2) {
-                self.destage(block);
+        for (block, before) in std::mem::take(&mut self.medium) {
+            if !self.random.one_in(2) {
+                let current = &mut self.current[block * self.block_bytes..][..self.block_bytes];
+                self.lost_blocks += u64::from(*current != *before);
+                current.copy_from_slice(&before);
             }
         }
-        let blocks = self.current.chunks(self.block_bytes).zip(self.medium.chunks(self.block_bytes));
-        self.lost_blocks += blocks.filter(|(current, medium)| current != medium).count() as u64;
-        self.current.clone_from(&self.medium);
     }
 
     /// Does a part of an operation.
@@ -326,24 +322,19 @@ impl State {
             if !happens(block) {
                 continue;
             }
-            let target = &mut self.current[block * block_bytes..][..block_bytes];
+            let current = &mut self.current[block * block_bytes..][..block_bytes];
+            if durable || self.random.percent(DESTAGED_PERCENT) {
+                self.medium.remove(&block);
+            } else {
+                self.medium.entry(block).or_insert_with(|| (&*current).into());
+            }
             match operation {
                 Operation::Write { payload, .. } => {
-                    target.copy_from_slice(&payload[at * block_bytes..][..block_bytes]);
+                    current.copy_from_slice(&payload[at * block_bytes..][..block_bytes]);
                 }
-                _ => target.fill(0),
-            }
-            self.dirty[block] = true;
-            if durable || self.random.percent(DESTAGED_PERCENT) {
-                self.destage(block);
+                _ => current.fill(0),
             }
         }
-    }
-
-    fn destage(&mut self, block: usize) {
-        let bytes = block * self.block_bytes..(block + 1) * self.block_bytes;
-        self.medium[bytes.clone()].copy_from_slice(&self.current[bytes]);
-        self.dirty[block] = false;
     }
 }
 

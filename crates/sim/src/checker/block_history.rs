@@ -13,12 +13,12 @@ use super::Stamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// A moment: the number of things that were told before.
-type Tick = u64;
+/// A moment: the number of things that were told before. Half a word, as each block has many and all are looked at.
+type Tick = u32;
 
 /// A write in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteId(u64);
+pub struct WriteId(Tick);
 
 /// A read, or a flush, in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Order {
     /// Who promises it.
     pub host: u16,
     /// The place in that order; `None` for a write that keeps none.
-    pub number: Option<u64>,
+    pub number: Option<u32>,
 }
 
 impl Order {
@@ -112,7 +112,7 @@ impl Candidate {
 pub struct BlockHistory {
     blocks: Vec<Vec<Candidate>>,
     /// Where each write in progress goes.
-    writes: BTreeMap<u64, Range<u64>>,
+    writes: BTreeMap<Tick, Range<u64>>,
     readers: BTreeSet<Tick>,
     now: Tick,
     last_loss: Tick,
@@ -409,7 +409,7 @@ mod tests {
 
     const HOST: u16 = 0;
 
-    fn order(host: u16, number: u64) -> Order {
+    fn order(host: u16, number: u32) -> Order {
         Order { host, number: Some(number) }
     }
 
@@ -418,7 +418,7 @@ mod tests {
     }
 
     fn write(history: &mut BlockHistory, number: u32, host: u16) -> WriteId {
-        history.begin_write(0..1, stamp(number), order(host, number.into()))
+        history.begin_write(0..1, stamp(number), order(host, number))
     }
 
     fn sees(history: &mut BlockHistory, number: u32) -> bool {

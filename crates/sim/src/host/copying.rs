@@ -256,7 +256,7 @@ impl Copier {
 
     /// Tells the checker of the writes that a copy may do, in the order of its blocks.
     fn tell(&self, attempt: &Attempt) -> Vec<WriteId> {
-        let order = Order { host: COPYING_HOSTS + self.host.index, number: Some(attempt.number.into()) };
+        let order = Order { host: COPYING_HOSTS + self.host.index, number: Some(attempt.number) };
         let mut ledger = self.host.ledger.borrow_mut();
         let history = &mut ledger.unit(attempt.to.unit).history;
         if let Some(block) = attempt.spoilt {

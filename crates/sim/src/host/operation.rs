@@ -51,7 +51,7 @@ pub(super) struct Operation {
     pub attribute: TaskAttribute,
     /// A WRITE that the client is given as a command that it does not know, which it keeps in no order.
     pub raw: bool,
-    pub number: u64,
+    pub number: u32,
 }
 
 impl Operation {

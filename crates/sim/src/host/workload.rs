@@ -145,7 +145,7 @@ impl Workload {
             _ => Stamp::new(self.host, self.unit, self.next),
         };
         let attribute = self.attribute();
-        Operation { kind, lba, blocks, stamp, attribute, raw, number: self.next.into() }
+        Operation { kind, lba, blocks, stamp, attribute, raw, number: self.next }
     }
 
     fn attribute(&mut self) -> TaskAttribute {
