@@ -15,8 +15,8 @@ use crate::network::{ConnectionId, Side};
 use crate::reached::{Reached, Way};
 use crate::unit::{TargetIndex, UnitIndex};
 use pdu::{
-    CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, Opcode, StatSn, TargetPdu, TaskManagementOutcome, Tsih,
-    Window,
+    CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, Opcode, StatSn, TargetPdu, TaskManagementOutcome,
+    Tsih, Window,
 };
 use scsi::Outcome;
 use session::parameters::{Established, Identity, SessionType};
