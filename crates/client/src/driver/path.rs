@@ -341,9 +341,8 @@ impl Path {
     /// Wakes the tasks of lanes that are in doubt, or that have data to send and a socket that accepts it.
     pub(super) fn wake_senders(&mut self) {
         let Some(core) = &self.core else { return };
-        for lane in &self.lanes {
-            if lane.closing.is_some() || core.doubts(lane.id) || !lane.blocked && core.wants_transmit(lane.id)
-            {
+        for lane in self.lanes.iter().filter(|lane| lane.closing.is_none()) {
+            if core.doubts(lane.id) || !lane.blocked && core.wants_transmit(lane.id) {
                 self.wakers.wake(lane.id);
             }
         }
