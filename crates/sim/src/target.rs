@@ -334,10 +334,14 @@ impl Target {
     /// Tells the initiator of one session that it is to end: asks it to log out, or says that it is dropped
     /// (RFC 7143 §11.9.1). Whether there is a session.
     pub fn give_notice(&self, random: &mut Random) -> bool {
-        let sessions =
-            self.running.iter().flat_map(|running| running.nodes.iter()).flat_map(|node| node.sessions());
+        let nodes = self.running.iter().flat_map(|running| running.nodes.iter());
+        let sessions = (0..)
+            .map(TargetIndex)
+            .zip(nodes)
+            .flat_map(|(target, node)| node.sessions().into_iter().map(move |session| (target, session)));
         let sessions: Vec<_> = sessions.collect();
-        let Some(session) = sessions.get(random.index(sessions.len())) else { return false };
+        let Some((target, session)) = sessions.get(random.index(sessions.len())) else { return false };
+        self.shared.tap.lock().target_ends(TargetSession { target: *target, tsih: session.tsih() });
         let seconds = random.between(0_u16, NOTICE_SECONDS_MAX);
         if random.one_in(2) {
             session.request_logout(seconds);

@@ -9,6 +9,8 @@ pub(super) struct Presence {
     /// Since when there is none.
     alone_since: Option<Instant>,
     alone_longest: Duration,
+    /// The target has told, or tells now, that the session ends.
+    pub is_ending: bool,
 }
 
 impl Presence {

@@ -392,10 +392,6 @@ impl SessionWatch {
         }
         match pdu {
             TargetPdu::AsyncMessage(pdu) => {
-                // A session whose end the target has told of need not be kept (§11.9.1).
-                let is_of_session =
-                    matches!(pdu.event, AsyncEvent::LogoutRequest { .. } | AsyncEvent::SessionDrop { .. });
-                self.is_leaving |= is_of_session;
                 match pdu.event {
                     AsyncEvent::LogoutRequest { .. } => reached.count(Way::LogoutAsked),
                     AsyncEvent::ConnectionDrop { .. } => reached.count(Way::ConnectionDropTold),

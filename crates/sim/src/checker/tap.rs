@@ -160,6 +160,9 @@ impl Tap {
     pub fn target_does_not_know(&mut self, now: Instant, session: TargetSession, identity: &Identity) {
         let Some(key) = self.born.get(&session) else { return };
         let Some(watch) = self.sessions.get(key).filter(|watch| !watch.is_leaving) else { return };
+        if self.presences.get(&session).is_some_and(|presence| presence.is_ending) {
+            return;
+        }
         let retain = Duration::from_secs(watch.parameters.default_time2retain_s.into());
         let alone = self.alone_longest(now, session);
         let is_current = self.of_port.get(&port(identity)) == Some(key);
@@ -194,6 +197,11 @@ impl Tap {
             self.born.insert(session, SessionKey(self.sessions_born));
         }
         self.presences.entry(session).or_default().join(now);
+    }
+
+    /// The target tells that a session ends, and need not keep it (§11.9.1). Its initiator may hear that late, or never.
+    pub fn target_ends(&mut self, session: TargetSession) {
+        self.presences.entry(session).or_default().is_ending = true;
     }
 
     /// The target knows a connection no more.
