@@ -74,6 +74,15 @@ impl Durability {
         }
     }
 
+    /// An operation of several writes has ended, and the first of them was acknowledged in the generation `since`. A
+    /// caller that was told of a loss in between did not count this operation among the lost ones, because it had not
+    /// ended. The caller must therefore hear of another loss.
+    pub fn operation_ended(&mut self, since: Generation) {
+        if since != self.generation {
+            self.generation.0 += 1;
+        }
+    }
+
     /// The paths to flush, and the writes that their flushes will cover.
     pub fn unflushed(&self) -> impl Iterator<Item = (PathId, FlushMark)> {
         let dirty = self.paths.iter().filter(|(_, writes)| writes.is_dirty());
@@ -270,6 +279,20 @@ mod tests {
         assert!(dirty_paths(&durability).is_empty());
         durability.acknowledged(PATH, durability.losses());
         assert_eq!(dirty_paths(&durability), [PATH]);
+    }
+
+    #[test]
+    fn an_operation_that_outlives_a_loss_is_lost_again_when_it_ends() {
+        let mut durability = Durability::default();
+        let since = durability.generation();
+        durability.acknowledged(PATH, durability.losses());
+        durability.operation_ended(since);
+        assert_eq!(durability.generation(), Generation(0));
+        durability.nexus_lost(PATH);
+        durability.acknowledged(PATH, durability.losses());
+        assert_eq!(durability.generation(), Generation(1));
+        durability.operation_ended(since);
+        assert_eq!(durability.generation(), Generation(2));
     }
 
     #[test]

@@ -150,6 +150,8 @@ impl Driver {
         let lun = request.lun;
         if let Some(unit) = self.units.get_mut(&lun) {
             if request.dirties {
+                let generation = unit.durability.generation();
+                self.operations[request.operation].acknowledged_in.get_or_insert(generation);
                 unit.durability.acknowledged(path, request.losses);
             }
             if let Some(mark) = request.flush {

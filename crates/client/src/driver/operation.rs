@@ -6,6 +6,7 @@ use super::plan::Data;
 use super::slots::{OperationId, RequestId};
 use super::{Driver, Plan};
 use crate::backend::block_error;
+use crate::durability::Generation;
 use crate::write_fence::{Entry, Sealing, WriteId};
 use crate::{Error, UsageError};
 use block::{Completer, Completion, Extent, Payload};
@@ -100,6 +101,8 @@ pub(super) struct Operation {
     pub error: Option<Error>,
     /// Commands whose buffer the protocol may still use.
     pub lent: usize,
+    /// The generation in which the first of its writes was acknowledged.
+    pub acknowledged_in: Option<Generation>,
     /// Data-In bytes that arrived.
     pub data_in_bytes: u32,
     /// The caller's buffer first, then those that this library added.
@@ -127,6 +130,7 @@ impl Operation {
             pieces,
             error: None,
             lent: 0,
+            acknowledged_in: None,
             data_in_bytes: 0,
             buffers: Vec::new(),
             write: None,
@@ -244,6 +248,11 @@ impl Driver {
         }
         if let Some(write) = operation.write {
             self.leave_fence(operation.lun, write, operation.sealed);
+        }
+        if let (None, Some(since)) = (&operation.error, operation.acknowledged_in)
+            && let Some(unit) = self.units.get_mut(&operation.lun)
+        {
+            unit.durability.operation_ended(since);
         }
         let Some(sink) = operation.sink else {
             return self.end_flushes(operation.lun, operation.flushes, operation.error.as_ref());
