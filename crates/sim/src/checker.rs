@@ -17,6 +17,7 @@ mod session_watch;
 mod stamp;
 mod tap;
 mod task_watch;
+mod transfer_length;
 
 pub use attention_watch::{Attention, AttentionWatch};
 pub use block_history::{BlockHistory, Order, ReadId, WriteId};

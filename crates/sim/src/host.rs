@@ -7,6 +7,7 @@ mod copying;
 mod discovering;
 mod intruder;
 mod ledger;
+mod mismatch;
 mod network;
 mod operation;
 mod placement;

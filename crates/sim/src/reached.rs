@@ -109,11 +109,19 @@ pub enum Way {
     ToldOfReleasedReservations,
     /// A nexus was told that another had ended its registration.
     ToldOfPreemptedRegistrations,
+    /// A READ had room for more than its CDB asked for.
+    ReadUnderflow,
+    /// A READ had no room for all that its CDB asked for.
+    ReadOverflow,
+    /// A WRITE had more data than its CDB asked for.
+    WriteUnderflow,
+    /// A WRITE had fewer blocks than its CDB asked for.
+    WriteOverflow,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 57] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -167,6 +175,10 @@ impl Way {
         Self::ToldOfPreemptedReservations,
         Self::ToldOfReleasedReservations,
         Self::ToldOfPreemptedRegistrations,
+        Self::ReadUnderflow,
+        Self::ReadOverflow,
+        Self::WriteUnderflow,
+        Self::WriteOverflow,
     ];
 
     /// What it is called in reports.
@@ -226,6 +238,10 @@ impl Way {
             Self::ToldOfPreemptedReservations => "nexuses told of preempted reservations",
             Self::ToldOfReleasedReservations => "nexuses told of released reservations",
             Self::ToldOfPreemptedRegistrations => "nexuses told of preempted registrations",
+            Self::ReadUnderflow => "reads with room for more",
+            Self::ReadOverflow => "reads with room for less",
+            Self::WriteUnderflow => "writes with too much data",
+            Self::WriteOverflow => "writes with too little data",
         }
     }
 }

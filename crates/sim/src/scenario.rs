@@ -139,6 +139,8 @@ impl Scenario {
         }
         let mut holding_back = Random::new(seed, "holding back");
         hosts.iter_mut().for_each(|host| host.held_back_percent = *holding_back.choose(&[0, 0, 30, 90]));
+        let mut lengths = Random::new(seed, "transfer lengths");
+        hosts.iter_mut().for_each(|host| host.mix.mismatched_percent = *lengths.choose(&[0, 0, 5, 20]));
         let reserves = Random::new(seed, "reservations").one_in(RESERVATIONS_ONE_IN);
         hosts.iter_mut().for_each(|host| {
             host.mix.reservations = reserves;
@@ -300,6 +302,7 @@ fn mix(random: &mut Random, disk: &Geometry) -> Mix {
         fua_percent: random.between(0, 30),
         whole_reads_percent: 0,
         reservations: false,
+        mismatched_percent: 0,
         reset_one_in: random.between(800, 4000),
         transfer_bytes_max: random.between(1, 64).min(disk.blocks) * u64::from(BLOCK_BYTES),
     }

@@ -126,6 +126,8 @@ impl World {
         let mut tap = Tap::default();
         tap.trace = traced.then(Vec::new);
         tap.attentions = AttentionWatch::new(scenario.units.iter().map(UnitPlan::place).collect());
+        let block_bytes = scenario.units.iter().map(|unit| (unit.place(), unit.disk.block_bytes));
+        tap.block_bytes = block_bytes.collect();
         let tap = Common::new(tap);
         let disks: Vec<Arc<Disk>> = (0..)
             .map(UnitIndex)

@@ -40,6 +40,8 @@ pub(super) struct SessionWatch {
     /// What its target calls it.
     pub known_as: TargetSession,
     pub parameters: SessionParameters,
+    /// The length of the blocks of each unit.
+    block_bytes: NumberMap<Lun, u32>,
     /// The tag of the portal group of its leading connection.
     pub portal_group: u16,
     /// Its end was asked for, by its initiator or by its target.
@@ -98,11 +100,13 @@ impl Units {
 }
 
 impl SessionWatch {
-    pub fn new(known_as: TargetSession, established: &Established) -> Self {
+    /// A session that has begun, with a target whose units' blocks have these lengths.
+    pub fn new(known_as: TargetSession, established: &Established, block_bytes: NumberMap<Lun, u32>) -> Self {
         let Window { exp_cmd_sn, max_cmd_sn } = established.window;
         Self {
             known_as,
             parameters: established.session,
+            block_bytes,
             portal_group: established.identity.portal_group_tag,
             is_leaving: false,
             window_commands: max_cmd_sn.next().distance_from(exp_cmd_sn),
@@ -189,7 +193,7 @@ impl SessionWatch {
             return Ok(());
         }
         self.check_identified(pdu)?;
-        let watch = TaskWatch::begin(pdu, &self.parameters)?;
+        let watch = TaskWatch::begin(pdu, &self.parameters, self.block_bytes.get(&pdu.lun).copied())?;
         if std::mem::replace(&mut self.last_tag, pdu.itt).0.saturating_sub(pdu.itt.0) > WRAP {
             reached.count(Way::TaskTagsWrapped);
         }
@@ -418,7 +422,7 @@ impl SessionWatch {
                 Err(format!("TASK SET FULL for task {:#x}", pdu.itt.0))
             }
             TargetPdu::ScsiResponse(pdu) => match self.tasks.get_mut(&pdu.itt) {
-                Some(task) => task.send_response(connection, pdu, &self.parameters),
+                Some(task) => task.send_response(connection, pdu, &self.parameters, reached),
                 None => Err(format!("a response to no task {:#x}", pdu.itt.0)),
             },
             TargetPdu::TaskManagementResponse(pdu)

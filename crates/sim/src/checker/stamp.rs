@@ -68,6 +68,13 @@ impl Stamp {
         }
     }
 
+    /// Whether all marks are where [`Self::poison`] has put them in this part of a buffer, from the first byte of a block on.
+    #[must_use]
+    pub fn is_poisoned(part: &[u8]) -> bool {
+        let mut marks = part.chunks(POISONED_BYTES).filter_map(|part| part.first_chunk());
+        marks.all(|mark| u64::from_le_bytes(*mark) == POISON)
+    }
+
     /// Who wrote this block, which was read from `lba`.
     ///
     /// # Errors

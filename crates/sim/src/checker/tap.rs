@@ -15,8 +15,8 @@ use crate::network::{ConnectionId, Side};
 use crate::reached::{Reached, Way};
 use crate::unit::{TargetIndex, UnitIndex};
 use pdu::{
-    CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, Opcode, StatSn, TargetPdu, TaskManagementOutcome,
-    Tsih, Window,
+    CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, Lun, Opcode, StatSn, TargetPdu,
+    TaskManagementOutcome, Tsih, Window,
 };
 use scsi::Outcome;
 use session::parameters::{Established, Identity, SessionType};
@@ -53,6 +53,8 @@ pub struct Tap {
     /// The next status of lanes that are established at their target only.
     early: NumberMap<ConnectionId, StatSn>,
     violation: Option<Violation>,
+    /// The units of all targets, and the lengths of their blocks.
+    pub block_bytes: Vec<((TargetIndex, Lun), u32)>,
     /// What nexuses are told of.
     pub attentions: AttentionWatch,
     /// SCSI commands that initiators sent, those sent again included.
@@ -108,8 +110,8 @@ impl Tap {
         }
         // A target may die after it has answered the login: then nobody is there to be listened to.
         let Some(target) = TargetIndex::from_name(&established.identity.target_name) else { return };
-        let session = TargetSession { target, tsih: established.tsih };
-        let Some(key) = self.born.get(&session).copied() else { return };
+        let known_as = TargetSession { target, tsih: established.tsih };
+        let Some(key) = self.born.get(&known_as).copied() else { return };
         let port = port(&established.identity);
         let is_namesake = |lane: &LaneWatch| lane.session == key && lane.cid == established.cid;
         let namesakes = self.lanes.iter().filter(|(_, lane)| is_namesake(lane)).map(|(id, _)| *id);
@@ -133,8 +135,11 @@ impl Tap {
             let line = format!("connection {} established: {established:?}", connection.0);
             self.trace.iter_mut().for_each(|trace| trace.push(format!("{:>14} {line}", now.0)));
         }
-        self.by_tsih.insert(session, key);
-        let session = self.sessions.entry(key).or_insert_with(|| SessionWatch::new(session, established));
+        self.by_tsih.insert(known_as, key);
+        let of_target = self.block_bytes.iter().filter(|((owner, _), _)| *owner == target);
+        let block_bytes = of_target.map(|((_, lun), bytes)| (*lun, *bytes)).collect();
+        let session = self.sessions.entry(key);
+        let session = session.or_insert_with(|| SessionWatch::new(known_as, established, block_bytes));
         let told = established.identity.portal_group_tag;
         if told != portal_group || told != session.portal_group {
             let (connection, own) = (connection.0, session.portal_group);

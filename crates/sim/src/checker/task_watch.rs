@@ -4,6 +4,7 @@
 //! goes on where its initiator said.
 
 use super::numbered::{Numbered, NumberedPdus, Sending};
+use super::transfer_length::TransferLength;
 use crate::network::ConnectionId;
 use crate::reached::{Reached, Way};
 use pdu::{
@@ -41,6 +42,8 @@ pub(super) struct TaskWatch {
     /// The unit that it is for.
     lun: Lun,
     expected_bytes: u32,
+    /// If it reads or writes blocks.
+    transfer_length: Option<TransferLength>,
     write: bool,
     /// Unsolicited bytes so far; immediate data among them.
     unsolicited_bytes: u32,
@@ -70,7 +73,12 @@ pub(super) struct TaskWatch {
 }
 
 impl TaskWatch {
-    pub(super) fn begin(pdu: &ScsiCommand, parameters: &SessionParameters) -> Result<Self, String> {
+    /// A command to a unit whose blocks have this length, if there is such a unit.
+    pub(super) fn begin(
+        pdu: &ScsiCommand,
+        parameters: &SessionParameters,
+        block_bytes: Option<u32>,
+    ) -> Result<Self, String> {
         let immediate_bytes = pdu.data_segment_bytes;
         if immediate_bytes > 0 && !parameters.immediate_data {
             return Err("immediate data although that is not agreed".into());
@@ -85,6 +93,7 @@ impl TaskWatch {
             cmd_sn: pdu.cmd_sn,
             lun: pdu.lun,
             expected_bytes: pdu.expected_data_bytes,
+            transfer_length: block_bytes.and_then(|bytes| TransferLength::of(pdu, bytes)),
             write: pdu.write,
             unsolicited_bytes: immediate_bytes,
             unsolicited_sn: DataSn(0),
@@ -327,7 +336,7 @@ impl TaskWatch {
         match pdu.status {
             Some(status) => {
                 let sent = SentStatus { connection, stat_sn: status.stat_sn, status: status.status };
-                self.send_status(sent, status.residual, parameters)
+                self.send_status(sent, status.residual, parameters, reached)
             }
             None => Ok(()),
         }
@@ -353,6 +362,7 @@ impl TaskWatch {
         connection: ConnectionId,
         pdu: &ScsiResponse,
         parameters: &SessionParameters,
+        reached: &mut Reached,
     ) -> Result<(), String> {
         self.check_alive()?;
         let sent = self.data_in.next();
@@ -360,7 +370,7 @@ impl TaskWatch {
             return Err(format!("ExpDataSN {} after {sent} PDUs", pdu.exp_data_sn.0));
         }
         let status = SentStatus { connection, stat_sn: pdu.stat_sn, status: pdu.status };
-        self.send_status(status, pdu.residual, parameters)
+        self.send_status(status, pdu.residual, parameters, reached)
     }
 
     /// Whether a status leaves once more because the connection over which it left before is gone, and its task is to be
@@ -377,6 +387,7 @@ impl TaskWatch {
         sent: SentStatus,
         residual: Residual,
         parameters: &SessionParameters,
+        reached: &mut Reached,
     ) -> Result<(), String> {
         const GOOD: u8 = 0;
         if let Some(before) = self.status.replace(sent)
@@ -385,12 +396,19 @@ impl TaskWatch {
         {
             return Err(format!("a second status of one task: {sent:?} after {before:?}"));
         }
+        if sent.status == GOOD { self.check_residual(residual, reached) } else { Ok(()) }
+    }
+
+    fn check_residual(&self, residual: Residual, reached: &mut Reached) -> Result<(), String> {
+        let moved_bytes = self.data_in.end_bytes();
+        if let Some(length) = self.transfer_length {
+            return length.judge(residual, moved_bytes, reached);
+        }
         let left = match residual {
             Residual::Underflow(bytes) => bytes,
             _ => 0,
         };
-        let moved_bytes = self.data_in.end_bytes();
-        if sent.status == GOOD && !self.write && left != self.expected_bytes - moved_bytes {
+        if !self.write && left != self.expected_bytes - moved_bytes {
             return Err(format!(
                 "a residual count of {left} after {moved_bytes} of {} bytes",
                 self.expected_bytes

@@ -1,5 +1,6 @@
 //! One thing that a host wants of the disk.
 
+use super::mismatch::Mismatch;
 use crate::checker::{Access, Stamp};
 use pdu::TaskAttribute;
 use std::ops::Range;
@@ -45,11 +46,14 @@ impl Kind {
 pub(super) struct Operation {
     pub kind: Kind,
     pub lba: u64,
+    /// Blocks that it reads or writes.
     pub blocks: u32,
+    /// Its lengths, if the transfer is not as long as the CDB asks. It is raw then.
+    pub mismatch: Option<Mismatch>,
     /// What its blocks hold afterwards.
     pub stamp: Stamp,
     pub attribute: TaskAttribute,
-    /// A WRITE that the client is given as a command that it does not know, which it keeps in no order.
+    /// A READ or WRITE that the client is given as a command that it does not know, which it keeps in no order.
     pub raw: bool,
     pub number: u32,
 }
@@ -58,11 +62,28 @@ impl Operation {
     pub fn range(&self) -> Range<u64> {
         self.lba..self.lba + u64::from(self.blocks)
     }
+
+    /// Whether it is a WRITE of a part of a block, which a device refuses.
+    pub fn is_refused(&self, block_bytes: usize) -> bool {
+        let splits_block = |mismatch: Mismatch| mismatch.splits_block(block_bytes);
+        matches!(self.kind, Kind::Write { .. }) && self.mismatch.is_some_and(splits_block)
+    }
+
+    /// The length of its transfer.
+    pub fn transfer_bytes(&self, block_bytes: usize) -> usize {
+        self.mismatch.map_or(self.blocks as usize * block_bytes, |mismatch| mismatch.transfer_bytes)
+    }
+
+    /// Blocks that its CDB names.
+    pub fn cdb_blocks(&self) -> u32 {
+        self.mismatch.map_or(self.blocks, |mismatch| mismatch.cdb_blocks)
+    }
 }
 
 impl std::fmt::Display for Operation {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Range { start, end } = self.range();
-        write!(formatter, "{:?} {start}..{end}, {}", self.kind, self.stamp)
+        write!(formatter, "{:?} {start}..{end}, {}", self.kind, self.stamp)?;
+        self.mismatch.map_or(Ok(()), |mismatch| write!(formatter, ", {mismatch:?}"))
     }
 }

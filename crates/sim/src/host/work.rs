@@ -8,10 +8,10 @@ use crate::checker::{Order, ReadId, Stamp, Version, WriteId};
 use crate::random::Random;
 use crate::reached::Way;
 use crate::unit::{UnitIndex, UnitPlan};
-use block::Buffer;
+use block::{Buffer, Payload};
 use client::{Compared, Error, Lun, Reset, TargetError, Transfer, UsageError};
 use pdu::Duration;
-use scsi::client as command;
+use scsi::client::{self as command, SenseData};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
@@ -53,8 +53,8 @@ struct Begun {
 enum Found {
     /// Success.
     Nothing,
-    /// The blocks that were read.
-    Data(Buffer),
+    /// The blocks that were read, and how many bytes arrived.
+    Data(Payload, u32),
     /// COMPARE AND WRITE found something else.
     Different,
 }
@@ -133,7 +133,7 @@ impl Worker {
     async fn carry_out(&self, operation: &Operation) {
         let buffer = match operation.kind {
             Kind::Read | Kind::Write { .. } => {
-                let mut buffer = self.memory(operation.blocks as usize * self.block_bytes).await;
+                let mut buffer = self.memory(operation.transfer_bytes(self.block_bytes)).await;
                 match operation.kind {
                     Kind::Read => Stamp::poison(&mut buffer),
                     _ => operation.stamp.fill(&mut buffer, operation.lba, self.block_bytes),
@@ -153,7 +153,7 @@ impl Worker {
         let UnitBooks { history, reservations, .. } = ledger.unit(self.unit);
         let reads = matches!(operation.kind, Kind::Read | Kind::Flush | Kind::CompareAndWrite { .. });
         let (order, stamp) = (self.order(operation), operation.stamp);
-        let changes = operation.kind.changes_data();
+        let changes = operation.kind.changes_data() && !operation.is_refused(self.block_bytes);
         Begun {
             write: changes.then(|| history.begin_write(operation.range(), stamp, order)),
             read: reads.then(|| history.begin_read()),
@@ -183,9 +183,19 @@ impl Worker {
         let bytes = u64::from(operation.blocks) * self.block_bytes as u64;
         let nothing = |()| Found::Nothing;
         match (operation.kind, buffer) {
-            (Kind::Read, Some(buffer)) => lun.read_into(offset, buffer).await.map(Found::Data),
+            (Kind::Read, Some(buffer)) if operation.raw => {
+                let cdb = command::read_16(scsi::Lba(operation.lba), operation.cdb_blocks()).into();
+                let executed = lun.execute_as(operation.attribute, cdb, Transfer::In(buffer)).await?;
+                let data = executed.data.map(|data| Found::Data(data, executed.data_in_bytes));
+                Ok(data.unwrap_or(Found::Nothing))
+            }
+            (Kind::Read, Some(buffer)) => {
+                let data = lun.read_into(offset, buffer).await?.share();
+                let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
+                Ok(Found::Data(data, bytes))
+            }
             (Kind::Write { fua }, Some(buffer)) if operation.raw => {
-                let cdb = command::write_16(scsi::Lba(operation.lba), operation.blocks, fua).into();
+                let cdb = command::write_16(scsi::Lba(operation.lba), operation.cdb_blocks(), fua).into();
                 let transfer = Transfer::Out(buffer.share());
                 lun.execute_as(operation.attribute, cdb, transfer).await.map(|_| Found::Nothing)
             }
@@ -232,8 +242,14 @@ impl Worker {
         let access = operation.kind.access();
         reservations.judge(begun.reservations, self.port(), access, false)?;
         tally.succeeded += 1;
+        if operation.is_refused(self.block_bytes) {
+            return Err("a part of a block was written".into());
+        }
         match (operation.kind, begun.read, found) {
-            (Kind::Read, Some(read), Found::Data(data)) => {
+            (Kind::Read, Some(read), Found::Data(data, arrived_bytes)) => {
+                if let Some(mismatch) = operation.mismatch {
+                    mismatch.judge_read(data, *arrived_bytes, self.block_bytes)?;
+                }
                 for (lba, block) in operation.range().zip(data.chunks(self.block_bytes)) {
                     let stamp = Stamp::read(block, lba)?;
                     history.observe(read, lba, stamp)?;
@@ -287,7 +303,10 @@ impl Worker {
         if tells {
             self.handle(operation).told.set(Some(history.moment()));
         }
+        let is_refused = operation.is_refused(self.block_bytes)
+            && error.sense().is_some_and(SenseData::is_illegal_request);
         match (begun.write, aftermath) {
+            _ if is_refused => {}
             (Some(write), Some(Aftermath::Nothing)) => history.cancel_write(write),
             (Some(write), Some(Aftermath::Over)) => history.end_write(write),
             (Some(write), Some(Aftermath::Open)) => history.leave_open(write),

@@ -1,5 +1,6 @@
 //! What a host asks for next.
 
+use super::mismatch::Mismatch;
 use super::operation::{Kind, Operation};
 use crate::checker::Stamp;
 use crate::random::Random;
@@ -33,6 +34,8 @@ pub struct Mix {
     pub reset_one_in: u64,
     /// Whether it makes reservations.
     pub reservations: bool,
+    /// How many of a hundred reads and writes are commands whose transfer is not as long as their CDB asks.
+    pub mismatched_percent: u64,
     /// The longest transfer, in bytes; of a unit with longer blocks one block.
     pub transfer_bytes_max: u64,
 }
@@ -80,6 +83,10 @@ pub(super) struct Workload {
     pub random: Random,
     host: u16,
     unit: UnitIndex,
+    /// Decides about the lengths of transfers: a generator of its own, so that the other's numbers are what they would be
+    /// without it.
+    lengths: Random,
+    block_bytes: usize,
     /// The blocks that it works on, from the first on; nobody else writes to those behind.
     area_blocks: u64,
     /// The longest transfer.
@@ -95,7 +102,20 @@ impl Workload {
         let area_blocks = plan.shared_blocks;
         let blocks_max = (mix.transfer_bytes_max / plan.block_bytes()).clamp(1, area_blocks);
         let command_blocks_max = plan.transfer_blocks_max.map_or(u64::MAX, u64::from);
-        Self { mix, random, host, unit, area_blocks, blocks_max, command_blocks_max, next: 0 }
+        let lengths = Random::new(random.clone().word(), "transfer lengths");
+        let block_bytes = plan.disk.block_bytes as usize;
+        Self {
+            mix,
+            random,
+            host,
+            unit,
+            lengths,
+            block_bytes,
+            area_blocks,
+            blocks_max,
+            command_blocks_max,
+            next: 0,
+        }
     }
 
     /// The next; `guesses` is what the blocks are believed to hold.
@@ -107,12 +127,32 @@ impl Workload {
         if kind == Kind::Read && self.random.percent(self.mix.whole_reads_percent) {
             return self.operation(kind, raw, 0, self.area_blocks);
         }
+        let mismatched = self.is_mismatched(kind);
+        let raw = raw || mismatched;
         let blocks_max = if raw { self.blocks_max.min(self.command_blocks_max) } else { self.blocks_max };
         // Short ones are the rule.
         let longest = if self.random.one_in(4) { blocks_max } else { blocks_max.min(8) };
         let blocks = self.random.between(1, longest);
         let lba = self.random.below(self.area_blocks - blocks + 1);
-        self.operation(kind, raw, lba, blocks)
+        let mut operation = self.operation(kind, raw, lba, blocks);
+        if mismatched {
+            self.mismatch(&mut operation);
+        }
+        operation
+    }
+
+    fn is_mismatched(&mut self, kind: Kind) -> bool {
+        let moves_data = matches!(kind, Kind::Read | Kind::Write { .. });
+        moves_data && self.lengths.percent(self.mix.mismatched_percent)
+    }
+
+    /// Makes its transfer longer or shorter than its CDB asks.
+    fn mismatch(&mut self, operation: &mut Operation) {
+        let mismatch = Mismatch::draw(operation.blocks, self.block_bytes, &mut self.lengths);
+        operation.mismatch = Some(mismatch);
+        let blocks = mismatch.moved_bytes(self.block_bytes) / self.block_bytes;
+        let blocks = if operation.is_refused(self.block_bytes) { 0 } else { blocks };
+        operation.blocks = u32::try_from(blocks).unwrap_or(0);
     }
 
     /// Mostly on a few blocks where the hosts meet.
@@ -145,7 +185,7 @@ impl Workload {
             _ => Stamp::new(self.host, self.unit, self.next),
         };
         let attribute = self.attribute();
-        Operation { kind, lba, blocks, stamp, attribute, raw, number: self.next }
+        Operation { kind, lba, blocks, mismatch: None, stamp, attribute, raw, number: self.next }
     }
 
     fn attribute(&mut self) -> TaskAttribute {
