@@ -15,6 +15,8 @@ pub struct Executor {
     /// `None` in place of the one that is polled.
     tasks: RefCell<slab::Slab<Option<Entry>>>,
     woken: Arc<Woken>,
+    /// Those of one round. Kept, so that a round costs no allocation.
+    round: RefCell<Vec<Key>>,
 }
 
 /// Tasks wake each other without end, and time stands still.
@@ -81,7 +83,7 @@ impl Executor {
     /// # Errors
     /// They do not come to rest.
     pub fn run(&self) -> Result<bool, Restless> {
-        let mut keys = Vec::new();
+        let mut keys = self.round.borrow_mut();
         let mut polls = 0;
         while polls < POLLS_MAX {
             self.woken.take(&mut keys);

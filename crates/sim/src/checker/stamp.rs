@@ -46,17 +46,19 @@ impl Stamp {
             return block.fill(0);
         }
         let place = if self.0 & ANYWHERE == 0 { lba } else { ANYWHERE };
-        for (at, word) in block.chunks_exact_mut(WORD_BYTES).enumerate() {
-            word.copy_from_slice(&self.word(at, place).to_le_bytes());
+        let rest = self.rest(place);
+        let (words, _) = block.as_chunks_mut::<WORD_BYTES>();
+        for (at, word) in (0..).zip(&mut *words) {
+            *word = (rest ^ at).to_le_bytes();
+        }
+        if let [first, second, ..] = words {
+            (*first, *second) = (self.0.to_le_bytes(), place.to_le_bytes());
         }
     }
 
-    const fn word(self, at: usize, place: u64) -> u64 {
-        match at {
-            0 => self.0,
-            1 => place,
-            _ => self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ place.rotate_left(32) ^ at as u64,
-        }
+    /// The words behind the stamp and the place, each but for its number in the block.
+    const fn rest(self, place: u64) -> u64 {
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ place.rotate_left(32)
     }
 
     /// Marks a buffer so that parts of it which are never filled are noticed.
@@ -96,10 +98,10 @@ impl Stamp {
             return Err(format!("block {lba} holds what was written to block {place}"));
         }
         let (words, _) = block.as_chunks::<WORD_BYTES>();
-        let differences = words.iter().enumerate().skip(2).map(|(at, word)| {
-            // All are looked at, several at a time, as hardly any block is mixed.
-            u64::from_le_bytes(*word) ^ Self(stamp).word(at, place)
-        });
+        let rest = Self(stamp).rest(place);
+        // All are looked at, several at a time, as hardly any block is mixed.
+        let differences =
+            (2..).zip(&words[2..]).map(|(at, word): (u64, _)| u64::from_le_bytes(*word) ^ rest ^ at);
         let is_whole = differences.fold(0, |all, one| all | one) == 0;
         if is_whole { Ok(Self(stamp)) } else { Err(format!("block {lba} is mixed")) }
     }
