@@ -49,6 +49,9 @@ impl Driver {
         }
         let luns = self.units.len();
         self.turn = self.turn.wrapping_add(1);
+        if self.units.values().all(|unit| unit.queue.is_empty()) {
+            return;
+        }
         for step in 0..luns {
             let Some(lun) = self.units.keys().nth((self.turn + step) % luns).copied() else { continue };
             self.dispatch_unit(lun, now);
