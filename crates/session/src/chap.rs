@@ -13,41 +13,41 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 /// The longest challenge or response (RFC 7143 §12.1.3).
 const BINARY_BYTES_MAX: usize = 1024;
-/// Random bytes for one challenge: from a cryptographic source, never used twice.
+/// Random bytes for one challenge. They come from a cryptographic source and are used once.
 pub type Entropy = [u8; ENTROPY_BYTES];
-/// The identifier's byte and the longest challenge's.
+/// One byte for the identifier, the rest for the longest challenge.
 pub const ENTROPY_BYTES: usize = 1 + algorithm::RESPONSE_BYTES_MAX;
 
-/// What one end asks the other to answer with its secret.
+/// An identifier and random bytes that the other end must answer with its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
     identifier: u8,
     value: Vec<u8>,
 }
 
-/// Why the peer has not proven itself.
+/// Why the peer's authentication failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChapError {
-    /// None of the proposed algorithms is implemented, or another than the proposed was chosen.
+    /// This end allows none of the proposed algorithms, or the peer chose one that was not proposed.
     #[error("no common CHAP algorithm")]
     Algorithm,
-    /// A step of the exchange lacks one of its keys.
+    /// A step of the exchange lacks a key.
     #[error("an incomplete step of the CHAP exchange")]
     Incomplete,
-    /// A key that does not belong to the step, or a step out of turn.
+    /// A key does not belong to the step, or a step came out of turn.
     #[error("a step of the CHAP exchange out of turn")]
     OutOfTurn,
     /// An identifier, challenge or response that cannot be read or is too long.
     #[error("a malformed CHAP value")]
     Malformed,
-    /// The challenge is the one that this side sent: an attempt to have it answered here.
+    /// The peer sent this side's own challenge back, to have this side answer it.
     #[error("the challenge was reflected")]
     Reflected,
     /// The name or the response is wrong.
     #[error("wrong name or response")]
     WrongResponse,
-    /// This end has no account to prove itself with.
-    #[error("the peer asks for a proof that this end has no account for")]
+    /// The peer demands a proof, and this end has no account.
+    #[error("the peer demands authentication, but this end has no account")]
     NoAccount,
 }
 
@@ -59,10 +59,11 @@ impl Challenge {
         Self { identifier, value }
     }
 
-    /// The peer's `CHAP_I` and `CHAP_C`, given the challenge that this side sent on the same connection, if it did.
+    /// Parses the peer's `CHAP_I` and `CHAP_C`. `own` is the challenge that this side sent on the same connection, if
+    /// any.
     ///
     /// # Errors
-    /// If they cannot be read, or reflect this side's own.
+    /// [`ChapError`] if the values are malformed, or are those of `own`.
     pub fn parse(identifier: &str, value: &str, own: Option<&Self>) -> Result<Self, ChapError> {
         let identifier = numerical(identifier, 0..=u8::MAX.into()).map_err(|_| ChapError::Malformed)?;
         let identifier = u8::try_from(identifier).map_err(|_| ChapError::Malformed)?;
@@ -91,12 +92,13 @@ impl Challenge {
         algorithm.response(self, account.secret())
     }
 
-    /// Which of `accounts` is proven by `name` and `response` (`CHAP_N`, `CHAP_R`). `own` is this side's account.
+    /// Returns the account of `accounts` that `name` and `response` (`CHAP_N`, `CHAP_R`) prove. `own` is this side's
+    /// account.
     ///
     /// # Errors
-    /// If the response cannot be read, or is not the one. A response that this side would have given with its own
-    /// secret proves nothing, because it may have been had from this side (RFC 7143 §9.2.1). A name that nobody has
-    /// takes as long as one that somebody has, and a response as long whether more or less of it is right.
+    /// [`ChapError`] if the response is malformed or wrong. A response that this side's own secret yields is wrong too,
+    /// because the peer may have obtained it from this side (RFC 7143 §9.2.1). The check takes equally long for known
+    /// and unknown names, and for any wrong response.
     pub fn check<'account>(
         &self,
         algorithm: Algorithm,
@@ -112,7 +114,7 @@ impl Challenge {
             place.conditional_assign(&index, same_name);
             known |= same_name;
         }
-        // Where nobody has the name, the first account's secret is tried in vain.
+        // For an unknown name, the first account's secret is computed with, to take the same time.
         let account = usize::try_from(place).ok().and_then(|place| accounts.get(place));
         let account = account.ok_or(ChapError::NoAccount)?;
         let right = self.answer(algorithm, account).ct_eq(&response);
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!(answer, expected);
     }
 
-    /// Made with another implementation: `printf '\007correct horse battery\001\002\003' | openssl dgst -sha3-256`.
+    /// The expected value comes from `printf '\007correct horse battery\001\002\003' | openssl dgst -sha3-256`.
     #[test]
     fn every_algorithm_answers_as_other_implementations_do() {
         let challenge = Challenge::parse("7", "0x010203", None).unwrap();

@@ -1,4 +1,4 @@
-//! The list that answers SendTargets, read and written (RFC 7143 appendix C).
+//! Reads and writes the list of targets that answers SendTargets (RFC 7143 appendix C).
 
 use crate::login::is_target_address;
 use crate::name;
@@ -6,35 +6,36 @@ use crate::negotiation::Key;
 use crate::target::TargetRecord;
 use pdu::{InvalidText, TextWriter, text_keys};
 
-/// The most targets of one list that are taken. A portal with more would need another way than a list.
+/// The most targets that a list may have. A portal with more would need something better than a list.
 pub const TARGETS_MAX: usize = 4096;
-/// The most addresses of one target that are taken.
+/// The most addresses that one target may have.
 pub const ADDRESSES_PER_TARGET_MAX: usize = 256;
 
-/// A list that is none. The target is at fault.
+/// Why an answer to SendTargets is invalid. The target is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTargetList {
-    /// Not text at all.
+    /// The answer is not text of `key=value` pairs.
     #[error(transparent)]
     Text(#[from] InvalidText),
-    /// An address before the first target's name.
+    /// An address comes before the first target's name.
     #[error("an address that belongs to no target")]
     AddressWithoutTarget,
-    /// A name that no target can have.
+    /// A target's name is not an iSCSI name.
     #[error("a target's name is not an iSCSI name")]
     Name,
-    /// An address that is empty, too long, or has characters that no address has.
-    #[error("a target's address cannot be one")]
+    /// An address is empty, too long, or contains characters that no address has.
+    #[error("a target's address is malformed")]
     Address,
     /// More than [`TARGETS_MAX`] or [`ADDRESSES_PER_TARGET_MAX`].
     #[error("too many targets or addresses")]
     TooMany,
 }
 
-/// Reads a complete list. Keys other than TargetName and TargetAddress, which must not be there, are passed over.
+/// Reads a complete list. Keys other than TargetName and TargetAddress, which the standard does not allow here, are
+/// ignored.
 ///
 /// # Errors
-/// If it is no such list, or too long.
+/// [`InvalidTargetList`] if the text is malformed or exceeds a limit.
 pub fn parse(text: &[u8]) -> Result<Vec<TargetRecord>, InvalidTargetList> {
     let mut records: Vec<TargetRecord> = Vec::new();
     for pair in text_keys::pairs(text) {
@@ -64,7 +65,7 @@ fn add_address(record: Option<&mut TargetRecord>, address: &str) -> Result<(), I
     Ok(())
 }
 
-/// Writes a list.
+/// Writes the list of these targets.
 #[must_use]
 pub fn write(records: &[TargetRecord]) -> Vec<u8> {
     let mut text = TextWriter::new();

@@ -1,31 +1,32 @@
-//! What a lane brings, and whether data that is awaited on it may still be on its way behind other data. Both roles.
+//! Counts the data that arrives on a lane, to tell data that is late from data that is lost. Both roles.
 //!
-//! A connection delivers in order, and a peer with much to send serves its tasks by turns or one after another. So one
-//! task's data may be silent for minutes on a slow path, and nothing of it is lost: patience follows what the lane
-//! delivers and owes. What is late is not lost while the lane goes on bringing data, if only in the middle of a long
-//! segment, and has not brought twice as much as it owed when this was found late. Once as much is what may come before
-//! it from a peer that serves every task in its turn; the rest is for data of new commands, which comes unasked in
-//! between.
+//! A connection delivers in order, and a peer with much to send serves its tasks by turns or one after another. On a
+//! slow path, one task may therefore get no data for minutes although nothing is lost. When a task's data is late, the
+//! session notes how much data the lane owes to all tasks. The late data counts as lost only when the lane has brought
+//! twice that much, or has fallen silent; a lane in the middle of a long segment is not silent. A peer that serves its
+//! tasks in turn sends at most the owed amount before the late data; the other half allows for data of new commands,
+//! which comes unasked.
 //!
-//! So a silent lane is judged by the clock, and a busy one by what it brings: what was lost while others went on is
-//! missed after that much, and no peer can keep a task for ever by passing it over. A peer may serve its tasks in another
-//! order; then it is asked again for what is only late, which costs bandwidth and nothing else.
+//! The clock judges a silent lane, and the amount of data judges a busy one. A peer therefore cannot keep a task
+//! forever by never serving it. If a peer serves its tasks in another order, it is asked again for data that is only
+//! late, which costs bandwidth and nothing else.
 
 use pdu::{Duration, Instant};
 
-/// How many times what a lane owes it may bring before what is awaited.
+/// A lane may bring this many times the data that it owes before late data counts as lost.
 const OWED_TIMES: u64 = 2;
 
 /// The data that has come on a lane.
 #[derive(Debug)]
 pub(crate) struct Inflow {
-    /// Of all data segments.
+    /// Bytes of all data segments that have arrived.
     brought_bytes: u64,
-    /// When data of a task came last.
+    /// When data that a task awaits last arrived.
     brought_at: Instant,
 }
 
-/// How far a lane must have come before what is late on it counts as lost; to be forgotten when some of that comes.
+/// How many bytes a lane must have brought before a task's late data counts as lost. Reset when some of that data
+/// comes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
     brought_bytes: Option<u64>,
@@ -36,7 +37,7 @@ impl Inflow {
         Self { brought_bytes: 0, brought_at: now }
     }
 
-    /// A data segment of any kind has come; `is_awaited` if it is a part of a task's data that was owed.
+    /// Counts a data segment of any kind. `is_awaited` says that a task awaited this data.
     pub(crate) fn bring(&mut self, now: Instant, bytes: u32, is_awaited: bool) {
         self.brought_bytes += u64::from(bytes);
         if is_awaited {
@@ -44,7 +45,7 @@ impl Inflow {
         }
     }
 
-    /// A data segment is still on its way.
+    /// Notes that a data segment is still arriving.
     pub(crate) fn go_on(&mut self, now: Instant) {
         self.brought_at = now;
     }
@@ -59,7 +60,7 @@ impl Inflow {
         self.brought_at <= asked_at
     }
 
-    /// Whether what is late may still come behind the rest of what this lane owes, which goes on bringing it.
+    /// Whether late data may still be behind other data on this lane, which owes `owed_bytes` in all.
     pub(crate) fn is_behind(&self, turn: &mut Turn, owed_bytes: u64) -> bool {
         let turn_bytes = turn.brought_bytes.get_or_insert(self.brought_bytes + owed_bytes * OWED_TIMES);
         self.brought_bytes < *turn_bytes

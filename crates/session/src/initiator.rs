@@ -1,13 +1,14 @@
 //! The initiator's side of a session in full feature phase (RFC 7143 §4.2.5).
 //!
-//! The path of a write, top to bottom: `scsi_command` queues it, lets it start when the `command_window` is open,
-//! and sends it on a `lane` with immediate data; `data_out` cuts the unsolicited data, and what an `r2t` asks
-//! for, into PDUs, which take turns in `outgoing`; `scsi_response` completes it. A read's data comes by `data_in`.
+//! The path of a write, top to bottom: `scsi_command` queues it, lets it start when the `command_window` is open, and
+//! sends it on a `lane` with immediate data; `data_out` cuts unsolicited data and the data that an `r2t` asks for into
+//! PDUs, which take turns in `outgoing`; `scsi_response` completes it. A read's data comes by `data_in`.
 //!
-//! What is lost on the way is found by its number, and asked for again by `snack` (levels of error recovery above 0):
-//! Data-In and R2Ts in a task's `data_sequence`, responses in a lane's `status_sequence`. What is lost the other way is
-//! sent again by `command_retry` and `request_retry`. When a lane breaks, `connection_recovery` logs it out over another
-//! (`lost_connections` says when), and `task_reassign` moves its tasks (`reassignments` says how many at a time).
+//! Above error recovery level 0, gaps in the numbering reveal lost PDUs, and `snack` asks for them again: a task's
+//! `data_sequence` numbers Data-In and R2Ts, a lane's `status_sequence` numbers responses. `command_retry` and
+//! `request_retry` repeat PDUs that were lost on the way to the target. When a lane breaks, `connection_recovery` logs
+//! it out over another (`lost_connections` says when), and `task_reassign` moves its tasks (`reassignments` says how
+//! many at a time).
 
 mod ask;
 mod async_message;

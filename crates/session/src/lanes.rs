@@ -1,10 +1,10 @@
-//! The connections of a session by their numbers, and which of them carry a task. Both roles.
+//! The connections of a session by their lane numbers, and the route of each task over them. Both roles.
 
 use pdu::LaneId;
 use std::collections::BTreeMap;
 
-/// The lanes of a task. In an ordinary session both are one (RFC 7143 §4.2.5.1); nothing else here relies on that. A
-/// task whose route loses either lane is an orphan: it stays at the lost one until it is given another route.
+/// The lanes of a task. In an ordinary session both are the same (RFC 7143 §4.2.5.1), but no other code relies on that.
+/// A task whose route loses either lane is an orphan: it keeps its route until it is given another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     /// The lane of its command and Data-Out.
@@ -14,7 +14,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Both ways over one lane.
+    /// A route that uses one lane in both directions.
     pub(crate) fn over(lane: LaneId) -> Self {
         Self { request: lane, response: lane }
     }
@@ -40,7 +40,7 @@ impl<L> Lanes<L> {
         self.table.insert(id, lane);
     }
 
-    /// Takes out a lane that is gone.
+    /// Takes out a lost lane.
     pub(crate) fn lose(&mut self, id: LaneId) -> Option<L> {
         self.table.remove(&id)
     }
@@ -57,7 +57,7 @@ impl<L> Lanes<L> {
         self.table.contains_key(&id)
     }
 
-    /// The numbers of all lanes, for changing the lanes meanwhile.
+    /// A copy of all lane numbers, so that the caller can change the lanes in a loop.
     pub(crate) fn ids(&self) -> Vec<LaneId> {
         self.table.keys().copied().collect()
     }

@@ -1,76 +1,78 @@
-//! Whether the peer at the other end of a lane lives: when it is pinged, and when it is given up. Both roles.
+//! Liveness of the peer at the other end of a lane: when to ping it, and when to give it up. Both roles.
 //!
-//! Only silence is held against a peer. Life is
+//! Only silence ends a lane. Two things are a sign of life:
 //!
-//! * any byte that arrives, also in the middle of a PDU: an answer may stand behind a data segment that takes minutes;
-//! * any byte that the peer's network acknowledges. RFC 7143 asks for an answer to a ping (§11.18) and sets no time for
-//!   it, and who is still taking what was sent before the ping cannot have seen it. That the host may live while its
-//!   program hangs is no danger: its buffers fill, and without hearing from the peer no side may send for ever, as the
-//!   command window bounds the requests, R2Ts the data of writes, and commands the data of reads. Then
-//!   acknowledgements end too.
+//! * any byte that arrives, also in the middle of a PDU: an answer may be behind a data segment that takes minutes;
+//! * any byte that the peer's network acknowledges. RFC 7143 demands an answer to a ping (§11.18) but sets no time
+//!   limit, and a peer that is still receiving earlier bytes cannot have seen the ping. A peer whose program hangs
+//!   while its host lives is found too: its buffers fill, and neither side can send forever without hearing from the
+//!   other, because the command window bounds requests, R2Ts bound the data of writes, and commands bound the data of
+//!   reads. Then acknowledgements stop.
 //!
-//! The time of a ping starts when it has left. A peer that falls silent is noticed at the latest
-//! `ping_after` + `ping_timeout` after its last sign of life, or a quarter of `ping_timeout` later if that was an
-//! acknowledgement, as these are only seen by looking. With nothing outstanding and the round trip known, it is noticed
-//! sooner ([`Liveness::answer_within`]).
+//! A ping's timeout starts when the ping has left. A peer that falls silent is given up at the latest `ping_after` +
+//! `ping_timeout` after its last sign of life, or a quarter of `ping_timeout` later if that was an acknowledgement,
+//! because acknowledgements are polled. If nothing is outstanding and the round trip is known, it is given up sooner
+//! ([`Liveness::answer_within`]).
 
 use pdu::{Duration, Instant};
 
-/// How often, within the time that a ping may take, it is asked what the peer has acknowledged.
+/// How often the driver is asked for the peer's acknowledgements within a ping's timeout.
 const LOOKS: u32 = 4;
 
-/// A ping is awaited for this many of the times in which an answer is expected: a lost segment is sent again after
-/// one, two and four of them.
+/// A ping's timeout in multiples of the expected answer time. TCP sends a lost segment again after one, two and four of
+/// these.
 const EXPECTED_TIMES: u32 = 8;
 
-/// And for no less than this: on a short path a kernel sends a segment again after 0.2, 0.4, 0.8, 1.6 and 3.2 s.
+/// The shortest timeout of a ping: on a short path, a kernel repeats a segment at intervals of 0.2, 0.4, 0.8, 1.6 and
+/// 3.2 s.
 const ANSWER_WITHIN_MIN: Duration = Duration::from_secs(7);
 
-/// How patient a lane is at the moment.
+/// How long a lane tolerates silence at present.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// Silence after which the peer is pinged.
     pub(crate) ping_after: Duration,
     /// The longest silence after a ping.
     pub(crate) ping_timeout: Duration,
-    /// There is work under way, which may keep the peer from answering: then it has all of that time.
+    /// Work is outstanding, which may delay the peer's answer: the peer then has all of `ping_timeout`.
     pub(crate) is_loaded: bool,
 }
 
-/// What must be done about a silence.
+/// The measure to take against a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     /// Nothing yet.
     None,
-    /// The ping is late: where PDUs are lost without their connection, it may have been.
+    /// The ping is late, and may have been lost at error recovery level 1 and above.
     Late,
-    /// To be pinged.
+    /// Ping the peer.
     Ping,
-    /// To be given up.
+    /// Give the lane up.
     GiveUp,
 }
 
-/// What a lane knows of its peer's life.
+/// A lane's record of its peer's signs of life.
 #[derive(Debug)]
 pub(crate) struct Liveness {
     heard_at: Instant,
     /// When PDUs last left.
     left_at: Instant,
-    /// When it was last seen that the peer had acknowledged more.
+    /// When the driver last reported new acknowledgements.
     delivered_at: Instant,
     delivered_bytes: u64,
     round_trip: RoundTrip,
     ping: Option<Ping>,
 }
 
-/// A ping that was not answered yet.
+/// A ping without an answer.
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     asked_at: Instant,
     progress: Progress,
-    /// It was sent more than once: which of them is answered cannot be told (RFC 6298 §3, Karn's algorithm).
+    /// The ping was sent more than once, so an answer may be to either copy and is no sample of the round trip (RFC
+    /// 6298 §3, Karn's algorithm).
     is_repeated: bool,
-    /// When the driver was last asked what the peer has acknowledged, and whether it has answered.
+    /// When the driver was last asked for acknowledgements. `is_looking` says that it has not answered yet.
     looked_at: Instant,
     is_looking: bool,
 }
@@ -78,7 +80,7 @@ struct Ping {
 #[derive(Clone, Copy, Debug)]
 enum Progress {
     Queued,
-    /// Pulled as the PDU of this number on its lane.
+    /// The ping was pulled as PDU `number` of its lane.
     Pulled {
         number: u64,
     },
@@ -99,7 +101,7 @@ impl Liveness {
         }
     }
 
-    /// Bytes arrived, whatever they are.
+    /// Notes that bytes have arrived.
     pub(crate) fn heard(&mut self, now: Instant) {
         self.heard_at = now;
     }
@@ -108,7 +110,7 @@ impl Liveness {
         self.heard_at
     }
 
-    /// The peer's network has acknowledged the first `bytes` of what was sent.
+    /// Notes that the peer's network has acknowledged the first `bytes` of all bytes sent.
     pub(crate) fn delivered(&mut self, now: Instant, bytes: u64) {
         if bytes > self.delivered_bytes {
             self.delivered_bytes = bytes;
@@ -119,12 +121,12 @@ impl Liveness {
         }
     }
 
-    /// Whether [`Self::delivered`] is waited for.
+    /// Whether the driver must call [`Self::delivered`].
     pub(crate) fn is_looking(&self) -> bool {
         self.ping.is_some_and(|ping| ping.is_looking)
     }
 
-    /// PDUs have left, up to the one of this number on the lane.
+    /// Notes that the PDUs before `number` have left.
     pub(crate) fn left(&mut self, now: Instant, number: u64) {
         self.left_at = now;
         if let Some(ping) = &mut self.ping
@@ -135,14 +137,14 @@ impl Liveness {
         }
     }
 
-    /// A ping waits to be sent.
+    /// Notes that a ping was queued.
     pub(crate) fn ask(&mut self, now: Instant) {
         let progress = Progress::Queued;
         self.ping =
             Some(Ping { asked_at: now, progress, is_repeated: false, looked_at: now, is_looking: true });
     }
 
-    /// The same ping waits to be sent once more.
+    /// Notes that the same ping was queued once more.
     pub(crate) fn ask_again(&mut self, now: Instant) {
         if let Some(ping) = &mut self.ping {
             ping.asked_at = now;
@@ -150,21 +152,21 @@ impl Liveness {
         }
     }
 
-    /// The ping was pulled as the PDU of this number on the lane; of one that is sent again only the first counts.
+    /// Notes that the ping was pulled as PDU `number` of the lane. Only the first copy counts.
     pub(crate) fn ping_pulled(&mut self, number: u64) {
         if let Some(ping) = self.ping.as_mut().filter(|ping| matches!(ping.progress, Progress::Queued)) {
             ping.progress = Progress::Pulled { number };
         }
     }
 
-    /// The ping has been answered.
+    /// Notes that the ping has been answered, and samples the round trip.
     pub(crate) fn answered(&mut self, now: Instant) {
         if let Some(Ping { progress: Progress::Left { at }, is_repeated: false, .. }) = self.ping.take() {
             self.round_trip.sample(now.saturating_duration_since(at));
         }
     }
 
-    /// When the ping that waits for its answer was last asked for.
+    /// When the unanswered ping was queued.
     pub(crate) fn asked_at(&self) -> Option<Instant> {
         self.ping.map(|ping| ping.asked_at)
     }
@@ -177,7 +179,7 @@ impl Liveness {
         self.ping.is_some_and(|ping| matches!(ping.progress, Progress::Left { .. }))
     }
 
-    /// When [`Self::measure`] must be asked for, if nothing happens before.
+    /// When [`Self::measure`] must be called next, if nothing happens before.
     pub(crate) fn due(&self, patience: &Patience) -> Instant {
         let Some(ping) = &self.ping else { return self.heard_at + patience.ping_after };
         let deadline = self.deadline(ping, patience);
@@ -185,13 +187,14 @@ impl Liveness {
         if ping.looked_at >= deadline { next_look } else { deadline.min(next_look) }
     }
 
-    /// What is to be done now.
+    /// The measure to take now.
     pub(crate) fn measure(&mut self, now: Instant, patience: &Patience) -> Measure {
         if self.due(patience) > now {
             return Measure::None;
         }
         let Some(ping) = self.ping else { return Measure::Ping };
-        // Whoever has not looked for long has been asleep himself: what arrived meanwhile was not seen yet.
+        // A long gap since the last look means that this side was asleep, and has not seen bytes that arrived
+        // meanwhile.
         let slept = ping.looked_at + self.look_interval(patience) * 2 < now;
         if self.deadline(&ping, patience) <= now && !slept {
             return Measure::GiveUp;
@@ -200,12 +203,12 @@ impl Liveness {
         Measure::Late
     }
 
-    /// When what was asked for at `asked_at`, and is no ping, must have been answered.
+    /// The deadline for the answer to a request other than a ping, made at `asked_at`.
     pub(crate) fn deadline_from(&self, asked_at: Instant, patience: &Patience) -> Instant {
         asked_at.max(self.heard_at).max(self.left_at) + patience.ping_timeout
     }
 
-    /// A ping that cannot leave counts from the last PDU that could.
+    /// The ping's deadline. For a ping that has not left, the timeout counts from the last PDU that did.
     fn deadline(&self, ping: &Ping, patience: &Patience) -> Instant {
         let since = match ping.progress {
             Progress::Left { at } => at,
@@ -214,8 +217,8 @@ impl Liveness {
         since.max(self.heard_at).max(self.delivered_at) + self.answer_within(patience)
     }
 
-    /// How long a ping may take: some round trips where nothing but the path is between it and its answer, else as long
-    /// as was configured, which is the most in any case.
+    /// The timeout of a ping: a few round trips if nothing is outstanding and the round trip is known, else
+    /// `ping_timeout`, which is also the upper bound.
     fn answer_within(&self, patience: &Patience) -> Duration {
         let most = patience.ping_timeout;
         match self.round_trip.expected() {
@@ -231,14 +234,14 @@ impl Liveness {
     }
 }
 
-/// The round trip as pings measure it, load included, smoothed like TCP's (RFC 6298 §2).
+/// The round trip that pings measure, load included, smoothed like TCP's (RFC 6298 §2).
 #[derive(Clone, Copy, Debug, Default)]
 struct RoundTrip {
     /// The smoothed round trip and its variation.
     measured: Option<(Duration, Duration)>,
 }
 
-/// Longer than any round trip that is one: a host that was asleep for days would otherwise stay in the average.
+/// The largest sample. Without this bound, a host that slept for days would spoil the average.
 const ROUND_TRIP_MAX: Duration = Duration::from_secs(600);
 
 impl RoundTrip {
@@ -253,7 +256,7 @@ impl RoundTrip {
         });
     }
 
-    /// The time within which nearly every answer comes.
+    /// The time within which nearly every answer comes; `None` before the first sample.
     fn expected(&self) -> Option<Duration> {
         self.measured.map(|(smoothed, variation)| smoothed + variation * 4)
     }
@@ -273,7 +276,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// A lane that was pinged, with round trips of so many milliseconds measured before.
+    /// A lane that was pinged, after it measured round trips of these many milliseconds.
     fn pinged(round_trips_ms: &[u64]) -> Liveness {
         let mut lane = Liveness::new(Instant::ZERO);
         for round_trip_ms in round_trips_ms {
@@ -285,7 +288,7 @@ mod tests {
         lane
     }
 
-    /// When it is given up if nothing more happens but what `look` reports.
+    /// When the lane is given up if nothing more happens than the acknowledgements that `look` reports.
     fn given_up_at(lane: &mut Liveness, patience: &Patience, look: impl Fn(Instant) -> u64) -> Duration {
         loop {
             let now = lane.due(patience);

@@ -1,8 +1,8 @@
-//! iSCSI names: what they may be made of, and the form in which they are compared (RFC 7143 §4.2.7, RFC 3722).
+//! iSCSI names: the characters they may contain, and the form in which they are compared (RFC 7143 §4.2.7, RFC 3722).
 
 use crate::negotiation::rule::NAME_BYTES_MAX;
 
-/// A text that is no iSCSI name.
+/// A text that is not an iSCSI name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not an iSCSI name: write iqn.YEAR-MONTH.REVERSED-DOMAIN[:ANYTHING], eui.… or naa.…, of letters, \
@@ -10,37 +10,38 @@ use crate::negotiation::rule::NAME_BYTES_MAX;
 )]
 pub struct InvalidName(String);
 
-/// Two names that differ only in case are one, in any language (§4.2.7.2). Nothing is asked of them.
+/// Whether two names are the same except for case, in any language (§4.2.7.2). The names need not be valid.
 #[must_use]
 pub fn is_same(one: &str, other: &str) -> bool {
     letters(one).eq(letters(other))
 }
 
-/// Whether a name begins with this, whatever the case.
+/// Whether a name begins with this text, in any case.
 #[must_use]
 pub fn starts_with(name: &str, beginning: &str) -> bool {
     let mut letters_of_name = letters(name);
     letters(beginning).all(|letter| letters_of_name.next() == Some(letter))
 }
 
-/// A name in the lower case in which names are compared. Nothing is asked of it.
+/// A name in lower case, the form in which names are compared. The name need not be valid.
 #[must_use]
 pub fn folded(name: &str) -> String {
     letters(name).collect()
 }
 
-/// In lower case, letter by letter: what a letter becomes does not depend on those beside it, so that the beginning of a
-/// name stays one.
+/// The letters of a name in lower case. Each letter is converted by itself, without regard to its neighbours, so that a
+/// prefix of a name stays a prefix.
 fn letters(name: &str) -> impl Iterator<Item = char> {
     name.chars().flat_map(char::to_lowercase)
 }
 
-/// A peer's name, in the lower case in which names are compared. Peers name themselves as they like, so no form is asked
-/// for, only letters and digits of any language and `-.:_`: nothing that could mean something in a path, a list, a log
-/// line or a terminal. Letters beyond ASCII must come composed (NFC), as the standard demands; others make another name.
+/// A peer's name in lower case, the form in which names are compared. Peers choose their names freely, so the name need
+/// not have one of the standard's forms. It may only contain letters and digits of any language and `-.:_`, which have
+/// no special meaning in a path, a list, a log line or a terminal. Letters beyond ASCII must come composed (NFC), as
+/// the standard demands; decomposed ones make a different name.
 ///
 /// # Errors
-/// It has other characters, begins with a dot, is empty, or is longer than 223 bytes.
+/// [`InvalidName`] if it contains other characters, begins with a dot, is empty, or is longer than 223 bytes.
 pub fn normalized(name: &str) -> Result<String, InvalidName> {
     let normalized = folded(name);
     if is_acceptable(name) && normalized.len() <= NAME_BYTES_MAX {
@@ -56,10 +57,10 @@ pub(crate) fn is_acceptable(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(allowed) && !name.starts_with('.')
 }
 
-/// A name that somebody configured, in lower case. It must have one of the three forms that the standard knows.
+/// A configured name, in lower case. It must have one of the standard's three forms.
 ///
 /// # Errors
-/// It has not.
+/// [`InvalidName`] if it has none of these forms.
 pub fn well_formed(text: &str) -> Result<String, InvalidName> {
     let invalid = || InvalidName(text.chars().take(NAME_BYTES_MAX).collect());
     let name = normalized(text)?;
@@ -75,7 +76,7 @@ pub fn well_formed(text: &str) -> Result<String, InvalidName> {
     if form { Ok(name) } else { Err(invalid()) }
 }
 
-/// `2026-01.com.example`, and anything after it (§4.2.7.4).
+/// Whether the text begins like `2026-01.com.example` (§4.2.7.4).
 fn is_dated(rest: &str) -> bool {
     let Some((date, domain)) = rest.split_once('.') else { return false };
     let Some((year, month)) = date.split_once('-') else { return false };
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_name_does_not_grow_beyond_its_limit_when_it_is_normalized() {
-        // İ takes two bytes, its lower case three.
+        // İ takes two bytes, its lower case takes three.
         let name = "İ".repeat(NAME_BYTES_MAX / 2);
         assert!(is_acceptable(&name) && normalized(&name).is_err());
     }

@@ -1,8 +1,8 @@
 //! Negotiation of text keys from a table of their rules (RFC 7143 §6.2, §13).
 //!
-//! [`rule::RULES`] says of each key who may send it, when, and how its value comes about; [`Negotiation`] is the
-//! one engine that follows the table, for whichever side proposes and whichever answers. [`SessionParameters`] is what
-//! it yields for a session, [`Offer`] what it starts from: both are declared in `operational_keys`.
+//! [`rule::RULES`] says of each key who may send it, when, and how its value comes about; [`Negotiation`] is the one
+//! engine that follows the table, for the side that proposes and for the side that answers. It starts from an [`Offer`]
+//! and yields [`SessionParameters`]; `operational_keys` declares both.
 
 mod answer;
 mod engine;

@@ -1,4 +1,4 @@
-//! What two sides agreed on, and what each side is willing to agree on.
+//! The parameters of sessions and connections, and the limits that each side sets for itself.
 
 pub use crate::negotiation::{Offer, SessionParameters};
 
@@ -8,13 +8,13 @@ use pdu::{Cid, CmdSn, Isid, StatSn, Tsih, Window};
 /// Whether a session carries SCSI or only finds targets (RFC 7143 §13.21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionType {
-    /// SCSI commands.
+    /// A session for SCSI commands.
     Normal,
-    /// SendTargets only.
+    /// A session for SendTargets only.
     Discovery,
 }
 
-/// What makes a session that session: a new login with the same identity reinstates it (RFC 7143 §6.3.5).
+/// A session's identity: a new login with the same identity reinstates the session (RFC 7143 §6.3.5).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// iSCSI name of the initiator.
@@ -34,16 +34,16 @@ pub struct ConnectionParameters {
     pub header_digest: bool,
     /// CRC32C over data segments.
     pub data_digest: bool,
-    /// The longest data segment that the peer takes.
+    /// The longest data segment that the peer accepts, in bytes.
     pub send_segment_bytes_max: u32,
-    /// The longest data segment that this side takes.
+    /// The longest data segment that this side accepts, in bytes.
     pub receive_segment_bytes_max: u32,
 }
 
-/// A connection whose login is done: what it brings to its session.
+/// A connection whose login is done, as it enters its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Established {
-    /// The session it belongs to.
+    /// The identity of its session.
     pub identity: Identity,
     /// The target's part of the session identifier, never zero.
     pub tsih: Tsih,
@@ -57,17 +57,17 @@ pub struct Established {
     pub cmd_sn: CmdSn,
     /// The next StatSN on this connection.
     pub stat_sn: StatSn,
-    /// What the initiator has received of the connection whose name, and place, this one takes: the ExpStatSN of the
-    /// first Login Request (RFC 7143 §11.12.9). It means nothing where there is no such connection.
+    /// The ExpStatSN of the first Login Request: it acknowledges responses of the connection that this one reinstates
+    /// (RFC 7143 §11.12.9). Meaningless if there is none.
     pub replaced_exp_stat_sn: StatSn,
     /// The command window that the last Login Response told.
     pub window: Window,
 }
 
-/// How much one side wants a digest (RFC 7143 §13.1).
+/// One side's wish for a digest (RFC 7143 §13.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestPreference {
-    /// `CRC32C` only: no connection without it.
+    /// `CRC32C` only: no connection without a digest.
     Required,
     /// `CRC32C,None`.
     Preferred,
@@ -77,40 +77,41 @@ pub enum DigestPreference {
     Never,
 }
 
-/// The most connections that one session may have, whatever a peer offers.
+/// The most connections that one session may have.
 ///
 /// Sixty-four connections exceed every published gain from parallel streams; the bound keeps per-session state small.
 pub const MAX_CONNECTIONS: u16 = 64;
 
-/// Bounds on what one session may hold at a target.
+/// Limits on the resources of one session at a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetLimits {
-    /// Commands between ExpCmdSN and MaxCmdSN, both included: the command window. Window × FirstBurstLength
+    /// The size of the command window: commands from ExpCmdSN to MaxCmdSN, both included. Window × FirstBurstLength
     /// must fit the session's share of the buffer budget, because a window cannot be taken back.
     pub window_commands: u32,
-    /// Immediate commands (those that carry the I bit) being executed at once: they bypass the window. TASK REASSIGN is
-    /// not counted here; of these there may be as many as the window has commands.
+    /// The most immediate commands (with the I bit) in execution at a time: they bypass the window. TASK REASSIGN is
+    /// counted apart: there may be as many as the window has commands.
     pub immediate_commands_max: u32,
-    /// The longest transfer of one command; a longer one is refused by the device server, its data discarded.
+    /// The longest transfer of one command, in bytes. The device server refuses a longer one, and its data is
+    /// discarded.
     pub transfer_bytes_max: u32,
-    /// Data-In that was sent and is kept until the initiator acknowledges it, so that it can be sent again (error
-    /// recovery level 1 and above). Beyond it reads lose what they could repeat, the oldest first. Twice MaxBurstLength or
-    /// more, for a single read is not asked for an acknowledgement sooner; and less than the driver's own bound on
-    /// buffers that it has handed over, or a long read would wait for itself.
+    /// The most Data-In, in bytes, that is kept after it was sent, so that it can be sent again (error recovery level 1
+    /// and above). Beyond that limit the oldest data is dropped. It should be at least twice MaxBurstLength, because
+    /// the target does not ask for a single read's acknowledgement sooner. It must be less than the driver's own limit
+    /// on buffers in use, or a long read would wait for itself.
     pub retained_bytes_max: u32,
     /// How long a lane may be silent before the target pings it.
     pub ping_after: Duration,
-    /// How long a peer that was pinged may be silent, at the most, before the lane is given up.
+    /// The longest silence of a pinged peer before the lane is given up.
     pub ping_timeout: Duration,
 }
 
-/// Bounds on what one session holds at an initiator.
+/// Limits on one session at an initiator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitiatorLimits {
-    /// Commands queued and outstanding.
+    /// The most commands that are queued or outstanding.
     pub commands_max: u32,
-    /// How long a lane may be silent, while something is outstanding or not, before the initiator pings it.
+    /// How long a lane may be silent before the initiator pings it, whether or not something is outstanding.
     pub ping_after: Duration,
-    /// How long a peer that was pinged may be silent, at the most, before the lane is given up.
+    /// The longest silence of a pinged peer before the lane is given up.
     pub ping_timeout: Duration,
 }

@@ -5,10 +5,10 @@
 
 use pdu::{InvalidPdu, RejectReason};
 
-/// What a peer did that the standard forbids. First what either end can do, then initiators, then targets.
+/// A peer's breach of the protocol. First come breaches by either end, then those by initiators, then those by targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerFault {
-    /// A header, or the fixed part of a data segment, that the standard does not admit.
+    /// A header, or the fixed part of a data segment, that breaks the standard.
     #[error("invalid PDU: {0} (RFC 7143 §7.7)")]
     Format(#[from] InvalidPdu),
     /// More data in one PDU than this end declared to take.
@@ -18,13 +18,13 @@ pub enum PeerFault {
     #[error("a login PDU in full feature phase (RFC 7143 §6.3)")]
     LoginInFullFeature,
 
-    /// Immediate data, which was not negotiated.
+    /// Immediate data that was not negotiated.
     #[error("immediate data although ImmediateData=No (RFC 7143 §13.11)")]
     ImmediateDataForbidden,
-    /// Immediate data beyond what may come unasked, or beyond what its command writes.
+    /// Immediate data that exceeds FirstBurstLength or the command's data.
     #[error("more immediate data than FirstBurstLength or the command's data (RFC 7143 §13.14)")]
     ImmediateDataTooLong,
-    /// A command that announces unsolicited Data-Out, which was not negotiated.
+    /// A command that announces unsolicited Data-Out, which InitialR2T=Yes forbids.
     #[error("unsolicited data although InitialR2T=Yes (RFC 7143 §13.10)")]
     UnsolicitedDataForbidden,
     /// Data-Out on another connection than its command's.
@@ -36,20 +36,20 @@ pub enum PeerFault {
     /// Data-Out that runs beyond its sequence.
     #[error("more Data-Out than asked for (RFC 7143 §11.8.4)")]
     DataOutTooLong,
-    /// The final Data-Out of a sequence, and data of the sequence is missing.
+    /// The final Data-Out of a sequence came although data of the sequence is missing.
     #[error("less Data-Out than asked for (RFC 7143 §11.8.4)")]
     DataOutTooShort,
     /// Data-Out that no R2T asked for, and no command announced.
     #[error("Data-Out that was not asked for (RFC 7143 §11.7.4)")]
     DataOutUnasked,
-    /// A command under the tag of a task that is not done.
+    /// A command with the tag of a task that has not ended.
     #[error("an Initiator Task Tag that is in use (RFC 7143 §11.2.1.8)")]
     TagInUse,
     /// A PDU other than Text, Logout and NOP-Out in a discovery session.
     #[error("a PDU that has no place in a discovery session (RFC 7143 §4.3)")]
     NotForDiscovery,
 
-    /// A PDU of a task on another connection than the one on which the task is at home.
+    /// A task's PDU on another connection than the task's own.
     #[error("a task's PDU on another connection (RFC 7143 §4.2.5.1)")]
     TaskElsewhere,
     /// A PDU of a task whose command has not left.
@@ -61,10 +61,10 @@ pub enum PeerFault {
     /// An R2T for more than one burst.
     #[error("an R2T for more than MaxBurstLength (RFC 7143 §13.13)")]
     R2tTooLong,
-    /// An R2T whose number is not the next, where none is sent again.
+    /// An R2T with a wrong number, at error recovery level 0.
     #[error("an R2TSN out of order (RFC 7143 §11.8.2)")]
     R2tOutOfOrder,
-    /// One R2T more than was negotiated.
+    /// More outstanding R2Ts than were negotiated.
     #[error("more R2Ts than MaxOutstandingR2T (RFC 7143 §13.17)")]
     TooManyR2ts,
     /// Data for a command that reads none.
@@ -73,16 +73,16 @@ pub enum PeerFault {
     /// Data that runs beyond what its command reads.
     #[error("Data-In beyond the data of its command (RFC 7143 §11.7.6)")]
     DataInBeyondData,
-    /// A Data-In PDU whose number is not the next, where none is sent again.
+    /// A Data-In PDU with a wrong number, at error recovery level 0.
     #[error("a DataSN out of order (RFC 7143 §11.7.5)")]
     DataSnOutOfOrder,
-    /// Numbered data that does not lie between its neighbours.
+    /// Numbered data that does not fit between its neighbours.
     #[error("Data-In out of order (RFC 7143 §13.18)")]
     DataInOutOfOrder,
-    /// A response whose number is not the next, where none is sent again.
+    /// A response with a wrong number, at error recovery level 0.
     #[error("a StatSN out of order (RFC 7143 §4.2.2.2)")]
     StatSnOutOfOrder,
-    /// A response that says that more data came before it than did.
+    /// A response whose ExpDataSN counts more data PDUs than the target sent.
     #[error("a response that counts more data than came (RFC 7143 §11.4.8)")]
     DataMissing,
     /// An answer to a request that was not made, or was answered.
@@ -94,12 +94,12 @@ pub enum PeerFault {
     /// A Reject that does not say what it rejects.
     #[error("a Reject without the header of what it rejects (RFC 7143 §11.17.4)")]
     RejectWithoutHeader,
-    /// A response that was not acknowledged is not sent again.
+    /// The target refused to send an unacknowledged response again.
     #[error("a response that cannot be sent again (RFC 7143 §7.8)")]
     StatusForgotten,
 }
 
-/// Requests that one PDU answers.
+/// A request that one PDU answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     /// NOP-Out.
@@ -126,16 +126,16 @@ impl core::fmt::Display for Question {
 /// Which end broke the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offender {
-    /// A target is told.
+    /// The initiator broke it, as a target finds.
     Initiator,
-    /// An initiator is told.
+    /// The target broke it, as an initiator finds.
     Target,
 }
 
-/// How far a fault goes (RFC 7143 §7).
+/// What ends with a fault (RFC 7143 §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recovery {
-    /// The PDU is rejected, and that is all: it describes nothing, and the next one can be read.
+    /// Only the PDU is rejected: the next one can still be read.
     Pdu,
     /// The connection is closed. Its tasks go on elsewhere at error recovery level 2, else the session ends with it.
     Connection,
@@ -144,8 +144,8 @@ pub enum Recovery {
 }
 
 impl PeerFault {
-    /// What a target says of an initiator's fault (§11.17.1). `None` for what only targets do: an initiator has no
-    /// Reject.
+    /// The Reject reason for an initiator's fault (§11.17.1). `None` for faults of targets, because an initiator cannot
+    /// send a Reject.
     #[must_use]
     pub const fn reject_reason(self) -> Option<RejectReason> {
         match self {
@@ -181,9 +181,9 @@ impl PeerFault {
         }
     }
 
-    /// How far the fault goes. Where the layout of a PDU is wrong, so may be the next one's, and its connection ends
-    /// (§7.7). A target at fault would be so on any connection (§7.13); but a response that one connection has lost may
-    /// come on another (§7.8).
+    /// What ends with the fault. A PDU with a wrong layout casts doubt on the next one's, so its connection ends
+    /// (§7.7). A target's fault ends the session, because it would recur on any connection (§7.13); but a response that
+    /// one connection has lost may come on another (§7.8).
     #[must_use]
     pub const fn recovery(self, offender: Offender) -> Recovery {
         match self {
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use pdu::Field;
 
-    /// The fault after this one: a new variant does not compile before it has its place here.
+    /// The fault after this one in declaration order. A new variant does not compile until it is listed here.
     fn next(fault: PeerFault) -> Option<PeerFault> {
         use PeerFault as F;
         Some(match fault {

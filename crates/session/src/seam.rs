@@ -1,45 +1,45 @@
-//! The verbs and nouns between the protocol and whatever drives it.
+//! The interface between the protocol and its driver.
 //!
-//! A driver repeats, for each lane: read a header, hand it to [`Endpoint::receive_header`], move the data
-//! segment to where the answer says, hand the digest's verdict to [`Endpoint::receive_data`]; then drain
-//! [`Endpoint::poll_event`], and pull PDUs with [`Endpoint::poll_transmit`] as fast as the socket takes them. Whenever
-//! bytes arrive, it says so ([`Endpoint::heard`]), and when asked ([`Endpoint::doubts`]), what the peer has taken.
+//! A driver repeats for each lane: read a header, hand it to [`Endpoint::receive_header`], move the data segment to the
+//! returned destination, hand the digest's verdict to [`Endpoint::receive_data`]; then drain [`Endpoint::poll_event`],
+//! and pull PDUs with [`Endpoint::poll_transmit`] as fast as the socket takes them. It reports every arrival of bytes
+//! ([`Endpoint::heard`]) and, when asked ([`Endpoint::doubts`]), the bytes that the peer's network has acknowledged.
 
 use crate::peer_fault::PeerFault;
 use pdu::{BufferId, Header, Instant, InvalidPdu, LaneId};
 
-/// Some bytes of one of the driver's buffers: named, never carried.
+/// A range of bytes in one of the driver's buffers. The protocol names payload and never carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadRef {
-    /// Which buffer, in the driver's numbering.
+    /// The buffer, in the driver's numbering.
     pub buffer: BufferId,
     /// Where in the buffer the bytes start.
     pub offset_bytes: u32,
-    /// How many.
+    /// The number of bytes.
     pub bytes: u32,
 }
 
-/// Where the data segment that follows a header belongs. Padding and digest are the driver's own business.
+/// Where the data segment that follows a header belongs. The driver handles padding and digests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// No data segment follows.
     None,
     /// Straight into a command's buffer.
     Buffer(PayloadRef),
-    /// Collect it and hand it to [`Endpoint::receive_data`]: text, sense, ping data. Never more than the
-    /// MaxRecvDataSegmentLength this side declared.
+    /// Collect the segment and hand it to [`Endpoint::receive_data`]: text, sense or ping data. It is never longer than
+    /// the MaxRecvDataSegmentLength that this side declared.
     Inline {
         /// Length of the data segment.
         bytes: u32,
     },
-    /// Read it and forget it: data of a task that is no more.
+    /// Read the segment and discard it: data of an ended task.
     Discard {
         /// Length of the data segment.
         bytes: u32,
     },
 }
 
-/// What the driver found when it computed a digest over bytes it moved.
+/// The driver's verdict on a digest of bytes that it moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digest {
     /// The digest matched, or none was negotiated.
@@ -53,7 +53,7 @@ pub enum Digest {
 pub enum Payload {
     /// No data segment.
     None,
-    /// A few bytes made by the protocol itself: text, sense, ping data.
+    /// A few bytes that the protocol itself made: text, sense or ping data.
     Inline(Vec<u8>),
     /// Bytes of a command's buffer, to be gathered.
     Buffer(PayloadRef),
@@ -71,7 +71,7 @@ impl Payload {
     }
 }
 
-/// One PDU to send. Digests and padding are added by the driver.
+/// One PDU to send. The driver adds digests and padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// BHS and AHS, complete.
@@ -80,9 +80,9 @@ pub struct Transmit {
     pub payload: Payload,
 }
 
-/// Where a write's data is put while it arrives. Implemented by the driver; the protocol sees names only.
+/// Buffers for the data of writes. The driver implements this; the protocol only sees buffer names.
 pub trait Buffers {
-    /// Reserves a buffer of `preferred_bytes` if the budget has it to spare, else of `least_bytes`, else none.
+    /// Reserves a buffer of `preferred_bytes` if the budget has that much to spare, else of `least_bytes`, else none.
     ///
     /// The protocol keeps the command window small enough that `least_bytes` of every command that the
     /// window admits fits the budget (see [`crate::parameters::TargetLimits`]), so `None` means that the
@@ -97,31 +97,29 @@ pub trait Buffers {
 /// A buffer that was reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// Its name.
+    /// The buffer's name.
     pub buffer: BufferId,
-    /// Its length.
+    /// The buffer's length in bytes.
     pub bytes: u32,
 }
 
-/// What makes a lane unusable, by who is at fault. The driver closes the connection and reports
-/// [`Endpoint::lane_lost`].
+/// Why a lane is unusable. The driver closes the connection and reports [`Endpoint::lane_lost`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The header cannot be framed, or its digest failed and the place of the next PDU cannot be told, or this error
-    /// recovery level cannot do without the PDU (RFC 7143 §7.8).
+    /// A header's digest failed, and either the start of the next PDU is unknown or this error recovery level cannot do
+    /// without the PDU (RFC 7143 §7.8).
     #[error("header digest error")]
     HeaderDigest,
-    /// The peer broke the protocol, and going on with this connection could not help. Where there is a Reject for that,
-    /// it has been queued.
-    #[error("protocol error by the peer: {0}")]
+    /// The peer broke the protocol, so that the connection must end. If a Reject is due, it has been queued.
+    #[error("the peer broke the protocol: {0}")]
     Peer(#[from] PeerFault),
     /// A data segment's digest failed and this error recovery level cannot repair it (RFC 7143 §7.8).
     #[error("data digest error")]
     DataDigest,
-    /// The peer did not answer a ping, or did not finish what it began, in time.
+    /// The peer did not answer a ping, or did not complete an exchange, in time.
     #[error("the peer did not answer in time: {0}")]
     Timeout(&'static str),
-    /// More than a bound allows.
+    /// The peer exceeded a limit.
     #[error("the peer exceeded a limit: {0}")]
     Limit(&'static str),
 }
@@ -132,25 +130,25 @@ impl From<InvalidPdu> for Fault {
     }
 }
 
-/// Why a lane is gone, as its driver saw it.
+/// How a lane ended, as its driver saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneLoss {
-    /// After a logout that both sides finished: nothing is lost.
+    /// The lane was logged out: nothing is lost.
     LoggedOut,
     /// The connection broke, or the driver closed it because of a [`Fault`].
     Broken,
 }
 
-/// What both roles' sessions have in common: all that a connection's driver needs.
+/// The interface of both roles' sessions that a connection's driver needs.
 pub trait Endpoint {
-    /// What the session tells its owner.
+    /// The events that the session reports to its owner.
     type Event;
 
     /// Takes a header that arrived on `lane` and says where its data segment belongs.
     ///
-    /// If a data segment follows, exactly one [`Self::receive_data`] must come before the next header. Not so where
-    /// `digest` is [`Digest::Bad`]: nothing in such a header can be trusted, so the PDU is passed over whole if the
-    /// answer is `Ok`, and nothing more is said of it.
+    /// If a data segment follows, exactly one [`Self::receive_data`] must come before the next header. A header with
+    /// [`Digest::Bad`] is the exception, because nothing in it can be trusted: if the answer is `Ok`, the driver skips
+    /// the whole PDU and does not call [`Self::receive_data`].
     ///
     /// # Errors
     /// The lane is unusable: send what [`Self::poll_transmit`] still has for it, close it, report it lost.
@@ -176,8 +174,8 @@ pub trait Endpoint {
         digest: Digest,
     ) -> Result<(), Fault>;
 
-    /// Hands out the next PDU for `lane`, its data segment no longer than `budget_bytes` where the PDU's data
-    /// can be divided. `None`: nothing to send now.
+    /// Hands out the next PDU for `lane`, or `None` if there is nothing to send now. Its data segment is no longer than
+    /// `budget_bytes` if the PDU's data can be divided.
     fn poll_transmit(&mut self, now: Instant, lane: LaneId, budget_bytes: u32) -> Option<Transmit>;
 
     /// Whether [`Self::poll_transmit`] would have something for `lane`. Cheap.
@@ -186,15 +184,15 @@ pub trait Endpoint {
     /// Reports that `pdus` more of the pulled PDUs of `lane` have left, in the order in which they were pulled.
     fn transmitted(&mut self, now: Instant, lane: LaneId, pdus: u32);
 
-    /// Reports that bytes have arrived on `lane`, if only a part of a PDU: a sign of life. Cheap.
+    /// Reports that bytes have arrived on `lane`, even if only a part of a PDU: a sign of life. Cheap.
     fn heard(&mut self, now: Instant, lane: LaneId);
 
-    /// Whether there is doubt that the peer of `lane` lives, so that it must be known what its network has acknowledged.
-    /// The driver then reads what there is to read, and calls [`Self::delivered`]. Cheap.
+    /// Whether the session doubts that the peer of `lane` lives, and needs to know what its network has acknowledged.
+    /// The driver then reads all bytes that have arrived, and calls [`Self::delivered`]. Cheap.
     fn doubts(&self, lane: LaneId) -> bool;
 
-    /// Reports that the network at the other end of `lane` has acknowledged the first `bytes` of all that was sent on
-    /// it. A network without acknowledgements tells what has left.
+    /// Reports that the peer's network has acknowledged the first `bytes` of all bytes sent on `lane`. On a network
+    /// without acknowledgements, the driver reports the bytes that have left.
     fn delivered(&mut self, now: Instant, lane: LaneId, bytes: u64);
 
     /// Reports that `lane` is gone.
@@ -206,6 +204,6 @@ pub trait Endpoint {
     /// When [`Self::handle_timeout`] wants to be called, if nothing happens before.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Time has come. Lanes that must be closed are named in events.
+    /// Expires timers. Events name the lanes that must be closed.
     fn handle_timeout(&mut self, now: Instant);
 }

@@ -2,8 +2,8 @@
 //!
 //! The path of a write, top to bottom: `session` takes the header, `scsi_command` makes it a task and `data_out` says
 //! where its data goes; `request` brings it through the `command_order` to the driver; the driver solicits the rest,
-//! for which `r2t` asks; when it responds, `scsi_response` queues the end on the task's `lane`, and `transmit` hands
-//! it out. A read's data leaves by `data_in`.
+//! and `r2t` requests it; when the driver responds, `scsi_response` queues the response on the task's `lane`, and
+//! `transmit` hands it out. A read's data leaves by `data_in`.
 
 mod async_message;
 mod command_order;

@@ -1,8 +1,8 @@
-//! Deadlines of a session. Both roles.
+//! Declares the timers of a session. Both roles.
 //!
-//! A deadline is derived, whenever it is asked for, from the state that it guards: so none outlives its reason, and none
-//! waits to be set. Each role names its timers in enums and has two matches over them, one for when a timer expires and
-//! one for what happens then; a timer that lacks either does not compile.
+//! A deadline is derived from the state that it guards whenever it is needed. It therefore cannot outlive its reason
+//! and need not be set. Each role names its timers in enums and has two matches over them, one for when a timer expires
+//! and one for what happens then; a timer that lacks either does not compile.
 
 /// Declares an enum of timers. `ALL` lists them in the order in which they expire if several are due.
 macro_rules! timers {

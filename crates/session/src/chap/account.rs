@@ -1,47 +1,47 @@
-//! Names, the secrets that prove them, and who must prove what (RFC 7143 §9.2.1).
+//! CHAP names, the secrets that prove them, and the proof that each end demands of the other (RFC 7143 §9.2.1).
 
 use super::Algorithms;
 use core::fmt;
 use subtle::ConstantTimeEq;
 
-/// The shortest secret: 96 bits, below which no response should be sent (RFC 7143 §9.2.1), because whoever overhears
-/// the exchange can search for the secret at leisure.
+/// The shortest secret: 96 bits. RFC 7143 §9.2.1 advises against a response with a shorter one, because an eavesdropper
+/// can search for it offline.
 pub const SECRET_BYTES_MIN: usize = 12;
-/// The longest secret: nothing is gained above the 128 bits that the standard asks for; this leaves room for phrases.
+/// The longest secret. More than the 128 bits that the standard asks for gains nothing; this leaves room for phrases.
 pub const SECRET_BYTES_MAX: usize = 255;
-/// The longest name: a simple value (§6.1).
+/// The longest CHAP name, in bytes: that of a simple value (§6.1).
 const NAME_BYTES_MAX: usize = 255;
 
-/// What only the two ends know. Never printed.
+/// A shared secret of the two ends. `Debug` does not print it.
 #[derive(Clone)]
 pub struct Secret(Box<[u8]>);
 
 /// Why credentials cannot be used. The person who configured them is at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCredentials {
-    /// Too short to withstand a search, or absurdly long.
+    /// A secret that is too short to withstand a search, or absurdly long.
     #[error("a CHAP secret has {bytes} bytes; {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} are allowed")]
     SecretLength {
-        /// What it has.
+        /// The length of the secret.
         bytes: usize,
     },
-    /// A name that is empty, too long for a simple value, or has a null.
-    #[error("a CHAP name is empty, longer than {NAME_BYTES_MAX} bytes, or has a null byte")]
+    /// A name that is empty, too long for a simple value, or contains a null byte.
+    #[error("a CHAP name is empty, longer than {NAME_BYTES_MAX} bytes, or contains a null byte")]
     Name,
-    /// One secret for both directions lets either end pass for the other (RFC 7143 §9.2.1).
+    /// Both directions have the same secret, so that either end could pass for the other (RFC 7143 §9.2.1).
     #[error("the initiator and the target must have different CHAP secrets")]
     SameSecret,
-    /// Nobody could log in.
-    #[error("authentication is asked for, but there is no CHAP user")]
+    /// Authentication is demanded and no user is configured, so nobody could log in.
+    #[error("authentication is required, but no CHAP user is configured")]
     NoUser,
-    /// Two secrets for one name.
+    /// Two users with one name.
     #[error("there are two CHAP users named {0}")]
     TwoUsers(String),
 }
 
 impl Secret {
     /// # Errors
-    /// If it is shorter than [`SECRET_BYTES_MIN`] or longer than [`SECRET_BYTES_MAX`].
+    /// [`InvalidCredentials`] if the secret is shorter than [`SECRET_BYTES_MIN`] or longer than [`SECRET_BYTES_MAX`].
     pub fn new(bytes: &[u8]) -> Result<Self, InvalidCredentials> {
         if (SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&bytes.len()) {
             Ok(Self(bytes.into()))
@@ -70,14 +70,14 @@ pub struct Account {
 
 impl Account {
     /// # Errors
-    /// If the name cannot be sent.
+    /// [`InvalidCredentials`] if the name is empty, too long or contains a null byte.
     pub fn new(name: impl Into<String>, secret: Secret) -> Result<Self, InvalidCredentials> {
         let name = name.into();
         let sendable = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0');
         if sendable { Ok(Self { name, secret }) } else { Err(InvalidCredentials::Name) }
     }
 
-    /// The name that goes with the proof.
+    /// The name that is sent with the proof (`CHAP_N`).
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -87,14 +87,14 @@ impl Account {
         &self.secret
     }
 
-    /// Whether both are proven by the same secret, so that each can pass for the other.
+    /// Whether both accounts have the same secret, so that each can pass for the other.
     #[must_use]
     pub fn has_secret_of(&self, other: &Self) -> bool {
         self.secret.0.ct_eq(&other.secret.0).into()
     }
 }
 
-/// What an initiator proves, and what it wants proven.
+/// The account that an initiator proves, and the target's account if the initiator demands its proof.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     pub(crate) initiator: Account,
@@ -109,10 +109,10 @@ impl Credentials {
         Self { initiator, target: None, algorithms: Algorithms::default() }
     }
 
-    /// Each proves itself to the other: the initiator insists.
+    /// Each end proves itself to the other. The initiator refuses a target that does not.
     ///
     /// # Errors
-    /// If both have the same secret.
+    /// [`InvalidCredentials`] if both have the same secret.
     pub fn mutual(initiator: Account, target: Account) -> Result<Self, InvalidCredentials> {
         if initiator.has_secret_of(&target) {
             return Err(InvalidCredentials::SameSecret);
@@ -120,20 +120,20 @@ impl Credentials {
         Ok(Self { target: Some(target), ..Self::one_way(initiator) })
     }
 
-    /// The same with other algorithms to offer.
+    /// The same credentials with these algorithms to offer.
     #[must_use]
     pub fn offering(self, algorithms: Algorithms) -> Self {
         Self { algorithms, ..self }
     }
 
-    /// What is offered.
+    /// The algorithms that the initiator offers, the preferred first.
     #[must_use]
     pub fn algorithms(&self) -> &Algorithms {
         &self.algorithms
     }
 }
 
-/// What a target demands, and what it can prove if it is asked.
+/// The accounts that a target accepts, and its own account for initiators that ask for its proof.
 #[derive(Clone, Debug)]
 pub struct Authentication {
     pub(crate) initiators: Vec<Account>,
@@ -142,10 +142,10 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// An initiator must prove to be one of `initiators`, by one of `algorithms`.
+    /// An initiator must prove one of the accounts in `initiators`, by one of `algorithms`.
     ///
     /// # Errors
-    /// If there is none, two have one name, or one has the target's secret.
+    /// [`InvalidCredentials`] if `initiators` is empty, two of them have one name, or one has the target's secret.
     pub fn new(
         initiators: Vec<Account>,
         target: Option<Account>,
@@ -165,20 +165,20 @@ impl Authentication {
         Ok(Self { initiators, target, algorithms })
     }
 
-    /// Whom it lets in.
+    /// The accounts that the target accepts.
     #[must_use]
     pub fn initiators(&self) -> &[Account] {
         &self.initiators
     }
 
-    /// Its own account.
+    /// The target's own account, if it has one.
     #[must_use]
     pub fn target(&self) -> Option<&Account> {
         self.target.as_ref()
     }
 }
 
-/// The other end of the same agreement.
+/// The target's half of the same agreement.
 impl From<Credentials> for Authentication {
     fn from(credentials: Credentials) -> Self {
         let Credentials { initiator, target, algorithms } = credentials;

@@ -1,4 +1,4 @@
-//! How a response is made, and which ways an end allows (RFC 7143 §12.1.3; the numbers are IANA's of PPP).
+//! CHAP algorithms, and those that one end allows (RFC 7143 §12.1.3; IANA's PPP registry has their numbers).
 
 use super::{Challenge, Secret};
 use core::fmt;
@@ -9,10 +9,10 @@ use sha1::Sha1;
 use sha2::Sha256;
 use sha3::Sha3_256;
 
-/// How a response is made from identifier, secret and challenge.
+/// The hash that makes a response of identifier, secret and challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// CHAP with MD5, the one that every implementation has.
+    /// CHAP with MD5, which every implementation has.
     Md5,
     /// CHAP with SHA-1.
     Sha1,
@@ -23,10 +23,10 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them, the strongest first.
+    /// All algorithms, the strongest first.
     pub const ALL: [Self; 4] = [Self::Sha3_256, Self::Sha256, Self::Sha1, Self::Md5];
 
-    /// Its registered number.
+    /// The algorithm's number in IANA's registry.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -37,7 +37,7 @@ impl Algorithm {
         }
     }
 
-    /// The length of a response. A challenge of the same length leaves no part of the algorithm's strength unused.
+    /// The length of a response, and of our challenges: a challenge of that length uses the algorithm's full strength.
     #[must_use]
     pub const fn response_bytes(self) -> usize {
         match self {
@@ -47,7 +47,7 @@ impl Algorithm {
         }
     }
 
-    /// Its name in configurations.
+    /// The algorithm's name in configurations.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,9 +82,9 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A name that no algorithm has, or a choice that leaves none.
+/// A name that no algorithm has, or an empty list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no CHAP algorithm: one or more of sha3-256, sha256, sha1 and md5 are needed")]
+#[error("\"{0}\" is not a CHAP algorithm: write one or more of sha3-256, sha256, sha1 and md5")]
 pub struct InvalidAlgorithm(String);
 
 impl FromStr for Algorithm {
@@ -96,7 +96,7 @@ impl FromStr for Algorithm {
     }
 }
 
-/// The algorithms that one end allows, the preferred first. Never none.
+/// The algorithms that one end allows, the preferred first. There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Algorithms(Vec<Algorithm>);
 
@@ -107,7 +107,7 @@ impl Default for Algorithms {
 }
 
 impl Algorithms {
-    /// These, in this order; repetitions are passed over. `None` if there is none.
+    /// These algorithms in this order, without repetitions. `None` if the list is empty.
     #[must_use]
     pub fn new(wanted: impl IntoIterator<Item = Algorithm>) -> Option<Self> {
         let mut algorithms = Vec::new();
@@ -119,13 +119,13 @@ impl Algorithms {
         (!algorithms.is_empty()).then_some(Self(algorithms))
     }
 
-    /// All of these but one. `None` if that leaves none.
+    /// These algorithms without one. `None` if that leaves none.
     #[must_use]
     pub fn without(&self, algorithm: Algorithm) -> Option<Self> {
         Self::new(self.0.iter().copied().filter(|allowed| *allowed != algorithm))
     }
 
-    /// Whether this end allows it.
+    /// Whether this end allows the algorithm.
     #[must_use]
     pub fn contains(&self, algorithm: Algorithm) -> bool {
         self.0.contains(&algorithm)
@@ -137,14 +137,15 @@ impl Algorithms {
         self.0.iter().map(|algorithm| algorithm.number().to_string()).collect::<Vec<_>>().join(",")
     }
 
-    /// The first of an initiator's `CHAP_A` that this end allows. Others are passed over (§6.2.1).
+    /// The first algorithm of an initiator's `CHAP_A` that this end allows. Unknown ones are ignored (§6.2.1).
     #[must_use]
     pub fn choose(&self, proposed: &str) -> Option<Algorithm> {
         let numbers = list(proposed).ok()?.filter_map(|value| numerical(value, 0..=u8::MAX.into()).ok());
         numbers.into_iter().find_map(|number| self.of_number(number))
     }
 
-    /// What a target's `CHAP_A` says that it chose, if it may be chosen: one number, not a list.
+    /// The algorithm that a target chose by its `CHAP_A`, which must be one number. `None` if this end does not allow
+    /// it.
     #[must_use]
     pub fn chosen(&self, answer: &str) -> Option<Algorithm> {
         numerical(answer, 0..=u8::MAX.into()).ok().and_then(|number| self.of_number(number))
@@ -155,7 +156,7 @@ impl Algorithms {
     }
 }
 
-/// Names with commas between, the preferred first: `sha256,md5`.
+/// Parses names separated by commas, the preferred first: `sha256,md5`.
 impl FromStr for Algorithms {
     type Err = InvalidAlgorithm;
 

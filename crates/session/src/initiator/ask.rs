@@ -1,48 +1,48 @@
-//! What was asked of the target and may have been lost on the way: asked again after a growing time, and not for ever.
+//! Repeats a request that may have been lost on its way, with growing pauses and a limited number of times.
 
 use crate::inflow::{Inflow, Turn};
 use pdu::{Duration, Instant};
 
-/// Longer than the longest round trip on Earth, so that what is asked again was most likely lost.
+/// The first pause. It exceeds the longest round trip on Earth, so a request without an answer was most likely lost.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// How often the same is asked: with a pause that doubles each time, the last answer is awaited for a minute. A
-/// connection that damages one small PDU six times in a row is of no use.
+/// How often one request is made. The pause doubles each time, so the last answer is awaited for a minute. A connection
+/// that damages one small PDU six times in a row is useless.
 const ASKED_MAX: u32 = 6;
 
-/// When something was asked, and how often so far.
+/// When one request was last made, and how often so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
     at: Instant,
     times: u32,
-    /// How far its lane must have come before it counts as lost.
+    /// How much data its lane must have brought before the answer counts as lost.
     turn: Turn,
 }
 
 impl Ask {
-    /// Asked for the first time.
+    /// A request that is made for the first time.
     pub(super) fn new(now: Instant) -> Self {
         Self { at: now, times: 1, turn: Turn::default() }
     }
 
-    /// What was asked leaves only now.
+    /// The same request, with its pause counted from `now`, when it leaves.
     pub(super) fn counted_from(self, now: Instant) -> Self {
         Self { at: now, ..self }
     }
 
-    /// When to ask again, or to give up.
+    /// When to repeat the request, or to give up.
     pub(super) fn due(&self) -> Instant {
         self.at + AGAIN_AFTER * (1 << (self.times - 1))
     }
 
-    /// Waits on if what was asked for may still be behind what its lane owes, and goes on bringing.
+    /// Restarts the pause if the answer may still be behind other data that its lane owes.
     pub(super) fn wait_behind(&mut self, now: Instant, inflow: &Inflow, owed_bytes: u64) {
         if !inflow.is_silent(now, AGAIN_AFTER) && inflow.is_behind(&mut self.turn, owed_bytes) {
             self.at = now;
         }
     }
 
-    /// Takes note that it is asked once more; `false` if it was asked often enough.
+    /// Counts one more repetition; `false` if there may be no more.
     pub(super) fn again(&mut self, now: Instant) -> bool {
         if self.times >= ASKED_MAX {
             return false;

@@ -1,4 +1,4 @@
-//! Asynchronous Messages: what the target says without having been asked (RFC 7143 §11.9).
+//! Asynchronous Messages: unsolicited news from the target (RFC 7143 §11.9).
 
 use super::data_sequence::Arrival;
 use super::event::{AsyncEvent, Event};
@@ -27,7 +27,7 @@ impl Session {
                 }
                 self.logout_lane(now, lane);
             }
-            // A broken connection, as if it had been noticed here (§7.1.4.3).
+            // Treats the connection as if this side had found it broken (§7.1.4.3).
             Code::ConnectionDrop { cid, wait_seconds, retain_seconds } if self.recovers_connections() => {
                 let seconds = |seconds: u16| Duration::from_secs(seconds.into());
                 let dropped: Vec<LaneId> = self.lanes.select(|lane| lane.cid == cid).collect();
@@ -38,13 +38,13 @@ impl Session {
                     self.close_lane(id, LaneLoss::Broken, None);
                 }
             }
-            // No answer comes any more for what this connection carries: at error recovery level 0 that is the end.
+            // The target will not answer anything on this connection; without connection recovery the session ends.
             Code::ConnectionDrop { cid, .. } if self.lanes.values().any(|lane| lane.cid == cid) => {
                 self.fail();
             }
             Code::SessionDrop { .. } => self.fail(),
             Code::NegotiationRequest { .. } => self.offer_negotiation(now, lane),
-            // Task termination is only for those who negotiated FastAbort, which this side does not offer.
+            // Task termination applies only with FastAbort, which this side does not offer.
             Code::Scsi | Code::ConnectionDrop { .. } | Code::TaskTermination | Code::Other { .. } => {}
         }
         Ok(())

@@ -1,8 +1,8 @@
-//! Command retry: commands that were lost on their way leave holes in the order of commands, and are sent again with
-//! the same tag and number (RFC 7143 §4.2.2.1, §7.2.1).
+//! Command retry: a command that was lost on its way leaves a hole in the order of commands, and is sent again with the
+//! same ITT and CmdSN (RFC 7143 §4.2.2.1, §7.2.1).
 //!
-//! A command is sent again only when it is known to be lost: the target's answer to a ping that followed it on the same
-//! lane does not acknowledge it. So no data is sent twice in vain, however slow the path.
+//! A command is sent again only when it is known to be lost: the target has answered a ping that followed it on the
+//! same lane, and the answer does not acknowledge the command. No data is sent twice in vain, however slow the path.
 
 use super::ask::Ask;
 use super::event::{TaskFunction, TaskId};
@@ -21,21 +21,21 @@ struct Command {
     itt: Itt,
     lun: Lun,
     lane: LaneId,
-    /// As which PDU of its lane it left.
+    /// The number among its lane's PDUs with which it left; `None` before that.
     pulled: Option<u64>,
-    /// When it was sent, and how often.
+    /// When it was sent, and how often. `None` before it leaves.
     ask: Option<Ask>,
-    /// Its lane is being asked whether it arrived.
+    /// A ping on its lane is finding out whether it arrived.
     probing: bool,
 }
 
 impl Command {
-    /// It is to be sent, perhaps once more, on this lane.
+    /// Plans to send it on this lane, perhaps not for the first time.
     fn move_to(&mut self, lane: LaneId) {
         *self = Self { lane, pulled: None, probing: false, ..*self };
     }
 
-    /// When to find out whether it arrived.
+    /// When to ping its lane to find out whether it arrived.
     fn due(&self) -> Option<Instant> {
         let ask = self.ask.filter(|_| self.pulled.is_some() && !self.probing)?;
         Some(ask.due())
@@ -53,33 +53,34 @@ impl Unacknowledged {
         self.commands.push_back(Command { cmd_sn, itt, lun, lane, pulled: None, ask: None, probing: false });
     }
 
-    /// Numbers are taken in order, so that a command's place follows from its number.
+    /// Finds a command by its number. CmdSNs are taken in order, so the number gives the place.
     fn get_mut(&mut self, cmd_sn: CmdSn) -> Option<&mut Command> {
         let first = self.commands.front()?.cmd_sn;
         self.commands.get_mut(cmd_sn.distance_from(first) as usize)
     }
 
-    /// The target has all commands before this one.
+    /// Drops all commands before this number: the target has them.
     fn acknowledge_before(&mut self, exp_cmd_sn: CmdSn) {
         while self.commands.front().is_some_and(|command| command.cmd_sn.precedes(exp_cmd_sn)) {
             self.commands.pop_front();
         }
     }
 
-    /// When to find out whether the command that the target misses first has arrived.
+    /// When to find out whether the first unacknowledged command has arrived.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.commands.front().and_then(Command::due)
     }
 
-    /// The lane that is to be asked for that command now.
+    /// Returns the lane that is to be pinged for that command now.
     fn probe(&mut self) -> Option<LaneId> {
         let command = self.commands.front_mut()?;
         command.probing = true;
         Some(command.lane)
     }
 
-    /// A ping that left `lane` as the PDU of this number was answered. Returns the command that left before it and is not
-    /// acknowledged: that one is lost. Of others this cannot be known, since the target acknowledges none after it.
+    /// The target answered the ping that left `lane` as PDU number `ping`. Returns the first unacknowledged command if
+    /// it left there before the ping: that command is lost. Later commands stay uncertain, because the target cannot
+    /// acknowledge them before this one.
     fn lost_before(&mut self, lane: LaneId, ping: u64) -> Option<CmdSn> {
         let command = self.commands.front_mut().filter(|command| command.lane == lane)?;
         command.probing = false;
@@ -90,7 +91,7 @@ impl Unacknowledged {
         self.commands.iter().find(|command| command.itt == itt).map(|command| command.cmd_sn)
     }
 
-    /// What `lane` carried is to be sent anew: the lane is gone.
+    /// Marks the commands of a lost lane to be sent again.
     pub(super) fn orphan(&mut self, lane: LaneId) {
         self.commands
             .iter_mut()
@@ -98,7 +99,7 @@ impl Unacknowledged {
             .for_each(|command| command.move_to(lane));
     }
 
-    /// Gives commands of a lost lane to another, which aborts them; of those that match.
+    /// Moves the matching commands of a lost lane to another lane, which aborts them.
     fn adopt(
         &mut self,
         now: Instant,
@@ -121,14 +122,14 @@ impl Unacknowledged {
 }
 
 impl Session {
-    /// A command has taken its number.
+    /// Notes a command that has taken its CmdSN.
     pub(super) fn await_acknowledgement(&mut self, lane: LaneId, itt: Itt, cmd_sn: CmdSn, lun: Lun) {
         if self.recovers() {
             self.unacknowledged.push(lane, itt, cmd_sn, lun);
         }
     }
 
-    /// A command leaves as the PDU of this number on its lane.
+    /// Notes that a command leaves as PDU `number` of its lane.
     pub(super) fn command_pulled(&mut self, now: Instant, cmd_sn: CmdSn, number: u64) {
         if let Some(command) = self.unacknowledged.get_mut(cmd_sn) {
             command.pulled = Some(number);
@@ -136,32 +137,32 @@ impl Session {
         }
     }
 
-    /// Takes note of what the target has acknowledged.
+    /// Drops the commands that ExpCmdSN acknowledges.
     pub(super) fn commands_acknowledged(&mut self) {
         self.unacknowledged.acknowledge_before(self.window.told().exp_cmd_sn);
     }
 
-    /// Whether the target has a command, or had it.
+    /// Whether the target has received a command.
     pub(super) fn is_acknowledged(&self, cmd_sn: CmdSn) -> bool {
         cmd_sn.precedes(self.window.told().exp_cmd_sn)
     }
 
-    /// Asks the lane of the command that the target misses first.
+    /// Pings the lane of the first unacknowledged command.
     pub(super) fn probe_command(&mut self, now: Instant) {
         if let Some(lane) = self.unacknowledged.probe() {
             self.ping(now, lane);
         }
     }
 
-    /// A ping that left `lane` as the PDU of this number was answered.
+    /// Sends the command again that the answer to the ping with PDU number `ping` on `lane` shows to be lost.
     pub(super) fn retry_lost_command(&mut self, now: Instant, lane: LaneId, ping: u64) {
         if let Some(cmd_sn) = self.unacknowledged.lost_before(lane, ping) {
             self.send_again(now, cmd_sn);
         }
     }
 
-    /// The target says that it dropped this command because its data was damaged. `false` if that is not mended: it is
-    /// not waited for, and no other copy of it was sent that could have arrived.
+    /// The target rejected this command because its data was damaged: sends it again. `false` if it is not sent again:
+    /// the target does not wait for it, and no other copy of it could have arrived.
     pub(super) fn retry_rejected_command(&mut self, now: Instant, itt: Itt) -> bool {
         let Some(cmd_sn) = self.unacknowledged.find(itt) else {
             return self.tasks.get(itt).is_none_or(Task::is_repeated);
@@ -170,8 +171,8 @@ impl Session {
         true
     }
 
-    /// Sends a command that did not arrive once more. One that has ended meanwhile is aborted, so that the target waits
-    /// for its number no longer (§7.11).
+    /// Sends a lost command once more. If its task has ended meanwhile, aborts it instead, so that the target no longer
+    /// waits for its CmdSN (§7.11).
     fn send_again(&mut self, now: Instant, cmd_sn: CmdSn) {
         let Some(command) = self.unacknowledged.get_mut(cmd_sn) else { return };
         let (lane, itt, lun) = (command.lane, command.itt, command.lun);
@@ -186,7 +187,7 @@ impl Session {
         }
     }
 
-    /// Aborts commands that have ended and that the target may still wait for, where their connection is logged out.
+    /// Aborts commands of a logged-out connection whose tasks have ended and whose CmdSN the target may still wait for.
     pub(super) fn plug_holes_of(&mut self, now: Instant, dead: LaneId) {
         let Some(lane) = self.lane_for_requests() else { return };
         let has_ended = |itt| self.tasks.get(itt).is_none();
@@ -196,7 +197,7 @@ impl Session {
         }
     }
 
-    /// Aborts a command that has ended and did not arrive, so that the target does not wait for its number.
+    /// Aborts a command that did not arrive and whose task has ended, so that the target does not wait for its CmdSN.
     pub(super) fn plug(&mut self, now: Instant, lane: LaneId, itt: Itt, lun: Lun, cmd_sn: CmdSn) {
         let function = TaskFunction::AbortTask(TaskId(itt.0));
         let tag = self.request_tags.take();
@@ -209,7 +210,7 @@ impl Session {
         self.ask(now, lane, function, request, Asker::Session);
     }
 
-    /// Puts a command and all of its data in line on `lane` once more.
+    /// Queues a command with all of its data on `lane` once more.
     pub(super) fn queue_command_again(&mut self, lane: LaneId, itt: Itt, cmd_sn: CmdSn) {
         if let Some(command) = self.unacknowledged.get_mut(cmd_sn) {
             command.move_to(lane);
@@ -234,7 +235,7 @@ mod tests {
     const NOW: Instant = Instant::ZERO;
     const LANE: LaneId = LaneId(1);
 
-    /// Two commands that left as the PDUs 1 and 2 of a lane, from this number on.
+    /// Two commands, numbered from `first`, that left as PDUs 1 and 2 of a lane.
     fn sent(first: CmdSn) -> Unacknowledged {
         let mut unacknowledged = Unacknowledged::default();
         for number in 0..2 {

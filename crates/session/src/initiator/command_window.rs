@@ -1,5 +1,4 @@
-//! The command window as the initiator sees it: which CmdSN comes next, and how far the target lets it go
-//! (RFC 7143 §4.2.2.1).
+//! The command window at the initiator: the next CmdSN, and the last one that the target admits (RFC 7143 §4.2.2.1).
 
 use pdu::{CmdSn, Window};
 
@@ -11,13 +10,13 @@ pub(super) struct CommandWindow {
 }
 
 impl CommandWindow {
-    /// Closed until the target has told its window.
+    /// A window that is closed until the target has told it.
     pub(super) fn new(first: CmdSn) -> Self {
         let max_cmd_sn = CmdSn(first.0.wrapping_sub(1));
         Self { next: first, told: Window { exp_cmd_sn: first, max_cmd_sn } }
     }
 
-    /// Takes what any PDU of any lane tells. Lanes overtake each other, so what is older than known is ignored.
+    /// Takes the window that a PDU tells. Lanes overtake each other, so an older window is ignored.
     pub(super) fn update(&mut self, told: Window) {
         if told.max_cmd_sn.next().precedes(told.exp_cmd_sn) {
             return;
@@ -35,7 +34,7 @@ impl CommandWindow {
         !self.told.max_cmd_sn.precedes(self.next)
     }
 
-    /// The CmdSN of the next command, taken.
+    /// Takes the CmdSN of the next command.
     pub(super) fn take(&mut self) -> Option<CmdSn> {
         let taken = self.next;
         self.is_open().then(|| {
@@ -44,12 +43,12 @@ impl CommandWindow {
         })
     }
 
-    /// The CmdSN that an immediate request carries and does not take.
+    /// The next CmdSN, which an immediate request carries without taking it.
     pub(super) fn current(&self) -> CmdSn {
         self.next
     }
 
-    /// What the target has told last.
+    /// The window that the target has told last.
     pub(super) fn told(&self) -> Window {
         self.told
     }

@@ -1,8 +1,8 @@
-//! Connection recovery: a lane broke, and its tasks go on elsewhere (RFC 7143 §7.1.4.3, §7.5).
+//! Connection recovery: the tasks of a broken lane continue on other lanes (RFC 7143 §7.1.4.3, §7.5).
 //!
-//! The broken connection is logged out for recovery: by a request on another lane, or by a login that reinstates it.
-//! Then the driver gives each of its tasks a new lane: those that the target has move by TASK REASSIGN (`task_reassign`),
-//! the others are sent again (`command_retry`).
+//! First the broken connection is logged out for recovery, by a Logout on another lane or by a login that reinstates
+//! it. Then the driver gives each of its tasks a new lane. A task whose command the target has moves by TASK REASSIGN
+//! (`task_reassign`); the other commands are sent again (`command_retry`).
 
 use super::ask::Ask;
 use super::event::{Event, TaskFunction};
@@ -15,12 +15,13 @@ use pdu::{Cid, Duration, Instant, Itt, LaneId, LogoutResponse, StatSn, TaskManag
 use std::collections::VecDeque;
 
 impl Session {
-    /// Whether the tasks of a broken connection go on elsewhere: error recovery level 2, and a target that keeps them.
+    /// Whether the tasks of a broken connection continue on another: at error recovery level 2, if the target keeps
+    /// them.
     pub(super) fn recovers_connections(&self) -> bool {
         self.parameters.error_recovery_level >= 2 && self.parameters.default_time2retain_s > 0
     }
 
-    /// Whether a lane that is gone leaves something to recover.
+    /// Whether a lost lane leaves something to recover.
     pub(super) fn leaves_orphans(&self, place: &Lane) -> bool {
         let closed_in_order = place.closing == Some(LaneLoss::LoggedOut);
         let lives = match self.life {
@@ -32,12 +33,12 @@ impl Session {
         self.recovers_connections() && lives && place.logout.is_none() && !closed_in_order
     }
 
-    /// A lane broke.
+    /// Notes that a lane broke, and orphans its tasks.
     pub(super) fn lose_connection(&mut self, now: Instant, lane: LaneId, place: &Lane) {
         let wait = Duration::from_secs(self.parameters.default_time2wait_s.into());
         let default_retain = Duration::from_secs(self.parameters.default_time2retain_s.into());
         let (wait, retain) = place.drop_told.unwrap_or((wait, default_retain));
-        // Without time, the target has dropped the tasks: it says so when it is asked for them.
+        // A Time2Retain of 0 means that the target has dropped the tasks; its answers to TASK REASSIGN will say so.
         let retain = if retain == Duration::ZERO { default_retain } else { retain };
         let (not_before, until) = (now + wait, now + wait + retain);
         let orphans = self.orphan_tasks(lane);
@@ -51,7 +52,7 @@ impl Session {
         self.recover(now);
     }
 
-    /// Takes the tasks of a lane away from it; in the order of their numbers.
+    /// Orphans the tasks of a lane, and returns them in the order of their CmdSNs.
     fn orphan_tasks(&mut self, lane: LaneId) -> VecDeque<Itt> {
         let first = self.window.told().exp_cmd_sn;
         let mut orphans = Vec::new();
@@ -70,24 +71,24 @@ impl Session {
         orphans.into_iter().map(|(_, itt)| itt).collect()
     }
 
-    /// The orphans of the connections that are logged out.
+    /// The orphans of connections that have been logged out.
     pub(super) fn waiting_orphans(&self) -> impl Iterator<Item = Itt> + '_ {
         let is_alive = matches!(self.life, Life::Open | Life::LoggingOut);
         self.lost.orphans().filter(move |_| is_alive)
     }
 
-    /// The ExpStatSN with which a login restarts a connection of this name that was lost (§11.12.9).
+    /// The ExpStatSN that a login carries to restart a lost connection of this CID (§11.12.9).
     #[must_use]
     pub fn exp_stat_sn(&self, cid: Cid) -> StatSn {
         self.lost.exp_stat_sn(cid)
     }
 
-    /// Whether a new lane is needed though the session is being logged out.
+    /// Whether the session needs a new lane although it is being logged out.
     pub(super) fn is_recovering(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// What was waited for has passed, or a logout was not answered in time.
+    /// Goes on with recovery after Time2Wait has passed or a logout was not answered in time.
     pub(super) fn continue_recovery(&mut self, now: Instant) {
         let Ok(again) = self.lost.continue_at(now, self.window.current()) else { return self.fail() };
         for (lane, request) in again {
@@ -97,7 +98,7 @@ impl Session {
         }
     }
 
-    /// Does what can be done now for the connections that broke.
+    /// Does everything that can be done now for the broken connections.
     pub(super) fn recover(&mut self, now: Instant) {
         if !self.is_recovering() || !matches!(self.life, Life::Open | Life::LoggingOut) {
             return;
@@ -117,8 +118,8 @@ impl Session {
         self.move_functions(now);
     }
 
-    /// Functions whose lane is gone are asked for elsewhere: those over many tasks on any lane, the abort of one task
-    /// where that task is at home again.
+    /// Requests functions again whose lane was lost: a function over many tasks on any lane, ABORT TASK on the task's
+    /// new lane.
     fn move_functions(&mut self, now: Instant) {
         let stranded = |function: &&super::task_management::Function| !self.lanes.has(function.lane);
         let stranded: Vec<_> = self.functions.iter().filter(stranded).copied().collect();
@@ -145,7 +146,7 @@ impl Session {
         }
     }
 
-    /// The answer to a logout for recovery; `false` if this answers none.
+    /// Takes the answer to a logout for recovery; `false` if this answers none.
     pub(super) fn recovery_logout_answered(&mut self, now: Instant, pdu: &LogoutResponse) -> bool {
         let default_retain = Duration::from_secs(self.parameters.default_time2retain_s.into());
         let Some(answer) = self.lost.logout_answered(now, pdu, default_retain) else { return false };

@@ -1,4 +1,4 @@
-//! What an observer may read of a session.
+//! The numbers that an observer may read of a session.
 
 use pdu::CmdSn;
 
@@ -25,7 +25,7 @@ pub struct Counters {
     pub data_out_bytes: u64,
     /// Bytes of Data-In given a place in a buffer, total.
     pub data_in_bytes: u64,
-    /// Bytes of data for tasks that were no more, read and forgotten, total.
+    /// Bytes of data that arrived for ended tasks and were discarded, total.
     pub discarded_bytes: u64,
     /// Pings sent, total.
     pub pings: u64,
@@ -33,7 +33,7 @@ pub struct Counters {
     pub retries: u64,
     /// Tasks that were given another lane, total.
     pub reassignments: u64,
-    /// Lanes that broke and whose tasks are all at home elsewhere, total.
+    /// Broken lanes whose tasks have all moved to other lanes, total.
     pub recovered_lanes: u64,
     /// PDUs of commands and data that were sent again, or that the target was asked to send again, total.
     pub retransmissions: u64,

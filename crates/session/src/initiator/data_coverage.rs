@@ -1,20 +1,21 @@
-//! Which of a write's data has been sent at least once. What is sent again must not stand for what was never asked for.
+//! Records which of a write's data has been sent at least once, so that data sent twice is not counted for data that
+//! was never asked for.
 
-/// The most pieces that are told apart beyond the first gap. Data is asked for in order, but for pieces that were lost on
-/// their way; what a target scatters beyond this is not counted as sent, so that its command ends short.
+/// The most separate pieces that are recorded beyond the first gap. Targets ask for data in order, except for lost
+/// pieces. Pieces beyond this limit do not count as sent, so the command ends short.
 const PIECES_MAX: usize = 256;
 
-/// Bytes of a command's data that were sent.
+/// The ranges of a command's data that were sent.
 #[derive(Debug, Default)]
 pub(super) struct DataCoverage {
-    /// All before this were.
+    /// All bytes before this offset were sent.
     prefix_bytes: u32,
-    /// Others, in order, not touching each other.
+    /// Further ranges in order, as first byte and end, without touching each other.
     later: Vec<(u32, u32)>,
 }
 
 impl DataCoverage {
-    /// Takes note of what is sent; returns how many of these bytes had not been sent before.
+    /// Records a range as sent; returns how many of its bytes had not been sent before.
     pub(super) fn add(&mut self, offset_bytes: u32, bytes: u32) -> u32 {
         let (mut from, mut to) = (offset_bytes, offset_bytes.saturating_add(bytes));
         if from <= self.prefix_bytes && self.later.is_empty() {

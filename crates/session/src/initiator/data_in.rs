@@ -1,4 +1,4 @@
-//! Data-In: a read's data, straight into the command's buffer (RFC 7143 §11.7).
+//! Data-In: a read's data goes straight into the command's buffer (RFC 7143 §11.7).
 
 use super::data_sequence::Arrival;
 use super::event::Data;
@@ -12,8 +12,8 @@ use crate::seam::{Destination, Fault, PayloadRef};
 use pdu::{DataIn, Instant, Itt, LaneId, TargetPdu};
 
 impl Session {
-    /// Where the data belongs. That of a task that is no more is forgotten: it crossed the end of its task on
-    /// another lane. So is data that is here already.
+    /// Says where the data belongs. Data of an ended task is discarded, because it may cross the task's end on another
+    /// lane. Data that has arrived before is discarded too.
     pub(super) fn place_data_in(&mut self, lane: LaneId, pdu: &DataIn) -> Result<Destination, Fault> {
         let bytes = pdu.data_segment_bytes;
         let recovers = self.recovers();
@@ -21,7 +21,7 @@ impl Session {
         let place = match self.task_on(lane, pdu.itt)? {
             Some(task) => {
                 if task.resumes && pdu.data_sn.0 == 0 {
-                    // A target that could not go on where it was interrupted begins anew (§7.2.2).
+                    // A target that could not resume where it was interrupted starts over (§7.2.2).
                     again = task.allegiance.map(|home| (home.route, task.restart_input()));
                 }
                 task.place(pdu, recovers)?
@@ -38,7 +38,7 @@ impl Session {
         Ok(Destination::Buffer(place))
     }
 
-    /// The data is in place; if the status came with it, and nothing is missing, the command is complete.
+    /// Takes data that is in place. If it brought the status and nothing is missing, the command is complete.
     pub(super) fn receive_data_in(&mut self, now: Instant, lane: LaneId, pdu: &DataIn) -> Result<(), Fault> {
         self.take_data_in(now, lane, pdu)?;
         if let Some(status) = &pdu.status {
@@ -56,7 +56,7 @@ impl Session {
         Ok(())
     }
 
-    /// Counts the data in, and asks for what is seen to be missing before it.
+    /// Counts the data, and asks for PDUs that are missing before it.
     fn take_data_in(&mut self, now: Instant, lane: LaneId, pdu: &DataIn) -> Result<(), Fault> {
         let recovers = self.recovers();
         let bytes = pdu.data_segment_bytes;
@@ -82,8 +82,8 @@ impl Session {
 }
 
 impl Task {
-    /// `None` if the data is here already. At error recovery level 0 nothing is ever sent again, so that data must come
-    /// without gaps; a gap in a read could not be told from data (§7.9, §11.7.5).
+    /// The data's place in the buffer; `None` if the data has arrived before. At error recovery level 0 nothing is ever
+    /// sent again, so data must come without gaps; a gap could not be told from data (§7.9, §11.7.5).
     fn place(&self, pdu: &DataIn, recovers: bool) -> Result<Option<PayloadRef>, Fault> {
         let Data::In(whole) = self.command.data else {
             return Err(PeerFault::DataInForbidden.into());

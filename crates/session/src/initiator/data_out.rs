@@ -1,4 +1,4 @@
-//! Data-Out: which of a write's data may be sent, and in which pieces (RFC 7143 §4.2.5.2, §11.7).
+//! Data-Out: the data of a write that may be sent now, and how it is cut into PDUs (RFC 7143 §4.2.5.2, §11.7).
 
 use super::event::Data;
 use super::task::Task;
@@ -6,7 +6,7 @@ use crate::parameters::SessionParameters;
 use crate::seam::{Payload, PayloadRef, Transmit};
 use pdu::{DataOut, DataSn, Lun, StatSn, Ttt};
 
-/// Data that may be sent: all that is left of the unsolicited data, or of what one R2T asked for.
+/// Data that may be sent: the rest of the unsolicited data, or of one R2T's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sequence {
     /// [`Ttt::NONE`] for unsolicited data.
@@ -17,19 +17,19 @@ pub(super) struct Sequence {
     pub(super) data_sn: DataSn,
 }
 
-/// Segments but the last of a sequence are whole words (§11.7.7).
+/// Every segment except the last of a sequence is a multiple of this (§11.7.7).
 const WORD_BYTES: u32 = 4;
 
-/// The least budget with which data can be cut at a word.
+/// The least budget with which data can be cut at a word boundary.
 pub(super) const BUDGET_BYTES_MIN: u32 = WORD_BYTES;
 
-/// How much of `rest_bytes` fits one PDU: all of it, or as many whole words as the peer and the driver take.
+/// How much of `rest_bytes` fits one PDU: all of it, or as many whole words as both the peer and the driver accept.
 pub(super) fn segment_bytes(rest_bytes: u32, segment_bytes_max: u32, budget_bytes: u32) -> u32 {
     let limit = segment_bytes_max.min(budget_bytes);
     if rest_bytes <= limit { rest_bytes } else { limit - limit % WORD_BYTES }
 }
 
-/// How a write's data starts without being asked for.
+/// How a write's unsolicited data is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unsolicited {
     /// Bytes in the command PDU.
@@ -39,8 +39,8 @@ pub(super) struct Unsolicited {
 }
 
 impl Unsolicited {
-    /// Of a write of `bytes`. Where unsolicited Data-Out is allowed, it goes up to FirstBurstLength exactly: less
-    /// would be an error (§11.4.7.2).
+    /// The division for a write of `bytes`. Unsolicited Data-Out, where it is allowed, extends to FirstBurstLength
+    /// exactly: less would be an error (§11.4.7.2).
     pub(super) fn of(
         bytes: u32,
         parameters: &SessionParameters,
@@ -59,7 +59,7 @@ impl Unsolicited {
 }
 
 impl Task {
-    /// A part of the buffer that its data comes from.
+    /// A part of the buffer that the command's data comes from.
     pub(super) fn data_out_payload(&self, offset_bytes: u32, bytes: u32) -> Payload {
         match self.command.data {
             Data::Out(whole) if bytes > 0 => Payload::Buffer(PayloadRef {
@@ -71,7 +71,7 @@ impl Task {
         }
     }
 
-    /// The next Data-Out PDU, if it has data to send, and how much of its data is sent for the first time.
+    /// The next Data-Out PDU, if the task has data to send, and how many of its bytes are sent for the first time.
     pub(super) fn next_data_out(
         &mut self,
         segment_bytes_max: u32,
@@ -89,7 +89,7 @@ impl Task {
             self.sequences.pop_front();
         }
         let pdu = DataOut {
-            // Reserved in unsolicited data (§11.7.4).
+            // The LUN field is reserved in unsolicited data (§11.7.4).
             lun: if this.ttt.is_some() { self.command.lun } else { Lun::default() },
             itt: self.itt,
             ttt: this.ttt,

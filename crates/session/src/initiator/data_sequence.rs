@@ -1,13 +1,13 @@
-//! Which of a command's Data-In PDUs or R2Ts have arrived, and which are missing (RFC 7143 §4.2.2.4, §7.9).
+//! Records which of a command's Data-In PDUs or R2Ts have arrived and which are missing (RFC 7143 §4.2.2.4, §7.9).
 
 use crate::peer_fault::PeerFault;
 use crate::seam::Fault;
 
-/// The most holes in one command's data. A connection that damages more of one command's PDUs, before any of them has
-/// been sent again, is of no use.
+/// The most holes in one command's data. A connection that damages more PDUs of one command before any of them is sent
+/// again is useless.
 const HOLES_MAX: usize = 64;
 
-/// PDUs beyond the first hole that follow each other.
+/// Consecutive PDUs beyond the first hole.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     begin: u32,
@@ -17,30 +17,30 @@ struct Run {
     to_bytes: u32,
 }
 
-/// Whether a PDU is news.
+/// Whether a PDU arrived for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     New,
-    /// It is here already: it was sent again without need.
+    /// It had arrived before: it was sent again without need.
     Repeated,
 }
 
-/// PDUs that are missing: the first, and how many.
+/// Missing PDUs: the number of the first, and how many.
 pub(super) type Hole = (u32, u32);
 
 /// The Data-In PDUs of a read, or the R2Ts of a write, by their numbers.
 ///
-/// DataPDUInOrder and DataSequenceInOrder are always negotiated, so data that is numbered higher lies higher, and none
-/// overlaps: what a retransmission brings must fit between its neighbours exactly.
+/// DataPDUInOrder and DataSequenceInOrder are always negotiated. Data with a higher number therefore lies higher and
+/// does not overlap, and a retransmission must fit exactly between its neighbours.
 #[derive(Debug, Default)]
 pub(super) struct InputSequence {
-    /// The first that has not arrived.
+    /// The number of the first PDU that has not arrived.
     next: u32,
-    /// Where its data begins.
+    /// The offset of that PDU's data.
     bytes: u32,
-    /// The first that is not known to have been sent.
+    /// The number of the first PDU that is not known to have been sent.
     sent: u32,
-    /// What arrived beyond the first hole, in order.
+    /// The PDUs that arrived beyond the first hole, in order.
     later: Vec<Run>,
 }
 
@@ -55,7 +55,7 @@ impl InputSequence {
         self.bytes
     }
 
-    /// All data that arrived.
+    /// Bytes of all data that arrived.
     pub(super) fn received_bytes(&self) -> u32 {
         self.bytes + self.later_bytes()
     }
@@ -69,7 +69,7 @@ impl InputSequence {
         number < self.next || self.later.get(self.position(number)).is_some_and(|run| run.begin <= number)
     }
 
-    /// Whether a PDU is news, and fits what is here.
+    /// Whether a PDU arrives for the first time. An error if it does not fit its neighbours.
     pub(super) fn fit(&self, number: u32, offset_bytes: u32, bytes: u32) -> Result<Arrival, Fault> {
         if self.has(number) {
             return Ok(Arrival::Repeated);
@@ -92,8 +92,8 @@ impl InputSequence {
         Ok(Arrival::New)
     }
 
-    /// Takes in a PDU that is news and fits. Those before it that are not known to have been sent must have been:
-    /// they are the hole that is returned.
+    /// Records a new PDU that fits. Earlier PDUs that were not known to have been sent must have been: they are the
+    /// returned hole.
     pub(super) fn receive(&mut self, number: u32, offset_bytes: u32, bytes: u32) -> Option<Hole> {
         let hole = (number > self.sent).then(|| (self.sent, number - self.sent));
         self.sent = self.sent.max(number + 1);
@@ -113,7 +113,7 @@ impl InputSequence {
         hole
     }
 
-    /// Takes note that all PDUs before `end` have been sent; returns those of which that was not known.
+    /// Notes that all PDUs before `end` have been sent; returns those that were not known to have been.
     pub(super) fn told(&mut self, end: u32) -> Option<Hole> {
         let begin = self.sent;
         self.sent = begin.max(end);
@@ -127,7 +127,7 @@ impl InputSequence {
         begins.zip(ends).filter(|(begin, end)| begin < end).map(|(begin, end)| (begin, end - begin))
     }
 
-    /// Forgets what arrived beyond the first hole, and what is known to have been sent; returns the bytes forgotten.
+    /// Forgets the PDUs beyond the first hole, both arrived and known to have been sent; returns the bytes forgotten.
     pub(super) fn forget_later(&mut self) -> u32 {
         let bytes = self.later_bytes();
         self.later.clear();
@@ -135,23 +135,23 @@ impl InputSequence {
         bytes
     }
 
-    /// The numbers go on from `number`, whatever came before.
+    /// Continues the numbering at `number`, whatever came before.
     pub(super) fn go_on_from(&mut self, number: u32) {
         *self = Self { next: number, sent: number, bytes: self.bytes, later: Vec::new() };
     }
 
-    /// Where in `later` the run of this number is, or would be.
+    /// The index in `later` of the run with this number, or where it would be inserted.
     fn position(&self, number: u32) -> usize {
         self.later.partition_point(|run| run.end <= number)
     }
 
-    /// The end of what lies before the run at this position.
+    /// The next number and offset after the PDUs before the run at this position.
     fn before(&self, at: usize) -> (u32, u32) {
         let before = at.checked_sub(1).and_then(|at| self.later.get(at));
         before.map_or((self.next, self.bytes), |run| (run.end, run.to_bytes))
     }
 
-    /// Joins what has become adjacent around this position.
+    /// Joins runs that have become adjacent around this position.
     fn join(&mut self, at: usize) {
         if let Some(first) = self.later.first().filter(|first| first.begin == self.next).copied() {
             (self.next, self.bytes) = (first.end, first.to_bytes);

@@ -1,4 +1,4 @@
-//! What an initiator's owner asks of its session, and what it is told.
+//! The commands and functions that an owner gives to its session, and the events that the session reports.
 
 use crate::seam::{Fault, LaneLoss, PayloadRef};
 use pdu::{
@@ -14,14 +14,14 @@ pub struct TaskId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FunctionId(pub u32);
 
-/// Where a command's data lies. The buffer belongs to the session until the completion.
+/// Where a command's data lies. The buffer is lent to the session until [`Event::Release`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
     /// The command transfers nothing.
     None,
-    /// Data-In goes here.
+    /// Data-In goes to this part of a buffer.
     In(PayloadRef),
-    /// Data-Out comes from here.
+    /// Data-Out comes from this part of a buffer.
     Out(PayloadRef),
 }
 
@@ -38,10 +38,10 @@ pub struct Command {
     pub data: Data,
 }
 
-/// What the placement policy may know of a command that needs a lane.
+/// The facts about a command that the placement policy needs to choose its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Which.
+    /// The task.
     pub task: TaskId,
     /// Bytes to send.
     pub data_out_bytes: u32,
@@ -63,13 +63,13 @@ pub enum SubmitError {
     Discovery,
 }
 
-/// How a command ended at the target.
+/// A command's end, as the target reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Which.
+    /// The task.
     pub task: TaskId,
-    /// The iSCSI response code: `true` when the target carried the command out and `status` is meaningful
-    /// (RFC 7143 §11.4.3).
+    /// Whether the iSCSI response code is "Command Completed at Target", so that `status` is meaningful (RFC 7143
+    /// §11.4.3).
     pub delivered: bool,
     /// SCSI status byte (SAM-5).
     pub status: u8,
@@ -81,84 +81,85 @@ pub struct Completion {
     pub overflow_bytes: u32,
     /// Data-In bytes that arrived in the buffer.
     pub data_in_bytes: u32,
-    /// Data-Out bytes that the target asked for, or got unasked. A write is complete only if they are all.
+    /// Data-Out bytes that were sent, solicited or not. A write is complete only if this is its whole length.
     pub data_out_bytes: u32,
 }
 
 /// What a session tells its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A command ended. Its buffer is the owner's again, except for PDUs already pulled.
+    /// The target ended a command. [`Self::Release`] gives its buffer back.
     Completed(Completion),
-    /// A command will never be answered: it was aborted, or the session ended. Whether the target carried
-    /// it out is unknown, unless `started` is false.
+    /// A command will never be answered: it was aborted, or the session ended. If `started` is true, nobody knows
+    /// whether the target carried it out.
     Lost {
-        /// Which.
+        /// The task.
         task: TaskId,
-        /// Whether any byte of it may have left.
+        /// Whether any byte of the command may have left.
         started: bool,
     },
-    /// A buffer lent in [`Data`] is no longer named by the session: nothing more is read into it or pulled from it,
-    /// though PDUs pulled before may still refer to it. Comes after [`Self::Completed`] or [`Self::Lost`]. After a
-    /// loss with `started`, the target may still be executing a write; its range must stay fenced until the nexus is
-    /// proven dead, which is its owner's business (RFC 7143 §6.3.5).
+    /// The session no longer uses a buffer lent in [`Data`]: it reads nothing more into it and pulls nothing more from
+    /// it, though PDUs pulled before may still refer to it. Follows [`Self::Completed`] or [`Self::Lost`]. After a loss
+    /// with `started`, the target may still be executing a write; the owner must keep the write's range fenced until
+    /// the nexus is proven dead (RFC 7143 §6.3.5).
     Release(BufferId),
     /// A task management function was answered.
     FunctionDone {
-        /// Which.
+        /// The function.
         function: FunctionId,
-        /// How.
+        /// The target's response, or this side's if the target was not asked.
         response: TaskManagementOutcome,
     },
-    /// The target sent an asynchronous message (RFC 7143 §11.9). What the protocol demands in answer is done already:
-    /// a lane or session that the target wants logged out is draining, one that it drops is being closed.
+    /// The target sent an asynchronous message (RFC 7143 §11.9). The session has already reacted as the protocol
+    /// demands: a lane or session that the target wants logged out is draining, one that it drops is being closed.
     Async(AsyncEvent),
     /// The answer to [`super::Session::send_targets`], complete: see [`crate::discovery`].
     SendTargets {
-        /// The lane that asked.
+        /// The lane on which SendTargets was sent.
         lane: LaneId,
         /// Key=value pairs, each ended by a null byte.
         text: Vec<u8>,
     },
     /// The target refused [`super::Session::send_targets`].
     SendTargetsRefused {
-        /// The lane that asked.
+        /// The lane on which SendTargets was sent.
         lane: LaneId,
-        /// Why.
+        /// The reason of the target's Reject.
         reason: RejectReason,
     },
     /// Send what is left for this lane, then close it.
     CloseLane {
-        /// Which.
+        /// The lane.
         lane: LaneId,
-        /// Whether anything is lost with it.
+        /// Whether the lane was logged out or broke.
         loss: LaneLoss,
-        /// What the peer did, if it was at fault.
+        /// The fault that made the lane unusable, if one did.
         fault: Option<Fault>,
     },
-    /// A connection broke, and its tasks are kept for another (error recovery level 2). Text exchanges on it will not be
-    /// answered; everything else goes on by itself. Nothing needs to be done while other lanes are left, though a
-    /// further connection, with a CID of its own, is welcome; the CID of this one must not be used again then.
+    /// A connection broke, and its tasks are kept for another (error recovery level 2). Its text exchanges will not be
+    /// answered; the session recovers everything else. While other lanes are left, the owner need not do anything. It
+    /// may add a further connection, but then with a new CID and not with this one's.
     ///
-    /// If it was the last, the session needs a connection to go on: a login to its TSIH with the CID of this one,
-    /// which then takes its place (RFC 7143 §6.3.4), or with a new one. If none has come in time, the session ends.
+    /// If the connection was the last, the session needs another to go on: by a login to its TSIH with the lost
+    /// connection's CID, which reinstates it (RFC 7143 §6.3.4), or with a new CID. If none comes in time, the session
+    /// ends.
     ConnectionLost {
-        /// Which.
+        /// The lane.
         lane: LaneId,
         /// Its connection id.
         cid: Cid,
         /// Whether the session has no other lane.
         is_last: bool,
-        /// When to log in, at the earliest: the target wants to be left alone for DefaultTime2Wait.
+        /// The earliest time to log in again: after DefaultTime2Wait.
         not_before: Instant,
-        /// When the target forgets the tasks: DefaultTime2Retain after that.
+        /// When the target forgets the tasks: DefaultTime2Retain after `not_before`.
         until: Instant,
     },
     /// The session is over: it has no lane, and every task has been completed or reported lost. Task management
     /// functions and text exchanges that were not answered until now never will be. Below error recovery level 2 the
     /// loss of one connection ends the session; log in again with the same ISID to reinstate it.
     Ended {
-        /// Whether by logout.
+        /// Whether the session ended by logout.
         orderly: bool,
     },
 }
@@ -176,21 +177,21 @@ pub struct AsyncEvent {
     pub lane: LaneId,
 }
 
-/// Which targets to ask for (RFC 7143 appendix C).
+/// The targets that SendTargets asks for (RFC 7143 appendix C).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SendTargets {
-    /// All that this initiator may use; only in a discovery session.
+    /// All targets that this initiator may use; only in a discovery session.
     All,
-    /// The one of this normal session.
+    /// This normal session's own target.
     Own,
-    /// One, by its iSCSI name.
+    /// The target of this iSCSI name.
     Named(String),
 }
 
-/// Why SendTargets was not asked.
+/// Why SendTargets was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendTargetsError {
-    /// No such lane, or it is being logged out.
+    /// There is no such lane, or it is being logged out.
     #[error("the connection is closed")]
     Closed,
     /// A text exchange is in progress on this lane.
@@ -204,9 +205,9 @@ pub enum SendTargetsError {
 /// One lane as its driver or a placement policy sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneState {
-    /// Whether [`super::Session::start`] may choose it: it is not being logged out or closed.
+    /// Whether [`super::Session::start`] takes this lane: it is not being logged out or closed.
     pub accepts_commands: bool,
-    /// Whether [`super::Session::reassign`] may choose it.
+    /// Whether [`super::Session::reassign`] takes this lane.
     pub accepts_orphans: bool,
     /// Commands placed on it and not answered.
     pub outstanding_commands: u32,
@@ -226,19 +227,19 @@ impl LaneState {
     }
 }
 
-/// A task management function to ask for (RFC 7143 §11.5).
+/// A task management function to request (RFC 7143 §11.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskFunction {
-    /// One task.
+    /// ABORT TASK: this task.
     AbortTask(TaskId),
-    /// This initiator's tasks on a logical unit.
+    /// ABORT TASK SET: this initiator's tasks on a logical unit.
     AbortTaskSet(Lun),
-    /// All tasks on a logical unit.
+    /// CLEAR TASK SET: all initiators' tasks on a logical unit.
     ClearTaskSet(Lun),
-    /// A logical unit.
+    /// LOGICAL UNIT RESET.
     LogicalUnitReset(Lun),
-    /// The target, sessions living on.
+    /// TARGET WARM RESET: all logical units; sessions go on.
     TargetWarmReset,
-    /// The target, sessions ended.
+    /// TARGET COLD RESET: all logical units; the target ends all sessions.
     TargetColdReset,
 }

@@ -1,4 +1,4 @@
-//! One connection of a session: its numbers, its queues, and what it is waiting for.
+//! One connection of a session: its sequence numbers, its queues, and the answers that it awaits.
 
 use super::event::LaneState;
 use super::load::Load;
@@ -17,11 +17,11 @@ use std::collections::VecDeque;
 /// How far a lane's life has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// Takes commands.
+    /// The lane takes commands.
     Open,
-    /// To be logged out when it has nothing outstanding.
+    /// The lane is logged out once nothing is outstanding on it.
     Draining,
-    /// A logout request is on its way or being answered.
+    /// The lane's logout has been requested and not been answered.
     LoggingOut,
     /// The owner has been told to close it.
     Closing,
@@ -32,31 +32,31 @@ pub(super) struct Lane {
     pub(super) cid: Cid,
     pub(super) connection: ConnectionParameters,
     pub(super) phase: Phase,
-    /// How, if the owner has been told to close it.
+    /// The loss that [`super::Event::CloseLane`] named, once the owner has been told to close the lane.
     pub(super) closing: Option<LaneLoss>,
     pub(super) statuses: StatusSequence,
     pub(super) outgoing: Outgoing,
     /// The PDU whose data segment is arriving.
     pub(super) incoming: Option<TargetPdu>,
-    /// The buffer that this data segment goes into, when its task has ended meanwhile.
+    /// The buffer that this data segment goes into, if its task has ended meanwhile.
     pub(super) held: Option<BufferId>,
     /// Lengths of the PDUs that were pulled and have not left.
     unsent: VecDeque<u32>,
     unsent_bytes: u64,
-    /// PDUs that have left.
+    /// Number of PDUs that have left.
     left_pdus: u64,
     pub(super) load: Load,
     pub(super) liveness: Liveness,
     pub(super) inflow: Inflow,
     pub(super) pings: Pings,
-    /// SNACKs that have not been pulled.
+    /// Number of SNACKs that have not been pulled.
     pub(super) snacks: u32,
     pub(super) text: Option<TextExchange>,
     /// The logout request that this lane carries.
     pub(super) logout: Option<Logout>,
-    /// Time2Wait and Time2Retain, if the target has said that it drops this connection.
+    /// Time2Wait and Time2Retain from the target's message that it drops this connection, if one came.
     pub(super) drop_told: Option<(Duration, Duration)>,
-    /// When the target will lose patience.
+    /// When the target stops waiting for a logout that it asked for.
     pub(super) logout_by: Option<Instant>,
 }
 
@@ -101,7 +101,7 @@ impl Lane {
         self.outgoing.push_request(request);
     }
 
-    /// Takes note of a PDU that was pulled.
+    /// Counts a PDU that was pulled.
     pub(super) fn pulled(&mut self, transmit: &Transmit) {
         let header_bytes = Header::BHS_BYTES + transmit.header.ahs().len();
         let bytes = u32::try_from(header_bytes + transmit.payload.bytes()).unwrap_or(u32::MAX);
@@ -109,7 +109,7 @@ impl Lane {
         self.unsent_bytes += u64::from(bytes);
     }
 
-    /// Takes note that the first `pdus` of those have left.
+    /// Notes that the first `pdus` of the pulled PDUs have left.
     pub(super) fn left(&mut self, now: Instant, pdus: u32) {
         for _ in 0..pdus {
             let Some(bytes) = self.unsent.pop_front() else { break };
@@ -119,12 +119,12 @@ impl Lane {
         self.liveness.left(now, self.left_pdus);
     }
 
-    /// The number of the PDU that is pulled next.
+    /// The number that the next pulled PDU will have on this lane.
     pub(super) fn next_pdu(&self) -> u64 {
         self.left_pdus + self.unsent.len() as u64 + 1
     }
 
-    /// A request that needs no task, as it leaves.
+    /// Completes a request that needs no task, as it leaves.
     pub(super) fn pull_request(&mut self, request: Request) -> Option<Transmit> {
         if let Request::Nop(pdu) = &request {
             let number = self.next_pdu();

@@ -1,12 +1,12 @@
-//! What the tasks of a session weigh on its lanes: each counts on both lanes of its route, and its bytes on the one that
-//! they take.
+//! The load of a session's tasks on its lanes. A task counts on both lanes of its route, its bytes on the lane that
+//! carries them.
 
 use super::event::Data;
 use super::lane::Lane;
 use crate::lanes::{Lanes, Route};
 use pdu::LaneId;
 
-/// Data of one task that has not moved.
+/// Data of one task that has not been transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unmoved {
     Out(u32),
@@ -14,7 +14,7 @@ pub(super) enum Unmoved {
 }
 
 impl Unmoved {
-    /// So many bytes of this data.
+    /// `bytes` of this data, in its direction.
     pub(super) fn of(data: Data, bytes: u32) -> Self {
         match data {
             Data::Out(_) => Self::Out(bytes),
@@ -38,7 +38,7 @@ impl Unmoved {
     }
 }
 
-/// What one lane carries. Changed only by the methods of [`Lanes`], which know the routes.
+/// The load of one lane. Only the methods of [`Lanes`], which know the routes, change it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     tasks: u32,
@@ -47,36 +47,36 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// The tasks that have this lane in their route.
+    /// The number of tasks that have this lane in their route.
     pub(super) fn tasks(self) -> u32 {
         self.tasks
     }
 
-    /// Their bytes that have not left and take this lane.
+    /// Bytes that these tasks have yet to send on this lane.
     pub(super) fn out_bytes(self) -> u64 {
         self.out_bytes
     }
 
-    /// Their bytes that have not come and take this lane.
+    /// Bytes that these tasks have yet to receive on this lane.
     pub(super) fn in_bytes(self) -> u64 {
         self.in_bytes
     }
 }
 
 impl Lanes<Lane> {
-    /// A task takes this route.
+    /// Adds a task to both lanes of its route.
     pub(super) fn charge(&mut self, route: Route, unmoved: Unmoved) {
         self.for_each_of(route, |load| load.tasks += 1);
         self.charge_bytes(route, unmoved);
     }
 
-    /// A task leaves its route. What it weighed on a lane that is gone went with that.
+    /// Removes a task from both lanes of its route. A lost lane took its own share along.
     pub(super) fn release(&mut self, route: Route, unmoved: Unmoved) {
         self.for_each_of(route, |load| load.tasks -= 1);
         self.release_bytes(route, unmoved);
     }
 
-    /// Data of a task is to be moved again.
+    /// Adds data of a task that is to be transferred again.
     pub(super) fn charge_bytes(&mut self, route: Route, unmoved: Unmoved) {
         if let Some(lane) = self.get_mut(unmoved.lane(route)) {
             match unmoved {
@@ -86,7 +86,7 @@ impl Lanes<Lane> {
         }
     }
 
-    /// Data of a task has moved.
+    /// Removes data of a task that has been transferred.
     pub(super) fn release_bytes(&mut self, route: Route, moved: Unmoved) {
         if let Some(lane) = self.get_mut(moved.lane(route)) {
             match moved {

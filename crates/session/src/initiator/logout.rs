@@ -1,4 +1,4 @@
-//! Logging out one lane while the others carry on, or the whole session (RFC 7143 §11.14, §11.15).
+//! Logs out one lane while the others go on, or the whole session (RFC 7143 §11.14, §11.15).
 
 use super::ask::Ask;
 use super::data_sequence::Arrival;
@@ -13,7 +13,7 @@ use pdu::{
     Duration, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, StatSn,
 };
 
-/// How long a lane on which something is outstanding may be silent where lost PDUs are recovered: longer than the
+/// How long a lane with something outstanding may be silent at error recovery level 1 and above: longer than the
 /// longest round trip on Earth.
 const QUIET_MAX: Duration = Duration::from_secs(2);
 
@@ -23,15 +23,15 @@ pub(super) struct Logout {
     itt: Itt,
     reason: LogoutReason,
     asked_at: Instant,
-    /// What was sent, to be sent again, and when, where requests are sent again.
+    /// The request, kept to be sent again at error recovery level 1 and above.
     pub(super) request: LogoutRequest,
     pub(super) ask: Option<Ask>,
 }
 
 impl Session {
-    /// Takes one lane out of the session while the others carry on. It gets no more commands; when those it has are
-    /// answered it is logged out, and [`super::Event::CloseLane`] follows. The last lane that takes commands is logged out
-    /// with its session, see [`Self::logout`].
+    /// Takes one lane out of the session while the others go on. The lane gets no more commands. When its commands are
+    /// answered it is logged out, and [`super::Event::CloseLane`] follows. The last lane that takes commands is logged
+    /// out with its session, see [`Self::logout`].
     pub fn logout_lane(&mut self, now: Instant, lane: LaneId) {
         let open = |other: &Lane| other.phase == Phase::Open;
         if self.life != Life::Open || !self.lanes.get(lane).is_some_and(open) {
@@ -46,7 +46,7 @@ impl Session {
         self.settle(now, lane);
     }
 
-    /// Ends the session in good order. Commands that were not started are lost; when those that were are answered,
+    /// Ends the session in good order. Commands that were not started are lost. When the started ones are answered,
     /// each lane is logged out, the first one last and with the session, and [`super::Event::Ended`] follows.
     pub fn logout(&mut self, now: Instant) {
         if self.life != Life::Open {
@@ -64,9 +64,8 @@ impl Session {
         }
     }
 
-    /// The target has waited long enough for a lane to be logged out. All that can still be done in order is to
-    /// end the session, with the tasks it has: were only the lane closed, the target would drop what of its commands
-    /// it has not begun, and wait for their numbers (§11.14).
+    /// Ends the session with its tasks, because the target will not wait longer for a lane's logout. If only the lane
+    /// were logged out, the target would drop the lane's waiting commands and still wait for their CmdSNs (§11.14).
     pub(super) fn logout_at_once(&mut self, now: Instant) {
         self.logout(now);
         if !self.is_idle() {
@@ -74,7 +73,7 @@ impl Session {
         }
     }
 
-    /// After something on `lane` has ended: perhaps that was the last thing that a logout waited for.
+    /// Called after something on `lane` has ended: sends the logout if nothing else was outstanding.
     pub(super) fn settle(&mut self, now: Instant, lane: LaneId) {
         if self.life == Life::LoggingOut {
             return self.settle_session(now);
@@ -95,8 +94,8 @@ impl Session {
         self.tasks.is_empty() && self.functions.is_empty()
     }
 
-    /// Logs the lanes out one by one, and the session over the last. One logout for several connections is as good by the
-    /// standard, but Linux 6.12 uses memory that it has freed when it closes such a session.
+    /// Logs the lanes out one by one, and the session over the last one. The standard allows one logout for several
+    /// connections, but Linux 6.12 has a use-after-free when it closes such a session.
     pub(super) fn settle_session(&mut self, now: Instant) {
         if !self.is_idle() || self.is_leaving() {
             return;
@@ -109,8 +108,8 @@ impl Session {
         others.into_iter().for_each(|lane| self.request_logout(now, lane, LogoutReason::CloseConnection));
     }
 
-    /// Whether the session's logout is being answered. The target then closes the other connections, and that may be
-    /// noticed before the answer.
+    /// Whether the session's logout has been requested. The target then closes the other connections, and this side may
+    /// notice that before the answer comes.
     pub(super) fn is_leaving(&self) -> bool {
         let leaves =
             |lane: &Lane| lane.logout.is_some_and(|logout| logout.reason == LogoutReason::CloseSession);
@@ -138,7 +137,7 @@ impl Session {
             itt,
             cid: lane.cid,
             cmd_sn,
-            // Filled in when it is pulled.
+            // Filled in when the PDU is pulled.
             exp_stat_sn: StatSn::default(),
         };
         lane.phase = Phase::LoggingOut;
@@ -166,7 +165,7 @@ impl Session {
         Ok(())
     }
 
-    /// A logout was rejected: its lane has nothing more to say either.
+    /// The target rejected a logout: ends its lane as if it had been answered.
     pub(super) fn logout_rejected(&mut self, lane: LaneId, itt: Itt) {
         let logout = self.lanes.get(lane).and_then(|lane| lane.logout);
         if let Some(logout) = logout.filter(|logout| logout.itt == itt) {
@@ -174,7 +173,7 @@ impl Session {
         }
     }
 
-    /// Whatever the outcome, the connections are of no use any more.
+    /// Closes the connections, which are of no use whatever the outcome.
     fn end_logout(&mut self, lane: LaneId, logout: Logout, outcome: LogoutOutcome) {
         if logout.reason == LogoutReason::CloseSession {
             self.close_all(LaneLoss::LoggedOut, outcome == LogoutOutcome::Closed);
@@ -192,7 +191,7 @@ impl Session {
         }
     }
 
-    /// The target asked for a logout, and `lane` still carries commands.
+    /// The target's time limit for a logout of `lane` has passed, and the lane still carries commands.
     pub(super) fn logout_is_overdue(&mut self, now: Instant, lane: LaneId) {
         if let Some(place) = self.lanes.get_mut(lane) {
             place.logout_by = None;
@@ -202,14 +201,14 @@ impl Session {
 }
 
 impl Lane {
-    /// Whether nothing is lost with this lane: the owner was told to close it, or it was empty and only the answer to
-    /// its logout is missing.
+    /// Whether nothing is lost with this lane: the owner was told to close it, or only the answer to its logout is
+    /// missing.
     pub(super) fn is_done(&self) -> bool {
         let leaves = self.logout.is_some_and(|logout| logout.reason == LogoutReason::CloseConnection);
         self.phase == Phase::Closing || leaves
     }
 
-    /// How patient it is now. What was lost on a lane that has fallen silent, a ping reveals.
+    /// How long the lane may be silent now. On a lane that has fallen silent, a ping reveals what was lost.
     pub(super) fn patience(&self, limits: &InitiatorLimits, recovers: bool) -> Patience {
         let is_loaded = self.load.tasks() > 0 || self.text.is_some();
         let ping_after =
@@ -217,7 +216,7 @@ impl Lane {
         Patience { ping_after, ping_timeout: limits.ping_timeout, is_loaded }
     }
 
-    /// When its logout must have been answered.
+    /// The deadline for the answer to its logout.
     pub(super) fn logout_deadline(&self, limits: &InitiatorLimits, recovers: bool) -> Option<Instant> {
         let logout = self.logout?;
         Some(self.liveness.deadline_from(logout.asked_at, &self.patience(limits, recovers)))

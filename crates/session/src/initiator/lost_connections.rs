@@ -1,5 +1,5 @@
-//! Connections that broke, each until all of its tasks are at home elsewhere: first to be logged out, over another
-//! connection or by a login in its place, then to be given up by its tasks (RFC 7143 §7.1.4.3, §7.5).
+//! Broken connections, each until all of its tasks have moved to other lanes. A broken connection is first logged out,
+//! over another connection or by a login that reinstates it; then its tasks leave it (RFC 7143 §7.1.4.3, §7.5).
 
 use super::ask::Ask;
 use super::task::RequestTags;
@@ -9,18 +9,18 @@ use pdu::{
 };
 use std::collections::VecDeque;
 
-/// The more connections wait to be recovered at a time, the more are lost while none comes: this is where it ends.
+/// The most broken connections that wait for recovery at a time. A session that loses more recovers none of them.
 const LOST_CONNECTIONS_MAX: usize = crate::parameters::MAX_CONNECTIONS as usize;
 
-/// The name of a connection that broke, and how long it may be recovered.
+/// A broken connection's name, and the time in which it can be recovered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loss {
-    /// What it was.
+    /// The lane that it was.
     pub(super) lane: LaneId,
     pub(super) cid: Cid,
-    /// What it would have acknowledged next.
+    /// The ExpStatSN that it would have sent next.
     pub(super) exp_stat_sn: StatSn,
-    /// When it may be logged out, at the earliest.
+    /// The earliest time to log it out.
     pub(super) not_before: Instant,
     /// When the target forgets its tasks.
     pub(super) until: Instant,
@@ -30,22 +30,22 @@ pub(super) struct Loss {
 struct LostConnection {
     loss: Loss,
     stage: Stage,
-    /// Tasks that have no home, in the order of their numbers.
+    /// Its tasks that have no new lane, in the order of their CmdSNs.
     orphans: VecDeque<Itt>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// To be logged out; not before this time, if it has not come.
+    /// To be logged out, not before this time if there is one.
     Broken { not_before: Option<Instant> },
-    /// A logout is on its way or being answered.
+    /// Its logout has been requested on this lane and not been answered.
     LoggingOut { itt: Itt, lane: LaneId, ask: Ask },
-    /// Logged out. Its tasks may go elsewhere, not before this time, if it has not come.
+    /// Logged out. Its tasks may move, not before this time if there is one.
     Removed { not_before: Option<Instant> },
 }
 
 impl Stage {
-    /// When something must be done.
+    /// When recovery must go on.
     fn due(&self) -> Option<Instant> {
         match self {
             Self::Broken { not_before } | Self::Removed { not_before } => *not_before,
@@ -55,13 +55,12 @@ impl Stage {
 }
 
 impl LostConnection {
-    /// Whether its tasks may go elsewhere.
+    /// Whether its tasks may move.
     fn is_removed(&self) -> bool {
         matches!(self.stage, Stage::Removed { not_before: None })
     }
 
-    /// The request that logs it out. It goes over another connection, and this one's last ExpStatSN goes with it
-    /// (§11.14.4).
+    /// The request that logs it out. It travels on another connection and carries this one's last ExpStatSN (§11.14.4).
     fn logout(&self, itt: Itt, cmd_sn: CmdSn) -> LogoutRequest {
         LogoutRequest {
             reason: LogoutReason::RemoveConnectionForRecovery,
@@ -74,18 +73,18 @@ impl LostConnection {
     }
 }
 
-/// Recovery cannot go on: nothing is left to try.
+/// Recovery has failed: nothing is left to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hopeless;
 
-/// All of a session that broke and are not recovered.
+/// A session's broken connections that are not recovered.
 #[derive(Debug, Default)]
 pub(super) struct LostConnections {
     lost: Vec<LostConnection>,
 }
 
 impl LostConnections {
-    /// One more broke, and with it the logouts of others that it carried.
+    /// Adds a broken connection. Logouts of others that it carried are to be sent again.
     pub(super) fn push(&mut self, loss: Loss, orphans: VecDeque<Itt>) -> Result<(), Hopeless> {
         for lost in &mut self.lost {
             if matches!(lost.stage, Stage::LoggingOut { lane, .. } if lane == loss.lane) {
@@ -111,14 +110,14 @@ impl LostConnections {
         lost.map_or(StatSn(0), |lost| lost.loss.exp_stat_sn)
     }
 
-    /// A connection of this name came: those whose place it takes are logged out by it (§6.3.4).
+    /// A new connection with this CID implicitly logs out the broken ones of that CID (§6.3.4).
     pub(super) fn reinstate(&mut self, cid: Cid) {
         for lost in self.lost.iter_mut().filter(|lost| lost.loss.cid == cid) {
             lost.stage = Stage::Removed { not_before: None };
         }
     }
 
-    /// When the target forgets tasks.
+    /// When the target first forgets a connection's tasks.
     pub(super) fn expiry(&self) -> Option<Instant> {
         self.lost.iter().map(|lost| lost.loss.until).min()
     }
@@ -128,8 +127,8 @@ impl LostConnections {
         self.lost.iter().filter_map(|lost| lost.stage.due()).min()
     }
 
-    /// What was waited for has passed, or a logout was not answered in time: those that are to be sent again, each with
-    /// its lane.
+    /// Goes on after a wait has passed. Returns the logouts that were not answered in time and must be sent again, each
+    /// with its lane.
     pub(super) fn continue_at(
         &mut self,
         now: Instant,
@@ -154,12 +153,12 @@ impl LostConnections {
         Ok(again)
     }
 
-    /// Whether a connection is to be logged out now.
+    /// Whether a connection must be logged out now.
     pub(super) fn wants_logout(&self) -> bool {
         self.lost.iter().any(|lost| matches!(lost.stage, Stage::Broken { not_before: None }))
     }
 
-    /// Logs out over `lane` those that are to be logged out now.
+    /// Logs out over `lane` all connections that must be logged out now.
     pub(super) fn log_out(
         &mut self,
         now: Instant,
@@ -176,8 +175,8 @@ impl LostConnections {
         requests.collect()
     }
 
-    /// Takes the answer to a logout; `None` if this answers none. The target keeps the tasks for `default_retain` where
-    /// it does not say for how long.
+    /// Takes the answer to a logout; `None` if this answers none. The target keeps the tasks for `default_retain`
+    /// unless it says for how long.
     pub(super) fn logout_answered(
         &mut self,
         now: Instant,
@@ -191,14 +190,15 @@ impl LostConnections {
         match pdu.outcome {
             LogoutOutcome::Closed => {
                 lost.stage = Stage::Removed { not_before };
-                // Without time, the target has dropped its tasks: it says so when it is asked for them (§11.15.4).
+                // A Time2Retain of 0 means that the target has dropped the tasks; its answers to TASK REASSIGN will say
+                // so (§11.15.4).
                 let retain = Some(Duration::from_secs(pdu.retain_seconds.into()));
                 let retain = retain.filter(|_| pdu.retain_seconds > 0).unwrap_or(default_retain);
                 lost.loss.until = now + wait + retain;
             }
-            // Logged out before: what has become of its tasks the target says when it is asked for them.
+            // It was logged out before. The target's answers to TASK REASSIGN will say what became of its tasks.
             LogoutOutcome::CidNotFound => lost.stage = Stage::Removed { not_before: None },
-            // The same again, until the target has forgotten the tasks.
+            // The same logout is tried again until the target has forgotten the tasks.
             LogoutOutcome::CleanupFailed if pdu.wait_seconds > 0 => lost.stage = Stage::Broken { not_before },
             LogoutOutcome::CleanupFailed
             | LogoutOutcome::RecoveryNotSupported
@@ -207,17 +207,17 @@ impl LostConnections {
         Some(Ok(()))
     }
 
-    /// Those that are logged out: their tasks may go elsewhere.
+    /// The connections that are logged out, whose tasks may move.
     pub(super) fn removed(&self) -> Vec<LaneId> {
         self.lost.iter().filter(|lost| lost.is_removed()).map(|lost| lost.loss.lane).collect()
     }
 
-    /// The tasks of those.
+    /// The orphans of the connections that are logged out.
     pub(super) fn orphans(&self) -> impl Iterator<Item = Itt> + '_ {
         self.lost.iter().filter(|lost| lost.is_removed()).flat_map(|lost| lost.orphans.iter().copied())
     }
 
-    /// Takes an orphan out; returns the lane that it had.
+    /// Takes an orphan out; returns its lost lane.
     pub(super) fn adopt(&mut self, task: Itt) -> Option<LaneId> {
         self.lost.iter_mut().find_map(|lost| {
             let at = lost.orphans.iter().position(|orphan| *orphan == task)?;
@@ -226,7 +226,8 @@ impl LostConnections {
         })
     }
 
-    /// Forgets the orphans that have ended, and then the connections that no task waits for; says how many.
+    /// Forgets orphans that have ended, then connections that no task waits for; returns the number of those
+    /// connections.
     pub(super) fn end_recovered(
         &mut self,
         has_ended: impl Fn(Itt) -> bool,

@@ -1,4 +1,4 @@
-//! What one lane has to send, and in which order.
+//! The PDUs that wait to be sent on one lane, and their order.
 
 use crate::seam::{Payload, Transmit};
 use pdu::{
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// A PDU that is not Data-Out. Its CmdSN was fixed when it was queued; ExpStatSN is filled in when it is pulled.
 #[derive(Debug)]
 pub(super) enum Request {
-    /// The command of a task, perhaps with immediate data.
+    /// A task's command, perhaps with immediate data.
     Command(Itt),
     Nop(NopOut),
     TaskManagement(TaskManagementRequest),
@@ -19,7 +19,7 @@ pub(super) enum Request {
     Snack(Snack),
 }
 
-/// Whose turn it is.
+/// The next thing to send.
 #[derive(Debug)]
 pub(super) enum Turn {
     Request(Request),
@@ -27,9 +27,9 @@ pub(super) enum Turn {
     Data(Itt),
 }
 
-/// Two queues that take turns, PDU by PDU: requests in the order of their numbers, and tasks with data to send, one
-/// PDU each. So neither a command nor a small write waits behind a write of 16 MiB, and no flood of commands holds up
-/// the data of those before it.
+/// Two queues that alternate PDU by PDU: requests in the order of their CmdSNs, and tasks with data to send, one PDU
+/// each. Neither a command nor a small write waits behind a write of 16 MiB, and a flood of commands does not delay the
+/// data of earlier commands.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     requests: VecDeque<Request>,
@@ -42,7 +42,7 @@ impl Outgoing {
         self.requests.push_back(request);
     }
 
-    /// Puts a task at the end of those that have data to send; it must not be among them.
+    /// Queues a task that has data to send; it must not be queued yet.
     pub(super) fn push_task(&mut self, itt: Itt) {
         self.tasks.push_back(itt);
     }
@@ -51,13 +51,13 @@ impl Outgoing {
         self.requests.extend(requests);
     }
 
-    /// Neither a task's command nor its data is sent here any more.
+    /// Removes a task's command and its data from both queues.
     pub(super) fn forget(&mut self, itt: Itt) {
         self.requests.retain(|request| !matches!(request, Request::Command(of) if *of == itt));
         self.forget_task(itt);
     }
 
-    /// A task has no data to send any more.
+    /// Removes a task from the queue of those with data to send.
     pub(super) fn forget_task(&mut self, itt: Itt) {
         self.tasks.retain(|task| *task != itt);
     }
@@ -66,7 +66,7 @@ impl Outgoing {
         self.requests.is_empty() && self.tasks.is_empty()
     }
 
-    /// The next turn, taken; without `data` only requests have turns.
+    /// Takes the next turn. Without `data`, only requests get turns.
     pub(super) fn take(&mut self, data: bool) -> Option<Turn> {
         let data_is_due = data && !self.tasks.is_empty() && (self.data_is_next || self.requests.is_empty());
         self.data_is_next = !data_is_due;
@@ -78,12 +78,12 @@ impl Outgoing {
 }
 
 impl Request {
-    /// Whether it wants something sent again.
+    /// Whether the request asks the target to send something again.
     pub(super) fn asks_for_lost_pdus(&self) -> bool {
         matches!(self, Self::Snack(snack) if !matches!(snack.kind, SnackKind::DataAck { .. }))
     }
 
-    /// The PDU, acknowledging all responses before `exp_stat_sn`; `None` for a command, which needs its task.
+    /// The PDU, which acknowledges all responses before `exp_stat_sn`. `None` for a command, which needs its task.
     pub(super) fn emit(self, exp_stat_sn: StatSn) -> Option<Transmit> {
         Some(match self {
             Self::Command(_) => return None,
@@ -93,7 +93,7 @@ impl Request {
             }
             Self::Text(pdu, text) => transmit(TextRequest { exp_stat_sn, ..pdu }.emit(), text),
             Self::Snack(pdu) => transmit(Snack { exp_stat_sn, ..pdu }.emit(), Vec::new()),
-            // This carries the last ExpStatSN of another connection (§11.14.4).
+            // This Logout carries the last ExpStatSN of another connection (§11.14.4).
             Self::Logout(pdu) if pdu.reason == LogoutReason::RemoveConnectionForRecovery => {
                 transmit(pdu.emit(), Vec::new())
             }

@@ -1,4 +1,4 @@
-//! NOP-Out and NOP-In: whether the other end still answers (RFC 7143 §11.18, §11.19).
+//! NOP-Out and NOP-In: pings in both directions (RFC 7143 §11.18, §11.19).
 
 use super::ask::Ask;
 use super::data_sequence::Arrival;
@@ -10,7 +10,8 @@ use crate::peer_fault::Question;
 use crate::seam::Fault;
 use pdu::{CmdSn, Instant, Itt, LaneId, Lun, NopIn, NopOut, StatSn, Ttt};
 
-/// The most answers to a target's pings that wait on one lane. Only a target that pings without reading reaches it.
+/// The most answers to a target's pings that wait on one lane. Only a target that pings without reading reaches this
+/// limit.
 const ANSWERS_MAX: u32 = 64;
 
 /// The pings of a lane, both ways.
@@ -21,25 +22,25 @@ pub(super) struct Pings {
     answers: u32,
 }
 
-/// A ping that was not answered yet; when it will be too late, [`crate::liveness`] knows.
+/// A ping without an answer. [`crate::liveness`] knows its deadline.
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     itt: Itt,
     cmd_sn: CmdSn,
     asked_at: Instant,
-    /// The first PDU of its lane that carried it.
+    /// The number of the first PDU of its lane that carried it.
     number: Option<u64>,
     ask: Ask,
 }
 
 impl Pings {
-    /// When a ping that may have been lost was sent.
+    /// When a ping that may have been lost was sent, and how often.
     pub(super) fn ask(&self) -> Option<Ask> {
         self.ping.map(|ping| ping.ask)
     }
 }
 
-/// A NOP-Out; immediate, so that a closed window does not hold it up.
+/// A NOP-Out. It is immediate, so that a closed window does not delay it.
 fn nop_out(cmd_sn: CmdSn) -> NopOut {
     NopOut {
         immediate: true,
@@ -47,15 +48,15 @@ fn nop_out(cmd_sn: CmdSn) -> NopOut {
         itt: Itt::NONE,
         ttt: Ttt::NONE,
         cmd_sn,
-        // Filled in when it is pulled.
+        // Filled in when the PDU is pulled.
         exp_stat_sn: StatSn::default(),
         data_segment_bytes: 0,
     }
 }
 
 impl Session {
-    /// Asks the target for a sign of life on `lane`. Nothing happens if one is being waited for already, or if the
-    /// lane is being logged out or closed.
+    /// Pings the target on `lane`. Does nothing while another ping awaits its answer, or if the lane is being logged
+    /// out or closed.
     pub fn ping(&mut self, now: Instant, lane: LaneId) {
         let cmd_sn = self.window.current();
         let Some(lane) = self.lanes.get_mut(lane) else { return };
@@ -69,13 +70,13 @@ impl Session {
         self.counters.pings += 1;
     }
 
-    /// A lane has been silent for as long as it may.
+    /// Pings a lane that has been silent too long, or gives it up.
     pub(super) fn lane_is_silent(&mut self, now: Instant, lane: LaneId) {
         let recovers = self.recovers();
         let Some(place) = self.lanes.get_mut(lane) else { return };
         let patience = place.patience(&self.limits, recovers);
         match place.liveness.measure(now, &patience) {
-            // A ping that may be lost is repeated by a timer of its own.
+            // A timer of its own repeats a ping that may be lost.
             Measure::None | Measure::Late => {}
             Measure::Ping => self.ping(now, lane),
             Measure::GiveUp => self.fail_lane(lane, Fault::Timeout("a ping")),
@@ -90,7 +91,8 @@ impl Session {
         }
     }
 
-    /// An answer to a ping, a ping to be answered, or news of the window, which has been taken.
+    /// Takes an answer to a ping, a ping to be answered, or mere news of the window, which the caller has taken
+    /// already.
     pub(super) fn receive_nop_in(&mut self, now: Instant, lane: LaneId, pdu: &NopIn) -> Result<(), Fault> {
         if pdu.itt.is_some() {
             if self.receive_status(lane, pdu.stat_sn)? == Arrival::Repeated {
@@ -124,7 +126,7 @@ impl Session {
         Ok(())
     }
 
-    /// Acknowledges the responses that came on `lane` without waiting for other traffic to do it (§11.18).
+    /// Acknowledges the responses that came on `lane` at once, by a NOP-Out (§11.18).
     pub(super) fn acknowledge(&mut self, lane: LaneId) {
         let cmd_sn = self.window.current();
         if let Some(lane) = self.lanes.get_mut(lane)
@@ -137,14 +139,14 @@ impl Session {
 }
 
 impl Lane {
-    /// A ping was rejected: a sign of life too.
+    /// Takes the Reject of a ping, which is a sign of life too.
     pub(super) fn ping_rejected(&mut self, now: Instant, itt: Itt) {
         if self.pings.ping.take_if(|ping| ping.itt == itt).is_some() {
             self.liveness.answered(now);
         }
     }
 
-    /// A NOP-Out was pulled as the PDU of this number on the lane.
+    /// Notes that a NOP-Out was pulled as PDU `number` of the lane.
     pub(super) fn nop_pulled(&mut self, pdu: &NopOut, number: u64) {
         if pdu.ttt.is_some() {
             self.pings.answers -= 1;
@@ -156,8 +158,8 @@ impl Lane {
         }
     }
 
-    /// The ping to send once more; none while it has not left for the first time. However often that is, only silence
-    /// ends a lane.
+    /// The ping to send once more; `None` while it has not left for the first time. Repetitions are not limited: only
+    /// silence ends a lane.
     fn repeat_ping(&mut self, now: Instant) -> Option<NopOut> {
         let ping = self.pings.ping.as_mut()?;
         let has_left = self.liveness.ping_has_left();

@@ -9,19 +9,19 @@ use crate::peer_fault::PeerFault;
 use crate::seam::Fault;
 use pdu::{DataSn, LaneId, R2t};
 
-/// Recovery R2Ts that may wait beside those that MaxOutstandingR2T counts. A target asks for a damaged piece again as
-/// soon as it sees it, while the rest of the sequence is still being sent.
+/// Recovery R2Ts that may wait in addition to MaxOutstandingR2T. A target asks for a damaged piece again as soon as it
+/// finds the damage, while the rest of the sequence is still being sent.
 const RECOVERY_R2TS_MAX: usize = 64;
 
 impl Session {
-    /// Queues the answer behind those to the R2Ts before it, as the standard demands. An R2T for a task that is no
-    /// more is ignored: it crossed the end of its task on another lane.
+    /// Queues the answer behind those to earlier R2Ts, as the standard demands. An R2T for an ended task is ignored,
+    /// because it may cross the task's end on another lane.
     pub(super) fn receive_r2t(&mut self, lane: LaneId, pdu: &R2t) -> Result<(), Fault> {
         self.told_next_status(lane, pdu.stat_sn)?;
         let parameters = self.parameters;
         let Some(task) = self.task_on(lane, pdu.itt)? else { return Ok(()) };
         if std::mem::take(&mut task.resumes) {
-            // Whether a target numbers on where it was interrupted is its business (§7.2.2).
+            // The target may continue the numbering where it was interrupted, or not (§7.2.2).
             task.input.go_on_from(pdu.r2t_sn.0);
         }
         if task.check_r2t(pdu, &parameters)? == Arrival::Repeated {

@@ -1,49 +1,49 @@
-//! Tasks on their way to another lane: at what pace their reassignments are asked for, and when each is asked for again.
+//! Tasks that are moving to another lane: how many TASK REASSIGN requests are outstanding, and when each is repeated.
 
 use super::ask::Ask;
 use pdu::{Duration, Instant, Itt, LaneId, RejectReason};
 
-/// Reassignments that are asked for at first, on all lanes together. They are immediate requests, of which targets may
-/// take as few as one at a time, so this is how many Rejects one may have to send at once.
+/// The first limit on outstanding requests, on all lanes together. They are immediate requests, and a target may accept
+/// as few as one at a time, so it may have to reject this many at once.
 const AT_A_TIME_FIRST: usize = 16;
 
-/// The most that are asked for at a time: the usual command window.
+/// The highest limit on outstanding requests: a usual command window.
 const AT_A_TIME_MAX: usize = 128;
 
-/// How long to wait where a target had no room for an immediate request, and nothing that it answers tells when it has.
+/// How long to wait after the target had no room for an immediate request, if no other answer shows earlier that it
+/// has.
 const DEFERRED_PAUSE: Duration = Duration::from_millis(100);
 
-/// A task on its way to another lane.
+/// A task that is moving to another lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reassignment {
-    /// The tag of the request.
+    /// The tag of the TASK REASSIGN request.
     pub(super) itt: Itt,
     pub(super) task: Itt,
-    /// Where it goes.
+    /// The new lane.
     pub(super) lane: LaneId,
-    /// Where it was.
+    /// The lost lane.
     pub(super) dead: LaneId,
 }
 
-/// One that was asked for.
+/// A reassignment that was requested.
 #[derive(Debug)]
 struct Asked {
     reassignment: Reassignment,
     ask: Ask,
-    /// Since when the target has no room for this: it is asked again when another is answered, or after a pause.
+    /// When the target had no room for the request. It is repeated when another is answered, or after a pause.
     deferred: Option<Instant>,
 }
 
 impl Asked {
-    /// When to ask again.
+    /// When to repeat the request.
     fn due(&self) -> Instant {
         self.deferred.map_or(self.ask.due(), |since| since + DEFERRED_PAUSE)
     }
 }
 
-/// Reassignments that were asked for and not granted. As many may wait for their answers as `at_a_time` says: one more
-/// with each that is granted, so that their number doubles in a round trip, until the target has no room for one; from
-/// then on as few as at first.
+/// Reassignments that were requested and not granted, `at_a_time` at most. Each grant raises that limit by one, so it
+/// doubles every round trip. When the target first has no room, the limit returns to its first value for good.
 #[derive(Debug)]
 pub(super) struct Reassignments {
     asked: Vec<Asked>,
@@ -58,12 +58,12 @@ impl Default for Reassignments {
 }
 
 impl Reassignments {
-    /// Whether one more may be asked for.
+    /// Whether one more may be requested.
     pub(super) fn have_room(&self) -> bool {
         self.asked.len() < self.at_a_time && self.asked.iter().all(|asked| asked.deferred.is_none())
     }
 
-    /// One is asked for.
+    /// Notes a reassignment that is being requested.
     pub(super) fn push(&mut self, now: Instant, reassignment: Reassignment) {
         self.asked.push(Asked { reassignment, ask: Ask::new(now), deferred: None });
     }
@@ -74,22 +74,22 @@ impl Reassignments {
         tasks.find(|reassignment| reassignment.itt == itt).map(|reassignment| reassignment.task)
     }
 
-    /// Whether a task is on its way.
+    /// Whether a task is moving.
     pub(super) fn moves(&self, task: Itt) -> bool {
         self.asked.iter().any(|asked| asked.reassignment.task == task)
     }
 
-    /// Whether a task of this lost lane is on its way.
+    /// Whether a task of this lost lane is moving.
     pub(super) fn moves_from(&self, dead: LaneId) -> bool {
         self.asked.iter().any(|asked| asked.reassignment.dead == dead)
     }
 
-    /// When the first is to be asked for again.
+    /// When the first request must be repeated.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.asked.iter().map(Asked::due).min()
     }
 
-    /// Those that are to be asked for again now; `None` if one was asked for often enough.
+    /// Returns the reassignments whose requests must be repeated now; `None` if one may not be repeated again.
     pub(super) fn take_due(&mut self, now: Instant) -> Option<Vec<Reassignment>> {
         let mut due = Vec::new();
         for asked in self.asked.iter_mut().filter(|asked| asked.due() <= now) {
@@ -103,14 +103,14 @@ impl Reassignments {
         Some(due)
     }
 
-    /// The target has room for one more immediate request: the one to ask for again.
+    /// The target has room for one more immediate request: returns the deferred one to repeat.
     pub(super) fn take_deferred(&mut self, now: Instant) -> Option<Reassignment> {
         let asked = self.asked.iter_mut().find(|asked| asked.deferred.is_some())?;
         (asked.deferred, asked.ask) = (None, asked.ask.counted_from(now));
         Some(asked.reassignment)
     }
 
-    /// The target has granted the one of this tag.
+    /// Ends the reassignment of this tag, which the target has granted.
     pub(super) fn granted(&mut self, itt: Itt) {
         self.asked.retain(|asked| asked.reassignment.itt != itt);
         if self.may_grow {
@@ -118,8 +118,8 @@ impl Reassignments {
         }
     }
 
-    /// The target has rejected the one of this tag, if there is one: it is asked for again, at the latest when its time
-    /// comes.
+    /// Takes the Reject of the reassignment of this tag, if there is one. It is requested again, at the latest when it
+    /// is due.
     pub(super) fn rejected(&mut self, now: Instant, itt: Itt, reason: RejectReason) {
         let Some(asked) = self.asked.iter_mut().find(|asked| asked.reassignment.itt == itt) else { return };
         let lacks_room = reason == RejectReason::ImmediateCommandReject;
@@ -129,18 +129,18 @@ impl Reassignments {
         }
     }
 
-    /// What came for a task on a lane proves that its reassignment to that was granted, though the answer was lost.
+    /// A PDU of the task on its new lane proves that its reassignment was granted, though the answer was lost.
     pub(super) fn proven(&mut self, task: Itt, lane: LaneId) {
         self.asked
             .retain(|Asked { reassignment, .. }| reassignment.task != task || reassignment.lane != lane);
     }
 
-    /// A task has ended.
+    /// Forgets a task that has ended.
     pub(super) fn forget_task(&mut self, task: Itt) {
         self.asked.retain(|asked| asked.reassignment.task != task);
     }
 
-    /// A lane is gone: tasks that were to move to it are orphans again.
+    /// Forgets the reassignments to a lost lane: their tasks are orphans again.
     pub(super) fn forget_lane(&mut self, lane: LaneId) {
         self.asked.retain(|asked| asked.reassignment.lane != lane);
     }
@@ -152,7 +152,7 @@ mod tests {
 
     const NOW: Instant = Instant::ZERO;
 
-    /// As many as there is room for, each with its number as its tag.
+    /// As many reassignments as there is room for, with tags that count up.
     fn full() -> Reassignments {
         let mut reassignments = Reassignments::default();
         let mut number = 0;

@@ -8,7 +8,8 @@ use crate::seam::Fault;
 use pdu::{Header, Instant, LaneId, Opcode, Reject, RejectReason, Residual, Snack, TaskManagementOutcome};
 
 impl Session {
-    /// Ends what the rejected PDU was about. Data-Out needs nothing: its task ends with a SCSI Response (§11.17.1).
+    /// Ends or repeats what the rejected PDU requested. Data-Out needs nothing: its task ends with a SCSI Response
+    /// (§11.17.1).
     pub(super) fn receive_reject(
         &mut self,
         now: Instant,
@@ -54,9 +55,9 @@ impl Session {
         Ok(())
     }
 
-    /// A command that was rejected never became a task, and gets no response; but its number is still waited for, and
-    /// every command after it (§7.3). If only its data was damaged, it is sent again, though not at error recovery
-    /// level 0 (§7.8); otherwise it is aborted, which counts as its arrival (§11.6.1).
+    /// A rejected command never became a task and gets no response, but the target still waits for its CmdSN before it
+    /// serves later commands (§7.3). If only the command's data was damaged, it is sent again, except at error recovery
+    /// level 0 (§7.8). Otherwise it is aborted, which counts as its arrival (§11.6.1).
     fn command_rejected(
         &mut self,
         now: Instant,
@@ -68,8 +69,7 @@ impl Session {
             let is_sent_again = self.recovers() && self.retry_rejected_command(now, rejected.task_tag());
             return if is_sent_again { Ok(()) } else { Err(Fault::DataDigest) };
         }
-        // Sent again, it met itself: that what is carried out already is to be ignored in silence (§4.2.2.1) not every
-        // target knows.
+        // The repeated command met its first copy. Not every target silently ignores a duplicate, as §4.2.2.1 demands.
         if reason == RejectReason::TaskInProgress && self.recovers() {
             return Ok(());
         }

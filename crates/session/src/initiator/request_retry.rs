@@ -1,4 +1,4 @@
-//! Requests other than commands, which are not numbered, and are sent again with the same tag when no answer comes.
+//! Repeats unnumbered requests, with the same tag, when no answer comes.
 
 use super::lane::Lane;
 use super::outgoing::Request;
@@ -6,7 +6,7 @@ use super::session::Session;
 use crate::seam::Fault;
 use pdu::{Instant, LaneId, SnackKind};
 
-/// How often a read that stands still is asked for what may have been lost at its end.
+/// How often a stalled read's last PDUs are requested again.
 const TAIL_ASKS_MAX: u32 = 6;
 
 impl Session {
@@ -23,7 +23,7 @@ impl Session {
             if ask.again(now) {
                 place.push(Request::TaskManagement(function.request));
             } else {
-                // It may take as long as it takes; who asked for it may lose patience.
+                // A function may take any time. Its caller decides when to stop waiting.
                 function.ask = None;
             }
         }
@@ -42,13 +42,14 @@ impl Session {
             let request = logout.request;
             place.push(Request::Logout(request));
         } else {
-            // The deadline of its answer ends the lane.
+            // The deadline for the answer will end the lane.
             logout.ask = None;
         }
     }
 
-    /// A lane answers, and yet a read on it has stood still since it was asked: perhaps the last data that the target
-    /// sent was lost, or the acknowledgement that it waits for. Not so while the lane brings what may be before it.
+    /// Called when the target answers a ping of `asked_at` on `lane`. A read that has stood still since then may have
+    /// lost its last Data-In, or a DataACK that the target waits for: both are sent for again, unless the data may
+    /// still be behind other data of the lane.
     pub(super) fn ask_for_tails(&mut self, lane: LaneId, asked_at: Instant) {
         let owed_bytes = self.owed_bytes().get(&lane).copied().unwrap_or_default();
         let Some(place) = self.lanes.get_mut(lane).filter(|place| !place.statuses.has_gaps()) else {
@@ -78,7 +79,7 @@ impl Session {
 }
 
 impl Lane {
-    /// Sends the last text request again; `false` if it was sent often enough.
+    /// Sends the last text request again; `false` if it may not be sent again.
     pub(super) fn text_again(&mut self, now: Instant) -> bool {
         let Some(text) = &mut self.text else { return false };
         if !text.ask.again(now) {

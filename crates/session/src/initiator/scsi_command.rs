@@ -1,4 +1,4 @@
-//! A command on its way: submitted, started on a lane, pulled (RFC 7143 §11.3).
+//! A command from its submission until its PDU leaves: submitted, started on a lane, pulled (RFC 7143 §11.3).
 
 use super::data_out::{Sequence, Unsolicited};
 use super::event::{Command, Data, Demand, Event, SubmitError, TaskId};
@@ -15,7 +15,7 @@ impl Session {
     /// Queues a command. Its buffer is lent to the session until [`Event::Release`].
     ///
     /// # Errors
-    /// Why it was not taken; the buffer is not lent then.
+    /// [`SubmitError`] says why the command was not taken. The buffer is then not lent.
     pub fn submit(&mut self, _now: Instant, command: Command) -> Result<TaskId, SubmitError> {
         if self.parameters.session_type == SessionType::Discovery {
             return Err(SubmitError::Discovery);
@@ -37,8 +37,8 @@ impl Session {
         self.tasks.len() < self.limits.commands_max.min(TASKS_MAX)
     }
 
-    /// The command at the head of the queue, while it may be started: the command window is open, there is a lane
-    /// that takes commands, and no task management function over many tasks is being carried out.
+    /// The command at the head of the queue, if it may be started: if the command window is open, a lane takes
+    /// commands, and no task management function over many tasks is being carried out.
     #[must_use]
     pub fn demand(&self) -> Option<Demand> {
         let may_start = self.life == Life::Open
@@ -54,13 +54,13 @@ impl Session {
         })
     }
 
-    /// Starts the command at the head of the queue on `lane`: it takes its CmdSN, and leaves after the requests
-    /// that were queued on that lane before. `None` if nothing may be started, or not on this lane.
+    /// Starts the command at the head of the queue on `lane`: it takes its CmdSN, and leaves after the requests that
+    /// were queued on that lane before. `None` if no command may be started, or none on this lane.
     pub fn start(&mut self, _now: Instant, lane: LaneId) -> Option<TaskId> {
         self.start_on(Route::over(lane))
     }
 
-    /// As [`Self::start`], with lanes of their own for requests and responses.
+    /// As [`Self::start`], with separate lanes for requests and responses.
     pub(super) fn start_on(&mut self, route: Route) -> Option<TaskId> {
         let demand = self.demand()?;
         let is_open = |lane| self.lanes.get(lane).is_some_and(|place| place.phase == Phase::Open);
@@ -81,7 +81,7 @@ impl Session {
         Some(demand.task)
     }
 
-    /// The PDU of a command whose turn has come.
+    /// The PDU of a command, when its turn has come.
     pub(super) fn pull_command(
         &mut self,
         now: Instant,
@@ -120,7 +120,7 @@ impl Session {
         Some(Transmit { header, payload })
     }
 
-    /// One Data-Out PDU of a task whose turn has come; the task goes to the end of the line if it has more.
+    /// One Data-Out PDU of a task, when its turn has come. A task with more data is queued again.
     pub(super) fn pull_data_out(&mut self, lane: LaneId, itt: Itt, budget_bytes: u32) -> Option<Transmit> {
         let place = self.lanes.get_mut(lane)?;
         let task = self.tasks.get_mut(itt)?;
@@ -138,8 +138,8 @@ impl Session {
         Some(transmit)
     }
 
-    /// Takes a task out of the session and gives its buffer back, unless a data segment is arriving in it: then the
-    /// buffer is given back when that is over.
+    /// Takes a task out of the session and gives its buffer back. If a data segment is still arriving in the buffer,
+    /// gives it back after that.
     pub(super) fn end_task(&mut self, itt: Itt, event: impl FnOnce(&Task) -> Event) {
         let Some(task) = self.tasks.remove(itt) else { return };
         self.events.push_back(event(&task));
@@ -151,7 +151,7 @@ impl Session {
                 lane.statuses.release(ending.stat_sn);
             }
         }
-        // A task that moved may still be receiving where it was.
+        // A task that moved may still be receiving on its former lane.
         let buffer = task.command.data.buffer();
         match self.lanes.values_mut().find(|lane| lane.is_receiving_data_of(itt)) {
             Some(lane) => lane.held = buffer,
@@ -159,7 +159,7 @@ impl Session {
         }
     }
 
-    /// Reports a task lost that will not be answered.
+    /// Reports a task lost, because it will not be answered.
     pub(super) fn lose_task(&mut self, itt: Itt) {
         self.end_task(itt, |task| Event::Lost { task: TaskId(task.itt.0), started: task.is_started() });
     }

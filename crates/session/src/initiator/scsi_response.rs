@@ -8,7 +8,7 @@ use crate::peer_fault::PeerFault;
 use crate::seam::{Destination, Fault};
 use pdu::{Itt, LaneId, Opcode, Residual, ScsiResponse, SenseSegment, ServiceResponse, StatSn};
 
-/// What a response said, from wherever it came.
+/// The status of a command, from a SCSI Response or from its last Data-In.
 #[derive(Clone, Debug)]
 pub(super) struct Ending {
     pub(super) stat_sn: StatSn,
@@ -27,7 +27,7 @@ const PROTOCOL_SERVICE_CRC_ERROR: [u8; 18] =
     [0x70, 0, 0x0b, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x47, 0x05, 0, 0, 0, 0];
 
 impl Session {
-    /// Where the sense data belongs, if it belongs to a task that is still known.
+    /// Says where the sense data belongs, if its task is still known.
     pub(super) fn place_response(&mut self, lane: LaneId, pdu: &ScsiResponse) -> Result<Destination, Fault> {
         let bytes = pdu.data_segment_bytes;
         let recovers = self.recovers();
@@ -42,8 +42,8 @@ impl Session {
         Ok(Destination::Inline { bytes })
     }
 
-    /// The command is complete, unless data that was sent before is missing. What it was still asked to send is not
-    /// sent: the target has said that it wants no more of it.
+    /// Takes a SCSI Response. The command is complete unless Data-In is missing. Data-Out that was solicited and not
+    /// sent stays unsent, because the target no longer wants it.
     pub(super) fn receive_response(
         &mut self,
         lane: LaneId,
@@ -63,8 +63,8 @@ impl Session {
         self.receive_ending(lane, pdu.itt, ending)
     }
 
-    /// A command's end has been told: it is complete when all data that was sent before it is here, and not
-    /// acknowledged before that (§7.9).
+    /// Takes a command's status. The command is complete once all data sent before the status has arrived; only then is
+    /// the status acknowledged (§7.9).
     pub(super) fn receive_ending(&mut self, lane: LaneId, itt: Itt, ending: Ending) -> Result<(), Fault> {
         let recovers = self.recovers();
         let task = self.task_on(lane, itt)?;
@@ -83,7 +83,7 @@ impl Session {
         Ok(())
     }
 
-    /// Data has arrived, or never will: perhaps that was all that a command's end waited for.
+    /// Completes a command if its status waited only for data that has now arrived, or never will.
     pub(super) fn data_arrived(&mut self, itt: Itt) {
         let Some(task) = self.tasks.get_mut(itt) else { return };
         let Some(ending) =
@@ -104,7 +104,7 @@ impl Session {
         self.end_task(itt, |task| {
             let lacks_data = task.misses(&ending) && task.data_refused;
             if lacks_data && ending.delivered && ending.status != CHECK_CONDITION {
-                // What the target said cannot be true of the data that is here (§7.8 a.2).
+                // The target's status does not describe the incomplete data that is here (§7.8 a.2).
                 let sense = PROTOCOL_SERVICE_CRC_ERROR.to_vec();
                 return Event::Completed(task.completion(true, CHECK_CONDITION, Residual::None, sense));
             }
@@ -118,17 +118,17 @@ impl Session {
 }
 
 impl Task {
-    /// Whether a read's data that was sent before its end is not here. A write's R2Ts are of no interest any more.
+    /// Whether Data-In that was sent before the status is missing. A write's R2Ts no longer matter.
     fn misses(&self, ending: &Ending) -> bool {
         matches!(self.command.data, Data::In(_)) && self.input.next() < ending.input_pdus
     }
 
-    /// Whether such data will come.
+    /// Whether the missing data can still come.
     fn misses_data(&self, ending: &Ending) -> bool {
         !self.data_refused && self.misses(ending)
     }
 
-    /// How it ended, with the data that came until then.
+    /// The completion to report, with the count of data that has arrived.
     pub(super) fn completion(
         &self,
         delivered: bool,

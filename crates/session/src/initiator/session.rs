@@ -1,4 +1,4 @@
-//! A session at the initiator: commands and functions go in, what the target answered comes out.
+//! A session at the initiator: takes commands and functions, and reports the target's answers.
 
 use super::ask::Ask;
 use super::command_retry::Unacknowledged;
@@ -21,24 +21,24 @@ use std::collections::{BTreeMap, VecDeque};
 /// How far a session's life has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
-    /// Takes commands.
+    /// The session takes commands.
     Open,
-    /// Waits for what was started, then for the answer to its logout.
+    /// The session waits for its started tasks, then for the answer to its logout.
     LoggingOut,
-    /// Its lanes are being closed; nothing more is sent. What still arrives counts.
+    /// The session's lanes are being closed and it sends nothing more. It still takes PDUs that arrive.
     Closing {
-        /// After a logout.
+        /// Whether the session was logged out.
         orderly: bool,
     },
-    /// Told its owner that it is over.
+    /// The session has told its owner that it is over.
     Ended,
 }
 
 /// An initiator's session in full feature phase.
 ///
-/// Its driver asks [`Self::demand`] whenever a command was submitted or something was received, chooses a lane,
-/// and calls [`Self::start`]; then it pulls from each lane that [`Endpoint::wants_transmit`]. What was received on one
-/// lane can make others want to transmit.
+/// The driver asks [`Self::demand`] whenever a command was submitted or something was received, chooses a lane, and
+/// calls [`Self::start`]; then it pulls from each lane that [`Endpoint::wants_transmit`]. A PDU received on one lane
+/// can make other lanes want to transmit.
 #[derive(Debug)]
 pub struct Session {
     pub(super) parameters: SessionParameters,
@@ -49,7 +49,7 @@ pub struct Session {
     pub(super) tasks: Tasks,
     /// Tasks that were not started, in the order in which they were submitted.
     pub(super) queue: VecDeque<Itt>,
-    /// Reads that miss data which the target has sent, and when it was asked for again.
+    /// Reads that miss Data-In which the target has sent, each with its last request for it.
     pub(super) incomplete: BTreeMap<Itt, Ask>,
     pub(super) unacknowledged: Unacknowledged,
     pub(super) lost: LostConnections,
@@ -57,13 +57,12 @@ pub struct Session {
     pub(super) functions: Vec<Function>,
     pub(super) request_tags: RequestTags,
     pub(super) events: VecDeque<Event>,
-    /// Totals; the rest is filled in when asked for.
+    /// Totals. [`Self::counters`] fills in the rest.
     pub(super) counters: Counters,
 }
 
 impl Session {
-    /// A session with no lane yet; `first` is the CmdSN that its leading login carried
-    /// ([`Established::cmd_sn`]).
+    /// A session without a lane. `first` is the CmdSN that its leading login carried ([`Established::cmd_sn`]).
     #[must_use]
     pub fn new(parameters: SessionParameters, limits: InitiatorLimits, first: CmdSn) -> Self {
         Self {
@@ -85,8 +84,8 @@ impl Session {
         }
     }
 
-    /// Lets the tags of its tasks and requests begin where `word`, 32 random bits, says: an answer that is late by a
-    /// session names no task of the one that took its place.
+    /// Starts the tags of tasks and requests at a value that `word`, 32 random bits, determines. A late answer to the
+    /// former session then most likely names no task of this one.
     #[must_use]
     pub fn with_tags_from(mut self, word: u32) -> Self {
         self.tasks = Tasks::numbered_from(word);
@@ -94,10 +93,10 @@ impl Session {
         self
     }
 
-    /// A connection whose login is done becomes a lane, at any time of the session's life. Its number must be new to
-    /// this session; its CID may be that of a connection that broke and was reported lost, whose place it takes
-    /// (RFC 7143 §6.3.4). If the session is over or being logged out, the lane is closed at once, unless the session
-    /// needs it for [`Event::ConnectionLost`].
+    /// Adds a connection whose login is done as a lane, at any time of the session's life. The lane's number must be
+    /// new to this session. Its CID may be that of a connection that was reported lost, which it then reinstates (RFC
+    /// 7143 §6.3.4). If the session is over or being logged out, the lane is closed at once, unless the session needs
+    /// it after [`Event::ConnectionLost`].
     pub fn add_lane(&mut self, now: Instant, lane: LaneId, established: &Established) {
         self.window.update(established.window);
         self.commands_acknowledged();
@@ -115,19 +114,19 @@ impl Session {
         self.recover(now);
     }
 
-    /// Ends the session without a word to the target. Every lane is to be closed; when all are, what was not answered
-    /// is reported lost, and [`Event::Ended`] follows.
+    /// Ends the session without telling the target. The owner must close every lane; when all are closed, unanswered
+    /// tasks are reported lost and [`Event::Ended`] follows.
     pub fn close(&mut self, _now: Instant) {
         self.fail();
     }
 
-    /// The CmdSN that a login carries which adds a connection to this session (RFC 7143 §11.12.8).
+    /// The CmdSN that a login to add a connection to this session must carry (RFC 7143 §11.12.8).
     #[must_use]
     pub fn cmd_sn(&self) -> CmdSn {
         self.window.current()
     }
 
-    /// What a placement policy wants to know of a lane; all zero for one that is gone.
+    /// The state of a lane for its driver or a placement policy; all zero for a lane that is gone.
     #[must_use]
     pub fn lane_state(&self, lane: LaneId) -> LaneState {
         let open = self.life == Life::Open;
@@ -139,7 +138,7 @@ impl Session {
         }
     }
 
-    /// A lane that is to be logged out takes orphans where no other does.
+    /// A draining lane takes orphans only if no open lane can.
     fn accepts_orphans(&self, lane: LaneId) -> bool {
         let is_open = |lane: &Lane| lane.phase == Phase::Open;
         match self.lanes.get(lane).map(|lane| lane.phase) {
@@ -149,13 +148,13 @@ impl Session {
         }
     }
 
-    /// Bytes of a command's data that have not moved yet, in either direction. `None` for a task that is no more.
+    /// Bytes of a command's data that have not been transferred, in either direction. `None` for an ended task.
     #[must_use]
     pub fn unmoved_bytes(&self, task: TaskId) -> Option<u32> {
         self.tasks.get(Itt(task.0)).map(|task| task.unmoved_bytes)
     }
 
-    /// Observable numbers.
+    /// The session's observable numbers.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let told = self.window.told();
@@ -172,29 +171,29 @@ impl Session {
         }
     }
 
-    /// A lane for requests that belong to no particular one.
+    /// A lane for requests that may go on any.
     pub(super) fn lane_for_requests(&self) -> Option<LaneId> {
         let usable = |lane: &Lane| matches!(lane.phase, Phase::Open | Phase::Draining);
         let may_send = matches!(self.life, Life::Open | Life::LoggingOut);
         self.lanes.select(|lane| may_send && usable(lane)).next()
     }
 
-    /// The task that a PDU on `lane` is about. `None` if there is no such task any more: task management functions
-    /// end tasks of all lanes, and PDUs on other lanes may cross their end.
+    /// The task that a PDU on `lane` names. `None` if the task has ended: task management functions end tasks of all
+    /// lanes, and PDUs on other lanes may cross their end.
     pub(super) fn task_on(&mut self, lane: LaneId, itt: Itt) -> Result<Option<&mut Task>, Fault> {
         self.reassignments.proven(itt, lane);
         let recovers = self.recovers();
         let Some(task) = self.tasks.get_mut(itt) else { return Ok(None) };
         match task.allegiance {
             Some(home) if home.command.is_here() && home.route.response == lane => Ok(Some(task)),
-            // Of before it was given another lane.
+            // The PDU was sent before the task moved to another lane.
             Some(home) if home.route.response != lane && recovers => Ok(None),
             Some(home) if home.command.is_here() => Err(PeerFault::TaskElsewhere.into()),
             _ => Err(PeerFault::TaskNotSent.into()),
         }
     }
 
-    /// Takes tasks out of the queue and reports them lost; whether there were any.
+    /// Takes the matching tasks out of the queue and reports them lost. Returns whether there were any.
     pub(super) fn lose_queued(&mut self, concerned: impl Fn(&Task) -> bool) -> bool {
         let is_concerned = |itt: &Itt| self.tasks.get(*itt).is_some_and(&concerned);
         let lost: Vec<Itt> = self.queue.iter().copied().filter(is_concerned).collect();
@@ -227,17 +226,18 @@ impl Session {
         }
     }
 
-    /// Whether lost PDUs are sent again: error recovery level 1 (§7.1.5).
+    /// Whether lost PDUs are sent again: error recovery level 1 or above (§7.1.5).
     pub(super) fn recovers(&self) -> bool {
         self.parameters.error_recovery_level >= 1
     }
 
-    /// What was not asked, or was answered before: where requests are sent again, both happens.
+    /// Judges an answer to a request that was not made or was answered before. Where requests are sent again, this is
+    /// no fault.
     pub(super) fn late_answer(&self, question: Question) -> Result<(), Fault> {
         if self.recovers() { Ok(()) } else { Err(PeerFault::AnswerUnasked(question).into()) }
     }
 
-    /// A lane is of no use any more, and with it the session, unless its tasks can go on elsewhere.
+    /// Gives a lane up, and with it the session unless the lane's tasks can move to another.
     pub(super) fn fail_lane(&mut self, lane: LaneId, fault: Fault) {
         self.close_lane(lane, LaneLoss::Broken, Some(fault));
         if !self.recovers_connections() {
@@ -245,7 +245,7 @@ impl Session {
         }
     }
 
-    /// A fault ends its lane, and some end the session with it.
+    /// Ends the lane that a fault occurred on, and the session if the fault goes that far.
     fn judge<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         if let Err(Fault::Peer(fault)) = result
             && self.recovers_connections()
@@ -256,12 +256,12 @@ impl Session {
         result
     }
 
-    /// Something was lost that this error recovery level cannot repair (§7.1.5).
+    /// Ends the session after a loss that this error recovery level cannot repair (§7.1.5).
     pub(super) fn fail(&mut self) {
         self.close_all(LaneLoss::Broken, false);
     }
 
-    /// No lane is left: nothing can be pulled or arrive any more.
+    /// Ends the session after its last lane is gone: nothing can be pulled or arrive.
     pub(super) fn finish(&mut self, orderly: bool) {
         self.queue.clear();
         self.functions.clear();
@@ -280,7 +280,7 @@ impl Session {
             TargetPdu::TextResponse(_) | TargetPdu::AsyncMessage(_) | TargetPdu::Reject(_) => {
                 Ok(Destination::Inline { bytes })
             }
-            // What a ping carried: this side's carry nothing.
+            // Returned ping data. This side's pings carry none.
             TargetPdu::NopIn(_) => Ok(Destination::Discard { bytes }),
             TargetPdu::TaskManagementResponse(_) | TargetPdu::LogoutResponse(_) | TargetPdu::R2t(_) => {
                 Ok(Destination::None)
@@ -304,7 +304,7 @@ impl Session {
         }
         place.liveness.heard(now);
         if digest == Digest::Bad {
-            // A hole; what it was is seen when something after it comes (§7.8).
+            // The PDU is a hole. The next PDU of its sequence shows what it was (§7.8).
             return Ok(Destination::Discard { bytes });
         }
         if bytes > place.connection.receive_segment_bytes_max {
@@ -338,7 +338,7 @@ impl Session {
         self.receive(now, lane, &pdu, inline)
     }
 
-    /// A PDU is here, with its data segment.
+    /// Takes a PDU that has arrived with its data segment.
     fn receive(&mut self, now: Instant, lane: LaneId, pdu: &TargetPdu, inline: &[u8]) -> Result<(), Fault> {
         match pdu {
             TargetPdu::DataIn(pdu) => self.receive_data_in(now, lane, pdu)?,
@@ -399,7 +399,7 @@ impl Endpoint for Session {
                 }
                 Turn::Data(itt) => self.pull_data_out(lane, itt, budget_bytes),
             };
-            // A task that ended while it was in line has nothing to send; its turn is the next one's.
+            // A task that ended while it was queued has nothing to send.
             let Some(transmit) = transmit else { continue };
             self.lanes.get_mut(lane)?.pulled(&transmit);
             return Some(transmit);

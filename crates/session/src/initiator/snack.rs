@@ -1,4 +1,4 @@
-//! SNACK: asking for what was lost on the way to this side, and telling what is no longer needed (RFC 7143 §11.16).
+//! SNACK: asks for PDUs that were lost on the way to this side, and acknowledges data (RFC 7143 §11.16).
 
 use super::ask::Ask;
 use super::data_sequence::{Arrival, Hole};
@@ -11,27 +11,26 @@ use crate::seam::Fault;
 use pdu::{DataSn, Instant, Itt, LaneId, Lun, RejectReason, Snack, SnackKind, StatSn, TargetPdu, Ttt};
 use std::collections::BTreeMap;
 
-/// The most SNACKs that wait on one lane for their turn to leave. What is not asked for now is asked for when the
-/// time has come to ask again.
+/// The most SNACKs that wait on one lane to leave. PDUs that find no room are asked for at the next repetition.
 const SNACKS_MAX: u32 = 64;
 
-/// An acknowledgement of data that the target has asked for with the A bit (§11.7.2).
+/// A DataACK that the target has asked for with the A bit (§11.7.2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DataAck {
     pub(super) lun: Lun,
     pub(super) ttt: Ttt,
-    /// The first DataSN that it does not cover.
+    /// The first DataSN that is not acknowledged.
     pub(super) next: DataSn,
     pub(super) sent: bool,
 }
 
 impl Session {
-    /// Takes the number of a response on `lane`, which is acknowledged with whatever leaves next.
+    /// Takes the StatSN of a response on `lane`. The next PDU to leave acknowledges it.
     pub(super) fn receive_status(&mut self, lane: LaneId, stat_sn: StatSn) -> Result<Arrival, Fault> {
         self.take_status(lane, stat_sn, false)
     }
 
-    /// Takes the number of a response on `lane`, and asks for those before it that are missing. One that `is_held` is
+    /// Takes the StatSN of a response on `lane`, and asks for missing responses before it. A response that `is_held` is
     /// not acknowledged yet.
     pub(super) fn take_status(
         &mut self,
@@ -55,7 +54,7 @@ impl Session {
         Ok(Arrival::New)
     }
 
-    /// The target has sent all responses before `next`: asks for those that are missing.
+    /// The target says that it has sent all responses before `next`: asks for the missing ones.
     pub(super) fn told_next_status(&mut self, lane: LaneId, next: StatSn) -> Result<(), Fault> {
         if self.recovers()
             && let Some(place) = self.lanes.get_mut(lane)
@@ -66,11 +65,11 @@ impl Session {
         Ok(())
     }
 
-    /// PDUs of a command are seen to be missing.
+    /// Asks for missing PDUs of a command.
     pub(super) fn ask_for_hole(&mut self, lane: LaneId, itt: Itt, hole: Option<Hole>) {
         let Some((begin, count)) = hole else { return };
         let Some(place) = self.lanes.get_mut(lane) else { return };
-        // Whether an R2T is asked for a second time is better left to the target (§7.1.4.1).
+        // Lost R2Ts are left to the target, which repeats them by itself (§7.1.4.1).
         if self.tasks.get(itt).is_some_and(|task| task.command.data.in_bytes() > 0) {
             let ask = Ask::new(place.liveness.heard_at());
             self.incomplete.entry(itt).or_insert(ask);
@@ -78,8 +77,8 @@ impl Session {
         place.snack(Lun::default(), SnackKind::DataOrR2t { itt, begin, count });
     }
 
-    /// Something that a command missed may have come: acknowledges data if the target wants that and no more is
-    /// missing before it, and does not ask again for what is here.
+    /// Called when missing data of a command may have come. Sends a pending DataACK if nothing before it is missing.
+    /// Stops the repetition of SNACKs if nothing is missing at all, else restarts its pause.
     pub(super) fn data_progressed(&mut self, itt: Itt) {
         let Some(task) = self.tasks.get_mut(itt) else { return };
         let Some(allegiance) = task.allegiance else { return };
@@ -95,7 +94,7 @@ impl Session {
         }
     }
 
-    /// Asks again for the data that is due, unless it may still be behind other data that its lane is bringing.
+    /// Asks again for missing data whose repetition is due, unless it may still be behind other data of its lane.
     pub(super) fn ask_for_missing_data_again(&mut self, now: Instant) {
         self.note_arriving_segments(now);
         let owed_bytes = self.owed_bytes();
@@ -110,7 +109,7 @@ impl Session {
         due.into_iter().for_each(|itt| self.ask_for_data_again(now, itt));
     }
 
-    /// Asks again for the responses that are missing on `lane`, with the same exception.
+    /// Asks again for missing responses on `lane`, unless they may still be behind data of the lane.
     pub(super) fn ask_for_statuses_again(&mut self, now: Instant, lane: LaneId) {
         self.note_arriving_segments(now);
         let owed_bytes = self.owed_bytes().get(&lane).copied().unwrap_or_default();
@@ -122,14 +121,14 @@ impl Session {
         }
     }
 
-    /// Lanes in the middle of a data segment are not silent.
+    /// Notes that lanes in the middle of a data segment are not silent.
     fn note_arriving_segments(&mut self, now: Instant) {
         for lane in self.lanes.values_mut().filter(|lane| lane.incoming.is_some()) {
             lane.inflow.go_on(now);
         }
     }
 
-    /// The data of reads that each lane has not brought.
+    /// The Data-In that each lane has yet to bring, in bytes.
     pub(super) fn owed_bytes(&self) -> BTreeMap<LaneId, u64> {
         let mut owed_bytes = BTreeMap::new();
         for task in self.tasks.iter().filter(|task| task.command.data.in_bytes() > 0) {
@@ -156,7 +155,7 @@ impl Session {
         }
     }
 
-    /// What was asked for came, damaged once more.
+    /// Asks at once for a Data-In PDU that was sent again and came damaged again.
     fn ask_for_damaged_again(&mut self, lane: LaneId, itt: Itt, data_sn: DataSn) {
         let Some(place) = self.lanes.get_mut(lane) else { return };
         let now = place.liveness.heard_at();
@@ -165,7 +164,7 @@ impl Session {
         }
     }
 
-    /// The response that was asked for came, damaged once more.
+    /// Asks at once for a response that was sent again and came damaged again.
     fn ask_for_damaged_status_again(&mut self, lane: LaneId, stat_sn: StatSn) {
         let Some(place) = self.lanes.get_mut(lane) else { return };
         let now = place.liveness.heard_at();
@@ -174,10 +173,10 @@ impl Session {
         }
     }
 
-    /// A SNACK was rejected.
+    /// Takes the Reject of a SNACK.
     pub(super) fn snack_rejected(&mut self, lane: LaneId, reason: RejectReason, rejected: &Snack) {
         match rejected.kind {
-            // A command whose data cannot be sent again ends without success; one that writes needs nothing (§7.8).
+            // A read whose data cannot be sent again fails; a write needs nothing (§7.8).
             SnackKind::DataOrR2t { itt, .. } if reason == RejectReason::SnackReject => {
                 self.incomplete.remove(&itt);
                 if let Some(task) = self.tasks.get_mut(itt) {
@@ -188,8 +187,8 @@ impl Session {
             SnackKind::Status { .. } if reason == RejectReason::SnackReject => {
                 self.fail_lane(lane, PeerFault::StatusForgotten.into());
             }
-            // Asked for twice and answered once: the target was told meanwhile that it is here. Or it was asked for on
-            // suspicion, and had not been sent.
+            // The response was requested twice, and acknowledged after the first answer; or it was requested on
+            // suspicion and had not been sent.
             SnackKind::Status { .. }
             | SnackKind::DataOrR2t { .. }
             | SnackKind::DataAck { .. }
@@ -197,7 +196,7 @@ impl Session {
         }
     }
 
-    /// A PDU is dropped because its data was damaged: all of it counts as lost (§7.8).
+    /// Drops a PDU whose data was damaged: all of it counts as lost (§7.8).
     pub(super) fn lose_pdu(&mut self, lane: LaneId, pdu: &TargetPdu) -> Result<(), Fault> {
         if !self.recovers() {
             return Err(Fault::DataDigest);
@@ -236,7 +235,7 @@ impl Session {
 }
 
 impl Lane {
-    /// Queues a SNACK, if there are not too many.
+    /// Queues a SNACK, unless too many wait.
     pub(super) fn snack(&mut self, lun: Lun, kind: SnackKind) {
         if self.snacks < SNACKS_MAX {
             self.snacks += 1;
@@ -250,14 +249,14 @@ impl Lane {
         self.snack(Lun::default(), SnackKind::Status { begin, count });
     }
 
-    /// A response has come: perhaps one that was missing.
+    /// Stops the repetition of status SNACKs if no response is missing any more.
     fn status_arrived(&mut self) {
         if self.statuses.asked.is_some() && !self.statuses.has_gaps() {
             self.statuses.asked = None;
         }
     }
 
-    /// Asks for all missing responses once more; `false` if that was done often enough.
+    /// Asks for all missing responses once more; `false` if that may not be repeated.
     fn repeat_status_snacks(&mut self, now: Instant) -> bool {
         let goes_on = self.statuses.asked.as_mut().is_some_and(|ask| ask.again(now));
         if goes_on {

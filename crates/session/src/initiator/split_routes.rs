@@ -1,4 +1,5 @@
-//! Tasks whose requests and responses take different lanes. No login negotiates that yet; here it is made by hand.
+//! Tasks whose requests and responses take different lanes. No login negotiates that, so the tests set such routes by
+//! hand.
 
 #[path = "../../tests/initiator_world/mod.rs"]
 mod initiator_world;
@@ -18,7 +19,7 @@ fn start(world: &mut World, task: TaskId) -> TaskId {
     task
 }
 
-/// Tasks and bytes that each lane carries.
+/// The number of tasks and of bytes that each lane carries.
 fn loads(world: &World) -> Vec<(u32, u64)> {
     let load = |state: LaneState| (state.outstanding_commands, state.outstanding_bytes());
     (0..3).map(|lane| load(world.session.lane_state(LaneId(lane)))).collect()

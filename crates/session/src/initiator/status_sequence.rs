@@ -1,5 +1,5 @@
-//! Which of the numbered responses on one lane have arrived, which are missing, and which may be acknowledged
-//! (RFC 7143 §4.2.2.2, §7.9).
+//! Records which responses on one lane have arrived, which are missing, and which may be acknowledged (RFC 7143
+//! §4.2.2.2, §7.9).
 
 use super::ask::Ask;
 use super::data_sequence::Arrival;
@@ -8,32 +8,32 @@ use crate::seam::Fault;
 use pdu::StatSn;
 use std::collections::VecDeque;
 
-/// How far beyond the first missing response another may be. More than a session has commands and functions
-/// outstanding on one lane; it bounds what a wild StatSN can cost.
+/// How far beyond the first missing response another may be. This exceeds the commands and functions that a session has
+/// outstanding on one lane, and bounds the memory that a wild StatSN can claim.
 const STATUSES_MAX: u32 = 8192;
 
-/// What is known of one response.
+/// The state of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Response {
     Missing,
-    /// Here, and not to be acknowledged before its command's data is (§7.9).
+    /// It has arrived, and must not be acknowledged before its command's data has (§7.9).
     Held,
     Here,
 }
 
-/// Responses that are missing: the first, and how many.
+/// Missing responses: the StatSN of the first, and how many.
 pub(super) type Gap = (StatSn, u32);
 
 /// The responses on one lane, by their numbers.
 #[derive(Debug)]
 pub(super) struct StatusSequence {
-    /// The first that cannot be acknowledged.
+    /// The StatSN of the first response that cannot be acknowledged.
     next: StatSn,
-    /// Those from `next` on that are known to have been sent.
+    /// The responses from `next` on that are known to have been sent.
     known: VecDeque<Response>,
-    /// The ExpStatSN that the target knows, or will with what is queued.
+    /// The ExpStatSN that the target has, or will have when the queued PDUs arrive.
     acknowledged: StatSn,
-    /// When the missing ones were asked for.
+    /// The last request for the missing responses.
     pub(super) asked: Option<Ask>,
 }
 
@@ -42,7 +42,7 @@ impl StatusSequence {
         Self { next: first, known: VecDeque::new(), acknowledged: first, asked: None }
     }
 
-    /// Takes the number of a response where none is ever sent again: at error recovery level 0 (§7.9).
+    /// Takes the StatSN of a response at error recovery level 0, where none is ever sent again (§7.9).
     pub(super) fn receive_in_order(&mut self, stat_sn: StatSn) -> Result<(), Fault> {
         if stat_sn != self.next {
             return Err(PeerFault::StatSnOutOfOrder.into());
@@ -51,7 +51,7 @@ impl StatusSequence {
         Ok(())
     }
 
-    /// Takes the number of a response, which is not acknowledged before [`Self::release`] if it `is_held`.
+    /// Takes the StatSN of a response. A response that `is_held` is not acknowledged before [`Self::release`].
     pub(super) fn receive(&mut self, stat_sn: StatSn, is_held: bool) -> Result<Arrival, Fault> {
         if stat_sn.precedes(self.next) {
             return Ok(Arrival::Repeated);
@@ -69,8 +69,8 @@ impl StatusSequence {
         Ok(arrival)
     }
 
-    /// Takes note that all responses before `next` have been sent; returns the missing ones of which that was not
-    /// known.
+    /// Notes that all responses before `next` have been sent; returns the missing ones that were not known to have
+    /// been.
     pub(super) fn told(&mut self, next: StatSn) -> Result<Option<Gap>, Fault> {
         let known = u32::try_from(self.known.len()).unwrap_or(STATUSES_MAX);
         let begin = self.next.plus(known);
@@ -92,7 +92,7 @@ impl StatusSequence {
         Ok(())
     }
 
-    /// The command of a held response is complete.
+    /// Lets a held response be acknowledged, because its command is complete.
     pub(super) fn release(&mut self, stat_sn: StatSn) {
         if let Some(response) = self.get_mut(stat_sn).filter(|response| **response == Response::Held) {
             *response = Response::Here;
@@ -111,7 +111,7 @@ impl StatusSequence {
         }
     }
 
-    /// The responses that were sent and have not arrived.
+    /// The gaps: responses that were sent and have not arrived.
     pub(super) fn gaps(&self) -> Vec<Gap> {
         let mut gaps: Vec<Gap> = Vec::new();
         let missing = self.known.iter().zip(0..).filter(|(response, _)| **response == Response::Missing);
@@ -124,7 +124,7 @@ impl StatusSequence {
         gaps
     }
 
-    /// Whether this one was sent and has not arrived.
+    /// Whether this response was sent and has not arrived.
     pub(super) fn is_missing(&self, stat_sn: StatSn) -> bool {
         self.known.get(stat_sn.distance_from(self.next) as usize) == Some(&Response::Missing)
     }
@@ -133,12 +133,12 @@ impl StatusSequence {
         self.known.contains(&Response::Missing)
     }
 
-    /// Whether there are responses that the target does not know to have arrived.
+    /// Whether responses have arrived that the target does not know of.
     pub(super) fn owes_acknowledgement(&self) -> bool {
         self.acknowledged != self.next
     }
 
-    /// The ExpStatSN for a PDU that is leaving, or is about to.
+    /// The ExpStatSN for a PDU that is leaving or being queued. It counts as told.
     pub(super) fn acknowledge(&mut self) -> StatSn {
         self.acknowledged = self.next;
         self.next

@@ -1,4 +1,4 @@
-//! The SCSI tasks of a session. They belong to it, not to a lane: a lane is only where their PDUs go.
+//! The SCSI tasks of a session. Tasks belong to the session; a lane only carries their PDUs.
 
 use super::data_coverage::DataCoverage;
 use super::data_out::Sequence;
@@ -13,45 +13,45 @@ use pdu::{BufferId, CmdSn, Instant, Itt, LaneId};
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// Where a task that has started is at home.
+/// The route and the CmdSN of a task that has started.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allegiance {
     pub(super) route: Route,
-    /// A number that was taken must be sent, or the target would wait for it.
+    /// A CmdSN that was taken must be sent, or the target would wait for it.
     pub(super) cmd_sn: CmdSn,
     pub(super) command: Delivery,
 }
 
-/// How often the command of a task has left, and where.
+/// How often a task's command has left, and on which lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// It has not left.
+    /// The command has not left.
     Never,
-    /// Over lanes that the task has lost, and not over the one where it is at home.
+    /// It has left on lanes that the task has lost, and not on its present lane.
     Elsewhere,
-    /// Over the lane where it is at home, and no other copy of it left.
+    /// It has left on the present lane, and no other copy of it has.
     Once,
-    /// Over the lane where it is at home, and another copy of it has left, or will.
+    /// It has left on the present lane, and another copy of it has left, or will.
     Again,
 }
 
 impl Delivery {
-    /// Whether any byte of it may have left.
+    /// Whether any byte of the command may have left.
     pub(super) fn is_started(self) -> bool {
         self != Self::Never
     }
 
-    /// Whether it has left over the lane where its task is at home.
+    /// Whether the command has left on its task's present lane.
     pub(super) fn is_here(self) -> bool {
         matches!(self, Self::Once | Self::Again)
     }
 
-    /// Whether more than one copy of it may arrive.
+    /// Whether more than one copy of the command may arrive.
     pub(super) fn is_repeated(self) -> bool {
         matches!(self, Self::Elsewhere | Self::Again)
     }
 
-    /// It leaves.
+    /// Notes that the command leaves.
     pub(super) fn leave(&mut self) {
         *self = match self {
             Self::Never | Self::Once => Self::Once,
@@ -59,14 +59,14 @@ impl Delivery {
         };
     }
 
-    /// It is to be sent once more over the same lane.
+    /// Plans to send the command once more on the same lane.
     fn repeat(&mut self) {
         if *self == Self::Once {
             *self = Self::Again;
         }
     }
 
-    /// Its task has another home, where it is to be sent.
+    /// The command's state after its task has moved to another lane, where it is to be sent.
     pub(super) fn move_on(self) -> Self {
         if self.is_started() { Self::Elsewhere } else { Self::Never }
     }
@@ -79,37 +79,37 @@ pub(super) struct Task {
     pub(super) command: Command,
     /// `None` while it waits in the queue.
     pub(super) allegiance: Option<Allegiance>,
-    /// Data-Out that may be sent now: unsolicited data, then answers to R2Ts in the order of these.
+    /// Data-Out that may be sent now: unsolicited data, then answers to R2Ts in the order in which these came.
     pub(super) sequences: VecDeque<Sequence>,
     /// Data-Out that was sent.
     pub(super) sent: DataCoverage,
     /// Its R2Ts or Data-In PDUs; they share one numbering (RFC 7143 §4.2.2.4).
     pub(super) input: InputSequence,
-    /// How it ended, while data that was sent before that is missing.
+    /// The status that the target sent, while Data-In from before it is missing.
     pub(super) ending: Option<Ending>,
     /// When the last of its data arrived.
     pub(super) data_in_at: Instant,
-    /// How often it was asked for what may have been lost at its end.
+    /// How often the task's last PDUs were requested again because it stood still.
     pub(super) tail_asks: u32,
-    /// How far its lane must have come before that counts as lost.
+    /// How much data its lane must have brought before they count as lost.
     pub(super) tail_turn: Turn,
-    /// It was given another lane, and nothing has come on that yet.
+    /// The task was given another lane, and nothing has come for it there yet.
     pub(super) resumes: bool,
     /// The target will not send missing data again.
     pub(super) data_refused: bool,
-    /// The last acknowledgement of data that was asked for.
+    /// The last DataACK that the target asked for.
     pub(super) data_ack: Option<DataAck>,
-    /// Data of either direction that has not moved yet.
+    /// Bytes of either direction that have not been transferred.
     pub(super) unmoved_bytes: u32,
 }
 
 impl Task {
-    /// Whether it was sent where it is at home.
+    /// Whether its command has left on its present lane.
     pub(super) fn is_sent(&self) -> bool {
         self.allegiance.is_some_and(|home| home.command.is_here())
     }
 
-    /// Whether any byte of it may have left.
+    /// Whether any byte of the command may have left.
     pub(super) fn is_started(&self) -> bool {
         self.allegiance.is_some_and(|home| home.command.is_started())
     }
@@ -119,18 +119,18 @@ impl Task {
         self.allegiance.is_some_and(|home| home.command.is_repeated())
     }
 
-    /// What it weighs on its route.
+    /// The task's load on its route.
     pub(super) fn unmoved(&self) -> Unmoved {
         Unmoved::of(self.command.data, self.unmoved_bytes)
     }
 
-    /// What it weighs on its route once its command is sent as if for the first time.
+    /// The task's load on its route if its command were sent as if for the first time.
     pub(super) fn unmoved_at_first(&self) -> Unmoved {
         let data = self.command.data;
         Unmoved::of(data, data.out_bytes() + data.in_bytes())
     }
 
-    /// Its command is to be sent as if for the first time; returns what is to be moved again.
+    /// Plans to send its command as if for the first time; returns the data to transfer again.
     pub(super) fn start_over(&mut self) -> Unmoved {
         let again_bytes = self.command.data.out_bytes() + self.command.data.in_bytes() - self.unmoved_bytes;
         self.unmoved_bytes += again_bytes;
@@ -143,8 +143,9 @@ impl Task {
         Unmoved::of(self.command.data, again_bytes)
     }
 
-    /// Its route lost this lane. It stays there, where nothing of it is sent or taken, until it has another route. What arrived out of order counts as not arrived (§11.5.6), and what was asked for and not sent as
-    /// not asked for.
+    /// Orphans the task, whose route has lost this lane. It keeps that route, on which nothing is sent or taken, until
+    /// it gets another. PDUs that arrived out of order count as not arrived (§11.5.6), and R2Ts that were not fully
+    /// answered as not received.
     pub(super) fn lose_home(&mut self, lane: LaneId) {
         if let Some(home) = &mut self.allegiance {
             home.route = Route::over(lane);
@@ -155,13 +156,14 @@ impl Task {
         (self.resumes, self.tail_asks, self.tail_turn) = (true, 0, Turn::default());
     }
 
-    /// Some of its data has arrived, that was not here before.
+    /// Notes the arrival of new data.
     pub(super) fn note_data_in(&mut self, now: Instant) {
         (self.resumes, self.data_in_at) = (false, now);
         (self.tail_asks, self.tail_turn) = (0, Turn::default());
     }
 
-    /// The target sends all data of a read again, instead of what is missing; returns what comes again.
+    /// Prepares for a target that sends all data of a read again instead of the missing part; returns the data that
+    /// comes again.
     pub(super) fn restart_input(&mut self) -> Unmoved {
         let again_bytes = self.input.contiguous_bytes();
         self.unmoved_bytes += again_bytes;
@@ -169,7 +171,7 @@ impl Task {
         Unmoved::of(self.command.data, again_bytes)
     }
 
-    /// Takes note that `bytes` of its data moved, and returns those of them that it still expected.
+    /// Counts `bytes` of its data as transferred; returns how many of them were still outstanding.
     pub(super) fn moved(&mut self, bytes: u32) -> Unmoved {
         let expected = bytes.min(self.unmoved_bytes);
         self.unmoved_bytes -= expected;
@@ -197,15 +199,16 @@ impl Data {
     }
 }
 
-/// How many bits of a tag say where its task is kept; those above tell it from earlier tasks kept there.
+/// How many bits of a tag are its task's index in the table. The bits above them tell the task from earlier ones at
+/// that index.
 const INDEX_BITS: u32 = 16;
-/// The topmost bit is clear in a task's tag, and set in those of other requests.
+/// The number of tags per index. The topmost bit is clear in a task's tag and set in those of other requests.
 const GENERATIONS: u32 = 1 << (31 - INDEX_BITS);
 
 /// The most tasks that a session can tell apart.
 pub(super) const TASKS_MAX: u32 = 1 << INDEX_BITS;
 
-/// All tasks of a session by their Initiator Task Tag, which is their [`TaskId`] too. A tag is not used again while
+/// All tasks of a session by their Initiator Task Tag, which is also their [`TaskId`]. A tag is not used again while
 /// its task is known, and for a long time after (RFC 7143 §11.2.1.8).
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
@@ -222,12 +225,12 @@ impl Tasks {
         self.slots.is_empty()
     }
 
-    /// None yet; the tags begin anywhere.
+    /// An empty table whose tags start at a value that `word` determines.
     pub(super) fn numbered_from(word: u32) -> Self {
         Self { slots: Slab::new(), created: word % GENERATIONS }
     }
 
-    /// A task that waits in the queue. The caller keeps the number of tasks below [`TASKS_MAX`].
+    /// Adds a task that waits in the queue. The caller keeps the number of tasks below [`TASKS_MAX`].
     pub(super) fn insert(&mut self, command: Command) -> TaskId {
         let entry = self.slots.vacant_entry();
         let index = u32::try_from(entry.key()).unwrap_or(u32::MAX);
@@ -279,18 +282,19 @@ impl Tasks {
     }
 }
 
-/// Tags of requests that are not SCSI tasks: distinct from those of tasks, and in use again only after 2³¹ others.
+/// Tags of requests that are not SCSI tasks. They differ from those of tasks, and each is used again only after about
+/// 2³¹ others.
 #[derive(Debug, Default)]
 pub(super) struct RequestTags {
     next: u32,
 }
 
 const REQUEST_TAG_BIT: u32 = 1 << 31;
-/// All but the reserved one.
+/// The number of request tags: all except the reserved one.
 const REQUEST_TAGS: u32 = Itt::NONE.0 & !REQUEST_TAG_BIT;
 
 impl RequestTags {
-    /// None yet; the tags begin anywhere.
+    /// An empty table whose tags start at a value that `word` determines.
     pub(super) fn numbered_from(word: u32) -> Self {
         Self { next: word % REQUEST_TAGS }
     }

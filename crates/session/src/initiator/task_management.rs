@@ -1,4 +1,4 @@
-//! Task management functions, and what becomes of the tasks they concern (RFC 7143 §11.5, §11.6).
+//! Task management functions, and the end of the tasks that they concern (RFC 7143 §11.5, §11.6).
 
 use super::ask::Ask;
 use super::data_sequence::Arrival;
@@ -19,18 +19,18 @@ pub(super) struct Function {
     pub(super) itt: Itt,
     pub(super) lane: LaneId,
     pub(super) asked: TaskFunction,
-    /// What was sent, to be sent again.
+    /// The request, kept to be sent again.
     pub(super) request: TaskManagementRequest,
-    /// When it was sent, where requests are sent again.
+    /// When the request was last sent, at error recovery level 1 and above.
     pub(super) ask: Option<Ask>,
     asker: Asker,
 }
 
-/// Who wants to know what comes of a function.
+/// The one that asked for a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
     Owner,
-    /// This session, so that the target does not wait for a command that will not come.
+    /// This session itself, so that the target does not wait for a command that will not come.
     Session,
 }
 
@@ -60,7 +60,7 @@ impl TaskFunction {
         }
     }
 
-    /// The logical unit of functions that address one, other than by a task.
+    /// The logical unit that a function addresses directly, else the default.
     fn lun(self) -> Lun {
         match self {
             Self::AbortTaskSet(lun) | Self::ClearTaskSet(lun) | Self::LogicalUnitReset(lun) => lun,
@@ -68,8 +68,8 @@ impl TaskFunction {
         }
     }
 
-    /// Whether the tasks concerned are no more. A single task that does not exist at the target has been answered, or
-    /// never will be.
+    /// Whether the target's outcome means that the function's tasks have ended. A single task that does not exist at
+    /// the target has been answered, or never will be.
     fn ended_tasks(self, outcome: TaskManagementOutcome) -> bool {
         match outcome {
             TaskManagementOutcome::FunctionComplete => true,
@@ -80,13 +80,13 @@ impl TaskFunction {
 }
 
 impl Session {
-    /// Asks for a task management function; [`Event::FunctionDone`] tells what came of it.
+    /// Requests a task management function; [`Event::FunctionDone`] reports its outcome.
     ///
-    /// Tasks that were queued and not started are lost at once; those that were started are lost when the target says
-    /// that the function is complete, unless they complete before. While a function over many tasks is being carried
-    /// out, no command is started, so that it is clear which ones it concerned. A function is answered at once if its
-    /// task has not left or is no more ([`TaskManagementOutcome::FunctionComplete`],
-    /// [`TaskManagementOutcome::TaskDoesNotExist`]), or if there is no lane to ask on
+    /// Concerned tasks that were not started are reported lost at once. Started ones are reported lost when the target
+    /// says that the function is complete, unless they complete before. While a function over many tasks is being
+    /// carried out, no command is started, so that it is clear which tasks the function concerned. A function is
+    /// answered at once if its task has not left ([`TaskManagementOutcome::FunctionComplete`]), if its task has ended
+    /// ([`TaskManagementOutcome::TaskDoesNotExist`]), or if there is no lane for the request
     /// ([`TaskManagementOutcome::FunctionRejected`]).
     pub fn task_management(&mut self, now: Instant, function: TaskFunction) -> FunctionId {
         let itt = self.request_tags.take();
@@ -99,7 +99,7 @@ impl Session {
         id
     }
 
-    /// The lane and the PDU, or the answer where there is nothing to ask.
+    /// The lane and the request, or the outcome if no request is needed or possible.
     fn task_management_request(
         &self,
         itt: Itt,
@@ -119,7 +119,7 @@ impl Session {
         request.lun = task.command.lun;
         request.referenced_task = task.itt;
         request.ref_cmd_sn = allegiance.cmd_sn;
-        // It must follow its task on the same lane (§11.5.1), and does so even if that has not been pulled yet.
+        // The request must follow its task on the same lane (§11.5.1), even if the command has not been pulled yet.
         Ok((allegiance.route.request, request))
     }
 
@@ -131,7 +131,7 @@ impl Session {
             itt,
             referenced_task: Itt::NONE,
             cmd_sn: self.window.current(),
-            // Filled in when it is pulled.
+            // Filled in when the PDU is pulled.
             exp_stat_sn: StatSn::default(),
             ref_cmd_sn: CmdSn::default(),
             exp_data_sn: DataSn::default(),
@@ -157,8 +157,8 @@ impl Session {
         }
     }
 
-    /// Whether a function over many tasks is being carried out. The target may hold its answer back until every
-    /// response before it is acknowledged on every lane (§4.2.2.3.3, §11.6.1), so these are acknowledged at once.
+    /// Whether a function over many tasks is being carried out. The target may delay its answer until every earlier
+    /// response is acknowledged on every lane (§4.2.2.3.3, §11.6.1), so meanwhile responses are acknowledged at once.
     pub(super) fn is_fenced(&self) -> bool {
         self.functions.iter().any(|function| function.asked.is_over_many_tasks())
     }
@@ -183,8 +183,8 @@ impl Session {
         Ok(())
     }
 
-    /// A command that was started and not pulled before the answer came cannot have been concerned; it is kept, for
-    /// the target waits for its number.
+    /// Ends a function with the target's answer. A command that was started but not pulled before the answer came was
+    /// not concerned; it is kept, because the target waits for its CmdSN.
     pub(super) fn end_function(&mut self, itt: Itt, response: TaskManagementOutcome) {
         let Some(index) = self.functions.iter().position(|function| function.itt == itt) else { return };
         let Function { asked, asker, .. } = self.functions.swap_remove(index);

@@ -1,4 +1,4 @@
-//! TASK REASSIGN: a task that the target has goes on over another lane (RFC 7143 §7.2.2, §11.5.1, §11.5.6).
+//! TASK REASSIGN: moves a task that the target has to another lane (RFC 7143 §7.2.2, §11.5.1, §11.5.6).
 
 use super::event::{Data, Demand, TaskId};
 use super::outgoing::Request;
@@ -12,9 +12,10 @@ use pdu::{
 };
 
 impl Session {
-    /// Tasks whose connection broke and that may go on over another now, each with its data that is still to move. The
-    /// connections come in the order of their loss, the tasks of each in the order of their numbers. The driver gives
-    /// each a lane by [`Self::reassign`], and asks again whenever something was received, a timer expired or a lane came.
+    /// Tasks whose connection broke and that may move to another now, each with its data that is still to be
+    /// transferred. Connections come in the order of their loss, the tasks of each in the order of their CmdSNs. The
+    /// driver gives each task a lane by [`Self::reassign`], and asks again whenever something was received, a timer
+    /// expired or a lane was added.
     pub fn orphans(&self) -> impl Iterator<Item = Demand> + '_ {
         let may_reassign = self.reassignments.have_room();
         self.waiting_orphans().filter_map(move |itt| {
@@ -30,7 +31,8 @@ impl Session {
     }
 
     /// Moves one of [`Self::orphans`] to a lane with [`LaneState::accepts_orphans`](super::LaneState): by TASK REASSIGN
-    /// if the target has its command, else by sending that again. `false` if the task or the lane is none of those.
+    /// if the target has its command, else by sending the command again. `false` if the task is not such an orphan or
+    /// the lane does not accept orphans.
     pub fn reassign(&mut self, now: Instant, task: TaskId, lane: LaneId) -> bool {
         let is_orphan = self.orphans().any(|orphan| orphan.task == task);
         let itt = Itt(task.0);
@@ -45,7 +47,7 @@ impl Session {
         false
     }
 
-    /// Gives a task of `dead` its home at `lane`.
+    /// Gives a task of the lost lane `dead` the route over `lane`.
     fn settle_at(&mut self, now: Instant, itt: Itt, lane: LaneId, dead: LaneId) {
         let Some(home) = self.tasks.get(itt).and_then(|task| task.allegiance) else { return };
         let is_with_target = self.is_with_target(home);
@@ -74,7 +76,7 @@ impl Session {
         let Some(task) = self.tasks.get(reassignment.task) else { return };
         let exp_data_sn = match task.command.data {
             Data::In(_) => DataSn(task.input.next()),
-            // All R2Ts that are not satisfied come again.
+            // The target repeats all R2Ts that are not satisfied.
             Data::Out(_) | Data::None => DataSn(0),
         };
         let request = TaskManagementRequest {
@@ -84,7 +86,7 @@ impl Session {
             itt: reassignment.itt,
             referenced_task: reassignment.task,
             cmd_sn: self.window.current(),
-            // Filled in when it is pulled.
+            // Filled in when the PDU is pulled.
             exp_stat_sn: StatSn::default(),
             ref_cmd_sn: CmdSn::default(),
             exp_data_sn,
@@ -94,23 +96,24 @@ impl Session {
         }
     }
 
-    /// Asks again for what was not answered, or not granted yet. When the target forgets the tasks, this ends.
+    /// Repeats reassignments that were not answered or not granted, until the target forgets the tasks.
     pub(super) fn reassign_again(&mut self, now: Instant) {
         let Some(due) = self.reassignments.take_due(now) else { return self.fail() };
         due.into_iter().for_each(|reassignment| self.request_reassignment(reassignment));
     }
 
-    /// The answer to a reassignment; `false` if this answers none.
+    /// Takes the answer to a reassignment; `false` if this answers none.
     pub(super) fn reassignment_answered(&mut self, now: Instant, pdu: &TaskManagementResponse) -> bool {
         let Some(task) = self.reassignments.task(pdu.itt) else { return false };
         match pdu.outcome {
             TaskManagementOutcome::FunctionComplete => self.reassignments.granted(pdu.itt),
-            // The target has forgotten it, or its status was acknowledged and not received: nobody knows how it ended.
+            // The target has forgotten the task, or its status was acknowledged and not received: nobody knows how it
+            // ended.
             TaskManagementOutcome::TaskDoesNotExist => self.lose_task(task),
             TaskManagementOutcome::ReassignmentNotSupported | TaskManagementOutcome::FunctionNotSupported => {
                 self.fail();
             }
-            // Not yet: the target has not finished with the old connection, or has too much to do.
+            // The target has not finished with the old connection, or is too busy. The request will be repeated.
             _ => {}
         }
         // The target has room for one more immediate request.

@@ -13,21 +13,22 @@ use pdu::{
     Ttt,
 };
 
-/// The longest answer that is taken. A target with its addresses takes some 300 bytes: this is thousands of targets.
+/// The longest answer that is accepted. A target with its addresses needs some 300 bytes, so this holds thousands of
+/// targets.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// The most responses that make up one answer: at the default segment length of 8192 bytes, several times what
-/// [`TEXT_BYTES_MAX`] needs. Ends an exchange of empty responses.
+/// The most responses in one answer: several times what [`TEXT_BYTES_MAX`] needs at the default segment length of 8192
+/// bytes. This limit ends an exchange of empty responses.
 const RESPONSES_MAX: u32 = 1024;
 
 /// The longest iSCSI name (§4.2.7.1).
 const NAME_BYTES_MAX: usize = 223;
 
-/// What an exchange is for.
+/// The purpose of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     SendTargets,
-    /// The target wanted to negotiate, and must be given the opportunity (§11.9.1). This side has nothing to ask for.
+    /// The target asked to negotiate, and must be given the opportunity (§11.9.1). This side proposes nothing.
     Opportunity,
 }
 
@@ -36,7 +37,7 @@ enum Purpose {
 pub(super) struct TextExchange {
     itt: Itt,
     purpose: Purpose,
-    /// What was sent last, to be sent again, and when.
+    /// The last request, kept to be sent again.
     pub(super) request: TextRequest,
     pub(super) data: Vec<u8>,
     pub(super) ask: Ask,
@@ -49,7 +50,7 @@ impl Session {
     /// follows.
     ///
     /// # Errors
-    /// Why it was not asked.
+    /// [`SendTargetsError`] says why nothing was sent.
     pub fn send_targets(
         &mut self,
         now: Instant,
@@ -138,7 +139,7 @@ impl Session {
     }
 }
 
-/// A request that wants to be the last of its exchange; immediate, so that a closed window does not hold it up.
+/// A request with the F bit. It is immediate, so that a closed window does not delay it.
 fn request(itt: Itt, cmd_sn: CmdSn, lun: Lun, ttt: Ttt, text: &[u8]) -> TextRequest {
     TextRequest {
         immediate: true,
@@ -148,7 +149,7 @@ fn request(itt: Itt, cmd_sn: CmdSn, lun: Lun, ttt: Ttt, text: &[u8]) -> TextRequ
         itt,
         ttt,
         cmd_sn,
-        // Filled in when it is pulled.
+        // Filled in when the PDU is pulled.
         exp_stat_sn: StatSn::default(),
         // A name and its key fit the shortest MaxRecvDataSegmentLength, 512 bytes (§13.12).
         data_segment_bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),

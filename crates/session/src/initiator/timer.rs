@@ -1,4 +1,4 @@
-//! All that a session does by the clock: when, and what.
+//! The timers of a session: when each expires, and what it then does.
 
 use super::ask::Ask;
 use super::lane::{Lane, Phase};
@@ -8,7 +8,7 @@ use crate::timer::timers;
 use pdu::{Instant, LaneId};
 
 timers! {
-    /// What one lane waits for. Those that ask again stand still below error recovery level 1, where nothing is lost
+    /// The timers of one lane. Those that send something again are off at error recovery level 0, where nothing is lost
     /// without its connection.
     pub(super) enum LaneTimer {
         /// The lane is silent: it is pinged, and given up if it stays silent.
@@ -29,19 +29,19 @@ timers! {
 }
 
 timers! {
-    /// What the session waits for, on whichever lane. All stand still below error recovery level 1.
+    /// The timers of the whole session. All are off at error recovery level 0.
     pub(super) enum Timer {
         /// Reads miss data: a data SNACK is sent again.
         DataSnack,
-        /// The command that the target acknowledges next may be lost.
+        /// The first unacknowledged command may be lost: its lane is pinged.
         CommandProbe,
         /// A task management request is sent again.
         FunctionRequest,
-        /// The target forgets the tasks of a lost connection (Time2Retain).
+        /// The target forgets the tasks of a lost connection (Time2Retain): they are lost.
         Retention,
         /// Recovery of a lost connection may begin or go on (Time2Wait), or its logout is sent again.
         ConnectionRecovery,
-        /// A reassignment is asked for again.
+        /// A TASK REASSIGN is sent again.
         Reassignment,
     }
 }
@@ -58,7 +58,7 @@ impl Session {
         if recovers { lanes.chain(session).min() } else { lanes.min() }
     }
 
-    /// Does what is due. Whatever becomes due by that, expires the next time.
+    /// Expires every timer that is due. Timers that become due meanwhile expire at the next call.
     pub(super) fn expire_timers(&mut self, now: Instant) {
         let recovers = self.recovers();
         let lanes = self.lanes.ids();

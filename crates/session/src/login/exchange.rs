@@ -1,4 +1,4 @@
-//! Texts of a login, both ways, each in as many PDUs as it needs (RFC 7143 §6.1, §6.2).
+//! The texts of a login in both directions, each in as many PDUs as it needs (RFC 7143 §6.1, §6.2).
 
 use super::{DATA_SEGMENT_BYTES_MAX, PDUS_MAX, TEXT_BYTES_MAX};
 use pdu::{Assembler, InvalidText, TextWriter};
@@ -13,9 +13,9 @@ pub(super) struct Exchange {
     sent_bytes: usize,
 }
 
-/// What a peer's PDU brought.
+/// The content of a peer's PDU.
 pub(super) enum Incoming {
-    /// A piece of a text: the peer waits for an empty PDU, and goes on.
+    /// A piece of a text (C bit): the peer waits for an empty PDU before it continues.
     Piece,
     /// The peer waits for the next piece of this side's text.
     GoOn,
@@ -23,20 +23,20 @@ pub(super) enum Incoming {
     Text(Vec<u8>),
 }
 
-/// How a peer's texts break the bounds or the rules of continuation.
+/// How a peer's texts break a limit or the rules of continuation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExchangeError {
-    /// The text is not of pairs, or too long.
+    /// The text does not consist of `key=value` pairs, or is too long.
     #[error(transparent)]
     Text(#[from] InvalidText),
     /// More than [`PDUS_MAX`] PDUs.
-    #[error("a login of more than {PDUS_MAX} PDUs")]
+    #[error("the login took more than {PDUS_MAX} PDUs")]
     TooManyPdus,
     /// A data segment longer than [`DATA_SEGMENT_BYTES_MAX`].
     #[error("a data segment of more than {DATA_SEGMENT_BYTES_MAX} bytes during login")]
     SegmentTooLong,
-    /// Text where an empty PDU was due, because this side's text went on.
-    #[error("text was sent while the other side's text was still going on")]
+    /// Text came where an empty PDU was due, because this side's text was continued.
+    #[error("text came before the other side's text was complete")]
     Interrupted,
 }
 
@@ -71,7 +71,7 @@ impl Exchange {
         Ok(self.incoming.push(data, continued)?.map_or(Incoming::Piece, Incoming::Text))
     }
 
-    /// Sets the next text to send; the one before has been sent.
+    /// Sets the next text to send. The previous one must have been sent.
     pub(super) fn send(&mut self, text: TextWriter) {
         self.outgoing = text.into_bytes();
         self.sent_bytes = 0;
@@ -82,12 +82,12 @@ impl Exchange {
         self.sent_bytes < self.outgoing.len()
     }
 
-    /// Whether all that is left to send fits one PDU.
+    /// Whether the rest of the text fits one PDU.
     pub(super) fn is_last_piece(&self) -> bool {
         self.outgoing.len() - self.sent_bytes <= DATA_SEGMENT_BYTES_MAX as usize
     }
 
-    /// The next data segment; [`Self::is_sending`] is then its C bit.
+    /// The next data segment. [`Self::is_sending`] is its C bit afterwards.
     pub(super) fn next_piece(&mut self) -> Vec<u8> {
         let end = self.outgoing.len().min(self.sent_bytes + DATA_SEGMENT_BYTES_MAX as usize);
         let piece = self.outgoing[self.sent_bytes..end].to_vec();

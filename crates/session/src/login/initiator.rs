@@ -1,4 +1,4 @@
-//! An initiator's side of a login.
+//! The initiator's side of a login.
 
 mod config;
 mod failure;
@@ -22,23 +22,24 @@ use security::Security;
 /// What a driver does next with a connection in login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Send this, then wait for the next PDU.
+    /// Send this PDU, then wait for the next one.
     Send(Transmit),
     /// Login is done.
     Established(Established),
     /// The target is elsewhere: close the connection and try there.
     Redirected {
-        /// `host[:port]`, the host a name, an IPv4 address, or an IPv6 address in brackets (RFC 7143 §13.8). From a
-        /// target that may not have proven who it is.
+        /// `host[:port]`, the host a name, an IPv4 address, or an IPv6 address in brackets (RFC 7143 §13.8). The target
+        /// that sent it may not have authenticated itself.
         address: String,
-        /// Whether to remember it.
+        /// Whether the target moved permanently.
         permanent: bool,
     },
-    /// Close the connection.
+    /// The login failed: close the connection.
     Refused(Failure),
 }
 
-/// Login's only task. An added connection logs in beside the session's tasks; theirs count up from zero.
+/// The task tag of every Login Request. It differs from the tags of the session's tasks, beside which an added
+/// connection logs in.
 const LOGIN_TASK: Itt = Itt(0xffff_fffe);
 
 /// One connection's login.
@@ -49,17 +50,17 @@ pub struct Login {
     exchange: Exchange,
     security: Security,
     stage: Stage,
-    /// The T bit and NSG of the request that is unanswered.
+    /// The next stage that the unanswered request asks for (T bit and NSG), if it does.
     asked: Option<Stage>,
     exp_stat_sn: StatSn,
     portal_group_tag: Option<u16>,
     target_alias: Option<String>,
-    /// Established, refused or redirected; nothing can bring it back.
+    /// The login was established, refused or redirected, and takes no further PDU.
     is_over: bool,
 }
 
 impl Login {
-    /// A login over a connection that was just made.
+    /// A login over a new connection.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let session_type =
@@ -73,7 +74,7 @@ impl Login {
             ),
             exchange: Exchange::new(),
             security: Security::new(config.credentials.clone(), &config.entropy),
-            // Without credentials, security has nothing to say, and a round trip is saved (§6.3.1).
+            // Without credentials, the security stage is skipped, which saves a round trip (§6.3.1).
             stage: match config.credentials {
                 Some(_) => Stage::SecurityNegotiation,
                 None => Stage::OperationalNegotiation,
@@ -87,7 +88,7 @@ impl Login {
         }
     }
 
-    /// The first PDU.
+    /// The first PDU to send.
     pub fn start(&mut self) -> Transmit {
         let mut text = TextWriter::new();
         text.push(Key::InitiatorName.name(), &self.config.initiator_name);
@@ -113,7 +114,7 @@ impl Login {
         self.target_alias.as_deref()
     }
 
-    /// The CHAP algorithm that the target chose, if it has: what a refusal afterwards may be about.
+    /// The CHAP algorithm that the target chose, if it has chosen one. It may be the cause of a later refusal.
     #[must_use]
     pub fn chap_algorithm(&self) -> Option<Algorithm> {
         self.security.algorithm()
@@ -149,7 +150,7 @@ impl Login {
         }
     }
 
-    /// Reads a header, and checks that it answers the request that is unanswered (§11.13).
+    /// Parses a header, and checks that it answers the outstanding request (§11.13).
     fn parse(&mut self, header: &Header) -> Result<LoginResponse, Failure> {
         if header.opcode() != Ok(Opcode::LoginResponse) {
             return Err(Failure::NotALogin);
@@ -213,7 +214,7 @@ impl Login {
         }
     }
 
-    /// The next request: its last piece of text asks for the next stage as soon as there is nothing left to say.
+    /// The next request. It asks for the next stage if it carries the last piece of this side's text.
     fn request(&mut self) -> Transmit {
         let next = match self.stage {
             Stage::SecurityNegotiation if self.security.expects_more() => None,
@@ -247,7 +248,7 @@ impl Login {
 
     fn establish(&mut self, response: &LoginResponse) -> Result<Established, Failure> {
         match self.config.joining {
-            // Some targets answer success and make a session of its own of every connection.
+            // Some targets answer success and make a new session for every connection.
             Some(joining) if joining.tsih != response.tsih => {
                 return Err(Failure::NotJoined { wanted: joining.tsih, found: response.tsih });
             }
@@ -278,19 +279,19 @@ impl Login {
     }
 }
 
-/// A target must not ask anything in a response that ends a stage (§11.13.6). Extensions that are not understood may
-/// be told there, and need no answer.
+/// Whether a response that ends a stage demands no answer, as §11.13.6 requires. It may declare extensions that this
+/// side does not understand; these need no answer.
 fn asks_nothing(answers: &TextWriter) -> bool {
     text_keys::pairs(answers.bytes()).flatten().all(|(_, answer)| answer == text_value::NOT_UNDERSTOOD)
 }
 
-/// "TargetPortalGroupTag=<16-bit-binary-value>" (§13.9), which everyone writes as a number.
+/// Parses "TargetPortalGroupTag=<16-bit-binary-value>" (§13.9), which targets write as a number.
 fn portal_group_tag(value: &str) -> Result<u16, Failure> {
     let tag = text_value::numerical(value, 0..=u16::MAX.into()).map_err(|_| Failure::PortalGroupTag)?;
     u16::try_from(tag).map_err(|_| Failure::PortalGroupTag)
 }
 
-/// Where a failed login says that the target is (§11.13.5).
+/// The address to which a refused login redirects (§11.13.5).
 fn redirection(status: LoginStatus, data: &[u8]) -> Option<Progress> {
     let permanent = match status {
         LoginStatus::TargetMovedTemporarily => false,

@@ -1,4 +1,4 @@
-//! A target's side of a login.
+//! The target's side of a login.
 
 mod access;
 mod refusal;
@@ -23,16 +23,16 @@ use security::Security;
 /// What a driver does next with a connection in login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Send this, then wait for the next PDU.
+    /// Send this PDU, then wait for the next one.
     Reply(Transmit),
-    /// All but the last answer is decided: find the login's place ([`crate::target::Registry::admit`]), then call
+    /// The login is complete except for its last answer: find its place ([`crate::target::Registry::admit`]), then call
     /// [`Login::admit`].
     Admit(Applicant),
     /// Send the reply, if there is one, then close the connection.
     Refused {
-        /// The last PDU. None where the standard wants silence.
+        /// The last PDU; `None` where the standard demands silence.
         reply: Option<Transmit>,
-        /// Why, for the log.
+        /// The reason, for the log.
         reason: Refusal,
     },
 }
@@ -45,7 +45,7 @@ pub struct Login {
     offer: Offer,
     exchange: Exchange,
     stage: Stage,
-    /// The first request, with whose tags and names all later ones must agree.
+    /// The first request. Later requests must repeat its tags and names.
     first: Option<LoginRequest>,
     stat_sn: StatSn,
     initiator: Option<Introduced>,
@@ -53,25 +53,25 @@ pub struct Login {
     state: State,
 }
 
-/// How far a login is.
+/// The progress of a login.
 #[derive(Clone, Debug)]
 enum State {
-    /// It goes on.
+    /// The login goes on.
     Open,
-    /// It only lacks its place.
+    /// The login only lacks its place.
     Complete(Box<Complete>),
-    /// It was admitted or refused; nothing can bring it back.
+    /// The login was admitted or refused, and takes no further PDU.
     Over,
 }
 
-/// What the initiator says of itself and of its aim in its first text.
+/// The initiator's first text: its name, and the session that it wants.
 #[derive(Clone, Debug)]
 struct Introduced {
     initiator_name: String,
     target_name: Option<String>,
 }
 
-/// What a complete login agreed on.
+/// The parameters that a complete login agreed on.
 #[derive(Clone, Debug)]
 struct Complete {
     request: LoginRequest,
@@ -81,8 +81,9 @@ struct Complete {
 }
 
 impl Login {
-    /// A connection that was just accepted by a portal of this group. Its first response has the number `first`, which
-    /// may be any (RFC 7143 §11.13.4); `entropy` is for a CHAP challenge: fresh for every connection.
+    /// A login over a connection that a portal of this group has just accepted. Its first response has the StatSN
+    /// `first`, which may be any (RFC 7143 §11.13.4). `entropy` is for a CHAP challenge and must be fresh for every
+    /// connection.
     #[must_use]
     pub fn new(portal_group_tag: u16, offer: Offer, first: StatSn, entropy: &chap::Entropy) -> Self {
         Self {
@@ -99,25 +100,25 @@ impl Login {
         }
     }
 
-    /// The initiator's name, once its first text has been understood. Until the login is done it is only a claim.
+    /// The initiator's name, once its first text has been parsed. The name is only a claim until the login is done.
     #[must_use]
     pub fn initiator_name(&self) -> Option<&str> {
         self.initiator.as_ref().map(|initiator| initiator.initiator_name.as_str())
     }
 
-    /// The target that the initiator wants, once its first text has been understood. None in a discovery session.
+    /// The target that the initiator wants, once its first text has been parsed. `None` in a discovery session.
     #[must_use]
     pub fn target_name(&self) -> Option<&str> {
         self.initiator.as_ref().and_then(|initiator| initiator.target_name.as_deref())
     }
 
-    /// The CHAP user that the initiator has proven to be, if that was demanded.
+    /// The CHAP user that the initiator has proven to be, if authentication was demanded.
     #[must_use]
     pub fn user(&self) -> Option<&str> {
         self.security.user()
     }
 
-    /// Whether the next PDU brings an initiator's proof: a driver may let those wait that have failed often.
+    /// Whether the next PDU brings the initiator's proof. A driver may delay the proof of a peer that has failed often.
     #[must_use]
     pub fn awaits_proof(&self) -> bool {
         self.security.awaits_proof()
@@ -155,10 +156,10 @@ impl Login {
         Ok(Progress::Reply(reply))
     }
 
-    /// Reads a header, and checks that it belongs to this login (§6.3.1, §11.12).
+    /// Parses a header, and checks that it belongs to this login (§6.3.1, §11.12).
     fn parse(&mut self, header: &Header) -> Result<LoginRequest, Refusal> {
         if header.opcode() != Ok(Opcode::LoginRequest) {
-            // §4.2.3: before login, hang up; during login, say so.
+            // Before a login the target hangs up; during one it says why (§4.2.3).
             return Err(if self.first.is_some() { Refusal::NotALogin } else { Refusal::Stranger });
         }
         let request = LoginRequest::parse(header)?;
@@ -201,7 +202,7 @@ impl Login {
             return Err(Refusal::Late(key));
         }
         let leaving = request.next_stage.is_some();
-        // In the operational stage only a method can come: whoever must prove something has done so by now.
+        // In the operational stage only AuthMethod can come: any proof has been given by now.
         self.security.receive(&declared, leaving, &mut answers)?;
         if self.stage == Stage::OperationalNegotiation {
             self.negotiation.declare(&mut answers);
@@ -213,7 +214,7 @@ impl Login {
         Ok(())
     }
 
-    /// The first text: who comes, and what for (§6.3).
+    /// Takes the first text: the initiator's name, and the session that it wants (§6.3).
     fn introduce(
         &mut self,
         request: &LoginRequest,
@@ -245,7 +246,7 @@ impl Login {
         Ok(())
     }
 
-    /// The stage to which this response leads, if the initiator asks for one and all is said in the present one (§6.3).
+    /// The stage to which this response leads, if the initiator asks for one and the present stage is complete (§6.3).
     fn transition(&self, request: &LoginRequest) -> Result<Option<Stage>, Refusal> {
         let Some(wanted) = request.next_stage else { return Ok(None) };
         if self.stage == Stage::OperationalNegotiation && wanted != Stage::FullFeaturePhase
@@ -254,7 +255,7 @@ impl Login {
             return Err(Refusal::Stage);
         }
         let skips = self.stage == Stage::SecurityNegotiation && wanted == Stage::FullFeaturePhase;
-        // Where the defaults would not do, the target selects the stage between.
+        // If the target cannot work with the defaults, it selects the operational stage first.
         let next =
             if skips && !self.negotiation.is_settled() { Stage::OperationalNegotiation } else { wanted };
         let ready = match self.stage {
@@ -284,10 +285,9 @@ impl Login {
         Ok(applicant)
     }
 
-    /// Ends a login that asked to be admitted: the last PDU, and what was established if it was.
+    /// Ends a login that asked to be admitted. Returns the last PDU, and the established connection if it was admitted.
     ///
-    /// Without such a request before, or with a place that is none (a handle of zero), the login is refused as a
-    /// target error.
+    /// A login that has not asked, or a place with a handle of zero, is refused as a target error.
     pub fn admit(&mut self, decision: Result<Place, LoginStatus>) -> (Option<Transmit>, Option<Established>) {
         let (place, done) = match (decision, core::mem::replace(&mut self.state, State::Over)) {
             (Ok(place), State::Complete(done)) if place.tsih != Tsih::NEW_SESSION => (place, done),
@@ -311,8 +311,8 @@ impl Login {
         (Some(reply), Some(established))
     }
 
-    /// What the leading connection negotiated for its session, once it asks to be admitted: for the driver to make the
-    /// session's window from, before it calls [`Self::admit`].
+    /// The session parameters that a leading connection negotiated, once it asks to be admitted. The driver derives the
+    /// session's window from them before it calls [`Self::admit`].
     #[must_use]
     pub fn session_parameters(&self) -> Option<&SessionParameters> {
         match &self.state {
@@ -321,8 +321,8 @@ impl Login {
         }
     }
 
-    /// The CmdSN of a new session's first command, once a request has been read: for the driver to make the session
-    /// from, before it calls [`Self::admit`].
+    /// The CmdSN of a new session's first command, once a request has been read. The driver creates the session with it
+    /// before it calls [`Self::admit`].
     #[must_use]
     pub fn first_cmd_sn(&self) -> Option<CmdSn> {
         self.first.map(|first| first.cmd_sn)
@@ -334,8 +334,8 @@ impl Login {
     }
 
     fn response(&self, request: &LoginRequest, next_stage: Option<Stage>) -> LoginResponse {
-        // A leading login's first command is the next that is expected. Where a connection joins, the session's window
-        // is told in the last response; until then this opens none beyond the number that the initiator has reached.
+        // A leading login's CmdSN is the next that the target expects. For a connection that joins, the last response
+        // tells the session's window; until then, this window admits nothing beyond the initiator's CmdSN.
         let window = Window { exp_cmd_sn: request.cmd_sn, max_cmd_sn: request.cmd_sn };
         LoginResponse {
             status: LoginStatus::Success,
@@ -363,16 +363,17 @@ impl Login {
         })
     }
 
-    /// A login that did not get as far as a readable first request has no response.
+    /// The response that refuses a login; `None` before a first request could be read.
     fn refusal_response(&self, status: LoginStatus) -> Option<Transmit> {
         let first = self.first?;
-        // A driver that refuses with success would let the initiator in.
+        // A refusal with a success status would admit the initiator.
         let status = if status.is_success() { LoginStatus::TargetError } else { status };
         let header = LoginResponse { status, ..self.response(&first, None) }.emit();
         Some(Transmit { header, payload: Payload::None })
     }
 
-    /// Where to go, in the place of an answer: nothing has been proven, and nothing of it would hold there.
+    /// A response that redirects the initiator. It says nothing else, because nothing has been proven and nothing
+    /// agreed would hold at the other address.
     fn redirection_response(&self, to: &Redirection) -> Option<Transmit> {
         let status = match to.permanent {
             true => LoginStatus::TargetMovedPermanently,
@@ -388,8 +389,8 @@ impl Login {
     }
 }
 
-/// Connections that a session may have at a time. At error recovery level 2 there must be room for one that comes only to
-/// log out a dead one (RFC 7143 §6.3.4).
+/// How many connections a session may have at a time. At error recovery level 2 there is room for one more, which comes
+/// only to log out a dead one (RFC 7143 §6.3.4).
 fn at_a_time(session: &SessionParameters) -> u16 {
     let least = if session.error_recovery_level > 1 { 2 } else { 1 };
     session.max_connections.max(least)
@@ -399,15 +400,15 @@ fn is_introduction(key: Key) -> bool {
     matches!(key, Key::SessionType | Key::InitiatorName | Key::TargetName)
 }
 
-/// A name as it is compared, whatever the case in which it came (§4.2.7.2).
+/// A declared name, normalized for comparison (§4.2.7.2).
 fn name(declared: &[Declared<'_>], key: Key) -> Result<Option<String>, Refusal> {
     let declared = declared.iter().find(|(declared, _)| *declared == key);
     let normalized = declared.map(|(_, name)| name::normalized(name).map_err(|_| Refusal::InvalidName(key)));
     normalized.transpose()
 }
 
-/// "All Login Requests within a Login Phase MUST carry the same" (§11.12). Not so CmdSN: while a connection joins, its
-/// session's other connections go on.
+/// Checks the fields that "all Login Requests within a Login Phase MUST carry the same" (§11.12). CmdSN is not checked,
+/// because a session's other connections go on while one joins.
 fn check_same(first: &LoginRequest, request: &LoginRequest) -> Result<(), Refusal> {
     let same = [
         ("Initiator Task Tag", first.itt == request.itt),

@@ -1,4 +1,4 @@
-//! Values: what this side wishes, how it answers a proposal, and whether an answer to its own is lawful.
+//! Values of keys: this side's wishes, its answers to proposals, and its judgement of the peer's answers.
 
 use super::engine::{Role, is_answer_word};
 use super::rule::{BooleanResult, DIGESTS, Key, Kind, NumberResult, PROTOCOL_LEVEL, RULES, Rule, Usage};
@@ -8,7 +8,7 @@ use pdu::TextWriter;
 use pdu::text_value::{IRRELEVANT, REJECT, boolean, boolean_text, numerical};
 use std::borrow::Cow;
 
-/// What this side would choose if it had the choice.
+/// The value that this side prefers.
 enum Wish {
     /// One of these, in order of preference.
     List(&'static [&'static str]),
@@ -33,9 +33,9 @@ impl Negotiation {
         match rule.key {
             Key::HeaderDigest => Wish::List(offer.header_digest.digests()),
             Key::DataDigest => Wish::List(offer.data_digest.digests()),
-            // A target keeps the response fence in any case; an initiator has nothing to do for it (§4.2.3.3).
+            // A target keeps the response fence in any case; an initiator does nothing for it (§4.2.3.3).
             Key::TaskReporting => Wish::List(&["ResponseFence", "RFC3720"]),
-            // Data in another order would gain nothing over TCP, which keeps it.
+            // Data out of order would gain nothing over TCP, which delivers in order.
             Key::DataPDUInOrder | Key::DataSequenceInOrder => Wish::Boolean(true),
             Key::FirstBurstLength => Wish::Number(self.first_burst_wish()),
             Key::MaxOutstandingR2T => Wish::Number(self.outstanding_r2t_wish()),
@@ -49,7 +49,7 @@ impl Negotiation {
         }
     }
 
-    /// FirstBurstLength must not exceed MaxBurstLength (§13.14): a target knows the latter by now.
+    /// The preferred FirstBurstLength. It must not exceed MaxBurstLength (§13.14), which a target knows by now.
     fn first_burst_wish(&self) -> u32 {
         match self.role {
             Role::Initiator => self.offer.first_burst_bytes,
@@ -67,7 +67,7 @@ impl Negotiation {
         if recovery { 1 } else { self.offer.max_outstanding_r2t.into() }
     }
 
-    /// Discovery sessions have level 0 (§7.4.1).
+    /// The preferred level. Discovery sessions have level 0 (§7.4.1).
     fn error_recovery_level_wish(&self) -> u32 {
         match self.session_type {
             SessionType::Normal => self.offer.error_recovery_level.into(),
@@ -75,7 +75,7 @@ impl Negotiation {
         }
     }
 
-    /// This side's answer to a proposal; what it says then holds.
+    /// This side's answer to a proposal. The answered value then holds.
     pub(super) fn answer(&mut self, rule: &Rule, proposal: &str) -> Cow<'static, str> {
         if self.is_irrelevant(rule) {
             return IRRELEVANT.into();
@@ -95,10 +95,10 @@ impl Negotiation {
         written(rule.kind, value)
     }
 
-    /// The peer's answer to this side's proposal.
+    /// Takes the peer's answer to this side's proposal.
     pub(super) fn hear_answer(&mut self, rule: &Rule, answer: &str) -> Result<(), NegotiationError> {
         if is_answer_word(answer) {
-            // The default holds; whether this side can live with it is judged at the end.
+            // The default holds. The end of the negotiation judges whether this side can work with it.
             return Ok(());
         }
         let value = match (rule.kind, self.wish(rule)) {
@@ -121,7 +121,7 @@ impl Negotiation {
         entry.agreed = true;
     }
 
-    /// "Irrelevant when" of §13.
+    /// Whether an "Irrelevant when" condition of §13 holds for the key.
     fn is_irrelevant(&self, rule: &Rule) -> bool {
         let discovery = rule.normal_session_only && self.session_type == SessionType::Discovery;
         discovery || rule.key == Key::FirstBurstLength && !self.allows_unsolicited_data()
@@ -131,13 +131,13 @@ impl Negotiation {
         !self.flag(Key::InitialR2T) || self.flag(Key::ImmediateData)
     }
 
-    /// Appends what this side declares of itself, once.
+    /// Appends this side's declarations, each once.
     pub fn declare(&mut self, text: &mut TextWriter) {
         self.say(text, |_, rule| matches!(rule.kind, Kind::DeclaredNumber { .. }));
     }
 
-    /// Appends this side's own proposals, each once: an initiator's are all the keys that it cares for, a target's are
-    /// those whose default it cannot work with and that the initiator has not proposed.
+    /// Appends this side's own proposals, each once. An initiator proposes every key that it has a wish for. A target
+    /// proposes keys whose default it cannot work with and that the initiator has not proposed.
     pub fn propose(&mut self, text: &mut TextWriter) {
         self.say(text, |this, rule| rule.kind.is_negotiated() && this.is_worth_proposing(rule));
     }
@@ -172,7 +172,7 @@ impl Negotiation {
         }
     }
 
-    /// Whether every value that holds now is one with which this side can work.
+    /// Whether this side can work with every value that holds now.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         !self.awaits_answer() && self.discontent().is_none()
@@ -194,9 +194,10 @@ impl Negotiation {
             (Kind::Boolean { result, .. }, Wish::Boolean(wish)) => {
                 result.combine(value != 0, wish) == (value != 0)
             }
-            // Times are advice to the peer, and nothing here depends on them.
+            // This side can work with any time.
             _ if matches!(rule.key, Key::DefaultTime2Wait | Key::DefaultTime2Retain) => true,
-            // An initiator that never proposed the key uses what it likes of a larger default.
+            // A larger default does no harm to an initiator that never proposed the key: it uses as much of it as it
+            // likes.
             (Kind::Number { result, .. }, Wish::Number(wish)) => result.combine(value, wish) == value,
             _ => true,
         }

@@ -1,4 +1,4 @@
-//! The engine that follows the table: who has said what of which key.
+//! The engine that follows the table of rules, and records what each side has said about each key.
 
 use super::NegotiationError;
 use super::rule::{KEYS, Key, Kind, RULES, Rule, Senders, Stages, Usage};
@@ -6,19 +6,19 @@ use crate::parameters::{Offer, SessionType};
 use pdu::text_value::{IRRELEVANT, NOT_UNDERSTOOD, REJECT};
 use pdu::{Stage, TextWriter};
 
-/// Which side of the login this is.
+/// This side's role in the login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Proposes all that it cares for, in its first operational request.
+    /// The initiator proposes all keys that it has a wish for in its first operational request.
     Initiator,
-    /// Answers, and proposes only where a default would not do.
+    /// The target answers, and proposes only keys whose default it cannot work with.
     Target,
 }
 
-/// A key that the login itself must look at: text that the peer declared, or a step of the authentication.
+/// A key that the login itself must process: a text that the peer declared, or a step of the authentication.
 pub type Declared<'text> = (Key, &'text str);
 
-/// The most keys in one text. The standard has 35; the rest is room for extensions. It bounds the answer.
+/// The most keys in one text, which bounds the answer. The standard has 35; the rest is room for extensions.
 const KEYS_PER_TEXT_MAX: usize = 128;
 
 /// The negotiation of one login, all stages.
@@ -33,12 +33,12 @@ pub struct Negotiation {
     heard: Vec<(Key, String)>,
 }
 
-/// What is known of one key.
+/// The state of one key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     /// This side has sent it: declared, proposed or answered.
     pub(super) sent: bool,
-    /// The peer has.
+    /// The peer has sent it.
     pub(super) received: bool,
     /// The peer answered with a value.
     pub(super) agreed: bool,
@@ -47,8 +47,8 @@ pub(super) struct Entry {
 }
 
 impl Negotiation {
-    /// `leading` tells a session's first connection, whose keys hold for all, from one that joins. A target passes
-    /// [`SessionType::Normal`] and hears from the initiator.
+    /// A new negotiation. `leading` is true for a session's first connection, whose keys hold for all, and false for
+    /// one that joins. A target passes [`SessionType::Normal`] and learns the type from the initiator.
     #[must_use]
     pub fn new(role: Role, leading: bool, session_type: SessionType, offer: Offer) -> Self {
         let entries = RULES.map(|rule| Entry {
@@ -60,21 +60,21 @@ impl Negotiation {
         Self { role, leading, session_type, offer: offer.bounded(), entries, heard: Vec::new() }
     }
 
-    /// Normal, unless the initiator said otherwise.
+    /// The session's type: normal, unless the initiator said otherwise.
     #[must_use]
     pub fn session_type(&self) -> SessionType {
         self.session_type
     }
 
-    /// Takes one complete text of the peer and appends the answers that it asks for. Returns what is not for the
-    /// negotiation to judge, in the table's order.
+    /// Takes one complete text of the peer and appends the answers that it demands. Returns the keys that the login
+    /// must process, in the table's order.
     ///
-    /// A declaration that is repeated word for word is passed over: libiscsi tells its names and `SessionType` again in the
-    /// operational stage when it has credentials that nobody asked for, and nothing is declared anew. RFC 7143 §6.3
-    /// would have that refused as any other repetition.
+    /// A declaration that is repeated word for word is ignored, although RFC 7143 §6.3 would have it refused like any
+    /// other repetition: libiscsi declares its names and `SessionType` again in the operational stage if it has
+    /// credentials that the target did not ask for.
     ///
     /// # Errors
-    /// Any; the login has failed.
+    /// Any [`NegotiationError`] means that the login has failed.
     pub fn receive<'text>(
         &mut self,
         stage: Stage,
@@ -102,7 +102,7 @@ impl Negotiation {
         Ok(declared)
     }
 
-    /// Returns whether the login must look at the value.
+    /// Takes one key. Returns whether the login must process its value.
     fn receive_key(
         &mut self,
         stage: Stage,
@@ -148,7 +148,7 @@ impl Negotiation {
         Ok(false)
     }
 
-    /// That the key may come from the peer, in this stage. An answer may come from anyone who was asked.
+    /// Checks that the peer may send the key in this stage. An answer to this side's proposal is always allowed.
     fn check_place(&self, stage: Stage, rule: &Rule, answers_us: bool) -> Result<(), NegotiationError> {
         let own = match self.role {
             Role::Initiator => Senders::Initiator,
@@ -169,8 +169,8 @@ impl Negotiation {
         }
     }
 
-    /// Keys of the leading connection hold for those that follow: proposed again they are turned down, and the
-    /// session's values stand (§13). SessionType and X#NodeArchitecture are only told, so they are only heard.
+    /// Whether the key is refused on a connection that joins: the leading connection's values hold for the session, so
+    /// new proposals are rejected (§13). SessionType and X#NodeArchitecture are mere declarations and are accepted.
     fn is_refused_to_followers(&self, rule: &Rule) -> bool {
         let declared = matches!(rule.kind, Kind::DeclaredText { .. });
         !self.leading && rule.usage == Usage::Leading && !declared
@@ -201,13 +201,13 @@ impl Negotiation {
         Ok(())
     }
 
-    /// Keeps a declaration, to know it if it comes again. Each key has one at the most, of bounded length.
+    /// Keeps a declaration, to recognize a repetition. There is at most one per key, of bounded length.
     fn remember(&mut self, key: Key, value: &str) {
         self.heard.retain(|(heard, _)| *heard != key);
         self.heard.push((key, value.to_owned()));
     }
 
-    /// Notes that this side has sent a key that the login itself takes care of.
+    /// Notes that this side has sent a key that the login itself processes.
     pub fn note_sent(&mut self, key: Key) {
         self.entries[key as usize].sent = true;
     }

@@ -1,10 +1,10 @@
-//! The operational keys on which both sides agree at a leading login, declared once: the field and the unit of each, its
-//! key, and what is offered by default. The rule of each key stands in [`super::rule::RULES`].
+//! The operational keys on which both sides agree at a leading login, declared once: each with its field, unit, key and
+//! default offer. [`super::rule::RULES`] has the rule of each key.
 
 use super::rule::{Key, Kind};
 use crate::parameters::{DigestPreference, MAX_CONNECTIONS, SessionType};
 
-/// A field's type, which holds all that its key's rule admits. A boolean is 0 or 1.
+/// A field's type, which holds every value that its key's rule admits. A boolean is 0 or 1.
 trait Value: Copy + Into<u32> {
     fn of(number: u32) -> Self;
 }
@@ -33,7 +33,7 @@ impl Value for u32 {
     }
 }
 
-/// Declares one field for each key, in what is agreed and in what is offered.
+/// Declares one field for each key in [`SessionParameters`] and in [`Offer`].
 macro_rules! operational_keys {
     ($($(#[$doc:meta])* $field:ident: $type:ty = $key:ident, offered: $offered:expr;)+) => {
         /// Keys that hold for a whole session (RFC 7143 §13, "LO" and "SW").
@@ -48,21 +48,21 @@ macro_rules! operational_keys {
             pub data_sequence_in_order: bool,
         }
 
-        /// What one side offers and accepts in a negotiation: of each number the largest, of each boolean the preferred.
-        /// The defaults fill a long fat network.
+        /// The values that one side offers and accepts in a negotiation: the largest number, the preferred boolean. The
+        /// defaults suit a path with a large bandwidth-delay product.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct Offer {
             $($(#[$doc])* pub $field: $type,)+
             /// MaxRecvDataSegmentLength declared, in bytes.
             pub receive_segment_bytes_max: u32,
-            /// What to offer or prefer for HeaderDigest.
+            /// The wish for HeaderDigest.
             pub header_digest: DigestPreference,
-            /// What to offer or prefer for DataDigest.
+            /// The wish for DataDigest.
             pub data_digest: DigestPreference,
         }
 
         impl SessionParameters {
-            /// The parameters that follow from the values of all keys; a boolean's is 0 or 1.
+            /// The parameters from the values of all keys; a boolean is 0 or 1.
             pub(super) fn of(session_type: SessionType, value: impl Fn(Key) -> u32) -> Self {
                 Self {
                     session_type,
@@ -85,7 +85,7 @@ macro_rules! operational_keys {
         }
 
         impl Offer {
-            /// The number, or boolean as 0 or 1, offered for a key; `None` for a key that has neither.
+            /// The number or boolean (as 0 or 1) that is offered for a key; `None` for a key that has neither.
             pub(super) fn of(&self, key: Key) -> Option<u32> {
                 match key {
                     $(Key::$key => Some(self.$field.into()),)+
@@ -94,7 +94,7 @@ macro_rules! operational_keys {
                 }
             }
 
-            /// The same offer, with every number inside what its rule admits.
+            /// The same offer with every number in the range of its rule.
             fn admissible(self) -> Self {
                 Self {
                     $($field: Value::of(admissible(Key::$key, self.$field.into())),)+
@@ -122,8 +122,8 @@ operational_keys! {
     max_burst_bytes: u32 = MaxBurstLength, offered: (16 << 20) - 1024;
     /// MaxOutstandingR2T: R2Ts of one task that may be outstanding.
     max_outstanding_r2t: u16 = MaxOutstandingR2T, offered: 16;
-    /// DefaultTime2Wait: seconds to wait before reconnecting. None are offered, because a login that reinstates a session
-    /// waits by itself until the old nexus is at rest.
+    /// DefaultTime2Wait: seconds to wait before reconnecting. The default offer is 0, because the target delays a login
+    /// that reinstates a session until the old nexus is at rest.
     default_time2wait_s: u16 = DefaultTime2Wait, offered: 0;
     /// DefaultTime2Retain: seconds for which a lost session's or connection's tasks are kept.
     default_time2retain_s: u16 = DefaultTime2Retain, offered: 0;
@@ -132,7 +132,7 @@ operational_keys! {
 }
 
 impl Offer {
-    /// The same offer, with every number inside what the standard admits, and consistent in itself.
+    /// The same offer with every number in the range of its rule, and consistent in itself.
     pub(super) fn bounded(self) -> Self {
         let offer = self.admissible();
         Self {
@@ -161,7 +161,7 @@ mod tests {
         let told = Offer::default();
         for rule in &RULES {
             let is_agreed = matches!(rule.kind, Kind::Boolean { .. } | Kind::Number { .. });
-            // Always the same, whatever is configured.
+            // These values do not depend on the offer.
             let is_fixed =
                 [Key::DataPDUInOrder, Key::DataSequenceInOrder, Key::ISCSIProtocolLevel].contains(&rule.key);
             let is_declared = rule.key == Key::MaxRecvDataSegmentLength;

@@ -1,4 +1,4 @@
-//! What holds when the negotiation is over, checked for what must hold together (RFC 7143 §6.2).
+//! The outcome of a negotiation, with a check of values that must fit together (RFC 7143 §6.2).
 
 use super::engine::Role;
 use super::rule::{Key, RULES};
@@ -6,12 +6,12 @@ use super::{Negotiation, NegotiationError};
 use crate::parameters::{ConnectionParameters, SessionParameters, SessionType};
 
 impl Negotiation {
-    /// Ends the negotiation. For a connection that joins a session, only the second part has a meaning.
+    /// Ends the negotiation. For a connection that joins a session, only the connection's parameters are meaningful.
     ///
-    /// A key that was proposed and not answered keeps its default: results rest only on what was said (§6.2).
+    /// A key that was proposed and not answered keeps its default: only an answer changes a value (§6.2).
     ///
     /// # Errors
-    /// If this side cannot work with a value, or values contradict each other.
+    /// [`NegotiationError`] if this side cannot work with a value, or two values contradict each other.
     pub fn finish(&mut self) -> Result<(SessionParameters, ConnectionParameters), NegotiationError> {
         self.take_determined_booleans();
         if self.role == Role::Initiator {
@@ -27,7 +27,7 @@ impl Negotiation {
         Ok((session, self.connection_parameters()))
     }
 
-    /// A boolean whose proposal alone decides need not be answered (§6.2.2).
+    /// Applies proposals of booleans that decide the outcome alone, which need no answer (§6.2.2).
     fn take_determined_booleans(&mut self) {
         let offer = self.offer;
         if self.is_proposed(Key::ImmediateData.rule()) && !offer.immediate_data {
@@ -38,8 +38,8 @@ impl Negotiation {
         }
     }
 
-    /// Bursts are bounds on what is sent: where the target left a default standing, or two bounds that cross each
-    /// other, the initiator keeps to the smaller.
+    /// Lowers burst lengths at the initiator. They are limits on what it sends, so it may use the smaller value where
+    /// the target left a default or two limits contradict each other.
     fn use_less_than_allowed(&mut self) {
         let max_burst = self.value(Key::MaxBurstLength);
         let first_burst = &mut self.entries[Key::FirstBurstLength as usize];

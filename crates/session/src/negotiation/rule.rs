@@ -2,8 +2,8 @@
 
 /// A key that this implementation understands.
 ///
-/// The order is that of [`RULES`], and is the order in which one PDU's keys are answered, however they arrived: a key
-/// whose answer depends on others stands after them.
+/// The order is that of [`RULES`], and that in which the keys of one PDU are answered, in whatever order they arrived.
+/// A key whose answer depends on others comes after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "each is named and specified by the standard under its own name")]
 pub enum Key {
@@ -44,7 +44,7 @@ pub enum Key {
     IFMarkInt,
 }
 
-/// How many keys there are.
+/// The number of keys.
 pub const KEYS: usize = Key::IFMarkInt as usize + 1;
 
 impl Key {
@@ -54,13 +54,13 @@ impl Key {
         RULES.iter().find(|rule| rule.name == name).map(|rule| rule.key)
     }
 
-    /// What the standard says of it.
+    /// The key's rule in the standard.
     #[must_use]
     pub fn rule(self) -> &'static Rule {
         &RULES[self as usize]
     }
 
-    /// Its name on the wire.
+    /// The key's name on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.rule().name
@@ -76,25 +76,25 @@ impl core::fmt::Display for Key {
 /// One key's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Which.
+    /// The key.
     pub key: Key,
-    /// Its name on the wire.
+    /// The key's name on the wire.
     pub name: &'static str,
-    /// Who may send it during login.
+    /// The sides that may send it during login.
     pub senders: Senders,
-    /// In which phase, and on which of a session's connections.
+    /// The phase in which it may be sent, and the connections of a session on which it may.
     pub usage: Usage,
-    /// In which stage of a login.
+    /// The stages of a login in which it may be sent.
     pub stages: Stages,
-    /// What its value holds for.
+    /// Whether its value holds for the session or for one connection.
     pub scope: Scope,
     /// Whether it means nothing in a discovery session, where it is answered `Irrelevant`.
     pub normal_session_only: bool,
-    /// How its value comes about.
+    /// How its value is determined.
     pub kind: Kind,
 }
 
-/// "Senders".
+/// The "Senders" of a key (§13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Senders {
@@ -103,7 +103,7 @@ pub enum Senders {
     Both,
 }
 
-/// "Use".
+/// The "Use" of a key (§13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
     /// LO: login of a session's leading connection.
@@ -127,16 +127,16 @@ pub enum Stages {
     Any,
 }
 
-/// SW or CO.
+/// The "Scope" of a key (§13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Session-wide.
+    /// SW: session-wide.
     Session,
-    /// Connection-only.
+    /// CO: connection-only.
     Connection,
 }
 
-/// How a value comes about. Numbers fit 32 bits in every standard key.
+/// How a key's value is determined. Every number of the standard fits 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The answer is the first value of the proposed list that the acceptor supports (§6.2.1). The default is the
@@ -147,29 +147,29 @@ pub enum Kind {
     },
     /// `Yes` or `No` (§6.2.2).
     Boolean {
-        /// How both wishes combine.
+        /// How the two sides' values combine.
         result: BooleanResult,
-        /// If not negotiated.
+        /// The value if not negotiated.
         default: bool,
     },
     /// A number on which both agree (§6.2.2).
     Number {
-        /// Least admissible value.
+        /// The least admissible value.
         min: u32,
-        /// Greatest admissible value.
+        /// The greatest admissible value.
         max: u32,
-        /// How both wishes combine.
+        /// How the two sides' values combine.
         result: NumberResult,
-        /// If not negotiated.
+        /// The value if not negotiated.
         default: u32,
     },
     /// A number that each side declares for itself, without answer.
     DeclaredNumber {
-        /// Least admissible value.
+        /// The least admissible value.
         min: u32,
-        /// Greatest admissible value.
+        /// The greatest admissible value.
         max: u32,
-        /// If not declared.
+        /// The value if not declared.
         default: u32,
     },
     /// Text that one side declares, without answer.
@@ -179,13 +179,13 @@ pub enum Kind {
     },
     /// A step of an authentication method's own exchange (§12.1).
     Authentication,
-    /// Text requests only; never part of a login.
+    /// A key of Text Requests, never part of a login.
     TextRequest,
-    /// Withdrawn from the standard: always answered `Reject` (§13.25).
+    /// A key that the standard withdrew: always answered `Reject` (§13.25).
     Obsolete,
 }
 
-/// "Result function" of a boolean key.
+/// The "Result function" of a boolean key (§13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum BooleanResult {
@@ -193,7 +193,7 @@ pub enum BooleanResult {
     Or,
 }
 
-/// "Result function" of a numeric key.
+/// The "Result function" of a numeric key (§13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum NumberResult {
@@ -212,7 +212,7 @@ pub const NAME_BYTES_MAX: usize = 223;
 /// The longest simple value (§6.1), which binds aliases and addresses too.
 pub const SIMPLE_VALUE_BYTES_MAX: usize = 255;
 const SECONDS_MAX: u32 = 3600;
-/// Digests by preference of the default, which is the first (§13.1).
+/// The digests, the default first (§13.1).
 pub const DIGESTS: &[&str] = &["None", "CRC32C"];
 const TASK_REPORTING: &[&str] = &["RFC3720", "ResponseFence", "FastAbort"];
 /// The protocol level of RFC 7143 (§13.24).
@@ -230,7 +230,7 @@ const fn rule(
     Rule { key, name, senders, usage, stages, scope, normal_session_only: false, kind }
 }
 
-/// What holds for most operational keys: both may send them, at the leading login, for the session.
+/// The rule of most operational keys: either side may send them, at the leading login, for the whole session.
 const fn leading(key: Key, name: &'static str, kind: Kind) -> Rule {
     rule(key, name, Senders::Both, Usage::Leading, Stages::Operational, Scope::Session, kind)
 }
@@ -299,7 +299,8 @@ pub const RULES: [Rule; KEYS] = {
             Initialize,
             SIMPLE_VALUE_BYTES_MAX,
         ),
-        // Of the security stage only (§12.1). Initiators that skip it send AuthMethod=None in the operational one.
+        // §12.1 allows AuthMethod in the security stage only, but initiators that skip that stage send AuthMethod=None
+        // in the operational one.
         Rule { stages: Stages::Any, ..authentication(Key::AuthMethod, "AuthMethod") },
         authentication(Key::ChapAlgorithm, "CHAP_A"),
         authentication(Key::ChapName, "CHAP_N"),
@@ -378,8 +379,8 @@ impl Kind {
 }
 
 impl Rule {
-    /// Whether the key came with the first edition of the standard. `NotUnderstood` is a fitting answer only to the
-    /// others (§6.2).
+    /// Whether the first edition of the standard has the key. Only for other keys may a peer answer `NotUnderstood`
+    /// (§6.2).
     #[must_use]
     pub fn is_original(&self) -> bool {
         !matches!(self.key, Key::TaskReporting | Key::ISCSIProtocolLevel | Key::NodeArchitecture)

@@ -1,4 +1,4 @@
-//! Each key's rule, as the peer sees it.
+//! Tests of each key's rule, as the peer sees it.
 
 use super::rule::RULES;
 use super::{Negotiation, NegotiationError, Role};
@@ -15,7 +15,7 @@ fn target(offer: Offer) -> Negotiation {
     negotiation(Role::Target, offer)
 }
 
-/// An initiator that has proposed all that it cares for.
+/// An initiator that has sent all its proposals.
 fn initiator(offer: Offer) -> Negotiation {
     let mut negotiation = negotiation(Role::Initiator, offer);
     let mut text = TextWriter::new();

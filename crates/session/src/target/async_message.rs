@@ -1,4 +1,4 @@
-//! Asynchronous messages: what the initiator should know without having asked (RFC 7143 §11.9).
+//! Asynchronous messages: unsolicited news for the initiator (RFC 7143 §11.9).
 
 use super::event::AsyncMessage;
 use super::lane::Phase;
@@ -16,12 +16,12 @@ pub(super) struct Message {
     sense: Vec<u8>,
 }
 
-/// For how long after the seconds that an initiator is given its logout may be on its way.
+/// Extra time for a logout that left within the seconds that the initiator was given.
 const LOGOUT_TRAVEL: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// Tells the initiator something, on a lane that lives: one that is to be dropped is told itself. Nothing is
-    /// told in a discovery session (RFC 7143 §7.4.3).
+    /// Sends the initiator a message on an open lane; news of a lane's drop goes to that lane. A discovery session gets
+    /// none (RFC 7143 §7.4.3).
     pub fn async_message(&mut self, _now: Instant, message: &AsyncMessage) {
         let first = self.open_lanes().next();
         let (lane, message) = match message {
@@ -46,8 +46,9 @@ impl Session {
         }
     }
 
-    /// Asks the initiator to log out every lane within `seconds`, those that join later too. Lanes that are still there a
-    /// second after are closed, and the session with them. A discovery session is closed at once: it may not be asked (RFC 7143 §7.4.3).
+    /// Asks the initiator to log out every lane within `seconds`, including lanes that join later. One second after
+    /// that time, lanes that are left are closed, and the session with them. A discovery session is closed at once,
+    /// because it may not be asked (RFC 7143 §7.4.3).
     pub fn request_logout(&mut self, now: Instant, seconds: u16) {
         if self.is_discovery() {
             return self.close(now);
@@ -59,20 +60,20 @@ impl Session {
         self.logout_deadline = Some(now + Duration::from_secs(seconds.into()) + LOGOUT_TRAVEL);
     }
 
-    /// Asks a lane that was added after the others had been asked.
+    /// Asks for the logout of a lane that was added after the others had been asked.
     pub(super) fn ask_late_lane_for_logout(&mut self, now: Instant, lane: LaneId) {
         let Some(deadline) = self.logout_deadline else { return };
         let left = deadline.saturating_duration_since(now).saturating_sub(LOGOUT_TRAVEL);
         self.ask_for_logout(lane, u16::try_from(left.as_secs()).unwrap_or(u16::MAX));
     }
 
-    /// Each lane is asked itself (§11.9.1).
+    /// Asks on the lane itself (§11.9.1).
     fn ask_for_logout(&mut self, lane: LaneId, seconds: u16) {
         let message = Message::of(AsyncEvent::LogoutRequest { seconds_max: seconds });
         self.push_reply(lane, Reply::Async(message));
     }
 
-    /// Tells on another lane that a connection is gone (§7.1.4.3).
+    /// Reports on another lane that a connection was lost (§7.1.4.3).
     pub(super) fn report_drop(&mut self, lane: LaneId, cid: Cid, retain_seconds: u16) {
         let wait_seconds = self.parameters.default_time2wait_s;
         let event = AsyncEvent::ConnectionDrop { cid, wait_seconds, retain_seconds };

@@ -1,63 +1,63 @@
-//! The order of commands: those of all lanes are put back into the order of their CmdSN, and the initiator is told how
-//! far it may go and reminded of what it has not sent (RFC 7143 §4.2.2.1).
+//! The order of commands: puts the commands of all lanes into the order of their CmdSNs, tells the initiator the
+//! command window, and reminds it of commands that have not arrived (RFC 7143 §4.2.2.1).
 
 use super::reminder::Reminder;
 use pdu::{CmdSn, Instant, Window};
 use std::collections::VecDeque;
 
-/// The widest window. Serial numbers could do 2³¹ − 1; no path needs more commands than this in flight, and each
-/// costs a place.
+/// The widest window, in commands. Serial numbers allow 2³¹ − 1, but no path needs more commands than this in flight,
+/// and each costs memory.
 const COMMANDS_MAX: u32 = 1 << 14;
 
-/// What came of a numbered command's arrival.
+/// The result of a numbered command's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It is the next in order: the command that fills the hole, if others wait.
+    /// The command is the next in order. If others wait, it fills the hole.
     Next,
-    /// It waits for one before it.
+    /// The command waits for an earlier one.
     Early,
-    /// Outside the window, or there already: it must be ignored in silence.
+    /// The command is outside the window or has arrived before: it must be silently ignored.
     Ignored,
 }
 
-/// What stands at one CmdSN.
+/// The state of one CmdSN.
 #[derive(Debug)]
 enum Place<T> {
-    /// Not yet arrived.
+    /// The command has not arrived.
     Hole,
-    /// Aborted before it arrived, which counts as its arrival (§11.6.1).
+    /// The command was aborted before it arrived, which counts as its arrival (§11.6.1).
     Plugged,
     Arrived(T),
 }
 
-/// What comes next in order.
+/// The next item in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Delivery<T> {
-    /// Nothing can be delivered for this CmdSN; it is done.
+    /// The command of this CmdSN was aborted: nothing is delivered for it.
     Plugged,
-    /// This.
+    /// The command to serve.
     Command(T),
 }
 
-/// Commands between ExpCmdSN and MaxCmdSN. The window slides as commands are retired, not as they are delivered: it
-/// bounds those that wait and those being executed together.
+/// Commands between ExpCmdSN and MaxCmdSN. The window slides when commands are retired, not when they are delivered, so
+/// it bounds waiting and executing commands together.
 #[derive(Debug)]
 pub(super) struct CommandOrder<T> {
     exp_cmd_sn: CmdSn,
     max_cmd_sn: CmdSn,
-    /// The places from `exp_cmd_sn` on; those behind the last that has arrived are left out.
+    /// The places from `exp_cmd_sn` up to the last command that has arrived.
     places: VecDeque<Place<T>>,
     early: u32,
-    /// MaxCmdSN as the initiator was last told.
+    /// The MaxCmdSN that the initiator was last told.
     told_max_cmd_sn: CmdSn,
-    /// When the initiator is reminded of a command that others wait for.
+    /// When to remind the initiator of a command that others wait for.
     reminder: Reminder,
 }
 
 impl<T> CommandOrder<T> {
     pub(super) fn new(first: CmdSn, commands: u32) -> Self {
         let commands = commands.clamp(1, COMMANDS_MAX);
-        // One before `first`, then as many as fit.
+        // The window holds `commands` from `first` on.
         let max_cmd_sn = CmdSn(first.0.wrapping_sub(1)).plus(commands);
         Self {
             exp_cmd_sn: first,
@@ -73,28 +73,28 @@ impl<T> CommandOrder<T> {
         self.exp_cmd_sn
     }
 
-    /// The command window of now.
+    /// The present command window.
     pub(super) fn window(&self) -> Window {
         Window { exp_cmd_sn: self.exp_cmd_sn, max_cmd_sn: self.max_cmd_sn }
     }
 
-    /// The command window of now, for a PDU that tells it to the initiator.
+    /// The present command window, for a PDU that tells it to the initiator.
     pub(super) fn tell(&mut self) -> Window {
         self.told_max_cmd_sn = self.max_cmd_sn;
         self.window()
     }
 
-    /// Whether the window is open, and the initiator was last told that it is closed.
+    /// Whether the window is open although the initiator was last told that it is closed.
     pub(super) fn has_opened(&self) -> bool {
         self.told_max_cmd_sn.precedes(self.exp_cmd_sn) && !self.max_cmd_sn.precedes(self.exp_cmd_sn)
     }
 
-    /// How many commands have arrived and wait.
+    /// The number of commands that have arrived and wait for earlier ones.
     pub(super) fn early(&self) -> u32 {
         self.early
     }
 
-    /// What the arrival of `cmd_sn` would be.
+    /// The result that the arrival of `cmd_sn` would have.
     pub(super) fn classify(&self, cmd_sn: CmdSn) -> Arrival {
         match self.index(cmd_sn) {
             None => Arrival::Ignored,
@@ -106,7 +106,7 @@ impl<T> CommandOrder<T> {
         }
     }
 
-    /// Takes a command that has arrived, or gives it back if it must be ignored.
+    /// Takes a command that has arrived. Returns it as the error if it must be ignored.
     pub(super) fn arrive(&mut self, cmd_sn: CmdSn, command: T) -> Result<(), T> {
         match (self.classify(cmd_sn), self.index(cmd_sn)) {
             (Arrival::Next | Arrival::Early, Some(index)) => {
@@ -118,7 +118,7 @@ impl<T> CommandOrder<T> {
         }
     }
 
-    /// Counts a command that has not arrived as arrived. `false` if it has, or is outside the window.
+    /// Counts a missing command as arrived. `false` if it has arrived, or is outside the window.
     pub(super) fn plug(&mut self, cmd_sn: CmdSn) -> bool {
         match (self.classify(cmd_sn), self.index(cmd_sn)) {
             (Arrival::Next | Arrival::Early, Some(index)) => {
@@ -138,7 +138,7 @@ impl<T> CommandOrder<T> {
         }
     }
 
-    /// Takes out what waits and matches: each becomes a hole that the initiator may fill again.
+    /// Takes out the waiting commands that match. Each leaves a hole that the initiator may fill again.
     pub(super) fn forget(&mut self, matches: impl Fn(&T) -> bool) -> Vec<T> {
         let mut forgotten = Vec::new();
         for place in &mut self.places {
@@ -152,7 +152,7 @@ impl<T> CommandOrder<T> {
         forgotten
     }
 
-    /// The next in order, if it has arrived.
+    /// The next command in order, if it has arrived.
     pub(super) fn deliver(&mut self) -> Option<Delivery<T>> {
         if matches!(self.places.front(), None | Some(Place::Hole)) {
             return None;
@@ -168,13 +168,13 @@ impl<T> CommandOrder<T> {
         }
     }
 
-    /// A delivered command needs its place no more: one more may be sent.
+    /// Frees the place of a delivered command: the initiator may send one more.
     pub(super) fn retire(&mut self) {
         self.max_cmd_sn = self.max_cmd_sn.next();
     }
 
-    /// Takes note of whether any command was delivered just now. Those that wait for one before them may wait for one that
-    /// was lost.
+    /// Updates the reminder; `has_moved` says that a command was delivered just now. The command for which others wait
+    /// may have been lost.
     pub(super) fn note_progress(&mut self, now: Instant, has_moved: bool) {
         let is_waiting = self.early > 0;
         if has_moved {
@@ -184,12 +184,12 @@ impl<T> CommandOrder<T> {
         }
     }
 
-    /// When the initiator is to be reminded of the first hole.
+    /// When to remind the initiator of the first hole.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.reminder.due().filter(|_| self.early > 0)
     }
 
-    /// Whether it is to be reminded now; then the next time is later.
+    /// Whether to remind it now. If so, moves the next reminder.
     pub(super) fn falls_due(&mut self, now: Instant) -> bool {
         self.early > 0 && self.reminder.falls_due(now)
     }

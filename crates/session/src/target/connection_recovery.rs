@@ -1,5 +1,5 @@
-//! Connections that are gone, and the tasks that live on without them until another connection takes them over or their
-//! time is up (RFC 7143 §7.1.4.3, §7.5, §6.3.4). Error recovery level 2; reinstatement of a connection at every level.
+//! Lost connections. At error recovery level 2, their tasks go on until another connection takes them over or their
+//! time is up (RFC 7143 §7.1.4.3, §7.5). A connection can be reinstated at every level (§6.3.4).
 
 use super::lane::{Lane, Phase};
 use super::logout::Closing;
@@ -10,17 +10,17 @@ use crate::lanes::Route;
 use pdu::{Cid, Instant, LaneId, StatSn};
 use std::time::Duration;
 
-/// Tasks of connections that are gone that were answered and not acknowledged. An initiator has a few windows of them on their
-/// way, however often its connections break; who leaves more is after the memory.
+/// The most tasks of lost connections that were answered and not acknowledged. An honest initiator has a few windows of
+/// them, however often its connections break; one that leaves more is attacking the target's memory.
 const KEPT_ANSWERS_MAX: usize = 1 << 13;
 
 impl Session {
-    /// Whether tasks outlive their connection.
+    /// Whether tasks outlive their connection (error recovery level 2).
     pub(super) fn recovers_connections(&self) -> bool {
         self.parameters.error_recovery_level > 1
     }
 
-    /// How long the tasks of a connection that is gone are kept: "Time2Retain … after the initial respite" (§7.5).
+    /// How long a lost connection's tasks are kept: "Time2Retain … after the initial respite" (§7.5).
     fn retention_time(&self) -> Duration {
         match self.parameters.default_time2retain_s {
             0 => Duration::ZERO,
@@ -30,7 +30,7 @@ impl Session {
         }
     }
 
-    /// A connection broke: its tasks wait for another one.
+    /// Notes that a connection broke: its tasks wait for another one.
     pub(super) fn break_away(&mut self, now: Instant, lane: LaneId, state: Lane) {
         if self.departed.has(lane) {
             return;
@@ -45,7 +45,7 @@ impl Session {
         self.give_up_late(now);
     }
 
-    /// The tasks of a lane lose it. Immediate commands do not survive their connection (§7.14).
+    /// Separates a lane from its tasks. Immediate commands do not survive their connection (§7.14).
     fn depart(&mut self, now: Instant, lane: LaneId, cid: Cid, status: StatusNumbers) {
         while let Some(oldest) = self.departed.surplus(self.kept_answers() > KEPT_ANSWERS_MAX) {
             self.give_up_departed(now, oldest);
@@ -66,14 +66,14 @@ impl Session {
         }
     }
 
-    /// Tasks that were answered on connections that are gone.
+    /// The number of tasks that were answered on lost connections.
     fn kept_answers(&self) -> usize {
         let is_kept = |task: &Task| task.is_retired && self.departed.has(task.route.request);
         self.tasks.iter().filter(|(_, task)| is_kept(task)).count()
     }
 
-    /// Logs a connection out for recovery: from now on its tasks may be reassigned. `false` if there is none of this
-    /// name, or was none lately.
+    /// Logs a connection out for recovery: from now on its tasks may be reassigned. `None` if the session neither has
+    /// nor remembers a connection of this CID; else its lane, if it was still there.
     pub(super) fn remove_for_recovery(&mut self, now: Instant, cid: Cid) -> Option<Option<LaneId>> {
         let lives = |(_, lane): &(LaneId, &Lane)| {
             lane.cid == cid && lane.phase != Phase::LoggedOut && !lane.is_quiesced
@@ -85,7 +85,7 @@ impl Session {
         }
         let departed = self.departed.remove_for_recovery(cid, now + self.retention_time());
         for id in &departed {
-            // Commands whose turn had not come count as never sent: the initiator sends them again (§11.14).
+            // Waiting commands count as never sent: the initiator sends them again (§11.14).
             for waiting in self.order.forget(|numbered| numbered.lane == *id) {
                 self.drop_request(waiting.request);
             }
@@ -93,8 +93,8 @@ impl Session {
         (!departed.is_empty()).then_some(living.map(|(lane, _)| lane))
     }
 
-    /// Takes note of the last ExpStatSN of a connection that is gone (§11.14.4, §11.12.9): its responses before that number have
-    /// arrived. Otherwise they were kept, and fences waited for them, until their time is up.
+    /// Takes the last ExpStatSN of a lost connection (§11.14.4, §11.12.9): responses before that number have arrived.
+    /// Without it, the session would keep them, and fences would wait for them, until their time is up.
     pub(super) fn acknowledge_departed(&mut self, cid: Cid, exp_stat_sn: StatSn) {
         let Some(lane) = self.departed.acknowledge(cid, exp_stat_sn) else { return };
         let has_arrived = |task: &Task| {
@@ -104,7 +104,7 @@ impl Session {
         self.tasks.select(has_arrived).into_iter().for_each(|id| self.finish(id));
     }
 
-    /// Nothing is taken from a lane any more, and nothing of its tasks is sent on it.
+    /// Takes nothing more from a lane, and sends nothing more of its tasks on it.
     fn quiesce(&mut self, id: LaneId) {
         self.drop_exchange(id);
         self.drop_incoming(id);
@@ -119,9 +119,9 @@ impl Session {
         }
     }
 
-    /// Tells that the login of a connection of this name is about to be answered, with the command window of now. What an
-    /// older one still brought would move the window unseen; so where its tasks are kept, it is logged out before that,
-    /// else by [`Self::add_lane`].
+    /// Prepares for a connection with this CID, whose login is about to be answered with the present command window.
+    /// PDUs that an older connection of that CID still brought would move the window without the initiator's knowledge.
+    /// If its tasks are kept, it is therefore logged out now, else by [`Self::add_lane`].
     pub fn make_way(&mut self, now: Instant, cid: Cid) {
         if self.recovers_connections() && self.parameters.default_time2retain_s > 0 {
             self.reinstate_connection(now, cid);
@@ -129,8 +129,8 @@ impl Session {
         }
     }
 
-    /// A connection of this name logs in: an older one is logged out by that (§6.3.4), for recovery if this session can,
-    /// else with the end of its tasks.
+    /// Logs out an older connection with this CID, because a new one has logged in (§6.3.4): for recovery if this
+    /// session recovers connections, else with the end of its tasks.
     pub(super) fn reinstate_connection(&mut self, now: Instant, cid: Cid) {
         if self.recovers_connections() {
             if let Some(Some(old)) = self.remove_for_recovery(now, cid) {
@@ -147,13 +147,13 @@ impl Session {
         }
     }
 
-    /// Whether commands must wait for terminated tasks of connections that are gone: what these still write must not
-    /// meet what the initiator sends in their stead.
+    /// Whether commands must wait for terminated tasks of lost connections. Otherwise, what these tasks still write
+    /// could collide with commands that the initiator sends in their place.
     pub(super) fn awaits_rest(&self) -> bool {
         !self.restless.is_empty()
     }
 
-    /// Lets commands go on once those tasks have come to rest.
+    /// Lets commands go on once these tasks have ended.
     pub(super) fn conclude_rest(&mut self, now: Instant) {
         let tasks = &self.tasks;
         self.restless.retain(|lane| {
@@ -167,8 +167,8 @@ impl Session {
         }
     }
 
-    /// Terminates the tasks whose time is up, and the session if nothing is left of it: one without a connection, and
-    /// without one that could come back, has failed (§6.3.5).
+    /// Terminates tasks whose time is up. Ends the session if it has no connection and none that could come back
+    /// (§6.3.5).
     pub(super) fn expire_departed(&mut self, now: Instant) {
         self.give_up_late(now);
         if self.lanes.is_empty() && self.departed.is_empty() {

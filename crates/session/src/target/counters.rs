@@ -1,45 +1,45 @@
-//! What an observer may read of a session.
+//! The numbers that an observer may read of a session.
 
 use pdu::CmdSn;
 
 /// Observable numbers of one session. Totals count from the session's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The next command in order.
+    /// The CmdSN of the next command in order.
     pub exp_cmd_sn: CmdSn,
-    /// The last command that the window admits.
+    /// The last CmdSN that the window admits.
     pub max_cmd_sn: CmdSn,
     /// Lanes in full feature phase.
     pub lanes: u32,
-    /// SCSI tasks known, early ones included.
+    /// SCSI tasks of the session, early ones included.
     pub tasks: u32,
-    /// Commands that wait for one before them.
+    /// Commands that wait for an earlier one.
     pub early_commands: u32,
     /// Immediate commands being executed.
     pub immediate_commands: u32,
     /// SCSI commands handed to the driver, total.
     pub commands: u64,
-    /// Commands ignored because they were outside the window or there already, total.
+    /// Commands ignored because they were outside the window or had arrived before, total.
     pub ignored_commands: u64,
     /// Rejects sent, total.
     pub rejects: u64,
     /// Bytes of Data-Out placed in buffers, immediate data included, total.
     pub data_out_bytes: u64,
-    /// Bytes of Data-Out read and forgotten, total.
+    /// Bytes of Data-Out read and discarded, total.
     pub discarded_bytes: u64,
     /// Bytes of Data-In pulled, total.
     pub data_in_bytes: u64,
-    /// PDUs that were lost because their header's digest was wrong, total.
+    /// PDUs dropped because their header's digest was wrong, total.
     pub header_digest_errors: u64,
-    /// PDUs that were lost because their data's digest was wrong, total.
+    /// PDUs dropped because their data's digest was wrong, total.
     pub data_digest_errors: u64,
     /// R2Ts for data that was lost, total.
     pub recovery_r2ts: u64,
-    /// Tasks taken over by another connection than their own, total.
+    /// Tasks that moved to another connection, total.
     pub reassigned_tasks: u64,
-    /// Connections that are gone and whose tasks are kept.
+    /// Lost connections whose tasks are kept.
     pub departed_lanes: u32,
-    /// SNACKs taken, total.
+    /// SNACKs accepted, total.
     pub snacks: u64,
     /// PDUs sent again because the initiator asked for them, total.
     pub retransmitted_pdus: u64,

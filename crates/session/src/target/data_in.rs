@@ -1,4 +1,4 @@
-//! Data-In: what a read returns, cut to the lane's segments and the session's bursts (RFC 7143 §11.7).
+//! Data-In: a read's data, cut to the lane's segments and the session's bursts (RFC 7143 §11.7).
 
 use super::event::{Event, TaskId};
 use super::lane::outlet;
@@ -10,50 +10,50 @@ use crate::seam::{Payload, PayloadRef, Transmit};
 use pdu::{BufferId, CollapsedStatus, DataSn, Header, Instant, Itt, LaneId, Lun, Ttt, Window};
 use std::collections::VecDeque;
 
-/// What one task sends before it is another one's turn. Reads of the usual lengths finish one after the other, each as
-/// early as it can and while its data is in the processor's cache; a longer one lets the others in.
+/// How much one task sends before the next has its turn. Reads of usual lengths are sent one after the other, each as
+/// early as possible and while its data is in the processor's cache; a longer read lets others pass.
 const TURN_BYTES: u32 = 1 << 20;
 
-/// How much a task sends before it asks for a DataACK, at least: bursts may be shorter, but an acknowledgement costs a
-/// PDU in each direction. The standard wants no more than one in MaxBurstLength (RFC 7143 §11.7.2).
+/// The least that a task sends before it asks for a DataACK. Bursts may be shorter, but an acknowledgement costs a PDU
+/// in each direction. The standard allows at most one per MaxBurstLength (RFC 7143 §11.7.2).
 const ACKNOWLEDGED_BYTES_MIN: u32 = 256 << 10;
 
 /// A task's Data-In.
 #[derive(Debug)]
 pub(super) struct DataIn {
-    /// Announced by the command.
+    /// Bytes that the command announced.
     pub(super) expected_bytes: u32,
-    /// What the driver handed over and is not sent yet. The first may be sent in part.
+    /// Pieces that the driver handed over and that are not sent. The first may be sent in part.
     pieces: VecDeque<Payload>,
-    /// How much of the first piece has been sent.
+    /// Bytes of the first piece that have been sent.
     piece_sent_bytes: u32,
-    /// How much the driver handed over.
+    /// Bytes that the driver has handed over.
     given_bytes: u32,
-    /// How much has been sent.
+    /// Bytes that have been sent.
     sent_bytes: u32,
-    /// How much of that belongs to the sequence that has no F bit yet.
+    /// Bytes that were sent since the last F bit.
     burst_bytes: u32,
-    /// How much has been sent since an acknowledgement was asked for.
+    /// Bytes that were sent since the last A bit.
     unacknowledged_bytes: u32,
-    /// DataSN, which R2Ts of a bidirectional command share (§4.2.2.4).
+    /// The next DataSN. R2Ts of a bidirectional command share this numbering (§4.2.2.4).
     next_sn: u32,
-    /// Whether the task stands in its lane's queue.
+    /// Whether the task is in its lane's queue.
     is_queued: bool,
-    /// What was sent, where it may have to be sent again.
+    /// The record of what was sent, at error recovery level 1 and above.
     retention: Option<Box<Retention>>,
 }
 
-/// What a task gives up of its Data-In.
+/// The payload that a task gives up.
 #[derive(Debug, Default)]
 pub(super) struct GivenUp {
-    /// Buffers of what was not sent.
+    /// The buffers of pieces that were not sent.
     pub(super) unsent: Vec<BufferId>,
-    /// What was kept to be sent again.
+    /// The pieces that were kept to be sent again.
     pub(super) kept: Vec<Piece>,
 }
 
 impl DataIn {
-    /// `retains`: what is sent may have to be sent again.
+    /// `retains` says that sent data is kept to be sent again.
     pub(super) fn new(expected_bytes: u32, retains: bool) -> Self {
         Self {
             expected_bytes,
@@ -89,12 +89,12 @@ impl DataIn {
         self.pieces.is_empty()
     }
 
-    /// The task stands in no lane's queue any more.
+    /// Notes that the task is in no lane's queue.
     pub(super) fn leave_queue(&mut self) {
         self.is_queued = false;
     }
 
-    /// What was sent and may have to be sent again.
+    /// The record of what was sent, if it is kept.
     pub(super) fn retention(&self) -> Option<&Retention> {
         self.retention.as_deref()
     }
@@ -103,7 +103,7 @@ impl DataIn {
         self.retention.as_deref_mut()
     }
 
-    /// All PDUs before `next_sn` have arrived; what need not be kept any more.
+    /// Notes that all PDUs before `next_sn` have arrived. Returns the pieces that need not be kept any more.
     pub(super) fn acknowledge(&mut self, next_sn: u32) -> Vec<Piece> {
         let sent_bytes = self.sent_bytes;
         self.retention.as_mut().map_or(Vec::new(), |retention| retention.acknowledge(next_sn, sent_bytes))
@@ -113,7 +113,7 @@ impl DataIn {
         self.retention.as_mut()?.forget_oldest()
     }
 
-    /// Data that was sent, as long as it is kept.
+    /// Data that was sent, if it is still kept.
     pub(super) fn sent_data(&self, offset: u32, bytes: u32) -> Option<Payload> {
         let retained = self.retention.as_ref()?.data(offset, bytes);
         retained.or_else(|| {
@@ -122,15 +122,15 @@ impl DataIn {
         })
     }
 
-    /// Takes back what was sent from `sn` on, to cut and number it anew. Returns how many bytes of what was kept are
-    /// to be sent again.
+    /// Takes back the PDUs from `sn` on, to cut and number their data anew. Returns how many kept bytes are to be sent
+    /// again.
     pub(super) fn rewind(&mut self, sn: u32) -> u32 {
         let Some(retention) = &mut self.retention else { return 0 };
         let (offset, pieces) = retention.rewind(sn);
         let bytes = pieces.iter().map(Piece::bytes).fold(0, u32::saturating_add);
         self.next_sn = retention.next_sn();
         if let Some(offset) = offset {
-            // The piece in which it begins was sent whole, or is the first of those that were not.
+            // The data begins in a piece that was sent whole, or in the first that was not.
             let first = self.sent_bytes - self.piece_sent_bytes;
             self.piece_sent_bytes = offset - pieces.first().map_or(first, |piece| piece.offset);
             self.sent_bytes = offset;
@@ -143,7 +143,7 @@ impl DataIn {
         bytes
     }
 
-    /// Gives up what is not sent yet, and what is kept.
+    /// Gives up both the pieces that are not sent and those that are kept.
     pub(super) fn give_up(&mut self) -> GivenUp {
         let buffer = |piece| match piece {
             Payload::Buffer(payload) => Some(payload.buffer),
@@ -162,11 +162,11 @@ impl DataIn {
         let left = u32::try_from(left).unwrap_or(u32::MAX);
         let burst_left = burst_bytes_max.saturating_sub(self.burst_bytes);
         let bytes = left.min(segment_bytes_max).min(burst_left).min(budget_bytes);
-        // Whole words, where the data goes on after this (§11.7.7).
+        // A segment that is not the last is a multiple of four bytes (§11.7.7).
         if bytes < left && bytes >= 4 { bytes & !3 } else { bytes }
     }
 
-    /// The next `bytes` of the first piece, and the piece itself if that was its end.
+    /// Takes the next `bytes` of the first piece. Returns the piece too if this was its end.
     fn take(&mut self, bytes: u32) -> (Payload, Option<Piece>) {
         let start = self.piece_sent_bytes;
         let piece_offset = self.sent_bytes - start;
@@ -192,7 +192,7 @@ impl DataIn {
         (payload, done.map(|payload| Piece { offset: piece_offset, payload }))
     }
 
-    /// Whether the PDU that is being cut, of `bytes`, asks for an acknowledgement.
+    /// Whether the PDU that is being cut, of `bytes`, asks for a DataACK.
     fn wants_acknowledgement(&mut self, bytes: u32, max_burst_bytes: u32) -> bool {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
         let is_due = self.retention.is_some()
@@ -204,7 +204,7 @@ impl DataIn {
     }
 }
 
-/// A piece cut to `bytes_max`.
+/// The first `bytes_max` of a piece.
 fn cut(payload: Payload, bytes_max: u32) -> Payload {
     match payload {
         Payload::Buffer(PayloadRef { buffer, offset_bytes, bytes }) => {
@@ -219,8 +219,8 @@ fn cut(payload: Payload, bytes_max: u32) -> Payload {
 }
 
 impl Session {
-    /// Hands over the next piece of a command's Data-In, in order. What goes beyond the announced length is left
-    /// out. A buffer is given back by [`Event::Release`], once for each piece.
+    /// Hands over the next piece of a command's Data-In, in order. Bytes beyond the announced length are not sent.
+    /// [`Event::Release`] gives the buffer back, once for each piece.
     pub fn data_in(&mut self, _now: Instant, task: TaskId, payload: Payload) {
         let id = task;
         let given_back = match &payload {
@@ -244,7 +244,7 @@ impl Session {
         }
     }
 
-    /// Puts a task into its lane's queue, once.
+    /// Puts a task into its lane's queue, unless it is there.
     pub(super) fn queue_data_in(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id).filter(|task| !task.is_moving()) else { return };
         if let Some(lane) = outlet(&mut self.lanes, task.route.response)
@@ -254,7 +254,7 @@ impl Session {
         }
     }
 
-    /// The next Data-In of the task whose turn it is.
+    /// The next Data-In PDU of a task, when its turn has come.
     pub(super) fn emit_data_in(
         &mut self,
         now: Instant,
@@ -264,7 +264,7 @@ impl Session {
         loop {
             let lane = self.lanes.get_mut(lane_id)?;
             let id = *lane.data_in.front()?;
-            // A task that has moved to another lane meanwhile stands in that one's queue.
+            // A task that has moved to another lane is in that lane's queue.
             let is_here = |task: &&mut Task| task.route.response == lane_id && !task.data_in.is_sent();
             let Some(task) = self.tasks.get_mut(id).filter(is_here) else {
                 lane.data_in.pop_front();
@@ -290,7 +290,7 @@ impl Session {
                 lane.data_in.rotate_left(1);
                 lane.turn_bytes = 0;
             }
-            // Whether more will come is not known, so what is at hand ends a sequence.
+            // The driver may hand over more or not, so the end of the data at hand ends a sequence.
             let final_ = is_last || data_in.burst_bytes >= max_burst;
             if final_ {
                 data_in.burst_bytes = 0;
@@ -300,7 +300,7 @@ impl Session {
             let data = SentData { offset, bytes, final_, acknowledge };
             let data_sn = DataSn(data_in.take_sn(Sent::DataIn(data)));
             let ends = is_last && task.stage.may_respond();
-            // A status that may have to be sent again travels alone, and so does one whose acknowledgement is awaited.
+            // A status that may have to be sent again, or that a fence waits for, is not combined with data.
             let is_awaited = task.data_in.retention.is_some() || task.is_fenced;
             let collapses = ends && !is_awaited && !lane.is_full() && is_collapsible(task);
             let status = match (&task.response, collapses) {
@@ -324,7 +324,7 @@ impl Session {
         }
     }
 
-    /// A piece has been sent to its end: it goes back to the driver, or is kept.
+    /// Gives a piece that was sent whole back to the driver, or keeps it.
     fn put_away(&mut self, now: Instant, id: TaskId, done: Option<Piece>) {
         let Some(piece) = done else { return };
         match self.tasks.get_mut(id).and_then(|task| task.data_in.retention.as_mut()) {

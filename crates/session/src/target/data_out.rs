@@ -1,4 +1,4 @@
-//! Data-Out: what a write brings, unsolicited or asked for, straight into its buffer (RFC 7143 §11.7).
+//! Data-Out: a write's data, unsolicited or solicited, goes straight into its buffer (RFC 7143 §11.7).
 
 use super::event::{DataOut as Complete, Event, Response, TaskId};
 use super::request::Content;
@@ -13,22 +13,22 @@ use std::collections::VecDeque;
 /// Data PDUs that belong together: the unsolicited ones, or the answer to one R2T.
 #[derive(Debug)]
 pub(super) struct Sequence {
-    /// The R2T; [`Ttt::NONE`] for unsolicited data.
+    /// The R2T's tag; [`Ttt::NONE`] for unsolicited data.
     pub(super) ttt: Ttt,
-    /// Where it starts, in the command's data.
+    /// The sequence's offset in the command's data.
     pub(super) offset: u32,
-    /// How much it brings.
+    /// The sequence's length in bytes.
     pub(super) bytes: u32,
-    /// How much of it has come.
+    /// Bytes of the sequence that have passed.
     received: u32,
     pub(super) next_data_sn: DataSn,
-    /// Whether the initiator can know of it: the R2T has been pulled.
+    /// Whether the R2T has been pulled, so that the initiator can know of the sequence.
     pub(super) is_open: bool,
-    /// The sequence whose rest this one asks for again, because it is late. Whichever of the two comes in full ends both.
+    /// The late sequence whose rest this one requests again. The first of the two to complete cancels the other.
     pub(super) replaces: Option<Ttt>,
 }
 
-/// Data that was lost on its way and has not been asked for again.
+/// Data that was lost and has not been requested again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hole {
     pub(super) offset: u32,
@@ -40,7 +40,7 @@ impl Sequence {
         Self { is_open: true, ..Self::solicited(offset, bytes) }
     }
 
-    /// The answer to an R2T, which is yet to be given a name.
+    /// The answer to an R2T that has no tag yet.
     pub(super) fn solicited(offset: u32, bytes: u32) -> Self {
         Self {
             ttt: Ttt::NONE,
@@ -57,24 +57,25 @@ impl Sequence {
         Self { ttt, ..self }
     }
 
-    /// Asks for the rest of this one once more.
+    /// A new sequence that requests the rest of this one again.
     pub(super) fn again(&self) -> Self {
         let (offset, bytes) = self.rest();
         Self { replaces: Some(self.ttt), ..Self::solicited(offset, bytes) }
     }
 
-    /// Offset and length of what has not come.
+    /// Offset and length of the data that has not come.
     pub(super) fn rest(&self) -> (u32, u32) {
         (self.offset + self.received, self.bytes - self.received)
     }
 
-    /// Goes on after data that was lost, with the PDU of this number.
+    /// Skips lost data; the next PDU has this number.
     pub(super) fn skip(&mut self, bytes: u32, data_sn: DataSn) {
         self.received += bytes;
         self.next_data_sn = data_sn;
     }
 
-    /// That a PDU is the next of its sequence. DataPDUInOrder is always Yes, because this target says so (§13.18).
+    /// Checks that a PDU is the next of its sequence. DataPDUInOrder is always Yes, because this target insists on it
+    /// (§13.18).
     fn check(&self, pdu: &pdu::DataOut) -> Result<(), PeerFault> {
         let left = self.bytes - self.received;
         if pdu.buffer_offset != self.offset + self.received {
@@ -95,30 +96,29 @@ pub(super) struct DataOut {
     /// Announced by the command.
     pub(super) expected_bytes: u32,
     pub(super) buffer: Option<Allocation>,
-    /// What the initiator owes: unsolicited data first, then one for each R2T.
+    /// The sequences that the initiator owes: unsolicited data first, then one for each R2T.
     pub(super) sequences: VecDeque<Sequence>,
-    /// How much the driver wants.
+    /// Bytes that the driver wants, counted from the start of the data.
     pub(super) wanted: Option<u32>,
-    /// How far data has been asked for, or comes unasked.
+    /// Bytes that were requested or come unsolicited, counted from the start of the data.
     pub(super) asked_bytes: u32,
-    /// How many data segments are being written into the buffer right now.
+    /// The number of data segments that are arriving in the buffer now.
     pub(super) arriving: u32,
-    /// A PDU of it was lost, as the next one's DataSN tells: the task cannot be completed.
-    /// Only at error recovery level 0.
+    /// The DataSN of a later PDU revealed a lost one: the task cannot succeed. Only at error recovery level 0.
     pub(super) is_damaged: bool,
-    /// What was lost and must be asked for again.
+    /// The lost ranges that must be requested again.
     pub(super) holes: VecDeque<Hole>,
-    /// When something of it came last, or was asked for.
+    /// When data last came or was last requested.
     pub(super) heard: Instant,
-    /// How far its lane must have come before it counts as lost.
+    /// How much data its lane must have brought before it counts as lost.
     pub(super) turn: Turn,
-    /// How often it has been waited for in vain since.
+    /// How often it has timed out since.
     pub(super) timeouts: u32,
-    /// How often some of it was asked for again.
+    /// How many recovery R2Ts were sent.
     pub(super) recoveries: u32,
 }
 
-/// A Data-Out PDU whose data is on its way.
+/// A Data-Out PDU whose data segment is arriving.
 #[derive(Debug)]
 pub(super) struct Arriving {
     pub(super) task: TaskId,
@@ -153,7 +153,7 @@ impl DataOut {
         !self.sequences.is_empty()
     }
 
-    /// What the initiator knows that it is to send, and has not sent in full.
+    /// Bytes that the initiator has been asked for and has not sent.
     pub(super) fn owed_bytes(&self) -> u64 {
         let open = self.sequences.iter().filter(|sequence| sequence.is_open);
         open.map(|sequence| u64::from(sequence.rest().1)).sum()
@@ -165,13 +165,13 @@ impl DataOut {
         self.sequences.iter().filter(is_counted).count()
     }
 
-    /// Drops the R2Ts that the initiator has not seen: it owes nothing for them.
+    /// Drops the R2Ts that have not been pulled: the initiator owes nothing for them.
     pub(super) fn withdraw_unsent(&mut self) {
         self.sequences.retain(|sequence| sequence.is_open);
         self.holes.clear();
     }
 
-    /// Whether all that the driver wants is in the buffer.
+    /// Whether the buffer holds all bytes that the driver wants.
     fn has_all_wanted(&self) -> bool {
         let Some(wanted) = self.wanted else { return false };
         self.asked_bytes >= wanted
@@ -183,7 +183,7 @@ impl DataOut {
         self.sequences.iter_mut().find(|sequence| sequence.ttt == ttt && sequence.is_open)
     }
 
-    /// A sequence has come to its end, and with it the one that it was to replace, or that was to replace it.
+    /// Ends a complete sequence, and with it the one that it replaces or that replaces it.
     fn complete(&mut self, ttt: Ttt) {
         let replaced = self.find(ttt).and_then(|sequence| sequence.replaces);
         self.sequences.retain(|sequence| {
@@ -200,7 +200,7 @@ impl Session {
         header: &Header,
         pdu: &pdu::DataOut,
     ) -> Result<Destination, Fault> {
-        // Data of a command that was ignored, rejected or aborted arrives like any other, and means nothing.
+        // Data of a command that was ignored, rejected or aborted may still arrive. It is discarded.
         let Some((id, task)) = self.tasks.find(pdu.itt).and_then(|id| Some((id, self.tasks.get_mut(id)?)))
         else {
             return Ok(self.discard_data(lane, header));
@@ -216,7 +216,7 @@ impl Session {
         let is_damaged = task.data_out.is_damaged;
         let is_other_lun = pdu.ttt.is_some() && pdu.lun != task.lun;
         let Some(sequence) = task.data_out.find(pdu.ttt).filter(|_| !is_other_lun) else {
-            // Late data of a sequence that was asked for again is nobody's fault.
+            // Late data of a sequence that was requested again is no fault.
             if self.retransmits() && !is_other_lun {
                 return Ok(self.discard_data(lane, header));
             }
@@ -254,8 +254,8 @@ impl Session {
         })
     }
 
-    /// Data before this PDU was lost, or is as good as lost. Asking for it again is error recovery beyond level 0: the
-    /// task ends with PROTOCOL SERVICE CRC ERROR once the initiator has sent all it owes (RFC 7143 §7.8, §7.9).
+    /// Notes, at error recovery level 0, that data before this PDU was lost. The task ends with PROTOCOL SERVICE CRC
+    /// ERROR once the initiator has sent everything that it owes (RFC 7143 §7.8, §7.9).
     fn lose_data_out(&mut self, now: Instant, id: TaskId, pdu: &pdu::DataOut) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         if pdu.final_ {
@@ -271,7 +271,7 @@ impl Session {
         self.settle(now, id);
     }
 
-    /// The data of a PDU is where it belongs.
+    /// Takes a PDU whose data is in place.
     pub(super) fn take_data_out(&mut self, now: Instant, arriving: &Arriving) {
         let Some(task) = self.tasks.get_mut(arriving.task) else { return };
         let data_out = &mut task.data_out;
@@ -284,7 +284,7 @@ impl Session {
         self.pass_data_out(now, arriving);
     }
 
-    /// A PDU of a sequence has passed, with its data or without.
+    /// Counts a PDU of a sequence, whether its data was good or lost.
     pub(super) fn pass_data_out(&mut self, now: Instant, arriving: &Arriving) {
         let Some(task) = self.tasks.get_mut(arriving.task) else { return };
         let data_out = &mut task.data_out;
@@ -299,7 +299,7 @@ impl Session {
         self.go_on_with_data_out(now, arriving.task);
     }
 
-    /// A lane was lost while data of this PDU was on its way.
+    /// Forgets a PDU whose lane was lost while its data was arriving.
     pub(super) fn abandon_data_out(&mut self, arriving: &Arriving) {
         if let Some(task) = self.tasks.get_mut(arriving.task)
             && arriving.is_placed
@@ -308,7 +308,7 @@ impl Session {
         }
     }
 
-    /// Asks for more, tells that all is there, or ends a task that waited for its last data to pass by.
+    /// Requests more data, reports that all data is there, or ends a task that only waited for its last data to pass.
     pub(super) fn go_on_with_data_out(&mut self, now: Instant, id: TaskId) {
         self.ask_for_data(now, id);
         let Some(task) = self.tasks.get_mut(id) else { return };
@@ -322,7 +322,7 @@ impl Session {
     }
 }
 
-/// Where the data of a PDU in its turn goes: into the buffer while somebody may want it.
+/// The destination of a PDU's data: the buffer, unless nobody can want the data any more.
 fn place(task: &mut Task, id: TaskId, pdu: &pdu::DataOut) -> Arriving {
     let end = pdu.buffer_offset.saturating_add(pdu.data_segment_bytes);
     let fits = task.data_out.buffer.is_some_and(|buffer| end <= buffer.bytes);

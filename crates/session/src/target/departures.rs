@@ -1,28 +1,28 @@
-//! Connections that are gone and are remembered, because tasks may go on without them: until those have moved, or their
-//! time is up (RFC 7143 §7.5).
+//! Lost connections that are remembered because their tasks may go on, until these have moved or their time is up (RFC
+//! 7143 §7.5).
 
 use super::status::StatusNumbers;
 use crate::parameters::MAX_CONNECTIONS;
 use pdu::{Cid, Instant, LaneId, StatSn};
 use std::collections::BTreeMap;
 
-/// Connections that are gone and are remembered. Who loses more than it may have within the time they are kept for is
-/// not recovering: the oldest is forgotten, with its tasks.
+/// The most lost connections that are remembered. An initiator that loses more in that time is not recovering; the
+/// oldest is forgotten, with its tasks.
 const DEPARTED_MAX: usize = MAX_CONNECTIONS as usize;
 
-/// A connection that is gone, whose tasks may go on.
+/// A lost connection whose tasks may go on.
 #[derive(Debug)]
 struct Departed {
     cid: Cid,
-    /// Whether it was logged out, so that its tasks may be reassigned; before that they still belong to it.
+    /// Whether it was logged out, so that its tasks may be reassigned.
     is_removed: bool,
     /// When its tasks are terminated.
     until: Instant,
-    /// What was sent on it, and what of that the initiator has acknowledged.
+    /// The numbers of the responses sent on it and of those that the initiator has acknowledged.
     status: StatusNumbers,
 }
 
-/// All of a session, by the lanes that they were.
+/// A session's departed connections by their former lanes.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
     departed: BTreeMap<LaneId, Departed>,
@@ -41,17 +41,17 @@ impl Departures {
         self.departed.contains_key(&lane)
     }
 
-    /// Whether this one was logged out, so that its tasks may be reassigned; `None` if it is not remembered.
+    /// Whether a connection was logged out, so that its tasks may be reassigned; `None` if it is not remembered.
     pub(super) fn is_removed(&self, lane: LaneId) -> Option<bool> {
         self.departed.get(&lane).map(|departed| departed.is_removed)
     }
 
-    /// The first of this name.
+    /// The first connection of this CID.
     pub(super) fn find(&self, cid: Cid) -> Option<LaneId> {
         self.departed.iter().find(|(_, departed)| departed.cid == cid).map(|(lane, _)| *lane)
     }
 
-    /// The one to be forgotten first if there are as many as may be remembered, or if `is_crowded` for another reason.
+    /// The connection to forget first, if no more may be remembered or if `is_crowded`.
     pub(super) fn surplus(&self, is_crowded: bool) -> Option<LaneId> {
         if self.len() < DEPARTED_MAX && !is_crowded {
             return None;
@@ -59,12 +59,13 @@ impl Departures {
         self.departed.iter().min_by_key(|(_, departed)| departed.until).map(|(lane, _)| *lane)
     }
 
-    /// A connection is gone. Its tasks are kept until this time.
+    /// Adds a lost connection whose tasks are kept until this time.
     pub(super) fn add(&mut self, lane: LaneId, cid: Cid, status: StatusNumbers, until: Instant) {
         self.departed.insert(lane, Departed { cid, is_removed: false, until, status });
     }
 
-    /// Those of this name are logged out: their tasks are kept until this time, unless they were logged out before.
+    /// Logs out the connections of this CID and returns their lanes. Their tasks are kept until this time, unless they
+    /// were logged out before.
     pub(super) fn remove_for_recovery(&mut self, cid: Cid, until: Instant) -> Vec<LaneId> {
         let named = self.departed.iter_mut().filter(|(_, departed)| departed.cid == cid);
         let removed = named.map(|(lane, departed)| {
@@ -76,8 +77,8 @@ impl Departures {
         removed.collect()
     }
 
-    /// The initiator has received the responses of the last one of this name before this number (§11.14.4, §11.12.9);
-    /// returns the lane, if that is news.
+    /// Notes that the initiator has received the responses before this number on the last connection of this CID
+    /// (§11.14.4, §11.12.9). Returns the lane if that is news.
     pub(super) fn acknowledge(&mut self, cid: Cid, exp_stat_sn: StatSn) -> Option<LaneId> {
         let (lane, departed) = self.departed.iter_mut().rev().find(|(_, departed)| departed.cid == cid)?;
         (departed.status.acknowledge(exp_stat_sn) > 0).then_some(*lane)
@@ -87,17 +88,17 @@ impl Departures {
         self.departed.remove(&lane);
     }
 
-    /// Forgets all, and returns what they were.
+    /// Forgets all connections, and returns their lanes.
     pub(super) fn forget_all(&mut self) -> Vec<LaneId> {
         core::mem::take(&mut self.departed).into_keys().collect()
     }
 
-    /// Those whose time is up.
+    /// The lanes of connections whose time is up.
     pub(super) fn late(&self, now: Instant) -> Vec<LaneId> {
         self.departed.iter().filter(|(_, departed)| departed.until <= now).map(|(lane, _)| *lane).collect()
     }
 
-    /// When the next one's time is up.
+    /// When the next connection's time is up.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.departed.values().map(|departed| departed.until).min()
     }
@@ -110,7 +111,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Lanes from 0 on, each kept a second longer than the one before.
+    /// Departed lanes from 0 on, each kept a second longer than the one before.
     fn departures(cids: &[u16]) -> Departures {
         let mut departures = Departures::default();
         for ((lane, seconds), cid) in (0..).zip(1..).zip(cids) {

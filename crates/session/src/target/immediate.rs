@@ -1,14 +1,14 @@
-//! Immediate commands: they carry a CmdSN without taking it, so the window does not bound them
-//! (RFC 7143 §4.2.2.1). This does.
+//! Immediate commands carry a CmdSN without taking it, so the window does not bound them (RFC 7143 §4.2.2.1). This
+//! module does.
 
 use super::session::Session;
 use pdu::{LaneId, TaskManagementFunction};
 
-/// What is counted apart: of each kind, a lane may always have one (RFC 7143 §4.2.2.1).
+/// Kinds of immediate commands that are counted apart. Of each kind, a lane may always have one (RFC 7143 §4.2.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ImmediateKind {
-    /// TASK REASSIGN. Unlike the others it occupies nothing but its answer, and an initiator whose connection broke asks
-    /// for all commands of that connection together: it is bounded by the command window, as these were.
+    /// TASK REASSIGN. It occupies nothing but its answer, and an initiator whose connection broke sends one for each
+    /// command of that connection at once. The size of the command window is therefore its limit.
     TaskReassign,
     /// Any other task management request.
     TaskManagement,
@@ -48,7 +48,7 @@ impl ImmediateCommands {
     }
 }
 
-/// What a request holds until it has been answered.
+/// The place that a request occupies until it has been answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ticket {
     /// A place in the command window.
@@ -63,7 +63,7 @@ impl Session {
         self.lanes.values().map(|lane| lane.immediate.total()).sum()
     }
 
-    /// Whether there is room for one more, beyond the one that a lane may always have.
+    /// Whether there is room for one more than the one that a lane may always have.
     fn has_room_for(&self, kind: ImmediateKind) -> bool {
         let reassignments: u32 = self.lanes.values().map(|lane| lane.immediate.task_reassign).sum();
         match kind {
@@ -74,7 +74,7 @@ impl Session {
         }
     }
 
-    /// Admits an immediate command, or does not: then it is to be rejected.
+    /// Admits an immediate command. `None` if it must be rejected.
     pub(super) fn admit_immediate(&mut self, lane: LaneId, kind: ImmediateKind) -> Option<Ticket> {
         let has_room = self.has_room_for(kind);
         let count = self.lanes.get_mut(lane)?.immediate.of(kind);
@@ -85,7 +85,7 @@ impl Session {
         Some(Ticket::Immediate(lane, kind))
     }
 
-    /// A request has been answered, or will never be.
+    /// Frees the place of a request that has been answered, or will never be.
     pub(super) fn redeem(&mut self, ticket: Ticket) {
         match ticket {
             Ticket::Numbered => self.order.retire(),

@@ -1,4 +1,4 @@
-//! What a session keeps of each lane: its numbers, what arrives on it, and what waits to be sent on it.
+//! A session's state of one lane: its sequence numbers, the arriving PDU, and the queues of PDUs to send.
 
 use super::event::TaskId;
 use super::immediate::ImmediateCommands;
@@ -16,16 +16,16 @@ use crate::parameters::{ConnectionParameters, Established};
 use pdu::{Cid, Instant, LaneId, StatSn};
 use std::collections::VecDeque;
 
-/// What a lane still does.
+/// The phase of a lane's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Everything.
+    /// The lane receives and sends.
     Open,
-    /// Its logout is being answered: nothing more is taken from it.
+    /// The lane's logout is being answered: nothing more is taken from it.
     LoggingOut,
     /// The driver has been told to close it.
     LoggedOut,
-    /// It is of no use any more; what waits may still be sent.
+    /// The lane is unusable; queued PDUs may still be sent.
     Failed,
 }
 
@@ -38,26 +38,26 @@ pub(super) struct Lane {
     pub(super) status: StatusNumbers,
     /// Responses that may have to be sent again.
     pub(super) sent: SentStatuses,
-    /// What the initiator has asked for again.
+    /// Runs of PDUs that the initiator has requested again.
     pub(super) resends: VecDeque<Resend>,
-    /// When the initiator is reminded of responses that it has not acknowledged.
+    /// When to remind the initiator of responses that it has not acknowledged.
     pub(super) reminder: Reminder,
-    /// Its tasks are being prepared for another lane: nothing of them is sent here any more.
+    /// The lane's tasks are about to move to another: nothing of them is sent here any more.
     pub(super) is_quiesced: bool,
-    /// The PDU whose data segment is on its way.
+    /// The PDU whose data segment is arriving.
     pub(super) incoming: Option<Incoming>,
-    /// PDUs that are no responses; they go first, for the initiator's data waits for them.
+    /// PDUs other than responses. They go first, because the initiator's data waits for them.
     pub(super) unnumbered: VecDeque<Unnumbered>,
     /// Responses, in their order.
     pub(super) replies: VecDeque<Reply>,
-    /// Tasks with Data-In to send, by turns, so that a long read does not hold up a short one.
+    /// Tasks with Data-In to send. They take turns, so that a long read does not delay a short one.
     pub(super) data_in: VecDeque<TaskId>,
-    /// How much the first of them has sent in its turn.
+    /// Bytes that the first of them has sent in its turn.
     pub(super) turn_bytes: u32,
     pub(super) text: Option<Exchange>,
     pub(super) liveness: Liveness,
     pub(super) inflow: Inflow,
-    /// PDUs that were pulled, and those of them that have left.
+    /// PDUs that were pulled, and how many of them have left.
     pub(super) pulled_pdus: u64,
     pub(super) left_pdus: u64,
     pub(super) immediate: ImmediateCommands,
@@ -91,12 +91,12 @@ impl Lane {
         }
     }
 
-    /// The StatSN after all responses sent so far: the fence's mark (RFC 7143 §4.2.2.3.3).
+    /// The StatSN after all responses sent so far. A fence waits for its acknowledgement (RFC 7143 §4.2.2.3.3).
     pub(super) fn mark(&self) -> StatSn {
         self.status.next()
     }
 
-    /// Whether there is something to send that may be sent.
+    /// Whether a queued PDU may be sent now.
     pub(super) fn wants_transmit(&self) -> bool {
         !self.unnumbered.is_empty()
             || !self.data_in.is_empty()
@@ -105,7 +105,7 @@ impl Lane {
             || (self.is_blocked() && self.may_be_asked())
     }
 
-    /// Whether the initiator may be asked for acknowledgements now, because that may help.
+    /// Whether asking the initiator for acknowledgements may help now.
     pub(super) fn may_be_asked(&self) -> bool {
         !self.liveness.is_pinging() && self.status.may_ask()
     }
@@ -120,7 +120,7 @@ impl Lane {
         self.status.is_full() || self.sent.is_full()
     }
 
-    /// Forgets what waits to be sent, except for replies.
+    /// Empties the queues of PDUs to send, except for replies.
     pub(super) fn clear_transfers(&mut self) {
         self.unnumbered.clear();
         self.data_in.clear();
@@ -129,7 +129,7 @@ impl Lane {
     }
 }
 
-/// The lane that a task's PDUs may go to, if it is there and sends any.
+/// The lane, if it exists and may still send PDUs of tasks.
 pub(super) fn outlet(lanes: &mut Lanes<Lane>, id: LaneId) -> Option<&mut Lane> {
     lanes.get_mut(id).filter(|lane| lane.phase != Phase::LoggedOut && !lane.is_quiesced)
 }

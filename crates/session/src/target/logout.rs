@@ -11,14 +11,14 @@ use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
 use pdu::{Header, Instant, Itt, LaneId, LogoutOutcome, LogoutReason, LogoutRequest, LogoutResponse, Lun};
 use std::collections::BTreeSet;
 
-/// What a logout closes.
+/// The connections that a logout closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closing {
     Lane(LaneId),
     Session,
 }
 
-/// A logout that waits for the tasks it terminates to end: until then they may still write.
+/// A logout that waits until the tasks that it terminates have ended, because they may still write.
 #[derive(Debug)]
 pub(super) struct Logout {
     lane: LaneId,
@@ -49,14 +49,14 @@ impl Session {
         Ok(Destination::None)
     }
 
-    /// A logout's turn has come.
+    /// Serves a logout, when its turn has come.
     pub(super) fn log_out(&mut self, now: Instant, lane: LaneId, ticket: Ticket, pdu: &LogoutRequest) {
         let closing = match pdu.reason {
             LogoutReason::CloseSession => Ok(Closing::Session),
             LogoutReason::RemoveConnectionForRecovery if self.recovers_connections() => {
                 return self.log_out_for_recovery(now, lane, ticket, pdu);
             }
-            // Keeping the tasks for another connection is error recovery level 2.
+            // Only error recovery level 2 keeps tasks for another connection.
             LogoutReason::RemoveConnectionForRecovery => Err(LogoutOutcome::RecoveryNotSupported),
             LogoutReason::CloseConnection => {
                 let is_it = |lane: &Lane| lane.phase == Phase::Open && lane.cid == pdu.cid;
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Removes a connection and keeps its tasks: they may be reassigned once this is answered (§7.2.2).
+    /// Removes a connection and keeps its tasks, which may be reassigned once the logout is answered (§7.2.2).
     fn log_out_for_recovery(&mut self, now: Instant, lane: LaneId, ticket: Ticket, pdu: &LogoutRequest) {
         let removed = self.remove_for_recovery(now, pdu.cid);
         self.acknowledge_departed(pdu.cid, pdu.exp_stat_sn);
@@ -97,15 +97,15 @@ impl Session {
         self.give_up_late(now);
     }
 
-    /// Closes a lane that was logged out on another one, before that is answered: a data segment may be arriving on it,
-    /// for a buffer that is now free for others.
+    /// Closes a lane that was logged out on another one, before the answer is sent: a data segment may be arriving on
+    /// it in a buffer that is now free for others.
     fn close_other(&mut self, asked_on: LaneId, named: LaneId) {
         if named != asked_on {
             self.close_lane(named);
         }
     }
 
-    /// Takes nothing more from the lanes that close, and terminates their tasks (§11.14.5).
+    /// Takes nothing more from the closing lanes, and terminates their tasks (§11.14.5).
     pub(super) fn terminate(&mut self, now: Instant, closing: Closing) {
         let lanes: Vec<LaneId> = match closing {
             Closing::Lane(lane) => vec![lane],
@@ -131,10 +131,10 @@ impl Session {
         }
     }
 
-    /// Terminates all tasks of these lanes, which need not be there any more. If `tells`, the initiator learns of it by
-    /// a unit attention.
+    /// Terminates all tasks of these lanes, which need not exist any more. If `tells`, the initiator gets a unit
+    /// attention.
     pub(super) fn terminate_tasks(&mut self, now: Instant, lanes: &[LaneId], tells: bool) {
-        // Commands whose turn had not come count as never sent: the initiator fills their places anew (§7.11).
+        // Waiting commands count as never sent: the initiator fills their places anew (§7.11).
         for waiting in self.order.forget(|numbered| lanes.contains(&numbered.lane)) {
             self.drop_request(waiting.request);
         }
@@ -145,7 +145,7 @@ impl Session {
             .filter(|(_, task)| terminated(task) && !task.silent && !task.stage.is_responded())
             .map(|(_, task)| task.lun)
             .collect();
-        // Also those that were aborted before: the data that they are still owed will not come.
+        // This includes tasks that were aborted before: the data that the initiator still owes them will not come.
         for id in self.tasks.select(terminated) {
             self.silence(now, id);
         }
@@ -154,7 +154,7 @@ impl Session {
         }
     }
 
-    /// Whether a logout of the whole session is to be answered on this lane.
+    /// Whether the answer to a logout of the whole session is still to be sent on this lane.
     pub(super) fn awaits_end_of_session(&self, lane: LaneId) -> bool {
         self.logouts.iter().any(|logout| logout.lane == lane && logout.closing == Closing::Session)
     }
@@ -208,12 +208,12 @@ impl Session {
         Some(Transmit { header, payload: Payload::None })
     }
 
-    /// Nothing more is sent on a lane that was logged out.
+    /// Closes a lane that was logged out: nothing more is sent on it.
     pub(super) fn close_lane(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(id).filter(|lane| lane.phase != Phase::LoggedOut) else {
             return;
         };
-        // The driver closes a failed lane already; that it was logged out makes its end an orderly one.
+        // The driver is closing a failed lane already. The logout makes the lane's end an orderly one.
         let has_failed = core::mem::replace(&mut lane.phase, Phase::LoggedOut) == Phase::Failed;
         lane.clear_transfers();
         for reply in core::mem::take(&mut lane.replies) {

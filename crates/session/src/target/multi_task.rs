@@ -12,8 +12,8 @@ use super::transmit::Reply;
 use pdu::{CmdSn, Instant, Itt, LaneId, TaskManagementOutcome};
 use std::time::Duration;
 
-/// How long the data that the initiator owes to aborted tasks is waited for. The standard wants it waited for, but
-/// some initiators stop sending it when they ask for the reset.
+/// How long the target waits for data that the initiator owes to aborted tasks. The standard demands the wait, but some
+/// initiators stop sending such data when they request the reset.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A function over many tasks.
@@ -22,12 +22,12 @@ pub(super) struct MultiTaskFunction {
     pub(super) lane: LaneId,
     pub(super) itt: Itt,
     pub(super) ticket: Ticket,
-    /// Its place in the command order: it concerns the commands before it.
+    /// Its place in the command order. It concerns the commands before it.
     pub(super) cmd_sn: CmdSn,
     pub(super) function: LogicalUnitFunction,
 }
 
-/// The function being carried out.
+/// The function that is being carried out.
 #[derive(Debug)]
 pub(super) struct Active {
     id: TaskManagementId,
@@ -35,16 +35,16 @@ pub(super) struct Active {
     step: Step,
 }
 
-/// How far it has come.
+/// The progress of the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The initiator owes data to tasks that are aborted.
     Draining { until: Instant },
-    /// The driver carries it out.
+    /// The driver is carrying the function out.
     Executing,
-    /// Its response waits for its fence.
+    /// The response waits for its fence.
     Answering,
-    /// Its response has arrived, or nobody waits for it.
+    /// The response has arrived, or nobody waits for it.
     Answered,
 }
 
@@ -60,8 +60,8 @@ impl LogicalUnitFunction {
 }
 
 impl MultiTaskFunction {
-    /// Whether a task is one that it aborts. One whose answer may have been lost with its connection is not: it is
-    /// answered again first, on the lane to which it is moved.
+    /// Whether the function aborts this task. A task whose answer may have been lost with its connection is exempt: it
+    /// is answered again first, on the lane to which it moves.
     fn affects(&self, task: &Task) -> bool {
         !task.silent
             && !task.is_retired
@@ -78,17 +78,17 @@ impl Active {
 }
 
 impl Functions {
-    /// What the active function concerns.
+    /// The logical units that the active function concerns.
     pub(super) fn units(&self) -> Option<Units> {
         self.active.as_ref().map(|active| active.function.function.units())
     }
 
-    /// The request for the active function.
+    /// The request of the active function.
     pub(super) fn request(&self) -> Option<(LaneId, Itt, Ticket)> {
         self.active.as_ref().map(|Active { function, .. }| (function.lane, function.itt, function.ticket))
     }
 
-    /// The active function is done.
+    /// Notes that the active function has been answered.
     pub(super) fn note_answered(&mut self) {
         if let Some(active) = &mut self.active {
             active.step = Step::Answered;
@@ -110,7 +110,7 @@ impl Session {
         let exp_cmd_sn = window.exp_cmd_sn;
         let is_ahead = exp_cmd_sn.precedes(function.cmd_sn);
         if is_ahead && window.max_cmd_sn.next().precedes(function.cmd_sn) {
-            // Such commands cannot have been sent.
+            // The initiator cannot have sent such commands.
             let MultiTaskFunction { lane, itt, ticket, .. } = function;
             let outcome = TaskManagementOutcome::FunctionRejected;
             return self.push_reply(lane, Reply::TaskManagement { itt, outcome, ticket, is_fenced: false });
@@ -125,7 +125,8 @@ impl Session {
         self.functions.waiting.push_back(function);
     }
 
-    /// Starts the next function if its turn has come. Returns whether one is active: commands after it must wait.
+    /// Starts the next function if its turn has come. Returns whether a function is active, so that later commands must
+    /// wait.
     pub(super) fn starts_function(&mut self, now: Instant) -> bool {
         let exp_cmd_sn = self.order.exp_cmd_sn();
         let next = self.functions.waiting.front();
@@ -143,7 +144,7 @@ impl Session {
         self.functions.active.is_some()
     }
 
-    /// Goes on with functions and fences, as far as they get now.
+    /// Advances functions and fences as far as possible now.
     pub(super) fn conclude_functions(&mut self, now: Instant) {
         loop {
             self.conclude_draining(now);
@@ -151,14 +152,14 @@ impl Session {
             if self.functions.active.as_ref().is_none_or(|active| active.step != Step::Answered) {
                 return;
             }
-            // What waited for the function goes on.
+            // Requests that waited for the function go on.
             self.functions.active = None;
             self.hand_out_held(now);
             self.advance(now);
         }
     }
 
-    /// Lets the driver carry the active function out when no data is owed any more.
+    /// Hands the active function to the driver when no data is owed any more.
     fn conclude_draining(&mut self, now: Instant) {
         let Some(active) = &mut self.functions.active else { return };
         let Step::Draining { until } = active.step else { return };
@@ -171,14 +172,14 @@ impl Session {
         }
     }
 
-    /// What aborted tasks are still owed is not waited for; their tags are free.
+    /// Stops waiting for data that is owed to aborted tasks, and frees their tags.
     fn stop_draining(&mut self, now: Instant) {
         for id in self.tasks.select(|task| task.silent) {
             self.silence(now, id);
         }
     }
 
-    /// The driver has carried out the active function.
+    /// Queues the response of the active function, which the driver has carried out, behind a fence.
     pub(super) fn answer_behind_fence(&mut self, id: TaskManagementId, outcome: TaskManagementOutcome) {
         let is_it = |active: &&mut Active| active.id == id && active.step == Step::Executing;
         if let Some(active) = self.functions.active.as_mut().filter(is_it) {
@@ -192,7 +193,7 @@ impl Session {
         self.lanes.get(lane).is_some_and(|lane| lane.phase != Phase::LoggedOut)
     }
 
-    /// Immediate commands that waited for a function.
+    /// Hands out immediate commands that waited for a function.
     pub(super) fn hand_out_held(&mut self, now: Instant) {
         let held: Vec<TaskId> = self.functions.held_commands.drain(..).collect();
         for id in held {

@@ -1,4 +1,4 @@
-//! NOP: pings both ways, and whether a lane lives (RFC 7143 §11.18, §11.19).
+//! NOP: pings in both directions, and the liveness of lanes (RFC 7143 §11.18, §11.19).
 
 use super::event::Event;
 use super::immediate::{ImmediateKind, Ticket};
@@ -12,9 +12,9 @@ use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
 use pdu::{Header, Instant, Itt, LaneId, Lun, NopIn, NopOut, Ttt};
 use std::time::Duration;
 
-/// After this time of silence a ping that was not answered may be repeated where PDUs can be lost: at error recovery
-/// level 1 and above, where a PDU of a wrong digest does not end its connection. An initiator that is sending lives, tells
-/// with every PDU what it has received, and may have its answer behind segments that take their time.
+/// The silence after which an unanswered ping is repeated at error recovery level 1 and above, where a PDU with a wrong
+/// digest is dropped without ending its connection. An initiator that is sending is alive: every PDU tells what it has
+/// received, and its answer may be behind long segments.
 const REPEAT_AFTER: Duration = Duration::from_secs(1);
 
 impl Session {
@@ -25,7 +25,7 @@ impl Session {
         header: &Header,
         pdu: NopOut,
     ) -> Result<Destination, Fault> {
-        // An answer to a ping, or an acknowledgement: that it came is all it says.
+        // An answer to a ping, or an acknowledgement. It carries nothing else.
         if pdu.itt.is_none() {
             if let Some(lane) = self.lanes.get_mut(lane).filter(|_| pdu.ttt.is_some()) {
                 lane.liveness.answered(now);
@@ -44,7 +44,7 @@ impl Session {
         Ok(Destination::Inline { bytes: pdu.data_segment_bytes })
     }
 
-    /// The initiator's ping is complete.
+    /// Takes the initiator's ping, when its data is complete.
     pub(super) fn take_nop(
         &mut self,
         now: Instant,
@@ -53,7 +53,7 @@ impl Session {
         ticket: Ticket,
         data: &[u8],
     ) -> Result<(), Fault> {
-        // No more is returned than the initiator takes.
+        // The answer returns no more data than the initiator accepts.
         let bytes_max =
             self.lanes.get(lane).map_or(0, |lane| lane.parameters.send_segment_bytes_max as usize);
         let data = &data[..data.len().min(bytes_max)];
@@ -91,8 +91,7 @@ impl Session {
         Some(Transmit { header, payload })
     }
 
-    /// Pings the initiator because its answer acknowledges responses; unless it has not answered the last ping yet, or
-    /// does not acknowledge for another reason.
+    /// Pings the initiator to make it acknowledge responses, unless the last ping is unanswered or asking cannot help.
     pub(super) fn solicit_acknowledgement(&mut self, now: Instant, lane: LaneId) {
         let Some(state) = self.lanes.get_mut(lane) else { return };
         if state.may_be_asked() {
@@ -103,7 +102,7 @@ impl Session {
         self.ping(now, lane);
     }
 
-    /// Pings the initiator, unless it has not answered the last one yet.
+    /// Pings the initiator, unless the last ping is unanswered.
     fn ping(&mut self, now: Instant, lane: LaneId) {
         let repeats = self.retransmits();
         let Some(state) = self.lanes.get_mut(lane).filter(|lane| lane.phase == Phase::Open) else { return };
@@ -137,14 +136,15 @@ impl Session {
         Some(Transmit { header, payload: Payload::None })
     }
 
-    /// A ping tells the initiator the StatSN that it has not acknowledged.
+    /// Sends a ping, whose StatSN tells the initiator how many responses were sent.
     pub(super) fn remind_of_responses(&mut self, now: Instant, lane: LaneId) {
         if self.lanes.get_mut(lane).is_some_and(|lane| lane.reminder.falls_due(now)) {
             self.ping(now, lane);
         }
     }
 
-    /// A NOP-In tells the initiator the ExpCmdSN that it has not sent, on all lanes: the command may have been lost on any.
+    /// Sends a NOP-In, whose ExpCmdSN tells the initiator the missing command, on all lanes: the command may have been
+    /// lost on any.
     pub(super) fn remind_of_command(&mut self, now: Instant) {
         if self.order.falls_due(now) {
             for lane in self.lanes.values_mut().filter(|lane| lane.phase == Phase::Open) {
@@ -153,14 +153,14 @@ impl Session {
         }
     }
 
-    /// How patient its lanes are now: an initiator that is being served has its hands full.
+    /// How long the session's lanes may be silent now. An initiator with outstanding work gets more time.
     pub(super) fn patience(&self) -> Patience {
         let TargetLimits { ping_after, ping_timeout, .. } = self.limits;
         Patience { ping_after, ping_timeout, is_loaded: !self.tasks.is_empty() }
     }
 
-    /// Pings a lane that has been silent for long, gives it up if it stays so. In a discovery session nothing may be sent
-    /// unasked (RFC 7143 §7.4.3): silence alone ends it.
+    /// Pings a lane that has been silent for long, and gives it up if it stays silent. A discovery session may not be
+    /// pinged (RFC 7143 §7.4.3): silence alone ends it.
     pub(super) fn lane_is_silent(&mut self, now: Instant, id: LaneId) {
         let patience = self.patience();
         let is_discovery = self.is_discovery();

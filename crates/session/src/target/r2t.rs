@@ -1,4 +1,4 @@
-//! Ready To Transfer: asking for the part of a write's data that does not come by itself (RFC 7143 §11.8).
+//! Ready To Transfer: requests the part of a write's data that does not come unsolicited (RFC 7143 §11.8).
 
 use super::data_out::Sequence;
 use super::event::TaskId;
@@ -11,10 +11,10 @@ use crate::seam::{Buffers, Payload, Transmit};
 use pdu::{Instant, LaneId, R2t, R2tSn, Ttt};
 
 impl Session {
-    /// Asks for the first `bytes` of a command's Data-Out, at most what the command announced; some of them may be
-    /// there already. [`super::Event::DataOut`] follows when all are. May be called again, for more, after that.
+    /// Requests the first `bytes` of a command's Data-Out, limited to the length that the command announced. Some may
+    /// have arrived already. [`super::Event::DataOut`] follows when all have; then this may be called again for more.
     ///
-    /// The buffer is made long enough before any R2T is sent. If there is no room now, the task waits for
+    /// The session makes the buffer long enough before it sends an R2T. If there is no room now, the task waits for
     /// [`Self::buffers_available`].
     pub fn solicit(&mut self, now: Instant, task: TaskId, bytes: u32, buffers: &mut dyn Buffers) {
         let id = task;
@@ -25,7 +25,7 @@ impl Session {
         let wanted = bytes.min(task.data_out.expected_bytes);
         task.data_out.wanted = Some(wanted);
         let has_room = task.data_out.buffer.map_or(0, |buffer| buffer.bytes) >= wanted;
-        // Those that already wait for room go first.
+        // Tasks that already wait for room go first.
         if has_room || (self.starved.is_empty() && self.reserve(id, buffers)) {
             self.go_on_with_data_out(now, id);
         } else {
@@ -44,7 +44,7 @@ impl Session {
         }
     }
 
-    /// Makes a task's buffer long enough for what is wanted. A task that is no more needs none.
+    /// Makes a task's buffer long enough for the wanted data. `false` if there is no room; an ended task needs none.
     fn reserve(&mut self, id: TaskId, buffers: &mut dyn Buffers) -> bool {
         let Some(task) = self.tasks.get_mut(id).filter(|task| !task.silent) else { return true };
         let data_out = &mut task.data_out;
@@ -66,7 +66,7 @@ impl Session {
         }
     }
 
-    /// Sends as many R2Ts as are wanted and allowed: MaxOutstandingR2T at a time, MaxBurstLength each; for what was lost
+    /// Queues as many R2Ts as are wanted and allowed: MaxOutstandingR2T at a time, MaxBurstLength each. Lost data comes
     /// first.
     pub(super) fn ask_for_data(&mut self, now: Instant, id: TaskId) {
         while let Some((sequence, is_recovery)) = self.next_sequence(id) {
@@ -78,10 +78,10 @@ impl Session {
         }
     }
 
-    /// What is to be asked for next, if anything may be, and whether it was before.
+    /// The next sequence to request, if one may be, and whether it is for lost data.
     fn next_sequence(&mut self, id: TaskId) -> Option<(Sequence, bool)> {
         let task = self.tasks.get_mut(id)?;
-        // Nothing is asked for that has no place to go, or no lane to ask on.
+        // Data is requested only if it has a buffer and a lane.
         let is_wanted = !task.silent
             && !task.data_out.is_damaged
             && task.failure.is_none()
@@ -106,14 +106,14 @@ impl Session {
         (bytes > 0).then_some((sequence, false))
     }
 
-    /// Asks once more for data that was lost.
+    /// Requests data that was lost.
     pub(super) fn ask_again(&mut self, now: Instant, id: TaskId, sequence: Sequence) {
         if self.count_recovery(now, id) {
             self.ask(id, sequence);
         }
     }
 
-    /// Names a sequence and queues its R2T.
+    /// Gives a sequence its tag and queues its R2T.
     fn ask(&mut self, id: TaskId, sequence: Sequence) {
         let ttt = self.transfer_tags.next();
         let Some(task) = self.tasks.get_mut(id) else { return };
@@ -123,7 +123,7 @@ impl Session {
         }
     }
 
-    /// The R2T, unless its task is no more.
+    /// The R2T, unless its task has ended.
     pub(super) fn emit_r2t(&mut self, now: Instant, lane: LaneId, id: TaskId, ttt: Ttt) -> Option<Transmit> {
         self.watch_sequences_from(now);
         let window = self.order.tell();
@@ -151,7 +151,7 @@ impl Session {
     }
 }
 
-/// Target Transfer Tags: one for each R2T, ping and text exchange, none twice within 2³² of them.
+/// Target Transfer Tags, one for each R2T, ping and text exchange. A tag is not reused before almost 2³² others.
 #[derive(Debug, Default)]
 pub(super) struct TransferTags {
     last: u32,

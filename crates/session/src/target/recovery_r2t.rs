@@ -1,5 +1,5 @@
-//! Recovery R2T: data of a write that was lost on its way is asked for again, and nothing else of the write suffers
-//! (RFC 7143 §7.8, §7.9, §11.8). Error recovery level 1 and above.
+//! Recovery R2T: requests lost data of a write again, while the rest of the write goes on (RFC 7143 §7.8, §7.9, §11.8).
+//! Error recovery level 1 and above.
 
 use super::data_out::{Arriving, DataOut, Hole, Sequence};
 use super::event::{Event, Response, TaskId};
@@ -10,25 +10,25 @@ use pdu::{Instant, LaneId, Ttt};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long nothing of a task's data may come before it is late; lost it is when its lane is silent for as long, or has
-/// brought what may have been before it ([`crate::inflow`]): "large enough to allow the data sequence transfer to be
-/// complete" (§7.1.4.1). Data that was only slow is still taken, so that a wrong guess costs bandwidth and nothing else.
+/// How long a task's data may be absent before it is late. Late data counts as lost if its lane is silent for as long,
+/// or has brought all data that may have been before it ([`crate::inflow`]): "large enough to allow the data sequence
+/// transfer to be complete" (§7.1.4.1). Data that was only slow is still taken, so a wrong guess only costs bandwidth.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often a task's data is asked for in vain, each time with twice the patience, before the task fails. A lane that
-/// is busy has each time brought twice what it owed, so an initiator that serves this task in its turn has sent it; one
-/// that never does must not keep the task for ever.
+/// How often a task's data is requested in vain before the task fails. The timeout doubles each time. A busy lane has
+/// each time brought twice the data that it owed, so an initiator that serves this task in its turn has sent the data.
+/// An initiator that never does must not keep the task forever.
 const TIMEOUTS_MAX: u32 = 4;
 
-/// Recovery R2Ts for one task. Four in a thousand segments of the longest write in the usual segments; a lane that loses
-/// more is not worth the repetition.
+/// The most recovery R2Ts for one task: four for every thousand segments of the longest write. A lane that loses more
+/// is not worth the repetition.
 const RECOVERIES_MAX: u32 = 256;
 
-/// How often late data is looked for.
+/// How often the session looks for late data.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 impl DataOut {
-    /// A part of the data must be asked for again.
+    /// Notes that a part of the data must be requested again.
     pub(super) fn lose(&mut self, offset: u32, bytes: u32) {
         if bytes == 0 {
             return;
@@ -39,8 +39,8 @@ impl DataOut {
         }
     }
 
-    /// Data of this sequence has come: R2Ts of a task are answered in their order, so what is open of earlier ones is
-    /// lost (§11.8).
+    /// Data of this sequence has come. An initiator answers the R2Ts of a task in order, so data that is missing of
+    /// earlier ones is lost (§11.8).
     fn lose_earlier(&mut self, ttt: Ttt) {
         let Some(index) = self.sequences.iter().position(|sequence| sequence.ttt == ttt) else { return };
         let is_replaced =
@@ -55,7 +55,7 @@ impl DataOut {
         }
     }
 
-    /// What a sequence still owes is lost.
+    /// Notes that the rest of a sequence is lost.
     fn lose_rest(&mut self, ttt: Ttt) {
         let Some(index) = self.sequences.iter().position(|sequence| sequence.ttt == ttt) else { return };
         if let Some(sequence) = self.sequences.remove(index) {
@@ -64,7 +64,7 @@ impl DataOut {
         }
     }
 
-    /// Every sequence is lost: no data will come on the lane that it was asked for on.
+    /// Notes that every sequence is lost, because the lane on which it was requested is lost.
     pub(super) fn lose_all(&mut self) {
         let replaced: Vec<Ttt> = self.sequences.iter().filter_map(|sequence| sequence.replaces).collect();
         self.sequences.retain(|sequence| !replaced.contains(&sequence.ttt));
@@ -74,7 +74,7 @@ impl DataOut {
         }
     }
 
-    /// The next hole to ask for, as much of it as one R2T may.
+    /// Takes the next hole to request, or as much of it as one R2T may ask for.
     pub(super) fn take_hole(&mut self, wanted: u32, max_burst_bytes: u32) -> Option<Hole> {
         let index = self.holes.iter().position(|hole| hole.offset < wanted)?;
         let hole = self.holes.get_mut(index)?;
@@ -88,13 +88,13 @@ impl DataOut {
         Some(taken)
     }
 
-    /// Something of the data has come.
+    /// Notes that some of the data has come.
     pub(super) fn hear(&mut self, now: Instant) {
         self.wait_from(now);
         self.timeouts = 0;
     }
 
-    /// What is owed is waited for from now on.
+    /// Starts the timeout of the owed data anew.
     pub(super) fn wait_from(&mut self, now: Instant) {
         (self.heard, self.turn) = (now, Turn::default());
     }
@@ -105,7 +105,8 @@ impl DataOut {
 }
 
 impl Session {
-    /// A Data-Out PDU does not continue its sequence: what is between was lost. `false` if the PDU itself came before.
+    /// A Data-Out PDU skipped data of its sequence: notes that this data was lost. `false` if the PDU itself came
+    /// before.
     pub(super) fn skip_lost(&mut self, now: Instant, id: TaskId, pdu: &pdu::DataOut) -> bool {
         let Some(task) = self.tasks.get_mut(id) else { return false };
         let wants = task.wants_data_out();
@@ -123,7 +124,7 @@ impl Session {
         true
     }
 
-    /// Data of a sequence has arrived, so that of earlier ones will not.
+    /// Data of a sequence has arrived: requests missing data of earlier ones, which will not come.
     pub(super) fn miss_earlier(&mut self, now: Instant, id: TaskId, ttt: Ttt) {
         let Some(task) = self.tasks.get_mut(id).filter(|task| task.wants_data_out()) else { return };
         if ttt.is_some() && task.data_out.sequences.len() > 1 {
@@ -132,7 +133,7 @@ impl Session {
         }
     }
 
-    /// The data of a PDU arrived with a wrong digest: its place is a hole, the sequence goes on after it (§7.3).
+    /// The data of a PDU arrived with a wrong digest: its place is a hole, and the sequence continues after it (§7.3).
     pub(super) fn lose_arriving(&mut self, now: Instant, arriving: &Arriving) {
         self.abandon_data_out(arriving);
         let Some(task) = self.tasks.get_mut(arriving.task) else { return };
@@ -142,14 +143,14 @@ impl Session {
         self.pass_data_out(now, arriving);
     }
 
-    /// Sequences are being waited for: they are to be watched.
+    /// Starts the watch over open sequences.
     pub(super) fn watch_sequences_from(&mut self, now: Instant) {
         if self.retransmits() {
             self.sequence_watch.get_or_insert(now + WATCH_EVERY);
         }
     }
 
-    /// Looks for data that should have come long ago.
+    /// Looks for late data, and requests it again.
     pub(super) fn watch_sequences(&mut self, now: Instant) {
         let is_awaited = self.tasks.iter().any(|(_, task)| task.data_out.is_owed());
         self.sequence_watch = is_awaited.then(|| now + WATCH_EVERY);
@@ -168,7 +169,7 @@ impl Session {
         }
     }
 
-    /// The data that each lane owes, of all tasks.
+    /// The Data-Out that each lane owes to all tasks, in bytes.
     fn owed_bytes(&self) -> BTreeMap<LaneId, u64> {
         let mut owed_bytes = BTreeMap::new();
         for (_, task) in self.tasks.iter() {
@@ -177,7 +178,7 @@ impl Session {
         owed_bytes
     }
 
-    /// Whether late data of a task may be behind other data that its lane is bringing.
+    /// Whether late data of a task may still be behind other data of its lane.
     fn may_still_come(&mut self, now: Instant, id: TaskId, owed_bytes: &BTreeMap<LaneId, u64>) -> bool {
         let Some(task) = self.tasks.get_mut(id) else { return false };
         let Some(lane) = self.lanes.get(task.route.request) else { return false };
@@ -188,7 +189,7 @@ impl Session {
     fn recover_late(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         if !task.wants_data_out() {
-            // Nobody waits for the data; that it passes by is not waited for any longer.
+            // Nobody wants the data: the session stops waiting for it to pass.
             if task.silent || task.stage.is_ended() {
                 task.data_out.sequences.clear();
                 self.settle(now, id);
@@ -203,7 +204,7 @@ impl Session {
         if task.data_out.timeouts > TIMEOUTS_MAX {
             return self.fail_write(now, id);
         }
-        // The oldest guess is given up for a new one; the last is still good for data that was only slow.
+        // The oldest repetition is cancelled for a new one. The last one stays, for data that was only slow.
         let replaced: Vec<Ttt> =
             task.data_out.sequences.iter().filter_map(|sequence| sequence.replaces).collect();
         task.data_out.sequences.retain(|sequence| !replaced.contains(&sequence.ttt));
@@ -222,7 +223,7 @@ impl Session {
         }
     }
 
-    /// Counts a recovery R2T; `false` if the task has had too many, and failed.
+    /// Counts a recovery R2T. `false` if the task has had too many and was failed.
     pub(super) fn count_recovery(&mut self, now: Instant, id: TaskId) -> bool {
         let Some(task) = self.tasks.get_mut(id) else { return false };
         task.data_out.recoveries += 1;
@@ -234,7 +235,7 @@ impl Session {
         true
     }
 
-    /// A write whose data does not come ends with PROTOCOL SERVICE CRC ERROR (§7.8).
+    /// Ends a write whose data does not come with PROTOCOL SERVICE CRC ERROR (§7.8).
     fn fail_write(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.data_out.sequences.clear();
@@ -248,7 +249,7 @@ impl Session {
 }
 
 impl Task {
-    /// Whether data that is missing must be asked for again.
+    /// Whether missing data must be requested again.
     fn wants_data_out(&self) -> bool {
         !self.silent && self.failure.is_none() && matches!(self.stage, Stage::Waiting | Stage::Executing)
     }

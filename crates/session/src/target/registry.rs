@@ -1,39 +1,40 @@
-//! The sessions of one target portal group: which of them a login belongs to (RFC 7143 §6.3.5, §11.12.6).
+//! The sessions of one target portal group, and the place of each new login among them (RFC 7143 §6.3.5, §11.12.6).
 
 use crate::parameters::{Identity, MAX_CONNECTIONS};
 use pdu::{Cid, LoginStatus, Tsih};
 use std::collections::{BTreeMap, HashMap};
 
-/// A login that has reached its end, authenticated, and asks for its place.
+/// A login that is complete and authenticated, and asks for its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applicant {
-    /// Who, with which target, through which portal group.
+    /// The identity of the session that it wants.
     pub identity: Identity,
-    /// The CHAP user that it has proven to be, if that was demanded.
+    /// The CHAP user that the initiator has proven to be, if authentication was demanded.
     pub user: Option<String>,
     /// The session to join; zero for a new one.
     pub tsih: Tsih,
-    /// The connection's name within its session.
+    /// The connection's id within its session.
     pub cid: Cid,
-    /// How many connections the session may have at a time, as a leading login negotiated it.
+    /// How many connections the session may have at a time, if this is its leading login.
     pub max_connections: u16,
 }
 
-/// Where a login belongs.
+/// The place of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It leads a new session of this handle.
+    /// The login leads a new session with this handle.
     New(Tsih),
-    /// It joins this session.
+    /// The login joins this session.
     Join(Tsih),
-    /// A session of the same identity and user exists: close it ([`super::Session::close`]), and when its
-    /// [`super::Event::Ended`] has come and [`Registry::ended`] was called, ask again. Until then its writes may
-    /// still reach the disk.
+    /// A session of the same identity and user exists. Close it ([`super::Session::close`]), wait for its
+    /// [`super::Event::Ended`], call [`Registry::ended`], and ask again. Until then its writes may still reach the
+    /// disk.
     Reinstate(Tsih),
 }
 
-/// Whose session it is. Names of initiators are only claimed: who claims the name of another CHAP user's initiator has
-/// sessions beside that one's, and can neither end them, nor join them, nor keep them out.
+/// The owner of a session. An initiator's name is only a claim, so sessions belong to a name and a CHAP user. A user
+/// who claims the name of another user's initiator gets separate sessions, and can neither end, join nor prevent those
+/// of the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Owner {
     identity: Identity,
@@ -46,17 +47,17 @@ impl Owner {
     }
 }
 
-/// What is known of a session.
+/// The registry's record of a session.
 #[derive(Debug)]
 struct Entry {
     owner: Owner,
     max_connections: usize,
-    /// Connections by name, and how many have it: while one takes another's place, both.
+    /// The number of connections with each CID: two during a reinstatement, else one.
     cids: BTreeMap<Cid, u32>,
 }
 
-/// The sessions of one target portal group. Only logins that have authenticated may be shown to it: who has a session's
-/// user and knows its identity may end it.
+/// The sessions of one target portal group. Only authenticated logins may be shown to it, because a login with a
+/// session's user and identity can end that session.
 #[derive(Debug)]
 pub struct Registry {
     sessions: BTreeMap<Tsih, Entry>,
@@ -72,7 +73,7 @@ impl Registry {
         Self {
             sessions: BTreeMap::new(),
             by_owner: HashMap::new(),
-            // Zero is no handle, so there are 65535.
+            // Zero is not a handle, so there are 65535.
             sessions_max: sessions_max.into(),
             last: Tsih::NEW_SESSION,
         }
@@ -83,7 +84,7 @@ impl Registry {
     /// # Errors
     /// The status with which the login must be refused: [`LoginStatus::SessionDoesNotExist`],
     /// [`LoginStatus::TooManyConnections`], [`LoginStatus::AuthorizationFailure`] for another user's session, or
-    /// [`LoginStatus::OutOfResources`]. A connection of a name that the session has already takes that one's place
+    /// [`LoginStatus::OutOfResources`]. A connection with the CID of another one of its session reinstates that one
     /// (§6.3.4).
     pub fn admit(&mut self, applicant: &Applicant) -> Result<Admission, LoginStatus> {
         if applicant.tsih == Tsih::NEW_SESSION { self.admit_leading(applicant) } else { self.join(applicant) }
@@ -117,7 +118,7 @@ impl Registry {
         if entry.owner.user != applicant.user {
             return Err(LoginStatus::AuthorizationFailure);
         }
-        // A connection of a name that is in use takes the other's place (RFC 7143 §6.3.4).
+        // A connection with a CID that is in use reinstates the other one (RFC 7143 §6.3.4).
         let is_reinstated = entry.cids.contains_key(&applicant.cid);
         if !is_reinstated && entry.cids.len() >= entry.max_connections {
             return Err(LoginStatus::TooManyConnections);
@@ -126,8 +127,7 @@ impl Registry {
         Ok(Admission::Join(applicant.tsih))
     }
 
-    /// The next handle that no session has. Handles go round, so that one that was just freed means nothing for as
-    /// long as possible.
+    /// The next free handle. Handles are used in turn, so that a freed one is not reused for as long as possible.
     fn free_handle(&mut self) -> Tsih {
         loop {
             self.last = Tsih(self.last.0.wrapping_add(1));
@@ -137,7 +137,7 @@ impl Registry {
         }
     }
 
-    /// Says that a connection that was admitted is gone, or never finished its login. Its name may be used again.
+    /// Says that an admitted connection is gone, or never finished its login. Its CID may be used again.
     pub fn lane_closed(&mut self, tsih: Tsih, cid: Cid) {
         let Some(entry) = self.sessions.get_mut(&tsih) else { return };
         let Some(connections) = entry.cids.get_mut(&cid) else { return };
@@ -147,14 +147,14 @@ impl Registry {
         }
     }
 
-    /// Says that a session has ended, or that its leading login never finished: identity and handle are free.
+    /// Says that a session has ended, or that its leading login never finished. Its identity and handle are free.
     pub fn ended(&mut self, tsih: Tsih) {
         if let Some(entry) = self.sessions.remove(&tsih) {
             self.by_owner.remove(&entry.owner);
         }
     }
 
-    /// How many sessions there are.
+    /// The number of sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.sessions.len()

@@ -1,4 +1,5 @@
-//! Reject: a PDU that the target cannot take goes back, and how much goes down with it (RFC 7143 §11.17).
+//! Reject: the target returns a PDU that it cannot accept, and ends the connection or session if it must (RFC 7143
+//! §11.17).
 
 use super::immediate::Ticket;
 use super::lane::{Lane, Phase};
@@ -10,7 +11,7 @@ use crate::seam::{Destination, Fault, Payload, Transmit};
 use pdu::{Header, Instant, LaneId, Reject, RejectReason};
 use std::collections::VecDeque;
 
-/// Rejects that may wait to be sent on one lane. An initiator that goes on without reading them is not worth more.
+/// The most Rejects that wait to be sent on one lane. Only an initiator that does not read them causes more.
 const REJECTS_WAITING_MAX: u32 = 16;
 
 impl Lane {
@@ -32,7 +33,7 @@ impl Lane {
 }
 
 impl Session {
-    /// Sends a PDU back; the connection lives on.
+    /// Rejects a PDU; the connection goes on.
     pub(super) fn refuse(
         &mut self,
         lane: LaneId,
@@ -47,13 +48,12 @@ impl Session {
         Ok(self.discard_data(lane, header))
     }
 
-    /// A data segment arrived with a wrong digest, and this error recovery level can go on without: the PDU goes back,
-    /// and counts as lost (RFC 7143 §7.8). So the number of a command is still to come, and the data of a write is asked
-    /// for again.
+    /// Rejects a PDU whose data segment has a wrong digest, at error recovery level 1 and above. The PDU counts as lost
+    /// (RFC 7143 §7.8): a command's CmdSN is still missing, and a write's data is requested again.
     pub(super) fn reject_data(&mut self, now: Instant, lane: LaneId, header: &Header, content: Content) {
         self.counters.data_digest_errors += 1;
         if let Some(state) = self.lanes.get_mut(lane) {
-            // The Reject only helps the initiator to be quick; where many wait already, one less does no harm.
+            // The Reject only speeds up the recovery, so it may be omitted if too many wait.
             state.queue_reject(header, RejectReason::DataDigestError, 0);
         }
         match content {
@@ -73,7 +73,7 @@ impl Session {
         }
     }
 
-    /// Sends a PDU back, and gives up its connection.
+    /// Rejects a PDU and gives up its connection.
     pub(super) fn fail(
         &mut self,
         lane: LaneId,
@@ -81,14 +81,14 @@ impl Session {
         reason: RejectReason,
         fault: Fault,
     ) -> Fault {
-        // Only what explains the end is still sent.
+        // Only Rejects, which explain the end, are still sent.
         if let Some(state) = self.lanes.get_mut(lane) {
             state.clear_transfers();
             let is_reject = |reply: &Reply| matches!(reply, Reply::Reject { .. });
             let (rejects, others): (VecDeque<_>, VecDeque<_>) =
                 core::mem::take(&mut state.replies).into_iter().partition(is_reject);
             state.replies = rejects;
-            // The session may go on without this lane, and with all of its window.
+            // The dropped replies free their places in the window, because the session may go on without this lane.
             others.into_iter().for_each(|reply| self.drop_reply(reply));
         }
         let result = self.refuse(lane, header, reason);
@@ -125,7 +125,7 @@ impl Session {
         let state = self.lanes.get_mut(lane)?;
         state.rejects_waiting = state.rejects_waiting.saturating_sub(1);
         let stat_sn = state.status.take();
-        // No longer than the initiator takes: a header with many AHSs can be.
+        // A header with many AHSs can be longer than the data segment that the initiator accepts.
         let bytes_max = state.parameters.send_segment_bytes_max as usize;
         let mut data = Vec::with_capacity(Header::BHS_BYTES);
         rejected.write_to(&mut data);

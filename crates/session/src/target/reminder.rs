@@ -1,18 +1,18 @@
-//! When an initiator is reminded of what it should have noticed: a NOP-In tells StatSN and ExpCmdSN, so that what was
-//! lost is missed (RFC 7143 §7.1.4.2). Error recovery level 1 and above.
+//! When to remind an initiator: a NOP-In tells StatSN and ExpCmdSN, which lets the initiator notice lost PDUs (RFC 7143
+//! §7.1.4.2). Error recovery level 1 and above.
 
 use pdu::Instant;
 use std::time::Duration;
 
-/// How long the first reminder waits: longer than an acknowledgement takes on any path, for it travels with the next
-/// PDU of the initiator if there is one.
+/// The delay of the first reminder. It exceeds the time that an acknowledgement takes on any path, since an
+/// acknowledgement travels with the initiator's next PDU.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Reminders without any effect, each after twice the time of the one before. The pings that watch over a silent lane
-/// go on after that.
+/// The most reminders without effect, each after twice the delay of the one before. The pings of a silent lane go on
+/// after that.
 const REMINDERS_MAX: u32 = 5;
 
-/// One thing of which an initiator is reminded.
+/// The reminder of one thing.
 #[derive(Debug, Default)]
 pub(super) struct Reminder {
     due: Option<Instant>,
@@ -20,14 +20,14 @@ pub(super) struct Reminder {
 }
 
 impl Reminder {
-    /// There is something to be reminded of, from now on if not before.
+    /// Starts the reminder, unless it is running.
     pub(super) fn expect(&mut self, now: Instant) {
         if self.due.is_none() && self.given == 0 {
             self.due = Some(now + PATIENCE);
         }
     }
 
-    /// The initiator has moved; `is_done` if nothing is left.
+    /// Restarts the reminder after progress, or stops it if `is_done`.
     pub(super) fn note_progress(&mut self, now: Instant, is_done: bool) {
         self.given = 0;
         self.due = (!is_done).then(|| now + PATIENCE);
@@ -37,7 +37,7 @@ impl Reminder {
         self.due
     }
 
-    /// Whether it is time for one; then the next is later.
+    /// Whether a reminder is due. If so, schedules the next one.
     pub(super) fn falls_due(&mut self, now: Instant) -> bool {
         let is_due = self.due.is_some_and(|due| due <= now);
         if is_due {

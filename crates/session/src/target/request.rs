@@ -1,4 +1,4 @@
-//! What an initiator may ask, from the arrival of its data segment to its turn.
+//! Requests of an initiator, from the arrival of their data segment to their turn.
 
 use super::command_order::{Arrival, Delivery};
 use super::data_out::Arriving;
@@ -11,15 +11,15 @@ use pdu::{
     CmdSn, Header, Instant, LaneId, LogoutRequest, NopOut, RejectReason, TaskManagementRequest, TextRequest,
 };
 
-/// A PDU whose data segment is on its way.
+/// A PDU whose data segment is arriving.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    /// For a Reject, should the data's digest be wrong.
+    /// The header, for a Reject if the data's digest is wrong.
     pub(super) header: Header,
     pub(super) content: Content,
 }
 
-/// What will be done when the data segment is there.
+/// The PDU's content, which is served when the data segment is complete.
 #[derive(Debug)]
 pub(super) enum Content {
     /// A command with immediate data.
@@ -48,11 +48,12 @@ pub(super) struct Numbered {
     pub(super) request: Request,
 }
 
-/// Inline data (text, ping data) that a session holds for requests whose turn has not come, or for answers not yet
-/// sent. A window of early pings, each as long as a segment may be, would otherwise be a gift to an attacker.
+/// The most inline data (text, ping data), in bytes, that a session holds for waiting requests and unsent answers.
+/// Without this limit, an attacker could fill the memory with a window of early pings, each as long as a segment may
+/// be.
 pub(super) const INLINE_BYTES_MAX: usize = 1 << 20;
 
-/// Where a data segment goes that nobody wants.
+/// The destination of a data segment that nobody wants.
 pub(super) fn discard(header: &Header) -> Destination {
     match header.data_segment_bytes() {
         0 => Destination::None,
@@ -61,14 +62,14 @@ pub(super) fn discard(header: &Header) -> Destination {
 }
 
 impl Session {
-    /// Remembers what a PDU is while its data segment is on its way.
+    /// Remembers a PDU while its data segment is arriving.
     pub(super) fn await_data(&mut self, lane: LaneId, header: &Header, content: Content) {
         if let Some(lane) = self.lanes.get_mut(lane) {
             lane.incoming = Some(Incoming { header: header.clone(), content });
         }
     }
 
-    /// Passes over a PDU, with its data segment.
+    /// Discards a PDU with its data segment.
     pub(super) fn discard_data(&mut self, lane: LaneId, header: &Header) -> Destination {
         if header.data_segment_bytes() > 0 {
             self.await_data(lane, header, Content::Discarded);
@@ -76,7 +77,7 @@ impl Session {
         discard(header)
     }
 
-    /// Takes a request, by its I bit and its CmdSN, or does not: then this is where its data goes.
+    /// Admits a request by its I bit and its CmdSN. The error is the destination of a refused request's data.
     pub(super) fn admit(
         &mut self,
         lane: LaneId,
@@ -87,7 +88,8 @@ impl Session {
         if header.is_immediate() {
             return match self.admit_immediate(lane, kind) {
                 Some(ticket) => Ok(Ok(ticket)),
-                // They come in crowds, and are asked for again: where many Rejects wait, one less does no harm.
+                // Initiators send many of these at once, and repeat them, so the Reject may be omitted if too many
+                // wait.
                 None if kind == ImmediateKind::TaskReassign => {
                     if let Some(state) = self.lanes.get_mut(lane) {
                         state.queue_reject(header, RejectReason::ImmediateCommandReject, 0);
@@ -101,7 +103,7 @@ impl Session {
         Ok(if expected { Ok(Ticket::Numbered) } else { Err(self.discard_data(lane, header)) })
     }
 
-    /// Whether a numbered request is to be taken at all; counts it if not.
+    /// Whether a numbered request is to be taken. Counts an ignored one.
     pub(super) fn is_expected(&mut self, cmd_sn: CmdSn) -> bool {
         let expected = self.order.classify(cmd_sn) != Arrival::Ignored;
         if !expected {
@@ -110,7 +112,7 @@ impl Session {
         expected
     }
 
-    /// Takes a request that is complete: an immediate one is served at once, another in its turn.
+    /// Takes a complete request. An immediate one is served at once, a numbered one in its turn.
     pub(super) fn accept(
         &mut self,
         now: Instant,
@@ -175,9 +177,9 @@ impl Session {
         }
     }
 
-    /// Counts inline data that is to be held. `false` if it is too much.
+    /// Counts inline data to be held. `false` if there is no room for it.
     pub(super) fn hold_inline(&mut self, bytes: usize) -> bool {
-        // A single segment is always taken: its bound is the one this side declared.
+        // A single segment is always accepted: this side declared its maximum length.
         if self.inline_bytes > 0 && self.inline_bytes + bytes > INLINE_BYTES_MAX {
             return false;
         }

@@ -1,8 +1,9 @@
-//! The response fence: a response that follows all earlier ones of its unit, on whatever connection they travel, and
-//! precedes all later ones (RFC 7143 §4.2.2.3).
+//! The response fence: a fenced response follows all earlier responses of its unit on every connection, and precedes
+//! all later ones (RFC 7143 §4.2.2.3).
 //!
-//! Responses are fenced whatever was negotiated as TaskReporting: with `ResponseFence` they must be, otherwise they may.
-//! One fence stands at a time; a response that wants one while another stands waits with those that it holds up.
+//! Responses are fenced for every value of TaskReporting: `ResponseFence` demands it, the others allow it. There is one
+//! fence at a time. A fenced response that comes while another fence stands waits with the responses that the fence
+//! holds.
 
 use super::event::{Response, TaskId};
 use super::immediate::Ticket;
@@ -12,23 +13,24 @@ use super::transmit::Reply;
 use pdu::{Instant, Itt, LaneId, Lun, StatSn, TaskManagementOutcome};
 use std::collections::VecDeque;
 
-/// The fence that stands, and what it holds up. A held response keeps its place in the command window or among the
-/// immediate commands, which bounds them.
+/// The standing fence, and the responses that it holds. A held response keeps its place in the command window or among
+/// the immediate commands, which bounds their number.
 #[derive(Debug, Default)]
 pub(super) struct Fences {
     standing: Option<Fence>,
-    /// In the order in which they were handed over.
+    /// The held responses, in the order in which they were handed over.
     held: VecDeque<Handed>,
 }
 
-/// A response that the device server has handed over, and whose initiator has sent all Data-Out that it announced.
+/// A response that the device server has handed over, for a task whose initiator has sent all Data-Out that it
+/// announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handed {
-    /// Of a command.
+    /// The response of a command.
     Command(TaskId),
-    /// Of ABORT TASK.
+    /// The response of ABORT TASK.
     AbortTask(AbortTaskResponse),
-    /// Of the function over many tasks that is being carried out.
+    /// The response of the active function over many tasks.
     MultiTask(TaskManagementOutcome),
 }
 
@@ -42,7 +44,7 @@ pub(super) struct AbortTaskResponse {
     pub(super) outcome: TaskManagementOutcome,
 }
 
-/// What a response speaks of.
+/// The logical units that a response concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Units {
     One(Lun),
@@ -62,17 +64,17 @@ struct Fence {
     step: Step,
 }
 
-/// How far its response has come.
+/// The progress of a fence.
 #[derive(Debug)]
 enum Step {
-    /// What was handed over before it must leave. Where responses are kept until they are acknowledged, that is waited
-    /// for too, also of those whose connection is gone and which another may still bring.
+    /// The fence waits until the responses that were handed over before have left. If responses are kept until they are
+    /// acknowledged, it waits for that too, even for those of a lost connection that another may still carry.
     Preceding(Vec<TaskId>),
-    /// The responses sent so far must be acknowledged on every lane.
+    /// The fence waits until every lane has acknowledged the responses sent so far.
     Clearing(Vec<(LaneId, StatSn)>),
-    /// It waits to be sent.
+    /// The fenced response waits to be sent.
     Sending,
-    /// It must be acknowledged before others follow.
+    /// The fenced response must be acknowledged before others follow.
     Confirming { lane: LaneId, mark: StatSn },
 }
 
@@ -81,7 +83,7 @@ impl Fences {
         self.standing.is_some()
     }
 
-    /// The fence's response has been given its number.
+    /// Notes the StatSN of the fenced response, which has been sent.
     pub(super) fn confirm(&mut self, is_it: impl Fn(Handed) -> bool, lane: LaneId, mark: StatSn) {
         if let Some(fence) = self.standing.as_mut().filter(|fence| is_it(fence.response)) {
             fence.step = Step::Confirming { lane, mark };
@@ -90,7 +92,7 @@ impl Fences {
 }
 
 impl Session {
-    /// Ends a task whose response is fenced: the first unit attention after many tasks were aborted, PREEMPT AND ABORT
+    /// Ends a task with a fenced response: the first unit attention after many tasks were aborted, or PREEMPT AND ABORT
     /// (RFC 7143 §4.2.2.3.4). Otherwise as [`Session::respond`].
     pub fn respond_fenced(&mut self, now: Instant, task: TaskId, response: Response) {
         if let Some(task) = self.tasks.get_mut(task) {
@@ -99,7 +101,8 @@ impl Session {
         self.respond(now, task, response);
     }
 
-    /// A response leaves; behind a fence if it is fenced, and not before one that stands in its way is lifted.
+    /// Hands over a response to be sent: behind a fence if it is fenced, and after a standing fence that concerns it is
+    /// lifted.
     pub(super) fn hand_over(&mut self, response: Handed) {
         let Some((units, is_fenced)) = self.nature(response) else { return };
         if self.is_held_up(units, is_fenced) {
@@ -113,7 +116,7 @@ impl Session {
         }
     }
 
-    /// What a response speaks of, and whether it is fenced; `None` if it is not wanted any more.
+    /// The logical units that a response concerns, and whether it is fenced; `None` if it is not wanted any more.
     fn nature(&self, response: Handed) -> Option<(Units, bool)> {
         match response {
             Handed::Command(id) => {
@@ -134,8 +137,8 @@ impl Session {
             || self.fences.held.iter().any(goes_first)
     }
 
-    /// The commands whose responses were handed over before this one and may not have arrived. `None` if nothing can
-    /// be overtaken: there is one connection, and no task of another (§4.2.2.3.3 a).
+    /// The commands whose responses were handed over before this one and may not have arrived. `None` if nothing can be
+    /// overtaken, because there is only one connection and no task of another (§4.2.2.3.3 a).
     fn preceding(&self, units: Units, response: Handed) -> Option<Vec<TaskId>> {
         let precedes = |(id, task): &(TaskId, &Task)| {
             task.stage.may_respond()
@@ -144,7 +147,7 @@ impl Session {
                 && response != Handed::Command(*id)
         };
         let preceding: Vec<_> = self.tasks.iter().filter(precedes).collect();
-        // Its connection is gone; or it moves to another, and is answered there when that has been told.
+        // The task has lost its connection, or is moving to another one, on which it is answered after the move.
         let is_orphan = |task: &Task| task.is_moving() || !self.lanes.has(task.route.response);
         let can_overtake = self.lanes.len() > 1 || preceding.iter().any(|(_, task)| is_orphan(task));
         can_overtake.then(|| preceding.into_iter().map(|(id, _)| id).collect())
@@ -158,7 +161,7 @@ impl Session {
         }
     }
 
-    /// A response that nothing holds up goes to its lane.
+    /// Queues a response that nothing holds on its lane.
     fn let_pass(&mut self, response: Handed, is_fenced: bool) {
         match response {
             Handed::Command(id) => {
@@ -182,7 +185,7 @@ impl Session {
         }
     }
 
-    /// Goes on with the fence that stands, as far as it gets now.
+    /// Advances the standing fence as far as possible now.
     pub(super) fn conclude_fence(&mut self, now: Instant) {
         while let Some(mut fence) = self.fences.standing.take() {
             let owing = self.advance_fence(&mut fence);
@@ -197,7 +200,7 @@ impl Session {
     /// The lanes that owe a fence an acknowledgement; `None` if it can be lifted.
     fn advance_fence(&mut self, fence: &mut Fence) -> Option<Vec<LaneId>> {
         if let Step::Confirming { lane, mark } = fence.step {
-            // One that is kept until it is acknowledged may travel again, on another lane.
+            // A response that is kept until it is acknowledged may be sent again on another lane.
             let is_kept = matches!(fence.response, Handed::Command(id) if self.tasks.get(id).is_some());
             return (is_kept || !self.is_acknowledged(lane, mark)).then(|| vec![lane]);
         }
@@ -223,7 +226,7 @@ impl Session {
         Some(Vec::new())
     }
 
-    /// Whether somebody still waits for the response of a fence, and can be reached now or later.
+    /// Whether a fenced response is still wanted, and can be sent now or later.
     fn can_be_sent(&self, response: Handed) -> bool {
         self.nature(response).is_some()
             && match response {
@@ -238,7 +241,7 @@ impl Session {
         self.lanes.get(lane).is_none_or(|lane| lane.status.is_acknowledged(mark))
     }
 
-    /// What a fence held up goes on, up to the next fence.
+    /// Hands over the responses that a fence held, up to the next fence.
     fn lift(&mut self, fence: &Fence) {
         if let Handed::MultiTask(_) = fence.response {
             self.functions.note_answered();

@@ -1,5 +1,5 @@
-//! What a task has sent, kept for as long as the initiator may ask for it again: its Data-In and R2Ts until their
-//! numbers are acknowledged (RFC 7143 §7.1.3, §11.16). Error recovery level 1 and above.
+//! Keeps a task's Data-In and R2Ts until their numbers are acknowledged, because the initiator may ask for them again
+//! (RFC 7143 §7.1.3, §11.16). Error recovery level 1 and above.
 
 use super::event::{Event, Response, TaskId};
 use super::session::Session;
@@ -8,8 +8,8 @@ use crate::seam::{Payload, PayloadRef};
 use pdu::{Instant, Ttt};
 use std::collections::VecDeque;
 
-/// R2Ts that a task remembers. A write of the largest transfer in the usual bursts has a few dozen; what an initiator
-/// has answered long ago it does not ask for again.
+/// The most R2Ts that a task remembers. The largest write in usual bursts has a few dozen, and an initiator does not
+/// ask again for R2Ts that it has answered.
 const R2TS_MAX: usize = 1024;
 
 /// A PDU that took a DataSN or an R2TSN.
@@ -25,7 +25,7 @@ pub(super) struct SentData {
     pub(super) offset: u32,
     pub(super) bytes: u32,
     pub(super) final_: bool,
-    /// The A bit, and what goes with it.
+    /// The tag that goes with the A bit, if the PDU has it.
     pub(super) acknowledge: Option<Ttt>,
 }
 
@@ -53,7 +53,7 @@ impl Piece {
         self.offset.saturating_add(self.bytes())
     }
 
-    /// A part of it, named by its place in the command's data.
+    /// A part of the piece, by its offset in the command's data.
     pub(super) fn part(&self, offset: u32, bytes: u32) -> Option<Payload> {
         let start = offset.checked_sub(self.offset)?;
         let end = start.checked_add(bytes)?;
@@ -71,35 +71,35 @@ impl Piece {
     }
 }
 
-/// Why a PDU is not sent again (§11.16).
+/// Why a PDU cannot be sent again (§11.16).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotKept {
-    /// It was never sent, or is acknowledged.
+    /// The PDU was never sent, or is acknowledged.
     NoSuchPdu,
-    /// Its data was given up, because the initiator did not acknowledge it for too long.
+    /// The PDU's data was dropped, because the initiator did not acknowledge it in time.
     Forgotten,
 }
 
-/// What one task keeps.
+/// The PDUs and data that one task keeps.
 #[derive(Debug, Default)]
 pub(super) struct Retention {
     /// The data acknowledgement reference number (§11.5.6).
     acknowledged_sn: u32,
-    /// The number of the first of `sent`: what is between was forgotten.
+    /// The number of the first of `sent`. PDUs between `acknowledged_sn` and this were forgotten.
     first_sn: u32,
     sent: VecDeque<Sent>,
-    /// The data of what was sent, in order, with the session's count of pieces when it was.
+    /// The data that was sent, in order. The number is the session's count of pieces, which orders pieces of all tasks.
     pieces: VecDeque<(u64, Piece)>,
-    /// Tags of the A bits that were not answered, oldest first.
+    /// The tags of unanswered A bits, oldest first.
     asked: VecDeque<Ttt>,
-    /// Whether the initiator has missed some of it.
+    /// Whether the initiator has asked for some of it again.
     is_missed: bool,
-    /// Whether there is no room to keep anything.
+    /// Whether the task keeps nothing, because there is no room.
     is_forgone: bool,
 }
 
 impl Retention {
-    /// Notes a PDU; its number is the next.
+    /// Records a PDU under the next number.
     pub(super) fn note(&mut self, pdu: Sent) {
         if let Sent::DataIn(SentData { acknowledge: Some(ttt), .. }) = pdu {
             self.asked.push_back(ttt);
@@ -112,17 +112,17 @@ impl Retention {
         }
     }
 
-    /// Keeps a piece that has been sent to its end, as this one of its session.
+    /// Keeps a piece that was sent whole; `number` is its place among the session's pieces.
     pub(super) fn keep(&mut self, number: u64, piece: Piece) {
         self.pieces.push_back((number, piece));
     }
 
-    /// The initiator has asked for some of it again.
+    /// Notes that the initiator has asked for some of it again.
     pub(super) fn miss(&mut self) {
         self.is_missed = true;
     }
 
-    /// Whether it is surely not what has arrived long ago.
+    /// Whether the initiator has asked for some of it again.
     pub(super) fn is_missed(&self) -> bool {
         self.is_missed
     }
@@ -131,7 +131,7 @@ impl Retention {
         self.is_forgone
     }
 
-    /// The number of the piece that has been kept for longest.
+    /// The number of the oldest piece.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.pieces.front().map(|(number, _)| *number)
     }
@@ -141,7 +141,7 @@ impl Retention {
         self.acknowledged_sn
     }
 
-    /// Whether a Data-In of this tag asked for an acknowledgement.
+    /// Whether a Data-In with this tag asked for a DataACK.
     pub(super) fn awaits(&self, ttt: Ttt) -> bool {
         self.asked.contains(&ttt)
     }
@@ -151,7 +151,8 @@ impl Retention {
         self.first_sn.wrapping_add(u32::try_from(self.sent.len()).unwrap_or(u32::MAX))
     }
 
-    /// The PDUs of a run (§11.16): 0 and 0 mean all that are not acknowledged, a length of 0 all from the first on.
+    /// The PDU numbers of a requested run (§11.16). A `count` of 0 means all from `begin` on; 0 for both means all that
+    /// are not acknowledged.
     pub(super) fn run(&self, begin: u32, count: u32) -> Result<core::ops::Range<u32>, NotKept> {
         let begin = if begin == 0 && count == 0 { self.acknowledged_sn } else { begin };
         let next = self.next_sn();
@@ -169,13 +170,13 @@ impl Retention {
         self.sent.get(sn.checked_sub(self.first_sn)? as usize).copied()
     }
 
-    /// Data that was sent, if its piece is kept.
+    /// Data that was sent, if the piece that holds it is kept.
     pub(super) fn data(&self, offset: u32, bytes: u32) -> Option<Payload> {
         let index = self.pieces.partition_point(|(_, piece)| piece.end() <= offset);
         self.pieces.get(index)?.1.part(offset, bytes)
     }
 
-    /// Takes note that all PDUs before `next` have arrived. Returns the pieces that are needed no more.
+    /// Notes that all PDUs before `next` have arrived. Returns the pieces that are no longer needed.
     pub(super) fn acknowledge(&mut self, next: u32, sent_bytes: u32) -> Vec<Piece> {
         if next <= self.acknowledged_sn || next > self.next_sn() {
             return Vec::new();
@@ -192,7 +193,7 @@ impl Retention {
         self.pieces.drain(..needless).map(|(_, piece)| piece).collect()
     }
 
-    /// Gives up the oldest piece, and with it the PDUs that it lies in.
+    /// Drops the oldest piece, and with it the PDUs that carried it.
     pub(super) fn forget_oldest(&mut self) -> Option<Piece> {
         let (_, piece) = self.pieces.pop_front()?;
         while let Some(first) = self.sent.front() {
@@ -205,13 +206,13 @@ impl Retention {
         Some(piece)
     }
 
-    /// Whether PDUs that are not acknowledged cannot be sent again.
+    /// Whether some unacknowledged PDUs from `from_sn` on cannot be sent again.
     pub(super) fn has_gap(&self, from_sn: u32) -> bool {
         from_sn < self.first_sn
     }
 
-    /// Forgets that anything was sent from `sn` on: it will be cut anew. Returns where in the command's data that
-    /// begins, if any data was sent since, and the pieces from there on.
+    /// Forgets the PDUs from `sn` on, whose data will be cut anew. Returns the offset at which that data begins, if
+    /// there is any, and the pieces from there on.
     pub(super) fn rewind(&mut self, sn: u32) -> (Option<u32>, Vec<Piece>) {
         let kept = sn.saturating_sub(self.first_sn) as usize;
         let dropped: Vec<Sent> = self.sent.drain(kept.min(self.sent.len())..).collect();
@@ -247,14 +248,14 @@ impl Session {
         self.parameters.error_recovery_level > 0
     }
 
-    /// The initiator has all Data-In and R2Ts of a task before this number.
+    /// Notes that the initiator has all Data-In and R2Ts of a task before this number.
     pub(super) fn acknowledge_data(&mut self, id: TaskId, next_sn: u32) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         let pieces = task.data_in.acknowledge(next_sn);
         self.release_retained(pieces);
     }
 
-    /// Pieces that were kept are needed no more.
+    /// Gives kept pieces back to the driver.
     pub(super) fn release_retained(&mut self, pieces: Vec<Piece>) {
         for piece in pieces {
             self.retained_bytes = self.retained_bytes.saturating_sub(piece.bytes() as usize);
@@ -264,14 +265,14 @@ impl Session {
         }
     }
 
-    /// Keeps what is retained within its bound: asks for acknowledgements in good time, and gives up what was sent before
-    /// the rest when none come.
+    /// Keeps the retained data within its limit: asks for acknowledgements in good time, and drops the oldest data when
+    /// none come.
     ///
-    /// Sending does not wait for them. That would bound every read on a long path by what its target keeps, and a read
-    /// that is sent in part may not ask for an acknowledgement before MaxBurstLength (§11.7.2), so that many of them
+    /// Sending does not wait for acknowledgements. The retained amount would then limit every read on a long path. A
+    /// read that is sent in part may also not ask for an acknowledgement before MaxBurstLength (§11.7.2), so many reads
     /// could wait for each other. Nor is data read from the medium again: another write may have changed it, even
-    /// within a block of which the initiator has a half, and what is sent again must be what was sent (§11.16). A read
-    /// whose data is gone and needed ends with an error that makes its initiator ask for all of it (§7.8 a.1).
+    /// within a block of which the initiator has half, and a PDU that is sent again must be the same (§11.16). If the
+    /// initiator needs data that was dropped, its read ends with an error, and it must read all of it again (§7.8 a.1).
     pub(super) fn bound_retention(&mut self, now: Instant) {
         let bound = self.limits.retained_bytes_max as usize;
         if self.retained_bytes <= bound / 2 {
@@ -288,9 +289,8 @@ impl Session {
         }
     }
 
-    /// Gives up what was sent of a task's Data-In, and keeps no more of it: for a driver that could not go on with others
-    /// otherwise. If the initiator needs it again, the command ends with an error, as if it had not acknowledged it for
-    /// too long.
+    /// Drops the retained Data-In of a task, and keeps no more of it. A driver calls this if other tasks could not go
+    /// on otherwise. If the initiator needs the data again, the command ends with an error.
     pub fn forgo_retention(&mut self, task: TaskId) {
         let state = self.tasks.get_mut(task);
         if let Some(retention) = state.and_then(|state| state.data_in.retention_mut()) {
@@ -299,16 +299,16 @@ impl Session {
         }
     }
 
-    /// Gives up what is kept of a task's Data-In.
+    /// Drops the retained Data-In of a task.
     pub(super) fn forget_sent(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         let pieces = core::iter::from_fn(|| task.data_in.forget_oldest()).collect();
         self.release_retained(pieces);
     }
 
-    /// Whose data is given up first: what was sent longest ago on a lane that lives has most likely arrived, and only its
-    /// acknowledgement is on the way. Not so what the initiator has missed some of already; and data of lanes that are
-    /// gone is what another lane will ask for.
+    /// The task whose data is dropped first. The oldest data on a live lane has most likely arrived, with its
+    /// acknowledgement on the way. Data of which the initiator has missed some goes later, and so does data of lost
+    /// lanes, because the initiator will ask for it on another lane.
     fn least_needed(&self) -> Option<TaskId> {
         let kept = self.tasks.iter().filter_map(|(id, task)| {
             let retention = task.data_in.retention()?;
@@ -318,8 +318,8 @@ impl Session {
         kept.min().map(|(.., id)| id)
     }
 
-    /// Data that the initiator needs again was given up: the command ends with an error, if its status has not been
-    /// sent before (§7.8 a.1).
+    /// Fails a read whose data the initiator needs again after it was dropped, unless its status has been sent (§7.8
+    /// a.1).
     pub(super) fn fail_read(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         let given_up = task.data_in.give_up();

@@ -13,11 +13,11 @@ use crate::peer_fault::PeerFault;
 use crate::seam::{Allocation, Buffers, Destination, Fault, PayloadRef};
 use pdu::{Header, Instant, Itt, LaneId, RejectReason, ScsiCommand};
 
-/// SAM-5 §5.3.1.
+/// TASK SET FULL (SAM-5 §5.3.1).
 const TASK_SET_FULL: u8 = 0x28;
 
-/// How much data each direction may move. A command of one direction has one Expected Data Transfer Length; one of
-/// both has another for the read, in an AHS (§11.2.2.4).
+/// How much data a command may transfer out and in. A command of one direction has one Expected Data Transfer Length; a
+/// bidirectional one has another for its read, in an AHS (§11.2.2.4).
 fn expected_bytes(command: &ScsiCommand) -> (u32, u32) {
     let out = if command.write { command.expected_data_bytes } else { 0 };
     let in_ = match (command.read, command.bidirectional_read_bytes) {
@@ -64,7 +64,7 @@ impl Session {
         })
     }
 
-    /// That the initiator sends no more unsolicited data than was negotiated (§13.10, §13.11, §13.14).
+    /// Checks that the initiator sends no more unsolicited data than was negotiated (§13.10, §13.11, §13.14).
     fn check_unsolicited(&self, command: &ScsiCommand) -> Result<(), PeerFault> {
         let immediate_bytes = command.data_segment_bytes;
         if immediate_bytes > 0 && !self.parameters.immediate_data {
@@ -79,11 +79,11 @@ impl Session {
         Ok(())
     }
 
-    /// A task for `command`, with a buffer if its data comes unasked.
+    /// A task for `command`, with a buffer if its data comes unsolicited.
     ///
-    /// A command whose turn has not come gets no more than the window promised it: the rest is for the command that
-    /// fills the hole, which alone can set the others free. The same while older ones wait for room: it may have to wait
-    /// for them.
+    /// A command whose turn has not come gets no more memory than the window promised: the rest is for the command that
+    /// fills the hole, because the others wait for it. A command gets no more either while older ones wait for room,
+    /// because it may have to wait for them.
     fn new_task(
         &mut self,
         now: Instant,
@@ -133,7 +133,7 @@ impl Session {
         }
     }
 
-    /// Takes a command whose immediate data, if any, is there.
+    /// Takes a command whose immediate data, if any, has arrived.
     pub(super) fn accept_command(
         &mut self,
         now: Instant,
@@ -149,7 +149,7 @@ impl Session {
             self.release_buffers(task);
             return self.refuse_fault(lane, header, PeerFault::TagInUse).map(drop);
         }
-        // While a function over many tasks works, a new command waits: the function must not hit it.
+        // A new command waits while a function over many tasks is active, which must not affect it.
         if task.immediate && (self.functions.holds_commands() || self.awaits_rest()) {
             let id = self.tasks.insert(task);
             self.functions.hold(id);
@@ -160,8 +160,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a tag is in use. It is not once the initiator has the response, which it may have although its
-    /// acknowledgement is still on its way.
+    /// Whether a tag is in use. A tag is free once the initiator has the response, which it may have while its
+    /// acknowledgement is on its way.
     fn is_in_progress(&mut self, itt: Itt) -> bool {
         let Some(id) = self.tasks.find(itt) else { return false };
         let is_answered = self.tasks.get(id).is_some_and(|task| task.stage.is_responded());
@@ -171,7 +171,7 @@ impl Session {
         !is_answered
     }
 
-    /// A command's turn has come.
+    /// Hands a command to the driver, when its turn has come.
     pub(super) fn hand_out(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         if task.silent || task.response.is_some() {
@@ -194,7 +194,7 @@ impl Session {
 }
 
 impl Task {
-    /// What the command holds until it has been answered.
+    /// The place that the command occupies until it has been answered.
     pub(super) fn ticket(&self) -> Ticket {
         if self.immediate {
             Ticket::Immediate(self.route.request, ImmediateKind::Other)

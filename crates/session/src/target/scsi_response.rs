@@ -1,4 +1,4 @@
-//! The end of a command: its status, by itself or with its last data (RFC 7143 §11.4).
+//! The end of a command: its status, in a SCSI Response or with its last Data-In (RFC 7143 §11.4).
 
 use super::event::{Event, Response, TaskId};
 use super::lane::outlet;
@@ -10,8 +10,8 @@ use super::transmit::Reply;
 use crate::seam::{Payload, Transmit};
 use pdu::{DataSn, Instant, LaneId, Residual, ScsiResponse, SenseSegment, ServiceResponse, StatSn, Window};
 
-/// Statuses of a command that completed successfully, which may travel with its last data (§11.7.3): GOOD, CONDITION
-/// MET, INTERMEDIATE, INTERMEDIATE-CONDITION MET (SAM-5 §5.3.1).
+/// The statuses of success, which may travel with the last Data-In (§11.7.3): GOOD, CONDITION MET, INTERMEDIATE,
+/// INTERMEDIATE-CONDITION MET (SAM-5 §5.3.1).
 const COLLAPSIBLE: [u8; 4] = [0x00, 0x04, 0x10, 0x14];
 
 /// Whether a task's status may travel with its last Data-In.
@@ -56,10 +56,9 @@ impl Response {
 }
 
 impl Session {
-    /// Ends a task. One that was aborted stays silent.
+    /// Ends a task with a response. An aborted task gets none.
     ///
-    /// The response waits until the initiator has sent all data that it was asked for or had announced
-    /// (RFC 7143 §11.4.2).
+    /// The response waits until the initiator has sent all data that it announced or was asked for (RFC 7143 §11.4.2).
     pub fn respond(&mut self, now: Instant, task: TaskId, response: Response) {
         let id = task;
         let Some(task) = self.tasks.get_mut(id).filter(|task| task.stage == Stage::Executing) else { return };
@@ -77,7 +76,7 @@ impl Session {
         self.conclude(now);
     }
 
-    /// Goes on with a task that has ended, once nothing of it is on its way any more.
+    /// Goes on with an ended task once none of its Data-Out is on its way any more.
     pub(super) fn settle(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         let waits_for_data = task.data_out.arriving > 0 || task.data_out.is_owed();
@@ -100,7 +99,7 @@ impl Session {
         let Some(task) = self.tasks.get(id).filter(|task| !task.is_moving()) else { return };
         let Some(lane) = outlet(&mut self.lanes, task.route.response) else { return };
         match task.stage {
-            // Whatever else waits to be sent again: the initiator will ask once more if this finds no room.
+            // If the queue of PDUs to send again is full, the initiator will ask once more.
             Stage::Responded(stat_sn) => {
                 lane.send_again(Resend::Status { next: stat_sn, end: stat_sn.next() });
             }
@@ -110,7 +109,7 @@ impl Session {
         }
     }
 
-    /// Forgets a task: its tag and its place in the window are free.
+    /// Forgets a task, and frees its tag and its place in the window.
     pub(super) fn finish(&mut self, id: TaskId) {
         if let Some(task) = self.tasks.remove(id) {
             if !task.is_retired {
@@ -120,7 +119,7 @@ impl Session {
         }
     }
 
-    /// Gives back whatever buffers a task that is no more still names.
+    /// Gives back the buffers that an ended task still names.
     pub(super) fn release_buffers(&mut self, mut task: Task) {
         let buffer = task.data_out.buffer.map(|allocation| allocation.buffer);
         let given_up = task.data_in.give_up();
@@ -128,7 +127,7 @@ impl Session {
         self.release_retained(given_up.kept);
     }
 
-    /// The response, unless its task is no more or has data to send before it.
+    /// The response, unless its task is gone or has data to send before it.
     pub(super) fn emit_response(&mut self, lane: LaneId, id: TaskId) -> Option<Transmit> {
         let is_due =
             |task: &&mut Task| task.stage.is_ended() && task.route.response == lane && task.data_in.is_sent();
@@ -153,8 +152,8 @@ impl Session {
 }
 
 impl Task {
-    /// ExpDataSN of the response: the PDUs that share the numbers of Data-In, none if the command has no Data-In
-    /// (RFC 7143 §11.4.8).
+    /// The ExpDataSN of the response: the number of PDUs that share the numbering of Data-In; 0 if the command has no
+    /// Data-In (RFC 7143 §11.4.8).
     fn exp_data_sn(&self) -> DataSn {
         let reads = self.data_in.expected_bytes > 0;
         DataSn(if reads { self.data_in.sent_pdus() } else { 0 })

@@ -1,21 +1,21 @@
-//! The responses of one lane that the initiator has not acknowledged, kept to be sent again (RFC 7143 §7.1.4.2,
-//! §11.16). Error recovery level 1 and above.
+//! The unacknowledged responses of one lane, kept to be sent again (RFC 7143 §7.1.4.2, §11.16). Error recovery level 1
+//! and above.
 
 use super::event::TaskId;
 use crate::seam::{Payload, Transmit};
 use pdu::{StatSn, Window};
 use std::collections::VecDeque;
 
-/// Data of responses (sense, text, returned ping data) that one lane keeps. Beyond it the next response waits for an
-/// acknowledgement: an initiator that pings with long data must take the trouble to say that the echo came.
+/// The most data of responses (sense, text, returned ping data), in bytes, that one lane keeps. Beyond that, the next
+/// response waits for an acknowledgement; only pings with long data reach this limit.
 const DATA_BYTES_MAX: usize = 256 << 10;
 
 /// A response that was sent.
 #[derive(Debug)]
 pub(super) enum SentStatus {
-    /// A SCSI Response: its task has all that it is made of.
+    /// A SCSI Response, which is made again from its task.
     Task(TaskId),
-    /// Any other, as it was.
+    /// Any other response, as it was sent.
     Other(Box<Transmit>),
 }
 
@@ -28,7 +28,7 @@ impl SentStatus {
     }
 }
 
-/// What a lane has sent, without a gap: one for each StatSN from the first that is not acknowledged.
+/// The responses that a lane has sent, one for each StatSN from the first unacknowledged one on.
 #[derive(Debug, Default)]
 pub(super) struct SentStatuses {
     sent: VecDeque<SentStatus>,
@@ -41,14 +41,14 @@ impl SentStatuses {
         self.sent.push_back(status);
     }
 
-    /// The oldest was acknowledged, or is not needed any more.
+    /// Removes the oldest response, which was acknowledged or is not needed any more.
     pub(super) fn pop(&mut self) -> Option<SentStatus> {
         let status = self.sent.pop_front()?;
         self.data_bytes -= status.data_bytes();
         Some(status)
     }
 
-    /// The one that is `index` after the first that is not acknowledged.
+    /// The response `index` places after the first unacknowledged one.
     pub(super) fn get(&self, index: u32) -> Option<&SentStatus> {
         self.sent.get(index as usize)
     }
@@ -58,8 +58,8 @@ impl SentStatuses {
     }
 }
 
-/// A PDU as it was sent before, with the window of today: "exact replicas … except for the fields ExpCmdSN, MaxCmdSN"
-/// (§11.16).
+/// A PDU as it was sent before, but with the present window: "exact replicas … except for the fields ExpCmdSN,
+/// MaxCmdSN" (§11.16).
 pub(super) fn replica(transmit: &Transmit, window: Window) -> Transmit {
     let mut header = transmit.header.clone();
     header.set_window(window);
@@ -70,9 +70,9 @@ pub(super) fn replica(transmit: &Transmit, window: Window) -> Transmit {
     Transmit { header, payload }
 }
 
-/// A run of responses that is asked for again: `None` if it is not within those that are outstanding.
+/// The range of a requested run of responses; `None` if it is not within the outstanding ones.
 pub(super) fn run(acknowledged: StatSn, next: StatSn, begin: StatSn, count: u32) -> Option<(StatSn, StatSn)> {
-    // Zero and zero mean all, whatever their numbers are (§11.16).
+    // Zero for both means all, whatever their numbers are (§11.16).
     let begin = if begin.0 == 0 && count == 0 { acknowledged } else { begin };
     let outstanding = next.distance_from(acknowledged);
     let skipped = begin.distance_from(acknowledged);

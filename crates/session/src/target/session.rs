@@ -1,4 +1,4 @@
-//! A session at the target: what the initiator sends goes in, what it is answered comes out.
+//! A session at the target: takes the initiator's PDUs, and sends the answers.
 
 use super::command_order::CommandOrder;
 use super::counters::Counters;
@@ -19,16 +19,16 @@ use crate::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Trans
 use pdu::{CmdSn, Header, InitiatorPdu, Instant, LaneId, RejectReason, StatSn};
 use std::collections::VecDeque;
 
-/// Tasks that have been answered and are kept until that is acknowledged, on all lanes and one that replaces another:
-/// half of those that can be told apart by their names ([`super::task`]). Sixty-four lanes have 504 each, more than a long
-/// path has on its way.
+/// The most answered tasks that are kept until their response is acknowledged, on all lanes and one that replaces
+/// another: half of the tasks that names can tell apart ([`super::task`]). Each of sixty-four lanes may have 504, more
+/// than a long path holds.
 const KEPT_TASKS_MAX: u32 = 1 << 15;
 
 /// Whether the session goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Open,
-    /// It ends when its last task has been responded to and its last lane is gone.
+    /// The session ends when its last task has been responded to and its last lane is gone.
     Ending {
         orderly: bool,
     },
@@ -45,32 +45,32 @@ pub struct Session {
     pub(super) lanes: Lanes<Lane>,
     pub(super) order: CommandOrder<Numbered>,
     pub(super) tasks: Tasks,
-    /// Tasks that wait for buffers to be free.
+    /// Tasks that wait for free buffers.
     pub(super) starved: VecDeque<TaskId>,
     pub(super) functions: Functions,
     pub(super) fences: Fences,
     pub(super) logouts: Vec<Logout>,
-    /// When lanes that were asked to log out are closed.
+    /// When to close lanes that were asked to log out.
     pub(super) logout_deadline: Option<Instant>,
     pub(super) transfer_tags: TransferTags,
-    /// When late Data-Out is looked for, while some is waited for.
+    /// When to look for late Data-Out, while some is owed.
     pub(super) sequence_watch: Option<Instant>,
-    /// Connections that are gone and whose tasks live on.
+    /// Lost connections whose tasks go on.
     pub(super) departed: Departures,
-    /// Lanes that are gone, whose tasks were terminated and have not come to rest.
+    /// Lost lanes whose tasks were terminated and have not ended at the driver.
     pub(super) restless: Vec<LaneId>,
-    /// Inline data held; see [`super::request::INLINE_BYTES_MAX`].
+    /// Bytes of inline data held; see [`super::request::INLINE_BYTES_MAX`].
     pub(super) inline_bytes: usize,
-    /// Data-In that was sent and is kept; see [`TargetLimits::retained_bytes_max`].
+    /// Bytes of Data-In that were sent and are kept; see [`TargetLimits::retained_bytes_max`].
     pub(super) retained_bytes: usize,
-    /// Pieces of Data-In that were ever kept: tells the older from the newer.
+    /// The number of pieces of Data-In ever kept. It orders the pieces by age.
     pub(super) kept_pieces: u64,
     pub(super) events: VecDeque<Event>,
     pub(super) counters: Counters,
 }
 
 impl Session {
-    /// A session with no lane yet; `first` is the CmdSN its leading login carried.
+    /// A session without a lane. `first` is the CmdSN that its leading login carried.
     #[must_use]
     pub fn new(parameters: SessionParameters, limits: TargetLimits, first: CmdSn) -> Self {
         Self {
@@ -98,15 +98,15 @@ impl Session {
         }
     }
 
-    /// A connection whose login is done becomes a lane. Its number must be new to this session.
+    /// Adds a connection whose login is done as a lane. The lane's number must be new to this session.
     ///
-    /// An older lane of the same CID is logged out by that (RFC 7143 §6.3.4): [`Event::CloseLane`] says which. At error
-    /// recovery level 2 its tasks wait to be reassigned, at lower levels they are terminated.
+    /// The login implicitly logs out an older lane of the same CID (RFC 7143 §6.3.4), which [`Event::CloseLane`] names.
+    /// At error recovery level 2 that lane's tasks wait to be reassigned, at lower levels they are terminated.
     ///
-    /// A session that is ending takes no lane: [`Event::CloseLane`] follows at once.
+    /// A session that is ending accepts no lane: [`Event::CloseLane`] follows at once.
     pub fn add_lane(&mut self, now: Instant, lane: LaneId, established: &Established) {
-        // Responses on one lane are bounded by the commands that the window lets the initiator send while the
-        // acknowledgement of earlier ones is on its way: two windows (one each way), and a few pings and Rejects.
+        // The window lets the initiator send more commands while its acknowledgements are on their way. Unacknowledged
+        // responses on one lane are therefore at most two windows (one each way), and a few pings and Rejects.
         let commands = self.limits.window_commands.saturating_add(self.limits.immediate_commands_max);
         let mut unacknowledged_max = commands.saturating_mul(2).saturating_add(64);
         if self.retransmits() {
@@ -125,19 +125,19 @@ impl Session {
         self.conclude(now);
     }
 
-    /// Responses that one lane keeps for sending them again: a lane's share of the tasks that a session can name.
+    /// The most responses that one lane keeps to send again: a lane's share of the tasks that a session can name.
     fn kept_responses_max(&self) -> u32 {
         KEPT_TASKS_MAX / (u32::from(self.parameters.max_connections) + 1)
     }
 
-    /// Ends the session, without a word: every lane is closed; [`Event::Ended`] comes when every task handed out has
-    /// been responded to and every lane was reported lost.
+    /// Ends the session without telling the initiator: every lane is closed. [`Event::Ended`] comes when every task
+    /// handed out has been responded to and every lane was reported lost.
     pub fn close(&mut self, now: Instant) {
         self.end(now, false);
         self.conclude(now);
     }
 
-    /// Observable numbers.
+    /// The session's observable numbers.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let window = self.order.window();
@@ -190,7 +190,7 @@ impl Session {
             self.drop_request(waiting.request);
         }
         for id in self.tasks.select(|_| true) {
-            // What was never handed out has nothing to wait for.
+            // A task that was never handed out has nothing to wait for.
             if let Some(task) = self.tasks.get_mut(id).filter(|task| task.stage == Stage::Waiting) {
                 task.stage = Stage::Ended(Answer::Settling);
             }
@@ -198,7 +198,7 @@ impl Session {
         }
     }
 
-    /// Goes on with what waited for tasks, data or acknowledgements, and may have got them.
+    /// Goes on with everything that waited for tasks, data or acknowledgements.
     pub(super) fn conclude(&mut self, now: Instant) {
         if self.functions.active.is_some() || self.fences.stands() {
             self.conclude_functions(now);
@@ -239,7 +239,7 @@ impl Session {
             Ok(pdu) => pdu,
             Err(invalid) => return self.refuse_fault(lane, header, invalid.into()),
         };
-        // A SNACK asks before it acknowledges (§11.16.1): what it asks for must still be there.
+        // A SNACK requests before it acknowledges (§11.16.1): the requested PDUs must still be kept.
         if !matches!(pdu, InitiatorPdu::Snack(_)) {
             self.acknowledge(now, lane, &pdu);
         }
@@ -272,7 +272,7 @@ impl Session {
         lane.reminder.note_progress(now, lane.status.is_acknowledged(lane.status.next()));
         let acknowledged: Vec<_> = (0..news).map_while(|_| lane.sent.pop()).collect();
         for status in acknowledged {
-            // A task that has been given another route since is answered again there.
+            // A task that has been given another route is answered again there.
             if let SentStatus::Task(task) = status
                 && self.tasks.get(task).is_some_and(|task| task.route.response == id)
             {
@@ -287,10 +287,10 @@ fn is_for_discovery(pdu: &InitiatorPdu) -> bool {
     matches!(pdu, InitiatorPdu::TextRequest(_) | InitiatorPdu::LogoutRequest(_) | InitiatorPdu::NopOut(_))
 }
 
-/// What a PDU acknowledges on the lane it came on.
+/// The ExpStatSN that a PDU carries for the lane on which it came.
 fn exp_stat_sn(pdu: &InitiatorPdu, lane: &Lane) -> Option<StatSn> {
     let is_of_lane = match pdu {
-        // It speaks of the connection to be closed, which may be another (§11.14.4).
+        // A Logout's ExpStatSN is that of the connection to be closed, which may be another (§11.14.4).
         InitiatorPdu::LogoutRequest(pdu) => pdu.cid == lane.cid,
         InitiatorPdu::LoginRequest(_) => false,
         _ => true,
@@ -313,7 +313,8 @@ impl Endpoint for Session {
             return Ok(discard(header));
         };
         if digest == Digest::Bad {
-            // Beyond level 0 the PDU is a hole, and found as one; whose PDU it was, its header cannot say.
+            // Above level 0 the PDU is a hole, which later numbers reveal. Its damaged header cannot say which PDU it
+            // was.
             if self.parameters.error_recovery_level > 0 {
                 self.counters.header_digest_errors += 1;
                 return Ok(discard(header));
@@ -417,8 +418,8 @@ impl Endpoint for Session {
         }
     }
 
-    /// Below error recovery level 2 a lane that is lost without a logout takes the session with it (RFC 7143 §7.1.5).
-    /// Whether it was logged out the session knows best.
+    /// Below error recovery level 2, a lane that is lost without a logout ends the session (RFC 7143 §7.1.5). The
+    /// session itself knows whether the lane was logged out, and ignores `_loss`.
     fn lane_lost(&mut self, now: Instant, lane: LaneId, _loss: LaneLoss) {
         self.drop_incoming(lane);
         self.drop_exchange(lane);
@@ -426,7 +427,7 @@ impl Endpoint for Session {
         for reply in core::mem::take(&mut state.replies) {
             self.drop_reply(reply);
         }
-        // Who asked for a logout and does not wait for the answer has left in order all the same.
+        // An initiator that requested a logout and does not wait for the answer has still left in good order.
         let is_orderly = matches!(state.phase, Phase::LoggingOut | Phase::LoggedOut);
         let is_over = if self.recovers_connections() && self.standing == Standing::Open {
             if !is_orderly {

@@ -1,4 +1,4 @@
-//! SNACK: what the initiator asks for again is sent again, what it acknowledges is given up (RFC 7143 §11.16).
+//! SNACK: sends PDUs again that the initiator requests, and drops data that it acknowledges (RFC 7143 §11.16).
 
 use super::data_in::data_in_header;
 use super::event::TaskId;
@@ -10,16 +10,16 @@ use super::task::{Stage, Task};
 use crate::seam::{Destination, Fault, Payload, Transmit};
 use pdu::{DataSn, Header, Instant, Itt, LaneId, R2t, R2tSn, RejectReason, Snack, SnackKind, StatSn, Ttt};
 
-/// Runs that wait to be sent again on one lane. What exceeds them is not sent, and may be asked for later: an initiator
-/// that asks without end takes nothing but the time of its own lane.
+/// The most runs that wait to be sent again on one lane. Further runs are dropped, and the initiator may request them
+/// later: endless requests only cost the time of the initiator's own lane.
 const RUNS_MAX: usize = 64;
 
-/// A run that was asked for and is not sent to its end.
+/// A requested run of PDUs that is not sent completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resend {
-    /// Data-In and R2Ts of a task, by their numbers.
+    /// Data-In and R2Ts of a task, from `next` up to `end`.
     Data { task: TaskId, next: u32, end: u32 },
-    /// Responses.
+    /// Responses, from `next` up to `end`.
     Status { next: StatSn, end: StatSn },
 }
 
@@ -35,7 +35,7 @@ impl Refusal {
         Self { reason, next_sn: 0 }
     }
 
-    /// A run of what was never sent, or is acknowledged.
+    /// The refusal of a run that was never sent or is acknowledged.
     fn no_such_run(next_sn: u32) -> Self {
         Self { reason: RejectReason::ProtocolError, next_sn }
     }
@@ -50,7 +50,7 @@ impl Session {
         pdu: &Snack,
     ) -> Result<Destination, Fault> {
         if !self.retransmits() {
-            // Nothing is kept for sending it again: error recovery level 0.
+            // Error recovery level 0 keeps nothing to send again.
             return self.refuse(lane, header, RejectReason::SnackReject);
         }
         self.counters.snacks += 1;
@@ -63,13 +63,13 @@ impl Session {
         if let Err(Refusal { reason, next_sn }) = served
             && let Some(state) = self.lanes.get_mut(lane)
         {
-            // Many may cross what they ask for. Where many Rejects wait already, one less does no harm.
+            // Many SNACKs cross the PDUs that they request, so the Reject may be omitted if too many wait.
             state.queue_reject(header, reason, next_sn);
         }
         Ok(self.discard_data(lane, header))
     }
 
-    /// The task that a SNACK on this lane speaks of.
+    /// The task that a SNACK on this lane names.
     fn allegiant(&self, lane: LaneId, itt: Itt) -> Result<TaskId, Refusal> {
         let speaks_of =
             |task: &&Task| task.route.response == lane && !task.silent && task.stage != Stage::Waiting;
@@ -110,7 +110,7 @@ impl Session {
         Ok(())
     }
 
-    /// Queues a run. What finds no room counts as lost on its way: whoever still misses something asks again.
+    /// Queues a run. A run that finds no room is dropped; an initiator that still misses PDUs asks again.
     fn queue_resend(&mut self, lane: LaneId, run: Resend) {
         if let Some(state) = self.lanes.get_mut(lane) {
             state.send_again(run);
@@ -128,12 +128,12 @@ impl Session {
         Ok(())
     }
 
-    /// The initiator takes other lengths now: all data that it has not acknowledged is cut anew (§11.16.3).
+    /// Cuts all unacknowledged data anew, because the initiator accepts other lengths now (§11.16.3).
     fn resegment(&mut self, now: Instant, lane: LaneId, itt: Itt, tag: u32) -> Result<(), Refusal> {
         let id = self.allegiant(lane, itt)?;
         let reads = self.tasks.get_mut(id).filter(|task| task.data_in.expected_bytes > 0);
         let task = reads.ok_or(Refusal::no_such_run(0))?;
-        // The R2Ts of a bidirectional command stand between its data; they could not be numbered anew.
+        // The R2Ts of a bidirectional command are numbered among its data and could not be numbered anew.
         let is_possible = !task.is_bidirectional();
         task.snack_tag = tag;
         let acknowledged = task.data_in.retention().map_or(0, Retention::acknowledged_sn);
@@ -144,8 +144,8 @@ impl Session {
         Ok(())
     }
 
-    /// Sends a task's data from this number on once more, on the task's lane, and its status after it if that had been
-    /// sent. `false` if the data is not there any more.
+    /// Sends a task's data from this number on once more, on the task's lane, followed by its status if that had been
+    /// sent. `false` if the data is no longer kept.
     pub(super) fn rewind(&mut self, id: TaskId, from_sn: u32) -> bool {
         let Some(task) = self.tasks.get_mut(id) else { return false };
         if task.data_in.retention().is_some_and(|retention| retention.has_gap(from_sn)) {
@@ -163,7 +163,7 @@ impl Session {
         true
     }
 
-    /// The next PDU that is sent again.
+    /// The next PDU to send again.
     pub(super) fn emit_resend(&mut self, lane: LaneId) -> Option<Transmit> {
         loop {
             let run = self.lanes.get_mut(lane)?.resends.front_mut()?;
@@ -183,7 +183,7 @@ impl Session {
         }
     }
 
-    /// A Data-In or R2T as it was, if it still matters.
+    /// A Data-In or R2T as it was sent, if it is still needed.
     fn data_again(&mut self, lane: LaneId, id: TaskId, sn: u32) -> Option<Transmit> {
         let window = self.order.tell();
         let stat_sn = self.lanes.get(lane)?.status.next();
@@ -205,7 +205,7 @@ impl Session {
         }
     }
 
-    /// A response as it was, if it is not acknowledged meanwhile.
+    /// A response as it was sent, unless it has been acknowledged meanwhile.
     fn status_again(&mut self, lane: LaneId, stat_sn: StatSn) -> Option<Transmit> {
         let window = self.order.tell();
         let state = self.lanes.get(lane)?;
@@ -213,7 +213,7 @@ impl Session {
         match state.sent.get(index)? {
             SentStatus::Other(transmit) => Some(replica(transmit, window)),
             SentStatus::Task(id) => {
-                // Data that is being cut anew goes first; the response follows it by itself (§11.16.3).
+                // Data that is being cut anew goes first, and its response follows it anyway (§11.16.3).
                 let is_here = |task: &&Task| task.route.response == lane && task.data_in.is_sent();
                 let task = self.tasks.get(*id).filter(is_here)?;
                 debug_assert!(task.stage.is_responded());
@@ -224,7 +224,7 @@ impl Session {
 }
 
 impl Lane {
-    /// Queues a run, unless one that waits already has it, or too many wait.
+    /// Queues a run, unless a waiting run covers it or too many wait.
     pub(super) fn send_again(&mut self, run: Resend) {
         if self.resends.len() < RUNS_MAX && !self.resends.iter().any(|waiting| waiting.covers(run)) {
             self.resends.push_back(run);
@@ -233,7 +233,7 @@ impl Lane {
 }
 
 impl Resend {
-    /// Goes on to the next PDU; `false` if there was none left.
+    /// Advances to the next PDU; `false` if there is none left.
     fn advance(&mut self) -> bool {
         match self {
             Self::Data { next, end, .. } => {
@@ -251,7 +251,7 @@ impl Resend {
         }
     }
 
-    /// Whether this run, as far as it is still to be sent, has all of another.
+    /// Whether the rest of this run includes all of another.
     fn covers(self, other: Self) -> bool {
         match (self, other) {
             (Self::Data { task, next, end }, Self::Data { task: other, next: begin, end: until }) => {

@@ -1,4 +1,5 @@
-//! Tasks whose requests and responses take different lanes. No login negotiates that yet; here it is made by hand.
+//! Tasks whose requests and responses take different lanes. No login negotiates that, so the tests set such routes by
+//! hand.
 
 #[path = "../../tests/target_world/mod.rs"]
 mod target_world;
@@ -13,7 +14,7 @@ const ROUTE: Route = Route { request: LaneId(0), response: LaneId(1) };
 const DONE: TaskManagementOutcome = TaskManagementOutcome::FunctionComplete;
 const STILL_ALLEGIANT: TaskManagementOutcome = TaskManagementOutcome::TaskStillAllegiant;
 
-/// The task came on lane 0, and its responses go to lane 1.
+/// Routes the responses of a task that came on lane 0 to lane 1.
 fn split(world: &mut World, task: TaskId) {
     world.session.tasks.get_mut(task).expect("a task").route = ROUTE;
 }
@@ -39,7 +40,7 @@ fn a_task_that_loses_either_lane_waits_for_another_and_is_answered_there_alone()
         split(&mut world, task);
         assert_eq!(world.reassign(2, 7, 0), STILL_ALLEGIANT);
         world.lose(lost, LaneLoss::Broken);
-        // Lane `left` tells that the other is gone.
+        // Lane `left` carries the message that the other lane is gone.
         world.pull(left);
         world.remove(2, u16::try_from(lost).expect("a small number"));
         world.give(task, 0, 700);

@@ -2,28 +2,28 @@
 
 use pdu::StatSn;
 
-/// The responses of one lane: how many were sent, how many the initiator has acknowledged.
+/// The responses of one lane: the number of the next one, and of the first that the initiator has not acknowledged.
 #[derive(Clone, Debug)]
 pub(super) struct StatusNumbers {
     next: StatSn,
     acknowledged: StatSn,
     unacknowledged_max: u32,
-    /// How often in a row the initiator was asked to acknowledge and had nothing new to say.
+    /// How often in a row the initiator was asked to acknowledge and acknowledged nothing new.
     asked: u32,
 }
 
 impl StatusNumbers {
-    /// At most `unacknowledged_max` responses will be outstanding.
+    /// A lane's numbers, with at most `unacknowledged_max` responses outstanding.
     pub(super) fn new(first: StatSn, unacknowledged_max: u32) -> Self {
         Self { next: first, acknowledged: first, unacknowledged_max, asked: 0 }
     }
 
-    /// The number that the next response will have: what a PDU that is none tells.
+    /// The StatSN of the next response. PDUs other than responses carry it without taking it.
     pub(super) fn next(&self) -> StatSn {
         self.next
     }
 
-    /// Numbers a response.
+    /// Takes the StatSN of a response.
     pub(super) fn take(&mut self) -> StatSn {
         let number = self.next;
         self.next = number.next();
@@ -35,13 +35,13 @@ impl StatusNumbers {
         self.next.distance_from(self.acknowledged) >= self.unacknowledged_max
     }
 
-    /// The first that is not acknowledged; [`Self::next`] if all are.
+    /// The first StatSN that is not acknowledged; [`Self::next`] if all are.
     pub(super) fn acknowledged(&self) -> StatSn {
         self.acknowledged
     }
 
-    /// Takes an ExpStatSN; returns how many responses it acknowledges that were not before. One that goes back, or
-    /// acknowledges what was never sent, says nothing.
+    /// Takes an ExpStatSN; returns how many more responses it acknowledges. One that goes back, or acknowledges
+    /// responses that were never sent, is ignored.
     pub(super) fn acknowledge(&mut self, expected: StatSn) -> u32 {
         if !self.acknowledged.precedes(expected) || self.next.precedes(expected) {
             return 0;
@@ -51,15 +51,15 @@ impl StatusNumbers {
         news
     }
 
-    /// Whether it may help to ask for an acknowledgement. An initiator that misses data of a command acknowledges neither
-    /// its status nor those after it, and asking it once a round trip does not change that.
+    /// Whether asking for an acknowledgement may help. An initiator that misses data of a command acknowledges neither
+    /// that command's status nor later ones, and asking it every round trip does not change that.
     pub(super) fn may_ask(&self) -> bool {
-        /// One that takes responses in late may need to be asked twice.
+        /// An initiator that processes responses late may have to be asked more than once.
         const ASKED_MAX: u32 = 4;
         self.acknowledged == self.next || self.asked < ASKED_MAX
     }
 
-    /// The initiator is being asked.
+    /// Counts a request for an acknowledgement.
     pub(super) fn note_asked(&mut self) {
         self.asked += u32::from(self.acknowledged != self.next);
     }

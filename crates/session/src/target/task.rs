@@ -1,4 +1,4 @@
-//! The SCSI tasks of a session. They belong to it, not to a lane: a lane is only where their PDUs go.
+//! The SCSI tasks of a session. Tasks belong to the session; a lane only carries their PDUs.
 
 use super::data_in::DataIn;
 use super::data_out::DataOut;
@@ -8,38 +8,39 @@ use pdu::{Cdb, CmdSn, Itt, Lun, StatSn, TaskAttribute};
 use slab::Slab;
 use std::collections::BTreeMap;
 
-/// How far a task has come.
+/// The progress of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It waits for its turn.
+    /// The command waits for its turn.
     Waiting,
     /// The driver has it.
     Executing,
-    /// The driver, or the protocol in its stead, has ended it.
+    /// The driver, or the session in its place, has ended the task.
     Ended(Answer),
-    /// Its response was sent under this number and is not acknowledged; kept only where it may have to be sent again.
+    /// The response was sent with this StatSN and is not acknowledged. The task is kept because the response may have
+    /// to be sent again.
     Responded(StatSn),
 }
 
-/// What the response of a task that has ended waits for.
+/// The event that an ended task's response waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// For Data-Out that is still on its way. That of an aborted task is never given.
+    /// It waits for Data-Out that is still on its way. An aborted task stays here, because its response is never sent.
     Settling,
-    /// For its own fence, or behind another.
+    /// It waits for its own fence, or behind another.
     AtFence,
-    /// For nothing but its turn on the lane.
+    /// It waits only for its turn on the lane.
     Ready,
 }
 
-/// To which connection a task belongs (RFC 7143 §4.6.2 and §7.2.2, "connection allegiance").
+/// The connection to which a task belongs (RFC 7143 §4.6.2 and §7.2.2, "connection allegiance").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Allegiance {
-    /// The one on which its command came, even if that is gone.
+    /// The connection on which the command came, even if that is lost.
     Original,
-    /// Another, where nothing of it may be sent before the answer to the request that moves it.
+    /// Another connection, on which the answer to TASK REASSIGN must be sent before anything of the task.
     Moving,
-    /// Another, which knows of it.
+    /// Another connection, on which TASK REASSIGN has been answered.
     Moved,
 }
 
@@ -54,20 +55,20 @@ pub(super) struct Task {
     pub(super) immediate: bool,
     pub(super) route: Route,
     pub(super) stage: Stage,
-    /// Aborted: nothing more of it reaches the initiator.
+    /// The task was aborted: nothing more of it reaches the initiator.
     pub(super) silent: bool,
     pub(super) data_out: DataOut,
     pub(super) data_in: DataIn,
-    /// Its end, when `stage` is [`Stage::Ended`] or later, and it is not silent.
+    /// The response, when `stage` is [`Stage::Ended`] or later and the task is not silent.
     pub(super) response: Option<Response>,
     /// Whether the response follows all earlier ones of its unit and precedes all later ones (RFC 7143 §4.2.2.3).
     pub(super) is_fenced: bool,
-    /// Whether its place in the command window was given back: when the response was sent first, perhaps on a connection
-    /// that is gone.
+    /// Whether its place in the command window was given back, which happens when the response is first sent, perhaps
+    /// on a connection that is now lost.
     pub(super) is_retired: bool,
     /// The tag of the last R-Data SNACK, which the response repeats (RFC 7143 §11.4.4).
     pub(super) snack_tag: u32,
-    /// Why it cannot succeed any more, although the driver still has it: this is answered in the end.
+    /// The response to send in the end, if the task cannot succeed any more although the driver still has it.
     pub(super) failure: Option<Response>,
     pub(super) allegiance: Allegiance,
 }
@@ -92,12 +93,12 @@ impl Stage {
         matches!(self, Self::Responded(_))
     }
 
-    /// Whether nothing but its turn on the lane keeps the response from being sent, perhaps once more.
+    /// Whether the response waits only for its turn on the lane, perhaps to be sent once more.
     pub(super) fn may_respond(self) -> bool {
         matches!(self, Self::Ended(Answer::Ready) | Self::Responded(_))
     }
 
-    /// Moves the response of a task that has ended on to its next wait.
+    /// Moves the response of an ended task to its next wait.
     pub(super) fn answer(&mut self, next: Answer) {
         if let Self::Ended(answer) = self {
             *answer = next;
@@ -105,7 +106,7 @@ impl Stage {
     }
 }
 
-/// How many bits of a task's name say where it is kept; the others tell it from earlier ones kept there.
+/// How many bits of a task's name are its index in the table. The others tell it from earlier tasks at that index.
 const INDEX_BITS: u32 = 16;
 
 /// All tasks of a session, by name and by tag.
@@ -123,7 +124,8 @@ fn index(id: TaskId) -> usize {
 impl Tasks {
     /// Keeps a task under a name that no other task has.
     ///
-    /// The window and the bound on immediate commands keep the table far below the 2¹⁶ places a name can tell apart.
+    /// The window and the limit on immediate commands keep the table far below the 2¹⁶ places that a name can tell
+    /// apart.
     pub(super) fn insert(&mut self, task: Task) -> TaskId {
         self.created = self.created.wrapping_add(1);
         let entry = self.slots.vacant_entry();
@@ -147,7 +149,7 @@ impl Tasks {
         self.by_tag.get(&tag).copied()
     }
 
-    /// The initiator may use the task's tag for another one, although this one is not gone yet.
+    /// Lets the initiator use the task's tag for another task, although this one is not gone.
     pub(super) fn release_tag(&mut self, id: TaskId) {
         if let Some(tag) = self.get(id).map(|task| task.itt)
             && self.find(tag) == Some(id)

@@ -1,5 +1,5 @@
-//! Task management: which function was asked for, and ABORT TASK, which concerns one task (RFC 7143 §11.5, §11.6).
-//! Functions over many tasks: [`super::multi_task`].
+//! Task management: dispatches the requested function, and carries out ABORT TASK, which concerns one task (RFC 7143
+//! §11.5, §11.6). [`super::multi_task`] has the functions over many tasks.
 
 use super::event::{Event, LogicalUnitFunction, TaskId, TaskManagement, TaskManagementId};
 use super::immediate::{ImmediateKind, Ticket};
@@ -21,23 +21,23 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Functions {
     /// Functions over many tasks whose turn has not come.
     pub(super) waiting: VecDeque<MultiTaskFunction>,
-    /// The one being carried out: one at a time.
+    /// The one that is being carried out. There is at most one.
     pub(super) active: Option<Active>,
-    /// Immediate commands that arrived while one is active.
+    /// Immediate commands that arrived while a function is active.
     pub(super) held_commands: VecDeque<TaskId>,
     /// Requests that wait for the end of one task.
     aborts: BTreeMap<TaskManagementId, Abort>,
     last_id: u32,
 }
 
-/// A request that waits until the driver has brought one task to rest.
+/// A request that waits until the driver has ended one task.
 #[derive(Debug)]
 struct Abort {
     lane: LaneId,
     itt: Itt,
     ticket: Ticket,
     lun: Lun,
-    /// Whether it is this that ends the task. If something else has, the task does not exist any more in the end.
+    /// Whether this request aborted the task. If something else did, the answer is that the task does not exist.
     is_cause: bool,
 }
 
@@ -56,7 +56,7 @@ impl Functions {
         self.held_commands.push_back(task);
     }
 
-    /// Where the function of this tag is to be answered, if it is known and its answer has not been sent.
+    /// The lane on which the function of this tag is to be answered, if it is known and not answered.
     fn outlet(&mut self, itt: Itt) -> Option<&mut LaneId> {
         let waiting = self.waiting.iter_mut().find(|function| function.itt == itt);
         let multi_task =
@@ -65,7 +65,7 @@ impl Functions {
         multi_task.map(|function| &mut function.lane).or(abort.map(|abort| &mut abort.lane))
     }
 
-    /// Whether a request of this tag is a task management function that has not been answered.
+    /// Whether this tag is that of an unanswered task management function.
     pub(super) fn contains(&self, itt: Itt) -> bool {
         self.waiting.iter().any(|function| function.itt == itt)
             || self.active.as_ref().is_some_and(|active| active.function.itt == itt)
@@ -81,8 +81,9 @@ impl Session {
         header: &Header,
         pdu: TaskManagementRequest,
     ) -> Result<Destination, Fault> {
-        // An initiator that waits for long cannot know whether its request has arrived, and sends it again: it is
-        // carried out once, and answered where it was asked for last. A numbered one is known by its CmdSN.
+        // An initiator that has waited long cannot know whether its request arrived, and sends it again. The function
+        // is carried out once, and answered on the lane of the last request. The CmdSN identifies a repeated numbered
+        // request.
         if let Some(outlet) = self.functions.outlet(pdu.itt).filter(|_| pdu.immediate) {
             *outlet = lane;
             return Ok(Destination::None);
@@ -95,7 +96,7 @@ impl Session {
         Ok(Destination::None)
     }
 
-    /// A task management request's turn has come, or it is immediate.
+    /// Serves a task management request that is immediate or whose turn has come.
     pub(super) fn manage_tasks(
         &mut self,
         now: Instant,
@@ -148,9 +149,8 @@ impl Session {
         self.hand_over(Handed::AbortTask(AbortTaskResponse { lane, itt, ticket, lun, outcome }));
     }
 
-    /// A request names a task that does not exist, as far as its initiator can see. If it was aborted and the driver
-    /// still has it, that is answered when it has come to rest: whoever hears that a task is no more may write in its
-    /// place. `false` if there is none.
+    /// Defers the answer that a task does not exist while the driver still has that task after an abort, because an
+    /// initiator that gets this answer may write to the same blocks. `false` if the driver has no such task.
     pub(super) fn outlive_aborted(
         &mut self,
         lane: LaneId,
@@ -168,7 +168,7 @@ impl Session {
         true
     }
 
-    /// The driver is to tell when it is done with a task that was aborted.
+    /// Waits for the driver to end an aborted task.
     fn bring_to_rest(&mut self, task: TaskId, abort: Abort) {
         let id = self.functions.next_id();
         self.functions.aborts.insert(id, abort);
@@ -176,15 +176,14 @@ impl Session {
         self.events.push_back(Event::TaskManagement(TaskManagement { id, function }));
     }
 
-    /// Whether the command to be aborted is on its way yet, so that this counts as its arrival (§11.6.1 b).
+    /// Whether the command to be aborted has not arrived, so that the abort counts as its arrival (§11.6.1 b).
     fn counts_as_arrived(&mut self, pdu: &TaskManagementRequest) -> bool {
         self.tasks.find(pdu.referenced_task).is_none()
             && pdu.ref_cmd_sn.precedes(pdu.cmd_sn)
             && self.order.plug(pdu.ref_cmd_sn)
     }
 
-    /// Aborts a task for good: nothing more of it reaches the initiator, and what still arrives of its data is
-    /// discarded.
+    /// Aborts a task: nothing more of it reaches the initiator, and data that still arrives for it is discarded.
     pub(super) fn silence(&mut self, now: Instant, id: TaskId) {
         if let Some(task) = self.tasks.get_mut(id) {
             task.data_out.sequences.clear();
@@ -192,12 +191,12 @@ impl Session {
         self.silence_and_drain(now, id);
     }
 
-    /// As [`Self::silence`], but the initiator still owes the data that it was asked for, and the task stays until
-    /// that has come.
+    /// As [`Self::silence`], but the initiator still owes the data that it was asked for, and the task stays until the
+    /// data has come.
     pub(super) fn silence_and_drain(&mut self, now: Instant, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         if task.stage.is_responded() {
-            // Nothing of it is left but what was kept for sending it again.
+            // Only data that was kept to be sent again is left of the task.
             return self.finish(id);
         }
         let was_silent = core::mem::replace(&mut task.silent, true);
@@ -215,8 +214,8 @@ impl Session {
         self.settle(now, id);
     }
 
-    /// A task fell to another session's CLEAR TASK SET or reset: its response is suppressed. The driver still ends it
-    /// with [`Self::respond`].
+    /// Aborts a task because of another session's CLEAR TASK SET or reset: its response is suppressed. The driver still
+    /// ends it with [`Self::respond`].
     pub fn abort(&mut self, now: Instant, task: TaskId) {
         if self.tasks.get(task).is_some_and(|task| !task.stage.is_responded()) {
             self.silence_and_drain(now, task);

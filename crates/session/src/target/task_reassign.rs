@@ -1,4 +1,4 @@
-//! TASK REASSIGN: a task whose connection is gone goes on at the one on which this was asked (RFC 7143 §7.2.2, §11.5.1,
+//! TASK REASSIGN: moves a task of a lost connection to the one on which the request came (RFC 7143 §7.2.2, §11.5.1,
 //! §11.5.6). Error recovery level 2.
 
 use super::event::TaskId;
@@ -22,7 +22,7 @@ impl Session {
             task.route = Route::over(lane);
             task.allegiance = Allegiance::Moving;
             if task.stage.is_responded() {
-                // Its number was one of the connection that is gone; it will be answered again.
+                // Its StatSN was one of the lost connection; it will be answered again.
                 task.stage = Stage::Ended(Answer::Ready);
             }
         }
@@ -30,7 +30,7 @@ impl Session {
         self.push_reply(lane, Reply::Reassigned { itt: pdu.itt, ticket, task: id, exp_data_sn });
     }
 
-    /// The task of this tag, if it may move; else what is answered.
+    /// The task of this tag, if it may move; else the outcome to answer.
     fn reassignable(&self, lane: LaneId, ticket: Ticket, itt: Itt) -> Result<TaskId, TaskManagementOutcome> {
         if !self.recovers_connections() {
             return Err(TaskManagementOutcome::ReassignmentNotSupported);
@@ -44,7 +44,7 @@ impl Session {
         let (id, task) = found.ok_or(TaskManagementOutcome::TaskDoesNotExist)?;
         match self.departed.is_removed(task.route.request) {
             Some(true) => Ok(id),
-            // The answer to an earlier request was lost on its way: it is given again.
+            // The answer to an earlier request was lost, and is sent again.
             None if task.allegiance == Allegiance::Moved && task.route.request == lane => {
                 Err(TaskManagementOutcome::FunctionComplete)
             }
@@ -52,8 +52,8 @@ impl Session {
         }
     }
 
-    /// A task is to be aborted whose status was lost with its connection, or may have been: it belongs to this lane now,
-    /// where "its status, if sent but not acknowledged, will be resent" before the answer (§11.5.1). `false` if its
+    /// Moves a task that is to be aborted, and whose status may have been lost with its connection, to this lane: "its
+    /// status, if sent but not acknowledged, will be resent" there before the answer (§11.5.1). `false` if its
     /// connection lives.
     pub(super) fn bring_status(&mut self, id: TaskId, lane: LaneId) -> bool {
         let Some(task) = self.tasks.get_mut(id) else { return false };
@@ -67,14 +67,14 @@ impl Session {
         true
     }
 
-    /// Whether a tag belongs to a request that is no SCSI task.
+    /// Whether a tag belongs to a request other than a SCSI command.
     fn is_other_request(&self, itt: Itt) -> bool {
         self.functions.contains(itt)
             || self.lanes.values().any(|lane| lane.text.as_ref().is_some_and(|text| text.itt() == itt))
             || self.logouts.iter().any(|logout| logout.itt() == itt)
     }
 
-    /// Tells that the task has moved, "before the reassignment becomes effective", and then makes it so.
+    /// Answers that the task has moved, "before the reassignment becomes effective", and then makes it effective.
     pub(super) fn emit_reassigned(
         &mut self,
         now: Instant,
@@ -93,13 +93,13 @@ impl Session {
         pdu
     }
 
-    /// Goes on with a task where its initiator wants: all Data-In from `exp_data_sn` on, R2Ts for what is missing of its
-    /// Data-Out, and in any case the status, under a number of its new lane.
+    /// Resumes a task: sends all Data-In from `exp_data_sn` on, R2Ts for missing Data-Out, and the status with a StatSN
+    /// of the new lane.
     fn resume_task(&mut self, now: Instant, id: TaskId, exp_data_sn: u32) {
         let Some(task) = self.tasks.get_mut(id) else { return };
         task.allegiance = Allegiance::Moved;
         task.snack_tag = 0;
-        // 0, and whatever makes no sense, leave what is acknowledged as it is (§11.5.6).
+        // 0, and any invalid number, acknowledges nothing (§11.5.6).
         self.acknowledge_data(id, exp_data_sn);
         let Some(task) = self.tasks.get(id) else { return };
         let acknowledged = task.data_in.retention().map_or(0, Retention::acknowledged_sn);

@@ -14,7 +14,7 @@ use pdu::{
     TextRequest, TextResponse, TextWriter, Ttt, text_keys, text_value,
 };
 
-/// The longest text request, over all its PDUs: one longest value (§6.1), and room for other keys.
+/// The longest text request, over all its PDUs: a value of maximum length (§6.1), and room for other keys.
 const REQUEST_BYTES_MAX: usize = 2 * text_keys::VALUE_BYTES_MAX;
 
 /// The smallest MaxRecvDataSegmentLength (§13.12).
@@ -23,18 +23,18 @@ const SEGMENT_BYTES_MIN: u64 = 512;
 const REJECT: &str = "Reject";
 const NOT_UNDERSTOOD: &str = "NotUnderstood";
 
-/// A text exchange of one lane. A lane has one at a time: a new one takes its place.
+/// A text exchange of one lane. A lane has one at a time, and a new one replaces it.
 #[derive(Debug)]
 pub(super) struct Exchange {
     itt: Itt,
-    /// What the initiator must repeat to go on.
+    /// The tag that the initiator must repeat to go on.
     ttt: Ttt,
     question: Assembler,
     answer: Vec<u8>,
     answered_bytes: usize,
-    /// The last request; it waits for the driver's list of targets.
+    /// The last request, while it waits for the driver's list of targets.
     waiting: Option<(Header, Ticket)>,
-    /// MaxRecvDataSegmentLength as declared; it holds when the exchange has ended well (§7.12).
+    /// The declared MaxRecvDataSegmentLength, which takes effect when the exchange has ended successfully (§7.12).
     segment_bytes_max: Option<u32>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct TextPiece {
     text: Vec<u8>,
 }
 
-/// What a complete question asks for.
+/// The answer to a complete text, and the SendTargets question that the driver must answer first.
 struct Answer {
     text: TextWriter,
     send_targets: Option<Option<String>>,
@@ -76,7 +76,7 @@ impl Session {
         Ok(Destination::Inline { bytes: pdu.data_segment_bytes })
     }
 
-    /// A text request is complete.
+    /// Takes a complete text request.
     pub(super) fn take_text(
         &mut self,
         now: Instant,
@@ -85,7 +85,7 @@ impl Session {
         ticket: Ticket,
         text: &[u8],
     ) -> Result<(), Fault> {
-        // What is too long for any question will be rejected in its turn; its bytes need not be kept for that.
+        // A text that is too long will be rejected in its turn, for which its bytes need not be kept.
         let text = &text[..text.len().min(REQUEST_BYTES_MAX + 1)];
         if !self.hold_inline(text.len()) {
             return Err(Fault::Limit("text requests that wait for their turn"));
@@ -94,7 +94,7 @@ impl Session {
         Ok(())
     }
 
-    /// A text request's turn has come.
+    /// Serves a text request, when its turn has come.
     pub(super) fn serve_text(&mut self, lane: LaneId, ticket: Ticket, pdu: &TextRequest, text: &[u8]) {
         self.release_inline(text.len());
         if pdu.ttt.is_none() {
@@ -111,7 +111,7 @@ impl Session {
         if exchange.is_answering() {
             return match text.is_empty() {
                 true => self.answer_text(lane, ticket, pdu),
-                // The rest of an answer is being asked for: there is nothing to say (§11.10.4).
+                // The initiator is asking for the rest of an answer, and must not send text (§11.10.4).
                 false => self.refuse_text(lane, ticket, pdu, RejectReason::ProtocolError),
             };
         }
@@ -141,7 +141,7 @@ impl Session {
         }
     }
 
-    /// What the keys of a complete question are answered.
+    /// The answer to the keys of a complete text.
     fn consider(&self, question: &[u8]) -> Result<Answer, InvalidText> {
         let mut answer = Answer { text: TextWriter::new(), send_targets: None, segment_bytes_max: None };
         for pair in text_keys::pairs(question) {
@@ -158,9 +158,9 @@ impl Session {
                         _ => answer.text.push(name, REJECT),
                     }
                 }
-                // Declarations, which want no answer.
+                // Declarations need no answer.
                 Some(Key::InitiatorAlias | Key::NodeArchitecture) => {}
-                // All others belong to the login.
+                // All other keys belong to the login.
                 Some(_) => answer.text.push(name, REJECT),
                 None => answer.text.push(name, NOT_UNDERSTOOD),
             }
@@ -168,8 +168,8 @@ impl Session {
         Ok(answer)
     }
 
-    /// What a value of SendTargets means (appendix C): in a discovery session all or one; in a normal session only
-    /// its own target.
+    /// The targets that a value of SendTargets names (appendix C): in a discovery session all or one; in a normal
+    /// session only the session's own. The outer `None` means an invalid value.
     fn targets_named(&self, value: &str) -> Option<Option<String>> {
         let own = &self.target_name;
         match (self.is_discovery(), value) {
@@ -181,7 +181,7 @@ impl Session {
         }
     }
 
-    /// Answers [`Event::SendTargets`]. An answer to an exchange that the initiator has given up goes nowhere.
+    /// Answers [`Event::SendTargets`]. An answer to an abandoned exchange is dropped.
     pub fn send_targets(&mut self, _now: Instant, request: &SendTargets, records: &[TargetRecord]) {
         let Some(exchange) = self.lanes.get_mut(request.lane).and_then(|lane| lane.text.as_mut()) else {
             return;
@@ -203,7 +203,7 @@ impl Session {
         }
     }
 
-    /// Sends as much of the answer as one PDU holds; ends the exchange if both sides have no more to say.
+    /// Sends as much of the answer as one PDU holds. Ends the exchange if neither side has more to send.
     fn answer_text(&mut self, lane_id: LaneId, ticket: Ticket, pdu: &TextRequest) {
         let Some(lane) = self.lanes.get_mut(lane_id) else { return self.redeem(ticket) };
         let segment_bytes_max = lane.parameters.send_segment_bytes_max as usize;
@@ -232,7 +232,7 @@ impl Session {
     fn refuse_text(&mut self, lane: LaneId, ticket: Ticket, pdu: &TextRequest, reason: RejectReason) {
         self.drop_exchange(lane);
         self.redeem(ticket);
-        // Its data segment has been taken already: only the header goes back.
+        // The data segment has been taken already, so only the header is returned.
         let header = TextRequest { data_segment_bytes: 0, ..*pdu }.emit();
         if let Err(fault) = self.refuse(lane, &header, reason) {
             self.events.push_back(Event::CloseLane { lane, loss: LaneLoss::Broken, fault: Some(fault) });
@@ -279,7 +279,7 @@ impl Exchange {
         }
     }
 
-    /// Whether a request belongs here, and comes when one may.
+    /// Whether a request continues this exchange, at a time when one may.
     fn is_continued_by(&self, pdu: &TextRequest) -> bool {
         let is_addressed = pdu.ttt.is_none() || pdu.ttt == self.ttt;
         pdu.itt == self.itt && is_addressed && self.waiting.is_none()
@@ -289,7 +289,7 @@ impl Exchange {
         self.itt
     }
 
-    /// Whether a part of the answer waits to be asked for.
+    /// Whether a part of the answer waits for the initiator to ask for it.
     fn is_answering(&self) -> bool {
         self.answered_bytes < self.answer.len()
     }

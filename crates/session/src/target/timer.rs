@@ -1,4 +1,4 @@
-//! All that a session does by the clock: when, and what.
+//! The timers of a session: when each expires, and what it then does.
 
 use super::lane::{Lane, Phase};
 use super::session::Session;
@@ -7,7 +7,7 @@ use crate::timer::timers;
 use pdu::{Instant, LaneId};
 
 timers! {
-    /// What an open lane waits for.
+    /// The timers of an open lane.
     pub(super) enum LaneTimer {
         /// The lane is silent: it is pinged, and given up if it stays silent.
         Silence,
@@ -17,17 +17,17 @@ timers! {
 }
 
 timers! {
-    /// What the session waits for, on whichever lane.
+    /// The timers of the whole session.
     pub(super) enum Timer {
         /// A command that others follow has not arrived, and the initiator is reminded of it.
         MissingCommand,
-        /// Late Data-Out is looked for.
+        /// The session looks for late Data-Out.
         LateDataOut,
-        /// The tasks of a connection that is gone are terminated (Time2Retain).
+        /// The tasks of a lost connection are terminated (Time2Retain).
         Retention,
-        /// The initiator was asked to log out, and has not.
+        /// The initiator was asked to log out and has not: its lanes are closed.
         LogoutDemand,
-        /// Data that is owed to aborted tasks is not waited for any longer.
+        /// The session stops waiting for data that is owed to aborted tasks.
         Draining,
     }
 }
@@ -43,7 +43,7 @@ impl Session {
         lanes.chain(Timer::ALL.iter().filter_map(|timer| self.deadline(*timer))).min()
     }
 
-    /// Does what is due. Whatever becomes due by that, expires the next time.
+    /// Expires every timer that is due. Timers that become due meanwhile expire at the next call.
     pub(super) fn expire_timers(&mut self, now: Instant) {
         let lanes = self.lanes.ids();
         for lane in lanes {

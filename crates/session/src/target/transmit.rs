@@ -1,5 +1,5 @@
-//! What waits to be sent on a lane, and in which order it goes: what initiators' data waits for, then responses, then
-//! data of reads by turns.
+//! The PDUs that wait to be sent on a lane, and their order: first those that the initiator's data waits for, then
+//! responses, then the data of reads in turns.
 
 use super::async_message::Message;
 use super::event::TaskId;
@@ -12,7 +12,7 @@ use super::text::TextPiece;
 use crate::seam::Transmit;
 use pdu::{Header, Instant, Itt, LaneId, LogoutOutcome, RejectReason, TaskManagementOutcome, Ttt};
 
-/// A PDU that is no response: it tells the next StatSN without taking it (RFC 7143 §11.8.3, §11.19.2).
+/// A PDU other than a response: it carries the next StatSN without taking it (RFC 7143 §11.8.3, §11.19.2).
 #[derive(Debug)]
 pub(super) enum Unnumbered {
     R2t {
@@ -41,7 +41,7 @@ pub(super) enum Reply {
         ticket: Ticket,
         is_fenced: bool,
     },
-    /// A task has moved to this lane.
+    /// The answer to a TASK REASSIGN that moved a task to this lane.
     Reassigned {
         itt: Itt,
         ticket: Ticket,
@@ -54,7 +54,7 @@ pub(super) enum Reply {
         outcome: LogoutOutcome,
         ticket: Ticket,
         closing: Option<Closing>,
-        /// Tasks are kept for another connection.
+        /// Whether tasks are kept for another connection.
         retains: bool,
     },
     Reject {
@@ -92,7 +92,7 @@ impl Session {
         self.emit_data_in(now, lane, budget_bytes)
     }
 
-    /// Keeps a response that was sent, where it may have to be sent again.
+    /// Keeps a sent response at error recovery level 1 and above.
     fn keep_response(&mut self, now: Instant, lane: LaneId, task: Option<TaskId>, pdu: &Transmit) {
         if !self.retransmits() {
             return;
@@ -104,7 +104,7 @@ impl Session {
         }
     }
 
-    /// If replies wait because too many responses are outstanding, asks the initiator to acknowledge some.
+    /// Asks the initiator for acknowledgements if replies wait because too many responses are outstanding.
     fn unblock_replies(&mut self, now: Instant, lane: LaneId) {
         if self.lanes.get(lane).is_some_and(Lane::is_blocked) {
             self.solicit_acknowledgement(now, lane);
@@ -138,7 +138,7 @@ impl Session {
         }
     }
 
-    /// A reply that will never be sent gives back what its request holds.
+    /// Frees the place of a request whose reply will never be sent.
     pub(super) fn drop_reply(&mut self, reply: Reply) {
         match reply {
             Reply::Echo { data, ticket, .. } => {
@@ -153,8 +153,8 @@ impl Session {
         }
     }
 
-    /// Tells a window that was closed and has opened, when no other PDU is about to (RFC 7143 §11.19): the initiator
-    /// may have nothing outstanding whose response could tell it.
+    /// Sends a NOP-In after the window has opened again, if no other PDU is about to tell it (RFC 7143 §11.19): the
+    /// initiator may have nothing outstanding whose response could.
     pub(super) fn announce_window(&mut self) {
         if !self.order.has_opened() || self.is_discovery() || self.lanes.values().any(Lane::wants_transmit) {
             return;
@@ -165,7 +165,7 @@ impl Session {
         }
     }
 
-    /// Queues a reply; on a lane that is gone, or sends nothing more, drops it.
+    /// Queues a reply, or drops it if the lane is gone or sends nothing more.
     pub(super) fn push_reply(&mut self, lane: LaneId, reply: Reply) {
         match self.lanes.get_mut(lane).filter(|lane| lane.phase != Phase::LoggedOut) {
             Some(lane) => lane.replies.push_back(reply),

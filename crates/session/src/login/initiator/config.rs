@@ -1,10 +1,10 @@
-//! What an initiator brings to a login.
+//! An initiator's configuration for a login.
 
 use crate::chap::{Credentials, Entropy};
 use crate::parameters::{Offer, SessionParameters};
 use pdu::{Cid, CmdSn, Isid, StatSn, Tsih};
 
-/// One connection's login.
+/// The configuration of one connection's login.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// This initiator's iSCSI name.
@@ -13,17 +13,18 @@ pub struct Config {
     pub initiator_alias: Option<String>,
     /// The target, or `None` for a discovery session.
     pub target_name: Option<String>,
-    /// The initiator's part of the session's identity. The same in all of a session's connections.
+    /// The initiator's part of the session identifier, the same in all connections of a session.
     pub isid: Isid,
     /// The connection's name within its session.
     pub cid: Cid,
     /// The session to join, or `None` for a new one.
     pub joining: Option<Joining>,
-    /// The CmdSN of a new session's first command; of an old session, the next. Login does not consume it.
+    /// The CmdSN of a new session's first command, or an existing session's next CmdSN. The login does not consume it.
     pub cmd_sn: CmdSn,
-    /// What to propose.
+    /// The operational parameters to propose.
     pub offer: Offer,
-    /// What this initiator proves by CHAP; if mutual, what the target must prove. `None`: the security stage is skipped.
+    /// The account that this initiator proves by CHAP and, if authentication is mutual, the account that the target
+    /// must prove. `None` skips the security stage.
     pub credentials: Option<Credentials>,
     /// Random bytes for a challenge, fresh for every login.
     pub entropy: Entropy,
@@ -32,11 +33,11 @@ pub struct Config {
 /// The session that a connection joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joining {
-    /// Its handle.
+    /// The session's handle.
     pub tsih: Tsih,
-    /// Its parameters, which hold for the new connection too.
+    /// The session's parameters, which hold for the new connection too.
     pub session: SessionParameters,
-    /// What has been received of the connection whose name, and place, the new one takes
-    /// ([`crate::initiator::Session::exp_stat_sn`]). It means nothing where there is no such connection.
+    /// The ExpStatSN of the connection that the new one reinstates ([`crate::initiator::Session::exp_stat_sn`]).
+    /// Meaningless if there is none.
     pub replaced_exp_stat_sn: StatSn,
 }

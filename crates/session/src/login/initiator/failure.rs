@@ -1,4 +1,4 @@
-//! Why an initiator's login failed, and what would help.
+//! Why an initiator's login failed, and the remedy.
 
 use crate::chap::ChapError;
 use crate::login::exchange::ExchangeError;
@@ -8,68 +8,68 @@ use pdu::{InvalidPdu, InvalidText, LoginStatus, LoginStatusClass, Tsih};
 /// Why a login failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The target refused.
+    /// The target refused the login.
     #[error("the target refused the login: {0}")]
     Refused(LoginStatus),
-    /// The target answered success, but made a session of its own of a connection that was to join one. It does not
-    /// support several connections per session, whatever MaxConnections it negotiated.
+    /// The target answered success, but made a new session for a connection that should join one. It does not support
+    /// several connections per session, whatever MaxConnections it negotiated.
     #[error("the connection did not join session {wanted}: the target made it session {found}")]
     NotJoined {
         /// The session to join.
         wanted: Tsih,
-        /// The one in the answer.
+        /// The session in the answer.
         found: Tsih,
     },
-    /// This initiator insists that the target proves who it is, and it did not.
+    /// This initiator demands mutual authentication, and the target did not prove its identity.
     #[error("the target did not authenticate itself: {0}")]
     TargetUnproven(ChapError),
-    /// No authentication method that both ends may use.
+    /// Both ends have no common authentication method.
     #[error("no common authentication method")]
     AuthMethod,
-    /// The target's keys are against their rules, or cannot be worked with.
-    #[error("negotiation: {0}")]
+    /// The target's keys break their rules, or have values that this side cannot work with.
+    #[error("negotiation failed: {0}")]
     Negotiation(#[from] NegotiationError),
-    /// Text beyond the bounds, or that is no text.
+    /// The target's text is malformed or exceeds a limit.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
     /// A PDU that cannot be read.
     #[error(transparent)]
     InvalidPdu(#[from] InvalidPdu),
-    /// Something else than a login response: perhaps no iSCSI target at all.
+    /// A PDU other than a login response: perhaps the peer is no iSCSI target.
     #[error("the target answered with a PDU that is not a login response")]
     NotALogin,
-    /// A PDU after the login was done or had failed.
+    /// A PDU came after the login was done or had failed.
     #[error("a PDU after the end of the login")]
     Over,
-    /// A response to a request that was never made.
+    /// A response to a request that this side did not send.
     #[error("the target answered with another task tag")]
     Tag,
-    /// A version that was not offered.
-    #[error("the target wants version {0}")]
+    /// The target chose a version that was not offered.
+    #[error("the target chose version {0}, which was not offered")]
     Version(u8),
-    /// A stage that is not the present one, or was not asked for.
-    #[error("the target went to a stage of the login out of turn")]
+    /// The response names a stage that is not the present one or was not asked for.
+    #[error("the target named a login stage out of turn")]
     Stage,
     /// A portal group tag that is not a 16-bit number.
     #[error("the target's TargetPortalGroupTag is not a number of 16 bits")]
     PortalGroupTag,
-    /// A new session without a handle.
+    /// The target gave a new session the handle 0.
     #[error("the target gave the session no handle")]
     NoHandle,
 }
 
-/// What would help after a failed login.
+/// The remedy for a failed login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// The same login may succeed later.
     RetryLater,
-    /// The session that the connection was to join is gone: start with a new one.
+    /// The session that the connection was to join is gone: start a new one.
     NewSession,
     /// This session has all the connections it can have: open further sessions instead.
     NoMoreConnections,
     /// Names, secrets or offers must be changed first.
     Reconfigure,
-    /// Nothing on this side: the target breaks the protocol.
+    /// Nothing on this side helps: the target breaks the protocol.
     None,
 }
 
@@ -80,7 +80,7 @@ impl From<InvalidText> for Failure {
 }
 
 impl Failure {
-    /// What to do about it.
+    /// The remedy for this failure.
     #[must_use]
     pub const fn remedy(&self) -> Remedy {
         match self {

@@ -6,30 +6,31 @@ use crate::negotiation::{Declared, Key, Negotiation};
 use pdu::TextWriter;
 use pdu::text_value::{NONE, hexadecimal_text};
 
-/// What has been proven, and what comes next.
+/// The state of the security stage: what has been proven, and which step comes next.
 #[derive(Clone, Debug)]
 pub(super) struct Security {
     credentials: Option<Credentials>,
-    /// For a challenge of its own.
+    /// Random bytes for this side's challenge.
     entropy: Entropy,
-    /// What the target chose, and this side's challenge, made to measure.
+    /// The algorithm that the target chose, and this side's challenge of its length.
     chosen: Option<(Algorithm, Challenge)>,
     step: Step,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Methods were proposed, or are about to be.
+    /// Authentication methods were proposed, or are about to be.
     AwaitMethod,
     /// `CHAP_A` was sent; the challenge comes next.
     AwaitChallenge,
-    /// The response was sent, and this side's challenge if it has one; the target's proof or its consent comes next.
+    /// The response was sent, with this side's challenge if it demands a proof; the target's proof or consent comes
+    /// next.
     AwaitVerdict,
     /// Nothing more is to be proven.
     Done,
 }
 
-/// Checks what a target says of methods after the security stage: only that nothing is to be proven.
+/// Checks an AuthMethod that a target sends after the security stage: it may only say that nothing is to be proven.
 pub(super) fn check_late_method(declared: &[Declared<'_>]) -> Result<(), Failure> {
     let method = declared.iter().find(|(key, _)| *key == Key::AuthMethod);
     if method.is_none_or(|(_, method)| *method == NONE) { Ok(()) } else { Err(Failure::AuthMethod) }
@@ -40,7 +41,7 @@ impl Security {
         Self { credentials, entropy: *entropy, chosen: None, step: Step::AwaitMethod }
     }
 
-    /// The algorithm that the target chose, if it has.
+    /// The algorithm that the target chose, if it has chosen one.
     pub(super) fn algorithm(&self) -> Option<Algorithm> {
         self.chosen.as_ref().map(|(algorithm, _)| *algorithm)
     }
@@ -49,18 +50,18 @@ impl Security {
         self.credentials.as_ref().is_some_and(|credentials| credentials.target.is_some())
     }
 
-    /// The methods: whoever insists on the target's proof does not offer to go without.
+    /// Proposes authentication methods. An initiator that demands the target's proof does not offer `None`.
     pub(super) fn propose(&self, negotiation: &mut Negotiation, text: &mut TextWriter) {
         text.push(Key::AuthMethod.name(), if self.is_mutual() { "CHAP" } else { "CHAP,None" });
         negotiation.note_sent(Key::AuthMethod);
     }
 
-    /// Whether the target has more to say in this stage, whatever the next request brings.
+    /// Whether another answer of the target must come in this stage.
     pub(super) fn expects_more(&self) -> bool {
         self.step == Step::AwaitChallenge
     }
 
-    /// That the stage may be left.
+    /// Checks that the stage may be left.
     pub(super) fn check_proven(&self) -> Result<(), Failure> {
         match self.step {
             Step::Done => Ok(()),
@@ -109,7 +110,7 @@ impl Security {
         Ok(())
     }
 
-    /// This side's proof, and its own challenge if it insists on the target's.
+    /// Appends this side's proof, and its own challenge if it demands the target's proof.
     fn respond(
         &mut self,
         algorithm: &str,

@@ -1,40 +1,38 @@
-//! What a target asks its configuration, and is told, about a login.
+//! The questions of a login to the target's configuration, and their answers.
 
 use crate::chap::Authentication;
 use crate::parameters::SessionParameters;
 use pdu::{LoginStatus, Tsih, Window};
 use std::sync::Arc;
 
-/// Who may use which target, and what they must prove: the target's configuration.
+/// The target's configuration: who may use which target, and what they must prove.
 pub trait Directory {
-    /// Access of this initiator to this target, or to discovery (`None`).
+    /// The terms on which this initiator may use this target, or discovery (`None`). Both names are normalized.
     ///
-    /// The name is a claim until the login is done: if it needs proof, [`Access::authentication`] must say so.
-    ///
-    /// Both names are normalized.
+    /// The initiator's name is only a claim: if it needs proof, [`Access::authentication`] must demand it.
     ///
     /// # Errors
-    /// What to say instead.
+    /// [`Denial`] if the initiator may not log in here.
     fn access(&self, initiator_name: &str, target_name: Option<&str>) -> Result<Access, Denial>;
 }
 
 /// Why an initiator cannot log in here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
-    /// [`LoginStatus::NotFound`] or [`LoginStatus::AuthorizationFailure`] as a rule.
+    /// Refuse with this status, usually [`LoginStatus::NotFound`] or [`LoginStatus::AuthorizationFailure`].
     #[error("{0}")]
     Refused(LoginStatus),
-    /// It can at another address.
+    /// The target is at another address.
     #[error("the target is at {}", .0.address)]
     Redirected(Redirection),
 }
 
-/// Where a target is instead (RFC 7143 §11.13.5).
+/// The address to which a target has moved (RFC 7143 §11.13.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirection {
     /// `host[:port]`, the host a name, an IPv4 address, or an IPv6 address in brackets (§13.8).
     pub address: String,
-    /// Whether initiators should remember it.
+    /// Whether the target moved permanently.
     pub permanent: bool,
 }
 
@@ -44,19 +42,19 @@ impl From<LoginStatus> for Denial {
     }
 }
 
-/// Terms on which an initiator may log in.
+/// The terms on which an initiator may log in.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// What it must prove by CHAP, and what the target can prove in turn. `None`: nothing is asked.
+    /// The accounts that the initiator can prove by CHAP, and the target's own. `None` demands no authentication.
     pub authentication: Option<Arc<Authentication>>,
     /// The target's description for people.
     pub alias: Option<String>,
 }
 
-/// Where a login was admitted.
+/// The place of an admitted login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its session.
+    /// The session's handle.
     pub tsih: Tsih,
     /// The session's command window, for the last response.
     pub window: Window,

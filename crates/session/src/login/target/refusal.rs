@@ -1,4 +1,4 @@
-//! Why a target refuses a login, and what it says to the initiator.
+//! Why a target refuses a login, and the status that it sends.
 
 use super::Denial;
 use crate::chap::ChapError;
@@ -6,52 +6,52 @@ use crate::login::exchange::ExchangeError;
 use crate::negotiation::{Key, NegotiationError};
 use pdu::{InvalidPdu, InvalidText, LoginStatus};
 
-/// Why a login was refused. The initiator is at fault, unless it says otherwise.
+/// Why a login was refused. The initiator is at fault, unless a variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The first PDU is not a login: no answer, because this may be no iSCSI at all (RFC 7143 §4.2.3).
-    #[error("the connection did not begin with a login")]
+    /// The first PDU is not a Login Request. It gets no answer, because the peer may not speak iSCSI (RFC 7143 §4.2.3).
+    #[error("the connection did not begin with a Login Request")]
     Stranger,
-    /// A PDU after the login was complete or refused: no answer, because the last one has been given.
+    /// A PDU came after the login was complete or refused. It gets no answer, because the last one was sent.
     #[error("a PDU after the end of the login")]
     Over,
-    /// Another PDU before the login was done.
-    #[error("a PDU that is not a login during login")]
+    /// A PDU other than a Login Request came before the login was done.
+    #[error("a PDU other than a Login Request during login")]
     NotALogin,
     /// A login PDU that cannot be read.
     #[error(transparent)]
     InvalidPdu(#[from] InvalidPdu),
     /// The lowest version that the initiator speaks is higher than ours.
-    #[error("the initiator speaks version {0} at least")]
+    #[error("the initiator requires at least version {0}")]
     Version(u8),
-    /// A field that must not change during a login did.
+    /// A field changed that must stay the same during a login.
     #[error("{0} changed during the login")]
     Changed(&'static str),
-    /// A stage that is not the present one, or cannot follow it.
-    #[error("a stage of the login out of turn")]
+    /// The request names a stage that is not the present one or cannot follow it.
+    #[error("a login stage out of turn")]
     Stage,
-    /// Text beyond the bounds, or that is no text.
+    /// The initiator's text is malformed or exceeds a limit.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    /// Keys against their rules.
+    /// A key breaks its rule.
     #[error(transparent)]
     Negotiation(#[from] NegotiationError),
-    /// A name without which nothing can begin.
+    /// The first request lacks a required name.
     #[error("{0} is missing from the first request")]
     Missing(Key),
     /// A name that no initiator or target can have.
     #[error("{0} is not an iSCSI name")]
     InvalidName(Key),
-    /// A key of the first request that comes later.
+    /// A key of the first request came later.
     #[error("{0} came after the first request")]
     Late(Key),
-    /// A connection cannot be added to a discovery session.
+    /// The connection would join a discovery session, which has only one.
     #[error("a discovery session has one connection")]
     SessionType,
-    /// The directory said no.
-    #[error("no access: {0}")]
+    /// The directory denied access.
+    #[error("access denied: {0}")]
     Access(Denial),
-    /// The target demands authentication, and the initiator went past it.
+    /// The target demands authentication, and the initiator skipped it.
     #[error("the initiator did not authenticate itself")]
     AuthenticationSkipped,
     /// Authentication was tried and failed.
@@ -66,7 +66,7 @@ impl From<InvalidText> for Refusal {
 }
 
 impl Refusal {
-    /// What the initiator is told (RFC 7143 §11.13.5), if anything.
+    /// The status to send (RFC 7143 §11.13.5); `None` for silence.
     #[must_use]
     pub fn status(&self) -> Option<LoginStatus> {
         Some(match self {

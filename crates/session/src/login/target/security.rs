@@ -7,12 +7,12 @@ use pdu::TextWriter;
 use pdu::text_value::{NONE, REJECT, hexadecimal_text};
 use std::sync::Arc;
 
-/// What has been proven, and what comes next.
+/// The state of the security stage: what has been proven, and which step comes next.
 #[derive(Clone, Debug)]
 pub(super) struct Security {
     demanded: Option<Arc<Authentication>>,
     entropy: Entropy,
-    /// Whom the initiator has proven to be.
+    /// The user that the initiator has proven to be.
     user: Option<String>,
     step: Step,
 }
@@ -23,11 +23,11 @@ enum Step {
     Start,
     /// `AuthMethod=None`.
     WithoutProof,
-    /// `AuthMethod=CHAP`; algorithms come next.
+    /// `AuthMethod=CHAP`; the initiator's algorithms come next.
     AwaitAlgorithms,
     /// The challenge was sent; the response comes next.
     AwaitResponse(Algorithm, Challenge),
-    /// The initiator is who it says.
+    /// The initiator has proven its identity.
     Proven,
 }
 
@@ -53,7 +53,7 @@ impl Security {
         Self { demanded: None, entropy: *entropy, user: None, step: Step::Start }
     }
 
-    /// Sets what the initiator must prove, as soon as it is known who comes.
+    /// Sets the accounts that the initiator must prove, once its name is known.
     pub(super) fn demand(&mut self, authentication: Option<Arc<Authentication>>) {
         self.demanded = authentication;
     }
@@ -68,7 +68,7 @@ impl Security {
         self.user.as_deref()
     }
 
-    /// Whether nothing, or nothing more, is to be proven.
+    /// Whether nothing is left to be proven.
     pub(super) fn is_satisfied(&self) -> bool {
         match self.step {
             Step::Start => self.demanded.is_none(),
@@ -77,7 +77,7 @@ impl Security {
         }
     }
 
-    /// Takes the keys of one text. `leaving` tells that the initiator asks for the next stage.
+    /// Takes the keys of one text. `leaving` says that the initiator asks for the next stage.
     pub(super) fn receive(
         &mut self,
         declared: &[Declared<'_>],
@@ -116,7 +116,8 @@ impl Security {
             (true, false) => self.step = Step::WithoutProof,
             (false, true) => return Err(Refusal::AuthenticationSkipped),
             (false, false) => {
-                // The initiator insists on a proof for which there is no secret here; it may still go on without.
+                // The initiator demands a proof, and this target has no account. The initiator may still go on without
+                // one.
                 answers.push(name, REJECT);
                 return Ok(());
             }
@@ -140,7 +141,8 @@ impl Security {
         Ok(())
     }
 
-    /// The initiator's proof; and if it sends a challenge with it, the target's own. Returns the user.
+    /// Verifies the initiator's proof and returns the user. If the initiator sends a challenge, appends the target's
+    /// proof.
     fn verify(
         &self,
         algorithm: Algorithm,
