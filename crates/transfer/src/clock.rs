@@ -1,4 +1,4 @@
-//! The time that a copy goes by.
+//! The clock of a copy.
 
 use crate::rate::{Rate, Schedule};
 use block::Timer;
@@ -10,7 +10,7 @@ pub trait Clock: Timer {
     fn time_of_day(&self) -> Duration;
 }
 
-/// The limit at this moment.
+/// The bandwidth limit at this moment.
 pub(crate) fn rate_now(limit: Option<&Schedule>, clock: &dyn Clock) -> Rate {
     limit.and_then(|limit| limit.rate_at(clock.time_of_day()))
 }

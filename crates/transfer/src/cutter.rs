@@ -1,27 +1,27 @@
-//! Cuts a source into pieces of work, by what is known of its holes. Pure.
+//! Cuts a source into pieces of work along its known holes. Pure.
 
 use block::{ByteRange, Extent, ExtentState};
 use std::collections::VecDeque;
 
-/// A hole shorter than this is read with its neighbours: a command of its own would cost more.
+/// A hole shorter than this is read with its neighbours, because a command of its own would cost more.
 const HOLE_BYTES_MIN: u64 = 64 << 10;
 
-/// Holes are zeroed in pieces of at most this, so that none takes long and progress is seen.
+/// The longest piece of a hole to zero at once, so that no command takes long and progress shows.
 const ZERO_BYTES_MAX: u64 = 64 << 20;
 
-/// This many holes are known ahead; then nobody asks for more.
+/// The most holes that are known ahead. With that many, the cutter asks for no more.
 const HOLES_AHEAD_MAX: usize = 4096;
 
 /// A piece of the source. Pieces are ascending, without gaps or overlaps, in whole units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// To be read. Never crosses a multiple of the request's length.
+    /// A range to read. It never crosses a multiple of the request's length.
     Data(ByteRange),
-    /// Known to be zero.
+    /// A range that is known to be zero.
     Zero(ByteRange),
 }
 
-/// What is left to do of a source whose extents become known step by step.
+/// The remaining work of a source whose extents become known step by step.
 #[derive(Debug)]
 pub struct Cutter {
     request_bytes: u64,
@@ -35,21 +35,21 @@ pub struct Cutter {
 }
 
 impl Cutter {
-    /// For a source of `bytes`, all unknown, to be copied in units of `unit_bytes` (a power of two that
-    /// divides `request_bytes`). The last unit may reach beyond the source.
+    /// A cutter for a source of `bytes` with unknown extents, to be copied in units of `unit_bytes` (a power of two
+    /// that divides `request_bytes`). The last unit may reach beyond the source.
     #[must_use]
     pub fn new(bytes: u64, request_bytes: u64, unit_bytes: u64) -> Self {
         let end = bytes.next_multiple_of(unit_bytes);
         Self { request_bytes, unit_bytes, end, at: 0, holes: VecDeque::new(), mapped: 0 }
     }
 
-    /// From where on extents are to be asked for, if it is time.
+    /// The offset from which to ask for extents, if more are needed now.
     #[must_use]
     pub fn unmapped(&self) -> Option<u64> {
         (self.mapped < self.end && self.holes.len() < HOLES_AHEAD_MAX).then_some(self.mapped)
     }
 
-    /// What the extents are from [`Self::unmapped`] on. Extents that do not follow each other are not believed.
+    /// Takes the extents from [`Self::unmapped`] on. Extents that do not follow each other are ignored.
     pub fn map(&mut self, extents: &[Extent]) {
         for extent in extents {
             if extent.range.offset != self.mapped || extent.range.bytes == 0 {
@@ -62,7 +62,7 @@ impl Cutter {
         }
     }
 
-    /// Nothing more can be learnt: what is not mapped is read.
+    /// Treats the unmapped rest as data, because its extents cannot be learnt.
     pub fn map_rest_as_data(&mut self) {
         self.mapped = self.end;
     }
@@ -99,18 +99,18 @@ impl Cutter {
         Some(if is_hole { Piece::Zero(range) } else { Piece::Data(range) })
     }
 
-    /// The first hole that ends after `at`, in whole units, if it is worth a command.
+    /// The first hole that ends after `at`, in whole units, if it is long enough for a command.
     fn next_hole(&mut self) -> Option<ByteRange> {
         while let Some(hole) = self.holes.front() {
             let offset = hole.offset.next_multiple_of(self.unit_bytes);
-            // Beyond the source's last block there is padding, which is zero, too.
+            // The padding beyond the source's last block is zero, too.
             let end =
                 if hole.end() >= self.end { self.end } else { hole.end() - hole.end() % self.unit_bytes };
             if end > self.at && end >= offset.saturating_add(HOLE_BYTES_MIN.min(self.request_bytes)) {
                 return Some(ByteRange { offset, bytes: end - offset });
             }
             if hole.end() == self.mapped && self.mapped < self.end {
-                // It may go on in the part that is not mapped.
+                // The hole may continue in the unmapped part.
                 return None;
             }
             self.holes.pop_front();

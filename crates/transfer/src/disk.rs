@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(crate) struct Disk {
     pub(crate) name: String,
     pub(crate) backend: Arc<dyn Backend>,
-    /// What follows the device's last block: fewer bytes than a block.
+    /// The bytes after the device's last block, fewer than a block.
     pub(crate) tail: Arc<[u8]>,
 }
 

@@ -8,16 +8,16 @@ use crate::{Error, Identity, ImageFormat};
 use block::Backend;
 use std::sync::Arc;
 
-/// Standard input and output are named by this.
+/// The name of standard input and output.
 pub(crate) const STREAM_NAME: &str = "-";
 
-/// Where a copy comes from.
+/// The source of a copy.
 pub struct Source {
     pub(crate) identity: Identity,
     pub(crate) kind: SourceKind,
     /// The file or device that the path led to, if it was one.
     pub(crate) node: Option<Node>,
-    /// Of a regular file.
+    /// Watches a regular file for changes.
     pub(crate) watch: Option<Box<dyn Watch>>,
 }
 
@@ -39,17 +39,17 @@ impl Source {
         Self { identity: Identity::named(name), kind, node: None, watch: None }
     }
 
-    /// Fails if it is a file that changed since it was opened; devices and pipes cannot tell.
+    /// Fails if the source is a file that changed since it was opened. Changes of devices and pipes go unnoticed.
     pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
         self.watch.as_ref().map_or(Ok(()), |watch| watch.check_unchanged())
     }
 
-    /// What wraps the image of a file; other sources are raw, or show it when they are read.
+    /// The image format of a file. Other sources are raw, or reveal their format when they are read.
     pub(crate) fn image_format(&self) -> Option<ImageFormat> {
         self.watch.as_ref().filter(|_| matches!(self.kind, SourceKind::Disk(_)))?.image_format()
     }
 
-    /// Its length, if that is known.
+    /// The source's length in bytes, if it is known.
     #[must_use]
     pub fn bytes(&self) -> Option<u64> {
         match &self.kind {
@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-/// Where a copy goes.
+/// The destination of a copy.
 pub struct Destination {
     pub(crate) identity: Identity,
     pub(crate) kind: DestinationKind,
@@ -68,9 +68,9 @@ pub struct Destination {
 }
 
 pub(crate) enum DestinationKind {
-    /// Of fixed size, open already.
+    /// A device of fixed size, already open.
     Device(Disk),
-    /// To be opened for writing once all is checked.
+    /// A path that is opened for writing after all checks.
     Place(Box<dyn Place>),
     Stream(Writer),
 }
@@ -87,7 +87,7 @@ impl Destination {
         Self { identity: Identity::named(name), kind: DestinationKind::Stream(writer), node: None }
     }
 
-    /// What is there now, to be looked at.
+    /// The present contents, for the checks.
     pub(crate) fn present(&self) -> Option<&Disk> {
         match &self.kind {
             DestinationKind::Device(disk) => Some(disk),
@@ -105,13 +105,13 @@ impl Destination {
         }
     }
 
-    /// Its size, unless it grows as needed.
+    /// The destination's size in bytes, unless it grows as needed.
     #[must_use]
     pub fn capacity_bytes(&self) -> Option<u64> {
         self.present().filter(|_| self.is_device()).map(Disk::bytes)
     }
 
-    /// Whether it is the same file or device as the source.
+    /// Whether the destination is the same file or device as the source.
     pub(crate) fn is(&self, source: &Source) -> bool {
         self.node.is_some() && self.node == source.node
             || source.identity.designator.as_deref().is_some_and(|designator| self.identity.is(designator))
@@ -119,7 +119,7 @@ impl Destination {
 }
 
 impl DestinationKind {
-    /// Takes it for writing; a file keeps its contents as yet.
+    /// Opens the destination for writing. A file keeps its contents for now.
     pub(crate) fn open(self, overwrite: bool) -> Result<Open, Error> {
         match self {
             Self::Stream(writer) => Ok(Open::Stream(writer)),

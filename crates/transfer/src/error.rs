@@ -1,4 +1,4 @@
-//! Why a copy did not happen, or not to its end.
+//! Why a copy was refused or failed.
 
 use crate::Identity;
 use block::BlockError;
@@ -6,80 +6,80 @@ use block::BlockError;
 /// A copy that did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It would be wrong or dangerous. Nothing was written.
+    /// The copy would be wrong or dangerous. Nothing was written.
     #[error("refused: {0}")]
     Refused(#[from] Refusal),
     /// The source, or the destination when it was read back, could not be read.
     #[error("cannot read {bytes} bytes at {offset} of {name}")]
     Read {
-        /// Which.
+        /// The name of the source or destination.
         name: String,
-        /// First byte.
+        /// The offset of the first byte.
         offset: u64,
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
-        /// Why.
+        /// The cause.
         source: BlockError,
     },
     /// The input stream could not be read.
     #[error("cannot read the input after {offset} bytes")]
     Input {
-        /// Bytes read before.
+        /// Bytes that were read before.
         offset: u64,
-        /// Why.
+        /// The cause.
         source: BlockError,
     },
-    /// The input stream ended before it began.
-    #[error("the input is empty: whatever should have written to it has failed, or was not started")]
+    /// The input stream was empty.
+    #[error("the input is empty: the program that should write to it failed, or was not started")]
     NoInput,
-    /// The input stream is longer than it should be.
-    #[error("the input has more than the {expected_bytes} bytes that it should have")]
+    /// The input stream is longer than expected.
+    #[error("the input has more than the expected {expected_bytes} bytes")]
     InputTooLong {
-        /// How long it should be.
+        /// The expected length.
         expected_bytes: u64,
     },
     /// The input stream ended too early.
-    #[error("the input ended after {found_bytes} bytes, and should have {expected_bytes}")]
+    #[error("the input ended after {found_bytes} bytes, but {expected_bytes} were expected")]
     InputTooShort {
-        /// How long it should be.
+        /// The expected length.
         expected_bytes: u64,
-        /// How long it is.
+        /// The actual length.
         found_bytes: u64,
     },
     /// The destination could not be written or flushed.
     #[error("cannot {what} {name}")]
     Write {
-        /// Which.
+        /// The name of the source or destination.
         name: String,
-        /// What was tried, and where.
+        /// The failed operation and its range.
         what: String,
-        /// Why.
+        /// The cause.
         source: BlockError,
     },
     /// A file or device could not be opened as a disk.
     #[error("cannot open {name}")]
     Open {
-        /// Which.
+        /// The name of the source or destination.
         name: String,
-        /// Why.
+        /// The cause.
         source: BlockError,
     },
-    /// There is no such file, or the system does not let this user have it.
+    /// The file does not exist, or this user has no access to it.
     #[error("cannot open {name}")]
     File {
-        /// Which.
+        /// The name of the source or destination.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A copy that is complete, and did not get its name.
+    /// The copy is complete, but its file could not be renamed.
     #[error("cannot give {partial} the name {name}")]
     Rename {
-        /// The name that it has.
+        /// The file's present name.
         partial: String,
-        /// The name that it should have.
+        /// The destination's name.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A stream turned out to be longer than the destination.
@@ -90,7 +90,7 @@ pub enum Error {
         /// Its capacity.
         capacity_bytes: u64,
     },
-    /// Flush after flush reported lost writes.
+    /// Several flushes in a row reported lost writes.
     #[error(
         "{name} lost acknowledged writes {times} times in a row: its connection or the target itself keeps failing; \
          see the target's log"
@@ -98,11 +98,11 @@ pub enum Error {
     NeverDurable {
         /// The destination.
         name: String,
-        /// Flushes that failed one after another.
+        /// The number of failed flushes in a row.
         times: u32,
     },
-    /// A file was written to while it was read: the copy may mix old and new.
-    #[error("{name} changed while it was copied: stop whoever writes to it, or copy a snapshot")]
+    /// A file was written to while it was read: the copy may mix old and new data.
+    #[error("{name} changed while it was copied: stop the program that writes to it, or copy a snapshot")]
     SourceChanged {
         /// The source.
         name: String,
@@ -115,16 +115,16 @@ pub enum Error {
     Mismatch {
         /// First byte of the range that was compared.
         offset: u64,
-        /// Its length.
+        /// The length of that range.
         bytes: u64,
     },
     /// No memory for buffers.
     #[error("no memory for buffers of {bytes} bytes: ask for fewer or smaller requests")]
     Memory {
-        /// How much was wanted.
+        /// The requested memory.
         bytes: usize,
     },
-    /// The person at the keyboard has had enough.
+    /// The user interrupted the copy.
     #[error("interrupted")]
     Interrupted,
 }
@@ -132,17 +132,17 @@ pub enum Error {
 /// Why a copy was refused before anything was written.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// It holds something.
+    /// The destination holds a known format.
     #[error(
         "{destination} holds {found}: copying would destroy it; if that is what you want, say --overwrite"
     )]
     Occupied {
         /// The destination.
         destination: Identity,
-        /// What is there.
+        /// The format that was found.
         found: &'static str,
     },
-    /// A file that holds something.
+    /// The destination is a file that is not empty.
     #[error(
         "{name} is not empty: copying would destroy what it holds; if that is what you want, say --overwrite"
     )]
@@ -150,7 +150,7 @@ pub enum Refusal {
         /// The destination.
         name: String,
     },
-    /// The name under which a new file is written is taken.
+    /// The name under which a new file is written exists already.
     #[error(
         "{name} exists: another copy is writing it, or left it when it failed; wait for that copy, or remove the file, \
          or say --overwrite"
@@ -159,64 +159,64 @@ pub enum Refusal {
         /// The file's path.
         name: String,
     },
-    /// In use by this machine.
+    /// The source is in use by this machine.
     #[error("{name} is {used}: its contents change while they are copied; unmount it, or copy a snapshot")]
     SourceInUse {
         /// The source.
         name: String,
-        /// How.
+        /// How it is in use.
         used: String,
     },
-    /// In use by this machine.
+    /// The destination is in use by this machine.
     #[error("{name} is {used}: writing to it would destroy data in use; release it first, or check the name")]
     DestinationInUse {
         /// The destination.
         name: String,
-        /// How.
+        /// How it is in use.
         used: String,
     },
-    /// It does not fit.
+    /// The source does not fit the destination.
     #[error("{destination} holds {capacity_bytes} bytes, but {needed_bytes} are needed: choose a larger one")]
     TooSmall {
         /// The destination.
         destination: Identity,
-        /// What it holds.
+        /// The destination's size.
         capacity_bytes: u64,
-        /// What the source has, in whole blocks.
+        /// The source's length in whole blocks of the destination.
         needed_bytes: u64,
     },
-    /// Not as long as the user said.
+    /// The source does not have the length that the user gave.
     #[error(
-        "{source_name} has {bytes} bytes, and should have {expected_bytes}: check the name, or --source-size"
+        "{source_name} has {bytes} bytes, but {expected_bytes} were expected: check the name, or --source-size"
     )]
     OtherLength {
         /// The source.
         source_name: Identity,
-        /// How long it is.
+        /// The actual length.
         bytes: u64,
-        /// How long it should be.
+        /// The expected length.
         expected_bytes: u64,
     },
-    /// The destination takes no writes.
+    /// The destination is read-only.
     #[error("{0} is read-only: choose another, or ask its owner for write access")]
     ReadOnly(Identity),
-    /// A copy onto itself.
+    /// Source and destination are the same.
     #[error("source and destination are the same, {0}")]
     Same(Identity),
-    /// Standard input or output cannot serve.
+    /// Standard input or output is unusable.
     #[error("{name} is {why}: name a file, or connect a pipe to it")]
     Descriptor {
-        /// Which.
+        /// The name of the source or destination.
         name: &'static str,
-        /// How it is.
+        /// Why it is unusable.
         why: String,
     },
-    /// Not the device the script was written for.
+    /// The device is not the one that `--expect-id` names.
     #[error("{found} is not {expected}: check that name and LUN still mean the same device")]
     OtherIdentity {
-        /// What `--expect-id` said.
+        /// The expected designator.
         expected: String,
-        /// Who answered.
+        /// The device that was found.
         found: Identity,
     },
 }

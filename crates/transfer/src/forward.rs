@@ -1,4 +1,4 @@
-//! Source to a destination that only goes forward: reads in any order, writes in the order of the source.
+//! Copies a source to a stream: reads in any order, writes in the order of the source.
 
 use crate::disk::Disk;
 use crate::outstanding::{Control, Outstanding, Turn};
@@ -13,26 +13,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Forward<'a> {
     pub(crate) origin: Origin<'a>,
     pub(crate) writer: &'a Writer,
-    /// The destination's.
+    /// The destination's name.
     pub(crate) name: &'a str,
     pub(crate) request_bytes: u64,
-    /// Reads ahead, and writes waiting, together.
+    /// The most requests that are read ahead or wait to be written, together.
     pub(crate) requests: usize,
     pub(crate) slab: &'a Slab,
     pub(crate) progress: &'a Progress,
     pub(crate) touched: &'a AtomicBool,
 }
 
-/// Where it stands, in bytes of the source.
+/// The progress of a copy, in bytes of the source.
 #[derive(Default)]
 struct Position {
     asked: u64,
-    /// Handed to the writer.
+    /// Bytes that were handed to the writer.
     handed: u64,
-    /// Read, but not yet their turn.
+    /// Requests that were read before their turn to be written.
     early: BTreeMap<u64, Payload>,
     ended: bool,
-    /// Requests that were read or are being read, and not yet written.
+    /// Requests that were read or are being read, and are not written.
     alive: usize,
     checksums: Vec<u64>,
 }
@@ -88,7 +88,7 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// What to read next; a stream is read piece by piece.
+    /// The next range to read; `None` for a stream, which is read piece by piece.
     fn next_range(&self, position: &Position) -> Option<ByteRange> {
         let offset = position.asked;
         match self.origin {
@@ -147,7 +147,7 @@ impl<'a> Forward<'a> {
     }
 }
 
-/// A part of a disk, to the byte.
+/// Reads a part of a disk, to the byte.
 async fn read_part(disk: &Disk, slab: &Slab, range: ByteRange) -> Result<Payload, Error> {
     let whole = ByteRange { bytes: range.bytes.next_multiple_of(disk.block_bytes()), ..range };
     let mut buffer = disk.read(slab, whole).await?;

@@ -1,13 +1,13 @@
-//! Who a source or destination is.
+//! The identity of a source or destination.
 
 use std::fmt;
 
-/// The name by which a person knows a device, and the one it has itself.
+/// The name by which the user calls a device, and the device's own designator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// A path, a URL, or `-`.
     pub name: String,
-    /// The device's own designator, `naa.…` or `eui.…` in lower case, where it has one (SPC-4 §7.8.6, VPD page 83h).
+    /// The device's own designator, `naa.…` or `eui.…` in lower case, if it has one (SPC-4 §7.8.6, VPD page 83h).
     pub designator: Option<String>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) enum Node {
 }
 
 impl Identity {
-    /// Something that has only a name.
+    /// An identity with a name only.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), designator: None }
     }

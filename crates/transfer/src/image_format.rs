@@ -1,8 +1,9 @@
-//! Containers and compressions of disk images, known by their first bytes: copied as they are, they make no disk.
+//! Container formats and compressions of disk images, recognized by their first bytes. A plain copy of such a file is
+//! not a usable disk.
 //!
-//! The magics are those of the formats' own specifications.
+//! The magic numbers come from the formats' own specifications.
 
-/// What wraps a disk image.
+/// A container format or compression of a disk image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageFormat {
     /// QEMU's copy on write, of any version.
@@ -11,17 +12,17 @@ pub enum ImageFormat {
     Vmdk,
     /// Hyper-V.
     Vhdx,
-    /// Virtual PC; of fixed length, it is known only by its end.
+    /// Virtual PC. An image of fixed size has its magic number only at its end.
     Vhd,
     /// `VirtualBox`.
     Vdi,
-    /// RFC 1952.
+    /// gzip (RFC 1952).
     Gzip,
-    /// RFC 8878.
+    /// Zstandard (RFC 8878).
     Zstd,
     /// The `.xz` file format.
     Xz,
-    /// Burrows and Wheeler's.
+    /// bzip2 (Burrows and Wheeler).
     Bzip2,
     /// The LZ4 frame format.
     Lz4,
@@ -29,10 +30,10 @@ pub enum ImageFormat {
 
 use ImageFormat::{Bzip2, Gzip, Lz4, Qcow2, Vdi, Vhd, Vhdx, Vmdk, Xz, Zstd};
 
-/// So much of an image's beginning, and as much of its end, is enough to know.
+/// How many bytes of an image's beginning and of its end reveal its format.
 pub(crate) const MAGIC_BYTES: usize = 512;
 
-/// Where a magic stands, in bytes.
+/// Each format's magic number and its offset in bytes.
 const MAGICS: &[(ImageFormat, usize, &[u8])] = &[
     (Qcow2, 0, b"QFI\xfb"),
     (Vmdk, 0, b"KDMV"),
@@ -41,7 +42,7 @@ const MAGICS: &[(ImageFormat, usize, &[u8])] = &[
     (Vhdx, 0, b"vhdxfile"),
     (Vhd, 0, b"conectix"),
     (Vdi, 64, b"\x7f\x10\xda\xbe"),
-    // Of the compression methods, only 8 was ever defined.
+    // 8 is the only compression method that was ever defined.
     (Gzip, 0, b"\x1f\x8b\x08"),
     (Zstd, 0, b"\x28\xb5\x2f\xfd"),
     (Xz, 0, b"\xfd7zXZ\0"),
@@ -49,7 +50,7 @@ const MAGICS: &[(ImageFormat, usize, &[u8])] = &[
 ];
 
 impl ImageFormat {
-    /// That of an image which begins, and ends, like this. `end` is its last [`MAGIC_BYTES`], or nothing.
+    /// The format of an image with this beginning and end. `end` is the image's last [`MAGIC_BYTES`], or empty.
     pub(crate) fn of(beginning: &[u8], end: &[u8]) -> Option<Self> {
         let stands = |(_, at, magic): &&(Self, usize, &[u8])| {
             beginning.get(*at..).is_some_and(|rest| rest.starts_with(magic))
@@ -59,7 +60,7 @@ impl ImageFormat {
         found.or_else(|| (end.len() == MAGIC_BYTES && end.starts_with(b"conectix")).then_some(Vhd))
     }
 
-    /// Its stable name.
+    /// The format's stable name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -76,7 +77,7 @@ impl ImageFormat {
         }
     }
 
-    /// The program that unpacks it to standard output; `None` where only `qemu-img convert` does.
+    /// The program that unpacks the format to standard output; `None` if only `qemu-img convert` can.
     #[must_use]
     pub fn decompressor(self) -> Option<&'static str> {
         match self {
@@ -86,7 +87,7 @@ impl ImageFormat {
     }
 }
 
-/// `BZh`, the length of a block, and the first digits of pi, with which a block begins.
+/// Whether the image begins with `BZh`, the length of a block, and the first digits of pi, which begin a block.
 fn is_bzip2(beginning: &[u8]) -> bool {
     matches!(beginning, [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..])
 }

@@ -1,4 +1,4 @@
-//! A stream as a source: its parts in order, and what its length must be.
+//! A stream as a source: its parts in order, and its expected length.
 
 use crate::Error;
 use crate::disk::allocate;
@@ -10,12 +10,13 @@ use block::{Buffer, Completion, Payload, Slab};
 #[derive(Clone, Copy)]
 pub(crate) struct Input<'a> {
     pub(crate) reader: &'a Reader,
-    /// How long it must be, if that was said.
+    /// The length that the stream must have, if the user gave it.
     pub(crate) expected_bytes: Option<u64>,
 }
 
 impl Input<'_> {
-    /// Waits for its first bytes, which stay to be read. Nothing is a failure: a broken pipeline gives just that.
+    /// Waits for the first bytes and returns their format. The bytes can still be read afterwards. An empty stream is
+    /// an error, because it is the usual sign of a broken pipeline.
     pub(crate) async fn format(self, slab: &Slab) -> Result<Option<ImageFormat>, Error> {
         let beginning = buffer(self.reader.peek(allocate(slab, MAGIC_BYTES as u64)?).await, 0)?;
         if beginning.is_empty() {
@@ -24,7 +25,7 @@ impl Input<'_> {
         Ok(ImageFormat::of(&beginning, &[]))
     }
 
-    /// The next part; shorter than asked for, or empty, at the end.
+    /// The next part, which is shorter than requested, or empty, at the end.
     pub(crate) async fn part(self, slab: &Slab, offset: u64, part_bytes: u64) -> Result<Payload, Error> {
         let part = buffer(self.reader.read(allocate(slab, part_bytes)?).await, offset)?;
         let found_bytes = offset + part.len() as u64;

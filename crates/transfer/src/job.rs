@@ -1,4 +1,4 @@
-//! A copy from its first look at both ends to its last comparison.
+//! A copy, from the first check of both ends to the last comparison.
 
 use crate::clock::Clock;
 use crate::disk::Disk;
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A copy that may be made: everything that speaks against it was checked.
+/// A copy that passed all checks.
 pub struct Job {
     source: Source,
     destination: Destination,
@@ -29,23 +29,23 @@ pub struct Job {
     progress: Arc<Progress>,
 }
 
-/// A copy that succeeded: all of it is durable, and equal as far as it was read back.
+/// A copy that succeeded: all of it is durable, and every part that was read back is equal to the source.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
     /// Length of the source.
     pub bytes: u64,
-    /// How much was compared.
+    /// How much of it was compared.
     pub verified: Verify,
 }
 
 /// A copy that did not succeed.
 #[derive(Debug)]
 pub struct Failure {
-    /// Why.
+    /// The cause.
     pub error: Error,
-    /// What is left of the destination.
+    /// The state in which the destination was left.
     pub destination: DestinationState,
-    /// The file that holds it, if it has not got the destination's name.
+    /// The file that holds the copy, if it does not have the destination's name.
     pub partial: Option<Box<Path>>,
 }
 
@@ -56,7 +56,7 @@ impl Failure {
         Self { error, destination: DestinationState::Untouched, partial: None }
     }
 
-    /// What is left, for people.
+    /// The state of the destination, for people.
     #[must_use]
     pub fn consequence(&self) -> String {
         let state = self.destination;
@@ -66,23 +66,23 @@ impl Failure {
             }
             Some(partial) => {
                 let partial = partial.display();
-                format!("{state}; it is {partial}: remove it, or begin again with --overwrite")
+                format!("{state}; it is {partial}: remove it, or start again with --overwrite")
             }
             None => state.to_string(),
         }
     }
 }
 
-/// What a destination is like after a copy that did not succeed.
+/// The state of a destination after a failed copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DestinationState {
-    /// As it was before.
+    /// It is unchanged.
     Untouched,
-    /// Parts are new, parts are old; nobody knows which.
+    /// Some parts are new and some old; nobody knows which.
     Incomplete,
-    /// All was written and flushed, but reading it back did not come to its end.
+    /// Everything was written and flushed, but the verification did not finish.
     Unverified,
-    /// All was written and flushed, and something else was read back.
+    /// Everything was written and flushed, but the verification read something else back.
     Different,
     /// The copy is good, but the file could not be given its name.
     Unnamed,
@@ -100,16 +100,16 @@ impl std::fmt::Display for DestinationState {
     }
 }
 
-/// What a copy brought over.
+/// The result of the copying phase.
 struct Copied {
     bytes: u64,
     checksums: Vec<u64>,
-    /// To be read back; `None` where nothing can be.
+    /// The copy to read back; `None` if it cannot be read.
     copy: Option<Disk>,
 }
 
 impl Job {
-    /// Looks at both ends, changing nothing.
+    /// Checks both ends without changing anything.
     ///
     /// # Errors
     /// [`Error::Refused`] if the copy must not be made.
@@ -135,7 +135,7 @@ impl Job {
         Ok(Self { source, destination, options, plan, clock, progress })
     }
 
-    /// What will be done.
+    /// The plan of the copy.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
@@ -149,10 +149,10 @@ impl Job {
         }
     }
 
-    /// Copies, flushes and reads back. Ends early when `interrupt` resolves, once what is under way has ended.
+    /// Copies, flushes and reads back. When `interrupt` resolves, waits for the requests under way and ends.
     ///
     /// # Errors
-    /// Why it failed, and what is left of the destination.
+    /// [`Failure`] has the cause and the state of the destination.
     pub async fn run(self, interrupt: impl Future<Output = ()> + Send + 'static) -> Result<Report, Failure> {
         let Self { source, destination, options, plan, clock, progress } = self;
         let mut control = Control::new(clock, options.limit.clone(), Box::pin(interrupt));
@@ -172,7 +172,7 @@ impl Job {
     }
 }
 
-/// A good copy gets its length and its name.
+/// Gives a good copy its length and its name.
 fn finish(file: &dyn GrowingFile, report: Report) -> Result<Report, Failure> {
     let finished = file.finish(report.bytes);
     finished.map(|()| report).map_err(|error| Failure {
@@ -185,7 +185,7 @@ fn finish(file: &dyn GrowingFile, report: Report) -> Result<Report, Failure> {
     })
 }
 
-/// What the phases of a copy share.
+/// The state that the phases of a copy share.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     source: &'a Source,
@@ -196,7 +196,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Looks at the first bytes of a stream, before the destination is touched.
+    /// Reads the first bytes of a stream before the destination is changed.
     async fn await_input(self, control: &mut Control) -> Result<(), Error> {
         let Origin::Stream(input) = self.origin() else { return Ok(()) };
         let mut outstanding = Outstanding::new();
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
 
     async fn copy_and_verify(self, open: &Open, seed: u64, control: &mut Control) -> Result<Report, Failure> {
         let copied = self.copy(open, control).await;
-        // Before verification, which would only find that something differs.
+        // This check precedes verification, which could only report a difference.
         let copied = copied.and_then(|copied| self.source.check_unchanged().map(|()| copied));
         let copied = copied.map_err(|error| Failure {
             error,
@@ -244,7 +244,7 @@ impl<'a> Run<'a> {
                 let (bytes, checksums) = self.forward(writer, control).await?;
                 Ok(Copied { bytes, checksums, copy: None })
             }
-            // A file cannot grow step by step while it is a disk.
+            // A file that is open as a disk cannot grow step by step.
             (Open::File(file), None) => {
                 let (bytes, checksums) = self.forward(&file.writer()?, control).await?;
                 Ok(Copied { bytes, checksums, copy: Some(file.disk()?) })
@@ -298,7 +298,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns how much was compared.
+    /// Reads the copy back. Returns how much was compared.
     async fn verify(self, copied: &Copied, seed: u64, control: &mut Control) -> Result<Verify, Error> {
         let Some(copy) = copied.copy.as_ref().filter(|_| self.plan.verify != Verify::Off) else {
             return Ok(Verify::Off);
@@ -327,7 +327,7 @@ impl<'a> Run<'a> {
 
 fn check_identity(source: &Source, destination: &Destination, options: &Options) -> Result<(), Refusal> {
     if destination.is(source) {
-        // A path says more than a dash.
+        // A path is a better name than a dash.
         let ends = [&destination.identity, &source.identity];
         let named = ends.into_iter().find(|end| end.name != STREAM_NAME);
         return Err(Refusal::Same(named.unwrap_or(&destination.identity).clone()));
@@ -360,22 +360,23 @@ fn facts(source: &Source, destination: &Destination, options: &Options) -> Facts
             None if is_stream => 1,
             None => FILE_BLOCK_BYTES.into(),
         },
-        // Files and block devices are open for reading only as yet.
+        // Files and block devices are still open for reading only.
         read_only: is_remote && present.is_some_and(|disk| disk.backend.properties().read_only),
         deallocates_to_zero: match present {
             Some(disk) if is_remote => survey::deallocates_to_zero(&*disk.backend),
-            // Punching holes, which Linux promises to read as zeroes.
+            // Linux promises that punched holes read as zeroes.
             _ => true,
         },
-        // Confirmed under its lock, before anything relies on it.
+        // The file's lock will confirm this before anything relies on it.
         is_new: matches!(&destination.kind, DestinationKind::Place(place) if place.is_new()),
         is_stream: is_stream || is_file && source.bytes().or(options.source_bytes).is_none(),
         can_verify: !is_stream,
     }
 }
 
-/// For every request a buffer of the source and one of the destination; twice, as lengths are rounded up to powers
-/// of two; what a stream keeps until it is flushed; and a little for the last, partial requests.
+/// The memory that a copy needs: a buffer of the source and one of the destination for every request, twice that
+/// because lengths are rounded up to powers of two, the data of a stream until it is flushed, and a little for the
+/// last, partial requests.
 fn budget_bytes(plan: &Plan) -> usize {
     let request_bytes = usize::try_from(plan.request_bytes).unwrap_or(usize::MAX);
     let in_flight =

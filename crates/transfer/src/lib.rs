@@ -1,13 +1,14 @@
 //! Copying disk images between files, block devices, streams and remote logical units, safely.
 //!
-//! A [`Job`] is prepared from a [`Source`] and a [`Destination`]: it looks at both, refuses what would destroy data
-//! or cannot work, and says what it will do ([`Plan`]). Run, it keeps many requests under way, leaves zeroes out
+//! A [`Job`] is prepared from a [`Source`] and a [`Destination`]: it checks both, refuses a copy that would destroy
+//! data or cannot work, and says what it will do ([`Plan`]). A running job keeps many requests under way, omits zeroes
 //! where that is safe, flushes often, writes again what a destination lost, and reads the copy back.
 //!
-//! Until it ends with success, the destination is garbage ([`DestinationState`]).
+//! Until the job has succeeded, the destination is garbage ([`DestinationState`]).
 //!
-//! Without the feature `local`, it knows no paths and no standard streams, and does no I/O by itself: it copies between
-//! [`block::Backend`]s, goes by the [`Clock`] that it is given, and runs on any executor, a simulated one too.
+//! Without the feature `local`, this crate knows neither paths nor standard streams and does no I/O by itself: it
+//! copies between [`block::Backend`]s, uses the [`Clock`] that it is given, and runs on any executor, including a
+//! simulated one.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(feature = "local"), expect(dead_code, reason = "only local ends are opened late or watched"))]

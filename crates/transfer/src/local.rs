@@ -1,4 +1,4 @@
-//! Files, block devices and streams of this machine: all of this crate that does I/O by itself.
+//! Local files, block devices and streams: the only part of this crate that does I/O by itself.
 
 mod end;
 mod file;
@@ -19,21 +19,21 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a path leads to.
+/// The kind of file that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A block device.
     Device(DeviceNumber),
     /// A regular file.
     File { bytes: u64, inode: (u64, u64) },
-    /// Something that is read or written from beginning to end: a pipe, a character device.
+    /// A pipe or a character device, which is read or written from beginning to end.
     Stream,
-    /// Nothing yet, in a folder that exists.
+    /// A file that does not exist, in a directory that does.
     Absent,
 }
 
 impl Kind {
-    /// That of something that exists and is no folder.
+    /// The kind of an existing file other than a directory.
     fn of(metadata: &fs::Metadata) -> Self {
         if metadata.is_file() {
             return Self::File { bytes: metadata.len(), inode: (metadata.dev(), metadata.ino()) };
@@ -41,7 +41,7 @@ impl Kind {
         mount::number_of(metadata).map_or(Self::Stream, Self::Device)
     }
 
-    /// The file or device itself, whatever its name.
+    /// The identity of the file or device, independent of its name.
     fn node(self) -> Option<Node> {
         match self {
             Self::Device(DeviceNumber { major, minor }) => Some(Node::Device { major, minor }),
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-/// Block lengths to try, the most usual first.
+/// Block lengths to try, in bytes, the most usual first.
 const BLOCK_BYTES: [u32; 2] = [FILE_BLOCK_BYTES, 4096];
 
 fn kind_of(path: &Path) -> Result<Kind, Error> {
@@ -59,7 +59,7 @@ fn kind_of(path: &Path) -> Result<Kind, Error> {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound && has_folder(path) => {
             return match path.symlink_metadata() {
-                Ok(_) => Err(cannot_open(path, std::io::Error::other("it is a link to nothing"))),
+                Ok(_) => Err(cannot_open(path, std::io::Error::other("it is a dangling symbolic link"))),
                 Err(_) => Ok(Kind::Absent),
             };
         }
@@ -79,13 +79,13 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes it durable that the folder has a file that was made just now. Not every filesystem has such a call, nor may
-/// everybody who may make a file make it; they are no worse off than without.
+/// Makes the directory entry of a new file durable. Errors are ignored, because not every filesystem supports the call
+/// and a user who may create the file may lack the right to make it.
 fn sync_folder(path: &Path) {
     let _ = fs::File::open(folder_of(path)).and_then(|folder| folder.sync_all());
 }
 
-/// Opens a file or device for reading. What a file has beyond its last whole block becomes the disk's tail.
+/// Opens a file or device for reading. A file's bytes beyond its last whole block become the disk's tail.
 fn open_to_read(path: &Path, engine: &Engine) -> Result<Disk, Error> {
     let options = FileOptions { read_only: true, ..FileOptions::default() };
     let file = open(path, &options, engine)?;
@@ -100,7 +100,7 @@ fn open_to_write(path: &Path, engine: &Engine) -> Result<Disk, Error> {
     Ok(Disk::new(path.display().to_string(), Arc::new(file)))
 }
 
-/// A destination that somebody uses is refused.
+/// Turns the error for a destination that is in use into a refusal.
 fn in_use(error: Error) -> Error {
     match error {
         Error::Open { name, source } if source.kind() == BlockErrorKind::InUse => {
@@ -122,7 +122,7 @@ fn open(path: &Path, options: &FileOptions, engine: &Engine) -> Result<File, Err
     outcome.map_err(|source| Error::Open { name: path.display().to_string(), source })
 }
 
-/// What a file has beyond its last whole block.
+/// A file's bytes beyond its last whole block.
 fn tail(file: &fs::File) -> std::io::Result<Vec<u8>> {
     let metadata = file.metadata()?;
     let bytes = if metadata.is_file() { metadata.len() % u64::from(BLOCK_BYTES[0]) } else { 0 };
@@ -139,7 +139,7 @@ fn identity(path: &Path, kind: Kind) -> Identity {
     Identity { name: path.display().to_string(), designator }
 }
 
-/// What the kernel read from the device's VPD page 83h, or the identifier of an `NVMe` namespace.
+/// The designator that the kernel read from the device's VPD page 83h, or the identifier of an `NVMe` namespace.
 fn designator(number: DeviceNumber) -> Option<String> {
     let folder = PathBuf::from(format!("/sys/dev/block/{}:{}", number.major, number.minor));
     let text = ["device/wwid", "wwid"].iter().find_map(|file| fs::read_to_string(folder.join(file)).ok())?;

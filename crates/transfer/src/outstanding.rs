@@ -1,4 +1,5 @@
-//! Requests under way, in any order, and what can hold the next one back: the limit on bandwidth and the user.
+//! Requests under way, in any order, and the two causes that hold the next one back: the bandwidth limit and an
+//! interruption.
 
 use crate::clock::{Clock, rate_now};
 use crate::rate::{Schedule, TokenBucket};
@@ -9,14 +10,14 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
 
-/// What paces a copy from outside, over all its phases.
+/// The outside control over a copy in all its phases: bandwidth limit and interruption.
 pub(crate) struct Control {
     clock: Arc<dyn Clock>,
     limit: Option<Schedule>,
     bucket: TokenBucket,
     interrupt: BoxFuture<'static, ()>,
     interrupted: bool,
-    /// Until the bucket is worth asking again.
+    /// The wait before the token bucket is asked again.
     pause: Option<BoxFuture<'static, ()>>,
 }
 
@@ -29,7 +30,7 @@ impl Control {
         Self { clock, limit, bucket: TokenBucket::default(), interrupt, interrupted: false, pause: None }
     }
 
-    /// Whether a request that moves so many bytes may begin now. If not, [`Outstanding::next`] says when to ask.
+    /// Whether a request of `bytes` may begin now. If not, [`Outstanding::next`] says when to ask again.
     pub(crate) fn admit(&mut self, bytes: u64) -> bool {
         if self.interrupted || self.pause.is_some() {
             return false;
@@ -52,11 +53,11 @@ impl Control {
 /// A set of requests under way.
 pub(crate) struct Outstanding<'a, T> {
     requests: FuturesUnordered<BoxFuture<'a, T>>,
-    /// What may never end, such as reading from a terminal.
+    /// Requests that may never end, such as reading from a terminal.
     streams: FuturesUnordered<BoxFuture<'a, T>>,
 }
 
-/// What happened.
+/// The event that [`Outstanding::next`] returns.
 pub(crate) enum Turn<T> {
     /// A request ended.
     Done(T),
@@ -75,7 +76,7 @@ impl<'a, T> Outstanding<'a, T> {
         self.requests.push(Box::pin(request));
     }
 
-    /// A request to a stream, which is not waited for when a copy ends early.
+    /// Starts a request to a stream. A copy that ends early does not wait for it.
     pub(crate) fn start_streaming(&mut self, request: impl Future<Output = T> + Send + 'a) {
         self.streams.push(Box::pin(request));
     }
@@ -107,8 +108,8 @@ impl<'a, T> Outstanding<'a, T> {
         .await
     }
 
-    /// Waits for all that is under way, but for streams, and drops the outcomes: no write is left that could still
-    /// change the destination.
+    /// Waits for all requests under way except those to streams, and drops their outcomes. After that, no write can
+    /// change the destination any more.
     pub(crate) async fn drain(mut self) {
         while self.requests.next().await.is_some() {}
     }

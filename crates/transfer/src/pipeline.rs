@@ -1,5 +1,5 @@
-//! Source to a destination of random access: requests in any order, a flush now and then, and everything since the
-//! last one again if the destination lost it.
+//! Copies a source to a destination of random access: requests in any order, with regular flushes. If the destination
+//! lost writes, everything since the last flush is written again.
 
 use crate::cutter::{Cutter, Piece};
 use crate::input::Input;
@@ -11,28 +11,28 @@ use block::{BlockError, BlockErrorKind, ByteRange, Extent, Operation, Payload};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-/// A flush begins when so many writes were acknowledged, however little data they have: bounds the list of what to do
-/// again.
+/// The number of acknowledged writes that starts a flush, however short they are. It bounds the list of writes to
+/// repeat.
 const FLUSH_WRITES: usize = 4096;
 
-/// Losses without a successful flush in between. A target that restarts is lost once; more is a target, or a path to
-/// it, that never lives long enough.
+/// The most losses without a successful flush in between. A restart of the target causes one; more mean that the target
+/// or the path to it keeps failing.
 const LOSSES_MAX: u32 = 16;
 
-/// Where the data comes from.
+/// The source of the data.
 #[derive(Clone, Copy)]
 pub(crate) enum Origin<'a> {
     Disk(&'a Disk),
     Stream(Input<'a>),
 }
 
-/// One thing to do, until it is durable.
+/// One piece of work, kept until it is durable.
 pub(crate) enum Work<'a> {
-    /// Read from the source and write.
+    /// Read this range from the source and write it.
     Copy(&'a Disk, ByteRange),
-    /// Make zero.
+    /// Zero this range.
     Zero(ByteRange),
-    /// Write what was read from a stream, which is not all zero: that would keep memory for what takes none.
+    /// Write data that was read from a stream. All-zero data becomes [`Self::Zero`] instead, to free its memory.
     Put(u64, Payload),
 }
 
@@ -44,7 +44,7 @@ enum Event<'a> {
     Flushed(Result<(), BlockError>),
 }
 
-/// What remains of the source.
+/// The rest of the source.
 enum Remainder<'a> {
     Disk { disk: &'a Disk, cutter: Cutter, mapping: bool },
     Stream { input: Input<'a>, at: u64, reading: bool, ended: bool },
@@ -54,11 +54,11 @@ enum Remainder<'a> {
 pub(crate) struct Pipeline<'a> {
     worker: Worker<'a>,
     remainder: Remainder<'a>,
-    /// To be done before anything new: what was lost, or came from the stream.
+    /// Work that comes before anything new: lost writes, and data from the stream.
     ready: VecDeque<Work<'a>>,
     unflushed: Unflushed<Work<'a>>,
     losses_in_a_row: u32,
-    /// Of the parts of a stream, in order.
+    /// The checksums of a stream's parts, in order.
     checksums: Vec<u64>,
 }
 
@@ -81,8 +81,8 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Copies everything and makes it durable. Returns the length of the source and, of a stream, the checksums of
-    /// its requests.
+    /// Copies everything and makes it durable. Returns the length of the source and, for a stream, the checksums of its
+    /// requests.
     pub(crate) async fn run(mut self, control: &mut Control) -> Result<(u64, Vec<u64>), Error> {
         let mut outstanding = Outstanding::new();
         let outcome = self.work(&mut outstanding, control).await;
@@ -177,7 +177,7 @@ impl<'a> Pipeline<'a> {
     }
 
     fn flush_if_due(&mut self, outstanding: &mut Outstanding<'a, Event<'a>>) {
-        // Early enough that writing goes on meanwhile.
+        // The flush begins early enough that writing goes on meanwhile.
         let due = self.unflushed.bytes() >= self.worker.unflushed_bytes_max.div_ceil(2)
             || self.unflushed.writes() >= FLUSH_WRITES
             || self.is_last_flush(outstanding);
@@ -228,7 +228,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// A source that cannot say what is allocated is read.
+    /// Takes the source's extents. A source that cannot report them is read completely.
     fn mapped(&mut self, answer: Result<Vec<Extent>, BlockError>) {
         if let Remainder::Disk { cutter, mapping, .. } = &mut self.remainder {
             *mapping = false;
@@ -280,7 +280,7 @@ impl<'a> Pipeline<'a> {
 }
 
 impl Work<'_> {
-    /// The part of the source that it brings to the destination.
+    /// The range of the source that this work copies.
     pub(crate) fn range(&self) -> ByteRange {
         match self {
             Self::Copy(_, range) | Self::Zero(range) => *range,
@@ -288,7 +288,7 @@ impl Work<'_> {
         }
     }
 
-    /// What it moves through the limit on bandwidth.
+    /// The bytes that count against the bandwidth limit.
     fn data_bytes(&self) -> u64 {
         match self {
             Self::Zero(_) => 0,

@@ -1,4 +1,4 @@
-//! A file or block device of this machine, as a copy sees it: it is opened for writing once all is checked.
+//! A local file or block device as a destination. It is opened for writing after all checks.
 
 use crate::disk::Disk;
 use crate::stream::Writer;
@@ -8,28 +8,28 @@ use std::path::Path;
 /// The block length of a file that does not exist yet.
 pub(crate) const FILE_BLOCK_BYTES: u32 = 512;
 
-/// A destination that a path leads to.
+/// A destination that is given by a path.
 pub(crate) trait Place: Send + Sync {
-    /// Its contents now, to be looked at; `None` if there is nothing yet.
+    /// Its present contents, for the checks; `None` if it does not exist.
     fn present(&self) -> Option<&Disk>;
 
-    /// A block device, of fixed size and with an identity of its own; otherwise a file, which becomes as long as the
-    /// copy.
+    /// Whether it is a block device, of fixed size and with an identity of its own. Otherwise it is a file, which
+    /// becomes as long as the copy.
     fn is_device(&self) -> bool;
 
-    /// A file that does not exist yet, or is empty.
+    /// Whether it is a file that does not exist, or is empty.
     fn is_new(&self) -> bool;
 
-    /// Refuses to destroy a file's contents, unless the user asked for that.
+    /// Refuses to destroy a file's contents without `overwrite`.
     ///
     /// # Errors
     /// [`Refusal::NotEmpty`], [`Refusal::PartialExists`].
     fn check(&self, overwrite: bool) -> Result<(), Refusal>;
 
-    /// Takes it for writing; a file keeps its contents as yet.
+    /// Opens it for writing. A file keeps its contents for now.
     ///
     /// # Errors
-    /// Somebody else uses it, or the system does not let this user have it.
+    /// If it is in use, or this user has no access to it.
     fn open(self: Box<Self>, overwrite: bool) -> Result<Open, Error>;
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Open {
 
 /// A regular file that is open for writing, under an exclusive lock.
 pub(crate) trait GrowingFile: Send + Sync {
-    /// Makes it at least so long. Returns whether that changed a file which was there before.
+    /// Makes the file at least `bytes` long. Returns whether that changed a file that existed before.
     fn extend(&self, bytes: u64) -> Result<bool, Error>;
 
     /// The file as a disk of its present length, under the same lock.
@@ -51,18 +51,19 @@ pub(crate) trait GrowingFile: Send + Sync {
     /// The file as a stream, from its beginning, whose flush reaches the medium.
     fn writer(&self) -> Result<Writer, Error>;
 
-    /// Cuts it to its length, makes that durable, and gives a new file its name.
+    /// Cuts the file to its length, makes that durable, and gives a new file its name.
     fn finish(&self, bytes: u64) -> Result<(), Error>;
 
-    /// After a failure: the name under which a new file is left. One that nothing was written to is removed.
+    /// Cleans up after a failure. Removes a new file that was not written to (`touched`), else returns the name under
+    /// which it is left.
     fn abandon(self: Box<Self>, touched: bool) -> Option<Box<Path>>;
 }
 
-/// Notices whether a source keeps still while it is copied.
+/// Detects changes of a source while it is copied.
 pub(crate) trait Watch: Send + Sync {
-    /// Fails if it changed since it was opened.
+    /// Fails if the source changed since it was opened.
     fn check_unchanged(&self) -> Result<(), Error>;
 
-    /// The format that wraps the image in it.
+    /// The source's image format, if it is not raw.
     fn image_format(&self) -> Option<ImageFormat>;
 }

@@ -1,9 +1,9 @@
-//! What a copy will do, decided before it does anything. Pure.
+//! The plan of a copy, made before it does anything. Pure.
 
 use crate::{Identity, ImageFormat, Refusal, Verify, worker::Zeroing};
 use block::BUFFER_BYTES_MAX;
 
-/// What the user can choose.
+/// The user's options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Requests under way at the same time.
@@ -15,24 +15,24 @@ pub struct Options {
     pub unflushed_bytes_max: u64,
     /// Limit on bandwidth.
     pub limit: Option<crate::Schedule>,
-    /// How long the source must be; `None` if nobody says.
+    /// The length that the source must have, if the user gave it.
     pub source_bytes: Option<u64>,
     /// How much is read back.
     pub verify: Verify,
-    /// Chooses what a sample consists of.
+    /// The seed that chooses the sample to verify.
     pub verify_seed: u64,
-    /// Destroy what the destination holds.
+    /// Allows the copy to destroy what the destination holds.
     pub overwrite: bool,
-    /// The destination reads as zeroes everywhere; the user answers for it.
+    /// The user's promise that the destination reads as zeroes everywhere.
     pub destination_is_zero: bool,
-    /// Designator that the destination must have; the source, if the destination is a file or a stream.
+    /// The designator that the destination must have, or the source if the destination is a file or a stream.
     pub expect_id: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            // With 1 MiB each: the bandwidth-delay product of 10 Gbit/s over 50 ms.
+            // 64 requests of 1 MiB hold the bandwidth-delay product of 10 Gbit/s over 50 ms.
             requests: 64,
             request_bytes: 1 << 20,
             unflushed_bytes_max: 256 << 20,
@@ -47,37 +47,37 @@ impl Default for Options {
     }
 }
 
-/// What is known of both ends when a plan is made.
+/// The facts about both ends from which a plan is made.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) source: Identity,
     pub(crate) destination: Identity,
-    /// `None` for a stream.
+    /// The length of the source; `None` for a stream.
     pub(crate) source_bytes: Option<u64>,
     pub(crate) source_block_bytes: u64,
     pub(crate) source_format: Option<ImageFormat>,
-    /// `None` for what grows as needed.
+    /// The size of the destination; `None` if it grows as needed.
     pub(crate) capacity_bytes: Option<u64>,
     pub(crate) destination_block_bytes: u64,
     pub(crate) read_only: bool,
-    /// It can deallocate, and reads zeroes there.
+    /// Whether the destination can deallocate and then reads zeroes there.
     pub(crate) deallocates_to_zero: bool,
-    /// A file that does not exist yet, or is empty.
+    /// Whether the destination is a file that does not exist, or is empty.
     pub(crate) is_new: bool,
-    /// The destination only goes forward.
+    /// Whether the destination is a stream.
     pub(crate) is_stream: bool,
-    /// The copy can be read back.
+    /// Whether the copy can be read back.
     pub(crate) can_verify: bool,
 }
 
-/// What a copy will do.
+/// The plan of a copy.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where from.
+    /// The source.
     pub source: Identity,
-    /// Where to.
+    /// The destination.
     pub destination: Identity,
-    /// Length of the source, if it is known, or must be this.
+    /// The known or expected length of the source.
     pub bytes: Option<u64>,
     /// Size of the destination, unless it grows as needed.
     pub capacity_bytes: Option<u64>,
@@ -85,11 +85,11 @@ pub struct Plan {
     pub request_bytes: u64,
     /// Requests under way at the same time.
     pub requests: usize,
-    /// How ranges of zeroes are brought about; `None` for a stream, to which they are written.
+    /// How ranges are zeroed; `None` for a stream, to which zeroes are written.
     pub zeroing: Option<Zeroing>,
-    /// How much is read back: [`Verify::Off`] where nothing can be.
+    /// How much is read back; [`Verify::Off`] if the destination cannot be read.
     pub verify: Verify,
-    /// What wraps the source's image, if that is known and it is not raw.
+    /// The source's image format, if it is known and not raw.
     pub source_format: Option<ImageFormat>,
     /// The destination's unit of writing, in bytes.
     pub(crate) unit_bytes: u64,
@@ -104,7 +104,7 @@ impl Plan {
         let bytes = check_length(facts, options.source_bytes)?;
         let unit_bytes = facts.source_block_bytes.max(facts.destination_block_bytes);
         check_room(facts, bytes)?;
-        // Both are powers of two, so the longest buffer is whole units.
+        // The unit and the longest buffer are powers of two, so the buffer holds whole units.
         let request_bytes =
             options.request_bytes.clamp(1, BUFFER_BYTES_MAX as u64).next_multiple_of(unit_bytes);
         let zeroing = match facts {
@@ -141,7 +141,7 @@ impl Plan {
     }
 }
 
-/// The length of the source, or that which a stream must have.
+/// The length of the source, or the expected length of a stream.
 fn check_length(facts: &Facts, expected_bytes: Option<u64>) -> Result<Option<u64>, Refusal> {
     match (facts.source_bytes, expected_bytes) {
         (Some(bytes), Some(expected_bytes)) if bytes != expected_bytes => {

@@ -1,14 +1,14 @@
-//! How far a copy is, for whoever looks at it from outside.
+//! The progress of a copy, for observers.
 
 use crate::ImageFormat;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// What a copy is doing.
+/// The phase of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
-    /// Looking at both ends; nothing was written.
+    /// Checking both ends; nothing was written.
     Preparing,
     /// Reading and writing.
     Copying,
@@ -18,17 +18,17 @@ pub enum Phase {
     Verifying,
 }
 
-/// Counters of a copy under way. Updated by the copy, read by anybody.
+/// Counters of a copy under way, which the copy updates and any thread may read.
 #[derive(Debug, Default)]
 pub struct Progress {
     phase: AtomicU8,
-    /// Bytes of the source, once it is known.
+    /// The length of the source in bytes, once it is known; 0 before.
     total: AtomicU64,
     source_format: OnceLock<ImageFormat>,
     pub(crate) counts: Counts,
 }
 
-/// The numbers themselves.
+/// The counters themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) done: AtomicU64,
@@ -41,24 +41,24 @@ pub(crate) struct Counts {
     pub(crate) verified: AtomicU64,
 }
 
-/// The counters at one moment. All in bytes but `losses`.
+/// The counters at one moment, in bytes except for `losses`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What it is doing.
+    /// The phase of the copy.
     pub phase: Phase,
-    /// What wraps the source's image, once that is known and if it is not raw.
+    /// The source's image format, once it is known and if it is not raw.
     pub source_format: Option<ImageFormat>,
     /// Bytes of the source; `None` for a stream that has not ended.
     pub total_bytes: Option<u64>,
     /// Bytes of the source that are at the destination, holes included.
     pub done_bytes: u64,
-    /// Sent as data, what was written again included.
+    /// Bytes sent as data, repeated writes included.
     pub data_bytes: u64,
-    /// Zeroed without sending zeroes, what was zeroed again included.
+    /// Bytes zeroed without sending zeroes, repeated zeroing included.
     pub zeroed_bytes: u64,
-    /// Left alone because the destination was zero already.
+    /// Bytes skipped because the destination was zero already.
     pub skipped_bytes: u64,
-    /// Written again after a loss.
+    /// Bytes written again after a loss.
     pub rewritten_bytes: u64,
     /// Times that the destination may have lost acknowledged writes.
     pub losses: u64,
@@ -84,7 +84,7 @@ impl Progress {
         self.total.store(bytes, Ordering::Relaxed);
     }
 
-    /// How far it is now.
+    /// The present counters.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Progress {
     }
 }
 
-/// Adds to a counter that only this copy changes.
+/// Adds to a counter. Only the copy itself changes counters.
 pub(crate) fn add(count: &AtomicU64, bytes: u64) {
     count.fetch_add(bytes, Ordering::Relaxed);
 }

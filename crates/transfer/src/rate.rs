@@ -96,28 +96,28 @@ fn rate(text: &str) -> Result<Rate, InvalidSchedule> {
     bytes.map(Some).ok_or_else(|| invalid(text, "a rate above zero, or off"))
 }
 
-/// How much may be saved up while nothing is asked for: enough that a timer's lateness costs no throughput, too
-/// little to be noticed on a link.
+/// How long unused bandwidth accumulates: long enough that a late timer costs no throughput, too short to be noticed on
+/// a link.
 const BURST: Duration = Duration::from_millis(50);
 
-/// After this much waiting the limit is looked up again, as it may have changed.
+/// The longest wait before the limit is looked up again, because it may have changed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// A token bucket that lends: a request is admitted as soon as there is any token, and the next ones wait until
-/// its debt is paid. So requests of every length pass, and the average holds.
+/// A token bucket that lends: a request is admitted as soon as there is any token, and the next one waits until the
+/// debt is paid. Requests of every length pass, and the average rate holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokenBucket {
-    /// Bytes; below zero is debt.
+    /// The tokens in bytes; a negative number is debt.
     tokens: i128,
-    /// When `tokens` was right.
+    /// The time for which `tokens` holds.
     at: Duration,
 }
 
 impl TokenBucket {
-    /// Admits `bytes` now, at `rate`.
+    /// Admits a request of `bytes` at time `now`, under the limit `rate`.
     ///
     /// # Errors
-    /// When to ask again.
+    /// The time at which to ask again.
     pub fn admit(&mut self, now: Duration, rate: Rate, bytes: u64) -> Result<(), Duration> {
         let elapsed = now.saturating_sub(self.at);
         self.at = self.at.max(now);
@@ -142,7 +142,7 @@ fn bytes_in(time: Duration, rate: NonZeroU64) -> i128 {
     i128::try_from(bytes).unwrap_or(i128::MAX)
 }
 
-/// Rounded up, so that asking again then succeeds.
+/// The time in which `bytes` pass, rounded up, so that asking again then succeeds.
 fn time_for(bytes: u128, rate: NonZeroU64) -> Duration {
     let nanoseconds = bytes.saturating_mul(NANOSECONDS).div_ceil(u128::from(rate.get()));
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))

@@ -1,19 +1,19 @@
-//! Which parts of a copy are read back. Pure.
+//! Chooses the parts of a copy to read back. Pure.
 
 /// How much of a copy is verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Nothing.
+    /// Nothing is verified.
     Off,
     /// The first and the last request, and one chosen at random of every [`SAMPLE_DIVISOR`] requests between.
     #[default]
     Sample,
-    /// Every byte.
+    /// Every byte is verified.
     Full,
 }
 
-/// One of so many requests is read back: enough to find what is broken everywhere or in long runs (a wrong
-/// offset, a lost cache, a device that wraps around), at under two percent of a copy's cost.
+/// One of this many requests is read back. That finds damage that is everywhere or in long runs (a wrong offset, a lost
+/// cache, a device that wraps around), at under two percent of a copy's cost.
 pub const SAMPLE_DIVISOR: u64 = 64;
 
 impl Verify {

@@ -1,8 +1,8 @@
-//! Signatures that filesystems, RAID, volume managers and partition tables leave on a device.
+//! Signatures of filesystems, RAID, volume managers and partition tables on a device.
 //!
-//! Pure: says which parts of a device to read, and what the bytes there mean. A device that bears any signature is
-//! refused. A hit by accident only costs the user `--overwrite`, but the magic of some formats is two bytes long: a
-//! [`Check`] of the structure around it keeps random data from being refused too often.
+//! Pure: says which parts of a device to read, and what the bytes there mean. A device with any signature is refused. A
+//! false hit only costs the user `--overwrite`. The magic number of some formats is only two bytes long, so a [`Check`]
+//! of the structure around it keeps random data from being refused too often.
 
 mod contents;
 mod filesystem;
@@ -18,7 +18,7 @@ const GIB: u64 = 1 << 30;
 /// Most formats count in sectors of this length, whatever the device's blocks are.
 const SECTOR: u64 = 512;
 
-/// One format, and the magic numbers that tell of it.
+/// One format, and its magic numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
     /// The format with its article, for people.
@@ -85,7 +85,7 @@ impl Signature {
 }
 
 /// Every signature. A volume's own comes before the boot signature that it may share with a partition table, so that
-/// the more telling name is found.
+/// the more specific name is found.
 fn all() -> impl Iterator<Item = &'static Signature> {
     [volume::SIGNATURES, raid::SIGNATURES, filesystem::SIGNATURES, partition_table::SIGNATURES]
         .into_iter()
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use block::ByteRange;
 
-    /// A device of any length that is zero but for what is planted.
+    /// A device of any length that is zero except for planted bytes.
     struct Sparse {
         device_bytes: u64,
         windows: Vec<(ByteRange, Vec<u8>)>,

@@ -1,8 +1,8 @@
-//! Ends that only go forward: standard input and output, pipes.
+//! Streams: ends that can only be read or written in order, such as standard input and output and pipes.
 
 use block::{Buffer, Completer, Payload, Pending};
 
-/// A stream to be read.
+/// A stream to read.
 pub struct Reader {
     serve: Box<dyn Fn(Look, Buffer, Completer) + Send + Sync>,
 }
@@ -10,23 +10,23 @@ pub struct Reader {
 /// Whether the next read gives the same bytes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// It does.
+    /// The next read gives the same bytes again.
     Peek,
-    /// It goes on behind them.
+    /// The next read continues after them.
     Take,
 }
 
-/// A stream to be written.
+/// A stream to write.
 pub struct Writer {
     serve: Box<dyn Fn(StreamRequest, Completer) + Send + Sync>,
 }
 
-/// One request to a stream that is written.
+/// One request to a stream that is being written.
 #[derive(Debug)]
 pub enum StreamRequest {
-    /// Append this.
+    /// Append this payload.
     Write(Payload),
-    /// Hand everything to the system.
+    /// Hand all written data to the system.
     Flush,
 }
 
@@ -42,7 +42,7 @@ impl Reader {
         self.request(Look::Take, buffer)
     }
 
-    /// The same, and the next read gives it again. For the first read only.
+    /// As [`Self::read`], but the next read gives the same bytes again. For the first read only.
     pub(crate) fn peek(&self, buffer: Buffer) -> Pending {
         self.request(Look::Peek, buffer)
     }
@@ -60,12 +60,12 @@ impl Writer {
         Self { serve: Box::new(serve) }
     }
 
-    /// Appends.
+    /// Appends a payload.
     pub(crate) fn write(&self, payload: Payload) -> Pending {
         self.request(StreamRequest::Write(payload))
     }
 
-    /// Hands everything to the system.
+    /// Hands all written data to the system.
     pub(crate) fn flush(&self) -> Pending {
         self.request(StreamRequest::Flush)
     }

@@ -1,4 +1,4 @@
-//! Looking at a device without changing it.
+//! Surveys a device without changing it.
 
 use crate::disk::Disk;
 use crate::signature::Contents;
@@ -6,17 +6,17 @@ use crate::{Error, signature};
 use block::{BUFFER_ALIGNMENT_BYTES, Backend, ByteRange, ExtentState, Operation, Slab};
 use futures_util::future::try_join_all;
 
-/// So many questions about extents are asked at most, each of which may take a round trip.
+/// The most requests for extents, each of which may take a round trip.
 const QUESTIONS_MAX: usize = 256;
 
-/// What is known of a source's contents.
+/// How much of a source holds data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Bytes that may hold something.
+    /// Bytes that may hold data.
     pub data_bytes: u64,
     /// Bytes known to be zero.
     pub zero_bytes: u64,
-    /// Bytes that were not asked about, as the source is too fragmented, or cannot say.
+    /// Bytes whose state is unknown, because the source is too fragmented or cannot report its extents.
     pub unknown_bytes: u64,
 }
 
@@ -47,8 +47,8 @@ pub(crate) async fn extents(disk: &Disk) -> Survey {
     survey
 }
 
-/// The format that the device was made for, by its signature. The windows are read together: one after another they
-/// would take as many round trips.
+/// The format whose signature the device bears. All windows are read at once, because reading them in turn would take a
+/// round trip each.
 pub(crate) async fn occupant(disk: &Disk) -> Result<Option<&'static str>, Error> {
     let windows = signature::windows(disk.bytes(), disk.block_bytes());
     let charged_bytes =
@@ -62,7 +62,7 @@ pub(crate) async fn occupant(disk: &Disk) -> Result<Option<&'static str>, Error>
     Ok(found.map(|signature| signature.name))
 }
 
-/// Whether it can deallocate and then reads zeroes there.
+/// Whether the backend can deallocate and then reads zeroes there.
 pub(crate) fn deallocates_to_zero(backend: &dyn Backend) -> bool {
     backend.properties().thin.is_some_and(|thin| thin.reads_zero)
 }

@@ -1,14 +1,13 @@
-//! What was written and is not yet known to be durable: what must be written again when a device comes back
-//! without it. Pure.
+//! Acknowledged writes that may not be durable, and must be written again if the device loses them. Pure.
 
 use std::collections::VecDeque;
 
-/// Acknowledged writes since the last successful flush, each with what is needed to do it again (`T`).
+/// Acknowledged writes since the last successful flush, each with the work to repeat it (`T`).
 #[derive(Debug)]
 pub struct Unflushed<T> {
     writes: VecDeque<(u64, T)>,
     bytes: u64,
-    /// How many of `writes`, from the front, the flush under way covers.
+    /// How many of `writes`, from the front, the current flush covers.
     covered: Option<usize>,
     epoch: Epoch,
 }
@@ -24,14 +23,14 @@ impl<T> Default for Unflushed<T> {
 }
 
 impl<T> Unflushed<T> {
-    /// Remember this with a write that begins now.
+    /// The present epoch, which the caller keeps with a write that begins now.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// A write that began in `begun`, with so many bytes of data, was acknowledged. Gives it back to be done again
-    /// if there was a loss meanwhile: the acknowledgement may be older than the loss.
+    /// Notes that a write of `bytes`, which began in `begun`, was acknowledged. Returns its work to be repeated if
+    /// there was a loss meanwhile, because the acknowledgement may be older than the loss.
     #[must_use]
     pub fn acknowledged(&mut self, begun: Epoch, bytes: u64, write: T) -> Option<T> {
         if begun != self.epoch {
@@ -42,20 +41,21 @@ impl<T> Unflushed<T> {
         None
     }
 
-    /// A flush is about to be submitted: it covers what was acknowledged until now (SBC-3 §5.20), and no more.
+    /// Notes that a flush is about to be submitted. It covers the writes that were acknowledged until now (SBC-3
+    /// §5.20), and no more.
     pub fn flush_begins(&mut self) {
         self.covered = Some(self.writes.len());
     }
 
-    /// The flush succeeded: what it covered is durable.
+    /// Drops the writes that a successful flush covered: they are durable.
     pub fn flush_succeeded(&mut self) {
         for _ in 0..self.covered.take().unwrap_or(0) {
             self.bytes -= self.writes.pop_front().map_or(0, |(bytes, _)| bytes);
         }
     }
 
-    /// Writes may be lost: all of them must be done again, not only those that the flush covered, as nobody knows
-    /// when it happened.
+    /// Takes all writes to be repeated after a loss, not only those that the flush covered, because nobody knows when
+    /// the loss happened.
     pub fn lost(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.covered = None;
         self.bytes = 0;
@@ -63,7 +63,7 @@ impl<T> Unflushed<T> {
         std::mem::take(&mut self.writes).into_iter().map(|(_, write)| write)
     }
 
-    /// A flush is under way.
+    /// Whether a flush is under way.
     #[must_use]
     pub fn is_flushing(&self) -> bool {
         self.covered.is_some()
@@ -75,7 +75,7 @@ impl<T> Unflushed<T> {
         self.bytes
     }
 
-    /// Number of such writes, those without data included.
+    /// The number of these writes, those without data included.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.writes.len()

@@ -1,20 +1,20 @@
-//! Reading back: source and destination end to end, request by request.
+//! Verification: compares source and destination request by request.
 
 use crate::disk::Disk;
 use crate::outstanding::{Control, Outstanding, Turn};
 use crate::{Error, Progress, Verify, progress};
 use block::{ByteRange, Slab};
 
-/// What the copy is compared with.
+/// The reference with which the copy is compared.
 #[derive(Clone, Copy)]
 pub(crate) enum Reference<'a> {
     /// The source, read again.
     Disk(&'a Disk),
-    /// What was taken on the way of a stream, which cannot be read twice.
+    /// The checksums taken while a stream was copied, which cannot be read twice.
     Checksums(&'a [u64]),
 }
 
-/// A comparison to be made.
+/// A comparison to make.
 #[derive(Clone, Copy)]
 pub(crate) struct Verification<'a> {
     pub(crate) reference: Reference<'a>,
@@ -30,7 +30,8 @@ pub(crate) struct Verification<'a> {
     pub(crate) progress: &'a Progress,
 }
 
-/// CRC-64/NVME. One wrong request in 2^64 goes unnoticed, which is far rarer than other causes of a bad copy.
+/// The CRC-64/NVME of a request. One wrong request in 2^64 goes unnoticed, which is far rarer than other causes of a
+/// bad copy.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, bytes)
 }
@@ -110,6 +111,6 @@ impl Verification<'_> {
 }
 
 fn first_difference(one: &[u8], other: &[u8]) -> Option<usize> {
-    // Comparing whole slices is many times faster than looking at each byte.
+    // Comparing whole slices is many times faster than comparing bytes.
     (one != other).then(|| one.iter().zip(other).position(|(one, other)| one != other).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! One piece of work at the destination: read, look whether it is zero, write it in the cheapest way that is safe.
+//! Does one piece of work: reads it, checks whether it is zero, and writes it in the cheapest safe way.
 
 use crate::disk::allocate;
 use crate::input::Input;
@@ -8,7 +8,7 @@ use crate::{Error, Progress, progress};
 use block::{Backend, BlockError, BlockErrorKind, ByteRange, Operation, Payload, Slab};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How ranges of zeroes are brought about.
+/// How ranges are zeroed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zeroing {
     /// Not at all: the destination is zero already.
@@ -19,7 +19,7 @@ pub enum Zeroing {
     Write,
 }
 
-/// What a piece of work did.
+/// The effect of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Data was sent.
@@ -30,11 +30,11 @@ pub(crate) enum Effect {
     Skipped,
 }
 
-/// What every request needs to know.
+/// The facts that every request needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Worker<'a> {
     pub(crate) destination: &'a dyn Backend,
-    /// The destination's.
+    /// The destination's name.
     pub(crate) name: &'a str,
     pub(crate) slab: &'a Slab,
     pub(crate) progress: &'a Progress,
@@ -43,9 +43,9 @@ pub(crate) struct Worker<'a> {
     pub(crate) unit_bytes: u64,
     pub(crate) requests: usize,
     pub(crate) unflushed_bytes_max: u64,
-    /// Whether anything was sent to the destination that changes it.
+    /// Whether a request that changes the destination was sent.
     pub(crate) touched: &'a AtomicBool,
-    /// Learnt at the first refusal.
+    /// Whether the destination has refused a command that zeroes.
     pub(crate) no_zeroing_command: &'a AtomicBool,
 }
 
@@ -65,7 +65,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The next request's worth of a stream; shorter or empty at its end.
+    /// The next part of a stream, as long as a request; shorter or empty at its end.
     pub(crate) async fn next_of_stream(self, input: Input<'_>, offset: u64) -> Result<Payload, Error> {
         let part = input.part(self.slab, offset, self.request_bytes).await?;
         let capacity_bytes = self.destination.properties().bytes();
@@ -75,7 +75,7 @@ impl Worker<'_> {
         Ok(part)
     }
 
-    /// What is to be done with a part of a stream. Zeroes are remembered by their range, without their buffer.
+    /// The work for a part of a stream. All-zero parts are kept as ranges, without their buffer.
     pub(crate) fn work_of<'a>(self, offset: u64, part: Payload) -> Work<'a> {
         if is_zero(&part) {
             let bytes = (part.len() as u64).next_multiple_of(self.unit_bytes);
@@ -85,7 +85,7 @@ impl Worker<'_> {
         }
     }
 
-    /// In whole blocks of the destination, with zeroes at the end.
+    /// The payload in whole blocks of the destination, filled up with zeroes.
     fn padded(self, payload: &Payload) -> Result<Payload, Error> {
         let bytes = payload.len() as u64;
         let padded_bytes = bytes.next_multiple_of(self.unit_bytes);
@@ -132,7 +132,7 @@ impl Worker<'_> {
         }
     }
 
-    /// For destinations without a command for it.
+    /// Writes zeroes as data, for destinations without a zeroing command.
     async fn write_zeroes(self, range: ByteRange) -> Result<Effect, Error> {
         let mut zeroes = allocate(self.slab, self.request_bytes.min(range.bytes))?;
         zeroes.fill(0);

@@ -1,6 +1,6 @@
-//! Whether there is anything in a block.
+//! Tests whether data is all zero.
 
-/// Words are compared as one lump of this many bytes: what the compiler turns into a few vector instructions.
+/// The size of a lump in bytes, which the compiler compares with a few vector instructions.
 const LUMP_BYTES: usize = 64;
 
 /// Whether every byte is zero. Decides within the first lump for nearly all data.

@@ -1,4 +1,4 @@
-//! The ends of a copy that this machine has: paths, standard input and output.
+//! Local ends of a copy: paths, standard input and standard output.
 
 use super::file::{self, LocalFile};
 use super::watch::FileWatch;
@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 impl Source {
-    /// Standard input, from where it stands to its end.
+    /// Standard input, from its present position to its end.
     ///
     /// # Errors
     /// [`Refusal::Descriptor`] if it is closed or cannot be read; [`Refusal::SourceInUse`] for a device that is
@@ -86,7 +86,7 @@ impl Destination {
 /// A path to a block device or a regular file, which need not exist.
 struct LocalPlace {
     path: PathBuf,
-    /// As which a file was seen, to be confirmed under its lock.
+    /// The file's kind when it was checked, to be confirmed under its lock.
     seen: Kind,
     present: Option<Disk>,
     engine: Engine,
@@ -112,7 +112,7 @@ impl Place for LocalPlace {
     fn open(self: Box<Self>, overwrite: bool) -> Result<Open, Error> {
         let is_device = self.is_device();
         let Self { path, seen, present, engine } = *self;
-        // What was open for reading is closed first, as its lock must be free to be taken for writing.
+        // The descriptor that was open for reading is closed first, to free its lock for writing.
         drop(present);
         if is_device {
             return open_to_write(&path, &engine).map(Open::Disk);
@@ -159,7 +159,7 @@ fn held(kind: Kind) -> Option<String> {
     mount::holder_of(number).map(|holder| format!("in use by {holder}"))
 }
 
-/// What is in the way of writing to it. Somebody else who writes holds its lock.
+/// Opens the present contents for the checks. Another writer would hold the lock, and is refused.
 fn present(path: &Path, engine: &Engine) -> Result<Disk, Error> {
     open_to_read(path, engine).map_err(in_use)
 }

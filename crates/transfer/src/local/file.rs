@@ -13,30 +13,30 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// A disk's data is nobody else's to read or to change.
+/// The mode of a new file: only its owner may read or change a disk's data.
 const OWNER_ONLY: u32 = 0o600;
 
-/// The name under which a new file is written ends with this.
+/// The suffix of the name under which a new file is written.
 const PARTIAL_SUFFIX: &str = ".partial";
 
 /// A file that is open for writing, under an exclusive lock.
 pub(super) struct LocalFile {
     file: File,
-    /// Its name at the end.
+    /// The file's final name.
     path: PathBuf,
-    /// Its name until then, if it is new.
+    /// The name of a new file until it is complete.
     partial: Option<PathBuf>,
     engine: Engine,
 }
 
-/// Where a new file is written.
+/// The name under which a new file is written.
 fn partial_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(PARTIAL_SUFFIX);
     name.into()
 }
 
-/// Refuses what a copy to this file would destroy.
+/// Refuses a copy that would destroy the file's contents.
 pub(super) fn check(path: &Path, seen: Kind, overwrite: bool) -> Result<(), Refusal> {
     match seen {
         _ if overwrite => Ok(()),
@@ -51,7 +51,7 @@ fn partial_exists(path: &Path) -> Refusal {
 }
 
 impl LocalFile {
-    /// Opens the file that [`local::kind_of`] found, or makes a new one; its contents stay as they are.
+    /// Opens the file that [`local::kind_of`] found, or creates a new one, without changing its contents.
     pub(super) fn open(path: &Path, seen: Kind, overwrite: bool, engine: Engine) -> Result<Self, Error> {
         if seen == Kind::Absent {
             return Self::create(path, overwrite, engine);
@@ -59,7 +59,7 @@ impl LocalFile {
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(|error| cannot_open(path, error))?;
         lock(&file, path)?;
-        // Only under the lock nobody else copies to it: what was seen before must still be so.
+        // Other copies are excluded only under the lock, so the earlier checks are repeated.
         let found = file.metadata().map_err(|error| cannot_open(path, error))?;
         if Kind::of(&found) != seen || local::kind_of(path)? != seen {
             return Err(changed(path));
@@ -82,7 +82,7 @@ impl LocalFile {
         })?;
         lock(&file, &partial)?;
         let found = file.metadata().map_err(|error| cannot_open(&partial, error))?;
-        // Another copy may have completed it, and given it its name, before it could be locked here.
+        // Another copy may have completed and renamed the file before the lock was taken.
         if !found.is_file() || local::kind_of(&partial)? != Kind::of(&found) {
             return Err(changed(&partial));
         }
@@ -91,7 +91,7 @@ impl LocalFile {
         Ok(Self { file, path: path.to_owned(), partial: Some(partial), engine })
     }
 
-    /// The name that it has now.
+    /// The file's present name.
     fn name(&self) -> &Path {
         self.partial.as_deref().unwrap_or(&self.path)
     }
@@ -158,10 +158,10 @@ fn changed(path: &Path) -> Error {
     Refusal::DestinationInUse { name: path.display().to_string(), used }.into()
 }
 
-/// Never in the place of another file.
+/// Renames a file without replacing another one.
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some filesystems, such as NFS, cannot rename in this way; to link refuses to replace everywhere.
+        // Some filesystems, such as NFS, cannot do that; `link` refuses to replace a file on every filesystem.
         Err(Errno::INVAL | Errno::NOSYS) => {
             fs::hard_link(from, to)?;
             fs::remove_file(from)

@@ -20,7 +20,7 @@ pub(super) fn use_of(device: DeviceNumber) -> Option<String> {
     mounted_for_writing(&related).or_else(|| swapped_to(&related))
 }
 
-/// What sits on the device (a volume manager, a RAID, an encrypted volume), by its kernel name.
+/// The kernel name of what is built on the device: a volume manager, a RAID or an encrypted volume.
 pub(super) fn holder_of(device: DeviceNumber) -> Option<String> {
     holder(Path::new("/sys/dev/block"), device)
 }
@@ -39,7 +39,7 @@ pub(super) fn number_of(metadata: &fs::Metadata) -> Option<DeviceNumber> {
 fn mounted_for_writing(devices: &BTreeSet<DeviceNumber>) -> Option<String> {
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount = mountinfo.lines().filter_map(Mount::parse).find(|mount| {
-        // Filesystems on several devices (btrfs) show a number of their own, and a device only as their source.
+        // Filesystems on several devices (btrfs) show a number of their own, and name a device only as their source.
         let source = || device_number(&mount.source).is_some_and(|number| devices.contains(&number));
         mount.for_writing && (devices.contains(&mount.device) || source())
     })?;
@@ -73,7 +73,7 @@ impl Mount {
         let device = DeviceNumber::parse(before.next()?)?;
         let point = unescape(before.nth(1)?);
         let source = unescape(after.split(' ').nth(1)?);
-        // A read-only mount of a filesystem that is otherwise writable does not keep its device still.
+        // A read-only mount does not prevent changes of the device if the filesystem itself is writable.
         let super_options = after.split(' ').nth(2)?;
         let for_writing = super_options.split(',').all(|option| option != "ro");
         Some(Self { device, point: point.into(), source: source.into(), for_writing })
@@ -87,13 +87,13 @@ impl DeviceNumber {
     }
 }
 
-/// Space, tab, newline and backslash are written as a backslash and three octal digits.
+/// Decodes space, tab, newline and backslash, which are written as a backslash and three octal digits.
 fn unescape(text: &str) -> String {
     let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     escapes.iter().fold(text.to_owned(), |text, (escaped, letter)| text.replace(escaped, letter))
 }
 
-/// The device, its partitions, and all that is built on any of them.
+/// The device, its partitions, and every device that is built on any of them.
 fn related(sys_dev_block: &Path, device: DeviceNumber) -> BTreeSet<DeviceNumber> {
     let mut found = BTreeSet::new();
     let mut unvisited = vec![device];

@@ -1,7 +1,7 @@
 //! Standard input and output, by their descriptors.
 //!
-//! Rust's own handles take a closed or unsuitable descriptor for an empty or bottomless stream: they swallow EBADF, and
-//! the runtime opens `/dev/null` for reading and writing in the place of a descriptor that is closed at the start.
+//! Rust's own handles treat a closed or unsuitable descriptor as an empty or bottomless stream: they ignore EBADF, and
+//! the runtime opens `/dev/null` for reading and writing in place of a descriptor that is closed at the start.
 
 use crate::Refusal;
 use crate::local::Kind;
@@ -11,12 +11,12 @@ use std::io::{Result, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-/// Standard input, which somebody opened for reading.
+/// Standard input, which must be open for reading.
 pub(super) fn input() -> std::result::Result<(File, Kind), Refusal> {
     open(std::io::stdin().as_fd(), "standard input", OFlags::WRONLY, "open for writing only")
 }
 
-/// Standard output, which somebody opened for writing.
+/// Standard output, which must be open for writing.
 pub(super) fn output() -> std::result::Result<(Output, Kind), Refusal> {
     let (file, kind) =
         open(std::io::stdout().as_fd(), "standard output", OFlags::RDONLY, "not open for writing")?;
@@ -24,7 +24,7 @@ pub(super) fn output() -> std::result::Result<(Output, Kind), Refusal> {
     Ok((Output { file, is_durable }, kind))
 }
 
-/// `wrong_mode` is the access mode that cannot serve, `wrong` that in words.
+/// Opens a descriptor. `wrong_mode` is the unsuitable access mode, `wrong` describes it for people.
 fn open(
     descriptor: BorrowedFd<'_>,
     name: &'static str,
@@ -46,7 +46,8 @@ fn open(
     Ok((file, Kind::of(&metadata)))
 }
 
-/// Whether it is `/dev/null`, whose number is the same on every Linux (devices.txt in the kernel's documentation).
+/// Whether the descriptor is `/dev/null`, whose number is the same on every Linux (devices.txt in the kernel's
+/// documentation).
 fn is_null(metadata: &Metadata) -> bool {
     let number = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
     metadata.file_type().is_char_device() && number == (1, 3)

@@ -1,4 +1,4 @@
-//! Streams of this machine, each on a thread of its own, since reading or writing them blocks.
+//! Local streams, each on a thread of its own, because reading and writing them blocks.
 
 use crate::stream::{Look, Reader, StreamRequest, Writer};
 use block::{BlockError, BlockErrorKind, Buffer, Completer, Completion};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 
 impl Reader {
-    /// Takes over `input`. The thread ends when the reader is dropped and `input` gives something, or its end.
+    /// Takes over `input`. The thread ends after the reader was dropped, when `input` next returns data or its end.
     pub fn new(input: impl Read + Send + 'static) -> Self {
         let (requests, receiver) = channel();
         std::thread::spawn(move || serve_reads(Peekable { input, held: Vec::new() }, &receiver));
@@ -16,7 +16,7 @@ impl Reader {
         Self::served_by(move |look, buffer, completer| drop(requests.send((look, buffer, completer))))
     }
 
-    /// The same of a pipe or a character device.
+    /// Opens a pipe or a character device in the same way.
     pub(crate) fn open(path: &Path) -> Self {
         Self::new(Later::new(path, OpenOptions::new().read(true)))
     }
@@ -30,14 +30,14 @@ impl Writer {
         Self::served_by(move |request, completer| drop(requests.send((request, completer))))
     }
 
-    /// The same of a pipe or a character device.
+    /// Opens a pipe or a character device in the same way.
     pub(crate) fn open(path: &Path) -> Self {
         Self::new(Later::new(path, OpenOptions::new().write(true)))
     }
 }
 
-/// A file that is opened when it is first used, on the stream's own thread: to open a named pipe waits for its other
-/// end, perhaps for ever.
+/// A file that is opened at its first use, on the stream's own thread, because opening a named pipe waits for its other
+/// end, perhaps forever.
 struct Later {
     path: PathBuf,
     options: OpenOptions,
@@ -73,7 +73,7 @@ impl Write for Later {
     }
 }
 
-/// Input of which something was read that is still to be given.
+/// Input with bytes that were read ahead and are still to be returned.
 struct Peekable<R> {
     input: R,
     held: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Whether a file that is copied keeps still.
+//! Detects changes of a file while it is copied.
 
 use crate::Error;
 use crate::image_format::{ImageFormat, MAGIC_BYTES};
@@ -6,14 +6,15 @@ use crate::place::Watch;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// A regular file, and how it stood before it was read.
+/// A regular file, and its state before it was read.
 pub(super) struct FileWatch {
     name: String,
     file: File,
     before: Stamp,
 }
 
-/// Every write and every change of length changes this, as finely as the filesystem's clock ticks.
+/// A file's state, which every write and every change of length changes, within the resolution of the filesystem's
+/// clock.
 #[derive(PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
@@ -32,7 +33,7 @@ impl Stamp {
 }
 
 impl FileWatch {
-    /// Remembers how the file stands now.
+    /// Records the file's present state.
     pub(super) fn begin(name: &str, file: File) -> std::io::Result<Self> {
         let before = Stamp::of(&file.metadata()?);
         Ok(Self { name: name.to_owned(), file, before })
