@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 /// Why credentials cannot be used. The person who configured them is at fault.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file cannot be read, or others could read it.
+    /// The file cannot be read, or other users could read it.
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// It is not text.
+    /// The file is not text.
     #[error("{path} is not text")]
     NotText {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
     /// A line that is not `name = value`, or a name that is not known.
@@ -21,31 +21,31 @@ pub enum CredentialsError {
         "{path}:{line}: expected username, password, target_username or target_password, `=` and a value"
     )]
     Line {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The line's number, from 1.
         line: usize,
     },
-    /// One of a pair without the other.
+    /// One setting of a pair is missing.
     #[error("{given} is set, but {missing} is not")]
     Incomplete {
-        /// What was given.
+        /// The setting that was given.
         given: &'static str,
-        /// What is needed with it.
+        /// The setting that is needed with it.
         missing: &'static str,
     },
-    /// The standard forbids them.
+    /// The names or secrets break the standard's rules.
     #[error(transparent)]
     Invalid(#[from] InvalidCredentials),
 }
 
-/// The names by which libiscsi, and so QEMU and its tools, look for them.
+/// The environment variables of libiscsi, which QEMU and its tools use too.
 const USERNAME: &str = "LIBISCSI_CHAP_USERNAME";
 const PASSWORD: &str = "LIBISCSI_CHAP_PASSWORD";
 const TARGET_USERNAME: &str = "LIBISCSI_CHAP_TARGET_USERNAME";
 const TARGET_PASSWORD: &str = "LIBISCSI_CHAP_TARGET_PASSWORD";
 
-/// The parts as they were found, before they are checked.
+/// The settings as they were found, before the checks.
 #[derive(Default)]
 struct Parts {
     username: Option<String>,
@@ -55,10 +55,10 @@ struct Parts {
 }
 
 /// Credentials from `LIBISCSI_CHAP_USERNAME`, `_PASSWORD` and, for mutual CHAP, `_TARGET_USERNAME` and
-/// `_TARGET_PASSWORD`. `user`, from a URL, goes before the environment's. `None` if no password is set.
+/// `_TARGET_PASSWORD`. `user`, from a URL, takes precedence over the environment's. `None` if no password is set.
 ///
 /// # Errors
-/// If they are incomplete or break the rules for secrets.
+/// If the credentials are incomplete or break the rules for secrets.
 pub fn credentials_from_environment(user: Option<&str>) -> Result<Option<Credentials>, CredentialsError> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     Parts {
@@ -70,9 +70,9 @@ pub fn credentials_from_environment(user: Option<&str>) -> Result<Option<Credent
     .check([USERNAME, PASSWORD, TARGET_USERNAME, TARGET_PASSWORD])
 }
 
-/// Credentials from a file of lines `username = …`, `password = …` and, for mutual CHAP, `target_username = …`
-/// and `target_password = …`. Empty lines and lines that begin with `#` are passed over. `user`, from a URL,
-/// goes before the file's.
+/// Credentials from a file of lines `username = …`, `password = …` and, for mutual CHAP, `target_username = …` and
+/// `target_password = …`. Empty lines and lines that begin with `#` are ignored. `user`, from a URL, takes precedence
+/// over the file's.
 ///
 /// # Errors
 /// If the file cannot be read, is readable by others, or does not hold usable credentials.
@@ -88,7 +88,7 @@ pub fn credentials_from_file(path: &Path, user: Option<&str>) -> Result<Credenti
 }
 
 impl Parts {
-    /// The error is the number of the first line that cannot be understood.
+    /// Parses the lines of a file. The error is the number of the first invalid line.
     fn parse(text: &str) -> Result<Self, usize> {
         let mut parts = Self::default();
         for (line, text) in (1..).zip(text.lines()) {
@@ -109,8 +109,8 @@ impl Parts {
         Ok(parts)
     }
 
-    /// A name alone is no error in an environment that also serves tools without CHAP, but a URL's user is a
-    /// wish for it.
+    /// Checks the settings for completeness. A name alone is no error in the environment, which may also serve tools
+    /// without CHAP, but a URL's user demands CHAP.
     fn check(self, names: [&'static str; 4]) -> Result<Option<Credentials>, CredentialsError> {
         let pair =
             |name: Option<String>, secret: Option<String>, names: [&'static str; 2]| match (name, secret) {

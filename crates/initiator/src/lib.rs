@@ -18,8 +18,8 @@
 //! # }
 //! ```
 //!
-//! The initiator itself is the crate `client`, which knows no sockets and no runtime; here are its runtime, its network,
-//! and its user's credentials.
+//! The crate `client` is the initiator itself, without sockets and runtime. This crate adds its runtime, its network,
+//! and the user's credentials.
 
 #![forbid(unsafe_code)]
 
@@ -42,12 +42,12 @@ use runtime::TokioHost;
 use std::sync::Arc;
 use transport::Observer;
 
-/// Logs in to the URL's target with as many connections as configured. Fewer than configured is no error:
+/// Logs in to the URL's target with as many connections as configured. Fewer connections than configured are no error:
 /// [`Target::report`] says how many there are, and why. The target lives on the tokio runtime of this call.
 ///
 /// # Errors
-/// If the first connection cannot be made. Nothing is retried here: whoever waits for a target that is not
-/// there yet knows better for how long.
+/// If the first connection cannot be made. This function does not retry: a caller that waits for a target knows better
+/// for how long.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
@@ -70,10 +70,10 @@ pub async fn connect_observed(
     Target::connect(environment(Some(observer)), &url.target_name, &url.portal, named(config)).await
 }
 
-/// Asks a portal for the targets that this initiator may use, and where they are.
+/// Asks a portal for the targets that this initiator may use, and for their addresses.
 ///
 /// # Errors
-/// If the portal cannot be reached, refuses the login, or does not answer as it should.
+/// If the portal cannot be reached, refuses the login, or breaks the protocol.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
@@ -89,7 +89,7 @@ fn environment(observer: Option<Arc<dyn Observer>>) -> Environment {
     }
 }
 
-/// A configuration without an initiator's name gets this machine's.
+/// Fills in this machine's initiator name if the configuration has none.
 fn named(config: Config) -> Config {
     match config.initiator_name.is_empty() {
         true => Config { initiator_name: name::of_this_machine(), ..config },

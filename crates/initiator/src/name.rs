@@ -1,7 +1,7 @@
-//! The initiator's name of a machine.
+//! The default initiator name of this machine.
 
 /// A name that stays the same on one machine and differs between machines, so that a target can tell them apart.
-/// Letters that no iSCSI name may have are left out (RFC 7143 §4.2.7).
+/// Characters that an iSCSI name may not contain are omitted (RFC 7143 §4.2.7).
 pub(crate) fn of_this_machine() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let allowed = |letter: &char| letter.is_ascii_alphanumeric() || "-.".contains(*letter);

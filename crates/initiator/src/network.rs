@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use transport::{Observer, Socket};
 
-/// TCP, with names looked up by the system.
+/// TCP, with the system's name resolution.
 pub(crate) struct TcpNetwork {
     observer: Option<Arc<dyn Observer>>,
 }
@@ -19,7 +19,7 @@ impl TcpNetwork {
         Self { observer }
     }
 
-    /// The maker of a connection's observer. It has a descriptor of its own, as the connection takes the socket.
+    /// Makes a connection's observer. The observer has a descriptor of its own, because the connection owns the socket.
     fn observe(&self, stream: &TcpStream) -> io::Result<Option<Observe>> {
         let Some(observer) = self.observer.clone() else { return Ok(None) };
         let socket = stream.as_fd().try_clone_to_owned()?;
@@ -56,7 +56,7 @@ async fn connect(portal: &Portal, options: &SocketOptions) -> Result<TcpStream, 
                     .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
                 socket.connect(address).await
             }
-            // A machine without IPv6 still finds a name's other addresses.
+            // A machine without IPv6 still tries a name's other addresses.
             Err(error) => Err(error),
         };
         match connected {
