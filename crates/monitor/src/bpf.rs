@@ -1,21 +1,21 @@
-//! Programs of the folder `bpf`, loaded into the kernel.
+//! Loads the programs of the directory `bpf` into the kernel.
 
 use libbpf_rs::{Error, ErrorKind, Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 
-/// Programs that could not be put to work.
+/// Why programs could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
-    /// It takes root's rights, or `CAP_BPF` and `CAP_PERFMON`, in the machine's first user namespace.
-    #[error("loading BPF programs takes root's rights: {0}")]
+    /// The process lacks root's rights, or `CAP_BPF` and `CAP_PERFMON`, in the initial user namespace.
+    #[error("loading BPF programs requires root's rights: {0}")]
     NoRights(#[source] Error),
-    /// The kernel does not take the programs, because it lacks what they need.
-    #[error("loading BPF programs: {0}")]
+    /// The kernel refused the programs, because it lacks a feature that they need.
+    #[error("cannot load BPF programs: {0}")]
     Refused(#[source] Error),
     /// A resource is missing.
-    #[error("tracing: {0}")]
+    #[error("cannot trace: {0}")]
     System(#[from] io::Error),
 }
 
@@ -28,23 +28,23 @@ impl From<Error> for BpfError {
     }
 }
 
-/// The cost of BPF programs, as they count it themselves (`bpf/cost.h`).
+/// The cost of BPF programs, which they count themselves (`bpf/cost.h`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
     pub calls: u64,
     pub busy_ns: u64,
-    /// For which there was no room.
+    /// Events for which there was no room.
     pub lost: u64,
 }
 
-/// The programs of one file, and what holds them in their places.
+/// The loaded programs of one file, and the links that attach them.
 #[derive(Debug)]
 pub(crate) struct Programs {
     object: Object,
     links: Vec<Link>,
 }
 
-/// A compiled file, as the words of an ELF file want to lie.
+/// A compiled file, aligned as ELF requires.
 #[repr(C, align(8))]
 pub(crate) struct Compiled<Bytes: ?Sized>(pub Bytes);
 
@@ -57,9 +57,9 @@ macro_rules! compiled {
 pub(crate) use compiled;
 
 impl Programs {
-    /// Loads them, with these constants, and puts them in their places.
+    /// Loads the programs with these constants, and attaches them.
     pub fn load(compiled: &Compiled<[u8]>, constants: &[u32]) -> Result<Self, BpfError> {
-        // Else the library prints what is returned as an error as well.
+        // Otherwise the library also prints the errors that it returns.
         libbpf_rs::set_print(None);
         let mut open = ObjectBuilder::default().open_memory(&compiled.0)?;
         let mut section = open.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".rodata"));
@@ -71,7 +71,7 @@ impl Programs {
         Ok(Self { object, links })
     }
 
-    /// Takes them away. Their maps stay.
+    /// Detaches the programs. Their maps stay.
     pub fn detach(&mut self) {
         self.links.clear();
     }
@@ -90,7 +90,7 @@ impl Programs {
         Ok(cost)
     }
 
-    /// One of their maps.
+    /// A map of the programs, by its name.
     pub fn map(&self, name: &str) -> Result<MapHandle, BpfError> {
         let map = self.object.maps().find(|map| map.name() == name).ok_or_else(|| missing(name))?;
         Ok(MapHandle::try_from(&map)?)

@@ -1,4 +1,4 @@
-//! The one clock of all that is measured, that of the machine, which nobody sets; and what a thread has worked.
+//! The clock of all measurements, which is monotonic; and the processor time of a thread.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 /// The length of a netlink message before its body.
 const HEADER_BYTES: usize = 16;
 
-/// `struct inet_diag_sockid`, in requests and replies.
+/// The length of `struct inet_diag_sockid`, in requests and replies.
 const ID_BYTES: usize = 48;
 
 /// The length of a reply's body before its attributes (`struct inet_diag_msg`).
@@ -22,7 +22,7 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
 
-/// Attributes of a reply; each is asked for by the bit before its number.
+/// Attributes of a reply. Bit number minus one of the request asks for each.
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_SKMEMINFO: u16 = 7;
@@ -32,12 +32,12 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
 
-/// Bits of states: of all, and of those in which data may still move (ESTABLISHED, FIN-WAIT-1 and 2, CLOSE-WAIT, LAST-ACK,
-/// CLOSING).
+/// Masks of TCP states: all states, and those in which data may still move (ESTABLISHED, FIN-WAIT-1 and 2, CLOSE-WAIT,
+/// LAST-ACK, CLOSING).
 const ANY_STATE: u32 = u32::MAX;
 const CONNECTED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// How the kernel knows a socket.
+/// The kernel's identification of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SocketId {
     pub local: SocketAddr,
@@ -45,7 +45,7 @@ pub(crate) struct SocketId {
     pub cookie: u64,
 }
 
-/// A family of addresses.
+/// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Inet,
@@ -56,7 +56,7 @@ pub(crate) enum Family {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Diagnosis<'a> {
     pub id: SocketId,
-    /// `None` if it is unknown, or the socket has none any more, as in `TIME_WAIT`.
+    /// The state of the connection; `None` if it is unknown, or the socket no longer has any, as in `TIME_WAIT`.
     pub tcp: Option<TcpInfo>,
     pub memory: Option<SocketMemory>,
     pub congestion_control: Option<&'a str>,
@@ -68,7 +68,7 @@ pub(crate) struct Diagnosis<'a> {
 pub(crate) enum Message<'a> {
     Socket(Diagnosis<'a>),
     Failed(Errno),
-    /// The last of a dump.
+    /// The end of a dump.
     Done,
 }
 
@@ -99,7 +99,7 @@ fn request(
     request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     request.extend(flags.to_ne_bytes());
     request.extend(sequence.to_ne_bytes());
-    // From whom: the kernel knows.
+    // The sender's id stays zero: the kernel knows the sender.
     request.extend([0; 4]);
     request.extend([family, IPPROTO_TCP, attributes, 0]);
     request.extend(states.to_ne_bytes());
@@ -115,7 +115,7 @@ fn emit_id(id: &SocketId) -> [u8; ID_BYTES] {
     place[2..4].copy_from_slice(&id.peer.port().to_be_bytes());
     emit_address(&mut place[4..20], id.local.ip());
     emit_address(&mut place[20..36], id.peer.ip());
-    // Of link-local addresses the interface is a part.
+    // A link-local address includes its interface.
     let interface = if let SocketAddr::V6(local) = id.local { local.scope_id() } else { 0 };
     place[36..40].copy_from_slice(&interface.to_ne_bytes());
     for (word, place) in words(id.cookie).into_iter().zip(place[40..].chunks_exact_mut(4)) {
@@ -193,13 +193,13 @@ fn parse_id(family: u8, id: &[u8; ID_BYTES]) -> Option<SocketId> {
     Some(SocketId { local: address(4, port(0)?)?, peer: address(20, port(2)?)?, cookie })
 }
 
-/// Up to the byte that ends it.
+/// The text before the terminating null byte.
 fn text(value: &[u8]) -> Option<&str> {
     let text = value.split(|byte| *byte == 0).next()?;
     std::str::from_utf8(text).ok()
 }
 
-/// Everything in these messages begins at a multiple of four.
+/// Rounds a length up: everything in these messages begins at a multiple of four.
 fn aligned(length: usize) -> usize {
     length.next_multiple_of(4)
 }
@@ -221,7 +221,7 @@ mod tests {
         SocketId { local, peer: "[fe80::2%3]:40000".parse().unwrap(), cookie: 0x1_0000_0002 }
     }
 
-    /// As a kernel would answer, with one attribute.
+    /// A kernel's answer with one attribute.
     fn reply(kind: u16, value: &[u8]) -> Vec<u8> {
         let mut body = vec![AF_INET6, 1, 0, 0];
         body.extend(emit_id(&id()));

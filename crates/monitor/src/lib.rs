@@ -1,16 +1,16 @@
 //! The state of TCP connections in the kernel, sampled while they live.
 //!
-//! A [`Monitor`] asks the kernel of the connections of a network namespace, whoever's they are: `TCP_INFO`, `SO_MEMINFO` and
-//! the congestion control, by `sock_diag(7)`, for which no rights are needed.
+//! A [`Monitor`] asks the kernel about all connections of a network namespace, whichever process owns them: `TCP_INFO`,
+//! `SO_MEMINFO` and the congestion control, by `sock_diag(7)`, which needs no privileges.
 //!
-//! With the Cargo feature `bpf` and root's rights there is also a `Tracer`, which misses nothing between samples: programs in
-//! the kernel tell of each segment that arrives, each retransmission, each change of the congestion state, each write. And
-//! there is `OffCpu`, which says where in the kernel a process waits.
+//! With the Cargo feature `bpf` and root's rights, a `Tracer` records the events between samples: programs in the
+//! kernel report each segment that arrives, each retransmission, each change of the congestion state, and each write.
+//! `OffCpu` reports where in the kernel a process waits.
 //!
-//! * **Nothing is held**: sockets are asked for by their cookie, not through a descriptor, and one that was closed is
-//!   closed. A duplicate of its descriptor would keep it open, and its peer would wait for the end of the stream.
+//! * **Nothing is held**: the monitor names sockets by their cookie, not by a descriptor, so a socket that its owner
+//!   closes is closed. A duplicate descriptor would keep it open, and its peer would wait for the end of the stream.
 //! * **Nothing is unbounded**: sockets, samples and events beyond the options are counted, not kept.
-//! * **It has a price**, which [`SocketsReport`](observe::SocketsReport) and [`TcpTrace`](observe::TcpTrace) tell.
+//! * **Its cost is measured**: [`SocketsReport`](observe::SocketsReport) and [`TcpTrace`](observe::TcpTrace) state it.
 //! * **One clock**: all times are those of [`monotonic_ns`].
 
 #![forbid(unsafe_code)]
@@ -38,6 +38,6 @@ pub use {
     tracer::{TraceOptions, Tracer},
 };
 
-/// For how long a tracer passes over what finds nothing new, unless told otherwise: shorter than any round trip over a long
-/// distance. Known without the programs, too: what is to be traced is planned where there are none.
+/// The default of how long a tracer skips events that change nothing: shorter than any round trip over a long distance.
+/// It is defined without the feature `bpf` too, because a trace can be planned without the programs.
 pub const TRACE_QUIET: std::time::Duration = std::time::Duration::from_millis(1);

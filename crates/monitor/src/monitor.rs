@@ -1,4 +1,4 @@
-//! The monitor, as its user sees it.
+//! The monitor's public interface.
 
 use crate::inet_diag::SocketId;
 use crate::sampler::{Request, Sampler};
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Selects the sockets to sample, how often, and how many samples to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// From one sample of each socket to the next.
+    /// The time between two samples of a socket.
     pub interval: Duration,
     /// Whether to look for connections, besides those that are [watched](Monitor::watch) by name.
     pub discovery: Option<Discovery>,
@@ -27,13 +27,14 @@ pub struct Options {
     pub samples_max: usize,
 }
 
-/// Looking for the connections of the namespace.
+/// Discovery of the namespace's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovery {
-    /// How often to look. One that lives for a shorter time may be missed. The kernel looks through a table that is as
-    /// large as the machine: a look takes a millisecond of processor time where that has room for 262144 connections.
+    /// How often to look. A connection that lives for a shorter time may be missed. The kernel walks its whole table of
+    /// connections, whose size follows the machine's: with room for 262144 connections, a look takes a millisecond of
+    /// processor time.
     pub interval: Duration,
-    /// Only those of which one end has this port.
+    /// Restricts discovery to connections with this port at one end.
     pub port: Option<u16>,
 }
 
@@ -54,24 +55,24 @@ impl Default for Discovery {
     }
 }
 
-/// A thread that samples. Dropped, it ends, and what it saw is lost.
+/// A thread that samples. Dropping it ends the thread and discards its samples.
 #[derive(Debug)]
 pub struct Monitor {
     requests: Sender<Request>,
-    /// Makes its thread look for requests.
+    /// Wakes the thread to look for requests.
     bell: Arc<OwnedFd>,
-    /// Taken when it is stopped.
+    /// The thread, until it is stopped.
     thread: Option<JoinHandle<SocketsReport>>,
 }
 
-/// A socket that cannot be watched.
+/// Why a socket cannot be watched.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// It is none of a TCP connection in the monitor's namespace, or the kernel does not say what it knows of it.
-    #[error("the kernel tells nothing of this socket: {0}")]
+    /// The socket has no TCP connection in the monitor's namespace, or the kernel does not report on it.
+    #[error("the kernel does not report on this socket: {0}")]
     Unknown(#[from] io::Error),
-    /// There are as many as are to be kept.
-    #[error("{0} sockets have been watched, and no more are to be")]
+    /// The limit on sockets is reached.
+    #[error("the limit of {0} watched sockets is reached")]
     TooMany(usize),
 }
 
@@ -88,11 +89,11 @@ impl Monitor {
         Ok(Self { requests, bell, thread: Some(thread) })
     }
 
-    /// Takes a first sample of a connected socket, and further ones until it is closed. Returns its cookie. The socket is
-    /// not held: it may be closed, here or by its peer, at any time.
+    /// Takes a first sample of a connected socket, and further ones until it is closed. Returns its cookie. The monitor
+    /// does not hold the socket: either end may close it at any time.
     ///
     /// # Errors
-    /// If nothing can be learnt of it.
+    /// [`WatchError`] if the socket cannot be watched.
     pub fn watch(&self, socket: &impl AsFd) -> Result<u64, WatchError> {
         let id = id_of(socket)?;
         let (to, answer) = sync_channel(1);
@@ -102,10 +103,10 @@ impl Monitor {
         Ok(id.cookie)
     }
 
-    /// Takes a last sample of each socket, and ends.
+    /// Takes a last sample of each socket, and ends the thread.
     ///
     /// # Panics
-    /// If its thread has.
+    /// If the monitor's thread has panicked.
     #[must_use]
     pub fn stop(mut self) -> SocketsReport {
         self.end().expect("it is stopped once").unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -126,7 +127,7 @@ impl Monitor {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        // There is nobody to whom a panic could be told.
+        // A panic of the thread cannot be reported here.
         let _ = self.end();
     }
 }

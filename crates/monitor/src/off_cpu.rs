@@ -1,4 +1,4 @@
-//! Where in the kernel a process waits, by a BPF program.
+//! Finds where in the kernel a process waits, by a BPF program.
 
 mod symbols;
 
@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use symbols::Symbols;
 
 /// A BPF program that adds up where threads of one process wait in the kernel: for room in a socket's send buffer, for
-/// data, for a disk. Dropped, it is taken away, and what it saw is lost.
+/// data, for a disk. Dropping it detaches the program and discards its sums.
 #[derive(Debug)]
 pub struct OffCpu {
     programs: Programs,
@@ -19,28 +19,29 @@ pub struct OffCpu {
 
 static COMPILED: &Compiled<[u8]> = compiled!("off_cpu");
 
-/// How `struct place` begins: with the number of the thread. That of the stack follows.
+/// The length of the thread's number, which begins `struct place`. The number of the stack follows.
 const THREAD_BYTES: usize = size_of::<u32>();
-/// How `struct total` begins: with so many words. The thread's name follows.
+/// The number of words that begin `struct total`. The thread's name follows.
 const TOTAL_WORDS: usize = 4;
 
-/// With it the kernel's scheduler begins; what is further in is the same for all, and the program itself.
+/// The function that enters the kernel's scheduler. Deeper frames are the same for all stacks, and belong to the
+/// program itself.
 const SCHEDULER: &str = "__schedule";
 
 impl OffCpu {
-    /// Begins to watch those threads of the process of this number that are in the calling thread's network namespace.
+    /// Starts to watch the threads of a process (by its pid) that are in the calling thread's network namespace.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses the program.
     pub fn start(process: u32) -> Result<Self, BpfError> {
         let begun_ns = monotonic_ns();
         Ok(Self { programs: Programs::load(COMPILED, &[process, network_namespace()?])?, begun_ns })
     }
 
-    /// Takes the program away. A wait that has not ended is not told.
+    /// Detaches the program and returns its sums. They exclude waits that have not ended.
     ///
     /// # Errors
-    /// If the kernel does not hand over what it counted.
+    /// If the kernel does not hand over the sums.
     pub fn stop(mut self) -> Result<OffCpuReport, BpfError> {
         self.programs.detach();
         let (symbols, stacks) = (Symbols::read()?, self.programs.map("stacks")?);
@@ -79,7 +80,7 @@ fn parse(place: &[u8], total: &[u8]) -> Option<OffCpuStack> {
 }
 
 fn frames(symbols: &Symbols, stack: &[u8]) -> Vec<String> {
-    // What is not needed of the room for a stack is zero.
+    // Unused places of a stack are zero.
     let addresses = words(stack).take_while(|address| *address != 0);
     let mut frames: Vec<String> = addresses.map(|address| symbols.name(address)).collect();
     if let Some(scheduler) = frames.iter().position(|frame| frame == SCHEDULER) {

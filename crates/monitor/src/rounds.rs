@@ -1,6 +1,6 @@
 //! Work that is due at regular times.
 
-/// Times that are an interval apart. What is late is done once, and what was missed meanwhile is left out.
+/// Times that are an interval apart. A late round is done once, and the rounds missed meanwhile are skipped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rounds {
     interval_ns: u64,
@@ -9,12 +9,12 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// The first is at once.
+    /// Rounds of which the first is due at once.
     pub fn new(begun_ns: u64, interval_ns: u64) -> Self {
         Self { interval_ns: interval_ns.max(1), next_ns: begun_ns, missed: 0 }
     }
 
-    /// Whether it is time. Then the next is that of the next round that is still to come.
+    /// Whether a round is due. If so, the next one due is the first that is still in the future.
     pub fn is_due(&mut self, now_ns: u64) -> bool {
         let Some(late_ns) = now_ns.checked_sub(self.next_ns) else { return false };
         let missed = late_ns / self.interval_ns;

@@ -26,7 +26,7 @@ pub(crate) struct Sampler {
     kernel: SockDiag,
     requests: Receiver<Request>,
     bell: Arc<OwnedFd>,
-    /// Cookies of all that are or were sampled.
+    /// Cookies of all sockets that are or were sampled.
     known: HashSet<u64>,
     report: SocketsReport,
     samples: usize,
@@ -42,7 +42,7 @@ impl Sampler {
 
     /// Samples until it is asked to stop.
     pub fn run(mut self) -> SocketsReport {
-        // Without it the kernel lets a thread sleep for some 50 us longer than it asked for.
+        // By default, the kernel lets a thread sleep some 50 us longer than it asked for.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut sampling = Rounds::new(self.report.begun_ns, self.report.interval_ns);
         let discovery = self.options.discovery.clone();
@@ -74,24 +74,24 @@ impl Sampler {
         self.report
     }
 
-    /// Until then, or until there is a request.
+    /// Sleeps until then, or until there is a request.
     fn sleep(&self, until_ns: u64) {
         let timeout = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
         let timeout = Timespec::try_from(timeout).unwrap_or_default();
-        // It may return early, which is harmless: nothing is due then.
+        // An early return is harmless: nothing is due then.
         let _ = poll(&mut [PollFd::new(&self.bell, PollFlags::IN)], Some(&timeout));
     }
 
-    /// Whether to stop.
+    /// Answers requests. Returns whether to stop.
     fn answer(&mut self) -> bool {
-        // Until it is read, it rings.
+        // Reading the bell resets it.
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         while let Ok(request) = self.requests.try_recv() {
             match request {
                 Request::Stop => return true,
                 Request::Watch(id, to) => {
                     let outcome = self.watch(id);
-                    // Who asked may have stopped waiting.
+                    // The caller may have stopped waiting.
                     let _ = to.send(outcome);
                 }
             }
@@ -123,7 +123,7 @@ impl Sampler {
                     found.push(id);
                 }
             });
-            // A kernel without IPv6 has none of its sockets.
+            // A kernel without IPv6 answers "not found", which is no failure.
             let has_failed = outcome.is_err_and(|error| error.kind() != io::ErrorKind::NotFound);
             self.report.failures += u64::from(has_failed);
             let room = self.options.sockets_max.saturating_sub(self.known.len());
@@ -167,7 +167,7 @@ impl Sampler {
     }
 }
 
-/// Adds to the series what was told, and ends it if nothing was.
+/// Adds a diagnosis to the series, or ends the series if the diagnosis has no state.
 fn record(series: &mut SocketSeries, diagnosis: &Diagnosis<'_>, has_room: bool) {
     let at_ns = monotonic_ns();
     let (Some(tcp), Some(memory)) = (diagnosis.tcp, diagnosis.memory) else {

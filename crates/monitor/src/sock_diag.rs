@@ -1,4 +1,4 @@
-//! Questions to the kernel about sockets, whoever's they are (`sock_diag(7)`).
+//! Asks the kernel about sockets of any process (`sock_diag(7)`).
 
 use crate::inet_diag::{Diagnosis, Family, Message, SocketId, dump, messages, question};
 use rustix::io::Errno;
@@ -8,10 +8,10 @@ use rustix::net::{
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// The kernel sends no more at once.
+/// The most bytes that the kernel sends at once.
 const RECEIVED_BYTES_MAX: usize = 32 << 10;
 
-/// A socket to the kernel. It is asked about the network namespace in which it was opened.
+/// A socket to the kernel, which answers for the network namespace in which the socket was opened.
 #[derive(Debug)]
 pub(crate) struct SockDiag {
     socket: OwnedFd,
@@ -20,21 +20,21 @@ pub(crate) struct SockDiag {
 }
 
 impl SockDiag {
-    /// Opens it in the calling thread's namespace.
+    /// Opens the socket in the calling thread's namespace.
     pub fn open() -> io::Result<Self> {
         let protocol = Some(netlink::SOCK_DIAG);
         let socket = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)?;
         Ok(Self { socket, received: vec![0; RECEIVED_BYTES_MAX], sequence: 0 })
     }
 
-    /// All that is known of one socket.
+    /// The kernel's account of one socket.
     ///
     /// # Errors
     /// "Not found" if there is none with this cookie.
     pub fn ask(&mut self, id: &SocketId) -> io::Result<Diagnosis<'_>> {
         self.sequence = self.sequence.wrapping_add(1);
         send(&self.socket, &question(id, self.sequence), SendFlags::empty())?;
-        // The answer is there when the question has been sent; what is in front of it answers others.
+        // The answer is ready when the question has been sent. Messages before it answer earlier questions.
         loop {
             let (length, _) = recv(&self.socket, &mut *self.received, RecvFlags::DONTWAIT)?;
             if messages(&self.received[..length], self.sequence).next().is_some() {

@@ -19,11 +19,11 @@ use std::time::Duration;
 /// Selects the events to trace, and how many to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
-    /// Only connections of which one end has this port.
+    /// Restricts the trace to connections with this port at one end.
     pub port: Option<u16>,
-    /// How long arrivals in a row, or writes in a row, are passed over that find the congestion window, the threshold,
-    /// the congestion state and whether a writer waits as they were told. Zero for none: then each is told, some 60000
-    /// in a second of 500 Mbit/s. Counted in microseconds, an hour at the most.
+    /// How long the tracer skips consecutive arrivals, or consecutive writes, that do not change the congestion window,
+    /// the slow start threshold, the congestion state, or whether a writer waits. Zero reports every event, some 60000
+    /// per second at 500 Mbit/s. In whole microseconds, an hour at most.
     pub quiet: Duration,
     /// How many events to keep. One takes 88 bytes.
     pub events_max: usize,
@@ -35,11 +35,12 @@ impl Default for TraceOptions {
     }
 }
 
-/// BPF programs at work, and a thread that takes what they tell. Dropped, they are taken away, and the trace is lost.
+/// Running BPF programs, and a thread that collects their events. Dropping it detaches the programs and discards the
+/// trace.
 #[derive(Debug)]
 pub struct Tracer {
     bell: Arc<OwnedFd>,
-    /// Taken when it is stopped.
+    /// The thread, until it is stopped.
     thread: Option<JoinHandle<Result<TcpTrace, BpfError>>>,
 }
 
@@ -47,15 +48,15 @@ const QUIET_MAX: Duration = Duration::from_secs(3600);
 
 static COMPILED: &Compiled<[u8]> = compiled!("tcp_trace");
 
-/// How often the thread looks. The programs do not wake it: that would cost more than they do. In between there is room
-/// for more events than two processors can cause.
+/// How often the thread looks for events. The programs do not wake it, because waking would cost more than they do.
+/// Between two looks there is room for more events than two processors can cause.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 impl Tracer {
     /// Starts to trace connections of the calling thread's network namespace.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses the programs.
     pub fn start(options: &TraceOptions) -> Result<Self, BpfError> {
         let bell =
             Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?);
@@ -69,13 +70,13 @@ impl Tracer {
         Ok(Self { bell, thread: Some(thread) })
     }
 
-    /// Takes the programs away, and what is left of what they told.
+    /// Detaches the programs, collects the remaining events, and returns the trace.
     ///
     /// # Errors
-    /// If the kernel did not hand over what they told.
+    /// If the kernel did not hand over the events.
     ///
     /// # Panics
-    /// If the thread has.
+    /// If the thread has panicked.
     pub fn stop(mut self) -> Result<TcpTrace, BpfError> {
         self.end().expect("it is stopped once").unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -89,12 +90,12 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // There is nobody to whom an error could be told.
+        // An error cannot be reported here.
         let _ = self.end();
     }
 }
 
-/// Until the bell rings.
+/// Collects events until the bell rings.
 fn run(
     mut programs: Programs,
     begun_ns: u64,
@@ -117,7 +118,7 @@ fn run(
     drop(ring);
     let cost = programs.cost()?;
     let mut trace = trace.into_inner();
-    // Each processor writes for itself, so neighbours may have changed places.
+    // Processors write events independently, so neighbouring events may be out of order.
     trace.events.sort_by_key(|event| event.at_ns);
     trace.events_lost += cost.lost;
     (trace.calls, trace.busy_ns) = (cost.calls, cost.busy_ns);

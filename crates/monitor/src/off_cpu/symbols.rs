@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-/// Where each function begins, in order.
+/// The address at which each function begins, in order.
 #[derive(Debug)]
 pub(crate) struct Symbols {
     names: Vec<(u64, String)>,
@@ -11,7 +11,7 @@ pub(crate) struct Symbols {
 
 impl Symbols {
     pub fn read() -> io::Result<Self> {
-        // A kernel without this list has functions all the same.
+        // Without this list, addresses stand for functions.
         let list = match fs::read_to_string("/proc/kallsyms") {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             list => list?,
@@ -19,7 +19,7 @@ impl Symbols {
         Ok(Self::parse(&list))
     }
 
-    /// Each line has an address, a kind, and a name. To those who may not know addresses, all are zero.
+    /// Parses lines of an address, a kind and a name. An unprivileged reader sees only zero addresses.
     fn parse(list: &str) -> Self {
         let entry = |line: &str| {
             let mut fields = line.split_ascii_whitespace();
@@ -31,7 +31,7 @@ impl Symbols {
         Self { names }
     }
 
-    /// The name of the function that holds the address; the address itself, if that is not known.
+    /// The name of the function that contains the address, or the address itself if the name is unknown.
     pub fn name(&self, address: u64) -> String {
         let next = self.names.partition_point(|(begin, _)| *begin <= address);
         let known = next.checked_sub(1).and_then(|index| self.names.get(index));

@@ -2,10 +2,10 @@
 
 use observe::{CongestionState, Fields, TcpEvent, TcpEventKind, slow_start_threshold};
 
-/// Reads what a program wrote; `None` if that is something else.
+/// Parses an event that a program wrote; `None` if the bytes are something else.
 pub(crate) fn parse(bytes: &[u8]) -> Option<TcpEvent> {
     let fields = Fields(bytes);
-    // The kernel's counts of memory are signed, and for moments below zero.
+    // The kernel's counts of memory are signed, and are briefly negative at times.
     let size_at = |offset| Some(u32::try_from(fields.u32(offset)?.cast_signed()).unwrap_or_default());
     Some(TcpEvent {
         at_ns: fields.u64(0)?,
