@@ -9,9 +9,9 @@ use std::process::Command;
 
 /// A running target with one disk of [`WORKING_SET_MIB`], pinned to its core.
 pub struct Contender {
-    /// What the report calls it.
+    /// The target's name in the report.
     pub name: &'static str,
-    /// Its disk.
+    /// The URL of the target's disk.
     pub url: String,
     server: Server,
 }
@@ -23,13 +23,13 @@ enum Server {
 }
 
 impl Contender {
-    /// Ours, with its defaults: there is nothing to tune.
+    /// Our target with its default configuration.
     pub fn ropewalk() -> anyhow::Result<Self> {
         let server = Ropewalk::serve(&[&format!("0=ram:{WORKING_SET_MIB}M")])?;
         Self::ready("ropewalk", server.url(0), Server::Ropewalk(server))
     }
 
-    /// All of them. The others share one file in memory.
+    /// All targets. The others share one file in memory.
     pub fn all(file: &Path) -> anyhow::Result<Vec<Self>> {
         let tgt = Tgt::serve(1, &[file])?;
         let tuned = Tgt::serve(1, &[file])?;
@@ -52,7 +52,7 @@ impl Contender {
         Ok(contender)
     }
 
-    /// Its process.
+    /// The target's process.
     pub fn program(&self) -> &Program {
         match &self.server {
             Server::Ropewalk(server) => &server.program,
@@ -61,7 +61,7 @@ impl Contender {
         }
     }
 
-    /// Writes every byte once: memory that was never written is not there, and fast to read.
+    /// Writes every byte once, because memory that was never written is not allocated and reads too fast.
     fn fill(&self) -> anyhow::Result<()> {
         let mut client = Command::new("qemu-io");
         client.args(["-f", "raw"]);

@@ -1,4 +1,4 @@
-//! What many connections cost the target.
+//! Measures the cost of many connections for the target.
 
 use crate::Effort;
 use crate::contender::Contender;

@@ -1,4 +1,4 @@
-//! Our initiator with our target, beside plain streams over as many connections.
+//! Compares our initiator and target with plain streams over as many connections.
 
 use crate::contender::Contender;
 use crate::measure::{Sample, run};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const CONNECTIONS: [usize; 3] = [1, 4, 8];
 
-/// Enough to keep every connection busy.
+/// Requests outstanding: enough to keep every connection busy.
 const REQUESTS: usize = 32;
 
 pub fn measure(effort: Effort) -> anyhow::Result<String> {

@@ -1,4 +1,5 @@
-//! A report of measurements in a lab, each repeated until the lab's relay says that it had no part in it.
+//! A report of measurements in a lab. Each measurement is repeated until the lab's relay reports that it did not
+//! distort the result.
 
 use crate::machine;
 use anyhow::Context;
@@ -8,13 +9,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where the verdict is to stand.
+/// The place of the verdict in a text.
 pub const VERDICT: &str = "@verdict";
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Effort {
-    /// How long each measurement takes, after as long a start.
+    /// How long each measurement takes, in seconds, after a warm-up of the same length.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
     /// How often a measurement that is invalid is repeated.
@@ -35,7 +36,8 @@ pub struct LabReport {
 }
 
 impl LabReport {
-    /// Begins with the title, program, date and machine. `about` describes the measurement and ends with a table's head.
+    /// Begins a report with title, program, date and machine. `about` describes the measurement and ends with a table's
+    /// head.
     pub fn begin(effort: Effort, title: &str, program: &str, about: &str) -> anyhow::Result<Self> {
         let (date, machine) = (machine::today()?, machine::describe()?);
         let text = format!("# {title}\n\nWritten by `{program}` on {date}: {machine}.\n\n{about}");

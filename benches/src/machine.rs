@@ -1,19 +1,19 @@
-//! What is measured on, and when: without it numbers mean little.
+//! The machine and the date of a measurement, without which its numbers mean little.
 
 use std::fs;
 use std::process::Command;
 
-/// Cores and kernel, as reports say them.
+/// Cores and kernel, for a report.
 ///
 /// # Errors
-/// If the system does not tell.
+/// If the system does not provide them.
 pub fn describe() -> anyhow::Result<String> {
     let cores = std::thread::available_parallelism()?;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     Ok(format!("{cores} cores, Linux {}", kernel.trim()))
 }
 
-/// The day, of UTC, as year, month and day.
+/// Today's date in UTC, as year, month and day.
 ///
 /// # Errors
 /// If there is no `date`.

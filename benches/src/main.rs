@@ -1,5 +1,5 @@
-//! Speed and memory, measured and never judged: our target beside `tgt` and `istgt`, our initiator beside plain
-//! sockets, memory of idle connections, and what many connections cost.
+//! Measures speed and memory, without a verdict: our target beside `tgt` and `istgt`, our initiator beside plain
+//! sockets, memory of idle connections, and the cost of many connections.
 //!
 //! Started by `benches/run`, which sets the congestion control. Target on core 0, client on core 1.
 
@@ -33,10 +33,10 @@ struct Options {
     /// How often everything is measured; the report has medians.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// How long one measurement takes.
+    /// How long one measurement takes, in seconds.
     #[arg(long, default_value_t = 2)]
     seconds: u64,
-    /// The report.
+    /// The report's file.
     #[arg(long, default_value = "benches/RESULTS.md")]
     report: PathBuf,
 }
@@ -48,13 +48,13 @@ struct Effort {
     duration: Duration,
 }
 
-/// Where the target runs.
+/// The core on which the target runs.
 const TARGET_CORE: usize = 0;
 
-/// Where the client runs.
+/// The core on which the client runs.
 const CLIENT_CORE: usize = 1;
 
-/// More than any cache of today's processors, so that both ends work on memory.
+/// The size of the disk: more than any cache of today's processors, so that both ends work on memory.
 const WORKING_SET_MIB: u64 = 512;
 
 fn main() -> anyhow::Result<()> {

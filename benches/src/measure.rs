@@ -1,4 +1,4 @@
-//! One client run against one target, and what both needed for it.
+//! One run of a client against a target, with the processor time of both.
 
 use anyhow::{Context, ensure};
 use ropewalk_interop::{Line, PATIENCE, Program};
@@ -7,20 +7,20 @@ use std::fs;
 use std::process::Command;
 use std::time::Instant;
 
-/// What one run showed.
+/// The result of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Payload moved per second, in bytes.
     pub bytes_per_second: f64,
     /// Processor seconds of the target for each GiB moved.
     pub target_seconds_per_gib: f64,
-    /// How much of its core the client used, from 0 to 1.
+    /// The share of its core that the client used, from 0 to 1.
     pub client_load: f64,
 }
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// Runs a pinned client to its end. `bytes` reads from its output how much it moved, and in how many seconds.
+/// Runs a pinned client to its end. `bytes` parses the client's output for the number of bytes moved and of seconds.
 pub fn run(
     target: &Program,
     core: usize,

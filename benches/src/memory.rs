@@ -1,4 +1,4 @@
-//! Memory of a target that does nothing, and of connections that do nothing.
+//! Measures the memory of an idle target, and of idle connections.
 
 use crate::Effort;
 use initiator::{Config, Url};

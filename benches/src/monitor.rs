@@ -1,7 +1,7 @@
-//! What the lab's instruments cost: samplers of sockets, BPF programs that tell of every event, and captures of packets,
-//! while streams run at 500 Mbit/s; and the session monitor, for each command.
+//! Measures the cost of the lab's instruments while streams run at 500 Mbit/s: samplers of sockets, BPF programs that
+//! report every event, and packet captures. Also measures the cost of the session monitor for each command.
 //!
-//! Started by `benches/monitor`. Nothing is judged but by the relay's own verdict.
+//! Started by `benches/monitor`. The relay's own verdict is the only one.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 struct Options {
     #[command(flatten)]
     effort: Effort,
-    /// The report.
+    /// The report's file.
     #[arg(long, default_value = "benches/MONITOR.md")]
     report: PathBuf,
 }
@@ -33,21 +33,21 @@ const MEGABITS: u64 = 500;
 const ONE_WAY: Duration = Duration::from_millis(20);
 const STREAMS: u8 = 4;
 
-/// Super-packets of few segments bring few acknowledgements, single packets the most that there can be.
+/// Super-packets cause few acknowledgements, single packets the most possible.
 const SEGMENTATIONS: [(&str, Segmentation); 2] =
     [("offloaded", Segmentation::Offloaded(lab::OFFLOADED_SEGMENTS)), ("single", Segmentation::PerPacket)];
 
-/// What looks on.
+/// The instruments of one measurement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Instruments {
     name: &'static str,
     /// How often sockets are sampled.
     sample_every: Option<Duration>,
-    /// For how long what finds nothing new is passed over, if events of TCP are told.
+    /// How long the tracer skips events that change nothing, if TCP events are traced.
     events: Option<Duration>,
-    /// Whether waits are added up.
+    /// Whether the waits of threads are added up.
     waits: bool,
-    /// Whether the relay keeps packets' headers, of both ends.
+    /// Whether the relay captures packet headers at both ends.
     packets: bool,
 }
 
@@ -56,7 +56,7 @@ const NOTHING: Instruments =
 const SLOWLY: Duration = Duration::from_millis(100);
 const FAST: Duration = Duration::from_millis(1);
 
-/// Of each packet that is captured, and of all.
+/// The captured bytes of each packet, and of all packets.
 const SNAP_BYTES: usize = 128;
 const ROOM_BYTES: usize = 512 << 20;
 
@@ -114,23 +114,23 @@ fn about(duration: Duration) -> String {
     )
 }
 
-/// Instruments at work.
+/// Running instruments.
 struct Running {
     sampler: Option<Monitor>,
     tracer: Option<Tracer>,
     off_cpu: Option<OffCpu>,
 }
 
-/// What they took and gave.
+/// The cost and the yield of the instruments.
 #[derive(Default)]
 struct Cost {
-    /// Of one core.
+    /// Processor time as a share of one core.
     share: f64,
     samples: usize,
     events: usize,
     calls: u64,
     in_programs_ns: u64,
-    /// Of whatever there was no room for, or that came too late.
+    /// Events or samples that found no room or came too late.
     lost: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The yardstick: plain TCP streams that move memory like a disk does, without any protocol.
+//! The baseline: plain TCP streams that read and write memory like a disk, without a protocol.
 
 use crate::measure::pin_this_thread;
 use crate::{CLIENT_CORE, TARGET_CORE, WORKING_SET_MIB};
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is sent or received at once, as one request of the initiator.
+/// The bytes that are sent or received at once, like one request of the initiator.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Bytes per second over `connections` streams. The sender's memory is the whole working set if `from_target`, and the
-/// receiver's is as large as what an initiator with `requests` requests has in use; else the other way round.
+/// Bytes per second over `connections` streams. If `from_target`, the sender's memory is the whole working set, and the
+/// receiver's is as large as the buffers of an initiator with `requests` requests; else the reverse.
 pub fn bytes_per_second(
     connections: usize,
     requests: usize,
@@ -42,7 +42,7 @@ pub fn bytes_per_second(
                 Ok(receive(incoming, receives, received)?)
             }));
         }
-        // Slow start and the first touch of all that memory are no part of it.
+        // The measurement excludes slow start and the first touch of the memory.
         thread::sleep(duration / 2);
         let (before, started) = (received.load(Ordering::Relaxed), Instant::now());
         thread::sleep(duration);

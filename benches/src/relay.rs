@@ -1,6 +1,6 @@
-//! What the lab's relay can carry, and how exactly: bulk TCP at several rates, and pings on an idle path.
+//! Measures the capacity and precision of the lab's relay: bulk TCP at several rates, and pings on an idle path.
 //!
-//! Started by `benches/relay`. Nothing is judged but by the relay's own verdict.
+//! Started by `benches/relay`. The relay's own verdict is the only one.
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 struct Options {
     #[command(flatten)]
     effort: Effort,
-    /// The report.
+    /// The report's file.
     #[arg(long, default_value = "benches/RELAY.md")]
     report: PathBuf,
 }
@@ -28,11 +28,11 @@ struct Options {
 const ONE_WAY: Duration = Duration::from_millis(20);
 const STREAMS: u8 = 4;
 const PINGS: u16 = 1000;
-/// The most that 64 KiB hold.
+/// The largest super-packet: the most segments that 64 KiB hold.
 const LARGEST: Segmentation = Segmentation::Offloaded(44);
 const FEW: Segmentation = Segmentation::Offloaded(lab::OFFLOADED_SEGMENTS);
 
-/// Megabits per second, and what hosts hand over.
+/// The rate in megabits per second, and the segmentation that hosts use.
 const CELLS: [(u64, Segmentation); 7] = [
     (144, FEW),
     (600, FEW),

@@ -1,4 +1,5 @@
-//! What it costs to watch sessions: a target and an initiator in this process, over loopback, watched and not.
+//! Measures the cost of the session monitor: a target and an initiator in this process, over loopback, with and without
+//! it.
 
 use crate::processor;
 use crate::statistics::{median, spread};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use target::{LunConfig, Mask, Server, TargetConfig};
 use tokio::runtime::Builder;
 
-/// Each a run that is watched, after one that is not.
+/// Pairs of runs: one without the monitor, then one with it.
 const PAIRS: usize = 9;
 const WRITE_BYTES: u32 = 4096;
 const WRITES: u64 = 20_000;
@@ -22,7 +23,7 @@ const BLOCK_BYTES: u32 = 512;
 const TARGET: &str = "iqn.2026-11.io.github.ropewalk:bench";
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A paragraph of the report.
+/// Measures, and returns a paragraph of the report.
 pub fn measure() -> anyhow::Result<String> {
     let mut unwatched = Vec::new();
     let mut differences = Vec::new();
@@ -41,7 +42,7 @@ pub fn measure() -> anyhow::Result<String> {
     ))
 }
 
-/// Microseconds of processor time that a write takes.
+/// The processor time of a write, in microseconds.
 fn write(monitor: Option<&SessionMonitor>) -> anyhow::Result<f64> {
     let pattern = Pattern {
         order: Order::Sequential,
@@ -78,7 +79,7 @@ fn target_config() -> anyhow::Result<target::Config> {
     Ok(target::Config {
         listen: vec![([127, 0, 0, 1], 0).into()],
         targets: vec![node],
-        // Nobody else knows of it.
+        // No other process knows this target.
         allow_insecure: true,
         ..target::Config::default()
     })

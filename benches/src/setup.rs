@@ -1,4 +1,4 @@
-//! What was measured, on what, when.
+//! The report's head: the programs, the machine and the date.
 
 use crate::{CLIENT_CORE, Effort, TARGET_CORE, WORKING_SET_MIB, machine};
 use ropewalk_interop::Program;
@@ -40,7 +40,7 @@ fn processor() -> String {
     name.map_or("an unknown processor", |name| name.trim_start_matches([' ', '\t', ':'])).to_owned()
 }
 
-/// What a small program prints; nothing if there is no such program.
+/// The output of a small program; empty if there is no such program.
 fn said_by(program: &str, arguments: &[&str]) -> String {
     let run = Program::run(Command::new(program).args(arguments), Duration::from_secs(5));
     let lines = run.map(|(_, lines)| lines).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Numbers from numbers.
+//! Medians and spreads.
 
-/// The middle one, or the mean of the two in the middle; 0 of none.
+/// The median of the values, which is the mean of the middle two for an even number of them; 0 for none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -12,7 +12,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// The smallest and the largest.
+/// The smallest and the largest value.
 pub fn spread(values: &[f64]) -> (f64, f64) {
     let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
     (smallest, values.iter().copied().fold(0.0, f64::max))

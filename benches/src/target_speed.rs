@@ -1,4 +1,4 @@
-//! Our target beside others, under the same clients.
+//! Compares our target with others, under the same clients.
 
 use crate::contender::Contender;
 use crate::measure::Sample;
@@ -9,10 +9,10 @@ use std::fmt::Write;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Above this, the client is the limit, and says nothing about the target.
+/// The client's load above which the client is the bottleneck, so that the cell says nothing about the target.
 const CLIENT_BOUND_LOAD: f64 = 0.9;
 
-/// The disk of the others, removed with this value.
+/// The file that is the other targets' disk. Dropping this value removes the file.
 struct MemoryFile(PathBuf);
 
 impl MemoryFile {
@@ -25,7 +25,7 @@ impl MemoryFile {
 
 impl Drop for MemoryFile {
     fn drop(&mut self) {
-        // Nothing can be done about it here.
+        // A failure to remove the file is ignored.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -41,13 +41,13 @@ impl Cell {
         median(self.samples[contender].iter().map(number))
     }
 
-    /// Of the others, the one that moved most.
+    /// The index of the fastest other target.
     fn best_peer(&self) -> usize {
         let speed = |contender: &usize| self.median(*contender, |sample| sample.bytes_per_second);
         (1..self.samples.len()).max_by(|a, b| speed(a).total_cmp(&speed(b))).unwrap_or_default()
     }
 
-    /// How many times as fast as another, round by round.
+    /// Our speed divided by another target's, round by round.
     fn ratios(&self, peer: usize) -> Vec<f64> {
         let rounds = self.samples[0].iter().zip(&self.samples[peer]);
         rounds.map(|(ours, theirs)| ours.bytes_per_second / theirs.bytes_per_second).collect()
@@ -119,17 +119,17 @@ fn report(contenders: &[Contender], cells: &[Cell]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Our processor time per GiB as a part of the least of the others'.
+/// Our processor time per GiB, divided by the least of the others'.
 fn cost_ratio(cell: &Cell) -> f64 {
     let cost = |contender| cell.median(contender, |sample| sample.target_seconds_per_gib);
     let least = (1..cell.samples.len()).map(cost).fold(f64::INFINITY, f64::min);
     cost(0) / least
 }
 
-/// The geometric mean, if there are any.
+/// The geometric mean; `None` for no values.
 fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logarithms: f64 = values.iter().map(|value| value.ln()).sum();
-    // No more than a few dozen.
+    // There are at most a few dozen values.
     (!values.is_empty()).then(|| (logarithms / values.len() as f64).exp())
 }
 

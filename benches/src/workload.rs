@@ -1,4 +1,4 @@
-//! What the clients do: libiscsi's `iscsi-perf` reads, QEMU's `qemu-img bench` writes.
+//! The workloads: libiscsi's `iscsi-perf` reads, QEMU's `qemu-img bench` writes.
 
 use crate::CLIENT_CORE;
 use crate::contender::Contender;
@@ -19,7 +19,7 @@ pub struct Workload {
     pub requests: u64,
 }
 
-/// Which way data goes.
+/// The direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// From the target.
@@ -28,16 +28,16 @@ pub enum Operation {
     Write,
 }
 
-/// From interactive to bulk.
+/// Request lengths in bytes, from interactive to bulk.
 const REQUEST_BYTES: [u64; 3] = [4 << 10, 128 << 10, 1 << 20];
 
-/// From patient to greedy.
+/// Numbers of outstanding requests, from few to many.
 const REQUESTS: [u64; 3] = [1, 8, 32];
 
 /// `iscsi-perf` counts requests in blocks of the disk.
 const BLOCK_BYTES: u64 = 512;
 
-/// What a first run writes to learn how much fits the time, at most: a tenth of a second or so.
+/// The most bytes that a first run writes, in about a tenth of a second, to find how many fit the measurement's time.
 const FIRST_BYTES: u64 = 128 << 20;
 const FIRST_WRITES_MAX: u64 = 2000;
 
@@ -52,7 +52,7 @@ impl Workload {
         cells.collect()
     }
 
-    /// Runs it once, for about so long.
+    /// Runs the workload once, for about `duration`.
     pub fn run(&self, contender: &Contender, duration: Duration) -> anyhow::Result<Sample> {
         match self.operation {
             Operation::Read => self.read(contender, duration),
@@ -60,7 +60,7 @@ impl Workload {
                 let first_writes = (FIRST_BYTES / self.request_bytes).min(FIRST_WRITES_MAX);
                 let first = self.write(contender, first_writes)?;
                 let writes = first.bytes_per_second * duration.as_secs_f64() / self.request_bytes as f64;
-                // A whole number of at least one.
+                // The count is a whole number of at least one.
                 self.write(contender, format!("{:.0}", writes.max(1.0)).parse()?)
             }
         }
@@ -89,7 +89,7 @@ impl Workload {
     }
 }
 
-/// The number after the last occurrence of a text: programs rewrite their line with carriage returns.
+/// The number after the last occurrence of a text. Programs rewrite their line with carriage returns.
 fn last_number_after(lines: &[Line], label: &str) -> Option<f64> {
     let rest = lines.iter().rev().find_map(|line| line.text.rsplit_once(label))?.1;
     let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
