@@ -10,27 +10,27 @@ use serde::{Deserialize, Serialize};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// A limit that holds for each flow by itself.
+/// A limit that applies to each flow separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Cap {
-    /// None.
+    /// No limit.
     #[default]
     None,
     /// Drops packets that do not conform.
     Police {
-        /// In the long run.
+        /// The long-term rate.
         rate: Rate,
-        /// Bytes that may pass at once after a pause.
+        /// The bytes that may pass at once after a pause.
         burst: Bytes,
     },
     /// Delays packets that do not conform, in a queue of their flow.
     Shape {
-        /// In the long run.
+        /// The long-term rate.
         rate: Rate,
-        /// Bytes that may pass at once after a pause.
+        /// The bytes that may pass at once after a pause.
         burst: Bytes,
-        /// Room for the waiting packets of each flow.
+        /// The room for each flow's waiting packets.
         queue: Bytes,
     },
 }
@@ -52,20 +52,20 @@ impl Cap {
     }
 }
 
-/// The cap of all flows, and what waits for it.
+/// The cap of all flows, with the waiting packets.
 #[derive(Debug)]
 pub(crate) struct FlowCap<P> {
     cap: Cap,
     framing: u32,
-    /// Flows that have used a part of their burst, and some that had.
+    /// Flows that have used a part of their burst, and some whose burst is full again.
     flows: BTreeMap<u64, Flow>,
-    /// With so many flows those are forgotten that may send a whole burst again, as strangers may.
+    /// The number of flows at which those with a full burst are forgotten; a new flow has a full burst too.
     flows_max: usize,
     waiting: BinaryHeap<Reverse<Waiting<P>>>,
     next_number: u64,
 }
 
-/// So many flows are remembered without a look at which of them matter.
+/// The least number of flows to remember before looking for those to forget.
 const FLOWS_MIN: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ struct Flow {
 /// A burst, refilled at a rate.
 #[derive(Clone, Copy, Debug)]
 struct TokenBucket {
-    /// Is done when the bucket will be full.
+    /// The clock is done when the bucket will be full.
     refill: VirtualClock,
     burst_ns: u64,
 }
@@ -102,7 +102,7 @@ impl<P: Packet> FlowCap<P> {
         }
     }
 
-    /// Returns what may go on at once. The rest waits or is lost.
+    /// Returns the part of the packet that may go on at once. The rest waits or is lost.
     pub fn admit(&mut self, now_ns: u64, flow: u64, packet: P, drops: &mut Drops) -> Option<P> {
         match self.cap {
             Cap::None => Some(packet),
@@ -116,7 +116,7 @@ impl<P: Packet> FlowCap<P> {
         }
     }
 
-    /// As many of the first segments as there are tokens for.
+    /// Returns as many of the first segments as there are tokens for.
     fn police(
         &mut self,
         now_ns: u64,
@@ -139,7 +139,7 @@ impl<P: Packet> FlowCap<P> {
         first
     }
 
-    /// As many of the first segments as the flow's queue has room for, all of them in their turn.
+    /// Queues as many of the first segments as the flow's queue has room for.
     fn shape(
         &mut self,
         now_ns: u64,
@@ -178,12 +178,12 @@ impl<P: Packet> FlowCap<P> {
         self.flows.entry(flow).or_insert(Flow { bucket: full, waiting_bytes: 0 })
     }
 
-    /// When the next of those that wait leaves; [`NEVER`] if none waits.
+    /// When the next waiting packet leaves; [`NEVER`] if none waits.
     pub fn next_leaves_ns(&self) -> u64 {
         self.waiting.peek().map_or(NEVER, |Reverse(next)| next.leaves_ns)
     }
 
-    /// The next of those that wait, with its flow.
+    /// Takes the next waiting packet, with its flow.
     pub fn leave(&mut self) -> Option<(u64, P)> {
         let Reverse(next) = self.waiting.pop()?;
         if let Some(flow) = self.flows.get_mut(&next.flow) {
@@ -192,7 +192,7 @@ impl<P: Packet> FlowCap<P> {
         Some((next.flow, next.packet))
     }
 
-    /// All that waits.
+    /// All waiting packets.
     pub fn waiting(&self) -> Traffic {
         let waiting = self.waiting.iter().map(|Reverse(waiting)| waiting.packet.size());
         waiting.fold(Traffic::default(), |sum, size| sum + size.traffic(self.framing))
@@ -200,17 +200,17 @@ impl<P: Packet> FlowCap<P> {
 }
 
 impl TokenBucket {
-    /// A full one.
+    /// A full bucket.
     fn new(rate: Rate, burst: Bytes) -> Self {
         Self { refill: VirtualClock::new(rate), burst_ns: rate.time_ns(burst.0) }
     }
 
-    /// Takes tokens that may not be there yet. Returns when they will have been.
+    /// Takes tokens that may not exist yet. Returns the time at which they will.
     fn take(&mut self, now_ns: u64, bytes: u64) -> u64 {
         self.refill.serve(now_ns, bytes).saturating_sub(self.burst_ns).max(now_ns)
     }
 
-    /// Takes tokens only if they are there.
+    /// Takes tokens only if they exist.
     fn take_at_once(&mut self, now_ns: u64, bytes: u64) -> bool {
         let mut after = *self;
         let are_there = after.take(now_ns, bytes) == now_ns;

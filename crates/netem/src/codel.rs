@@ -1,4 +1,4 @@
-//! `CoDel`: a queue that has been too long for too long is told so by drops (RFC 8289).
+//! `CoDel`: drops packets of a queue whose waiting time has been above a target for too long (RFC 8289).
 
 use crate::model::InvalidModel;
 use crate::time::nanoseconds;
@@ -10,11 +10,11 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CoDel {
-    /// How long a packet may wait, if that lasts.
+    /// The waiting time that must not be exceeded for longer than `interval`.
     pub target: Span,
-    /// For how long waiting may be above the target: the worst round trip of most connections.
+    /// How long the waiting time may be above the target: the worst round trip of most connections.
     pub interval: Span,
-    /// Mark packets whose senders understand that, and drop only the others.
+    /// Mark packets whose senders support ECN, and drop only the others.
     pub ecn: bool,
 }
 
@@ -37,20 +37,20 @@ impl CoDel {
     }
 }
 
-/// The control law's state. It is asked about the head of the queue, again and again until it lets one pass.
+/// The state of the control law. The queue asks it about its head, repeatedly until it lets one pass.
 #[derive(Clone, Debug)]
 pub(crate) struct Controller {
     target_ns: u64,
     interval_ns: u64,
-    /// Marks are to be tried before drops.
+    /// Whether to try marks before drops.
     pub marks: bool,
-    /// When waiting will have been above the target for an interval; `None` while it is not above.
+    /// When the waiting time will have been above the target for an interval; `None` while it is not above.
     patience_ends_ns: Option<u64>,
     is_dropping: bool,
     next_drop_ns: u64,
     /// Drops since dropping began.
     count: u64,
-    /// The value of `count` when dropping began: 1, or a good guess.
+    /// The value of `count` when dropping began: 1, or the rate found before.
     first_count: u64,
 }
 
@@ -68,8 +68,8 @@ impl Controller {
         }
     }
 
-    /// Whether the head of the queue, which has waited for `sojourn_ns`, is to be dropped or marked.
-    /// `is_last`: what is behind it is less than a packet.
+    /// Whether to drop or mark the head of the queue, which has waited for `sojourn_ns`. `is_last` says that less than
+    /// a packet is behind it.
     pub fn judge(&mut self, now_ns: u64, sojourn_ns: u64, is_last: bool) -> bool {
         if !self.is_patience_over(now_ns, sojourn_ns, is_last) {
             self.is_dropping = false;
@@ -96,7 +96,7 @@ impl Controller {
         patience_ends_ns <= now_ns
     }
 
-    /// Where dropping ended only recently, it goes on at the rate that had been found (§5.5).
+    /// Begins dropping. If dropping ended only recently, it resumes at the rate that was found then (§5.5).
     fn begin(&mut self, now_ns: u64) {
         let drops = self.count - self.first_count;
         let is_recent = now_ns.saturating_sub(self.next_drop_ns) < self.interval_ns.saturating_mul(16);
@@ -106,7 +106,7 @@ impl Controller {
         self.next_drop_ns = self.after(now_ns);
     }
 
-    /// An interval over the square root of the count later (§5.3), in 16 binary digits after the point.
+    /// The time plus the interval divided by the square root of the count (§5.3), computed with 16 fractional bits.
     fn after(&self, time_ns: u64) -> u64 {
         let root = (u128::from(self.count) << 32).isqrt();
         let step = (u128::from(self.interval_ns) << 16) / root.max(1);
@@ -120,7 +120,8 @@ mod tests {
 
     const MILLISECOND: u64 = 1_000_000;
 
-    /// Asks once in a millisecond about a head that has waited for `sojourn_ms`; the times of drops.
+    /// Asks every millisecond about a head that has waited for `sojourn_ms`; returns the times of drops in
+    /// milliseconds.
     fn drops(controller: &mut Controller, milliseconds: std::ops::Range<u64>, sojourn_ms: u64) -> Vec<u64> {
         let is_dropped = |now: &u64| controller.judge(now * MILLISECOND, sojourn_ms * MILLISECOND, false);
         milliseconds.filter(is_dropped).collect()

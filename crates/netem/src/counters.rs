@@ -1,4 +1,4 @@
-//! Counts of the packets that went in, came out and were lost on the way.
+//! Counts of packets sent, received and lost.
 
 use serde::{Deserialize, Serialize};
 use std::ops::{Add, AddAssign, SubAssign};
@@ -8,39 +8,39 @@ use std::ops::{Add, AddAssign, SubAssign};
 pub struct Traffic {
     /// Packets of at most one MTU.
     pub segments: u64,
-    /// Their length with framing.
+    /// The length of these packets with framing.
     pub bytes: u64,
 }
 
 /// Lost packets, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
-    /// Longer than the MTU.
+    /// Packets longer than the MTU.
     pub oversize: Traffic,
-    /// A policer's: the flow was above its rate.
+    /// Packets that a policer dropped, because the flow was above its rate.
     pub policer: Traffic,
-    /// A shaper's: the flow's own queue was full.
+    /// Packets that a shaper dropped, because the flow's own queue was full.
     pub shaper: Traffic,
-    /// The queue in front of the bottleneck was full.
+    /// Packets that found the queue before the bottleneck full.
     pub queue: Traffic,
-    /// The queue was too long for too long.
+    /// Packets that `CoDel` dropped.
     pub codel: Traffic,
-    /// Lost on the line.
+    /// Packets lost on the line.
     pub loss: Traffic,
-    /// Lost in an outage.
+    /// Packets lost in an outage.
     pub outage: Traffic,
-    /// Lost while the schedule had the line down.
+    /// Packets lost while the schedule had the line down.
     pub down: Traffic,
 }
 
-/// The fate of the traffic that only takes up room.
+/// The counters of cross traffic, which only takes up room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrossTrafficCounters {
-    /// All of it.
+    /// All cross traffic.
     pub offered: Traffic,
     /// The part for which the queue had no room, or that `CoDel` dropped.
     pub dropped: Traffic,
-    /// The part that took its turn at the bottleneck.
+    /// The part that passed the bottleneck.
     pub carried: Traffic,
 }
 
@@ -71,7 +71,7 @@ pub struct Counters {
 }
 
 impl Drops {
-    /// All causes together.
+    /// The total of all causes.
     #[must_use]
     pub fn total(&self) -> Traffic {
         let Self { oversize, policer, shaper, queue, codel, loss, outage, down } = *self;
@@ -114,7 +114,7 @@ impl AddAssign for Drops {
 }
 
 impl Counters {
-    /// Adds what a parallel path did behind the stages that all share, which have counted what was sent.
+    /// Adds the counters of a parallel path, except for `sent`, which the shared stages have counted.
     pub(crate) fn add_path(&mut self, path: &Self) {
         self.received += path.received;
         self.dropped += path.dropped;

@@ -1,4 +1,4 @@
-//! Traffic of others, that shares a bottleneck's queue and goes elsewhere behind it.
+//! Cross traffic: packets of others, which share the bottleneck's queue and leave behind it.
 
 use crate::model::InvalidModel;
 use crate::pareto::draw_with_mean;
@@ -8,21 +8,21 @@ use crate::units::{Rate, Span};
 use crate::virtual_clock::VirtualClock;
 use serde::{Deserialize, Serialize};
 
-/// Packets of one MTU each, which do not yield to congestion. It is the same on every parallel path, with random numbers
-/// of its own on each.
+/// Packets of one MTU each, which do not react to congestion. Every parallel path has the same kind, with its own
+/// random numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum CrossTraffic {
-    /// None.
+    /// No cross traffic.
     #[default]
     None,
     /// Evenly spaced packets.
     Constant(Rate),
     /// Bursts and pauses whose lengths have heavy tails: the sum of many such sources is self-similar, as real traffic.
     OnOff {
-        /// In the long run.
+        /// The long-term mean rate.
         mean: Rate,
-        /// During a burst.
+        /// The rate during a burst.
         peak: Rate,
         /// The shape of both distributions (Pareto), at least 1.05; usually 1.2 to 2.
         alpha: f64,
@@ -31,7 +31,7 @@ pub enum CrossTraffic {
     },
 }
 
-/// Below this nearly all bursts are far shorter than the mean, which hardly ever is met.
+/// The least shape. Below it, nearly all bursts are far shorter than the mean, which a run then hardly ever reaches.
 const ALPHA_MIN: f64 = 1.05;
 
 impl CrossTraffic {
@@ -66,7 +66,7 @@ pub(crate) struct Source {
 
 #[derive(Clone, Debug)]
 struct Pattern {
-    /// Runs only during bursts, at their rate.
+    /// The clock of bursts, which stands still during pauses.
     clock: VirtualClock,
     bursts: Option<Bursts>,
 }
@@ -76,7 +76,7 @@ struct Bursts {
     alpha: f64,
     mean_ns: f64,
     pause_mean_ns: f64,
-    /// The time left of the present one.
+    /// The time left of the present burst.
     left_ns: u64,
 }
 
@@ -87,19 +87,19 @@ impl Source {
         source
     }
 
-    /// From now on it comes like this.
+    /// Changes the kind of cross traffic from now on.
     pub fn set(&mut self, now_ns: u64, cross_traffic: CrossTraffic) {
         self.pattern = Pattern::new(cross_traffic);
         self.next_ns = now_ns;
         self.advance();
     }
 
-    /// [`NEVER`] if there is none.
+    /// When the next packet comes; [`NEVER`] if there is none.
     pub fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// The packet at [`Self::next_ns`] has been taken.
+    /// Takes the packet at [`Self::next_ns`].
     pub fn advance(&mut self) {
         self.next_ns = match &mut self.pattern {
             None => NEVER,
@@ -133,8 +133,8 @@ impl Pattern {
 }
 
 impl Bursts {
-    /// How much there is of pauses while bursts go on for `spacing_ns`: a packet that a burst has begun is completed by
-    /// the next one, so that short bursts count as much as long ones.
+    /// The total length of pauses while bursts last for `spacing_ns` in total. The next burst completes a packet that a
+    /// burst has begun, so short bursts count in full.
     fn pauses_within(&mut self, spacing_ns: u64, random: &mut Random) -> u64 {
         let (mut needed_ns, mut paused_ns) = (spacing_ns, 0_u64);
         while needed_ns > self.left_ns {

@@ -1,4 +1,4 @@
-//! The way to the far end: every packet takes its delay.
+//! The way to the far end, which delays every packet.
 
 use crate::counters::Traffic;
 use crate::jitter::Jitter;
@@ -9,8 +9,8 @@ use crate::time::{NEVER, nanoseconds};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Packets under way, in the order of their arrival. Jitter keeps the order: what would overtake arrives together with
-/// what is before it. Only what [`Reordering`] takes out of the row is overtaken.
+/// Packets under way, in the order of their arrival. Jitter keeps the order: a packet that would overtake another
+/// arrives together with it. Only packets that [`Reordering`] delays are overtaken.
 #[derive(Debug)]
 pub(crate) struct DelayLine<P> {
     delay_ns: u64,
@@ -19,12 +19,12 @@ pub(crate) struct DelayLine<P> {
     reordering: Option<Reordering>,
     reordering_random: Random,
     row: VecDeque<Travelling<P>>,
-    /// When the last of the row arrives, or arrived.
+    /// When the last packet in order arrives, or arrived.
     row_ends_ns: u64,
-    /// Out of the row.
+    /// Packets that [`Reordering`] delays.
     late: BinaryHeap<Reverse<Travelling<P>>>,
     next_number: u64,
-    /// The number that follows the highest that has arrived.
+    /// The number after the highest that has arrived.
     next_expected: u64,
 }
 
@@ -38,7 +38,7 @@ struct Travelling<P> {
 /// A packet that has arrived.
 pub(crate) struct Arrival<P> {
     pub packet: P,
-    /// Something that was sent later arrived before it.
+    /// Whether a packet that was sent later arrived before this one.
     pub is_reordered: bool,
 }
 
@@ -66,7 +66,7 @@ impl<P: Packet> DelayLine<P> {
         self.jitter = jitter;
     }
 
-    /// Nothing is under way for less than this.
+    /// The least delay of a packet.
     pub fn delay_ns(&self) -> u64 {
         self.delay_ns
     }
@@ -95,13 +95,13 @@ impl<P: Packet> DelayLine<P> {
         is_late.then(|| nanoseconds(reordering.late.0))
     }
 
-    /// When the next one arrives; [`NEVER`] if none is under way.
+    /// When the next packet arrives; [`NEVER`] if none is under way.
     pub fn next_arrival_ns(&self) -> u64 {
         let row = self.row.front().map_or(NEVER, |first| first.arrives_ns);
         self.late.peek().map_or(row, |Reverse(late)| row.min(late.arrives_ns))
     }
 
-    /// The next one, if it has arrived.
+    /// The next packet, if it has arrived.
     pub fn receive(&mut self, now_ns: u64) -> Option<Arrival<P>> {
         let arrives_ns = self.next_arrival_ns();
         if arrives_ns > now_ns {
@@ -118,7 +118,7 @@ impl<P: Packet> DelayLine<P> {
         })
     }
 
-    /// All that is under way.
+    /// All packets under way.
     pub fn in_flight(&self, framing: u32) -> Traffic {
         let row = self.row.iter().map(|travelling| &travelling.packet);
         let late = self.late.iter().map(|Reverse(travelling)| &travelling.packet);

@@ -1,4 +1,4 @@
-//! Faults of the line behind the bottleneck: it loses, damages and doubles packets, segment by segment.
+//! Faults of the line behind the bottleneck, which loses, damages and duplicates packets segment by segment.
 
 use crate::counters::{Counters, Drops, Traffic};
 use crate::loss::LossProcess;
@@ -8,8 +8,8 @@ use crate::packet::{Packet, take_first};
 use crate::random::{Random, scaled};
 use crate::units::Probability;
 
-/// All that may befall a segment. Each kind has random numbers of its own and draws them for every segment, lost or not,
-/// so that one kind leaves the others' decisions as they were.
+/// All faults that a segment may suffer. Each kind draws its own random numbers for every segment, lost or not, so that
+/// one kind does not change the decisions of the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     framing: u32,
@@ -31,11 +31,11 @@ enum Cause {
     Loss,
 }
 
-/// The faults that befall one segment.
+/// The faults of one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Fault {
     lost: Option<Cause>,
-    /// A bit is flipped, chosen by this random number.
+    /// The random number that chooses the bit to flip, if one is flipped.
     flip: Option<u64>,
     is_duplicated: bool,
 }
@@ -53,13 +53,13 @@ impl Faults {
         }
     }
 
-    /// While it is down everything is lost.
+    /// Sets the line up or down. While it is down, everything is lost.
     pub fn set_up(&mut self, is_up: bool) {
         self.is_up = is_up;
     }
 
-    /// Gives to `emit` what is left of `packet`, whole where nothing befalls it: a segment that something befalls is cut
-    /// out, and what was before and behind it goes on.
+    /// Gives the rest of `packet` to `emit`. A packet without faults passes whole; a segment with a fault is cut out,
+    /// and the segments before and after it pass.
     pub fn pass<P: Packet>(
         &mut self,
         at_ns: u64,
@@ -97,7 +97,7 @@ impl Faults {
             && self.duplication.0 == Probability::ZERO
     }
 
-    /// Why everything is lost at the moment.
+    /// The cause for which everything is lost at present, if there is one.
     fn blackout(&mut self, at_ns: u64) -> Option<Cause> {
         let is_out = self.outages.as_mut().is_some_and(|outages| outages.covers(at_ns));
         match self.is_up {

@@ -1,4 +1,4 @@
-//! How much longer than the shortest a packet may be under way.
+//! Jitter: random extra delay.
 
 use crate::model::InvalidModel;
 use crate::pareto::Pareto;
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Jitter {
-    /// Nothing.
+    /// No jitter.
     #[default]
     None,
-    /// Anything up to this.
+    /// Uniformly distributed up to this.
     Uniform(Span),
     /// Normally distributed, but not below zero and not above the mean and six deviations.
     Normal {
-        /// The middle.
+        /// The mean.
         mean: Span,
-        /// The standard deviation, before what is below zero is drawn again.
+        /// The standard deviation, before values below zero are drawn again.
         deviation: Span,
     },
-    /// Mostly little and sometimes much.
+    /// Pareto-distributed: mostly little and sometimes much.
     Pareto(Pareto),
 }
 
@@ -35,7 +35,7 @@ impl Jitter {
         }
     }
 
-    /// In nanoseconds.
+    /// Draws the extra delay of a packet, in nanoseconds.
     pub(crate) fn draw(&self, random: &mut Random) -> u64 {
         match self {
             Self::None => 0,
@@ -48,7 +48,7 @@ impl Jitter {
     }
 }
 
-/// At least every other draw is taken, as the mean is not below zero.
+/// Draws until the value is in range. At least every other draw is, because the mean is not negative.
 fn normal(mean: f64, deviation: f64, random: &mut Random) -> u64 {
     let range = 0.0..=mean + 6.0 * deviation;
     loop {

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// One direction of a path. `now` is the time since the beginning; a caller never goes back.
 ///
-/// Nothing happens by itself: each call first does what was due until `now`, exactly as if it had been done in time. So
-/// what arrives, and when, depends on what was sent when, and not on how often a link is looked at. Cross traffic that
-/// came meanwhile is made up for then, packet by packet.
+/// Nothing happens by itself: each call first does everything that was due until `now`, as if it had been done in time.
+/// Arrivals therefore depend only on what was sent when, and not on how often a caller polls the link. Cross traffic
+/// that came meanwhile is processed then, packet by packet.
 #[derive(Debug)]
 pub struct Link<P> {
     mtu: u32,
@@ -22,7 +22,7 @@ pub struct Link<P> {
     is_tunnel: bool,
     cap: FlowCap<P>,
     paths: Vec<ParallelPath<P>>,
-    /// Makes the choice of a path another one with another seed.
+    /// Makes the choice of a path depend on the seed.
     salt: u64,
     schedule: Schedule,
     /// The counters of the stages before the parallel paths.
@@ -33,7 +33,7 @@ impl<P: Packet> Link<P> {
     /// A link on a path whose round trip, without queues, takes `round_trip`.
     ///
     /// # Errors
-    /// The first part of the model that is impossible.
+    /// [`InvalidModel`] names the first impossible part of the model.
     pub fn new(model: &LinkModel, round_trip: Duration, seed: u64) -> Result<Self, InvalidModel> {
         model.validate(round_trip)?;
         let paths =
@@ -66,12 +66,12 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// The next packet that has arrived by `now`, in the order of arrival; to be called until there is none.
+    /// The next packet that has arrived by `now`, in the order of arrival. Call it until there is none.
     pub fn receive(&mut self, now: Duration) -> Option<P> {
         self.receive_with_time(now).map(|(_, packet)| packet)
     }
 
-    /// The same, with the time at which it arrived: `now`, or before.
+    /// As [`Self::receive`], with the time of arrival, which is `now` or before.
     pub fn receive_with_time(&mut self, now: Duration) -> Option<(Duration, P)> {
         let now_ns = nanoseconds(now);
         self.advance(now_ns);
@@ -83,15 +83,15 @@ impl<P: Packet> Link<P> {
         Some((Duration::from_nanos(arrived_ns), first.receive(now_ns)?))
     }
 
-    /// When to look again, if nothing is sent before: nothing arrives earlier, but then nothing may have arrived either.
-    /// `None` if nothing is under way.
+    /// When to poll again if nothing is sent before: no packet arrives earlier, though none need have arrived even
+    /// then. `None` if nothing is under way.
     #[must_use]
     pub fn next_event(&self) -> Option<Duration> {
         let arrivals = self.paths.iter().map(ParallelPath::earliest_arrival_ns);
         let shortest_ns = self.paths.iter().map(ParallelPath::delay_ns).min().unwrap_or(0);
         let shaped_ns = self.cap.next_leaves_ns().saturating_add(shortest_ns);
         let earliest_ns = arrivals.fold(shaped_ns, u64::min);
-        // A change may shorten a delay, and only then does it matter to what is under way.
+        // A change of the schedule may shorten a delay. It matters only while packets are under way.
         (earliest_ns != NEVER).then(|| Duration::from_nanos(earliest_ns.min(self.schedule.next_ns())))
     }
 
@@ -105,7 +105,7 @@ impl<P: Packet> Link<P> {
         sum
     }
 
-    /// The same of each parallel path, without what was lost or waits before it.
+    /// The counters of each parallel path, without packets that were lost or wait before it.
     pub fn path_counters(&self) -> impl Iterator<Item = Counters> {
         self.paths.iter().map(ParallelPath::counters)
     }
@@ -116,7 +116,7 @@ impl<P: Packet> Link<P> {
         self.paths.iter().map(ParallelPath::queue_bytes).sum()
     }
 
-    /// Does what is due by `now_ns` before the parallel paths, and at them what must come before that.
+    /// Does everything that is due by `now_ns` before the parallel paths, and on these whatever must come first.
     fn advance(&mut self, now_ns: u64) {
         loop {
             let (change_ns, leaves_ns) = (self.schedule.next_ns(), self.cap.next_leaves_ns());
@@ -136,14 +136,15 @@ impl<P: Packet> Link<P> {
         self.paths.iter_mut().skip(first).take(count).for_each(|path| path.apply(now_ns, change));
     }
 
-    /// To the parallel path of its flow.
+    /// Sends a packet on to the parallel path of its flow.
     fn send_on(&mut self, now_ns: u64, flow: u64, packet: P) {
         let path = choose(flow ^ self.salt, self.paths.len());
         self.paths[path].send(now_ns, packet);
     }
 }
 
-/// One of `count` paths. The flow's hash is mixed once more (as `SplitMix64` ends), in case it is a bad one.
+/// Chooses one of `count` paths. The flow's hash is mixed once more (with the finalizer of `SplitMix64`), in case it is
+/// a poor one.
 fn choose(flow: u64, count: usize) -> usize {
     let mixed = (flow ^ (flow >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,4 @@
-//! Which packets are lost on the line, one decision for each segment.
+//! Random loss on the line, with one decision for each segment.
 
 use crate::model::InvalidModel;
 use crate::random::Random;
@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Loss {
-    /// Not at all.
+    /// No loss.
     #[default]
     None,
-    /// Each with this probability, whatever happens to the others (Bernoulli).
+    /// Each packet is lost with this probability, independently of the others (Bernoulli).
     Random(Probability),
-    /// In bursts: the simple Gilbert model, told by what it does.
+    /// Loss in bursts: the simple Gilbert model, described by its effect.
     Bursts {
-        /// The part of all packets that is lost, in the long run.
+        /// The long-term share of packets that is lost.
         rate: Probability,
         /// The mean number of packets lost in a row, at least 1.
         length: f64,
     },
-    /// In bursts: a chain of two states, each with a loss rate of its own.
+    /// Loss in bursts: a chain of two states, each with a loss rate of its own.
     GilbertElliott(GilbertElliott),
 }
 
-/// The parameters of the Gilbert–Elliott model. A packet is lost, or not, in the state that it finds; after it the
-/// state may change.
+/// The parameters of the Gilbert–Elliott model. The present state decides whether a packet is lost; after it, the state
+/// may change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
-    /// p: from the good state to the bad one.
+    /// p: the probability to go from the good state to the bad one.
     pub enter_bad: Probability,
-    /// r: from the bad state to the good one.
+    /// r: the probability to go from the bad state to the good one.
     pub leave_bad: Probability,
     /// Loss in the good state: 0 in the simple model.
     #[serde(default)]
@@ -42,8 +42,8 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// The simple model with this mean loss rate, and with bursts of this mean length. `None` if there is none: a burst
-    /// is at least one packet, and there must be enough packets between bursts.
+    /// The simple model with this mean loss rate and this mean length of bursts. `None` if there is no such model: a
+    /// burst is at least one packet, and there must be enough packets between bursts.
     #[must_use]
     pub fn of_bursts(rate: Probability, length: f64) -> Option<Self> {
         if !(length >= 1.0 && rate.fraction() < 1.0) {
@@ -59,7 +59,7 @@ impl GilbertElliott {
         })
     }
 
-    /// The part of all packets that is lost, in the long run.
+    /// The long-term share of packets that is lost.
     #[must_use]
     pub fn mean_loss(&self) -> f64 {
         let (enter, leave) = (self.enter_bad.fraction(), self.leave_bad.fraction());
@@ -116,12 +116,12 @@ impl Model {
 }
 
 impl LossProcess {
-    /// Begins in the good state.
+    /// A loss process that begins in the good state.
     pub fn new(loss: Loss, random: Random) -> Self {
         Self { model: Model::new(loss), is_bad: false, random }
     }
 
-    /// From now on packets are lost like this.
+    /// Changes the kind of loss from now on.
     pub fn set(&mut self, loss: Loss) {
         self.model = Model::new(loss);
         self.is_bad = false;

@@ -22,7 +22,7 @@ use std::time::Duration;
 pub struct PathModel {
     /// From here to there.
     pub forward: LinkModel,
-    /// From there to here: as forward, if it is missing.
+    /// From there to here: the same as forward if it is missing.
     #[serde(default)]
     pub backward: Option<LinkModel>,
 }
@@ -33,7 +33,7 @@ pub struct PathModel {
 pub struct LinkModel {
     /// The rate of the bottleneck, of each parallel path.
     pub rate: Rate,
-    /// The way of an undisturbed packet to the far end, one way, without its time at the bottleneck.
+    /// The one-way delay of an undisturbed packet, without its time at the bottleneck.
     pub delay: Span,
     /// Varies the delay upwards, and keeps the order.
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct LinkModel {
     /// Room for packets before the bottleneck of each parallel path, cross traffic and the packet being sent included.
     #[serde(default = "default_queue")]
     pub queue: QueueSize,
-    /// Keep waiting times short; if it is missing, packets are dropped only when the queue is full.
+    /// Keeps waiting times short by `CoDel`; if it is missing, packets are dropped only when the queue is full.
     #[serde(default)]
     pub codel: Option<CoDel>,
     /// Loss on the line.
@@ -86,13 +86,13 @@ pub struct LinkModel {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reordering {
-    /// How often.
+    /// The share of packets that are late.
     pub probability: Probability,
-    /// By how much.
+    /// The extra delay of a late packet.
     pub late: Span,
 }
 
-/// A model that is none: what is wrong, and what is expected.
+/// An impossible model: the wrong part, and the values that it may have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is {value}, but must be {expected}")]
 pub struct InvalidModel {
@@ -121,11 +121,11 @@ const QUEUE_PACKETS_MIN: u64 = 16;
 
 /// IPv4 requires at least this of every link (RFC 791 §3.2).
 const MTU_MIN: u32 = 68;
-/// The longest IP packet.
+/// The longest IP packet, in bytes.
 const MTU_MAX: u32 = 65535;
-/// More than any stack of tunnels adds.
+/// The most framing in bytes: more than any stack of tunnels adds.
 const FRAMING_MAX: u32 = 1000;
-/// More than any router spreads over.
+/// The most parallel paths: more than any router spreads flows over.
 const PARALLEL_MAX: u16 = 256;
 
 fn default_mtu() -> u32 {
@@ -145,7 +145,7 @@ fn default_parallel() -> u16 {
 }
 
 impl PathModel {
-    /// The same in both directions.
+    /// A path that is the same in both directions.
     #[must_use]
     pub fn symmetric(link: LinkModel) -> Self {
         Self { forward: link, backward: None }
@@ -157,16 +157,16 @@ impl PathModel {
         self.backward.as_ref().unwrap_or(&self.forward)
     }
 
-    /// The shortest time to the far end and back, as it is before the schedule changes it.
+    /// The shortest round trip, before the schedule changes it.
     #[must_use]
     pub fn round_trip(&self) -> Duration {
         self.forward.delay.0.saturating_add(self.backward().delay.0)
     }
 
-    /// The two directions, forward and backward. Everything that looks random follows from `seed`.
+    /// The two directions, forward and backward. All random decisions follow from `seed`.
     ///
     /// # Errors
-    /// The first part of the model that is impossible.
+    /// [`InvalidModel`] names the first impossible part of the model.
     pub fn links<P: Packet>(&self, seed: u64) -> Result<(Link<P>, Link<P>), InvalidModel> {
         let forward = Link::new(&self.forward, self.round_trip(), seed)?;
         let backward_seed = Random::new(seed, "backward", 0).word();
@@ -174,7 +174,7 @@ impl PathModel {
     }
 
     /// # Errors
-    /// The first part of the model that is impossible.
+    /// [`InvalidModel`] names the first impossible part of the model.
     pub fn validate(&self) -> Result<(), InvalidModel> {
         self.forward.validate(self.round_trip())?;
         self.backward().validate(self.round_trip())
@@ -206,7 +206,7 @@ impl LinkModel {
         }
     }
 
-    /// The bytes that a queue holds if a round trip without queues takes so long.
+    /// The bytes that the queue holds, if a round trip without queues takes `round_trip`.
     #[must_use]
     pub fn queue_bytes(&self, round_trip: Duration) -> u64 {
         match self.queue {
@@ -226,7 +226,7 @@ impl LinkModel {
     /// Checks the model of one direction, on a path of this round trip.
     ///
     /// # Errors
-    /// The first part of it that is impossible.
+    /// [`InvalidModel`] names the first impossible part of the model.
     pub fn validate(&self, round_trip: Duration) -> Result<(), InvalidModel> {
         if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
             return Err(InvalidModel::new("mtu", self.mtu, "68 to 65535 bytes"));

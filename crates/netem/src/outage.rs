@@ -1,4 +1,4 @@
-//! Times in which a line carries nothing.
+//! Outages: times in which a line carries nothing.
 
 use crate::model::InvalidModel;
 use crate::pareto::Pareto;
@@ -8,17 +8,17 @@ use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Outages: they come at random, and their lengths have a heavy tail (Paxson 1997 measured an infinite variance).
+/// Outages that come at random and whose lengths have a heavy tail (Paxson 1997 measured an infinite variance).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outages {
     /// The mean time from the end of one to the beginning of the next, exponentially distributed.
     pub every: Span,
-    /// How long each is.
+    /// The length of each outage.
     pub length: Pareto,
 }
 
-/// More frequent outages are loss.
+/// The least value of `every`. More frequent outages are better modelled as loss.
 const EVERY_MIN: Duration = Duration::from_millis(1);
 
 impl Outages {

@@ -8,7 +8,7 @@ use crate::counters::Traffic;
 /// All lengths are of IP packets, headers included, each segment with headers of its own. What the link layer adds is
 /// [`LinkModel::framing`](crate::LinkModel::framing).
 pub trait Packet: Sized {
-    /// How many segments of which length.
+    /// The number of segments and their length.
     fn size(&self) -> Size;
 
     /// The same for all packets of a flow, and for other flows most likely another: for example a hash of addresses,
@@ -27,7 +27,7 @@ pub trait Packet: Sized {
     /// the segment's length.
     fn corrupt(&mut self, bit: u64);
 
-    /// Marks that a queue is too long in the place of a loss (ECN, RFC 3168 §5); false if its sender cannot hear that.
+    /// Marks congestion instead of a loss (ECN, RFC 3168 §5). `false` if the packet's sender does not support that.
     fn mark_congestion(&mut self) -> bool {
         false
     }
@@ -58,19 +58,19 @@ impl Size {
         }
     }
 
-    /// How many.
+    /// The number of segments.
     #[must_use]
     pub fn segments(self) -> u32 {
         self.segments
     }
 
-    /// The longest.
+    /// The length of the longest segment in bytes.
     #[must_use]
     pub fn segment_bytes(self) -> u32 {
         self.segment_bytes
     }
 
-    /// All of them, without framing.
+    /// The length of all segments in bytes, without framing.
     #[must_use]
     pub fn bytes(self) -> u64 {
         u64::from(self.segments - 1) * u64::from(self.segment_bytes) + u64::from(self.last_segment_bytes)
@@ -84,7 +84,7 @@ impl Size {
         }
     }
 
-    /// All of them on the wire, where each has `framing` bytes more.
+    /// All segments on the wire, where each has `framing` bytes more.
     pub(crate) fn traffic(self, framing: u32) -> Traffic {
         let segments = u64::from(self.segments);
         Traffic { segments, bytes: self.bytes() + segments * u64::from(framing) }

@@ -67,7 +67,7 @@ impl<P: Packet> ParallelPath<P> {
         Some(arrival.packet)
     }
 
-    /// Does what is due by `now_ns`.
+    /// Does everything that is due by `now_ns`.
     pub fn advance(&mut self, now_ns: u64) {
         loop {
             let cross_ns = self.cross_traffic.next_ns();
@@ -96,7 +96,7 @@ impl<P: Packet> ParallelPath<P> {
         self.serve_if_idle(now_ns);
     }
 
-    /// A packet of cross traffic comes.
+    /// Takes a packet of cross traffic into the queue.
     fn cross(&mut self, now_ns: u64) {
         self.cross_traffic.advance();
         let counters = &mut self.counters.cross_traffic;
@@ -164,12 +164,13 @@ impl<P: Packet> ParallelPath<P> {
         }
     }
 
-    /// When what waits at the far end arrived, or the next will; [`NEVER`] if nothing is under way there.
+    /// When the packet that waits at the far end arrived, or when the next one will; [`NEVER`] if none is under way
+    /// there.
     pub fn next_arrival_ns(&self) -> u64 {
         self.delay_line.next_arrival_ns()
     }
 
-    /// Nothing arrives earlier; [`NEVER`] if there is nothing to arrive.
+    /// The earliest time at which a packet may arrive; [`NEVER`] if there is none.
     pub fn earliest_arrival_ns(&self) -> u64 {
         let queued = match self.queue.own().segments {
             0 => NEVER,
@@ -178,7 +179,7 @@ impl<P: Packet> ParallelPath<P> {
         queued.min(self.delay_line.next_arrival_ns())
     }
 
-    /// Less than this nothing takes from the queue to the far end.
+    /// The least time that a packet takes from the queue to the far end.
     pub fn delay_ns(&self) -> u64 {
         self.delay_line.delay_ns()
     }

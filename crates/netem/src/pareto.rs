@@ -1,4 +1,4 @@
-//! Lengths that are mostly short and sometimes very long.
+//! The Pareto distribution, for lengths that are mostly short and sometimes very long.
 
 use crate::model::InvalidModel;
 use crate::random::Random;
@@ -30,7 +30,7 @@ impl Pareto {
         Ok(())
     }
 
-    /// In nanoseconds.
+    /// Draws a length in nanoseconds.
     pub(crate) fn draw(&self, random: &mut Random) -> u64 {
         let (min, max) = (nanoseconds(self.min.0) as f64, nanoseconds(self.max.0) as f64);
         let beyond_max = libm::pow(min / max, self.alpha);
@@ -38,12 +38,12 @@ impl Pareto {
     }
 }
 
-/// An unbounded Pareto distribution of this mean, which needs an `alpha` above 1. In nanoseconds.
+/// Draws from an unbounded Pareto distribution with this mean, which needs an `alpha` above 1. In nanoseconds.
 pub(crate) fn draw_with_mean(mean_ns: f64, alpha: f64, random: &mut Random) -> u64 {
     whole(inverse(mean_ns * (alpha - 1.0) / alpha, alpha, random.unit()))
 }
 
-/// The length that only a part of 1 - `quantile` exceeds.
+/// The length that a share of 1 - `quantile` exceeds.
 fn inverse(min: f64, alpha: f64, quantile: f64) -> f64 {
     min * libm::pow(1.0 - quantile, -1.0 / alpha)
 }

@@ -4,7 +4,7 @@ use crate::counters::Traffic;
 use crate::packet::{Packet, take_first};
 use std::collections::VecDeque;
 
-/// Packets that wait for the line, the one that is being sent included: it leaves the buffer with its last bit.
+/// Packets that wait for the line, including the one that is being sent, which leaves the buffer with its last bit.
 #[derive(Debug)]
 pub(crate) struct Queue<P> {
     waiting: VecDeque<Waiting<P>>,
@@ -39,7 +39,7 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    /// Takes the first segments of `packet`, as many as there is room for. Returns what was refused.
+    /// Takes as many of the first segments of `packet` as there is room for. Returns the refused traffic.
     pub fn push(&mut self, now_ns: u64, packet: P) -> Traffic {
         let fitting = packet.size().fitting(self.framing, self.limit_bytes - self.traffic.bytes);
         let mut rest = Some(packet);
@@ -71,7 +71,7 @@ impl<P: Packet> Queue<P> {
         self.waiting.front()
     }
 
-    /// Marks the head in the place of a drop. Returns what was marked; nothing if it does not understand that.
+    /// Marks the head instead of dropping it. Returns the marked traffic; `None` if its sender does not support that.
     pub fn mark_head(&mut self) -> Option<Traffic> {
         let head = self.waiting.front_mut()?;
         head.packet.as_mut()?.mark_congestion().then_some(head.traffic)
@@ -111,7 +111,7 @@ impl<P: Packet> Queue<P> {
         self.traffic.bytes
     }
 
-    /// The longest that it has been.
+    /// The most bytes that have waited at a time.
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max
     }

@@ -1,4 +1,4 @@
-//! Numbers that only look random: the same seed gives the same ones, on every machine and in every release.
+//! Pseudo-random numbers: the same seed gives the same ones, on every machine and in every release.
 
 use crate::time::whole;
 use crate::units::Probability;
@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::f64::consts::TAU;
 
-/// The numbers of one stage of one parallel path: a stage that draws more or fewer leaves the others' as they were.
+/// The numbers of one stage of one parallel path. A stage that draws more or fewer does not change those of the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(Xoshiro256PlusPlus);
 
@@ -34,7 +34,7 @@ impl Random {
         self.word() >> 1 < whole(probability.fraction() * ALWAYS)
     }
 
-    /// Evenly distributed between 0, which is possible, and 1, which is not.
+    /// Uniformly distributed between 0 (included) and 1 (excluded).
     pub fn unit(&mut self) -> f64 {
         const STEPS: f64 = (1_u64 << 53) as f64;
         (self.word() >> 11) as f64 / STEPS

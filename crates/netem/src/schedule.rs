@@ -8,7 +8,7 @@ use crate::time::{NEVER, nanoseconds};
 use crate::units::{Rate, Span};
 use serde::{Deserialize, Serialize};
 
-/// From a moment on, what is named here is different; what is not named stays.
+/// A change at a given time. Properties that it does not name stay.
 ///
 /// The packet being sent is completed at the old rate, and packets under way keep the old delay. With a
 /// shorter one nothing overtakes it: the order is kept. A queue given as a multiple of the bandwidth-delay product keeps
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Change {
-    /// Since the beginning.
+    /// The time of the change, since the beginning.
     pub at: Span,
     /// The parallel path that changes, counted from 0; all of them if it is missing.
     pub path: Option<u16>,
@@ -30,8 +30,8 @@ pub struct Change {
     pub loss: Option<Loss>,
     /// The new cross traffic.
     pub cross_traffic: Option<CrossTraffic>,
-    /// `false`: what is sent on the line is lost, until this is `true` again. Nobody is told, and flows stay where they
-    /// are: a black hole.
+    /// `false` makes the line a black hole: it loses everything sent on it until this is `true` again, without notice,
+    /// and flows keep their paths.
     pub up: Option<bool>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Schedule {
     next: usize,
 }
 
-/// Refuses changes that are out of order, of a path that there is not, or to nonsense.
+/// Refuses changes that are out of order, name a path that does not exist, or set an impossible value.
 pub(crate) fn validate(changes: &[Change], paths: u16, segment_bytes_max: u64) -> Result<(), InvalidModel> {
     if let Some(pair) = changes.windows(2).find(|pair| pair[0].at > pair[1].at) {
         return Err(InvalidModel::new("schedule", pair[1].at, "changes in the order of their times"));

@@ -10,7 +10,7 @@ pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(NEVER).min(NEVER - 1)
 }
 
-/// The whole part of a number that a distribution gave; 0 if it is below.
+/// The whole part of a number that a distribution gave; 0 if it is negative.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

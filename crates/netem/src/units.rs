@@ -35,22 +35,23 @@ pub struct Span(pub Duration);
 #[serde(try_from = "String", into = "String")]
 pub struct Bytes(pub u64);
 
-/// How much a queue holds.
+/// The size of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum QueueSize {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
-    /// A multiple of the bandwidth-delay product: of what the rate moves in a round trip without queues.
+    /// A multiple of the bandwidth-delay product: the bytes that pass at the rate in a round trip without queues.
     Bdp(f64),
 }
 
-/// How likely something is: 0 to 1.
+/// A probability from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Probability(f64);
 
-/// Names of units and what each is worth in the smallest, ascending. A quantity is shown in the last that divides it.
+/// Names of units and the value of each in the smallest unit, ascending. A quantity is shown in the last unit that
+/// divides it.
 type Units = [(&'static str, u64)];
 
 const RATES: &Units = &[("bit", 1), ("kbit", 1_000), ("Mbit", 1_000_000), ("Gbit", 1_000_000_000)];
@@ -59,16 +60,16 @@ const BYTES: &Units = &[("B", 1), ("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000
 const BINARY_BYTES: &Units = &[("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 impl Rate {
-    /// Beyond this the time of a small packet is hardly a nanosecond.
+    /// The highest rate. Beyond it, the time of a small packet is hardly a nanosecond.
     pub const MAX: Self = Self(NonZeroU64::new(1_000_000_000_000).expect("not zero"));
 
-    /// So many bits per second; at least one, at most [`Self::MAX`].
+    /// A rate in bits per second, limited to the range from one to [`Self::MAX`].
     #[must_use]
     pub fn bits_per_second(bits: u64) -> Self {
         Self(NonZeroU64::new(bits).unwrap_or(NonZeroU64::MIN)).min(Self::MAX)
     }
 
-    /// So many millions of bits per second, bounded likewise.
+    /// A rate in millions of bits per second, with the same limits.
     #[must_use]
     pub fn megabits_per_second(megabits: u64) -> Self {
         Self::bits_per_second(megabits.saturating_mul(1_000_000))
@@ -197,13 +198,13 @@ impl fmt::Display for QueueSize {
 }
 
 impl fmt::Display for Probability {
-    /// As a fraction: that reads back as the same number.
+    /// Shows a fraction, which parses back to the same number.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
 }
 
-/// A multiple that a queue can be: neither zero nor beyond all memories.
+/// Whether a queue can be this multiple: neither zero nor larger than any memory.
 pub(crate) fn is_factor(factor: &f64) -> bool {
     *factor > 0.0 && *factor < 1e6
 }
@@ -229,7 +230,7 @@ macro_rules! as_text {
 
 as_text!(Rate, Span, Bytes, QueueSize, Probability);
 
-/// The number in `text` times what its unit is worth; `None` if that is not a whole number of the smallest unit.
+/// The number in `text` times the value of its unit; `None` if that is not a whole number of the smallest unit.
 fn quantity(text: &str, units: &Units) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(end);

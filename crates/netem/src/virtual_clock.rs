@@ -1,14 +1,14 @@
-//! A server of constant rate, as the time at which it will be done with what it was given.
+//! A server of constant rate, represented by the time at which it will have finished its work.
 
 use crate::units::Rate;
 
-/// When what was given to a server is done. Nothing is rounded away: what a division leaves over is carried on for as
-/// long as the server is busy.
+/// The time at which a server will have finished its work. It carries the remainders of divisions as long as the server
+/// is busy, so nothing is rounded away.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VirtualClock {
     rate: Rate,
     done_ns: u64,
-    /// The part of a nanosecond by which it is done later, times the rate.
+    /// The fraction of a nanosecond by which the server is done later, times the rate.
     remainder: u64,
 }
 
@@ -27,7 +27,7 @@ impl VirtualClock {
         self.remainder = 0;
     }
 
-    /// Gives it `bytes` more, at `now_ns`. Returns when it will be done with them.
+    /// Gives the server `bytes` more at `now_ns`. Returns the time at which it will be done with them.
     pub fn serve(&mut self, now_ns: u64, bytes: u64) -> u64 {
         if self.done_ns < now_ns {
             self.done_ns = now_ns;
@@ -40,7 +40,7 @@ impl VirtualClock {
         self.done_ns
     }
 
-    /// When it will be done with all that it was given.
+    /// The time at which the server will be done with all its work.
     pub fn done_ns(&self) -> u64 {
         self.done_ns
     }
