@@ -1,5 +1,5 @@
-// Draws every figure of the page from the data beside it. The pictures that stand there without this script are what
-// is printed.
+// Draws every figure of the page from the data beside it. Without this script, and in print, the page shows its static
+// pictures.
 (() => {
   "use strict";
   const FEW = 60;
@@ -50,7 +50,7 @@
     return [ordered.map(([, [x]]) => x), ...columns];
   };
 
-  // What is shown is what was asked for: at first all, by wholeRange(), then what is dragged over.
+  // The visible range is at first everything, by wholeRange(), and then the range that the reader selects by dragging.
   const scale = (axis) => ({
     time: false,
     auto: false,
@@ -60,7 +60,7 @@
     range: (u, low, high) => [low, high],
   });
 
-  // Powers of ten, and 2 and 5 times them if these are few; where hardly any is in sight, equal steps.
+  // Ticks at powers of ten, and at 2 and 5 times these if there are few; in equal steps if hardly any is visible.
   const logTicks = (u, axis, low, high) => {
     const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
     const digits = last - first <= 4 ? [1, 2, 5] : [1];
@@ -79,7 +79,7 @@
     return ticks;
   };
 
-  // A name in lines that fit a width.
+  // Breaks a name into lines that fit a width.
   const wrapped = (name, width) => {
     const lines = [];
     for (const word of name.split(" ")) {
@@ -105,7 +105,7 @@
       labelSize: 24,
     };
     if (axis.names) {
-      // A word on each line: there is room for some.
+      // Each word gets a line of its own if there is room.
       options.splits = () => axis.names.map((_, i) => i);
       options.filter = (u, splits) => splits;
       const width = (u) => (u.width - 90) / axis.names.length;
@@ -149,7 +149,7 @@
     return options;
   };
 
-  // A mark at the edge needs room beyond it.
+  // A mark at the edge of the figure needs some room beyond it.
   const clipped = (u, draw, room = 0) => {
     const { ctx, bbox } = u;
     const beyond = room * uPlot.pxRatio;
@@ -170,7 +170,7 @@
       }
     });
 
-  // Those of several series beside each other, each with its number.
+  // The marks of several series stand beside each other, each with its number.
   const drawBars = (u, figure, ctx, px) => {
     const bars = figure.series.filter((one) => one.style === "bars");
     ctx.font = `${13 * px}px system-ui, sans-serif`;
@@ -192,7 +192,7 @@
 
   const drawMarks = (u, figure) =>
     clipped(u, (ctx, bbox, px) => {
-      // What drew a dashed series before has left its dashes.
+      // The drawing context may still have the dashes of an earlier series.
       ctx.setLineDash([]);
       drawBars(u, figure, ctx, px);
       figure.series.forEach((one, index) => {
