@@ -48,34 +48,34 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SPEC")]
     bwlimit: Option<Schedule>,
 
-    /// How much is read back and compared with the source; a sample is the first and last request and one of every
-    /// 64, chosen at random [default: sample]
+    /// How much to read back and compare with the source. A sample is the first and the last request and one of
+    /// every 64, chosen at random [default: sample]
     #[arg(long, value_name = "HOW MUCH")]
     verify: Option<HowMuch>,
 
-    /// How long SRC must be: a stream that ends earlier, or goes on, is a failure. A stream of known length is copied
-    /// into a new file without its zeroes
+    /// Expected length of SRC: the copy of a stream that is shorter or longer fails. A stream of known length is
+    /// copied into a new file without its zeroes
     #[arg(long, value_name = "SIZE", value_parser = sizes::source_size)]
     source_size: Option<u64>,
 
-    /// Destroy what the destination holds
+    /// Allow the copy to destroy what the destination holds
     #[arg(long)]
     overwrite: bool,
 
-    /// Take away the reservation that somebody else holds at the destination, or that a copy left which was killed
+    /// Take over the destination's reservation from another host, or from a copy that was killed
     #[arg(long)]
     break_reservation: bool,
 
-    /// Leave zeroes out, as the destination reads as zeroes everywhere already
+    /// Skip zeroes, because the destination already reads as zeroes everywhere
     #[arg(long)]
     destination_is_zero: bool,
 
-    /// Refuse unless the destination (the source, if the destination is a file or a stream) has this identity, as
-    /// `ropewalk info` shows it
+    /// Refuse unless the destination (or the source, if the destination is a file or a stream) has this identity,
+    /// which `ropewalk info` shows
     #[arg(long, value_name = "naa.…|eui.…")]
     expect_id: Option<String>,
 
-    /// Check everything and say what would be done
+    /// Check everything and print the plan, without copying
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -88,9 +88,9 @@ pub(crate) struct Arguments {
 enum HowMuch {
     /// Every byte
     Full,
-    /// Under two percent
+    /// A sample of under two percent
     Sample,
-    /// Nothing
+    /// No verification
     Off,
 }
 
@@ -146,7 +146,7 @@ async fn open(
     Ok((source, destination))
 }
 
-/// Keeps others from writing to a remote destination. What would only be planned reserves nothing.
+/// Keeps other hosts from writing to a remote destination. A mere plan (`--dry-run`) reserves nothing.
 async fn secure(arguments: &Arguments, destination: Option<&Remote>) -> Result<(), Failed> {
     match destination {
         Some(remote) if arguments.dry_run => reservation::check(remote, arguments.break_reservation).await,
@@ -199,7 +199,7 @@ fn check_usage(arguments: &Arguments) -> Result<(), Failed> {
     }
     if to_stdout && arguments.verify.is_some_and(|verify| verify != HowMuch::Off) {
         return Err(Failed::usage(
-            "standard output cannot be read back: leave --verify out, or name a file as DST",
+            "standard output cannot be read back: omit --verify, or name a file as DST",
         ));
     }
     Ok(())
