@@ -45,13 +45,21 @@ pub(crate) fn begin(shard: &Shard, portal_group_tag: u16) -> Result<Login, Login
     let fill = |to: &mut [u8]| getrandom::fill(to).map_err(|error| LoginFailure::Entropy(error.to_string()));
     let (mut entropy, mut first) = ([0; session::chap::ENTROPY_BYTES], [0; size_of::<u32>()]);
     fill(&mut entropy)?;
-    // Any will do (RFC 7143 §11.13.4). Peers that compare numbers wrongly are then found early, not after four billion.
     fill(&mut first)?;
     let least = shard.memories.iter().map(device::first_burst_bytes_max).min();
     let first_burst_bytes =
         least.map_or(shard.offer.first_burst_bytes, |least| least.min(shard.offer.first_burst_bytes));
     let offer = Offer { first_burst_bytes, ..shard.offer };
-    Ok(Login::new(portal_group_tag, offer, StatSn(u32::from_ne_bytes(first)), &entropy))
+    Ok(Login::new(portal_group_tag, offer, first_stat_sn(u32::from_ne_bytes(first)), &entropy))
+}
+
+/// The StatSN of a connection's first response, from a random number.
+///
+/// The standard leaves the start to the target (RFC 7143 §11.13.4); one that moves shows early which peers compare the
+/// numbers wrongly. It stays in the lower half of the range because libiscsi expects the first response after 0: a
+/// number of the upper half is before 0 (RFC 1982 §3.2), so libiscsi would never acknowledge a response.
+const fn first_stat_sn(random: u32) -> StatSn {
+    StatSn(random >> 1)
 }
 
 /// Reads and answers login PDUs until the login lacks only its place.
@@ -104,4 +112,16 @@ pub(crate) fn pack(
         peer,
         counted,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_first_response_is_before_the_one_that_libiscsi_expects() {
+        for random in [0, 1, u32::MAX / 2, u32::MAX / 2 + 1, u32::MAX] {
+            assert!(!first_stat_sn(random).precedes(StatSn(0)), "{random}");
+        }
+    }
 }
