@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 /// Faults of one seed, at least.
 const FAULTS_MIN: u64 = 5;
 
-/// So many seeds come to everything that they are to test.
+/// A campaign of this many seeds must take every way through the protocol ([`Reached`]); a shorter one need not.
 const CAMPAIGN_SEEDS_MIN: u64 = 1000;
 
-/// How often whoever reads a log is told, where there is no bar to look at.
+/// Lines of progress that a log gets in place of a progress bar.
 const LOG_LINES: u64 = 20;
 
 /// What came of all seeds.
@@ -52,7 +52,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether no seed was too easy, and a whole campaign came to everything that it is to test.
+    /// Whether no seed was too easy, and a whole campaign took every way.
     pub fn proves_enough(&self, reduction: &Reduction) -> bool {
         let is_campaign = self.seeds >= CAMPAIGN_SEEDS_MIN && *reduction == Reduction::default();
         self.weak.is_empty() && !(is_campaign && self.reached.never().next().is_some())

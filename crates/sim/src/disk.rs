@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How many of a hundred acknowledged blocks reach the medium by themselves, before any flush.
 const DESTAGED_PERCENT: u64 = 30;
 
-/// One operation in so many takes [`SLOW_FACTOR`] times as long.
+/// How rare a slow operation is, and how many times longer it takes than an ordinary one.
 const SLOW_ONE_IN: u64 = 50;
 const SLOW_FACTOR: u64 = 20;
 
@@ -161,7 +161,8 @@ impl Disk {
         std::mem::take(&mut self.lock().has_lost_cache)
     }
 
-    /// Of a hundred operations that begin before `until`, so many do not end before it. What comes after them may.
+    /// Holds operations that begin before `until` back until then: `percent` of them, drawn at random. Later ones may
+    /// overtake them.
     pub fn stall(&self, until: Instant, percent: u64) {
         let mut state = self.lock();
         state.stalled_until = state.stalled_until.max(until);

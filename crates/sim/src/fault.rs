@@ -88,7 +88,7 @@ impl FaultKind {
 pub struct Fault {
     /// What.
     pub kind: FaultKind,
-    /// When so many operations were begun.
+    /// The number of operations that have begun when it happens.
     pub at_operation: u32,
     /// Its details: where, how long.
     pub random: Random,

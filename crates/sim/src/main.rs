@@ -40,16 +40,16 @@ struct Arguments {
     /// Do not look for a smaller failure.
     #[arg(long)]
     no_shrink: bool,
-    /// Begin only so many operations.
+    /// Begin only this many operations.
     #[arg(long, default_value_t = OPERATIONS)]
     operations: u32,
     /// Leave out these faults, by their places in the seed's list.
     #[arg(long, value_delimiter = ',')]
     without_faults: Vec<usize>,
-    /// At most so many connections in a session.
+    /// Let no session have more connections than this.
     #[arg(long, default_value_t = u16::MAX)]
     connections: u16,
-    /// At most so many hosts.
+    /// Have no more hosts than this.
     #[arg(long, default_value_t = usize::MAX)]
     hosts: usize,
     /// The highest ErrorRecoveryLevel that a seed may draw.

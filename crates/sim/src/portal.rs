@@ -11,14 +11,14 @@ const PORT: u16 = 3260;
 /// The network of all portals (TEST-NET-1, RFC 5737); a portal's number is the last byte.
 const NETWORK: [u8; 3] = [192, 0, 2];
 
-/// One world in so many has a single portal.
+/// How rare a world with a single portal is.
 const ONE_PORTAL_ONE_IN: u64 = 2;
 
 /// How many portals the others have, and in how many groups.
 const PORTALS: (u64, u64) = (2, 4);
 const GROUPS: (u64, u64) = (1, 3);
 
-/// For so long is a portal in trouble: shorter than a login may take, or longer.
+/// How long a portal's trouble lasts: shorter than a login may take, or longer.
 const TROUBLE_MS: (u64, u64) = (100, 60_000);
 
 /// One portal of the target.

@@ -69,19 +69,19 @@ pub struct Scenario {
     pub ping_timeout: Duration,
 }
 
-/// In one seed of so many the hosts use persistent reservations.
+/// How rare a seed with persistent reservations is.
 const RESERVATIONS_ONE_IN: u64 = 3;
 
 /// Bytes of a block of the first unit.
 const BLOCK_BYTES: u32 = 512;
 
-/// One seed in so many has a disk so large that a target asks for acknowledgements while all of it is read, and reads
-/// all of it so often.
+/// How rare a seed with long reads is, how large its disk is, and how many operations read all of it: long enough for
+/// the target to ask for acknowledgements meanwhile.
 const LONG_READS_ONE_IN: u64 = 8;
 const LONG_READ_BLOCKS: u64 = 1400;
 const WHOLE_READS_PERCENT: u64 = 2;
 
-/// In one seed of so many the target asks for logouts, and drops sessions.
+/// How rare a seed is whose target asks for logouts and drops sessions.
 const NOTICES_ONE_IN: u64 = 3;
 
 /// Connections in all, at least.
@@ -90,19 +90,19 @@ pub const CONNECTIONS_MIN: u16 = 4;
 /// Connections of a session with another target than the first.
 const ELSEWHERE_CONNECTIONS_MAX: u16 = 3;
 
-/// Memory of the target for data on its way: so little that windows meet its end, enough for the smallest windows of
-/// all sessions together.
+/// The target's memory for data in transit: enough for the smallest windows of all sessions together, and little enough
+/// to limit larger ones.
 const TARGET_MEMORY_BYTES: (u64, u64) = (12 << 20, 32 << 20);
 
-/// In one seed of so many the target has hardly more memory than its sessions take, with the smallest windows that it
+/// How rare a seed is whose target has hardly more memory than its sessions need with the smallest windows that it
 /// grants.
 const SCARCE_MEMORY_ONE_IN: u64 = 3;
 const WINDOW_COMMANDS_MIN: u32 = 4;
 
-/// Transfers are so long there that a few take all of it.
+/// The longest transfer of such a seed: a few of them take all of the memory.
 const SCARCE_MEMORY_TRANSFER_BYTES_MAX: u64 = 128 << 10;
 
-/// Of what is needed, at the most.
+/// The most memory of such a seed, in percent of the need.
 const SCARCE_MEMORY_PERCENT_MAX: u64 = 200;
 
 impl Scenario {

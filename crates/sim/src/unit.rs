@@ -67,15 +67,15 @@ pub struct UnitPlan {
     pub write_back_bytes: Option<usize>,
 }
 
-/// One unit of so many has a small MAXIMUM TRANSFER LENGTH.
+/// How rare a unit with a small MAXIMUM TRANSFER LENGTH is, and how small that is.
 const SHORT_TRANSFERS_ONE_IN: u64 = 6;
 const SHORT_TRANSFER_BLOCKS: (u32, u32) = (3, 24);
 
-/// One unit of so many has a write-back cache in the target's memory: one that is full now and then.
+/// How rare a unit with a write-back cache in the target's memory is, and the cache's size: small enough to fill up.
 const WRITE_BACK_ONE_IN: u64 = 6;
 const WRITE_BACK_BYTES: (u64, u64) = (32 << 10, 1 << 20);
 
-/// In one seed of so many there are several units.
+/// How rare a seed with several units is.
 const SEVERAL_ONE_IN: u64 = 2;
 
 /// Units besides the first.

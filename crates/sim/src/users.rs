@@ -4,7 +4,7 @@ use crate::random::Random;
 use session::chap::{Account, Algorithms, Authentication, Credentials, Secret};
 use std::sync::Arc;
 
-/// One world in so many asks for proofs.
+/// How rare a world that asks for CHAP is.
 const PROOFS_ONE_IN: u64 = 3;
 
 const TARGET: &str = "the target";

@@ -25,7 +25,7 @@ use std::task::Waker;
 /// noticed, logins be given up, commands that somebody else aborted be missed, several times over.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// A fault that finds nothing to break waits for so many more operations.
+/// A fault that finds nothing to break is tried again after this many operations.
 const POSTPONED_OPERATIONS: u32 = 20;
 
 /// Steps of one run; a world that takes more turns round and round.
@@ -37,11 +37,11 @@ const STEPS_BETWEEN_AUDITS: u64 = 64;
 /// PDUs that one fault damages.
 const DAMAGED_PDUS_MAX: u32 = 4;
 
-/// So many of a hundred disks that stall hang, which may be for longer than hosts wait for any command.
+/// How many stalls are hangs, and how long a hang lasts: perhaps longer than hosts wait for any command.
 const DISK_HANGS_PERCENT: u64 = 25;
 const DISK_HANG_MS_MAX: u64 = 240_000;
 
-/// Of a hundred crashes of a target with a disk with a volatile cache, so many wait for the end of a flush.
+/// How many crashes of a target whose disk has a volatile cache wait for the end of a flush.
 const CRASHES_AFTER_FLUSH_PERCENT: u64 = 60;
 
 /// What came of one run.
@@ -83,7 +83,7 @@ struct World {
     faults: VecDeque<Fault>,
     counts: FaultCounts,
     restart_at: Option<Instant>,
-    /// A crash that waits until a host is told that a flush is done: of so many.
+    /// A crash that waits for the end of one more flush; the flushes that had ended when it was drawn.
     crash_after_flush: Option<(u64, Random)>,
     phase_until: Instant,
     /// The last outage of a portal: its end, and the operations that had succeeded before it.

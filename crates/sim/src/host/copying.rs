@@ -29,7 +29,7 @@ use transfer::{
     Source, Verify,
 };
 
-/// In one seed of so many, hosts make copies.
+/// How rare a seed whose hosts make copies is.
 const COPIES_ONE_IN: u64 = 4;
 
 /// Blocks of an area that is copied to.
@@ -60,10 +60,10 @@ const LIMIT_KIB: (u64, u64) = (64, 4096);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 const INTERRUPT_MAX: Duration = Duration::from_millis(2000);
 
-/// After one copy of so many that succeeded, the target dies at once.
+/// How rare it is that the target dies as soon as a copy has succeeded.
 const CRASH_AFTER_COPY_ONE_IN: u64 = 4;
 
-/// How long a crash is waited for that was asked for.
+/// How long a host waits after a copy, so that a crash that it asked for happens before anything else.
 const CRASH_PAUSE: Duration = Duration::from_millis(1);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);

@@ -33,7 +33,7 @@ const PAUSE_MS: (u64, u64) = (100, 8_000);
 /// An attempt that takes longer is given up: its connection may be dead.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A nexus is told of so many unit attentions, at most, before it hears of anything else.
+/// The most unit attentions that a nexus is told of before it hears anything else.
 const COMMANDS_MAX: u32 = 8;
 
 const GOOD: u8 = 0x00;

@@ -8,7 +8,7 @@ use client::{Error, TargetError, Transfer};
 use scsi::ReservationType;
 use scsi::client as command;
 
-/// One operation in so many is followed by a change of the reservations while somebody holds one; with nobody, in more.
+/// How rare a change of the reservations is after an operation: while somebody holds one, and while nobody does.
 const CHANGE_ONE_IN_HELD: u64 = 5;
 const CHANGE_ONE_IN_FREE: u64 = 25;
 

@@ -30,7 +30,7 @@ pub struct Mix {
     pub fua_percent: u64,
     /// How many of a hundred reads are of all blocks that the hosts share.
     pub whole_reads_percent: u64,
-    /// One in so many commands is accompanied by a reset of the logical unit.
+    /// How rare a command is that a reset of the logical unit accompanies.
     pub reset_one_in: u64,
     /// Whether it makes reservations.
     pub reservations: bool,
