@@ -41,11 +41,14 @@ impl Session {
     /// commands, and no task management function over many tasks is being carried out.
     #[must_use]
     pub fn demand(&self) -> Option<Demand> {
+        let head = self.queue.front()?;
         let may_start = self.life == Life::Open
             && self.window.is_open()
             && !self.is_fenced()
             && self.lanes.values().any(|lane| lane.phase == Phase::Open);
-        let head = self.queue.front().filter(|_| may_start)?;
+        if !may_start {
+            return None;
+        }
         let data = self.tasks.get(*head)?.command.data;
         Some(Demand {
             task: TaskId(head.0),

@@ -4,7 +4,7 @@ use super::ask::Ask;
 use super::lane::{Lane, Phase};
 use super::session::{Life, Session};
 use crate::parameters::InitiatorLimits;
-use crate::timer::timers;
+use crate::timer::{earlier, timers};
 use pdu::{Instant, LaneId};
 
 timers! {
@@ -50,12 +50,9 @@ impl Session {
     /// When the first timer expires.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let recovers = self.recovers();
-        let lanes = self.lanes.values().flat_map(|lane| {
-            let deadline = move |timer: &LaneTimer| lane.deadline(*timer, &self.limits, recovers);
-            LaneTimer::ALL.iter().filter_map(deadline)
-        });
-        let session = Timer::ALL.iter().filter_map(|timer| self.deadline(*timer));
-        if recovers { lanes.chain(session).min() } else { lanes.min() }
+        let of_lane = |lane: &Lane| LaneTimer::first(|timer| lane.deadline(timer, &self.limits, recovers));
+        let lanes = self.lanes.values().map(of_lane).fold(None, earlier);
+        if recovers { earlier(lanes, Timer::first(|timer| self.deadline(timer))) } else { lanes }
     }
 
     /// Expires every timer that is due. Timers that become due meanwhile expire at the next call.

@@ -3,7 +3,7 @@
 use super::lane::{Lane, Phase};
 use super::session::Session;
 use crate::liveness::Patience;
-use crate::timer::timers;
+use crate::timer::{earlier, timers};
 use pdu::{Instant, LaneId};
 
 timers! {
@@ -36,11 +36,9 @@ impl Session {
     /// When the first timer expires.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let patience = self.patience();
-        let lanes = self.lanes.values().flat_map(|lane| {
-            let deadline = move |timer: &LaneTimer| lane.deadline(*timer, &patience);
-            LaneTimer::ALL.iter().filter_map(deadline)
-        });
-        lanes.chain(Timer::ALL.iter().filter_map(|timer| self.deadline(*timer))).min()
+        let of_lane = |lane: &Lane| LaneTimer::first(|timer| lane.deadline(timer, &patience));
+        let lanes = self.lanes.values().map(of_lane).fold(None, earlier);
+        earlier(lanes, Timer::first(|timer| self.deadline(timer)))
     }
 
     /// Expires every timer that is due. Timers that become due meanwhile expire at the next call.
