@@ -1,7 +1,6 @@
 //! The connections of a session by their lane numbers, and the route of each task over them. Both roles.
 
 use pdu::LaneId;
-use std::collections::BTreeMap;
 
 /// The lanes of a task. In an ordinary session both are the same (RFC 7143 §4.2.5.1), but no other code relies on that.
 /// A task whose route loses either lane is an orphan: it keeps its route until it is given another.
@@ -24,47 +23,49 @@ impl Route {
     }
 }
 
-/// The lanes of a session, in the order of their numbers.
+/// The lanes of a session, in the order of their numbers. They are few, and every PDU looks for its own several times.
 #[derive(Debug)]
 pub(crate) struct Lanes<L> {
-    table: BTreeMap<LaneId, L>,
+    table: Vec<(LaneId, L)>,
 }
 
 impl<L> Lanes<L> {
     pub(crate) fn new() -> Self {
-        Self { table: BTreeMap::new() }
+        Self { table: Vec::new() }
     }
 
     /// Adds a lane whose number is new to the session.
     pub(crate) fn add(&mut self, id: LaneId, lane: L) {
-        self.table.insert(id, lane);
+        let place = self.table.partition_point(|(known, _)| *known < id);
+        self.table.insert(place, (id, lane));
     }
 
     /// Takes out a lost lane.
     pub(crate) fn lose(&mut self, id: LaneId) -> Option<L> {
-        self.table.remove(&id)
+        let place = self.table.iter().position(|(known, _)| *known == id)?;
+        Some(self.table.remove(place).1)
     }
 
     pub(crate) fn get(&self, id: LaneId) -> Option<&L> {
-        self.table.get(&id)
+        self.iter().find(|(known, _)| *known == id).map(|(_, lane)| lane)
     }
 
     pub(crate) fn get_mut(&mut self, id: LaneId) -> Option<&mut L> {
-        self.table.get_mut(&id)
+        self.table.iter_mut().find(|(known, _)| *known == id).map(|(_, lane)| lane)
     }
 
     pub(crate) fn has(&self, id: LaneId) -> bool {
-        self.table.contains_key(&id)
+        self.get(id).is_some()
     }
 
     /// A copy of all lane numbers, so that the caller can change the lanes in a loop.
     pub(crate) fn ids(&self) -> Vec<LaneId> {
-        self.table.keys().copied().collect()
+        self.select(|_| true).collect()
     }
 
     /// The numbers of the lanes that match.
     pub(crate) fn select(&self, matches: impl Fn(&L) -> bool) -> impl Iterator<Item = LaneId> {
-        self.table.iter().filter(move |(_, lane)| matches(lane)).map(|(id, _)| *id)
+        self.iter().filter(move |(_, lane)| matches(lane)).map(|(id, _)| id)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (LaneId, &L)> {
@@ -72,11 +73,11 @@ impl<L> Lanes<L> {
     }
 
     pub(crate) fn values(&self) -> impl Iterator<Item = &L> {
-        self.table.values()
+        self.table.iter().map(|(_, lane)| lane)
     }
 
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut L> {
-        self.table.values_mut()
+        self.table.iter_mut().map(|(_, lane)| lane)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
