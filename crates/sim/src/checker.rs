@@ -23,6 +23,7 @@ pub use attention_watch::{Attention, AttentionWatch};
 pub use block_history::{BlockHistory, Order, ReadId, WriteId};
 pub use claims::Claims;
 pub use medium_watch::MediumWatch;
+pub(crate) use number_map::NumberMap;
 pub use reservation_history::{Access, Answer, Change, Port, ReservationHistory, Version};
 pub use stamp::Stamp;
 pub use tap::{SessionKey, Tap, TargetSession};

@@ -5,7 +5,7 @@ mod connection;
 mod kept_reservations;
 mod machine;
 
-use crate::checker::{Claims, MediumWatch, ReservationHistory, Tap, TargetSession};
+use crate::checker::{Claims, MediumWatch, NumberMap, ReservationHistory, Tap, TargetSession};
 use crate::clock::Clock;
 use crate::common::Common;
 use crate::disk::Disk;
@@ -29,7 +29,6 @@ use session::login::target::Access;
 use session::parameters::Offer;
 use session::target::{AsyncMessage, Command, TargetRecord, TaskId};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -64,9 +63,9 @@ pub(crate) struct Shared {
     pub medium: RefCell<MediumWatch>,
     pub claims: RefCell<Claims>,
     /// The logical units by their places.
-    units: HashMap<(TargetIndex, Lun), UnitIndex>,
+    units: NumberMap<(TargetIndex, Lun), UnitIndex>,
     /// Which connection each lane is.
-    pub lanes: RefCell<HashMap<(TargetSession, LaneId), ConnectionId>>,
+    pub lanes: RefCell<NumberMap<(TargetSession, LaneId), ConnectionId>>,
     /// Decides what the target decides at random.
     pub random: RefCell<Random>,
 }

@@ -4,13 +4,14 @@
 //! answers. A nexus may be told of what may have happened. What surely has, and was not told meanwhile, it must be told
 //! with its next command, unless that passes unit attentions. A reset voids what was pending, and tells of it.
 
+use super::number_map::NumberMap;
 use super::reservation_history::Port;
 use super::tap::TargetSession;
 use crate::reached::{Reached, Way};
 use crate::unit::{TargetIndex, UnitIndex};
 use pdu::{Itt, Lun, TaskManagementFunction, TaskManagementRequest};
 use scsi::{AdditionalSense, Outcome, SenseKey, Status};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// What a nexus is told of, in SAM-5's order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -138,8 +139,8 @@ impl Event {
 pub struct AttentionWatch {
     /// The logical units, by their indices.
     units: Vec<(TargetIndex, Lun)>,
-    ports: HashMap<TargetSession, Ports>,
-    nexuses: HashMap<Nexus, Pending>,
+    ports: NumberMap<TargetSession, Ports>,
+    nexuses: NumberMap<Nexus, Pending>,
     events: Vec<Event>,
     /// The command that has begun last must be refused, to tell this nexus.
     awaited: Option<Nexus>,

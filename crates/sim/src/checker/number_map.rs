@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map from numbers of this world's own.
-pub(super) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
 /// Mixes the words of a key.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct NumberHasher(u64);
+pub(crate) struct NumberHasher(u64);
 
 /// 2^64 divided by the golden ratio: spreads neighbours over the high bits.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
