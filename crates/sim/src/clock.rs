@@ -18,6 +18,6 @@ impl Clock {
 
     /// Lets time pass until `now`; never back.
     pub fn advance(&self, now: Instant) {
-        self.0.fetch_max(now.0, Ordering::Relaxed);
+        self.0.store(now.max(self.now()).0, Ordering::Relaxed);
     }
 }

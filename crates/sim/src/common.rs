@@ -1,21 +1,22 @@
 //! State that several parts of one world share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use atomic_refcell::{AtomicRefCell, AtomicRefMut};
+use std::sync::Arc;
 
-/// One value and its users. The client's side of a world must be `Send`, so this is a lock, although one thread runs
-/// the world and never waits for it.
+/// One value and its users. The client's side of a world must be `Send`, so this is atomic, although one thread runs the
+/// world. It is no lock: nobody else could ever release it, and it is taken some twenty times for each PDU.
 #[derive(Debug)]
-pub struct Common<T>(Arc<Mutex<T>>);
+pub struct Common<T>(Arc<AtomicRefCell<T>>);
 
 impl<T> Common<T> {
     /// The value, with one user.
     pub fn new(value: T) -> Self {
-        Self(Arc::new(Mutex::new(value)))
+        Self(Arc::new(AtomicRefCell::new(value)))
     }
 
-    /// The value, for as long as the guard lives. Taking it twice at a time is a deadlock.
-    pub fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The value, for as long as the guard lives. Taking it twice at a time is a panic.
+    pub fn lock(&self) -> AtomicRefMut<'_, T> {
+        self.0.borrow_mut()
     }
 }
 

@@ -9,13 +9,14 @@
 use crate::agenda::Agenda;
 use crate::clock::Clock;
 use crate::random::Random;
+use atomic_refcell::{AtomicRefCell, AtomicRefMut};
 use block::{
     Backend, BlockError, BlockErrorKind, ByteRange, Completer, Completion, Extent, ExtentState, Operation,
     Pending, Properties, Thin,
 };
 use pdu::{Duration, Instant};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// How many of a hundred acknowledged blocks reach the medium by themselves, before any flush.
 const DESTAGED_PERCENT: u64 = 30;
@@ -41,7 +42,7 @@ pub struct Geometry {
 pub struct Disk {
     geometry: Geometry,
     clock: Clock,
-    state: Mutex<State>,
+    state: AtomicRefCell<State>,
 }
 
 struct State {
@@ -96,11 +97,11 @@ impl Disk {
             stalled_until: Instant::ZERO,
             stalled_percent: 0,
         };
-        Self { geometry, clock, state: Mutex::new(state) }
+        Self { geometry, clock, state: AtomicRefCell::new(state) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> AtomicRefMut<'_, State> {
+        self.state.borrow_mut()
     }
 
     /// When an operation ends.

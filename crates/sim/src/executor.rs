@@ -1,9 +1,10 @@
 //! Runs futures on one thread, in an order that depends on nothing but who woke them.
 
+use crate::common::Common;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 /// A future that nobody waits for.
@@ -14,7 +15,7 @@ pub type Task = Pin<Box<dyn Future<Output = ()>>>;
 pub struct Executor {
     /// `None` in place of the one that is polled.
     tasks: RefCell<slab::Slab<Option<Entry>>>,
-    woken: Arc<Woken>,
+    woken: Woken,
     /// Those of one round. Kept, so that a round costs no allocation.
     round: RefCell<Vec<Key>>,
 }
@@ -31,8 +32,8 @@ struct Entry {
     waker: Waker,
 }
 
-#[derive(Default)]
-struct Woken(Mutex<Vec<Key>>);
+#[derive(Clone, Default)]
+struct Woken(Common<Vec<Key>>);
 
 /// A place in the table of tasks. A late wake-up for a task that is gone polls its successor once more than
 /// necessary.
@@ -40,12 +41,12 @@ type Key = usize;
 
 struct TaskWaker {
     key: Key,
-    woken: Arc<Woken>,
+    woken: Woken,
 }
 
 impl Woken {
     fn push(&self, key: Key) {
-        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.0.lock();
         if keys.last() != Some(&key) {
             keys.push(key);
         }
@@ -53,7 +54,7 @@ impl Woken {
 
     fn take(&self, into: &mut Vec<Key>) {
         into.clear();
-        std::mem::swap(into, &mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        std::mem::swap(into, &mut self.0.lock());
     }
 }
 
@@ -73,22 +74,22 @@ impl Executor {
         let mut tasks = self.tasks.borrow_mut();
         let vacant = tasks.vacant_entry();
         let key = vacant.key();
-        let waker = Waker::from(Arc::new(TaskWaker { key, woken: Arc::clone(&self.woken) }));
+        let waker = Waker::from(Arc::new(TaskWaker { key, woken: self.woken.clone() }));
         vacant.insert(Some(Entry { task, waker }));
         self.woken.push(key);
     }
 
-    /// Polls whoever was woken until nobody is any more. Whether anybody was.
+    /// Polls whoever was woken until nobody is any more.
     ///
     /// # Errors
     /// They do not come to rest.
-    pub fn run(&self) -> Result<bool, Restless> {
+    pub fn run(&self) -> Result<(), Restless> {
         let mut keys = self.round.borrow_mut();
         let mut polls = 0;
         while polls < POLLS_MAX {
             self.woken.take(&mut keys);
             if keys.is_empty() {
-                return Ok(polls > 0);
+                return Ok(());
             }
             polls += keys.len();
             keys.iter().for_each(|key| self.poll(*key));
@@ -143,11 +144,12 @@ mod tests {
             if counted.get() < 2 { Poll::Pending } else { Poll::Ready(()) }
         })));
         assert_eq!(polls.get(), 0);
-        assert_eq!(executor.run(), Ok(true));
-        assert_eq!(executor.run(), Ok(false));
+        assert_eq!(executor.run(), Ok(()));
+        assert_eq!(executor.run(), Ok(()));
+        assert_eq!(polls.get(), 1);
         let woken: Option<Waker> = waker.borrow_mut().take();
         woken.into_iter().for_each(Waker::wake);
-        assert_eq!(executor.run(), Ok(true));
+        assert_eq!(executor.run(), Ok(()));
         assert_eq!(polls.get(), 2);
     }
 

@@ -218,14 +218,14 @@ impl Hosts {
     /// Lets everything run that can.
     pub fn run(&self) {
         loop {
-            let spawned = std::mem::take(&mut *self.runtime.spawned.lock());
-            let any = !spawned.is_empty();
-            spawned.into_iter().for_each(|task| self.executor.spawn(task));
-            match self.executor.run() {
-                Ok(ran) if ran || any => {}
-                Ok(_) => return,
-                Err(_) => return self.hosts.iter().for_each(|host| host.violate("it is busy without end")),
+            if self.executor.run().is_err() {
+                return self.hosts.iter().for_each(|host| host.violate("it is busy without end"));
             }
+            let spawned = self.runtime.take_spawned();
+            if spawned.is_empty() {
+                return;
+            }
+            spawned.into_iter().for_each(|task| self.executor.spawn(task));
         }
     }
 

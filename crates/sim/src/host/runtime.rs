@@ -9,15 +9,16 @@ use ::client::Host;
 use futures_util::future::BoxFuture;
 use pdu::Instant;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
-/// The runtime of all hosts of one world, which polls what is [`spawned`](Self::spawned).
+/// The runtime of all hosts of one world, which polls what is [`spawned`](Self::take_spawned).
 #[derive(Clone)]
 pub struct Runtime {
     pub clock: Clock,
     pub timers: Common<Agenda<Waker>>,
-    /// Tasks that have not been polled yet.
-    pub spawned: Common<Vec<BoxFuture<'static, ()>>>,
+    /// Tasks that nobody has taken yet. In a lock, because a future is not `Sync`.
+    spawned: Arc<Mutex<Vec<BoxFuture<'static, ()>>>>,
     random: Common<Random>,
     /// Decides about single words, which numbers begin with.
     words: Common<Random>,
@@ -26,7 +27,12 @@ pub struct Runtime {
 impl Runtime {
     pub fn new(clock: Clock, seed: u64) -> Self {
         let [random, words] = ["entropy", "words"].map(|part| Common::new(Random::new(seed, part)));
-        Self { clock, timers: Common::default(), spawned: Common::default(), random, words }
+        Self { clock, timers: Common::default(), spawned: Arc::default(), random, words }
+    }
+
+    /// The tasks that were spawned since this was asked last.
+    pub fn take_spawned(&self) -> Vec<BoxFuture<'static, ()>> {
+        std::mem::take(&mut self.spawned.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -36,7 +42,7 @@ impl Host for Runtime {
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        self.spawned.lock().push(task);
+        self.spawned.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 
     fn sleep_until(&self, time: Instant) -> BoxFuture<'static, ()> {
