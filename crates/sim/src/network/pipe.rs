@@ -149,6 +149,9 @@ impl Pipe {
 
     fn take_in(&mut self, from: &[IoSlice<'_>], mut bytes: usize) {
         for slice in from {
+            if bytes == 0 {
+                break;
+            }
             let part = &slice[..slice.len().min(bytes)];
             self.bytes.extend(part);
             bytes -= part.len();
