@@ -6,6 +6,7 @@ use super::immediate::{ImmediateKind, Ticket};
 use super::request::{Content, Request};
 use super::session::Session;
 use super::transmit::Reply;
+use crate::discovery;
 use crate::name;
 use crate::negotiation::rule::Key;
 use crate::seam::{Destination, Fault, LaneLoss, Payload, Transmit};
@@ -190,14 +191,7 @@ impl Session {
             return;
         }
         let Some((header, ticket)) = exchange.waiting.take() else { return };
-        let mut text = TextWriter::new();
-        for record in records {
-            text.push(Key::TargetName.name(), &record.target_name);
-            for address in &record.target_addresses {
-                text.push(Key::TargetAddress.name(), address);
-            }
-        }
-        exchange.answer.extend_from_slice(text.bytes());
+        exchange.answer.extend(discovery::write(records));
         if let Ok(pdu) = TextRequest::parse(&header) {
             self.answer_text(request.lane, ticket, &pdu);
         }
