@@ -1,9 +1,12 @@
 //! One connection of a session: the numbers of its statuses (RFC 7143 §4.2.2.2), and how far they are acknowledged.
 
 use super::tap::SessionKey;
-use pdu::{Cid, InitiatorPdu, Instant, Itt, StatSn, TargetPdu};
+use pdu::{Cid, Duration, InitiatorPdu, Instant, Itt, NopOut, StatSn, TargetPdu};
 use session::parameters::Established;
 use std::collections::VecDeque;
+
+/// The shortest silence that a target may break with a ping. Every world's `ping_after` is longer.
+const SILENCE_MIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct LaneWatch {
@@ -19,6 +22,8 @@ pub(super) struct LaneWatch {
     statuses: VecDeque<(Itt, u8)>,
     /// The target has heard that all before this one have arrived.
     acknowledged: StatSn,
+    /// When the answer to a ping acknowledged all statuses, if none has left since.
+    answered_in_full: Option<Instant>,
 }
 
 impl LaneWatch {
@@ -35,6 +40,7 @@ impl LaneWatch {
             stat_sn: early.unwrap_or(established.stat_sn),
             statuses: VecDeque::new(),
             acknowledged: established.stat_sn,
+            answered_in_full: None,
         }
     }
 
@@ -48,6 +54,7 @@ impl LaneWatch {
         let what = status_of(pdu);
         if stat_sn == self.stat_sn {
             self.stat_sn = stat_sn.next();
+            self.answered_in_full = None;
             if level > 0 {
                 self.statuses.push_back(what);
                 if self.statuses.len() > STATUSES_MAX {
@@ -69,13 +76,31 @@ impl LaneWatch {
         }
     }
 
+    /// A ping leaves: it asks for acknowledgements, or breaks a silence. At error recovery levels 1 and 2 it may ask for
+    /// acknowledgements of data, which this does not count.
+    ///
+    /// # Errors
+    /// The initiator has just answered a ping, and acknowledged every status by that.
+    pub fn send_ping(&self, now: Instant, level: u8) -> Result<(), String> {
+        let is_fresh = |at: Instant| now.saturating_duration_since(at) < SILENCE_MIN;
+        match self.answered_in_full.filter(|at| level == 0 && is_fresh(*at)) {
+            Some(_) => Err(format!("StatSN {} is acknowledged and asked for again", self.acknowledged.0)),
+            None => Ok(()),
+        }
+    }
+
     /// The target has received this on it.
-    pub fn target_hears(&mut self, pdu: &InitiatorPdu) {
+    pub fn target_hears(&mut self, now: Instant, pdu: &InitiatorPdu) {
         // A logout may speak of another connection (§11.14.4).
         let is_own = !matches!(pdu, InitiatorPdu::LogoutRequest(logout) if logout.cid != self.cid);
         let exp_stat_sn = pdu.exp_stat_sn();
         if is_own && self.acknowledged.precedes(exp_stat_sn) {
             self.acknowledged = exp_stat_sn;
+        }
+        let is_answer =
+            matches!(pdu, InitiatorPdu::NopOut(NopOut { itt: Itt::NONE, ttt, .. }) if ttt.is_some());
+        if is_answer && self.acknowledged == self.stat_sn {
+            self.answered_in_full = Some(now);
         }
     }
 

@@ -318,6 +318,9 @@ impl Tap {
         if let Some(window) = window_of(&pdu) {
             session.target_tells(window)?;
         }
+        if matches!(&pdu, TargetPdu::NopIn(ping) if ping.ttt.is_some()) {
+            lane.send_ping(now, session.parameters.error_recovery_level)?;
+        }
         if let Some(stat_sn) = status_number(&pdu) {
             if lane.send_status(stat_sn, &pdu, session.parameters.error_recovery_level)? {
                 self.reached.count(Way::StatusAgain);
@@ -346,7 +349,7 @@ impl Tap {
         match side {
             Side::Target => {
                 if let Ok(pdu) = InitiatorPdu::parse(header) {
-                    lane.target_hears(&pdu);
+                    lane.target_hears(now, &pdu);
                     session.target_hears(connection, &pdu);
                     match &pdu {
                         InitiatorPdu::TaskManagementRequest(function) => {
