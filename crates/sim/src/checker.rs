@@ -12,6 +12,7 @@ mod medium_watch;
 mod number_map;
 mod numbered;
 mod presence;
+mod reject_watch;
 mod reservation_history;
 mod session_watch;
 mod stamp;

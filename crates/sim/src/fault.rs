@@ -28,11 +28,13 @@ pub enum FaultKind {
     Outage,
     /// The target asks the initiator of a session to log out, or tells that it drops the session.
     Notice,
+    /// A path rejects a PDU instead of passing it on, or passes on one that nobody has sent.
+    Meddling,
 }
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Reset,
         Self::HalfOpen,
         Self::Stall,
@@ -44,6 +46,7 @@ impl FaultKind {
         Self::Crash,
         Self::Outage,
         Self::Notice,
+        Self::Meddling,
     ];
 
     /// Its name in reports and on the command line.
@@ -61,6 +64,7 @@ impl FaultKind {
             Self::Crash => "crash",
             Self::Outage => "outage",
             Self::Notice => "notice",
+            Self::Meddling => "meddling",
         }
     }
 
@@ -78,7 +82,7 @@ impl FaultKind {
             Self::HalfOpen | Self::DiskError | Self::DiskStall | Self::Crash => 2,
             Self::Refusal => 1,
             // Only in some worlds: see `add`.
-            Self::Outage | Self::Notice => 0,
+            Self::Outage | Self::Notice | Self::Meddling => 0,
         }
     }
 }

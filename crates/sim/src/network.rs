@@ -4,9 +4,11 @@
 //! differs from connection to connection, so what travels on several of them is reordered. What goes wrong is told
 //! by [`crate::fault`]; this module knows how.
 
+mod meddling;
 mod pipe;
 mod stream;
 
+pub use meddling::{Instead, Meddler, Meddling, Rejected, Stranger};
 pub use pipe::{Arrival, Profile};
 pub use stream::Stream;
 
@@ -102,6 +104,10 @@ pub struct Network {
     refusing_until: Instant,
     /// Portals that are in trouble, or were.
     outages: Vec<Outage>,
+    /// What paths do to PDUs besides carrying them.
+    pub meddler: Meddler,
+    /// Connections that their initiators have left just now, while the target had them open.
+    left: Vec<ConnectionId>,
     /// Fragments delivered.
     pub fragments: u64,
 }
@@ -117,6 +123,8 @@ impl Network {
             profile,
             refusing_until: Instant::ZERO,
             outages: Vec::new(),
+            meddler: Meddler::default(),
+            left: Vec::new(),
             fragments: 0,
         }
     }
@@ -264,6 +272,9 @@ impl Network {
         if !std::mem::replace(&mut connection.open[side as usize], false) {
             return;
         }
+        if side == Side::Initiator && connection.open[Side::Target as usize] {
+            self.left.push(id);
+        }
         let pipe = &mut connection.pipes[side as usize];
         let was_empty = pipe.is_empty();
         let at = now + pipe.latency();
@@ -343,15 +354,28 @@ impl Network {
         }
     }
 
+    /// In place of so many bytes, from the `at`th sent by this end on, others arrive.
+    pub(crate) fn splice(&mut self, id: ConnectionId, from: Side, at: u64, bytes: u64, with: Vec<u8>) {
+        if let Some(connection) = self.connections.get_mut(id.0 as usize) {
+            connection.pipes[from as usize].splice(at, bytes, with);
+        }
+    }
+
+    /// Connections that their initiators have left since the last call, while the target had them open.
+    pub fn take_left(&mut self) -> Vec<ConnectionId> {
+        std::mem::take(&mut self.left)
+    }
+
     /// New connections are refused for a while.
     pub fn refuse_until(&mut self, until: Instant) {
         self.refusing_until = self.refusing_until.max(until);
     }
 
-    /// Connections are taken again.
-    pub fn stop_refusing(&mut self) {
+    /// Connections are taken again, and carry everything.
+    pub fn heal(&mut self) {
         self.refusing_until = Instant::ZERO;
         self.outages.clear();
+        self.meddler.stop();
     }
 
     /// Connections that neither end has given up.

@@ -117,11 +117,35 @@ pub enum Way {
     WriteUnderflow,
     /// A WRITE had fewer blocks than its CDB asked for.
     WriteOverflow,
+    /// A path rejected a command for good.
+    CommandRejected,
+    /// A path rejected a command for its data.
+    CommandDataRejected,
+    /// A path rejected Data-Out.
+    DataOutRejected,
+    /// A path rejected a ping.
+    PingRejected,
+    /// A path rejected a task management function.
+    FunctionRejected,
+    /// A path rejected a SNACK.
+    SnackRejected,
+    /// A path rejected a logout.
+    LogoutRejected,
+    /// A target rejected a PDU whose data was damaged.
+    DamagedDataRejected,
+    /// A target rejected a PDU of an unknown kind.
+    UnknownOpcodeRejected,
+    /// A target rejected a SNACK.
+    SnackRefused,
+    /// A target rejected an acknowledgement of data.
+    DataAckRefused,
+    /// A target had no room for an immediate command.
+    ImmediateCommandRefused,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 57] = [
+    pub const ALL: [Self; 69] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -179,6 +203,18 @@ impl Way {
         Self::ReadOverflow,
         Self::WriteUnderflow,
         Self::WriteOverflow,
+        Self::CommandRejected,
+        Self::CommandDataRejected,
+        Self::DataOutRejected,
+        Self::PingRejected,
+        Self::FunctionRejected,
+        Self::SnackRejected,
+        Self::LogoutRejected,
+        Self::DamagedDataRejected,
+        Self::UnknownOpcodeRejected,
+        Self::SnackRefused,
+        Self::DataAckRefused,
+        Self::ImmediateCommandRefused,
     ];
 
     /// What it is called in reports.
@@ -242,6 +278,18 @@ impl Way {
             Self::ReadOverflow => "reads with room for less",
             Self::WriteUnderflow => "writes with too much data",
             Self::WriteOverflow => "writes with too little data",
+            Self::CommandRejected => "commands rejected on their way",
+            Self::CommandDataRejected => "commands rejected on their way for their data",
+            Self::DataOutRejected => "Data-Out rejected on its way",
+            Self::PingRejected => "pings rejected on their way",
+            Self::FunctionRejected => "functions rejected on their way",
+            Self::SnackRejected => "SNACKs rejected on their way",
+            Self::LogoutRejected => "logouts rejected on their way",
+            Self::DamagedDataRejected => "PDUs that a target rejected for their data",
+            Self::UnknownOpcodeRejected => "PDUs of an unknown kind that a target rejected",
+            Self::SnackRefused => "SNACKs that a target rejected",
+            Self::DataAckRefused => "acknowledgements of data that a target rejected",
+            Self::ImmediateCommandRefused => "immediate commands that a target rejected",
         }
     }
 }

@@ -84,6 +84,9 @@ const WHOLE_READS_PERCENT: u64 = 2;
 /// How rare a seed is whose target asks for logouts and drops sessions.
 const NOTICES_ONE_IN: u64 = 3;
 
+/// In one seed of so many paths meddle with what they carry.
+const MEDDLING_ONE_IN: u64 = 3;
+
 /// Connections in all, at least.
 pub const CONNECTIONS_MIN: u16 = 4;
 
@@ -195,6 +198,10 @@ impl Scenario {
         let mut notices = Random::new(seed, "notices");
         if notices.one_in(NOTICES_ONE_IN) {
             fault::add(&mut faults, FaultKind::Notice, &mut notices, OPERATIONS);
+        }
+        let mut meddling = Random::new(seed, "meddling");
+        if meddling.one_in(MEDDLING_ONE_IN) {
+            fault::add(&mut faults, FaultKind::Meddling, &mut meddling, OPERATIONS);
         }
         plan_copies(seed, &mut hosts, &mut units);
         let (ping_after, ping_timeout) = (limits.ping_after, limits.ping_timeout);

@@ -6,7 +6,7 @@ use crate::common::Common;
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultCounts, FaultKind};
 use crate::host::{HostWorld, Hosts, Ledger, MEMORY_BYTES, Phase, Tally};
-use crate::network::{ConnectionId, Network, Part, Side};
+use crate::network::{ConnectionId, Meddling, Network, Part, Side};
 use crate::portal::{Outage, Trouble};
 use crate::random::Random;
 use crate::reached::{Reached, Way};
@@ -243,6 +243,8 @@ impl World {
         self.target.run();
         self.judge_media();
         self.hosts.run();
+        let left = self.network.lock().take_left();
+        self.tap.lock().initiators_leave(&left);
         self.strike();
     }
 
@@ -298,7 +300,7 @@ impl World {
             Phase::Work if self.ledger.borrow().budget == 0 => {
                 self.faults.clear();
                 self.disks.iter().for_each(|disk| disk.heal());
-                self.network.lock().stop_refusing();
+                self.network.lock().heal();
                 self.enter(Phase::Quiet);
             }
             Phase::Quiet if self.hosts.are_done(Phase::Work) && self.hosts.are_whole() => {
@@ -416,6 +418,12 @@ impl World {
                 true
             }
             (FaultKind::Notice, _) => self.target.give_notice(&mut random),
+            (FaultKind::Meddling, _) => {
+                let meddling = Meddling::draw(&mut random, self.scenario.target.offer.error_recovery_level);
+                self.note(&format!("{meddling:?}"));
+                self.network.lock().meddler.want(meddling);
+                true
+            }
             (FaultKind::Outage, _) => self.strike_portal(&mut random),
             (FaultKind::DiskError, _) => {
                 let operations = random.between(1, 4);

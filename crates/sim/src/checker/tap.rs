@@ -9,13 +9,14 @@ use super::attention_watch::AttentionWatch;
 use super::lane_watch::{LaneWatch, status_number};
 use super::number_map::NumberMap;
 use super::presence::Presence;
+use super::reject_watch::RejectWatch;
 use super::reservation_history::Port;
 use super::session_watch::{Lanes, SessionWatch};
-use crate::network::{ConnectionId, Side};
+use crate::network::{ConnectionId, Rejected, Side};
 use crate::reached::{Reached, Way};
 use crate::unit::{TargetIndex, UnitIndex};
 use pdu::{
-    CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, Lun, Opcode, StatSn, TargetPdu,
+    CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, Lun, Opcode, RejectReason, StatSn, TargetPdu,
     TaskManagementOutcome, Tsih, Window,
 };
 use scsi::Outcome;
@@ -53,6 +54,7 @@ pub struct Tap {
     /// The next status of lanes that are established at their target only.
     early: NumberMap<ConnectionId, StatSn>,
     violation: Option<Violation>,
+    rejects: RejectWatch,
     /// The units of all targets, and the lengths of their blocks.
     pub block_bytes: Vec<((TargetIndex, Lun), u32)>,
     /// What nexuses are told of.
@@ -182,6 +184,7 @@ impl Tap {
     fn end(&mut self, key: SessionKey) {
         self.sessions.remove(&key);
         self.lanes.retain(|_, lane| lane.session != key);
+        self.rejects.end(key);
     }
 
     /// The target admits a connection to a session between these ports; to a new one, if that is `new`.
@@ -295,6 +298,7 @@ impl Tap {
         }
         let Some(session) = self.sessions.get_mut(&lane.session) else { return Ok(()) };
         let pdu = InitiatorPdu::parse(header).map_err(|error| error.to_string())?;
+        self.rejects.initiator_sends(now, lane.session, &pdu)?;
         session.initiator_sends(now, pdu, &mut self.reached)
     }
 
@@ -320,6 +324,9 @@ impl Tap {
         }
         if matches!(&pdu, TargetPdu::NopIn(ping) if ping.ttt.is_some()) {
             lane.send_ping(now, session.parameters.error_recovery_level)?;
+        }
+        if let TargetPdu::Reject(reject) = &pdu {
+            way_of(reject.reason).into_iter().for_each(|way| self.reached.count(way));
         }
         if let Some(stat_sn) = status_number(&pdu) {
             if lane.send_status(stat_sn, &pdu, session.parameters.error_recovery_level)? {
@@ -363,10 +370,28 @@ impl Tap {
             Side::Initiator => {
                 let Ok(pdu) = TargetPdu::parse(header) else { return };
                 session.initiator_hears(&pdu);
+                if let TargetPdu::AsyncMessage(_) = pdu {
+                    self.rejects.excuse();
+                }
                 if let Some(window) = window_of(&pdu) {
                     session.hear_window(window.max_cmd_sn);
                 }
             }
+        }
+    }
+
+    /// An initiator has received the Reject of a PDU that a path did not pass on.
+    pub fn hear_reject(&mut self, now: Instant, connection: ConnectionId, rejected: &Rejected) {
+        if let Some(lane) = self.lanes.get(&connection) {
+            self.rejects.hear(now, (lane.session, connection), rejected, &mut self.reached);
+        }
+    }
+
+    /// Initiators have just left these connections, which worked.
+    pub fn initiators_leave(&mut self, left: &[ConnectionId]) {
+        let survivors = self.rejects.take_survivors();
+        if let Some(connection) = survivors.iter().find(|survivor| left.contains(survivor)) {
+            self.violate(&format!("initiator: connection {} is given up for a Reject", connection.0));
         }
     }
 }
@@ -376,6 +401,18 @@ type SessionPorts = (String, Isid, String);
 
 fn port(identity: &Identity) -> SessionPorts {
     (identity.initiator_name.clone(), identity.isid, identity.target_name.clone())
+}
+
+/// Why a target rejects PDUs.
+fn way_of(reason: RejectReason) -> Option<Way> {
+    Some(match reason {
+        RejectReason::DataDigestError => Way::DamagedDataRejected,
+        RejectReason::CommandNotSupported => Way::UnknownOpcodeRejected,
+        RejectReason::SnackReject | RejectReason::ProtocolError => Way::SnackRefused,
+        RejectReason::InvalidDataAck => Way::DataAckRefused,
+        RejectReason::ImmediateCommandReject => Way::ImmediateCommandRefused,
+        _ => return None,
+    })
 }
 
 /// The window that a PDU tells. A Login Response is no part of what is watched here.

@@ -3,12 +3,12 @@
 use crate::checker::Tap;
 use crate::clock::Clock;
 use crate::common::Common;
-use crate::network::{ConnectionId, Network, Part, Side, Stream};
+use crate::network::{ConnectionId, Instead, Network, Part, Side, Stream};
 use crate::portal::{PortalId, Portals};
 use client::{Dial, Dialed, NetworkError, Portal};
 use framing::{ConnectionObserver, SocketOptions};
 use futures_util::future::BoxFuture;
-use pdu::{DIGEST_BYTES, Header};
+use pdu::{DIGEST_BYTES, Header, Reject};
 use session::parameters::{ConnectionParameters, Established};
 use std::io;
 
@@ -97,16 +97,24 @@ impl TappedEnd {
         Self { connection, side, parameters: *parameters, clock, network, tap, pushed_bytes }
     }
 
-    /// Damages the PDU that is about to be sent, if that is wanted of one with such parts.
-    fn damage(&mut self, header: &Header) {
-        let digest_bytes = |is_used: bool| if is_used { DIGEST_BYTES as u64 } else { 0 };
+    fn digest_bytes(is_used: bool) -> u64 {
+        if is_used { DIGEST_BYTES as u64 } else { 0 }
+    }
+
+    /// The lengths of header and data of a PDU, with their digests.
+    fn lengths(&self, header: &Header) -> (u64, u64) {
         let header_bytes = (Header::BHS_BYTES + header.ahs().len()) as u64;
-        let head_bytes = header_bytes + digest_bytes(self.parameters.header_digest);
-        let data = header.data_segment_bytes();
-        let data_bytes = match data {
+        let data_bytes = match header.data_segment_bytes() {
             0 => 0,
-            _ => u64::from(data + pdu::padding(data)) + digest_bytes(self.parameters.data_digest),
+            data => u64::from(data + pdu::padding(data)) + Self::digest_bytes(self.parameters.data_digest),
         };
+        (header_bytes + Self::digest_bytes(self.parameters.header_digest), data_bytes)
+    }
+
+    /// Damages the PDU that is about to be sent, if that is wanted of one with such parts.
+    fn damage(&self, header: &Header) {
+        let (head_bytes, data_bytes) = self.lengths(header);
+        let header_bytes = head_bytes - Self::digest_bytes(self.parameters.header_digest);
         let mut network = self.network.lock();
         let damage = network.damage(self.connection, self.side);
         let offset = match damage {
@@ -118,20 +126,68 @@ impl TappedEnd {
             network.corrupt(self.connection, self.side, offset);
             network.damage_next(self.connection, self.side, part, pdus - 1);
         }
-        self.pushed_bytes += head_bytes + data_bytes;
+    }
+
+    /// Lets something else arrive instead of the PDU that is about to be sent, if that is wanted. Whether it is.
+    fn meddle(&self, header: &Header) -> bool {
+        let mut network = self.network.lock();
+        let meddler = &mut network.meddler;
+        let instead = match self.side {
+            Side::Initiator => meddler.initiator_sends(self.connection, header),
+            Side::Target => meddler.target_sends(self.connection, header),
+        };
+        let (head_bytes, data_bytes) = self.lengths(header);
+        let (bytes, with) = match instead {
+            None => return false,
+            Some(Instead::Nothing) => (head_bytes + data_bytes, Vec::new()),
+            Some(Instead::Other(header, data)) => (head_bytes + data_bytes, self.bytes_of(&header, &data)),
+            Some(Instead::Preceded(header)) => (0, self.bytes_of(&header, &[])),
+        };
+        network.splice(self.connection, self.side, self.pushed_bytes, bytes, with);
+        true
+    }
+
+    /// A PDU, whose data needs no padding, as it is on its way.
+    fn bytes_of(&self, header: &Header, data: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        header.write_to(&mut bytes);
+        if self.parameters.header_digest {
+            bytes.extend(pdu::header_digest(header));
+        }
+        bytes.extend(data);
+        if self.parameters.data_digest && !data.is_empty() {
+            bytes.extend(pdu::digest(data));
+        }
+        bytes
+    }
+
+    /// A Reject that a path has made has arrived.
+    fn hear_reject(&self, header: &Header) {
+        let Ok(reject) = Reject::parse(header) else { return };
+        let rejected = self.network.lock().meddler.rejected(self.connection, reject.stat_sn).cloned();
+        if let Some(rejected) = rejected {
+            self.tap.lock().hear_reject(self.clock.now(), self.connection, &rejected);
+        }
     }
 }
 
 impl ConnectionObserver for TappedEnd {
     fn header_received(&mut self, header: &Header) {
         self.tap.lock().received(self.clock.now(), self.connection, self.side, header);
+        if self.side == Side::Initiator {
+            self.hear_reject(header);
+        }
     }
 
     fn data_received(&mut self) {}
 
     fn pulled(&mut self, header: &Header) {
         self.tap.lock().sent(self.clock.now(), self.connection, self.side, header);
-        self.damage(header);
+        if !self.meddle(header) {
+            self.damage(header);
+        }
+        let (head_bytes, data_bytes) = self.lengths(header);
+        self.pushed_bytes += head_bytes + data_bytes;
     }
 
     fn sent(&mut self, _bytes: usize, _pdus: u32) {}

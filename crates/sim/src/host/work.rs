@@ -320,7 +320,10 @@ impl Worker {
 /// What may come of an operation that failed; `None` if it should not have.
 pub(super) fn aftermath(error: &Error) -> Option<Aftermath> {
     match error {
-        Error::Usage(UsageError::Closed) => Some(Aftermath::Nothing),
+        // The client did not send it, or the target did not take it (RFC 7143 §11.17).
+        Error::Usage(UsageError::Closed) | Error::Target(TargetError::Status { status: None, .. }) => {
+            Some(Aftermath::Nothing)
+        }
         Error::WritesLost { .. } => Some(Aftermath::Over),
         Error::OutcomeUnknown { .. } | Error::Target(TargetError::Unanswered { .. }) => Some(Aftermath::Open),
         error if is_conflict(error) => Some(Aftermath::Over),

@@ -44,6 +44,17 @@ const FRAGMENT_BYTES_MAX: usize = 64 << 10;
 struct Fragment {
     at: Instant,
     bytes: usize,
+    /// How many bytes of the sender it stands for.
+    own_bytes: usize,
+}
+
+/// Bytes of the sender that others take the place of.
+#[derive(Debug)]
+struct Splice {
+    /// The first of them.
+    at: u64,
+    bytes: u64,
+    with: Vec<u8>,
 }
 
 /// Bytes on their way.
@@ -59,7 +70,7 @@ pub(super) struct Pipe {
     arrived_bytes: usize,
     fragments: VecDeque<Fragment>,
     in_flight_bytes: usize,
-    /// Bytes taken in so far.
+    /// Bytes taken in so far, those that took the place of others included.
     sent_bytes: u64,
     /// Bytes accepted from the sender so far, those that vanish included.
     taken_bytes: u64,
@@ -70,6 +81,9 @@ pub(super) struct Pipe {
     last_arrival_at: Instant,
     stalled_until: Instant,
     corrupt_at: VecDeque<u64>,
+    splices: VecDeque<Splice>,
+    /// By how much later in what is taken in than in what is sent the next byte is.
+    shift_bytes: i64,
     end: Option<(Instant, Arrival)>,
     /// What goes in vanishes.
     is_void: bool,
@@ -98,6 +112,8 @@ impl Pipe {
             last_arrival_at: Instant::ZERO,
             stalled_until: Instant::ZERO,
             corrupt_at: VecDeque::new(),
+            splices: VecDeque::new(),
+            shift_bytes: 0,
             end: None,
             is_void: false,
             room_wanted: false,
@@ -134,27 +150,68 @@ impl Pipe {
         let taken = if is_silly { 0 } else { bytes.min(room) };
         self.room_wanted |= taken < bytes;
         self.in_flight_bytes += taken;
-        self.taken_bytes += taken as u64;
         if !self.is_void {
-            let mut first = self.bytes.len();
+            let (mut first, fragments) = (self.bytes.len(), self.fragments.len());
             self.take_in(from, taken);
             while first < self.bytes.len() {
                 let bytes = (self.bytes.len() - first).min(FRAGMENT_BYTES_MAX);
                 self.push(now, first, bytes, random);
                 first += bytes;
             }
+            if taken > 0 && self.fragments.len() == fragments {
+                self.push_whole(now, first, 0, random);
+            }
+            self.own(fragments, taken);
+        }
+        self.taken_bytes += taken as u64;
+        taken
+    }
+
+    fn take_in(&mut self, from: &[IoSlice<'_>], bytes: usize) {
+        let (mut offset, mut left) = (self.taken_bytes, bytes);
+        for slice in from {
+            if left == 0 {
+                break;
+            }
+            let mut part = &slice[..slice.len().min(left)];
+            left -= part.len();
+            while !part.is_empty() {
+                let taken = self.take_some(offset, part);
+                offset += taken as u64;
+                part = &part[taken..];
+            }
+        }
+    }
+
+    /// Takes in some bytes, which the sender has at this offset, or what takes their place; tells how many.
+    fn take_some(&mut self, offset: u64, part: &[u8]) -> usize {
+        let length = |bytes: u64| usize::try_from(bytes).map_or(part.len(), |bytes| bytes.min(part.len()));
+        let Some(splice) = self.splices.front_mut() else {
+            self.bytes.extend(part);
+            return part.len();
+        };
+        if offset < splice.at {
+            let taken = length(splice.at - offset);
+            self.bytes.extend(&part[..taken]);
+            return taken;
+        }
+        self.bytes.extend(splice.with.drain(..));
+        let end = splice.at + splice.bytes;
+        let taken = length(end - offset);
+        if offset + taken as u64 == end {
+            self.splices.pop_front();
         }
         taken
     }
 
-    fn take_in(&mut self, from: &[IoSlice<'_>], mut bytes: usize) {
-        for slice in from {
-            if bytes == 0 {
-                break;
-            }
-            let part = &slice[..slice.len().min(bytes)];
-            self.bytes.extend(part);
-            bytes -= part.len();
+    /// The fragments from this one on stand for so many bytes of the sender.
+    fn own(&mut self, from: usize, mut own_bytes: usize) {
+        for fragment in self.fragments.range_mut(from..) {
+            fragment.own_bytes = fragment.bytes.min(own_bytes);
+            own_bytes -= fragment.own_bytes;
+        }
+        if let Some(last) = self.fragments.back_mut() {
+            last.own_bytes += own_bytes;
         }
     }
 
@@ -183,7 +240,7 @@ impl Pipe {
         let jitter = Duration::from_nanos(random.below(jitter_ns + 1));
         let at = (self.departed_at + self.latency + jitter).max(self.last_arrival_at);
         self.last_arrival_at = at;
-        self.fragments.push_back(Fragment { at, bytes });
+        self.fragments.push_back(Fragment { at, bytes, own_bytes: bytes });
     }
 
     pub(super) fn receive(&mut self, now: Instant) -> Option<Arrival> {
@@ -192,9 +249,9 @@ impl Pipe {
         }
         match self.fragments.front() {
             Some(fragment) if fragment.at <= now => {
-                let bytes = self.fragments.pop_front()?.bytes;
-                self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
-                self.delivered_bytes += bytes as u64;
+                let Fragment { bytes, own_bytes, .. } = self.fragments.pop_front()?;
+                self.in_flight_bytes = self.in_flight_bytes.saturating_sub(own_bytes);
+                self.delivered_bytes += own_bytes as u64;
                 self.arrived_bytes += bytes;
                 Some(Arrival::Bytes(bytes))
             }
@@ -285,7 +342,69 @@ impl Pipe {
         self.stalled_until = self.stalled_until.max(until);
     }
 
+    /// The byte that the sender has at `offset`, which is not taken in yet, arrives damaged.
     pub(super) fn corrupt(&mut self, offset: u64) {
-        self.corrupt_at.push_back(offset);
+        self.corrupt_at.push_back(offset.saturating_add_signed(self.shift_bytes));
+    }
+
+    /// In place of so many bytes, which the sender has at `at` and are not taken in yet, others arrive.
+    pub(super) fn splice(&mut self, at: u64, bytes: u64, with: Vec<u8>) {
+        let length = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.shift_bytes += length(with.len() as u64) - length(bytes);
+        self.splices.push_back(Splice { at, bytes, with });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipe() -> (Pipe, Random) {
+        let mut random = Random::new(1, "pipe");
+        let profile = Profile {
+            latency_min: Duration::ZERO,
+            latency_max: Duration::ZERO,
+            jitter_max: Duration::ZERO,
+            bytes_per_ms_min: 1000,
+            bytes_per_ms_max: 1000,
+            capacity_bytes_min: 1 << 10,
+            capacity_bytes_max: 1 << 10,
+            cut_percent: 50,
+        };
+        (Pipe::new(&profile, &mut random), random)
+    }
+
+    fn arrived(pipe: &mut Pipe) -> Vec<u8> {
+        while pipe.receive(Instant(u64::MAX)).is_some() {}
+        let mut bytes = vec![0; 64];
+        let read = pipe.read(&mut [IoSliceMut::new(&mut bytes)]);
+        bytes.truncate(read);
+        bytes
+    }
+
+    #[test]
+    fn others_arrive_in_place_of_some_bytes_however_they_are_sent() {
+        for piece in 1..10 {
+            let (mut pipe, mut random) = pipe();
+            pipe.splice(2, 3, b"--".to_vec());
+            pipe.splice(5, 0, b"+".to_vec());
+            pipe.splice(7, 2, Vec::new());
+            for part in b"0123456789".chunks(piece) {
+                assert_eq!(pipe.send(Instant::ZERO, &[IoSlice::new(part)], &mut random), part.len());
+            }
+            assert_eq!(arrived(&mut pipe), b"01--+569", "in pieces of {piece}");
+            assert_eq!((pipe.taken_bytes(), pipe.delivered_bytes()), (10, 10));
+        }
+    }
+
+    #[test]
+    fn a_byte_behind_others_places_is_damaged_where_it_was_sent() {
+        let (mut pipe, mut random) = pipe();
+        pipe.splice(0, 4, b"0".to_vec());
+        pipe.corrupt(5);
+        pipe.send(Instant::ZERO, &[IoSlice::new(b"abcdefg")], &mut random);
+        let arrived = arrived(&mut pipe);
+        assert_ne!(arrived[2], b'f');
+        assert_eq!((arrived[0], arrived[1], arrived[3]), (b'0', b'e', b'g'));
     }
 }
