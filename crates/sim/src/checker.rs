@@ -3,6 +3,7 @@
 //! [`BlockHistory`] knows which value each block may have. [`Tap`] listens to both ends of every connection and knows
 //! what each side may send. [`Stamp`] is what the blocks are filled with, so that a value names its writer.
 
+mod asked_again;
 mod attention_watch;
 mod block_history;
 mod claims;

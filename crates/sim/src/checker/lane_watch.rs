@@ -1,7 +1,8 @@
 //! One connection of a session: the numbers of its statuses (RFC 7143 §4.2.2.2), and how far they are acknowledged.
 
+use super::asked_again::AskedAgain;
 use super::tap::SessionKey;
-use pdu::{Cid, Duration, InitiatorPdu, Instant, Itt, NopOut, StatSn, TargetPdu};
+use pdu::{Cid, Duration, InitiatorPdu, Instant, Itt, NopOut, Snack, SnackKind, StatSn, TargetPdu};
 use session::parameters::Established;
 use std::collections::VecDeque;
 
@@ -16,8 +17,12 @@ pub(super) struct LaneWatch {
     /// Since when the target knows it no more.
     pub gone_since: Option<Instant>,
     pub cid: Cid,
+    /// The first status.
+    first: StatSn,
     /// The next status.
     stat_sn: StatSn,
+    /// Which statuses were asked for again, by their places behind the first.
+    asked_again: AskedAgain,
     /// Whose the last statuses were, and which; the last of them has the number before `stat_sn`.
     statuses: VecDeque<(Itt, u8)>,
     /// The target has heard that all before this one have arrived.
@@ -37,7 +42,9 @@ impl LaneWatch {
             ],
             gone_since: None,
             cid: established.cid,
+            first: established.stat_sn,
             stat_sn: early.unwrap_or(established.stat_sn),
+            asked_again: AskedAgain::default(),
             statuses: VecDeque::new(),
             acknowledged: established.stat_sn,
             answered_in_full: None,
@@ -72,7 +79,34 @@ impl LaneWatch {
             Some(before) if *before != what => {
                 Err(format!("StatSN {} is {what:x?} and was {before:x?}", stat_sn.0))
             }
-            _ => Ok(true),
+            _ => {
+                self.asked_again.send_again(stat_sn.distance_from(self.first))?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// The initiator sends this on it.
+    ///
+    /// # Errors
+    /// It asks for statuses that it cannot miss.
+    pub fn initiator_sends(&self, pdu: &InitiatorPdu) -> Result<(), String> {
+        match requested(pdu) {
+            Some((begin, count)) => {
+                let sent = self.stat_sn.distance_from(self.first);
+                self.asked_again.check_request(begin.distance_from(self.first), count, sent)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The initiator has received this on it, whole or with damaged data.
+    pub fn initiator_hears(&mut self, pdu: &TargetPdu, is_whole: bool) {
+        if let Some(stat_sn) = status_number(pdu) {
+            self.asked_again.arrive(stat_sn.distance_from(self.first), is_whole);
+        }
+        if let TargetPdu::R2t(pdu::R2t { stat_sn, .. }) | TargetPdu::NopIn(pdu::NopIn { stat_sn, .. }) = pdu {
+            self.asked_again.learn_end(stat_sn.distance_from(self.first));
         }
     }
 
@@ -91,6 +125,10 @@ impl LaneWatch {
 
     /// The target has received this on it.
     pub fn target_hears(&mut self, now: Instant, pdu: &InitiatorPdu) {
+        if let Some((begin, count)) = requested(pdu) {
+            let sent = self.stat_sn.distance_from(self.first);
+            self.asked_again.ask(begin.distance_from(self.first), count, sent);
+        }
         // A logout may speak of another connection (§11.14.4).
         let is_own = !matches!(pdu, InitiatorPdu::LogoutRequest(logout) if logout.cid != self.cid);
         let exp_stat_sn = pdu.exp_stat_sn();
@@ -112,6 +150,14 @@ impl LaneWatch {
     /// Whether the target knows that a status has arrived.
     pub fn is_acknowledged(&self, stat_sn: StatSn) -> bool {
         stat_sn.precedes(self.acknowledged)
+    }
+}
+
+/// The statuses that a SNACK asks for.
+fn requested(pdu: &InitiatorPdu) -> Option<(StatSn, u32)> {
+    match pdu {
+        InitiatorPdu::Snack(Snack { kind: SnackKind::Status { begin, count }, .. }) => Some((*begin, *count)),
+        _ => None,
     }
 }
 

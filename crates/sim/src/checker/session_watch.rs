@@ -158,6 +158,10 @@ impl SessionWatch {
             }
             InitiatorPdu::TaskManagementRequest(pdu) => {
                 self.check_abort(now, &pdu, reached)?;
+                if pdu.function == TaskManagementFunction::TaskReassign {
+                    let task = self.tasks.get_mut(&pdu.referenced_task);
+                    task.into_iter().for_each(TaskWatch::move_on);
+                }
                 let what = |function: &TaskManagementRequest| {
                     (function.function, function.referenced_task, function.lun)
                 };
@@ -166,11 +170,18 @@ impl SessionWatch {
                     return Err(format!("ITT {:#x} used again", pdu.itt.0));
                 }
             }
-            InitiatorPdu::Snack(Snack { kind, .. }) => reached.count(match kind {
-                SnackKind::DataOrR2t { .. } | SnackKind::ResegmentedData { .. } => Way::DataSnack,
-                SnackKind::Status { .. } => Way::StatusSnack,
-                SnackKind::DataAck { .. } => Way::DataAcknowledged,
-            }),
+            InitiatorPdu::Snack(Snack { kind, .. }) => {
+                reached.count(match kind {
+                    SnackKind::DataOrR2t { .. } | SnackKind::ResegmentedData { .. } => Way::DataSnack,
+                    SnackKind::Status { .. } => Way::StatusSnack,
+                    SnackKind::DataAck { .. } => Way::DataAcknowledged,
+                });
+                if let SnackKind::DataOrR2t { itt, begin, count } = kind
+                    && let Some(task) = self.tasks.get(&itt)
+                {
+                    return task.check_request(begin, count);
+                }
+            }
             InitiatorPdu::LogoutRequest(pdu) if pdu.reason == LogoutReason::CloseSession => {
                 self.is_leaving = true;
             }
@@ -246,6 +257,10 @@ impl SessionWatch {
             InitiatorPdu::DataOut(pdu) => {
                 let task = self.tasks.get_mut(&pdu.itt);
                 task.into_iter().for_each(|task| task.receive_data_out(pdu));
+            }
+            InitiatorPdu::Snack(Snack { kind: SnackKind::DataOrR2t { itt, begin, count }, .. }) => {
+                let task = self.tasks.get_mut(itt);
+                task.into_iter().for_each(|task| task.ask_again(*begin, *count));
             }
             InitiatorPdu::Snack(Snack { kind: SnackKind::DataAck { ttt, next }, .. }) => {
                 let task = self.acknowledging.get(ttt).and_then(|itt| self.tasks.get_mut(itt));
@@ -447,8 +462,17 @@ impl SessionWatch {
         }
     }
 
-    /// The initiator has received this.
-    pub fn initiator_hears(&mut self, pdu: &TargetPdu) {
+    /// The initiator has received this, whole or with damaged data.
+    pub fn initiator_hears(&mut self, pdu: &TargetPdu, is_whole: bool) {
+        match pdu {
+            TargetPdu::DataIn(pdu) => self.hear_number(pdu.itt, pdu.data_sn.0, is_whole),
+            TargetPdu::R2t(pdu) => self.hear_number(pdu.itt, pdu.r2t_sn.0, is_whole),
+            TargetPdu::ScsiResponse(pdu) => {
+                let task = self.tasks.get_mut(&pdu.itt);
+                task.into_iter().for_each(|task| task.learn_end(pdu.exp_data_sn.0));
+            }
+            _ => {}
+        }
         match pdu {
             TargetPdu::ScsiResponse(pdu) => self.hear_status(pdu.itt, pdu.status),
             TargetPdu::DataIn(DataIn { itt, status: Some(status), .. }) => {
@@ -457,6 +481,11 @@ impl SessionWatch {
             TargetPdu::TaskManagementResponse(pdu) => self.end_function(pdu.itt, pdu.outcome),
             _ => {}
         }
+    }
+
+    fn hear_number(&mut self, itt: Itt, number: u32, is_whole: bool) {
+        let task = self.tasks.get_mut(&itt);
+        task.into_iter().for_each(|task| task.arrive(number, is_whole));
     }
 
     /// A window has reached the initiator.

@@ -12,7 +12,7 @@ use super::presence::Presence;
 use super::reject_watch::RejectWatch;
 use super::reservation_history::Port;
 use super::session_watch::{Lanes, SessionWatch};
-use crate::network::{ConnectionId, Rejected, Side};
+use crate::network::{ConnectionId, Part, Rejected, Side};
 use crate::reached::{Reached, Way};
 use crate::unit::{TargetIndex, UnitIndex};
 use pdu::{
@@ -22,7 +22,7 @@ use pdu::{
 use scsi::Outcome;
 use session::parameters::{Established, Identity, SessionType};
 use session::target::Command;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// One session from its leading login to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,6 +55,8 @@ pub struct Tap {
     early: NumberMap<ConnectionId, StatSn>,
     violation: Option<Violation>,
     rejects: RejectWatch,
+    /// What becomes of the PDUs that targets have sent and that have not arrived.
+    on_their_way: NumberMap<ConnectionId, VecDeque<Option<Part>>>,
     /// The units of all targets, and the lengths of their blocks.
     pub block_bytes: Vec<((TargetIndex, Lun), u32)>,
     /// What nexuses are told of.
@@ -299,6 +301,7 @@ impl Tap {
         let Some(session) = self.sessions.get_mut(&lane.session) else { return Ok(()) };
         let pdu = InitiatorPdu::parse(header).map_err(|error| error.to_string())?;
         self.rejects.initiator_sends(now, lane.session, &pdu)?;
+        lane.initiator_sends(&pdu)?;
         session.initiator_sends(now, pdu, &mut self.reached)
     }
 
@@ -346,11 +349,26 @@ impl Tap {
         session.target_sends(connection, &pdu, &mut self.reached)
     }
 
+    /// The PDU that a target has just sent arrives, with this part damaged.
+    pub fn is_on_its_way(&mut self, connection: ConnectionId, damaged: Option<Part>) {
+        self.on_their_way.entry(connection).or_default().push_back(damaged);
+    }
+
+    /// A PDU of a target has arrived with an undamaged header. Whether all of it is undamaged.
+    fn is_whole(&mut self, connection: ConnectionId) -> bool {
+        let fates = self.on_their_way.entry(connection).or_default();
+        while fates.front() == Some(&Some(Part::Header)) {
+            fates.pop_front();
+        }
+        fates.pop_front().flatten().is_none()
+    }
+
     /// One end has received this.
     pub fn received(&mut self, now: Instant, connection: ConnectionId, side: Side, header: &Header) {
         if self.trace.is_some() {
             self.note(now, connection, side.peer(), "is heard:", header);
         }
+        let is_whole = side == Side::Target || self.is_whole(connection);
         let Some(lane) = self.lanes.get_mut(&connection) else { return };
         let Some(session) = self.sessions.get_mut(&lane.session) else { return };
         match side {
@@ -369,7 +387,8 @@ impl Tap {
             }
             Side::Initiator => {
                 let Ok(pdu) = TargetPdu::parse(header) else { return };
-                session.initiator_hears(&pdu);
+                lane.initiator_hears(&pdu, is_whole);
+                session.initiator_hears(&pdu, is_whole);
                 if let TargetPdu::AsyncMessage(_) = pdu {
                     self.rejects.excuse();
                 }

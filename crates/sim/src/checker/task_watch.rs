@@ -3,6 +3,7 @@
 //! Beyond error recovery level 0 what was sent may be sent again, but only as it was; and a task that was reassigned
 //! goes on where its initiator said.
 
+use super::asked_again::AskedAgain;
 use super::numbered::{Numbered, NumberedPdus, Sending};
 use super::transfer_length::TransferLength;
 use crate::network::ConnectionId;
@@ -55,6 +56,7 @@ pub(super) struct TaskWatch {
     asked_bytes: u32,
     r2ts: NumberedPdus,
     data_in: NumberedPdus,
+    asked_again: AskedAgain,
     /// The first Data-In that the initiator has not acknowledged.
     acknowledged_sn: u32,
     burst_bytes: u32,
@@ -102,6 +104,7 @@ impl TaskWatch {
             asked_bytes: 0,
             r2ts: NumberedPdus::default(),
             data_in: NumberedPdus::default(),
+            asked_again: AskedAgain::default(),
             acknowledged_sn: 0,
             burst_bytes: 0,
             status: None,
@@ -180,6 +183,36 @@ impl TaskWatch {
         if !self.over && before.is_some_and(|before| before != connection) {
             self.aborted = false;
         }
+    }
+
+    /// Numbers of R2Ts or Data-In that have been sent.
+    fn sent(&self) -> u32 {
+        if self.write { self.r2ts.next() } else { self.data_in.next() }
+    }
+
+    /// The initiator asks for Data-In or R2Ts again.
+    pub(super) fn check_request(&self, begin: u32, count: u32) -> Result<(), String> {
+        self.asked_again.check_request(begin, count, self.sent())
+    }
+
+    /// The target is asked for Data-In or R2Ts again.
+    pub(super) fn ask_again(&mut self, begin: u32, count: u32) {
+        self.asked_again.ask(begin, count, self.sent());
+    }
+
+    /// A Data-In or an R2T has arrived at the initiator.
+    pub(super) fn arrive(&mut self, number: u32, is_whole: bool) {
+        self.asked_again.arrive(number, is_whole);
+    }
+
+    /// The initiator is told how many Data-In and R2Ts there were.
+    pub(super) fn learn_end(&mut self, end: u32) {
+        self.asked_again.learn_end(end);
+    }
+
+    /// The initiator wants the task to go on at another connection.
+    pub(super) fn move_on(&mut self) {
+        self.asked_again.void();
     }
 
     fn check_alive(&self) -> Result<(), String> {
@@ -330,7 +363,10 @@ impl TaskWatch {
             Sending::Again if parameters.error_recovery_level == 0 => {
                 return Err(format!("DataSN {} again", pdu.data_sn.0));
             }
-            Sending::Again => reached.count(Way::DataInAgain),
+            Sending::Again => {
+                self.asked_again.send_again(pdu.data_sn.0)?;
+                reached.count(Way::DataInAgain);
+            }
             Sending::First => self.first_data_in(pdu, parameters)?,
         }
         match pdu.status {

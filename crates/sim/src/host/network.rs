@@ -111,8 +111,8 @@ impl TappedEnd {
         (header_bytes + Self::digest_bytes(self.parameters.header_digest), data_bytes)
     }
 
-    /// Damages the PDU that is about to be sent, if that is wanted of one with such parts.
-    fn damage(&self, header: &Header) {
+    /// Damages the PDU that is about to be sent, if that is wanted of one with such parts; tells which part.
+    fn damage(&self, header: &Header) -> Option<Part> {
         let (head_bytes, data_bytes) = self.lengths(header);
         let header_bytes = head_bytes - Self::digest_bytes(self.parameters.header_digest);
         let mut network = self.network.lock();
@@ -122,10 +122,10 @@ impl TappedEnd {
             Some((Part::Data, _)) if data_bytes > 0 => Some(self.pushed_bytes + head_bytes + data_bytes / 2),
             _ => None,
         };
-        if let (Some(offset), Some((part, pdus))) = (offset, damage) {
-            network.corrupt(self.connection, self.side, offset);
-            network.damage_next(self.connection, self.side, part, pdus - 1);
-        }
+        let (offset, (part, pdus)) = offset.zip(damage)?;
+        network.corrupt(self.connection, self.side, offset);
+        network.damage_next(self.connection, self.side, part, pdus - 1);
+        Some(part)
     }
 
     /// Lets something else arrive instead of the PDU that is about to be sent, if that is wanted. Whether it is.
@@ -183,8 +183,9 @@ impl ConnectionObserver for TappedEnd {
 
     fn pulled(&mut self, header: &Header) {
         self.tap.lock().sent(self.clock.now(), self.connection, self.side, header);
-        if !self.meddle(header) {
-            self.damage(header);
+        let damaged = if self.meddle(header) { None } else { self.damage(header) };
+        if self.side == Side::Target {
+            self.tap.lock().is_on_its_way(self.connection, damaged);
         }
         let (head_bytes, data_bytes) = self.lengths(header);
         self.pushed_bytes += head_bytes + data_bytes;
