@@ -141,11 +141,13 @@ pub enum Way {
     DataAckRefused,
     /// A target had no room for an immediate command.
     ImmediateCommandRefused,
+    /// A client logged out a session of one connection because the target asked for it.
+    SessionLeftOnRequest,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 69] = [
+    pub const ALL: [Self; 70] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -215,6 +217,7 @@ impl Way {
         Self::SnackRefused,
         Self::DataAckRefused,
         Self::ImmediateCommandRefused,
+        Self::SessionLeftOnRequest,
     ];
 
     /// What it is called in reports.
@@ -290,6 +293,7 @@ impl Way {
             Self::SnackRefused => "SNACKs that a target rejected",
             Self::DataAckRefused => "acknowledgements of data that a target rejected",
             Self::ImmediateCommandRefused => "immediate commands that a target rejected",
+            Self::SessionLeftOnRequest => "sessions of one connection logged out at their target's request",
         }
     }
 }

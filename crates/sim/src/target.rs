@@ -112,7 +112,12 @@ impl Observer for Listener {
     fn lane_ends(&self, session: Tsih, lane: LaneId) {
         let session = self.session(session);
         if let Some(connection) = self.shared.lanes.borrow_mut().remove(&(session, lane)) {
-            self.shared.tap.lock().target_loses(self.shared.clock.now(), session, connection);
+            let usable = {
+                let network = self.shared.network.lock();
+                let (_, unread_bytes) = network.sent_bytes(connection, Side::Initiator);
+                network.is_open(connection, Side::Initiator) && unread_bytes == 0
+            };
+            self.shared.tap.lock().target_loses(self.shared.clock.now(), session, connection, usable);
         }
     }
 }

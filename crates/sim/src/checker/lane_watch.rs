@@ -29,6 +29,10 @@ pub(super) struct LaneWatch {
     acknowledged: StatSn,
     /// When the answer to a ping acknowledged all statuses, if none has left since.
     answered_in_full: Option<Instant>,
+    /// Until when it must be logged out, if it is the only one of its session and its initiator has been asked to.
+    logout_by: Option<Instant>,
+    /// Its initiator has logged it out.
+    is_logged_out: bool,
 }
 
 impl LaneWatch {
@@ -48,6 +52,8 @@ impl LaneWatch {
             statuses: VecDeque::new(),
             acknowledged: established.stat_sn,
             answered_in_full: None,
+            logout_by: None,
+            is_logged_out: false,
         }
     }
 
@@ -90,7 +96,8 @@ impl LaneWatch {
     ///
     /// # Errors
     /// It asks for statuses that it cannot miss.
-    pub fn initiator_sends(&self, pdu: &InitiatorPdu) -> Result<(), String> {
+    pub fn initiator_sends(&mut self, pdu: &InitiatorPdu) -> Result<(), String> {
+        self.is_logged_out |= matches!(pdu, InitiatorPdu::LogoutRequest(_));
         match requested(pdu) {
             Some((begin, count)) => {
                 let sent = self.stat_sn.distance_from(self.first);
@@ -140,6 +147,21 @@ impl LaneWatch {
         if is_answer && self.acknowledged == self.stat_sn {
             self.answered_in_full = Some(now);
         }
+    }
+
+    /// The initiator is asked to log it out, and its session with it (RFC 7143 §11.9.1).
+    pub fn ask_for_logout(&mut self, by: Instant) {
+        self.logout_by.get_or_insert(by);
+    }
+
+    /// Whether the initiator has logged it out because it was asked to.
+    pub fn obeys(&self) -> bool {
+        self.logout_by.is_some() && self.is_logged_out
+    }
+
+    /// Whether the initiator should have logged it out.
+    pub fn is_overdue(&self, now: Instant) -> bool {
+        self.logout_by.is_some_and(|by| by < now) && !self.is_logged_out
     }
 
     /// Whether the target knows it no more.

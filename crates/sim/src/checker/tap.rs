@@ -16,8 +16,8 @@ use crate::network::{ConnectionId, Part, Rejected, Side};
 use crate::reached::{Reached, Way};
 use crate::unit::{TargetIndex, UnitIndex};
 use pdu::{
-    CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, Lun, Opcode, RejectReason, StatSn, TargetPdu,
-    TaskManagementOutcome, Tsih, Window,
+    AsyncEvent, CmdSn, Duration, Header, InitiatorPdu, Instant, Isid, Lun, Opcode, RejectReason, StatSn,
+    TargetPdu, TaskManagementOutcome, Tsih, Window,
 };
 use scsi::Outcome;
 use session::parameters::{Established, Identity, SessionType};
@@ -214,12 +214,23 @@ impl Tap {
         self.presences.entry(session).or_default().is_ending = true;
     }
 
-    /// The target knows a connection no more.
-    pub fn target_loses(&mut self, now: Instant, session: TargetSession, connection: ConnectionId) {
+    /// The target knows a connection no more, which its initiator still could have used, if that is `usable`.
+    pub fn target_loses(
+        &mut self,
+        now: Instant,
+        session: TargetSession,
+        connection: ConnectionId,
+        usable: bool,
+    ) {
         self.presences.entry(session).or_default().leave(now);
         self.attentions.connection_lost(session);
         if let Some(lane) = self.lanes.get_mut(&connection) {
             lane.gone_since = Some(now);
+            if lane.obeys() {
+                self.reached.count(Way::SessionLeftOnRequest);
+            } else if usable && lane.is_overdue(now) {
+                self.violate("an initiator that was asked to log out a session has not done so");
+            }
         }
     }
 
@@ -293,7 +304,7 @@ impl Tap {
         connection: ConnectionId,
         header: &Header,
     ) -> Result<(), String> {
-        let Some(lane) = self.lanes.get(&connection) else { return Ok(()) };
+        let Some(lane) = self.lanes.get_mut(&connection) else { return Ok(()) };
         let segment_bytes = header.data_segment_bytes();
         if segment_bytes > lane.segment_bytes_max[Side::Initiator as usize] {
             return Err(format!("a data segment of {segment_bytes} bytes"));
@@ -369,6 +380,7 @@ impl Tap {
             self.note(now, connection, side.peer(), "is heard:", header);
         }
         let is_whole = side == Side::Target || self.is_whole(connection);
+        let mut asked = None;
         let Some(lane) = self.lanes.get_mut(&connection) else { return };
         let Some(session) = self.sessions.get_mut(&lane.session) else { return };
         match side {
@@ -389,13 +401,27 @@ impl Tap {
                 let Ok(pdu) = TargetPdu::parse(header) else { return };
                 lane.initiator_hears(&pdu, is_whole);
                 session.initiator_hears(&pdu, is_whole);
-                if let TargetPdu::AsyncMessage(_) = pdu {
+                if let TargetPdu::AsyncMessage(message) = &pdu {
                     self.rejects.excuse();
+                    asked = Some(message.event);
                 }
                 if let Some(window) = window_of(&pdu) {
                     session.hear_window(window.max_cmd_sn);
                 }
             }
+        }
+        if let Some(AsyncEvent::LogoutRequest { seconds_max }) = asked {
+            self.hear_logout_request(now, connection, seconds_max);
+        }
+    }
+
+    /// An initiator is asked to log out a connection.
+    fn hear_logout_request(&mut self, now: Instant, connection: ConnectionId, seconds_max: u16) {
+        let session = self.lanes.get(&connection).map(|lane| lane.session);
+        let of_session = self.lanes.values().filter(|lane| Some(lane.session) == session);
+        let is_only = of_session.filter(|lane| !lane.is_gone()).count() == 1;
+        if let Some(lane) = self.lanes.get_mut(&connection).filter(|_| is_only) {
+            lane.ask_for_logout(now + Duration::from_secs(seconds_max.into()));
         }
     }
 
