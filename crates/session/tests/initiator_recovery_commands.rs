@@ -49,6 +49,17 @@ fn a_command_that_did_not_arrive_is_sent_again_with_all_of_its_data() {
 }
 
 #[test]
+fn a_command_that_did_not_arrive_is_sent_again_when_the_ping_after_it_is_rejected() {
+    let mut world = World::recovering(1, 1);
+    let task = world.write(0, 100);
+    world.pull_all(0);
+    world.pass(LONG);
+    let Some((InitiatorPdu::NopOut(ping), _)) = world.pull(0) else { panic!("no ping") };
+    world.reject(0, RejectReason::ImmediateCommandReject, &ping.emit()).unwrap();
+    assert_eq!(world.command(0).itt, Itt(task.0));
+}
+
+#[test]
 fn a_command_that_may_only_be_late_is_not_sent_again() {
     let mut world = World::recovering(1, 1);
     world.session.ping(world.now, LANE);

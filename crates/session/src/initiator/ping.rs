@@ -114,16 +114,20 @@ impl Session {
     }
 
     fn receive_answer(&mut self, now: Instant, lane: LaneId, itt: Itt) -> Result<(), Fault> {
-        let Some(place) = self.lanes.get_mut(lane) else { return Ok(()) };
-        let Some(ping) = place.pings.ping.take_if(|ping| ping.itt == itt) else {
-            return self.late_answer(Question::Ping);
-        };
+        if self.end_ping(now, lane, itt) { Ok(()) } else { self.late_answer(Question::Ping) }
+    }
+
+    /// Ends a ping, whether it was answered or rejected: both show that the target has read what preceded it on the
+    /// lane. `false` if no such ping is outstanding.
+    pub(super) fn end_ping(&mut self, now: Instant, lane: LaneId, itt: Itt) -> bool {
+        let Some(place) = self.lanes.get_mut(lane) else { return true };
+        let Some(ping) = place.pings.ping.take_if(|ping| ping.itt == itt) else { return false };
         place.liveness.answered(now);
         if self.recovers() {
             self.retry_lost_command(now, lane, ping.number.unwrap_or_default());
             self.ask_for_tails(lane, ping.asked_at);
         }
-        Ok(())
+        true
     }
 
     /// Acknowledges the responses that came on `lane` at once, by a NOP-Out (§11.18).
@@ -139,13 +143,6 @@ impl Session {
 }
 
 impl Lane {
-    /// Takes the Reject of a ping, which is a sign of life too.
-    pub(super) fn ping_rejected(&mut self, now: Instant, itt: Itt) {
-        if self.pings.ping.take_if(|ping| ping.itt == itt).is_some() {
-            self.liveness.answered(now);
-        }
-    }
-
     /// Notes that a NOP-Out was pulled as PDU `number` of the lane.
     pub(super) fn nop_pulled(&mut self, pdu: &NopOut, number: u64) {
         if pdu.ttt.is_some() {

@@ -30,9 +30,7 @@ impl Session {
         match rejected.opcode() {
             Ok(Opcode::ScsiCommand) => self.command_rejected(now, lane, pdu.reason, &rejected)?,
             Ok(Opcode::NopOut) => {
-                if let Some(lane) = self.lanes.get_mut(lane) {
-                    lane.ping_rejected(now, rejected.task_tag());
-                }
+                self.end_ping(now, lane, rejected.task_tag());
             }
             Ok(Opcode::TaskManagementRequest) if self.reassignments.task(rejected.task_tag()).is_some() => {
                 self.reassignments.rejected(now, rejected.task_tag(), pdu.reason);
