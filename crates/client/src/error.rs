@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// The reason for the failure of an operation.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message shows what the command and the unit are")]
 pub enum Error {
     /// The caller is at fault; a repetition would fail again.
     #[error(transparent)]
@@ -33,12 +34,7 @@ pub enum Error {
     #[error(
         "the connection to logical unit {lun} was lost during {command}, and whether it was done is unknown: check the data"
     )]
-    OutcomeUnknown {
-        /// The command's name.
-        command: &'static str,
-        /// Its logical unit.
-        lun: Lun,
-    },
+    OutcomeUnknown { command: &'static str, lun: Lun },
     /// Acknowledged writes may be lost: their nexus was lost before a flush, perhaps with the target, or the unit
     /// failed to write them to the medium. Repeat every write that was acknowledged since the last successful flush,
     /// and flush again. Each [`crate::Lun`] is told once.
@@ -54,51 +50,24 @@ pub enum Error {
 
 /// A mistake of the caller.
 #[derive(Clone, Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum UsageError {
     /// Offset or length is not a multiple of the block length.
     #[error(
         "offset {offset} and length {bytes} of {command} must be multiples of the block length, {block_bytes}"
     )]
-    Misaligned {
-        /// The command's name.
-        command: &'static str,
-        /// In bytes.
-        offset: u64,
-        /// In bytes.
-        bytes: u64,
-        /// The unit's block length.
-        block_bytes: u32,
-    },
+    Misaligned { command: &'static str, offset: u64, bytes: u64, block_bytes: u32 },
     /// The range ends beyond the unit's capacity.
     #[error("{command} of {bytes} bytes at offset {offset} goes beyond the capacity, {capacity_bytes} bytes")]
-    OutOfRange {
-        /// The command's name.
-        command: &'static str,
-        /// In bytes.
-        offset: u64,
-        /// In bytes.
-        bytes: u64,
-        /// The unit's capacity.
-        capacity_bytes: u64,
-    },
+    OutOfRange { command: &'static str, offset: u64, bytes: u64, capacity_bytes: u64 },
     /// The buffer budget is used up, or the buffer would exceed [`block::BUFFER_BYTES_MAX`].
     #[error(
         "no buffer of {bytes} bytes: the budget is {budget_bytes} bytes; wait for commands to end, or raise it"
     )]
-    NoBuffer {
-        /// The requested length.
-        bytes: usize,
-        /// [`crate::Config::buffer_budget_bytes`].
-        budget_bytes: usize,
-    },
+    NoBuffer { bytes: usize, budget_bytes: usize },
     /// The device does not implement the command.
     #[error("logical unit {lun} does not support {command}")]
-    Unsupported {
-        /// The command's name.
-        command: &'static str,
-        /// Its logical unit.
-        lun: Lun,
-    },
+    Unsupported { command: &'static str, lun: Lun },
     /// [`crate::OPERATIONS_MAX`] operations are already outstanding.
     #[error("too many operations are waiting: let some end first")]
     TooManyOperations,
@@ -121,68 +90,47 @@ pub enum UsageError {
 
 /// A failure of the network on the way to the target.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum NetworkError {
     /// No address of the portal accepted a connection.
     #[error("cannot connect to {portal}: {source}")]
-    Connect {
-        /// The portal.
-        portal: Portal,
-        /// The system's error.
-        source: io::Error,
-    },
+    Connect { portal: Portal, source: io::Error },
     /// The system refused a socket option.
     #[error("connection to {portal}: {source}")]
-    SocketOptions {
-        /// The portal.
-        portal: Portal,
-        /// The option and its error.
-        source: SocketOptionsError,
-    },
+    SocketOptions { portal: Portal, source: SocketOptionsError },
     /// The connection broke during login or discovery.
     #[error("the connection to {portal} broke during {during}: {source}")]
     Broken {
-        /// The portal.
         portal: Portal,
         /// The phase: login or discovery.
         during: &'static str,
-        /// The system's error.
         source: io::Error,
     },
     /// The system provides no random numbers.
     #[error("no random numbers for a session's identity: {source}")]
-    Entropy {
-        /// The system's error.
-        source: io::Error,
-    },
+    Entropy { source: io::Error },
     /// The phase took longer than [`crate::Config::login_timeout`].
     #[error("no answer from {portal} during {during}")]
     Timeout {
-        /// The portal.
         portal: Portal,
         /// The phase: login or discovery.
         during: &'static str,
     },
     /// Every session is lost, and [`crate::Reconnect::give_up_after`] has passed.
     #[error("every connection to {target} is lost; the last attempt to come back failed: {last}")]
-    PathsLost {
-        /// The target's name.
-        target: String,
-        /// The error of the last attempt.
-        last: String,
-    },
+    PathsLost { target: String, last: String },
 }
 
 /// The reason for a failed login.
 #[derive(Clone, Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum LoginError {
     /// The login ended with this failure.
     #[error("login to {target} at {portal}: {failure}")]
     Failed {
         /// The target's name; "discovery" in a discovery session.
         target: String,
-        /// The portal.
         portal: Portal,
-        /// The protocol's reason.
         failure: login::initiator::Failure,
     },
     /// The target's redirection cannot be followed.
@@ -190,48 +138,28 @@ pub enum LoginError {
     Redirection {
         /// The last portal tried.
         portal: Portal,
-        /// The address that it names.
         address: String,
-        /// The reason why it is not followed.
         problem: &'static str,
     },
     /// The list of targets is malformed.
     #[error("the list of targets from {portal}: {reason}")]
-    TargetList {
-        /// The portal.
-        portal: Portal,
-        /// The defect.
-        reason: InvalidTargetList,
-    },
+    TargetList { portal: Portal, reason: InvalidTargetList },
     /// The peer violates the protocol after login.
     #[error("{portal} broke the protocol: {reason}")]
-    Protocol {
-        /// The portal.
-        portal: Portal,
-        /// The violation.
-        reason: String,
-    },
+    Protocol { portal: Portal, reason: String },
 }
 
 /// A target's refusal or failure of a command.
 #[derive(Clone, Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum TargetError {
     /// The command ended with CHECK CONDITION.
     #[error("{command} at logical unit {lun} failed: {sense}")]
-    CheckCondition {
-        /// The command's name.
-        command: &'static str,
-        /// Its logical unit.
-        lun: Lun,
-        /// The sense data.
-        sense: SenseData,
-    },
+    CheckCondition { command: &'static str, lun: Lun, sense: SenseData },
     /// The command ended with a status other than GOOD and without sense data, or was not delivered.
     #[error("{command} at logical unit {lun} failed with {}", StatusName(*status))]
     Status {
-        /// The command's name.
         command: &'static str,
-        /// Its logical unit.
         lun: Lun,
         /// The status byte; `None` if the target failed to deliver the command to the unit.
         status: Option<u8>,
@@ -239,9 +167,7 @@ pub enum TargetError {
     /// The command ended with GOOD, but moved less data than it must.
     #[error("{command} at logical unit {lun} moved {found} bytes instead of {expected}")]
     Short {
-        /// The command's name.
         command: &'static str,
-        /// Its logical unit.
         lun: Lun,
         /// Bytes that arrived, or that the target accepted.
         found: u32,
@@ -254,61 +180,42 @@ pub enum TargetError {
         "{command} at logical unit {lun} was not answered for {seconds} seconds on a connection that lives: it was aborted; does the storage behind the target hang?"
     )]
     Unanswered {
-        /// The command's name.
         command: &'static str,
-        /// Its logical unit.
         lun: Lun,
-        /// The time without progress, each time.
+        /// The time without progress at each attempt.
         seconds: u64,
     },
     /// The target did not carry out a task management function.
     #[error("{function} at logical unit {lun} was not done: the target answers {outcome:?}")]
     Function {
-        /// The function's name.
         function: &'static str,
-        /// Its logical unit.
         lun: Lun,
         /// The target's answer (RFC 7143 §11.6.1).
         outcome: TaskManagementOutcome,
     },
     /// The answer contradicts the standard or itself.
     #[error("{command} at logical unit {lun}: {problem}")]
-    Nonsense {
-        /// The command's name.
-        command: &'static str,
-        /// Its logical unit.
-        lun: Lun,
-        /// The contradiction.
-        problem: &'static str,
-    },
+    Nonsense { command: &'static str, lun: Lun, problem: &'static str },
     /// The logical unit is absent, or is not a disk.
     #[error(
         "logical unit {lun} is not a disk (peripheral qualifier {qualifier}, device type {device_type:#04x})"
     )]
     NotADisk {
-        /// The logical unit.
         lun: Lun,
-        /// PERIPHERAL QUALIFIER.
+        /// PERIPHERAL QUALIFIER (SPC-4 §6.6.2).
         qualifier: u8,
-        /// PERIPHERAL DEVICE TYPE.
+        /// PERIPHERAL DEVICE TYPE (SPC-4 §6.6.2).
         device_type: u8,
     },
     /// Somebody else holds a persistent reservation.
     #[error("logical unit {lun} is reserved by {holder}")]
-    Reserved {
-        /// Which unit.
-        lun: Lun,
-        /// The holder.
-        holder: ReservationHolder,
-    },
+    Reserved { lun: Lun, holder: ReservationHolder },
     /// Another unit, or the same with another size, answers under this LUN than before.
     #[error("logical unit {lun} is no longer the one that was opened ({}): {refusal}", Name(designator.as_ref()))]
     Changed {
-        /// The logical unit.
         lun: Lun,
         /// The designator of the earlier unit.
         designator: Option<Designator>,
-        /// The difference.
         refusal: PathRefusal,
     },
 }

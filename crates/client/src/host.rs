@@ -30,7 +30,7 @@ pub trait Host: Send + Sync {
     fn entropy(&self, to: &mut [u8]) -> io::Result<()>;
 }
 
-/// A network.
+/// Connects to portals: over TCP, or in the simulator's network.
 pub trait Dial: Send + Sync {
     /// Opens a byte stream to a portal and sets these options before the first byte.
     ///
@@ -60,9 +60,9 @@ pub type Observe = Box<dyn FnOnce(&Established) -> Box<dyn ConnectionObserver> +
 /// The runtime, the network and the policies of a client.
 #[derive(Clone)]
 pub struct Environment {
-    /// The runtime.
+    /// The clock, the source of random numbers, and the executor of tasks.
     pub host: Arc<dyn Host>,
-    /// The network.
+    /// Connects to the target's portals.
     pub network: Arc<dyn Dial>,
     /// Makes the policy that chooses a connection for each command of one target.
     pub placement: Arc<dyn Fn() -> Box<dyn Placement> + Send + Sync>,

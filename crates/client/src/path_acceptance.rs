@@ -24,24 +24,10 @@ pub struct UnitView {
 pub enum PathRefusal {
     /// It leads elsewhere.
     #[error("the path leads to another logical unit: {} instead of {}", Name(found), Name(expected))]
-    OtherUnit {
-        /// The designator found.
-        found: Option<Designator>,
-        /// The designator expected.
-        expected: Option<Designator>,
-    },
+    OtherUnit { found: Option<Designator>, expected: Option<Designator> },
     /// The unit has changed, or one of the two views is wrong.
     #[error("the path shows {found} blocks of {found_bytes} bytes instead of {expected} of {expected_bytes}")]
-    OtherCapacity {
-        /// Blocks on this path.
-        found: u64,
-        /// Their length.
-        found_bytes: u32,
-        /// Blocks expected.
-        expected: u64,
-        /// Their length.
-        expected_bytes: u32,
-    },
+    OtherCapacity { found: u64, found_bytes: u32, expected: u64, expected_bytes: u32 },
     /// The unit is reserved for one nexus: the reservation would shut out another path, or another path's would shut
     /// out the first.
     #[error("the logical unit has a persistent reservation, which holds for one path")]

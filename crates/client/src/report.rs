@@ -25,7 +25,7 @@ pub struct Report {
     pub reassigned_tasks: u64,
     /// PDUs sent again by this end, or requested again from the target (error recovery level 1).
     pub retransmitted_pdus: u64,
-    /// Outstanding operations.
+    /// Operations that have begun and not ended, over all paths.
     pub operations: usize,
 }
 
@@ -41,7 +41,7 @@ pub struct PathReport {
     pub tsih: Option<Tsih>,
     /// The portal that it connects to.
     pub portal: crate::Portal,
-    /// Its state.
+    /// Connecting, up, or gone for good.
     pub state: PathState,
     /// The negotiated parameters; `None` before the first login.
     pub parameters: Option<SessionParameters>,
@@ -49,7 +49,7 @@ pub struct PathReport {
     pub ceiling: Option<String>,
     /// Connections that it should have: those that it lacks are being made, unless the target allows fewer.
     pub connections_wanted: usize,
-    /// Its connections.
+    /// The connections that have logged in and have not broken.
     pub connections: Vec<ConnectionReport>,
 }
 

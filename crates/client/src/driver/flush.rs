@@ -33,7 +33,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Asked now.
+    /// Takes the generation that the handle knows at this moment.
     pub fn by(seen: Arc<AtomicU64>) -> Self {
         let known = Generation(seen.load(Ordering::Acquire));
         Self { seen, known }

@@ -22,7 +22,6 @@ pub(crate) enum Sink {
     Block(Completer),
     /// A caller of [`block::Backend`] that asked for allocated extents, clipped to its range.
     Extents {
-        /// The caller.
         completer: Completer,
         /// The requested offset and length in bytes.
         asked: (u64, u64),

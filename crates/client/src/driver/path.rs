@@ -91,7 +91,7 @@ pub(super) struct Closing {
     pub by: Instant,
 }
 
-/// One connection.
+/// A connection of a session, with its socket and its place in the protocol.
 pub(super) struct Lane {
     pub id: LaneId,
     pub connection: Connection<Box<dyn Wire + Send>>,
@@ -464,7 +464,7 @@ impl super::Driver {
         self.paths_changed = true;
     }
 
-    /// See [`Path::changes_told`].
+    /// How often units have changed on this path, or its session ended; 0 if it is gone.
     pub fn changes_told(&self, id: PathId) -> u64 {
         self.path(id).map_or(0, |path| path.changes_told)
     }
