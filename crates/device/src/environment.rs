@@ -42,7 +42,7 @@ pub struct Visitor<'a> {
     pub user: Option<&'a str>,
 }
 
-/// Access rights.
+/// Decides which targets and logical units an initiator may see and use.
 pub trait Visibility {
     /// Whether this initiator may use a unit of a target that it may log in to.
     fn shows_unit(&self, visitor: &Visitor<'_>, target_name: &str, number: u16) -> bool;
@@ -118,7 +118,7 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// Sessions.
+    /// Sessions that exist now.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.sessions.load(Ordering::Relaxed)

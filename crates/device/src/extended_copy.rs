@@ -20,7 +20,7 @@ use std::rc::Rc;
 pub(crate) struct Copy {
     /// Its session. Only this session's units can be named.
     driver: Rc<SessionDriver>,
-    /// Its command.
+    /// The EXTENDED COPY command that asked for it.
     id: TaskId,
     /// Bytes copied so far.
     copied_bytes: u64,

@@ -26,7 +26,7 @@ pub struct LogicalUnit {
     pub(crate) state: RefCell<UnitState>,
     /// The storage of its persistent reservations, if it has one.
     pub(crate) kept: Option<Rc<dyn Persist>>,
-    /// See [`Memory::working`].
+    /// The pool for commands that need memory besides their data, one piece at a time ([`Memory::working`]).
     pub(crate) working: Slab,
     /// Running forced operations.
     pub(crate) forced: Rc<ForcedOperations>,
@@ -41,7 +41,7 @@ const UNHEARD_MAX: usize = 4;
 /// The description of a logical unit, besides its backend.
 #[derive(Clone, Debug)]
 pub struct UnitDescription {
-    /// Its number.
+    /// The logical unit number, from 0 to 16383.
     pub number: u16,
     /// Its identity: the same after a restart and over every path.
     pub identity: Identity,
@@ -149,7 +149,7 @@ impl LogicalUnit {
         others.find(|disk| disk.target_port.as_ref().is_some_and(is_port)).unwrap_or(&self.disk)
     }
 
-    /// Its number.
+    /// The logical unit number, as in [`UnitDescription::number`].
     #[must_use]
     pub fn number(&self) -> u16 {
         self.number

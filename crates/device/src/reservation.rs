@@ -50,7 +50,7 @@ pub(crate) async fn persistent_reserve_out(
     Outcome::good()
 }
 
-/// RESERVE.
+/// RESERVE (SPC-2): reserves the whole unit for this session's nexus.
 pub(crate) async fn reserve(driver: Rc<SessionDriver>, unit: Rc<LogicalUnit>) -> Outcome {
     let settled = unit.state.borrow_mut().reserve(driver.nexus);
     match settled {

@@ -55,7 +55,7 @@ pub struct SessionDriver {
 
 /// The mutable state. Borrowed only within one poll of one task.
 pub struct SessionState {
-    /// The protocol.
+    /// The iSCSI session, which consumes and produces PDUs and does no I/O.
     pub session: Session,
     /// The buffers that the protocol names.
     pub buffers: BufferTable,
@@ -193,7 +193,7 @@ impl SessionDriver {
         self.user.as_deref()
     }
 
-    /// Its TSIH.
+    /// The target's part of the session's identity (RFC 7143 §11.12.6).
     #[must_use]
     pub fn tsih(&self) -> Tsih {
         self.tsih
@@ -205,7 +205,7 @@ impl SessionDriver {
         &self.parameters
     }
 
-    /// Its target.
+    /// The target that its initiator logged in to; for a discovery session, the home of discovery sessions.
     #[must_use]
     pub fn node(&self) -> &Rc<TargetNode> {
         &self.node

@@ -82,7 +82,7 @@ impl TargetNode {
         end.map(drop)
     }
 
-    /// All sessions.
+    /// The sessions that have not ended, the oldest first.
     pub fn sessions(&self) -> Vec<Rc<SessionDriver>> {
         self.sessions.borrow().clone()
     }

@@ -352,7 +352,7 @@ impl UnitState {
         self.copies.get(&nexus).cloned().unwrap_or_default()
     }
 
-    /// ABORT TASK.
+    /// ABORT TASK: aborts this task, if it is in the task set.
     pub fn abort_task(&mut self, task: NexusTask) -> Cleared {
         self.clear(|other| other == task)
     }

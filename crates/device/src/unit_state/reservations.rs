@@ -44,7 +44,7 @@ impl Registered {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Registration {
     pub nexus: Registered,
-    /// Never [`ReservationKey::NONE`].
+    /// The key that it registered; never [`ReservationKey::NONE`], which means not registered.
     pub key: ReservationKey,
 }
 
@@ -81,7 +81,7 @@ impl Held {
 /// The registrations and the reservation of a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reservations {
-    /// PRGENERATION.
+    /// PRGENERATION (SPC-4 §6.15): counts the changes of registrations.
     pub generation: u32,
     /// APTPL of the last registration.
     pub persists: bool,
