@@ -74,7 +74,7 @@ impl Challenge {
         }
     }
 
-    /// `CHAP_I`.
+    /// The identifier of the challenge, `CHAP_I`, which the response's hash includes (RFC 1994 §4.1).
     #[must_use]
     pub fn identifier(&self) -> u8 {
         self.identifier

@@ -41,7 +41,7 @@ pub(crate) struct Patience {
 /// The measure to take against a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// Nothing yet.
+    /// No measure is due yet.
     None,
     /// The ping is late, and may have been lost at error recovery level 1 and above.
     Late,

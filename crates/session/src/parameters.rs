@@ -47,7 +47,7 @@ pub struct Established {
     pub identity: Identity,
     /// The target's part of the session identifier, never zero.
     pub tsih: Tsih,
-    /// Connection id.
+    /// The number that the initiator gave the connection (RFC 7143 §11.12.7).
     pub cid: Cid,
     /// Session-wide keys. For a connection that joins a session these are the session's.
     pub session: SessionParameters,
@@ -69,11 +69,11 @@ pub struct Established {
 pub enum DigestPreference {
     /// `CRC32C` only: no connection without a digest.
     Required,
-    /// `CRC32C,None`.
+    /// `CRC32C,None`: with a digest, if the peer supports it.
     Preferred,
     /// `None,CRC32C`: only if the peer wants it.
     Accepted,
-    /// `None` only.
+    /// `None` only: no connection with a digest.
     Never,
 }
 

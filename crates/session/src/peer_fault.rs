@@ -102,13 +102,13 @@ pub enum PeerFault {
 /// A request that one PDU answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// NOP-Out.
+    /// NOP-Out, answered by NOP-In.
     Ping,
-    /// Text Request.
+    /// Text Request, answered by Text Response.
     Text,
-    /// Logout Request.
+    /// Logout Request, answered by Logout Response.
     Logout,
-    /// Task Management Function Request.
+    /// Task Management Function Request, answered by Task Management Function Response.
     TaskManagement,
 }
 

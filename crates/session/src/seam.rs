@@ -76,7 +76,7 @@ impl Payload {
 pub struct Transmit {
     /// BHS and AHS, complete.
     pub header: Header,
-    /// Data segment.
+    /// The data segment, without padding.
     pub payload: Payload,
 }
 

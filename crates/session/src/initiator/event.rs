@@ -28,20 +28,20 @@ pub enum Data {
 /// A SCSI command to execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Addressed logical unit.
+    /// The addressed logical unit.
     pub lun: Lun,
-    /// Task attribute.
+    /// The order of its task in the unit's task set (RFC 7143 §11.3.1).
     pub attribute: TaskAttribute,
     /// The command itself, opaque here.
     pub cdb: Cdb,
-    /// Its data.
+    /// The direction of its data, and the buffer that holds them.
     pub data: Data,
 }
 
 /// The facts about a command that the placement policy needs to choose its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// The task.
+    /// The name that the session gave the command.
     pub task: TaskId,
     /// Bytes to send.
     pub data_out_bytes: u32,
@@ -66,7 +66,7 @@ pub enum SubmitError {
 /// A command's end, as the target reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The task.
+    /// The command that ended.
     pub task: TaskId,
     /// Whether the iSCSI response code is "Command Completed at Target", so that `status` is meaningful (RFC 7143
     /// §11.4.3).
@@ -87,13 +87,13 @@ pub struct Completion {
 
 /// What a session tells its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant says what its task, function and lane are")]
 pub enum Event {
     /// The target ended a command. [`Self::Release`] gives its buffer back.
     Completed(Completion),
     /// A command will never be answered: it was aborted, or the session ended. If `started` is true, nobody knows
     /// whether the target carried it out.
     Lost {
-        /// The task.
         task: TaskId,
         /// Whether any byte of the command may have left.
         started: bool,
@@ -105,7 +105,6 @@ pub enum Event {
     Release(BufferId),
     /// A task management function was answered.
     FunctionDone {
-        /// The function.
         function: FunctionId,
         /// The target's response, or this side's if the target was not asked.
         response: TaskManagementOutcome,
@@ -129,7 +128,6 @@ pub enum Event {
     },
     /// Send what is left for this lane, then close it.
     CloseLane {
-        /// The lane.
         lane: LaneId,
         /// Whether the lane was logged out or broke.
         loss: LaneLoss,
@@ -144,9 +142,7 @@ pub enum Event {
     /// connection's CID, which reinstates it (RFC 7143 §6.3.4), or with a new CID. If none comes in time, the session
     /// ends.
     ConnectionLost {
-        /// The lane.
         lane: LaneId,
-        /// Its connection id.
         cid: Cid,
         /// Whether the session has no other lane.
         is_last: bool,
@@ -167,7 +163,7 @@ pub enum Event {
 /// An asynchronous message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsyncEvent {
-    /// What happened.
+    /// The kind of event, with its parameters.
     pub code: AsyncEventCode,
     /// The logical unit concerned, for a SCSI event.
     pub lun: Lun,

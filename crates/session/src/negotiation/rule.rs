@@ -76,7 +76,7 @@ impl core::fmt::Display for Key {
 /// One key's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The key.
+    /// The key that these rules are for.
     pub key: Key,
     /// The key's name on the wire.
     pub name: &'static str,
@@ -119,20 +119,20 @@ pub enum Usage {
 /// The stages of a login in which a key may appear (§12 has the list for security).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stages {
-    /// SecurityNegotiation.
+    /// SecurityNegotiation only: authentication keys.
     Security,
-    /// LoginOperationalNegotiation.
+    /// LoginOperationalNegotiation only: the parameters of the session and the connection.
     Operational,
-    /// Any-Stage.
+    /// Either stage of the login ("Any-Stage").
     Any,
 }
 
 /// The "Scope" of a key (§13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// SW: session-wide.
+    /// SW: the value holds for all connections of the session.
     Session,
-    /// CO: connection-only.
+    /// CO: the value holds for one connection.
     Connection,
 }
 

@@ -20,7 +20,7 @@ pub struct Command {
     pub cmd_sn: Option<CmdSn>,
     /// The addressed logical unit.
     pub lun: Lun,
-    /// Task attribute.
+    /// The order of its task in the unit's task set (RFC 7143 §11.3.1).
     pub attribute: TaskAttribute,
     /// The command itself, opaque here.
     pub cdb: Cdb,
@@ -43,6 +43,7 @@ pub struct DataOut {
 
 /// What a session tells its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant says what its task, lane and unit are")]
 pub enum Event {
     /// Execute this command. The driver calls [`super::Session::solicit`] if it wants Data-Out, and always ends with
     /// [`super::Session::respond`].
@@ -52,25 +53,18 @@ pub enum Event {
     /// A task that was handed out was aborted. Nothing that the driver reports of it reaches the initiator any more,
     /// and no [`Event::DataOut`] comes for it. The driver may cut its work at the device short, but must still call
     /// [`super::Session::respond`] at its end.
-    Aborted {
-        /// The task.
-        task: TaskId,
-    },
+    Aborted { task: TaskId },
     /// The session no longer needs this buffer; PDUs already pulled may still refer to it.
     Release(BufferId),
     /// Carry out a task management function, then call [`super::Session::task_management_done`].
     TaskManagement(TaskManagement),
     /// A logout terminated tasks without a response. The driver must tell the initiator by a unit attention, 47h/7Fh
     /// SOME COMMANDS CLEARED BY ISCSI PROTOCOL EVENT, on this logical unit (RFC 7143 §11.14.5).
-    CommandsCleared {
-        /// The logical unit.
-        lun: Lun,
-    },
+    CommandsCleared { lun: Lun },
     /// The initiator wants a list of targets: answer with [`super::Session::send_targets`].
     SendTargets(SendTargets),
     /// Send what is left for this lane, then close it: a logout was answered, or the lane failed.
     CloseLane {
-        /// The lane.
         lane: LaneId,
         /// Whether the lane was logged out or broke.
         loss: LaneLoss,
@@ -95,35 +89,24 @@ pub enum Event {
 pub struct TaskManagement {
     /// The function's name in the answer.
     pub id: TaskManagementId,
-    /// The function.
+    /// The function, with the task or the logical unit that it concerns.
     pub function: LogicalUnitFunction,
 }
 
 /// Functions as a device server sees them. Aborted tasks stay silent: the driver still reports their completion with
 /// [`super::Session::respond`], which then sends nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the standard says what each function addresses")]
 pub enum LogicalUnitFunction {
     /// ABORT TASK of a task that the driver holds; its response is already suppressed.
-    AbortTask {
-        /// The task.
-        task: TaskId,
-    },
+    AbortTask { task: TaskId },
     /// ABORT TASK SET: this session's tasks on the logical unit; their responses are already suppressed.
-    AbortTaskSet {
-        /// The logical unit.
-        lun: Lun,
-    },
+    AbortTaskSet { lun: Lun },
     /// CLEAR TASK SET: the tasks on the logical unit of every session that shares the task set, as the Control mode
     /// page's TST field says.
-    ClearTaskSet {
-        /// The logical unit.
-        lun: Lun,
-    },
+    ClearTaskSet { lun: Lun },
     /// LOGICAL UNIT RESET.
-    LogicalUnitReset {
-        /// The logical unit.
-        lun: Lun,
-    },
+    LogicalUnitReset { lun: Lun },
     /// TARGET WARM RESET: every logical unit; sessions go on.
     TargetWarmReset,
     /// TARGET COLD RESET: as warm, then every session is ended.
@@ -156,7 +139,7 @@ pub struct SendTargets {
 /// One target in the answer to SendTargets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetRecord {
-    /// iSCSI name.
+    /// Its iSCSI name (RFC 7143 §4.2.7).
     pub target_name: String,
     /// One `host:port,portal-group-tag` for each portal.
     pub target_addresses: Vec<String>,
@@ -164,17 +147,16 @@ pub struct TargetRecord {
 
 /// Unsolicited news for the initiator (RFC 7143 §11.9).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant says what its lane and unit are")]
 pub enum AsyncMessage {
     /// A SCSI event on a logical unit.
     Scsi {
-        /// The logical unit.
         lun: Lun,
         /// Sense data that describes the event.
         sense: Vec<u8>,
     },
     /// The target will drop this lane.
     ConnectionDrop {
-        /// The lane.
         lane: LaneId,
         /// Seconds that the initiator should wait before it connects again (Time2Wait).
         wait_seconds: u16,

@@ -12,7 +12,7 @@ pub(super) enum ImmediateKind {
     TaskReassign,
     /// Any other task management request.
     TaskManagement,
-    /// Anything else.
+    /// A SCSI command, Text Request or Logout Request.
     Other,
 }
 

@@ -26,7 +26,7 @@ pub(super) enum Resend {
 /// Why a SNACK is not served (§11.16, §11.17.1).
 struct Refusal {
     reason: RejectReason,
-    /// See [`pdu::Reject::next_data_or_r2t_sn`].
+    /// The value for the Reject's DataSN/R2TSN field ([`pdu::Reject::next_data_or_r2t_sn`]).
     next_sn: u32,
 }
 

@@ -60,7 +60,7 @@ pub(super) enum Reply {
     Reject {
         reason: RejectReason,
         header: Box<Header>,
-        /// See [`pdu::Reject::next_data_or_r2t_sn`].
+        /// The value for the Reject's DataSN/R2TSN field ([`pdu::Reject::next_data_or_r2t_sn`]).
         next_data_or_r2t_sn: u32,
     },
     Async(Message),

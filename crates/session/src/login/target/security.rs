@@ -21,7 +21,7 @@ pub(super) struct Security {
 enum Step {
     /// No method has been chosen.
     Start,
-    /// `AuthMethod=None`.
+    /// `AuthMethod=None`: the initiator proves nothing.
     WithoutProof,
     /// `AuthMethod=CHAP`; the initiator's algorithms come next.
     AwaitAlgorithms,
