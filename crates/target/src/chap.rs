@@ -25,7 +25,7 @@ pub struct Chap {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {
-    /// `CHAP_N`.
+    /// The name of whoever proves knowledge of the secret: `CHAP_N` (RFC 7143 §12.1.3).
     pub user: String,
     /// A file that holds the secret, without or with a final line feed; only its owner may have access to it.
     #[serde(default)]
@@ -93,48 +93,26 @@ impl TryFrom<Vec<String>> for ChapAlgorithms {
 
 /// A secret that is unavailable or too weak.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum SecretError {
     /// The credential names none or several of the three sources.
     #[error("CHAP user {user}: name one of a file, an environment variable or the secret itself")]
-    Source {
-        /// The user.
-        user: String,
-    },
+    Source { user: String },
     /// The file cannot be read, or others could read it.
     #[error("CHAP user {user}: {source}")]
-    File {
-        /// The user.
-        user: String,
-        /// The defect.
-        source: SecretFileError,
-    },
+    File { user: String, source: SecretFileError },
     /// The variable is not set.
     #[error("CHAP user {user}: the environment variable {variable} is not set")]
-    Variable {
-        /// The user.
-        user: String,
-        /// The variable.
-        variable: String,
-    },
+    Variable { user: String, variable: String },
     /// The secret cannot be used.
     #[error("CHAP user {user}: {source}")]
-    Unusable {
-        /// The user.
-        user: String,
-        /// The defect.
-        source: InvalidCredentials,
-    },
+    Unusable { user: String, source: InvalidCredentials },
     /// Both directions share one secret (RFC 7143 §9.2.1).
     #[error(
         "CHAP users {initiator} and {target} have the same secret, so the initiator could pass for the target: give \
          the target a secret of its own"
     )]
-    BothDirections {
-        /// The initiator's user.
-        initiator: String,
-        /// The target's user.
-        target: String,
-    },
+    BothDirections { initiator: String, target: String },
 }
 
 impl Chap {

@@ -44,11 +44,11 @@ pub struct Config {
     pub state_directory: Option<PathBuf>,
     /// Event loops, each on its own thread. Every target belongs to one of them.
     pub shards: usize,
-    /// Bounds.
+    /// The bounds on connections, sessions, commands and memory.
     pub limits: Limits,
     /// The parameters to offer and accept in negotiation.
     pub negotiation: Negotiation,
-    /// Socket options.
+    /// The options of every connection's socket.
     pub socket: SocketConfig,
 }
 
@@ -74,7 +74,7 @@ impl Default for Config {
     }
 }
 
-/// One target.
+/// A target: its name, its logical units, and who may use them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetConfig {
@@ -123,13 +123,13 @@ impl TargetConfig {
     }
 }
 
-/// One logical unit.
+/// A logical unit of a target.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LunConfig {
-    /// Its number.
+    /// The logical unit number, from 0 to 16383; no other unit of the target has it.
     pub number: u16,
-    /// Its backend.
+    /// The medium of its blocks, and the options of its disk.
     pub backend: LunSpec,
     /// The initiators that see it, among those that may log in; all of them by default.
     #[serde(flatten)]
@@ -150,29 +150,29 @@ pub struct DiscoveryConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Negotiation {
-    /// MaxConnections.
+    /// MaxConnections (§13.2): the most connections of a session.
     pub max_connections: u16,
-    /// InitialR2T: solicit all data of every write.
+    /// InitialR2T (§13.10): solicit all data of every write.
     pub initial_r2t: bool,
-    /// ImmediateData.
+    /// ImmediateData (§13.11): a command PDU may carry data of its write.
     pub immediate_data: bool,
-    /// FirstBurstLength.
+    /// FirstBurstLength (§13.14): the most unsolicited data of a write.
     pub first_burst: ByteSize,
-    /// MaxBurstLength.
+    /// MaxBurstLength (§13.13): the most data in one burst of Data-In, or that one R2T asks for.
     pub max_burst: ByteSize,
-    /// MaxOutstandingR2T.
+    /// MaxOutstandingR2T (§13.17): the most unanswered R2Ts of one write.
     pub max_outstanding_r2t: u16,
-    /// ErrorRecoveryLevel: the highest level accepted, from 0 to 2.
+    /// ErrorRecoveryLevel (§13.20): the highest level accepted, from 0 to 2.
     pub error_recovery_level: u8,
-    /// DefaultTime2Wait: seconds before an initiator that lost a connection or session tries again.
+    /// DefaultTime2Wait (§13.15): seconds before an initiator that lost a connection or session tries again.
     pub time2wait: u16,
-    /// DefaultTime2Retain: seconds after those, for which its commands are kept.
+    /// DefaultTime2Retain (§13.16): seconds after those, for which its commands are kept.
     pub time2retain: u16,
-    /// MaxRecvDataSegmentLength.
+    /// MaxRecvDataSegmentLength (§13.12): the longest data segment that the target receives.
     pub receive_segment: ByteSize,
-    /// HeaderDigest.
+    /// HeaderDigest (§13.1): CRC32C over the headers of every PDU.
     pub header_digest: DigestUse,
-    /// DataDigest.
+    /// DataDigest (§13.1): CRC32C over the data segment of every PDU.
     pub data_digest: DigestUse,
 }
 
@@ -186,7 +186,7 @@ pub enum DigestUse {
     Preferred,
     /// Used if the initiator asks for it.
     Accepted,
-    /// Never used.
+    /// Not used, even if the initiator asks for it.
     Never,
 }
 
@@ -291,6 +291,7 @@ impl SocketConfig {
 
 /// A contradictory or unsafe configuration.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum InvalidConfig {
     /// There is no target.
     #[error("there is no target: name one, with at least one LUN")]
@@ -314,22 +315,12 @@ pub enum InvalidConfig {
     NoPortal(u16),
     /// A target names a portal group that does not exist.
     #[error("target {target} names portal group {tag}, which does not exist")]
-    NoGroup {
-        /// The target.
-        target: IscsiName,
-        /// The tag.
-        tag: u16,
-    },
+    NoGroup { target: IscsiName, tag: u16 },
     /// A target admits users but authenticates none of them.
     #[error(
         "target {target} admits user {user}, whom it does not authenticate: name the user under chap.initiator too"
     )]
-    NoSuchUser {
-        /// The target.
-        target: IscsiName,
-        /// The user.
-        user: String,
-    },
+    NoSuchUser { target: IscsiName, user: String },
     /// Two targets share a name.
     #[error("there are two targets named {0}: give each its own name")]
     TwoTargets(IscsiName),
@@ -338,12 +329,7 @@ pub enum InvalidConfig {
     NoLun(IscsiName),
     /// Two LUNs share a number.
     #[error("target {target} has two LUNs {number}: give each its own number")]
-    TwoLuns {
-        /// The target.
-        target: IscsiName,
-        /// The number.
-        number: u16,
-    },
+    TwoLuns { target: IscsiName, number: u16 },
     /// Anybody could read and destroy the data.
     #[error(
         "refusing to listen on {address}: anybody who can reach it could use target {target}. Ask for a password \
@@ -357,12 +343,7 @@ pub enum InvalidConfig {
     },
     /// The standard forbids this length.
     #[error("{key} = {size}: must be from 512 bytes to 1 byte less than 16MiB")]
-    Length {
-        /// The parameter.
-        key: &'static str,
-        /// The configured value.
-        size: ByteSize,
-    },
+    Length { key: &'static str, size: ByteSize },
     /// There is no such level.
     #[error("error_recovery_level = {0}: it is 0, 1 or 2")]
     ErrorRecoveryLevel(u8),

@@ -13,7 +13,7 @@ pub struct Counters {
     pub unauthenticated_connections: usize,
     /// Connections in full feature phase.
     pub connections: usize,
-    /// Sessions.
+    /// Sessions that have not ended, of all targets.
     pub sessions: usize,
     /// Connections accepted, total.
     pub accepted_connections: u64,

@@ -40,12 +40,12 @@ pub struct LunSpec {
 pub enum Medium {
     /// In memory, initially zero.
     Ram {
-        /// Capacity.
+        /// The capacity; memory is used only for parts that were written.
         bytes: u64,
     },
     /// In a regular file or block device.
     File {
-        /// The path.
+        /// The file or device; a relative path starts at the working directory.
         path: PathBuf,
         /// Create the file or extend it to this length.
         size_bytes: Option<u64>,
@@ -68,7 +68,7 @@ pub struct Pace {
 pub struct NumberedLunSpec {
     /// The logical unit number.
     pub number: u16,
-    /// Its backend.
+    /// The medium of its blocks, and the options of its disk.
     pub spec: LunSpec,
 }
 
@@ -80,29 +80,24 @@ pub const LUN_OPTIONS: &str = "size=SIZE (create or extend the file), bs=512|409
 
 /// A text that does not describe a LUN.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum InvalidLunSpec {
     /// The `N=` before it is missing.
     #[error("\"{0}\" does not start with a LUN from 0 to 16383 and '=', as in 0=ram:1GiB")]
     Number(String),
-    /// Unknown kind.
+    /// Neither `ram:` nor `file:` starts the location.
     #[error("\"{0}\" is neither ram:SIZE nor file:PATH")]
     Kind(String),
     /// An unknown option, or one without its value.
     #[error("\"{option}\" is not an option of {kind}: LUNs. There are: {LUN_OPTIONS}")]
     Option {
-        /// The option.
         option: String,
         /// `ram` or `file`.
         kind: &'static str,
     },
     /// An invalid value of an option.
     #[error("{option}: {reason}")]
-    Value {
-        /// The option.
-        option: String,
-        /// The defect.
-        reason: String,
-    },
+    Value { option: String, reason: String },
 }
 
 /// Higher LUNs need a form of the LUN field that not every initiator knows (SAM-5 §4.7.7).

@@ -27,7 +27,7 @@ impl TryFrom<String> for IscsiName {
 }
 
 impl IscsiName {
-    /// The name.
+    /// The name in lower case, as it is compared and sent.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -14,13 +14,11 @@ use std::sync::Arc;
 
 /// A LUN that cannot be served.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 #[error("LUN {number} of {target}: {source}")]
 pub struct OpenError {
-    /// Its target.
     pub target: IscsiName,
-    /// Its number.
     pub number: u16,
-    /// The reason.
     pub source: OpenFailure,
 }
 

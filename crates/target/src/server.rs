@@ -39,6 +39,7 @@ struct ShardHandle {
 
 /// The reason why a server cannot start.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum StartError {
     /// The configuration is contradictory or unsafe.
     #[error(transparent)]
@@ -54,12 +55,7 @@ pub enum StartError {
     State(#[from] StateError),
     /// The server cannot listen on an address.
     #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
+    Listen { address: SocketAddr, source: io::Error },
     /// The kernel refuses an option.
     #[error(transparent)]
     Socket(#[from] SocketOptionsError),

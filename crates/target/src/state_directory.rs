@@ -23,26 +23,17 @@ use std::time::{Duration, Instant};
 /// A directory, or a file in it, that cannot be used. Nothing is served without its reservations, which fence hosts
 /// off.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum StateError {
     /// The directory cannot be made, read or written to.
     #[error("cannot keep reservations in {}: {source}", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Directory { path: PathBuf, source: io::Error },
     /// Others could add or remove reservations there.
     #[error(
         "cannot keep reservations in {}: others may write to it (mode {mode:04o}): run chmod go-w on it",
         path.display()
     )]
-    Exposed {
-        /// The directory.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    Exposed { path: PathBuf, mode: u32 },
     /// Another user could change the permissions, and then the reservations.
     #[error(
         "cannot keep reservations in {}: it belongs to user {owner}, and only directories of user {user} or of root are \
@@ -50,7 +41,6 @@ pub enum StateError {
         path.display()
     )]
     Owner {
-        /// The directory.
         path: PathBuf,
         /// Its owner's user number.
         owner: u32,
@@ -62,39 +52,23 @@ pub enum StateError {
         "cannot keep reservations in {}, which is a symbolic link: name the directory that it leads to",
         path.display()
     )]
-    SymbolicLink {
-        /// The path.
-        path: PathBuf,
-    },
+    SymbolicLink { path: PathBuf },
     /// The file cannot be read.
     #[error("cannot read the reservations in {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// Another unit with the same target name and identity uses the same file.
     #[error(
         "the reservations in {} are those of another server, which serves the same unit of the same target name: stop \
          it, or give this one another state directory (--state-directory), target name or id",
         path.display()
     )]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// The file is damaged, or of a later version.
     #[error(
         "the reservations in {} cannot be trusted: {source}. If no initiator relies on them, remove the file",
         path.display()
     )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The defect.
-        source: InvalidSnapshot,
-    },
+    Damaged { path: PathBuf, source: InvalidSnapshot },
 }
 
 /// The longest file name (`NAME_MAX` of Linux), less the longer suffix.
