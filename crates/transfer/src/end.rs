@@ -82,7 +82,7 @@ impl Destination {
         Self { identity, kind: DestinationKind::Device(disk), node: None }
     }
 
-    /// A stream.
+    /// A stream, such as standard output or a pipe: written once, in order, and not read back.
     pub fn stream(name: &str, writer: Writer) -> Self {
         Self { identity: Identity::named(name), kind: DestinationKind::Stream(writer), node: None }
     }

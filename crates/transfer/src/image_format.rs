@@ -8,13 +8,13 @@
 pub enum ImageFormat {
     /// QEMU's copy on write, of any version.
     Qcow2,
-    /// `VMware`.
+    /// A disk of `VMware`: a sparse extent, or the descriptor that names the extents.
     Vmdk,
-    /// Hyper-V.
+    /// A disk of Hyper-V (MS-VHDX).
     Vhdx,
     /// Virtual PC. An image of fixed size has its magic number only at its end.
     Vhd,
-    /// `VirtualBox`.
+    /// A dynamic or fixed disk of `VirtualBox`.
     Vdi,
     /// gzip (RFC 1952).
     Gzip,

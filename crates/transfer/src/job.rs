@@ -41,7 +41,7 @@ pub struct Report {
 /// A copy that did not succeed.
 #[derive(Debug)]
 pub struct Failure {
-    /// The cause.
+    /// The error that ended the copy.
     pub error: Error,
     /// The state in which the destination was left.
     pub destination: DestinationState,

@@ -73,9 +73,9 @@ pub(crate) struct Facts {
 /// The plan of a copy.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The source.
+    /// The disk or stream that is read.
     pub source: Identity,
-    /// The destination.
+    /// The disk, file or stream that is written.
     pub destination: Identity,
     /// The known or expected length of the source.
     pub bytes: Option<u64>,

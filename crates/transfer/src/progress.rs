@@ -14,7 +14,7 @@ pub enum Phase {
     Copying,
     /// Waiting for the destination to make everything durable.
     Flushing,
-    /// Reading back.
+    /// Reading the destination back and comparing it with the source.
     Verifying,
 }
 

@@ -59,7 +59,7 @@ fn invalid(text: &str, expected: &'static str) -> InvalidSchedule {
     InvalidSchedule { text: text.to_owned(), expected }
 }
 
-/// `08:00,100M`
+/// An entry of a schedule, such as `08:00,100M`: the time since midnight from which a limit holds.
 fn entry(word: &str) -> Result<(Duration, Rate), InvalidSchedule> {
     let (time, limit) =
         word.split_once(',').ok_or_else(|| invalid(word, "a time and a rate, as in 08:00,100M"))?;
