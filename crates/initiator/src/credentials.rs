@@ -6,34 +6,26 @@ use std::path::{Path, PathBuf};
 
 /// Why credentials cannot be used. The person who configured them is at fault.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum CredentialsError {
     /// The file cannot be read, or other users could read it.
     #[error(transparent)]
     File(#[from] SecretFileError),
     /// The file is not text.
     #[error("{path} is not text")]
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
     /// A line that is not `name = value`, or a name that is not known.
     #[error(
         "{path}:{line}: expected username, password, target_username or target_password, `=` and a value"
     )]
     Line {
-        /// The file.
         path: PathBuf,
         /// The line's number, from 1.
         line: usize,
     },
     /// One setting of a pair is missing.
     #[error("{given} is set, but {missing} is not")]
-    Incomplete {
-        /// The setting that was given.
-        given: &'static str,
-        /// The setting that is needed with it.
-        missing: &'static str,
-    },
+    Incomplete { given: &'static str, missing: &'static str },
     /// The names or secrets break the standard's rules.
     #[error(transparent)]
     Invalid(#[from] InvalidCredentials),

@@ -18,32 +18,20 @@ const OF_OTHERS: u32 = 0o077;
 
 /// The reason why a file's secrets are refused, and the remedy.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum SecretFileError {
     /// The system cannot read the file.
     #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The path leads to a folder, a pipe or a device.
     #[error("{} is not a regular file", path.display())]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// Other users can read or change the file.
     #[error(
         "others than its owner have access to {} (mode {mode:04o}): run chmod 600 on it, and change the secrets in it",
         path.display()
     )]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    Exposed { path: PathBuf, mode: u32 },
     /// The file belongs to another user, and so does the secret.
     #[error(
         "{}, or the symbolic link of that name, belongs to user {owner}: only files of user {user} or of root are \
@@ -51,7 +39,6 @@ pub enum SecretFileError {
         path.display()
     )]
     Owner {
-        /// The file.
         path: PathBuf,
         /// Its owner's user number.
         owner: u32,
@@ -60,10 +47,7 @@ pub enum SecretFileError {
     },
     /// The file is longer than [`FILE_BYTES_MAX`].
     #[error("{} is longer than {FILE_BYTES_MAX} bytes, too long for a file of secrets", path.display())]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-    },
+    TooLong { path: PathBuf },
 }
 
 /// Reads a whole file and returns the verdict of [`check`] with it. The check follows the opening, so that the file
