@@ -10,11 +10,11 @@ pub enum Ahs<'a> {
     ExtendedCdb(&'a [u8]),
     /// The bytes that a bidirectional command expects to read (§11.2.2.4).
     BidirectionalReadLength(u32),
-    /// A reserved type. `content` is the AHS-specific part, without padding.
+    /// An AHS of a reserved type.
     Unknown {
         /// The six-bit AHS code.
         code: u8,
-        /// Its contents.
+        /// The AHS-specific part, without padding.
         content: &'a [u8],
     },
 }

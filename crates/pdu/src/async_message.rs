@@ -14,12 +14,12 @@ pub enum AsyncEvent {
     Scsi,
     /// The target asks for the logout of this connection.
     LogoutRequest {
-        /// The longest time for it.
+        /// The longest time until the logout.
         seconds_max: u16,
     },
     /// The target is about to drop a connection.
     ConnectionDrop {
-        /// The connection.
+        /// The connection to be dropped (Parameter1).
         cid: Cid,
         /// Time2Wait: the time before a reconnect.
         wait_seconds: u16,
@@ -35,16 +35,16 @@ pub enum AsyncEvent {
     },
     /// The target asks to negotiate: it waits for a Text Request.
     NegotiationRequest {
-        /// The longest time for it.
+        /// The longest time until the Text Request.
         seconds_max: u16,
     },
     /// All tasks at the message's unit are being terminated.
     TaskTermination,
     /// Vendor-specific (248 and above) or unassigned.
     Other {
-        /// AsyncEvent.
+        /// AsyncEvent, as on the wire (§11.9.1).
         event: u8,
-        /// AsyncVCode.
+        /// AsyncVCode, which the vendor defines (§11.9.2).
         vendor_code: u8,
         /// Parameter1 to Parameter3.
         parameters: [u16; 3],
@@ -83,7 +83,7 @@ impl AsyncEvent {
 /// An event at the target. Its data segment is a [`SenseSegment`](crate::SenseSegment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncMessage {
-    /// The event.
+    /// The kind of event, with its parameters.
     pub event: AsyncEvent,
     /// The unit, for events of one.
     pub lun: Lun,

@@ -15,7 +15,7 @@ enum Bytes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a CDB of {bytes} bytes: no CDB is longer than {max}", max = Cdb::BYTES_MAX)]
 pub struct CdbTooLong {
-    /// Its length.
+    /// The length of the rejected CDB.
     pub bytes: usize,
 }
 

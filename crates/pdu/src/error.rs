@@ -54,7 +54,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// Every field.
+    /// All fields, in the order of their declaration.
     pub const ALL: [Self; 16] = [
         Self::Opcode,
         Self::Flags,

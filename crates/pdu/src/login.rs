@@ -15,7 +15,7 @@ pub const PROTOCOL_VERSION: u8 = 0x00;
 /// A stage of the login (§11.12.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// SecurityNegotiation: authentication.
+    /// SecurityNegotiation: the sides authenticate each other.
     SecurityNegotiation,
     /// LoginOperationalNegotiation: the parameters of the session.
     OperationalNegotiation,

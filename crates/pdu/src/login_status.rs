@@ -43,9 +43,9 @@ pub enum LoginStatus {
     OutOfResources,
     /// A code that the standard does not assign; its class still determines the reaction.
     Unassigned {
-        /// Status-Class.
+        /// Status-Class, as on the wire (§11.13.5).
         class: u8,
-        /// Status-Detail.
+        /// Status-Detail, as on the wire (§11.13.5).
         detail: u8,
     },
 }
@@ -53,7 +53,7 @@ pub enum LoginStatus {
 /// The reaction that a login status asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoginStatusClass {
-    /// Continue.
+    /// Continue the login, or begin the full feature phase.
     Success,
     /// Go to the address in the TargetAddress key.
     Redirection,

@@ -93,7 +93,7 @@ impl LogoutRequest {
 /// The result of a logout (§11.15.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LogoutOutcome {
-    /// Closed.
+    /// The connection or session is closed.
     Closed,
     /// There is no such connection.
     CidNotFound,
@@ -134,7 +134,7 @@ impl LogoutOutcome {
 /// The answer to a logout request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogoutResponse {
-    /// The result.
+    /// Whether the target did what was asked, or why not.
     pub outcome: LogoutOutcome,
     /// The request that this answers.
     pub itt: Itt,

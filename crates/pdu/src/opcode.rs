@@ -5,41 +5,41 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Opcode {
-    /// §11.18
+    /// NOP-Out: the initiator's ping, or its answer to one (§11.18).
     NopOut = 0x00,
-    /// §11.3
+    /// SCSI Command, perhaps with immediate data (§11.3).
     ScsiCommand = 0x01,
-    /// §11.5
+    /// Task Management Function Request: abort or move tasks, or reset units (§11.5).
     TaskManagementRequest = 0x02,
-    /// §11.12
+    /// Login Request: one step of a login (§11.12).
     LoginRequest = 0x03,
-    /// §11.10
+    /// Text Request: negotiation after login, or SendTargets (§11.10).
     TextRequest = 0x04,
-    /// §11.7
+    /// SCSI Data-Out: data of a write (§11.7).
     DataOut = 0x05,
-    /// §11.14
+    /// Logout Request: close a session or connection (§11.14).
     LogoutRequest = 0x06,
-    /// §11.16
+    /// SNACK: request PDUs again, or acknowledge data (§11.16).
     Snack = 0x10,
-    /// §11.19
+    /// NOP-In: the target's ping, or its answer to one (§11.19).
     NopIn = 0x20,
-    /// §11.4
+    /// SCSI Response: a command's end (§11.4).
     ScsiResponse = 0x21,
-    /// §11.6
+    /// Task Management Function Response (§11.6).
     TaskManagementResponse = 0x22,
-    /// §11.13
+    /// Login Response: the answer to each Login Request (§11.13).
     LoginResponse = 0x23,
-    /// §11.11
+    /// Text Response: the answer to each Text Request (§11.11).
     TextResponse = 0x24,
-    /// §11.7
+    /// SCSI Data-In: data of a read, and perhaps the command's status (§11.7).
     DataIn = 0x25,
-    /// §11.15
+    /// Logout Response: the answer to a Logout Request (§11.15).
     LogoutResponse = 0x26,
-    /// §11.8
+    /// Ready To Transfer: the target asks for data of a write (§11.8).
     R2t = 0x31,
-    /// §11.9
+    /// Asynchronous Message: the target reports an event (§11.9).
     AsyncMessage = 0x32,
-    /// §11.17
+    /// Reject: the target could not accept a PDU (§11.17).
     Reject = 0x3f,
 }
 

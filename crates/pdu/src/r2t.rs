@@ -10,7 +10,7 @@ use crate::opcode::Opcode;
 /// One request for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct R2t {
-    /// The unit.
+    /// The unit of the task.
     pub lun: Lun,
     /// The task of the data.
     pub itt: Itt,

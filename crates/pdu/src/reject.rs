@@ -79,7 +79,7 @@ impl RejectReason {
 /// it, [`Reject::rejected_header`] reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
-    /// The reason.
+    /// Why the target rejects the PDU.
     pub reason: RejectReason,
     /// Advanced by a Reject.
     pub stat_sn: StatSn,

@@ -3,7 +3,7 @@
 /// The difference between the initiator's expected transfer and the target's, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Residual {
-    /// No difference.
+    /// Exactly the expected length was transferred.
     #[default]
     None,
     /// The target had this much more than expected.

@@ -52,9 +52,9 @@ impl TaskAttribute {
 /// A command to a logical unit. Its data segment is immediate data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScsiCommand {
-    /// The unit.
+    /// The unit that is to execute the command.
     pub lun: Lun,
-    /// Names the task.
+    /// The tag of the task, which all its PDUs carry.
     pub itt: Itt,
     /// The I bit: deliver at once, outside the command order.
     pub immediate: bool,
@@ -74,7 +74,7 @@ pub struct ScsiCommand {
     pub cmd_sn: CmdSn,
     /// Acknowledges all responses before it on this connection.
     pub exp_stat_sn: StatSn,
-    /// The CDB.
+    /// The command itself, in SCSI's own format.
     pub cdb: Cdb,
     /// The length of the immediate data.
     pub data_segment_bytes: u32,

@@ -12,7 +12,7 @@ use crate::opcode::Opcode;
 pub enum SnackKind {
     /// Send these Data-In or R2T PDUs of a command again.
     DataOrR2t {
-        /// The command.
+        /// The command that the PDUs belong to.
         itt: Itt,
         /// The first DataSN or R2TSN.
         begin: u32,
@@ -21,7 +21,7 @@ pub enum SnackKind {
     },
     /// Send these responses again.
     Status {
-        /// The first.
+        /// The StatSN of the first response.
         begin: StatSn,
         /// The number of responses.
         count: u32,
@@ -35,7 +35,7 @@ pub enum SnackKind {
     },
     /// Send all unacknowledged Data-In of a command again, cut to the lengths in force now.
     ResegmentedData {
-        /// The command.
+        /// The command that the Data-In belong to.
         itt: Itt,
         /// The tag that the response must repeat; neither 0 nor 0xffffffff.
         tag: u32,
@@ -45,7 +45,7 @@ pub enum SnackKind {
 /// A Sequence Number Acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snack {
-    /// The request.
+    /// The requested or acknowledged PDUs.
     pub kind: SnackKind,
     /// The unit; for a DataACK, copied from the Data-In.
     pub lun: Lun,

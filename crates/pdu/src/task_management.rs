@@ -85,7 +85,7 @@ impl TaskManagementFunction {
 /// A request to manage tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskManagementRequest {
-    /// The function.
+    /// The action to take on the tasks or the unit.
     pub function: TaskManagementFunction,
     /// The I bit.
     pub immediate: bool,
@@ -165,7 +165,7 @@ pub enum TaskManagementOutcome {
     AuthorizationFailed,
     /// A query: yes.
     FunctionSucceeded,
-    /// Refused.
+    /// The target refuses the function (code 255).
     FunctionRejected,
     /// A code that no standard assigns: refused.
     Unassigned(u8),
@@ -210,7 +210,7 @@ impl TaskManagementOutcome {
 /// The answer to a task management request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskManagementResponse {
-    /// The result.
+    /// Whether the target did what was asked, or why not.
     pub outcome: TaskManagementOutcome,
     /// The request that this answers.
     pub itt: Itt,

@@ -91,7 +91,7 @@ pub struct TextResponse {
     pub continued: bool,
     /// The next request copies it.
     pub lun: Lun,
-    /// The exchange.
+    /// The tag of the exchange, copied from the request.
     pub itt: Itt,
     /// The next request copies it; present if and only if not `final_`.
     pub ttt: Ttt,

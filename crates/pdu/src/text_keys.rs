@@ -7,6 +7,7 @@ pub const VALUE_BYTES_MAX: usize = 8192;
 
 /// Text that breaks the format of §6.1. The peer is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum InvalidText {
     /// A pair without the null byte that ends it.
     #[error("the last key=value pair is not ended by a null byte")]
@@ -19,19 +20,13 @@ pub enum InvalidText {
     KeyName,
     /// A value longer than [`VALUE_BYTES_MAX`].
     #[error("a value of {bytes} bytes is longer than {VALUE_BYTES_MAX}")]
-    ValueTooLong {
-        /// Its length.
-        bytes: usize,
-    },
+    ValueTooLong { bytes: usize },
     /// A value that is not UTF-8.
     #[error("a value is not UTF-8")]
     NotUtf8,
     /// The text exceeds the receiver's limit.
     #[error("more than {bytes_max} bytes of text")]
-    TooLong {
-        /// The receiver's limit.
-        bytes_max: usize,
-    },
+    TooLong { bytes_max: usize },
 }
 
 /// The pairs of a complete text, in order. Ends after the first error. The session must check that no key repeats
@@ -120,7 +115,7 @@ impl TextWriter {
         &self.bytes
     }
 
-    /// The text.
+    /// The complete text, as data segments carry it.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes

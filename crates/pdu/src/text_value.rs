@@ -12,27 +12,21 @@ pub const IRRELEVANT: &str = "Irrelevant";
 pub const REJECT: &str = "Reject";
 /// The list element that excludes all others.
 pub const NONE: &str = "None";
-/// True.
+/// The boolean-value for true (§6.1).
 pub const YES: &str = "Yes";
-/// False.
+/// The boolean-value for false (§6.1).
 pub const NO: &str = "No";
 
 /// A value that has the wrong form for its key, or is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum InvalidValue {
     /// Neither a decimal nor a hexadecimal constant below 2⁶⁴.
     #[error("not a number")]
     NotANumber,
     /// A number that the key does not allow.
     #[error("{found} is not between {min} and {max}")]
-    OutOfRange {
-        /// The value.
-        found: u64,
-        /// The least allowed value.
-        min: u64,
-        /// The greatest allowed value.
-        max: u64,
-    },
+    OutOfRange { found: u64, min: u64, max: u64 },
     /// Not two numbers, the lower first, with a tilde between.
     #[error("not a range")]
     NotARange,
@@ -47,10 +41,7 @@ pub enum InvalidValue {
     NotBinary,
     /// A binary value longer than the key allows.
     #[error("a binary value of more than {bytes_max} bytes")]
-    BinaryTooLong {
-        /// The limit.
-        bytes_max: usize,
-    },
+    BinaryTooLong { bytes_max: usize },
 }
 
 /// A numerical-value within `bounds`.

@@ -8,7 +8,7 @@ pub use core::time::Duration;
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// The origin.
+    /// The origin, which is the earliest instant.
     pub const ZERO: Self = Self(0);
 
     /// The time from `earlier` to this instant; zero if `earlier` is not before it.
