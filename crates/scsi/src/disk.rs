@@ -9,7 +9,7 @@ use crate::{
 /// A disk as one target port shows it: everything that the answers to commands depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Its identity.
+    /// The names by which initiators know the disk, over every port.
     pub identity: Identity,
     /// The port of this view, if the disk reports it.
     pub target_port: Option<TargetPort>,
@@ -20,7 +20,7 @@ pub struct Disk {
     /// The power of two of logical blocks in a physical one (LOGICAL BLOCKS PER PHYSICAL BLOCK EXPONENT): 3 for
     /// 512-byte blocks on 4096-byte sectors. Logical block 0 starts a physical one.
     pub physical_exponent: PhysicalExponent,
-    /// Capacity.
+    /// The number of logical blocks.
     pub blocks: Blocks,
     /// The medium can be ejected and loaded.
     pub removable: bool,

@@ -48,11 +48,11 @@ pub struct CopyTarget {
 /// A designation descriptor (VPD page 83h).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DesignatorDescriptor {
-    /// CODE SET.
+    /// CODE SET: how the designator is coded.
     pub code_set: u8,
     /// ASSOCIATION and DESIGNATOR TYPE.
     pub association_and_type: u8,
-    /// DESIGNATOR.
+    /// DESIGNATOR: the name of the unit, as received.
     pub designator: Vec<u8>,
 }
 

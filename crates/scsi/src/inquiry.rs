@@ -44,7 +44,7 @@ fn standard_of(disk: &Disk) -> Vec<u8> {
     const IMPLICIT_ACCESS: u8 = 0x10;
     /// MULTIP: the device has several ports.
     const MULTIPLE_PORTS: u8 = 0x10;
-    /// RMB.
+    /// RMB: the medium is removable.
     const REMOVABLE_MEDIUM: u8 = 0x80;
     /// 3PC: EXTENDED COPY.
     const THIRD_PARTY_COPY: u8 = 0x08;

@@ -59,10 +59,9 @@ impl Extent {
 
 /// The length of a logical block: a power of two, 512 bytes or more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "the names are the lengths in bytes")]
 pub enum BlockLength {
-    /// 512 bytes.
     B512,
-    /// 4096 bytes.
     B4096,
 }
 
@@ -77,7 +76,7 @@ impl BlockLength {
         }
     }
 
-    /// In bytes.
+    /// The length in bytes.
     #[must_use]
     pub const fn bytes(self) -> u32 {
         match self {

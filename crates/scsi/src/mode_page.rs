@@ -18,7 +18,6 @@ const SOFTWARE_WRITE_PROTECT: u8 = 0x08;
 
 /// A mode page. Its values follow the PAGE LENGTH.
 pub struct ModePage {
-    /// PAGE CODE.
     pub code: u8,
     /// SUBPAGE CODE; zero: the page has `page_0` format.
     pub subpage: u8,
@@ -135,7 +134,7 @@ fn logical_block_provisioning(disk: &Disk, _settings: &ModeSettings) -> Vec<u8> 
     values
 }
 
-/// Caching (SBC-3).
+/// The caching page (SBC-3 §6.5.5): the write cache of a disk.
 fn caching(disk: &Disk, settings: &ModeSettings) -> Vec<u8> {
     let mut values = vec![0; CACHING_BYTES];
     values[0] = if disk.write_cache && !settings.write_through { WRITE_CACHE_ENABLE } else { 0 };

@@ -9,7 +9,7 @@ use crate::{AdditionalSense, Disk, FieldPointer, Outcome, Sense, Step};
 const DISABLE_BLOCK_DESCRIPTORS_BIT: u8 = 3;
 /// Bytes of the short LBA mode parameter block descriptor (SBC-3).
 pub const BLOCK_DESCRIPTOR_BYTES: u8 = 8;
-/// PAGE CODE.
+/// The PAGE CODE of the CDB, which an error points to.
 const PAGE_FIELD: FieldPointer = FieldPointer::cdb_bit(2, 5);
 const ALL_PAGES: u8 = 0x3f;
 const ALL_SUBPAGES: u8 = 0xff;

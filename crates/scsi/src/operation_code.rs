@@ -80,7 +80,7 @@ type Begin = fn(&Disk, &Cdb) -> Result<Step, Sense>;
 /// Continues a command on a disk with its complete parameter list.
 type Parameter = fn(&Disk, &Cdb, &[u8]) -> Result<Step, Sense>;
 
-/// One command.
+/// A command that disks implement, and the means to check and begin it.
 pub struct Command {
     pub operation_code: u8,
     pub service_action: Option<u8>,

@@ -10,7 +10,7 @@ pub enum Outcome {
     Good(Vec<u8>),
     /// CONDITION MET: PRE-FETCH has all its blocks in a cache.
     ConditionMet,
-    /// CHECK CONDITION.
+    /// CHECK CONDITION, with the reason.
     CheckCondition(Sense),
     /// BUSY, TASK SET FULL, RESERVATION CONFLICT or TASK ABORTED: a status without data.
     Refused(Status),
@@ -49,7 +49,7 @@ impl Outcome {
         }
     }
 
-    /// RESERVATION CONFLICT.
+    /// RESERVATION CONFLICT: another nexus's reservation excludes the command.
     #[must_use]
     pub const fn reservation_conflict() -> Self {
         Self::Refused(Status::ReservationConflict)

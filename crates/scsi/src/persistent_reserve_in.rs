@@ -59,7 +59,7 @@ pub struct ReservationStatus {
     pub generation: u32,
     /// The reservation, if there is one.
     pub held: Option<HeldReservation>,
-    /// The registrants.
+    /// The nexuses that are registered, in the order of the answers.
     pub registrants: Vec<Registrant>,
     /// Whether registrations can be made to persist through power loss (`PTPL_C`).
     pub can_persist: bool,
@@ -79,7 +79,7 @@ pub struct HeldReservation {
 /// A registered I_T nexus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registrant {
-    /// Its key.
+    /// The key that it registered with.
     pub key: ReservationKey,
     /// Whether it holds the reservation.
     pub is_holder: bool,

@@ -17,11 +17,11 @@ pub struct PersistentReserveOut {
 pub enum ReserveAction {
     /// REGISTER, REGISTER AND IGNORE EXISTING KEY.
     Register(Register),
-    /// RESERVE.
+    /// RESERVE: make a reservation of this type.
     Reserve(ReservationType),
-    /// RELEASE.
+    /// RELEASE: end the sender's reservation, which is of this type.
     Release(ReservationType),
-    /// CLEAR.
+    /// CLEAR: end the reservation and remove all registrations.
     Clear,
     /// PREEMPT, PREEMPT AND ABORT.
     Preempt {

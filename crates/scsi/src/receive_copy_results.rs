@@ -25,7 +25,7 @@ pub struct CopyStatus {
     pub complete: bool,
     /// Copied segments, the last of them perhaps in part.
     pub segments: u16,
-    /// Copied bytes.
+    /// The number of copied bytes.
     pub bytes: u64,
 }
 

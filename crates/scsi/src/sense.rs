@@ -96,7 +96,7 @@ pub enum SenseFormat {
 /// The reason for a refusal or failure, or a condition to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sense {
-    /// The class.
+    /// The class of the condition.
     pub key: SenseKey,
     /// The exact reason.
     pub additional: AdditionalSense,

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// Success.
+    /// The command succeeded.
     Good = 0x00,
     /// Refusal or failure, with sense data.
     CheckCondition = 0x02,

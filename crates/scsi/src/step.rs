@@ -56,7 +56,7 @@ pub enum Step {
     },
     /// Read blocks of the disk into a cache, if there is one; end with [`Outcome::ConditionMet`].
     PreFetch {
-        /// The blocks.
+        /// The blocks to read; may be empty.
         extent: Extent,
         /// Whether the status is sent at once.
         immediate: bool,
@@ -65,7 +65,7 @@ pub enum Step {
     WriteSame {
         /// The blocks; may be empty.
         extent: Extent,
-        /// The block.
+        /// The contents of every block.
         pattern: Pattern,
         /// Whether the extent may be deallocated instead, if the block is all zeroes and deallocated blocks read as
         /// zeroes; otherwise it must be written (SBC-3).
@@ -73,7 +73,7 @@ pub enum Step {
     },
     /// Make a volatile cache's data of these blocks durable.
     Flush {
-        /// The blocks.
+        /// The blocks to make durable; may be empty.
         extent: Extent,
         /// Whether the status is sent at once.
         immediate: bool,

@@ -40,12 +40,12 @@ impl Threshold {
         if before { available.0 <= center + half_range } else { available.0 < center - half_range }
     }
 
-    /// THRESHOLD EXPONENT.
+    /// THRESHOLD EXPONENT: the power of two of blocks in a threshold set.
     pub(crate) const fn exponent(self) -> u8 {
         self.exponent
     }
 
-    /// THRESHOLD COUNT.
+    /// THRESHOLD COUNT: the threshold, in threshold sets.
     pub(crate) const fn count(self) -> u32 {
         self.count
     }

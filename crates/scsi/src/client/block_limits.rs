@@ -36,7 +36,7 @@ impl BlockLimits {
     }
 }
 
-/// Page B2h.
+/// The logical block provisioning of a unit (VPD page B2h, SBC-3 §6.6.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockProvisioning {
     /// UNMAP is supported (LBPU).

@@ -11,11 +11,11 @@ pub type CdbBytes = [u8; CDB_BYTES];
 
 /// VPD pages that a client asks for.
 pub mod page {
-    /// Device identification.
+    /// Device identification: the designators of the unit and its port (SPC-4 §7.8.6).
     pub const DEVICE_IDENTIFICATION: u8 = 0x83;
-    /// Block limits.
+    /// Block limits: the most blocks of a command (SBC-3 §6.6.4).
     pub const BLOCK_LIMITS: u8 = 0xb0;
-    /// Logical block provisioning.
+    /// Logical block provisioning: whether and how blocks can be unmapped (SBC-3 §6.6.6).
     pub const LOGICAL_BLOCK_PROVISIONING: u8 = 0xb2;
 }
 

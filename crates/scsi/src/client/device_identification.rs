@@ -32,14 +32,14 @@ pub enum DesignatorKind {
     Other(u8),
 }
 
-/// One designator.
+/// One of a unit's names.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Designator {
     /// The object that it names.
     pub association: Association,
-    /// Its type.
+    /// The type, which says how unique the name is.
     pub kind: DesignatorKind,
-    /// Its value.
+    /// The DESIGNATOR field, as it was received.
     pub bytes: Vec<u8>,
 }
 

@@ -95,7 +95,7 @@ pub fn held_reservation(bytes: &[u8]) -> Option<Option<ReservationDescriptor>> {
 /// An I_T nexus that is registered, as READ FULL STATUS tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredNexus {
-    /// Its key.
+    /// The key that it registered with.
     pub key: ReservationKey,
     /// It holds the reservation.
     pub is_holder: bool,

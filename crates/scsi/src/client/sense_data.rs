@@ -7,7 +7,7 @@ use core::fmt;
 /// The sense data of a CHECK CONDITION. Unknown keys and codes are kept as received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenseData {
-    /// SENSE KEY.
+    /// SENSE KEY: the class of the condition, as on the wire.
     pub key: u8,
     /// ASC and ASCQ.
     pub additional: AdditionalSense,
@@ -18,15 +18,10 @@ pub struct SenseData {
     pub deferred: bool,
 }
 
-/// NOT READY.
 const NOT_READY: u8 = 0x2;
-/// ILLEGAL REQUEST.
 const ILLEGAL_REQUEST: u8 = 0x5;
-/// UNIT ATTENTION.
 const UNIT_ATTENTION: u8 = 0x6;
-/// ABORTED COMMAND.
 const ABORTED_COMMAND: u8 = 0xb;
-/// MISCOMPARE.
 const MISCOMPARE: u8 = 0xe;
 
 impl SenseData {

@@ -13,7 +13,7 @@ pub struct StandardInquiry {
     pub asymmetric_access: bool,
     /// T10 VENDOR IDENTIFICATION.
     pub vendor: String,
-    /// PRODUCT IDENTIFICATION.
+    /// PRODUCT IDENTIFICATION, without padding.
     pub product: String,
     /// PRODUCT REVISION LEVEL.
     pub revision: String,
