@@ -62,7 +62,7 @@ pub struct Thin {
 }
 
 impl Properties {
-    /// The capacity.
+    /// The length of the whole device.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.blocks.saturating_mul(u64::from(self.block_bytes))
@@ -115,19 +115,18 @@ impl Properties {
     }
 }
 
-/// An operation. Offsets count bytes from the start of the device.
+/// An operation. Offsets and lengths are in bytes, offsets from the start of the device.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "the description of the enum says what offsets and lengths are")]
 pub enum Operation {
     /// Fills the whole buffer, which returns with the completion.
     Read {
-        /// In bytes.
         offset: u64,
         /// The length of the buffer is the length of the read.
         buffer: Buffer,
     },
     /// Writes the payload. Keep a clone to have it afterwards.
     Write {
-        /// In bytes.
         offset: u64,
         /// Dropped when the device has finished reading it.
         payload: Payload,
@@ -136,29 +135,17 @@ pub enum Operation {
     },
     /// Makes a range read as zeroes.
     WriteZeroes {
-        /// In bytes.
         offset: u64,
-        /// The length in bytes.
         bytes: u64,
         /// The range may also be deallocated, if deallocated blocks read as zeroes.
         may_unmap: bool,
     },
     /// Deallocates a range (SBC-3 §5.28 UNMAP).
-    Unmap {
-        /// In bytes.
-        offset: u64,
-        /// The length in bytes.
-        bytes: u64,
-    },
+    Unmap { offset: u64, bytes: u64 },
     /// Makes every completed write durable.
     Flush,
     /// Queries the allocation of a range (`SEEK_HOLE`; remotely GET LBA STATUS, SBC-3 §5.6).
-    Extents {
-        /// In bytes.
-        offset: u64,
-        /// The length in bytes.
-        bytes: u64,
-    },
+    Extents { offset: u64, bytes: u64 },
     /// Queries the allocated space of a thin device. The answer is an estimate, cheap enough for regular queries, but
     /// not for one per write.
     Space,

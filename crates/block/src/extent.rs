@@ -6,9 +6,9 @@ pub(crate) const EXTENTS_MAX: usize = 1024;
 /// A range of the device in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
-    /// First byte.
+    /// The number of the first byte, from the start of the device.
     pub offset: u64,
-    /// Length.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
@@ -23,9 +23,9 @@ impl ByteRange {
 /// A part of the device with one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The range.
+    /// Where the part lies.
     pub range: ByteRange,
-    /// Its state.
+    /// Whether its blocks are allocated, and how they read.
     pub state: ExtentState,
 }
 

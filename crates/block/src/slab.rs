@@ -264,7 +264,7 @@ struct Pages {
     in_use_bytes: usize,
     /// The part of `in_use_bytes` charged to reservations.
     in_use_reserved_bytes: usize,
-    /// All reservations.
+    /// The sum of all reservations, in use or not.
     reserved_bytes: usize,
     /// Waiters for a buffer to return.
     waiting: Vec<Waker>,

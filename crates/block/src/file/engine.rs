@@ -33,7 +33,7 @@ struct Inner {
 pub enum EngineChoice {
     /// io_uring, without a fallback.
     IoUring,
-    /// Threads.
+    /// Threads that make blocking calls, even where io_uring works.
     Threads,
 }
 
