@@ -56,7 +56,7 @@ pub struct PathMeasurement {
     pub rtt: Duration,
     /// Payload that the target acknowledged per second, when it was last measured; zero before.
     pub delivery_bytes_per_second: u64,
-    /// Congestion window.
+    /// The most bytes that the sender's congestion control lets be in flight.
     pub congestion_window_bytes: u64,
     /// Bytes sent and not acknowledged.
     pub in_flight_bytes: u64,

@@ -41,13 +41,13 @@ use pdu::Duration;
 pub struct TimeModel {
     /// C: TCP payload that arrives per second, in bits; see [`payload_bits_per_second`].
     pub payload_bits_per_second: f64,
-    /// RTT.
+    /// RTT: the round trip without queues.
     pub round_trip: Duration,
-    /// Tb.
+    /// Tb: the target's time for a request.
     pub target_time: Duration,
-    /// Tc.
+    /// Tc: the initiator's time from a status to the next request.
     pub initiator_time: Duration,
-    /// Tr.
+    /// Tr: the target's time until it asks for data.
     pub r2t_time: Duration,
     /// S: the payload that the sender of data can send in a round trip; `None` if its buffer does not limit that.
     pub send_buffer_bytes: Option<u64>,
@@ -58,13 +58,13 @@ pub struct TimeModel {
 pub struct WriteTerms {
     /// InitialR2T: no unsolicited Data-Out.
     pub initial_r2t: bool,
-    /// ImmediateData.
+    /// ImmediateData (§13.11): a part of the unsolicited data is in the command PDU.
     pub immediate_data: bool,
-    /// FirstBurstLength.
+    /// FirstBurstLength (§13.14): the most unsolicited data of a write.
     pub first_burst_bytes: u32,
-    /// MaxBurstLength.
+    /// MaxBurstLength (§13.13): the most data that one R2T asks for.
     pub max_burst_bytes: u32,
-    /// MaxOutstandingR2T.
+    /// MaxOutstandingR2T (§13.17): the most R2Ts of a write at a time.
     pub max_outstanding_r2t: u16,
     /// The target's MaxRecvDataSegmentLength: immediate data is one segment.
     pub segment_bytes_max: u32,
