@@ -48,7 +48,7 @@ pub struct ConnectionReport {
     pub number: usize,
     /// The initiator's end.
     pub initiator: SocketAddr,
-    /// The target's.
+    /// The target's end.
     pub target: SocketAddr,
     /// The initiator's name, if the login was captured.
     pub initiator_name: Option<String>,
@@ -101,14 +101,12 @@ pub struct DirectionReport {
 
 /// Round trips, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say which statistics they are")]
 pub struct RttReport {
     /// The number of measurements.
     pub samples: u64,
-    /// The shortest.
     pub min_ns: u64,
-    /// The mean.
     pub mean_ns: u64,
-    /// The longest.
     pub max_ns: u64,
 }
 
@@ -140,17 +138,17 @@ impl RttReport {
 /// The commands of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CommandSummary {
-    /// The kind.
+    /// The direction of their data.
     pub kind: Kind,
     /// The number of commands.
     pub commands: u64,
     /// The data that they moved.
     pub data_bytes: u64,
-    /// Ta.
+    /// Ta: the transfer of their data.
     pub ta: Option<Statistic>,
-    /// Tb.
+    /// Tb: the target's time.
     pub tb: Option<Statistic>,
-    /// Tc, of the commands with one.
+    /// Tc: the initiator's time until the next command, of the commands with one.
     pub tc: Option<Statistic>,
     /// The time from command to status.
     pub turnaround: Option<Statistic>,

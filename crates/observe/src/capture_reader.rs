@@ -26,7 +26,7 @@ pub enum CaptureError {
     /// A block breaks the format. The frames before it have been read.
     #[error("the capture is damaged after {after_bytes} bytes: {what}")]
     Damaged {
-        /// Its position.
+        /// The length of the part that was read.
         after_bytes: usize,
         /// The parser's finding.
         what: String,
@@ -36,7 +36,7 @@ pub enum CaptureError {
 /// The result of reading a capture, besides its frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReadSummary {
-    /// Frames delivered.
+    /// Frames that were read and have a time.
     pub frames: u64,
     /// Packets of pcapng that have no time or no interface.
     pub frames_without_time: u64,

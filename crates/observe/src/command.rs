@@ -32,7 +32,7 @@ pub enum Kind {
     Write,
     /// To the initiator.
     Read,
-    /// No data.
+    /// The command moves no data.
     NoData,
 }
 

@@ -24,7 +24,7 @@ pub struct PduRecord {
     pub stat_sn: Option<u32>,
     /// Bytes of Additional Header Segments.
     pub ahs_bytes: usize,
-    /// `DataSegmentLength`.
+    /// `DataSegmentLength`: bytes of data, without padding and digest.
     pub data_bytes: u32,
     /// Whether the header breaks the standard.
     pub invalid: bool,

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 /// A document, in reading order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Its subject.
+    /// The subject, at the top of the document.
     pub title: String,
     /// Findings to know first, such as an invalid measurement.
     #[serde(default)]
@@ -63,7 +63,7 @@ pub struct Section {
 /// One finding in a few words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Its standing.
+    /// Whether the finding is good.
     pub standing: Standing,
     /// Its words: `VALID`, `INVALID: the relay was busy`, `limited by: send buffer`.
     pub text: String,
@@ -84,14 +84,14 @@ pub enum Standing {
 /// A name and its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
-    /// `kernel`.
+    /// A name, such as `kernel`.
     pub name: String,
-    /// `6.18.5`.
+    /// The value for people, such as `6.18.5`.
     pub value: String,
 }
 
 impl Fact {
-    /// A fact.
+    /// Makes a fact of a name and its value.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into() }
     }

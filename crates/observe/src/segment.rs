@@ -16,9 +16,9 @@ const LINUX_COOKED2_BYTES: usize = 20;
 pub struct Segment<'a> {
     /// The time of the capture.
     pub at: Instant,
-    /// The sender.
+    /// The sender's address and port.
     pub from: SocketAddr,
-    /// The receiver.
+    /// The receiver's address and port.
     pub to: SocketAddr,
     /// The sequence number of its first byte.
     pub sequence: u32,

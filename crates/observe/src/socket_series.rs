@@ -41,11 +41,11 @@ pub struct SocketSeries {
     pub cookie: u64,
     /// Its own address.
     pub local: SocketAddr,
-    /// Its peer's.
+    /// The address of the other end.
     pub peer: SocketAddr,
     /// Its observed congestion controls (TCP_CONGESTION), in order.
     pub congestion_controls: Vec<CongestionControl>,
-    /// In order.
+    /// The samples, in order of time.
     pub samples: Vec<SocketSample>,
     /// Samples taken when there was no room left.
     pub samples_lost: u64,
@@ -70,7 +70,7 @@ pub struct SocketSample {
     /// The connection's state.
     #[serde(flatten)]
     pub tcp: TcpInfo,
-    /// Its memory.
+    /// The memory that the socket holds.
     #[serde(flatten)]
     pub memory: SocketMemory,
 }

@@ -40,13 +40,13 @@ impl Sample {
         self.values.len()
     }
 
-    /// The smallest.
+    /// The smallest value.
     #[must_use]
     pub fn min(&self) -> f64 {
         self.percentile(0.0)
     }
 
-    /// The largest.
+    /// The largest value.
     #[must_use]
     pub fn max(&self) -> f64 {
         self.percentile(100.0)
@@ -98,14 +98,13 @@ impl Sample {
 
 /// A summary of a [`Sample`] of times, in whole nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say which statistics they are")]
 pub struct Statistic {
     /// The number of values.
     pub samples: u64,
-    /// The shortest.
     pub min_ns: u64,
-    /// The mean.
     pub mean_ns: u64,
-    /// [`Sample::standard_deviation`].
+    /// [`Sample::standard_deviation`]; `None` for a single value.
     pub standard_deviation_ns: Option<u64>,
     /// Half are not longer.
     pub median_ns: u64,
@@ -113,7 +112,6 @@ pub struct Statistic {
     pub p95_ns: u64,
     /// One in a hundred is longer.
     pub p99_ns: u64,
-    /// The longest.
     pub max_ns: u64,
 }
 

@@ -35,7 +35,7 @@ impl TcpTrace {
 /// An event of a connection, and the connection's state then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpEvent {
-    /// The time.
+    /// The time at which the kernel reported it.
     pub at_ns: u64,
     /// The end of the time in which the connection stayed as in its previous event: the time of the last skipped event.
     /// `None` if none was skipped. The state in an event holds since then, or since the previous event.
@@ -43,9 +43,9 @@ pub struct TcpEvent {
     pub unchanged_until_ns: Option<u64>,
     /// The socket's SO_COOKIE, as in [`SocketSeries`](crate::SocketSeries).
     pub cookie: u64,
-    /// Its own port.
+    /// The port at this end.
     pub local_port: u16,
-    /// Its peer's.
+    /// The port at the other end.
     pub peer_port: u16,
     /// The kind of event.
     #[serde(rename = "event")]

@@ -47,7 +47,7 @@ impl TcpState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CongestionState {
-    /// Nothing unusual.
+    /// No loss and no congestion is suspected.
     Open,
     /// Duplicate acknowledgements or SACK: perhaps a loss.
     Disorder,

@@ -24,7 +24,7 @@ pub struct Point {
 /// One direction in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Flow {
-    /// New payload.
+    /// Payload that was sent for the first time.
     pub bytes: u64,
     /// Payload seen before.
     pub sent_again_bytes: u64,
@@ -34,7 +34,7 @@ pub struct Flow {
     pub window_bytes_min: Option<u64>,
     /// The shortest measured round trip from the point of capture to the receiver.
     pub rtt_ns_min: Option<u64>,
-    /// The longest.
+    /// The longest such round trip.
     pub rtt_ns_max: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ pub struct Timeline {
     pub start_ns: u64,
     /// The width of each.
     pub width_ns: u64,
-    /// In order.
+    /// The points, in order of time.
     pub points: Vec<Point>,
 }
 

@@ -52,7 +52,7 @@ fn nanoseconds(duration: Option<Duration>) -> u64 {
 pub struct CommandReport {
     /// Initiator Task Tag.
     pub task_tag: u32,
-    /// `CmdSN`.
+    /// `CmdSN`: its place in the command order.
     pub cmd_sn: u32,
     /// The unit's number, if its address is of a simple form.
     pub lun: Option<u16>,
@@ -64,7 +64,7 @@ pub struct CommandReport {
     pub expected_bytes: u32,
     /// Its data in the capture, including truncated bytes.
     pub data_bytes: u64,
-    /// SCSI status.
+    /// The SCSI status byte (SAM-5).
     pub status: u8,
     /// The capture time of its first byte, since 1970-01-01 UTC.
     pub begun_ns: u64,
@@ -88,7 +88,7 @@ pub struct CommandReport {
     pub gaps: Vec<Gap>,
     /// The number of pauses.
     pub gap_count: u32,
-    /// Their total.
+    /// The total time of its pauses.
     pub gap_ns: u64,
     /// Whether the capture has everything that may belong to it. If not, its times are bounds at best, and no statistic
     /// includes them.

@@ -84,7 +84,7 @@ fn steps(sample: &Sample) -> Vec<Point> {
     points
 }
 
-/// The gaps.
+/// The pauses of all commands over the time of the capture, the longest in a table.
 fn gaps(connection: &ConnectionReport, zero_ns: u64) -> Option<Figure> {
     let mut gaps: Vec<&Gap> = connection.commands.iter().flat_map(|command| &command.gaps).collect();
     if gaps.is_empty() {

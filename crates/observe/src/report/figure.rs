@@ -10,7 +10,7 @@ const ROWS_MAX: usize = 200;
 /// Series over common axes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Its subject.
+    /// The subject, above the figure.
     pub title: String,
     /// An explanation, or empty.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct Figure {
 pub struct Axis {
     /// The quantity, without the unit.
     pub label: String,
-    /// The unit.
+    /// The base unit of all values on this axis.
     #[serde(default)]
     pub unit: Unit,
     /// Whether equal distances are equal factors. Then only positive numbers are drawn.
@@ -58,7 +58,7 @@ pub struct Series {
     pub name: String,
     /// In any order; drawn in the order of x.
     pub points: Vec<Point>,
-    /// The style.
+    /// How the points are drawn and joined.
     #[serde(default)]
     pub style: Style,
     /// Whether the axis to the right applies.
@@ -83,7 +83,7 @@ pub enum Style {
     Bars,
 }
 
-/// One point.
+/// A value at a place on the axis below, perhaps with an error bar.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// On the axis below.
@@ -105,7 +105,7 @@ pub struct Point {
 /// A text at a place in a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Annotation {
-    /// The place.
+    /// A value or a range on an axis.
     pub place: Place,
     /// A few words.
     pub text: String,
@@ -114,18 +114,14 @@ pub struct Annotation {
 /// The place of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names of the range's ends say what they are")]
 pub enum Place {
     /// A vertical line.
     X(f64),
     /// A horizontal line, on the axis to the left.
     Y(f64),
     /// A range of the axis below.
-    Span {
-        /// Its start.
-        from: f64,
-        /// Its end.
-        to: f64,
-    },
+    Span { from: f64, to: f64 },
 }
 
 fn number_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
@@ -178,7 +174,7 @@ impl Point {
 }
 
 impl Series {
-    /// A series.
+    /// A series against the axis to the left.
     pub fn new(name: impl Into<String>, style: Style, points: impl IntoIterator<Item = Point>) -> Self {
         Self { name: name.into(), points: points.into_iter().collect(), style, right: false }
     }

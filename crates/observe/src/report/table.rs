@@ -18,10 +18,10 @@ pub struct Table {
     pub note: String,
 }
 
-/// One column.
+/// A column: its heading, and the unit of its cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
-    /// Its heading.
+    /// The heading, without the unit.
     pub label: String,
     /// The unit of its numbers.
     #[serde(default)]
@@ -42,7 +42,7 @@ pub struct Row {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Cell {
-    /// Unknown.
+    /// A cell without a value.
     #[default]
     Empty,
     /// In the base of the column's unit.
@@ -54,7 +54,7 @@ pub enum Cell {
         /// In the base of the column's unit.
         invalid: f64,
     },
-    /// Words.
+    /// A text, shown as it is.
     Text(String),
 }
 
