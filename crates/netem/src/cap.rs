@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Cap {
-    /// No limit.
+    /// Every packet conforms.
     #[default]
     None,
     /// Drops packets that do not conform.

@@ -52,7 +52,7 @@ pub struct Counters {
     pub sent: Traffic,
     /// Packets taken at the far end.
     pub received: Traffic,
-    /// Packets lost.
+    /// Packets that the network lost, by cause.
     pub dropped: Drops,
     /// Packets on the way, or waiting at the far end.
     pub in_flight: Traffic,

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Jitter {
-    /// No jitter.
+    /// No packet takes longer than the configured delay.
     #[default]
     None,
     /// Uniformly distributed up to this.
     Uniform(Span),
     /// Normally distributed, but not below zero and not above the mean and six deviations.
     Normal {
-        /// The mean.
+        /// The mean, before values outside these bounds are drawn again.
         mean: Span,
         /// The standard deviation, before values below zero are drawn again.
         deviation: Span,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Loss {
-    /// No loss.
+    /// The line loses no packet at random.
     #[default]
     None,
     /// Each packet is lost with this probability, independently of the others (Bernoulli).

@@ -27,7 +27,7 @@ pub struct PathModel {
     pub backward: Option<LinkModel>,
 }
 
-/// One direction.
+/// The network in one direction: rates, delay, queues and faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkModel {

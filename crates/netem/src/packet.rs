@@ -42,7 +42,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// One segment.
+    /// A packet of one segment with this length.
     #[must_use]
     pub fn single(bytes: u32) -> Self {
         Self { segments: 1, segment_bytes: bytes, last_segment_bytes: bytes }

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pareto {
-    /// The shape.
+    /// The shape: the exponent of the tail, above zero.
     pub alpha: f64,
     /// The shortest, which is also the most frequent.
     pub min: Span,
-    /// The longest.
+    /// The longest, which bounds the tail.
     pub max: Span,
 }
 

@@ -95,7 +95,7 @@ impl Rate {
 }
 
 impl Probability {
-    /// Never.
+    /// The event never happens.
     pub const ZERO: Self = Self(0.0);
 
     /// `None` unless `fraction` is between 0 and 1.
