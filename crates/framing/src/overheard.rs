@@ -17,7 +17,7 @@ pub trait Listener {
 pub struct Overheard<'a, E, L: ?Sized> {
     /// The receiver of the PDUs.
     pub endpoint: &'a mut E,
-    /// The listener.
+    /// Hears of each PDU before the endpoint.
     pub listener: &'a mut L,
 }
 

@@ -9,7 +9,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Starts counting.
+    /// A clock whose [`Instant::ZERO`] is now.
     #[must_use]
     pub fn start() -> Self {
         Self { origin: std::time::Instant::now() }
