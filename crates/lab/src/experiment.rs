@@ -121,7 +121,7 @@ impl Experiment {
         &self.text
     }
 
-    /// The plots.
+    /// The figures of measured quantities, in the file's order.
     #[must_use]
     pub fn plots(&self) -> &[Plot] {
         &self.document.plots

@@ -13,9 +13,9 @@ use std::net::IpAddr;
 /// removes all of it.
 #[derive(Debug)]
 pub struct Lab {
-    /// The client.
+    /// The host where the load runs.
     pub client: LabHost,
-    /// The server.
+    /// The host that serves it.
     pub server: LabHost,
     /// The relay between them.
     pub relay: Relay,

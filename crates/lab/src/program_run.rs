@@ -44,42 +44,28 @@ pub struct ProgramReport {
 
 /// A program that did not copy.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum ProgramError {
     /// The target failed, or its disk has the wrong contents.
     #[error(transparent)]
     Storage(#[from] ScsiRunError),
     /// The program could not be started.
     #[error("{program} could not be started: {source}")]
-    Start {
-        /// Its name.
-        program: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    Start { program: String, source: io::Error },
     /// The program reports a failure.
     #[error("{program} ended with {status}: {said}")]
     Failed {
-        /// Its name.
         program: String,
-        /// Its exit status.
         status: ExitStatus,
         /// The end of its standard error.
         said: String,
     },
     /// The program took too long and was ended.
     #[error("{program} had not ended after {after:?}")]
-    Late {
-        /// Its name.
-        program: String,
-        /// The time after which it was ended.
-        after: Duration,
-    },
+    Late { program: String, after: Duration },
     /// The program reports success, but the copy is wrong.
     #[error("the copy differs from its source at byte {at}")]
-    Different {
-        /// The offset of the first block that differs.
-        at: u64,
-    },
+    Different { at: u64 },
     /// The kernel refused a file or a thread.
     #[error("running a program: {0}")]
     System(#[from] io::Error),

@@ -14,7 +14,7 @@ use std::process::Command;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rights {
-    /// Root's.
+    /// Root's on this machine: nothing is refused.
     Root,
     /// Root's in a user namespace: without priority over other processes, and without socket buffers beyond
     /// `net.core.rmem_max`. At high rates more runs are INVALID.

@@ -24,7 +24,7 @@ use std::io;
 pub struct RunOutcome {
     /// The measurements, each in the base of its unit; none if the workload failed.
     pub measured: BTreeMap<Quantity, f64>,
-    /// The samples.
+    /// All samples, of every kind.
     pub samples: Vec<Sample>,
     /// The sessions of the workload, if it has any; commands and single intervals are among the samples.
     pub session: Option<SessionRecord>,

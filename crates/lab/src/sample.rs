@@ -49,11 +49,11 @@ impl Sample {
 /// A time in which something held a session up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldSample {
-    /// The kind.
+    /// The reason for the delay.
     pub what: HeldKind,
     /// The session or connection: an index into those of the run's record.
     pub index: usize,
-    /// The interval.
+    /// The time for which it lasted.
     #[serde(flatten)]
     pub interval: Interval,
 }
@@ -75,7 +75,7 @@ pub enum HeldKind {
 pub struct ConnectionSocketSample {
     /// The connection: an index into the sockets of the run's record.
     pub connection: usize,
-    /// The sample.
+    /// The kernel's view of its socket.
     #[serde(flatten)]
     pub socket: SocketSample,
 }

@@ -40,6 +40,7 @@ pub struct ScsiRun {
 
 /// The failure of a run.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum ScsiRunError {
     /// The workload does not fit the disk.
     #[error(transparent)]
@@ -55,14 +56,7 @@ pub enum ScsiRunError {
     Load(#[from] LoadError),
     /// The negotiated terms differ from the requested ones.
     #[error("{key} was to be {asked}, but is {found}")]
-    Negotiated {
-        /// The key.
-        key: &'static str,
-        /// The requested value.
-        asked: String,
-        /// The negotiated value.
-        found: String,
-    },
+    Negotiated { key: &'static str, asked: String, found: String },
     /// The kernel refused a thread or a namespace.
     #[error("running a workload: {0}")]
     System(#[from] io::Error),

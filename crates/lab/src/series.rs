@@ -24,7 +24,7 @@ pub enum SeriesEvent<'a> {
     Begins {
         /// The run, from 1.
         run: usize,
-        /// From 1.
+        /// The number of the attempt at this run, from 1.
         attempt: u32,
         /// Its estimated time.
         estimate: Duration,

@@ -37,13 +37,13 @@ pub struct SessionMonitor {
 }
 
 impl SessionMonitor {
-    /// For [`initiator::connect_observed`].
+    /// The observer of the initiator's connections, for [`initiator::connect_observed`].
     #[must_use]
     pub fn initiator(&self) -> Arc<dyn transport::Observer> {
         Arc::<InitiatorSide>::clone(&self.initiator)
     }
 
-    /// For [`target::Server::start_observed`].
+    /// The observers of the target's connections and commands, for [`target::Server::start_observed`].
     #[must_use]
     pub fn target(&self) -> target::Observers {
         target::Observers {

@@ -42,10 +42,10 @@ pub enum Segmentation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub enum IpVersion {
-    /// RFC 791.
+    /// IPv4 (RFC 791).
     #[default]
     V4,
-    /// RFC 8200.
+    /// IPv6 (RFC 8200).
     V6,
 }
 

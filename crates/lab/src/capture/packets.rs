@@ -10,11 +10,11 @@ use std::net::SocketAddr;
 pub(crate) struct SentFrame {
     /// On the clock of all samples.
     pub at_ns: u64,
-    /// Its sender.
+    /// The address that it came from.
     pub from: SocketAddr,
     /// The number of packets: one, or those of a super-packet.
     pub packets: u32,
-    /// TCP payload.
+    /// Bytes of TCP payload in all its packets.
     pub payload_bytes: u32,
 }
 

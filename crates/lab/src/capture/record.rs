@@ -22,7 +22,7 @@ pub struct CapturedConnection {
     pub number: usize,
     /// The initiator's end.
     pub initiator: SocketAddr,
-    /// The target's.
+    /// The target's end.
     pub target: SocketAddr,
     /// Round trips from the point of capture to the target and back, from data and its acknowledgement.
     pub rtt: Option<RttReport>,

@@ -89,7 +89,7 @@ pub(crate) struct FormChanges {
 pub enum Form {
     /// Enough to show the effect; the quick forms of a whole paper take ten minutes.
     Quick,
-    /// All runs.
+    /// All runs of the experiment.
     Full,
 }
 

@@ -11,7 +11,7 @@ use toml::{Table, Value};
 /// The runs of one form of an experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The form.
+    /// The extent: quick or full.
     pub form: Form,
     /// The names of the variables, in the file's order.
     pub variables: Vec<String>,
@@ -28,18 +28,18 @@ pub struct Plan {
 pub struct Cell {
     /// The value of each of [`Plan::variables`].
     pub labels: Vec<String>,
-    /// The setup.
+    /// The setup that these values give.
     pub setup: Setup,
     /// The setup as written, after all overlays.
     pub table: Table,
 }
 
-/// One run.
+/// A run to do: its cell, its repetition and its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRun {
     /// An index of [`Plan::cells`].
     pub cell: usize,
-    /// From 1.
+    /// The number of the repetition, from 1.
     pub repetition: u32,
     /// The seed of all randomness.
     pub seed: u64,

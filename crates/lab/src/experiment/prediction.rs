@@ -16,7 +16,7 @@ pub struct Prediction {
     pub title: Option<String>,
     /// The predicted and measured quantity.
     pub of: Quantity,
-    /// The model.
+    /// The model that predicts.
     pub by: Theory,
     /// A variable whose values get a colour each.
     #[serde(default)]

@@ -108,7 +108,7 @@ pub struct StreamsSetup {
 pub enum RunLoad<'a> {
     /// Plain TCP streams.
     Streams(&'a StreamsSetup),
-    /// SCSI commands.
+    /// Reads and writes through an iSCSI session.
     Scsi(&'a ScsiRun),
     /// A program that copies.
     Program(&'a ProgramRun),

@@ -41,10 +41,10 @@ pub struct Trace {
     /// Whether to mark the captured pauses within a command's data.
     #[serde(default)]
     pub gaps: bool,
-    /// The start.
+    /// The start of the figure, since the start of the run.
     #[serde(default)]
     pub from: Span,
-    /// The end; the end of the run, if missing.
+    /// The end of the figure, likewise; the end of the run, if missing.
     #[serde(default)]
     pub to: Option<Span>,
     /// Restricts the figure to this many READs and WRITEs, from the first that begins between `from` and `to`.

@@ -20,7 +20,7 @@ pub(crate) struct Buffers(Arc<Pool>);
 #[derive(Debug, Default)]
 struct Pool {
     unused: [Mutex<Vec<Box<[u8]>>>; CLASS_BYTES.len()],
-    /// In use.
+    /// The memory of all buffers in use.
     bytes: AtomicUsize,
 }
 

@@ -42,7 +42,7 @@ pub struct RelayReport {
 pub struct WayReport {
     /// Incoming frames: packets and super-packets.
     pub frames_in: u64,
-    /// Outgoing frames.
+    /// Frames that were handed to the receiver, duplicates included.
     pub frames_out: u64,
     /// Frames that the kernel dropped because the relay did not take them in time.
     pub dropped_by_kernel: u64,
@@ -60,16 +60,13 @@ pub struct WayReport {
 
 /// A distribution of times, in nanoseconds; all zero if nothing was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say which statistics they are")]
 pub struct Distribution {
     /// The number of measurements.
     pub count: u64,
-    /// The median.
     pub p50_ns: u64,
-    /// The 99th percentile.
     pub p99_ns: u64,
-    /// The 99.9th percentile.
     pub p999_ns: u64,
-    /// The maximum.
     pub max_ns: u64,
 }
 
@@ -77,7 +74,7 @@ pub struct Distribution {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It does.
+    /// It reflects the path.
     Valid,
     /// The relay may have affected it.
     Invalid(Vec<Reason>),
@@ -99,14 +96,14 @@ pub enum Reason {
     Late {
         /// The 99.9th percentile of the lateness.
         p999: Duration,
-        /// The limit.
+        /// The most that is allowed at this round trip.
         limit: Duration,
     },
     /// The relay once did not look for too long.
     Gap {
         /// The longest time.
         longest: Duration,
-        /// The limit.
+        /// The most that is allowed at this round trip.
         limit: Duration,
     },
     /// The relay's thread was nearly always busy, in its busiest second: the share of a processor, from 0 to 1.

@@ -29,7 +29,7 @@ pub enum Point {
 /// A frame that passed a tap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Its direction.
+    /// The direction in which it travels.
     pub way: Way,
     /// The end at which it was seen.
     pub point: Point,

@@ -9,7 +9,7 @@ use crate::session_monitor::CommandSample;
 use observe::{CommandReport, OffCpuStack, SocketSample, TcpEvent};
 use std::collections::BTreeMap;
 
-/// One run.
+/// The record of a run with all its samples and captured frames.
 pub(super) struct RunOverTime<'a> {
     pub record: &'a RunRecord,
     samples: Vec<Sample>,

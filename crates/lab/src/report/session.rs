@@ -40,7 +40,7 @@ pub(super) fn section(plan: &Plan, folder: &Folder) -> Option<Section> {
     })
 }
 
-/// One combination.
+/// A run that stands for its combination of values.
 struct Told<'a> {
     labels: Vec<Cell>,
     record: &'a RunRecord,

@@ -212,7 +212,7 @@ fn height(top: f64, row: usize) -> f64 {
     top * (1.05 + 0.05 * row as f64)
 }
 
-/// Draws moments.
+/// Draws the commands' moments of each requested kind as dots, a row for each kind.
 fn events(
     trace: &Trace,
     run: &RunOverTime<'_>,

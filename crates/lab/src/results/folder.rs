@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Its description.
+    /// The description of the runs, from the manifest file.
     pub manifest: Manifest,
     /// Every attempt, in the order of runs and attempts.
     pub records: Vec<RunRecord>,
@@ -28,6 +28,7 @@ pub struct Folder {
 
 /// A folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum FolderError {
     /// It has contents, but no manifest of `lab`'s.
     #[error(
@@ -45,49 +46,28 @@ pub enum FolderError {
     InUse(PathBuf),
     /// Another version of the program made it.
     #[error("{path:?} has format {schema}, and this ropewalk knows format {SCHEMA}")]
-    Schema {
-        /// The folder.
-        path: PathBuf,
-        /// Its format.
-        schema: u32,
-    },
+    Schema { path: PathBuf, schema: u32 },
     /// It holds results of something else.
     #[error(
         "{path:?} holds results of {what}; --fresh removes them and begins anew, --out names another folder"
     )]
-    Different {
-        /// The folder.
-        path: PathBuf,
-        /// The difference.
-        what: String,
-    },
+    Different { path: PathBuf, what: String },
     /// One of its files is whole, but has another version's contents.
     #[error(
         "{path:?} was written by another version of ropewalk ({reason}); that version can read it, and lab run with \
          --fresh begins anew"
     )]
     OtherVersion {
-        /// The file.
         path: PathBuf,
         /// The missing or unknown part.
         reason: String,
     },
     /// One of its files is damaged.
     #[error("{path:?} is damaged: {reason}")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The damage.
-        reason: String,
-    },
+    Damaged { path: PathBuf, reason: String },
     /// The system refused an operation.
     #[error("{path:?}: {source}")]
-    System {
-        /// The path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    System { path: PathBuf, source: io::Error },
 }
 
 impl Folder {
@@ -200,7 +180,7 @@ impl Folder {
         Err(FolderError::Different { path: self.path.clone(), what })
     }
 
-    /// Its path.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -18,7 +18,7 @@ pub struct Manifest {
     pub schema: u32,
     /// The experiment's title.
     pub title: String,
-    /// The form.
+    /// The extent: quick or full.
     pub form: Form,
     /// The version of the program.
     pub ropewalk: String,
@@ -37,7 +37,7 @@ pub struct Manifest {
 pub struct ManifestRun {
     /// The value of every variable.
     pub values: BTreeMap<String, String>,
-    /// From 1.
+    /// The number of the repetition, from 1.
     pub repetition: u32,
     /// The seed of all randomness.
     pub seed: u64,

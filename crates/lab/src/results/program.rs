@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// The ropewalk that measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
-    /// Its version.
+    /// The version in its package.
     pub version: String,
     /// The commit checked out at the build, if git knew it. The sources may differ from it.
     pub revision: Option<String>,
@@ -18,7 +18,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// This program.
+    /// The running program.
     #[must_use]
     pub fn this() -> Self {
         static EXECUTABLE: OnceLock<Option<String>> = OnceLock::new();

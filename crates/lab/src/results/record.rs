@@ -21,11 +21,11 @@ use toml::Table;
 pub struct RunRecord {
     /// From 1, in the order of the manifest.
     pub run: usize,
-    /// From 1.
+    /// The number of the attempt at this run, from 1.
     pub attempt: u32,
     /// The value of every variable.
     pub values: BTreeMap<String, String>,
-    /// From 1.
+    /// The number of the repetition, from 1.
     pub repetition: u32,
     /// The seed of all randomness.
     pub seed: u64,

@@ -8,7 +8,7 @@ use target::{LunSpec, Medium, Pace};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskModel {
-    /// Its capacity.
+    /// The capacity of the disk.
     pub size: Bytes,
     /// The rate of reads and writes; as fast as memory, if missing.
     pub rate: Option<Rate>,

@@ -44,7 +44,7 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Both together.
+    /// All checked bytes, `read_bytes` and `read_back_bytes` together.
     #[must_use]
     pub fn bytes(self) -> u64 {
         self.read_bytes + self.read_back_bytes

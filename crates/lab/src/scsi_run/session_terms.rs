@@ -16,23 +16,23 @@ pub struct SessionTerms {
     pub connections: u16,
     /// The number of iSCSI sessions for these connections.
     pub sessions: u16,
-    /// InitialR2T: solicit all data of every write.
+    /// InitialR2T (§13.10): solicit all data of every write.
     pub initial_r2t: bool,
-    /// ImmediateData.
+    /// ImmediateData (§13.11): a command PDU may carry data of its write.
     pub immediate_data: bool,
-    /// FirstBurstLength.
+    /// FirstBurstLength (§13.14): the most unsolicited data of a write.
     pub first_burst: Bytes,
-    /// MaxBurstLength.
+    /// MaxBurstLength (§13.13): the most data in one burst of Data-In, or that one R2T asks for.
     pub max_burst: Bytes,
-    /// MaxRecvDataSegmentLength, at both ends.
+    /// MaxRecvDataSegmentLength (§13.12), at both ends.
     pub receive_segment: Bytes,
     /// MaxOutstandingR2T. Above error recovery level 0 it can only be 1 (§13.19).
     pub max_outstanding_r2t: u16,
-    /// ErrorRecoveryLevel.
+    /// ErrorRecoveryLevel (§13.20), from 0 to 2.
     pub error_recovery_level: u8,
-    /// HeaderDigest: CRC32C or none.
+    /// HeaderDigest (§13.1): CRC32C or none.
     pub header_digest: bool,
-    /// DataDigest: CRC32C or none.
+    /// DataDigest (§13.1): CRC32C or none.
     pub data_digest: bool,
     /// The most outstanding commands of each session at the target.
     pub window_commands: u32,

@@ -16,7 +16,7 @@ use transport::SocketBuffer;
 pub struct SocketTerms {
     /// `SO_SNDBUF`. Other initiators set it (often 512 KiB), and so limit the data in flight (paper 004).
     pub send_buffer: Option<Bytes>,
-    /// `SO_RCVBUF`.
+    /// `SO_RCVBUF`: limits the window that each end offers, and so the data in flight.
     pub receive_buffer: Option<Bytes>,
     /// `TCP_NOTSENT_LOWAT` at the initiator.
     pub unsent: UnsentLimit,

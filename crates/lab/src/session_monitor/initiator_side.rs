@@ -31,7 +31,7 @@ struct State {
     connections: Connections,
 }
 
-/// One connection.
+/// The observer of one connection of the initiator.
 #[derive(Debug)]
 struct Connection {
     state: Arc<Mutex<State>>,

@@ -8,11 +8,11 @@ const KEPT_MAX: usize = 1 << 16;
 /// Intervals, one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intervals {
-    /// Their number.
+    /// The number of ended intervals.
     pub count: u64,
     /// Their total time.
     pub total_ns: u64,
-    /// The longest.
+    /// The duration of the longest.
     pub longest_ns: u64,
     /// The first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -24,10 +24,9 @@ pub struct Intervals {
 
 /// One interval, by [`monotonic_ns`](crate::monotonic_ns).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say what the times are")]
 pub struct Interval {
-    /// The start.
     pub begun_ns: u64,
-    /// The length.
     pub duration_ns: u64,
 }
 

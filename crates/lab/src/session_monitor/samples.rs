@@ -32,7 +32,7 @@ pub struct CommandSample {
     pub connection: u16,
     /// Initiator Task Tag.
     pub task_tag: u32,
-    /// `CmdSN`.
+    /// `CmdSN`: its place in the command order.
     pub cmd_sn: u32,
     /// The first byte of its CDB.
     pub operation_code: u8,
@@ -58,7 +58,7 @@ pub struct CommandSample {
     pub data_received_ns: Option<u64>,
     /// The arrival of its status, and of its data.
     pub ended_ns: u64,
-    /// SCSI status.
+    /// The SCSI status byte (SAM-5).
     pub status: u8,
     /// The target's view of it.
     pub target: Option<AtTarget>,
@@ -95,20 +95,20 @@ impl AtTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// The initiator's.
+    /// The initiator's end.
     Initiator,
-    /// The target's.
+    /// The target's end.
     Target,
 }
 
 /// One end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionSample {
-    /// The end.
+    /// The initiator's or the target's.
     pub end: End,
     /// TSIH of its session.
     pub session: u16,
-    /// CID.
+    /// CID of the connection.
     pub connection: u16,
     /// Its address at this end.
     pub local: Option<SocketAddr>,
@@ -116,7 +116,7 @@ pub struct ConnectionSample {
     pub congestion_control: Option<String>,
     /// `SO_SNDBUF` after the login: twice the requested length, or the result of the kernel's tuning.
     pub send_buffer_bytes: Option<u64>,
-    /// `SO_RCVBUF`, likewise.
+    /// `SO_RCVBUF` after the login, likewise.
     pub receive_buffer_bytes: Option<u64>,
     /// Bytes that the socket accepted.
     pub sent_bytes: u64,

@@ -22,27 +22,14 @@ pub struct Load<'a> {
 
 /// The reason why a load ended before its requests did.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message shows what each field is")]
 pub enum LoadError {
     /// There is no memory for its requests.
     #[error("no memory for {depth} requests of {bytes} bytes")]
-    Memory {
-        /// The concurrent requests.
-        depth: usize,
-        /// The bytes of one.
-        bytes: usize,
-    },
+    Memory { depth: usize, bytes: usize },
     /// The device failed a request.
     #[error("a {direction:?} of {bytes} bytes at {offset} failed: {source}")]
-    Request {
-        /// Its direction.
-        direction: Direction,
-        /// Its offset.
-        offset: u64,
-        /// Its length.
-        bytes: u32,
-        /// The device's error.
-        source: BlockError,
-    },
+    Request { direction: Direction, offset: u64, bytes: u32, source: BlockError },
     /// A read found wrong data.
     #[error("at {offset} other data was read than was written")]
     Mismatch {

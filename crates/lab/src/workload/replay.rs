@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
-    /// The list.
+    /// The requests, ordered by time.
     pub requests: Listed,
     /// The most concurrent requests: later ones wait, and are late.
     pub depth: u16,

@@ -13,12 +13,12 @@ pub enum Direction {
     Write,
 }
 
-/// One request.
+/// A request that a workload makes of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The earliest time after the first request; zero for as soon as there is room.
     pub not_before: Duration,
-    /// The direction.
+    /// Whether data come from the disk, or go to it.
     pub direction: Direction,
     /// The offset, in bytes from the start of the disk.
     pub offset: u64,

@@ -15,14 +15,14 @@ pub struct Throughput {
     pub begun_ns: u64,
     /// The length of each.
     pub interval_ns: u64,
-    /// In order.
+    /// The points, in order of time.
     pub points: Vec<ThroughputPoint>,
 }
 
 /// The requests that ended in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThroughputPoint {
-    /// Requests.
+    /// Requests that ended in the interval.
     pub requests: u64,
     /// Bytes that were read.
     pub read_bytes: u64,
