@@ -114,7 +114,6 @@ fn about(duration: Duration) -> String {
     )
 }
 
-/// Running instruments.
 struct Running {
     sampler: Option<Monitor>,
     tracer: Option<Tracer>,

@@ -15,7 +15,7 @@ pub struct Workload {
     pub operation: Operation,
     /// Bytes of one request.
     pub request_bytes: u64,
-    /// Requests outstanding.
+    /// Requests that are outstanding at a time.
     pub requests: u64,
 }
 
@@ -42,7 +42,7 @@ const FIRST_BYTES: u64 = 128 << 20;
 const FIRST_WRITES_MAX: u64 = 2000;
 
 impl Workload {
-    /// Every cell.
+    /// Every combination of operation, request length and depth.
     pub fn all() -> Vec<Self> {
         let cells = [Operation::Read, Operation::Write].into_iter().flat_map(|operation| {
             REQUEST_BYTES.into_iter().flat_map(move |request_bytes| {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// One target's best verdict for every test.
 #[derive(Debug)]
 pub struct Peer {
-    /// Whose.
+    /// The name of the target.
     pub name: &'static str,
     /// By the name of the test.
     verdicts: BTreeMap<String, Best>,
@@ -22,7 +22,7 @@ pub struct Peer {
 /// The best that a test came to on any disk, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Best {
-    /// It passes.
+    /// The test passes on some disk.
     Pass,
     /// It leaves something out.
     Skip,

@@ -136,7 +136,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// One more.
+    /// Adds a test with this verdict.
     pub fn count(&mut self, verdict: &Verdict) {
         *match verdict {
             Verdict::Pass => &mut self.pass,

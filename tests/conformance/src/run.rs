@@ -28,11 +28,11 @@ const WORKERS: usize = 2;
 /// One test on one disk.
 #[derive(Debug)]
 pub struct Case {
-    /// What was run.
+    /// The name of the test.
     pub test: TestName,
-    /// Where.
+    /// The name of the disk's configuration.
     pub configuration: &'static str,
-    /// How it ended.
+    /// The result of the test.
     pub verdict: Verdict,
 }
 

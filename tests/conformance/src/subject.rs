@@ -9,19 +9,19 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Whose target is tested.
+/// The target that is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Subject {
-    /// Ours.
+    /// The target of this repository.
     Ropewalk,
-    /// The Linux SCSI target framework's.
+    /// The target of the Linux SCSI target framework.
     Tgt,
-    /// istgt.
+    /// The target that the program `istgt` serves.
     Istgt,
 }
 
 impl Subject {
-    /// Its name.
+    /// The name in results and options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ enum Access {
     Plain,
     /// Through two paths. Only the tests of multipath use the second.
     TwoPaths,
-    /// After CHAP.
+    /// The first LUN, for an initiator that has proven its CHAP secret.
     Chap,
     /// The second LUN.
     SecondLun,

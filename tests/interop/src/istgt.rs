@@ -16,7 +16,7 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct Istgt {
     address: SocketAddr,
-    /// The process.
+    /// The running `istgt`.
     pub program: Program,
     /// Its configuration, which it may read again.
     _folder: TempDir,

@@ -25,18 +25,17 @@ pub struct Program {
 /// One line that a program wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Where to.
+    /// The stream that the program wrote to.
     pub stream: Stream,
-    /// What, without its end of line.
+    /// The line, without its end.
     pub text: String,
 }
 
-/// Where a program writes.
+/// The standard stream that a program writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the streams")]
 pub enum Stream {
-    /// Standard output.
     Out,
-    /// Standard error.
     Err,
 }
 

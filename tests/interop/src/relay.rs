@@ -47,11 +47,11 @@ pub struct Damage {
 /// Some bytes that passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// On which connection, in the order in which they were opened, from 0.
+    /// The number of the connection, from 0, in the order in which they were opened.
     pub connection: usize,
-    /// Where to.
+    /// The direction in which the bytes passed.
     pub way: Way,
-    /// What.
+    /// The bytes, as they were received.
     pub bytes: Vec<u8>,
 }
 

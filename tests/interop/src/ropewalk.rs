@@ -20,7 +20,7 @@ pub struct Ropewalk {
     addresses: Vec<SocketAddr>,
     /// Its own: others serve the same target name and LUN at the same time.
     state: TempDir,
-    /// The process.
+    /// The running `ropewalk serve`.
     pub program: Program,
 }
 

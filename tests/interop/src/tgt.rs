@@ -18,7 +18,7 @@ pub struct Tgt {
     target_number: String,
     /// Names its control socket; made of the port, which nobody else has.
     control: String,
-    /// The process.
+    /// The running `tgtd`.
     pub program: Program,
 }
 

@@ -69,7 +69,7 @@ impl Need {
 /// A need that can be checked before the test begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
-    /// [`Need::Root`].
+    /// The rights of root ([`Need::Root`]).
     Root,
     /// [`Need::Peers`]: each of these programs.
     Peers(&'static [&'static str]),

@@ -21,7 +21,7 @@ pub struct Outcome {
     pub commands: u64,
     /// Times from a client's call to its answer, breaks included.
     pub latency: Latency,
-    /// Connections broken.
+    /// Connections that the relay broke.
     pub broken: u64,
     /// Of these, those whose commands all went on over others of their session.
     pub recovered: u64,
@@ -41,7 +41,7 @@ pub struct Outcome {
     pub stuck: usize,
     /// Sessions that did not have all their connections again in the end.
     pub broken_sessions: usize,
-    /// The target's.
+    /// The memory of the target's process.
     pub target: Memory,
     /// That of all clients, and the relay.
     pub clients: Memory,
@@ -62,7 +62,7 @@ pub struct Latency {
     pub p50_ms: f64,
     /// All but one in a hundred.
     pub p99_ms: f64,
-    /// All.
+    /// The longest of all.
     pub max_ms: f64,
 }
 
@@ -172,7 +172,7 @@ impl Outcome {
         found.chain(unclean).chain(details).collect()
     }
 
-    /// For people.
+    /// The outcome as a table for people.
     #[must_use]
     pub fn table(&self) -> String {
         let mut table = Table::new();

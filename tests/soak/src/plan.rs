@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A run.
+/// The load of a run, its length, and its faults.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// iSCSI sessions, each a client of its own.

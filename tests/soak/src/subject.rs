@@ -57,7 +57,7 @@ impl Subject {
         self.address
     }
 
-    /// Its process.
+    /// The id of its process.
     pub fn process(&self) -> u32 {
         self.program.pid()
     }

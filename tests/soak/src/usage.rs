@@ -10,11 +10,9 @@ use std::time::{Duration, Instant};
 /// A sample of one process.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Usage {
-    /// Resident memory.
+    /// The memory that is in RAM (`VmRSS`).
     pub rss_bytes: u64,
-    /// Threads.
     pub threads: u64,
-    /// Open descriptors.
     pub descriptors: u64,
 }
 
@@ -89,7 +87,7 @@ impl Sampler {
         Self { over, samples }
     }
 
-    /// All samples.
+    /// Ends the sampling and returns every sample.
     pub fn finish(self) -> Vec<Sample> {
         drop(self.over);
         self.samples.join().unwrap_or_default()
