@@ -347,10 +347,10 @@ impl Network {
         self.connections.get(id.0 as usize)?.damage[from as usize]
     }
 
-    /// The byte that is the `offset`th sent by this end arrives with some bits changed.
-    pub(crate) fn corrupt(&mut self, id: ConnectionId, from: Side, offset: u64) {
+    /// One of the `bytes` that this end sends from its `first` on arrives with a bit changed.
+    pub(crate) fn corrupt(&mut self, id: ConnectionId, from: Side, first: u64, bytes: u64) {
         if let Some(connection) = self.connections.get_mut(id.0 as usize) {
-            connection.pipes[from as usize].corrupt(offset);
+            connection.pipes[from as usize].corrupt(first + self.random.below(bytes));
         }
     }
 

@@ -114,16 +114,16 @@ impl TappedEnd {
     /// Damages the PDU that is about to be sent, if that is wanted of one with such parts; tells which part.
     fn damage(&self, header: &Header) -> Option<Part> {
         let (head_bytes, data_bytes) = self.lengths(header);
-        let header_bytes = head_bytes - Self::digest_bytes(self.parameters.header_digest);
         let mut network = self.network.lock();
-        let damage = network.damage(self.connection, self.side);
-        let offset = match damage {
-            Some((Part::Header, _)) => Some(self.pushed_bytes + header_bytes / 2),
-            Some((Part::Data, _)) if data_bytes > 0 => Some(self.pushed_bytes + head_bytes + data_bytes / 2),
-            _ => None,
+        let (part, pdus) = network.damage(self.connection, self.side)?;
+        let (first, bytes) = match part {
+            Part::Header => (self.pushed_bytes, head_bytes),
+            Part::Data => (self.pushed_bytes + head_bytes, data_bytes),
         };
-        let (offset, (part, pdus)) = offset.zip(damage)?;
-        network.corrupt(self.connection, self.side, offset);
+        if bytes == 0 {
+            return None;
+        }
+        network.corrupt(self.connection, self.side, first, bytes);
         network.damage_next(self.connection, self.side, part, pdus - 1);
         Some(part)
     }
