@@ -121,7 +121,11 @@ async fn open_and_copy(arguments: &Arguments, connected: &Connected) -> Result<(
     };
     let remotes = [&source.remote, &destination.remote].into_iter().flatten();
     let targets: Vec<_> = remotes.map(|remote| remote.target.clone()).collect();
-    let outcome = match secure(arguments, destination.remote.as_ref()).await {
+    let secured = tokio::select! {
+        secured = secure(arguments, destination.remote.as_ref()) => secured,
+        _ = interrupts.next() => Err(not_begun(Error::Interrupted)),
+    };
+    let outcome = match secured {
         Ok(()) => copy(arguments, source.end, destination.end, interrupts, &targets).await,
         Err(refused) => Err(refused),
     };

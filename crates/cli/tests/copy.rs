@@ -2,10 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[path = "../../initiator/tests/world/meddler.rs"]
+#[allow(dead_code, reason = "the initiator's tests use the rest")]
+mod meddler;
 mod world;
 
+use meddler::{Meddler, Meddling};
 use std::io::{BufReader, Seek, SeekFrom, Write};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use world::{Folder, MIB, Outcome, Server, noise, ropewalk, run, signal, wait_for_line};
 
 #[test]
@@ -223,6 +228,85 @@ fn a_signal_ends_a_copy_that_waits_for_an_answer() {
     signal(child.id(), "HUP");
     let said = Outcome(child.wait_with_output().unwrap()).expect(129).stderr();
     assert!(said.contains("nothing was written"), "{said}");
+}
+
+/// Starts a command at a target that falls silent at this command, and sends it a signal when it does.
+fn interrupt_at_silence(
+    server: &Server,
+    mut is_swallowed: impl FnMut(&[u8; 16]) -> bool + Send + 'static,
+    command: impl FnOnce(&str) -> Command,
+) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let meddler = runtime.block_on(Meddler::to(server.address.parse().unwrap()));
+    let (swallowing, swallowed) = mpsc::channel();
+    meddler.meddle(move |cdb| {
+        if !is_swallowed(cdb) {
+            return Meddling::Nothing;
+        }
+        // Only the first is waited for.
+        let _ = swallowing.send(());
+        Meddling::Swallow
+    });
+    let (_end, ended) = tokio::sync::oneshot::channel::<()>();
+    std::thread::spawn(move || runtime.block_on(ended));
+    let child = command(&format!("iscsi://{}/{}/0", meddler.address, world::TARGET)).spawn().unwrap();
+    swallowed.recv().unwrap();
+    signal(child.id(), "TERM");
+    Outcome(child.wait_with_output().unwrap())
+}
+
+fn is_persistent_reserve_in(cdb: &[u8; 16]) -> bool {
+    cdb[0] == 0x5e
+}
+
+fn is_persistent_reserve_out(cdb: &[u8; 16]) -> bool {
+    cdb[0] == 0x5f
+}
+
+fn is_read(cdb: &[u8; 16]) -> bool {
+    matches!(cdb[0], 0x28 | 0x88)
+}
+
+fn is_get_lba_status(cdb: &[u8; 16]) -> bool {
+    cdb[..2] == [0x9e, 0x12]
+}
+
+#[test]
+fn a_signal_ends_a_copy_whose_target_falls_silent_before_the_first_write() {
+    let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:8MiB"]));
+    let (image, new) = (folder.write("image", &noise(MIB)), folder.text("new"));
+    let expect_end = |is_swallowed: fn(&[u8; 16]) -> bool, words: &[&str]| {
+        let outcome = interrupt_at_silence(&server, is_swallowed, |url| {
+            let words: Vec<_> = words.iter().map(|word| if *word == "URL" { url } else { word }).collect();
+            unlimited(&[&["copy", "--connections=1"][..], &words].concat())
+        });
+        let said = outcome.expect(143).stderr();
+        assert!(said.contains("nothing was written"), "{said}");
+    };
+    // At once, because each waits a few seconds for a goodbye.
+    std::thread::scope(|scope| {
+        scope.spawn(|| expect_end(is_persistent_reserve_out, &[&image, "URL"]));
+        scope.spawn(|| expect_end(is_persistent_reserve_in, &["--dry-run", &image, "URL"]));
+        scope.spawn(|| expect_end(is_read, &[&image, "URL"]));
+        scope.spawn(|| expect_end(is_get_lba_status, &["--dry-run", "URL", &new]));
+    });
+}
+
+#[test]
+fn a_copy_that_is_interrupted_while_it_reserves_leaves_no_reservation() {
+    let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:8MiB"]));
+    let image = folder.write("image", &noise(MIB));
+    // The first session has registered and reserved; the second one's registration is lost.
+    let mut reserve_outs = 0;
+    let is_third = move |cdb: &[u8; 16]| {
+        reserve_outs += u32::from(is_persistent_reserve_out(cdb));
+        is_persistent_reserve_out(cdb) && reserve_outs == 3
+    };
+    let outcome = interrupt_at_silence(&server, is_third, |url| {
+        unlimited(&["copy", "--sessions=2", "--connections=2", &image, url])
+    });
+    outcome.expect(143);
+    run(&["copy", &image, &server.url(0)]).expect(0);
 }
 
 #[test]
