@@ -2,6 +2,9 @@
 
 mod world;
 
+use initiator::Config;
+use rustix::fs::{MemfdFlags, SealFlags};
+use std::os::fd::AsRawFd;
 use world::{Folder, MIB, Server, TARGET, noise, ropewalk, run, signal};
 
 #[test]
@@ -92,6 +95,27 @@ fn what_was_written_is_in_the_file_after_a_stop() {
         assert_eq!(server.stop_by(name), 0, "{name}");
         assert!(folder.read("disk") == noise(4 * MIB), "{name}");
     }
+}
+
+#[test]
+fn a_server_that_cannot_flush_when_it_stops_fails() -> Result<(), Box<dyn std::error::Error>> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let disk = rustix::fs::memfd_create("disk", flags)?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), disk.as_raw_fd());
+    let server = Server::with_luns(&[&format!("0=file:{path},size=1MiB,volatile")]);
+    let url = server.url(0).parse()?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let session = initiator::connect(&url, Config { connections: 1, ..Config::default() }).await?;
+        let lun = session.lun(0).await?;
+        let zeroes = lun.allocate(512)?;
+        lun.write(0, zeroes, false).await?;
+        drop(lun);
+        Ok::<_, Box<dyn std::error::Error>>(session.close().await?)
+    })?;
+    // The server's cache cannot be written back any more.
+    rustix::fs::fcntl_add_seals(&disk, SealFlags::WRITE)?;
+    assert_eq!(server.terminate(), 1);
+    Ok(())
 }
 
 #[test]

@@ -152,8 +152,8 @@ impl Server {
         Counters::read(&self.gauges, self.shards.iter().map(|shard| (&*shard.own, &shard.transfers)))
     }
 
-    /// Stops in order: accepts no more connections, asks initiators to log out, cuts off sessions that remain after
-    /// `grace`, waits for writes to come to rest, and flushes every LUN.
+    /// Stops in order: accepts no more connections, flushes every LUN, asks initiators to log out, cuts off sessions
+    /// that remain after `grace`, waits for writes to come to rest, and flushes every LUN again.
     pub async fn shutdown(mut self, grace: Duration) -> ShutdownReport {
         let deadline = Instant::now() + grace;
         let mut report = ShutdownReport::default();

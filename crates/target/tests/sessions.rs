@@ -8,7 +8,9 @@ use pdu::{
     AsyncEvent, Cid, InitiatorPdu, Itt, LoginRequest, LoginStatus, LogoutOutcome, TargetPdu,
     TaskManagementFunction, Tsih,
 };
+use rustix::fs::{MemfdFlags, SealFlags};
 use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 use world::*;
 
@@ -220,6 +222,37 @@ fn a_server_that_stops_asks_every_connection_and_waits_for_the_logout() {
     let report = world.shut_down(Duration::from_secs(60));
     assert_eq!(report, ropewalk_target::ShutdownReport::default());
     watcher.join().unwrap();
+}
+
+/// A disk whose cache cannot be written back once it is sealed.
+fn sealable_disk() -> (OwnedFd, String) {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let disk = rustix::fs::memfd_create("disk", flags).unwrap();
+    let lun = format!("0=file:/proc/self/fd/{},size=1M,volatile", disk.as_raw_fd());
+    (disk, lun)
+}
+
+#[test]
+fn a_server_that_stops_tells_its_initiators_and_its_caller_what_it_cannot_flush() {
+    const DEFERRED_ERROR: u8 = 0x71;
+    const WRITE_ERROR: (u8, u8) = (0x0c, 0x00);
+    let (disk, lun) = sealable_disk();
+    let world = World::with_lun(&lun);
+    let mut peer = world.initiator(1);
+    assert_eq!(peer.write(0, &[1; BLOCK]).status, 0);
+    rustix::fs::fcntl_add_seals(&disk, SealFlags::WRITE).unwrap();
+    let watcher = std::thread::spawn(move || {
+        let TargetPdu::AsyncMessage(asked) = peer.receive().unwrap().0 else { panic!("a logout request") };
+        peer.exp_stat_sn = asked.stat_sn.next();
+        let told = peer.command(&[0], &[], 0);
+        peer.send_logout();
+        peer.expect_closed();
+        told
+    });
+    let report = world.shut_down(Duration::from_secs(60));
+    let told = watcher.join().unwrap();
+    assert_eq!((told.sense[0], told.additional()), (DEFERRED_ERROR, WRITE_ERROR));
+    assert_eq!((report.sessions_cut, report.unflushed), (0, vec![format!("{TARGET} LUN 0")]));
 }
 
 #[test]
