@@ -46,6 +46,9 @@ pub enum Error {
     /// The copy is complete, but its file could not be renamed.
     #[error("cannot give {partial} the name {name}")]
     Rename { partial: String, name: String, source: std::io::Error },
+    /// The copy is complete and has its name, but the directory could not be synced: the name may be lost with power.
+    #[error("cannot make the name {name} durable")]
+    FolderSync { name: String, source: std::io::Error },
     /// A stream turned out to be longer than the destination.
     #[error("the input has more than the {capacity_bytes} bytes that {name} can hold")]
     TooLong { name: String, capacity_bytes: u64 },

@@ -13,6 +13,7 @@ use crate::place::FILE_BLOCK_BYTES;
 use crate::{Error, Identity, Refusal};
 use block::{BlockError, BlockErrorKind, Engine, File, FileOptions};
 use mount::DeviceNumber;
+use rustix::io::Errno;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -79,10 +80,24 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes the directory entry of a new file durable. Errors are ignored, because not every filesystem supports the call
-/// and a user who may create the file may lack the right to make it.
-fn sync_folder(path: &Path) {
-    let _ = fs::File::open(folder_of(path)).and_then(|folder| folder.sync_all());
+/// Makes the directory entry of a new file durable, where the system can.
+fn sync_folder(path: &Path) -> Result<(), Error> {
+    let synced = fs::File::open(folder_of(path)).and_then(|folder| folder.sync_all());
+    unless_unsupported(synced)
+        .map_err(|source| Error::FolderSync { name: path.display().to_string(), source })
+}
+
+/// Forgives a sync of a directory that cannot be asked for. Not every filesystem supports the call (`fsync(2)`: EINVAL),
+/// and a user who may create a file in a directory may lack the right to open it (EACCES). Any other error, such as EIO,
+/// means that the entry may be lost.
+fn unless_unsupported(synced: std::io::Result<()>) -> std::io::Result<()> {
+    match synced {
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(Errno::INVAL | Errno::OPNOTSUPP | Errno::ACCESS) => Ok(()),
+            _ => Err(error),
+        },
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Opens a file or device for reading. A file's bytes beyond its last whole block become the disk's tail.
@@ -149,4 +164,27 @@ fn designator(number: DeviceNumber) -> Option<String> {
 
 fn cannot_open(path: &Path, source: std::io::Error) -> Error {
     Error::File { name: path.display().to_string(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forgiven(errno: Errno) -> bool {
+        unless_unsupported(Err(errno.into())).is_ok()
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_synced_fails_a_copy_unless_the_system_does_not_offer_it() {
+        assert!([Errno::INVAL, Errno::OPNOTSUPP, Errno::ACCESS].into_iter().all(forgiven));
+        assert!(![Errno::IO, Errno::NOSPC, Errno::ROFS, Errno::NOENT].into_iter().any(forgiven));
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_fails_a_copy() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(sync_folder(&folder.path().join("file")).is_ok());
+        let error = sync_folder(&folder.path().join("gone/file")).err();
+        assert!(matches!(error, Some(Error::FolderSync { .. })), "{error:?}");
+    }
 }

@@ -136,15 +136,18 @@ impl GrowingFile for LocalFile {
                 name: self.path.display().to_string(),
                 source,
             })?;
-            local::sync_folder(&self.path);
+            local::sync_folder(&self.path)?;
         }
         Ok(())
     }
 
     fn abandon(self: Box<Self>, touched: bool) -> Option<Box<Path>> {
         let partial = self.partial?;
-        let removed = !touched && fs::remove_file(&partial).is_ok();
-        (!removed).then(|| partial.into())
+        if !touched {
+            let _ = fs::remove_file(&partial);
+        }
+        // It may have its final name already.
+        partial.symlink_metadata().is_ok().then(|| partial.into())
     }
 }
 
