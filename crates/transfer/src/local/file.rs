@@ -185,3 +185,40 @@ impl io::Write for Synced {
         self.0.sync_all()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::EngineChoice;
+    use std::os::fd::OwnedFd;
+
+    /// A file that the system refuses to sync: `fsync(2)` answers EINVAL for a pipe.
+    fn unsyncable() -> (io::PipeReader, File) {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        (reader, OwnedFd::from(writer).into())
+    }
+
+    fn is_einval(error: &io::Error) -> bool {
+        Errno::from_io_error(error) == Some(Errno::INVAL)
+    }
+
+    #[test]
+    fn a_file_is_synced_before_it_gets_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, partial) = (folder.path().join("to"), folder.path().join("to.partial"));
+        fs::write(&partial, "").expect("a file");
+        let (_reader, file) = unsyncable();
+        let engine = Engine::new(EngineChoice::Threads).expect("an engine");
+        let file = LocalFile { file, path: path.clone(), partial: Some(partial), engine };
+        let failed = file.finish(0);
+        assert!(matches!(&failed, Err(Error::File { source, .. }) if is_einval(source)), "{failed:?}");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_flush_of_a_file_that_is_written_as_a_stream_syncs_it() {
+        let (_reader, file) = unsyncable();
+        let flushed = io::Write::flush(&mut Synced(file));
+        assert!(flushed.as_ref().is_err_and(is_einval), "{flushed:?}");
+    }
+}

@@ -68,3 +68,24 @@ impl Write for Output {
         if self.is_durable { self.file.sync_all() } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    /// A flush of an output over a pipe, which the system refuses to sync: `fsync(2)` answers EINVAL.
+    fn flushed(is_durable: bool) -> Result<()> {
+        let (_reader, writer) = std::io::pipe()?;
+        Output { file: File::from(std::os::fd::OwnedFd::from(writer)), is_durable }.flush()
+    }
+
+    #[test]
+    fn a_durable_output_is_synced_and_a_pipe_is_not() {
+        assert_eq!(
+            flushed(true).map_err(|error| error.raw_os_error()),
+            Err(Some(Errno::INVAL.raw_os_error()))
+        );
+        assert!(flushed(false).is_ok());
+    }
+}
