@@ -109,11 +109,13 @@ fn a_copy_begins_again_where_a_failed_one_left_its_file_only_on_demand() {
 #[test]
 fn a_second_copy_into_a_new_file_is_refused() {
     let folder = Folder::new();
-    let first = File::create(folder.path("to.partial")).unwrap();
+    fs::write(folder.path("to.partial"), noise(MIB)).unwrap();
+    let first = File::options().write(true).open(folder.path("to.partial")).unwrap();
     block::File::lock(&first, "to.partial").unwrap();
     let refused = refusal(failure(source(&full()), folder.to("to"), overwriting()));
     assert!(matches!(refused, Refusal::DestinationInUse { .. }), "{refused}");
     assert_eq!(folder.names(), ["to.partial"]);
+    assert!(folder.read("to.partial") == noise(MIB));
 }
 
 #[test]
