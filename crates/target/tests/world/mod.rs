@@ -15,7 +15,7 @@ use ropewalk_target::{
 };
 use socket2::{Domain, Socket, Type};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
@@ -86,22 +86,23 @@ impl World {
 
     /// A connection that has said nothing yet.
     pub fn connect(&self) -> Peer {
-        Self::connect_between(Ipv4Addr::LOCALHOST, self.address())
+        Self::connect_between(Ipv4Addr::LOCALHOST.into(), self.address())
     }
 
     /// One that comes from this address of the loopback network.
-    pub fn connect_from(&self, address: Ipv4Addr) -> Peer {
-        Self::connect_between(address, self.address())
+    pub fn connect_from(&self, address: impl Into<IpAddr>) -> Peer {
+        Self::connect_between(address.into(), self.address())
     }
 
     /// One that comes through this portal.
     pub fn connect_to(&self, portal: SocketAddr) -> Peer {
-        Self::connect_between(Ipv4Addr::LOCALHOST, portal)
+        Self::connect_between(Ipv4Addr::LOCALHOST.into(), portal)
     }
 
-    fn connect_between(address: Ipv4Addr, portal: SocketAddr) -> Peer {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+    fn connect_between(address: IpAddr, portal: SocketAddr) -> Peer {
+        let local = SocketAddr::from((address, 0));
+        let socket = Socket::new(Domain::for_address(local), Type::STREAM, None).unwrap();
+        socket.bind(&local.into()).unwrap();
         socket.connect(&portal.into()).unwrap();
         let stream = TcpStream::from(socket);
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
