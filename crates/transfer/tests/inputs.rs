@@ -100,7 +100,11 @@ fn an_image_in_a_container_is_recognised_in_a_stream_and_in_a_file() {
     let path = folder.path().join("from");
     for (magic, format) in [
         (&b"QFI\xfb"[..], Some(ImageFormat::Qcow2)),
+        (b"KDMV", Some(ImageFormat::Vmdk)),
+        (b"vhdxfile", Some(ImageFormat::Vhdx)),
+        (b"\x1f\x8b\x08", Some(ImageFormat::Gzip)),
         (b"\x28\xb5\x2f\xfd", Some(ImageFormat::Zstd)),
+        (b"\xfd7zXZ\0", Some(ImageFormat::Xz)),
         (b"\xeb\x3c\x90", None),
     ] {
         let image = [magic, &noise(100 * KIB)].concat();
