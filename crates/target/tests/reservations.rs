@@ -3,6 +3,7 @@
 mod world;
 
 use pdu::InitiatorPdu;
+use requirement::{Need, skip};
 use ropewalk_target::{OpenError, OpenFailure, StartError, StateError};
 use scsi::client::{persistent_reserve_in, persistent_reserve_out};
 use scsi::{PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction, ReserveIn};
@@ -264,9 +265,8 @@ fn a_state_directory_of_another_user_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     fs::DirBuilder::new().mode(0o700).create(&state).unwrap();
-    // Only root can give a directory away.
-    if chown(&state, Some(NOBODY), None).is_err() {
-        return;
+    if let Err(error) = chown(&state, Some(NOBODY), None) {
+        return skip(Need::Root, &format!("the directory cannot be given away: {error}"));
     }
     let refused = keeping(folder.path(), &state).err().unwrap();
     assert!(matches!(refused, StartError::State(StateError::Owner { owner: NOBODY, .. })), "{refused}");

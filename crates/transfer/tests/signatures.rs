@@ -7,9 +7,9 @@
 
 mod world;
 
+use requirement::{Need, skip};
 use ropewalk_transfer::{Destination, Error, Job, Options, Progress, Refusal};
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -35,21 +35,13 @@ const UNKNOWN: &str = "";
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Whether the program, or else something named `root` or `peers`, is there. Says so if it is not.
-fn has(requirement: &str, program: &str) -> bool {
-    let path = format!("{}:{PATH}", std::env::var("PATH").unwrap_or_default());
-    let is_there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+/// Whether a program of another project is installed. The test skips what needs it if not.
+fn has(program: &str) -> bool {
+    let is_there = requirement::find(program).is_some();
     if !is_there {
-        skip(requirement, &format!("{program} is not installed"));
+        skip(Need::Peers, &format!("{program} is not installed"));
     }
     is_there
-}
-
-fn skip(requirement: &str, reason: &str) {
-    let required = std::env::var("REQUIRE").unwrap_or_default();
-    let insisted = required.split(',').any(|need| need == requirement || need == "all");
-    assert!(!insisted, "{reason}, and REQUIRE={required} forbids to skip");
-    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 
 /// A folder with an image.
@@ -102,7 +94,7 @@ fn blkid(image: &Path) -> String {
 fn expect(recipes: &[Recipe]) {
     for Recipe { found, blkid: known_as, mib, script } in recipes {
         let program = script.split_whitespace().next().unwrap();
-        if !has("peers", program) {
+        if !has(program) {
             continue;
         }
         let image = Image::blank(*mib);
@@ -309,13 +301,13 @@ fn the_second_header_of_luks_is_recognised_when_the_first_was_wiped() {
 /// An image behind a loop device, for programs that take no files.
 fn expect_on_a_loop_device(recipes: &[Recipe]) {
     for Recipe { found, blkid: known_as, mib, script } in recipes {
-        if !has("peers", script.split_whitespace().next().unwrap()) {
+        if !has(script.split_whitespace().next().unwrap()) {
             continue;
         }
         let image = Image::blank(*mib);
         let output = Command::new("/sbin/losetup").args(["--find", "--show"]).arg(&image.path).output();
         let Some(output) = output.ok().filter(|output| output.status.success()) else {
-            return skip("root", "attaching a loop device needs root and losetup");
+            return skip(Need::Root, "attaching a loop device needs root and losetup");
         };
         let device = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
         let made = std::panic::catch_unwind(|| image.shell(script, &device));
