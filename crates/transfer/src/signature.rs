@@ -4,6 +4,8 @@
 //! false hit only costs the user `--overwrite`. The magic number of some formats is only two bytes long, so a [`Check`]
 //! of the structure around it keeps random data from being refused too often.
 
+#[cfg(test)]
+mod blkid;
 mod contents;
 mod filesystem;
 mod partition_table;

@@ -4,11 +4,13 @@
 
 mod world;
 
+use requirement::{Requirement, require};
 use ropewalk_transfer::{
     Destination, DestinationState, Error, ImageFormat, Options, Reader, Refusal, Source,
 };
 use std::io::Cursor;
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 use world::{Disk, KIB, MIB, copy, destination, engine, filled, length, noise, options};
 
 fn stream(data: Vec<u8>) -> Source {
@@ -116,5 +118,30 @@ fn an_image_in_a_container_is_recognised_in_a_stream_and_in_a_file() {
             assert_eq!(copy.progress.source_format, format);
             assert!(to.contents()[..image.len()] == image);
         }
+    }
+}
+
+#[test]
+fn an_image_that_qemu_makes_is_recognised_as_a_source() {
+    if !require(&[Requirement::Peers(&["qemu-img"])]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("from");
+    for (arguments, format) in [
+        (&["-f", "qcow2"][..], ImageFormat::Qcow2),
+        (&["-f", "vmdk"], ImageFormat::Vmdk),
+        (&["-f", "vmdk", "-o", "subformat=monolithicFlat"], ImageFormat::Vmdk),
+        (&["-f", "vhdx"], ImageFormat::Vhdx),
+        (&["-f", "vpc"], ImageFormat::Vhd),
+        (&["-f", "vpc", "-o", "subformat=fixed"], ImageFormat::Vhd),
+        (&["-f", "vdi"], ImageFormat::Vdi),
+    ] {
+        let mut command = Command::new("qemu-img");
+        command.args(["create", "-q"]).args(arguments).arg(&path).arg("1M");
+        assert!(command.status().unwrap().success(), "{arguments:?}");
+        let from = Source::path(&path, &engine()).unwrap();
+        let copy = copy(from, destination(&Disk::new(32 * MIB)), options());
+        assert_eq!(copy.progress.source_format, Some(format), "{arguments:?}");
     }
 }
