@@ -69,6 +69,8 @@ pub enum Way {
     CopiedBetweenTargets,
     /// The StatSN of a connection wrapped.
     StatusNumbersWrapped,
+    /// The CmdSN of a session wrapped.
+    CommandNumbersWrapped,
     /// The task tags of a session wrapped.
     TaskTagsWrapped,
     /// Operations succeeded while one portal was away.
@@ -147,7 +149,7 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 70] = [
+    pub const ALL: [Self; 71] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -181,6 +183,7 @@ impl Way {
         Self::CopiedBetweenUnits,
         Self::CopiedBetweenTargets,
         Self::StatusNumbersWrapped,
+        Self::CommandNumbersWrapped,
         Self::TaskTagsWrapped,
         Self::CarriedOn,
         Self::WrongSecretRefused,
@@ -257,6 +260,7 @@ impl Way {
             Self::CopiedBetweenUnits => "copies between units of one target",
             Self::CopiedBetweenTargets => "copies between targets",
             Self::StatusNumbersWrapped => "StatSNs that wrapped",
+            Self::CommandNumbersWrapped => "CmdSNs that wrapped",
             Self::TaskTagsWrapped => "task tags that wrapped",
             Self::CarriedOn => "outages of portals during which others carried on",
             Self::WrongSecretRefused => "wrong secrets refused",

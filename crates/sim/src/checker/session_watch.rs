@@ -142,7 +142,10 @@ impl SessionWatch {
         reached: &mut Reached,
     ) -> Result<(), String> {
         if let Some(cmd_sn) = place_in_order(&pdu).filter(|cmd_sn| !cmd_sn.precedes(self.next_cmd_sn)) {
-            self.next_cmd_sn = cmd_sn.next();
+            let before = std::mem::replace(&mut self.next_cmd_sn, cmd_sn.next());
+            if self.next_cmd_sn.0 < before.0 {
+                reached.count(Way::CommandNumbersWrapped);
+            }
         }
         match pdu {
             InitiatorPdu::ScsiCommand(pdu) => {
