@@ -11,9 +11,13 @@ use super::number_map::NumberMap;
 pub(super) struct AskedAgain {
     /// Arrivals at the initiator so far.
     arrivals: u32,
-    /// The arrival that first brought each number undamaged.
+    /// So many arrivals brought their numbers in order from the first on, undamaged, before anything else came: as almost
+    /// always, so that nothing is kept of them.
+    in_order: u32,
+    /// The arrival that first brought each other number undamaged.
     whole: NumberMap<u32, u32>,
-    /// Where the sequence ended as far as the initiator knew, from which arrival on.
+    /// Where the sequence ended as far as the initiator knew, from which arrival on; if that says more than the arrivals in
+    /// order did.
     known_ends: Vec<(u32, u32)>,
     /// How often each number is to be sent again.
     asked: NumberMap<u32, u32>,
@@ -24,11 +28,21 @@ pub(super) struct AskedAgain {
 impl AskedAgain {
     /// A number has arrived at the initiator; whole, if its data is not damaged.
     pub fn arrive(&mut self, number: u32, is_whole: bool) {
+        let is_next = number == self.in_order && self.arrivals == self.in_order;
         self.arrivals += 1;
+        if is_whole && is_next {
+            self.in_order += 1;
+            return;
+        }
         self.learn_end(number.saturating_add(1));
-        if is_whole {
+        if is_whole && number >= self.in_order {
             self.whole.entry(number).or_insert(self.arrivals);
         }
+    }
+
+    /// The arrival that first brought a number undamaged, if one has.
+    fn brought_by(&self, number: u32) -> Option<u32> {
+        if number < self.in_order { Some(number + 1) } else { self.whole.get(&number).copied() }
     }
 
     /// The initiator is told that all numbers before `end` have been sent.
@@ -39,8 +53,8 @@ impl AskedAgain {
     }
 
     fn known_end_before(&self, arrival: u32) -> u32 {
-        let known = self.known_ends.iter().take_while(|(from, _)| *from < arrival);
-        known.last().map_or(0, |(_, end)| *end)
+        let told = self.known_ends.iter().rfind(|(from, _)| *from < arrival);
+        told.map_or(0, |(_, end)| *end).max(self.in_order.min(arrival.saturating_sub(1)))
     }
 
     /// The initiator asks for `count` numbers from `begin` on, or for all from there on if that is none, of which the target
@@ -57,9 +71,9 @@ impl AskedAgain {
             return Err(format!("a SNACK for {begin}..{end}, of which {sent} were sent"));
         }
         // A long run may be asked for whose beginning was never sent.
-        let first = (begin..end).filter_map(|number| self.whole.get(&number)).min();
+        let first = (begin..end).filter_map(|number| self.brought_by(number)).min();
         match first {
-            Some(first) if self.known_end_before(*first) < end => {
+            Some(first) if self.known_end_before(first) < end => {
                 Err(format!("a SNACK for {begin}..{end}, some of which had arrived"))
             }
             _ => Ok(()),
@@ -104,6 +118,17 @@ mod tests {
         assert_eq!(sequence.check_request(1, 2, 4), Ok(()));
         sequence.arrive(1, true);
         assert_eq!(sequence.check_request(1, 2, 4), Ok(()));
+    }
+
+    #[test]
+    fn what_came_in_order_was_never_missed_unless_its_end_was_told_before() {
+        let mut sequence = AskedAgain::default();
+        (0..2).for_each(|number| sequence.arrive(number, true));
+        sequence.learn_end(4);
+        (2..5).for_each(|number| sequence.arrive(number, true));
+        assert!(sequence.check_request(1, 1, 5).is_err());
+        assert_eq!(sequence.check_request(2, 2, 5), Ok(()));
+        assert!(sequence.check_request(3, 2, 5).is_err());
     }
 
     #[test]
