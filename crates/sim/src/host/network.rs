@@ -111,9 +111,8 @@ impl TappedEnd {
         (header_bytes + Self::digest_bytes(self.parameters.header_digest), data_bytes)
     }
 
-    /// Damages the PDU that is about to be sent, if that is wanted of one with such parts; tells which part.
-    fn damage(&self, header: &Header) -> Option<Part> {
-        let (head_bytes, data_bytes) = self.lengths(header);
+    /// Damages the PDU of these lengths that is about to be sent, if that is wanted of one with such parts; tells which part.
+    fn damage(&self, (head_bytes, data_bytes): (u64, u64)) -> Option<Part> {
         let mut network = self.network.lock();
         let (part, pdus) = network.damage(self.connection, self.side)?;
         let (first, bytes) = match part {
@@ -128,19 +127,19 @@ impl TappedEnd {
         Some(part)
     }
 
-    /// Lets something else arrive instead of the PDU that is about to be sent, if that is wanted. Whether it is.
-    fn meddle(&self, header: &Header) -> bool {
+    /// Lets something else arrive instead of the PDU of so many bytes that is about to be sent, if that is wanted. Whether it
+    /// is.
+    fn meddle(&self, header: &Header, bytes: u64) -> bool {
         let mut network = self.network.lock();
         let meddler = &mut network.meddler;
         let instead = match self.side {
             Side::Initiator => meddler.initiator_sends(self.connection, header),
             Side::Target => meddler.target_sends(self.connection, header),
         };
-        let (head_bytes, data_bytes) = self.lengths(header);
         let (bytes, with) = match instead {
             None => return false,
-            Some(Instead::Nothing) => (head_bytes + data_bytes, Vec::new()),
-            Some(Instead::Other(header, data)) => (head_bytes + data_bytes, self.bytes_of(&header, &data)),
+            Some(Instead::Nothing) => (bytes, Vec::new()),
+            Some(Instead::Other(header, data)) => (bytes, self.bytes_of(&header, &data)),
             Some(Instead::Preceded(header)) => (0, self.bytes_of(&header, &[])),
         };
         network.splice(self.connection, self.side, self.pushed_bytes, bytes, with);
@@ -183,12 +182,14 @@ impl ConnectionObserver for TappedEnd {
 
     fn pulled(&mut self, header: &Header) {
         self.tap.lock().sent(self.clock.now(), self.connection, self.side, header);
-        let damaged = if self.meddle(header) { None } else { self.damage(header) };
+        let (head_bytes, data_bytes) = self.lengths(header);
+        let bytes = head_bytes + data_bytes;
+        let is_changed = self.meddle(header, bytes);
+        let damaged = if is_changed { None } else { self.damage((head_bytes, data_bytes)) };
         if self.side == Side::Target {
             self.tap.lock().is_on_its_way(self.connection, damaged);
         }
-        let (head_bytes, data_bytes) = self.lengths(header);
-        self.pushed_bytes += head_bytes + data_bytes;
+        self.pushed_bytes += bytes;
     }
 
     fn sent(&mut self, _bytes: usize, _pdus: u32) {}

@@ -87,6 +87,9 @@ impl Meddler {
 
     /// An initiator sends this.
     pub fn initiator_sends(&mut self, connection: ConnectionId, header: &Header) -> Option<Instead> {
+        if self.wanted.is_empty() && self.cut_off.is_empty() {
+            return None;
+        }
         let pdu = InitiatorPdu::parse(header).ok()?;
         let place = (connection, header.task_tag());
         match &pdu {
@@ -122,6 +125,9 @@ impl Meddler {
 
     /// A target sends this.
     pub fn target_sends(&mut self, connection: ConnectionId, header: &Header) -> Option<Instead> {
+        if self.rejected.is_empty() {
+            return None;
+        }
         let Ok(TargetPdu::NopIn(pong)) = TargetPdu::parse(header) else { return None };
         let Rejected { header, reason } = self.rejected.get(&pong.itt.0)?;
         self.rejects.insert((connection, pong.stat_sn), pong.itt.0);
