@@ -16,6 +16,9 @@ use std::ops::Range;
 /// A moment: the number of things that were told before. Half a word, as each block has many and all are looked at.
 type Tick = u32;
 
+/// After all that is ever told.
+const NEVER: Tick = Tick::MAX;
+
 /// A write in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteId(Tick);
@@ -48,17 +51,17 @@ struct Candidate {
     begun: Tick,
     /// It was under way at the last loss: its client may have sent it again after that.
     is_resumed: bool,
-    /// It can take effect no more.
-    ended: Option<Tick>,
+    /// When it was known that it can take effect no more.
+    ended: Tick,
     /// Its host was told that nobody knows whether it has taken effect, or will.
     is_unknown: bool,
     /// It has surely taken effect by then.
-    effective: Option<Tick>,
+    effective: Tick,
     /// Its host was told then that it is done.
-    acknowledged: Option<Tick>,
+    acknowledged: Tick,
     durable: bool,
     /// Reads that begin at this time or later cannot see it: something else was seen after it had ended.
-    hidden: Option<Tick>,
+    hidden: Tick,
     /// Not even a loss of the cache brings it back.
     buried: bool,
     /// A COMPARE AND WRITE has replaced it.
@@ -73,24 +76,26 @@ impl Candidate {
     }
 
     fn precedes_write(&self, begun: Tick, order: Order) -> bool {
-        self.ended.is_some_and(|ended| ended < begun) || self.order.precedes(order)
+        self.ended < begun || self.order.precedes(order)
     }
 
     /// Whether a flush that `host` began then covers it: writes that keep an order are waited for if they were asked for
     /// before, others if they were done before. One that was done before `told` is known to be lost, perhaps.
     fn is_covered(&self, host: u16, flush: Tick, told: Tick) -> bool {
-        let before = if self.order.number.is_some() { Some(self.begun) } else { self.acknowledged };
-        self.order.host == host
-            && before.is_some_and(|before| before < flush)
-            && self.acknowledged.is_some_and(|acknowledged| acknowledged > told)
+        let before = if self.order.number.is_some() { self.begun } else { self.acknowledged };
+        self.order.host == host && before < flush && (told + 1..NEVER).contains(&self.acknowledged)
     }
 
     fn is_effective_by(&self, tick: Tick) -> bool {
-        self.effective.is_some_and(|effective| effective <= tick)
+        self.effective <= tick
+    }
+
+    fn is_ended(&self) -> bool {
+        self.ended != NEVER
     }
 
     fn is_hidden_from(&self, begun: Tick) -> bool {
-        self.hidden.is_some_and(|hidden| hidden <= begun)
+        self.hidden <= begun
     }
 
     /// Whether it could do nothing any more at the last loss, which was then.
@@ -99,11 +104,11 @@ impl Candidate {
     }
 
     fn take_effect(&mut self, by: Tick) {
-        self.effective = Some(self.effective.map_or(by, |effective| effective.min(by)));
+        self.effective = self.effective.min(by);
     }
 
     fn hide(&mut self, at: Tick) {
-        self.hidden = Some(self.hidden.map_or(at, |hidden| hidden.min(at)));
+        self.hidden = self.hidden.min(at);
     }
 }
 
@@ -134,12 +139,12 @@ impl BlockHistory {
             stamp: Stamp::ZERO,
             begun: 0,
             is_resumed: false,
-            ended: Some(0),
+            ended: 0,
             is_unknown: false,
-            effective: Some(0),
-            acknowledged: None,
+            effective: 0,
+            acknowledged: NEVER,
             durable: true,
-            hidden: None,
+            hidden: NEVER,
             buried: false,
             consumed: false,
             order: NOBODY,
@@ -172,12 +177,12 @@ impl BlockHistory {
             stamp,
             begun,
             is_resumed: false,
-            ended: None,
+            ended: NEVER,
             is_unknown: false,
-            effective: None,
-            acknowledged: None,
+            effective: NEVER,
+            acknowledged: NEVER,
             durable: false,
-            hidden: None,
+            hidden: NEVER,
             buried: false,
             consumed: false,
             order,
@@ -195,7 +200,7 @@ impl BlockHistory {
         let now = self.tick();
         let last_loss = self.last_loss;
         self.each_of(id, |candidate| {
-            (candidate.ended, candidate.acknowledged) = (Some(now), Some(now));
+            (candidate.ended, candidate.acknowledged) = (now, now);
             // An answer that was under way when the cache was lost says nothing of what is left.
             if durable || candidate.begun > last_loss {
                 candidate.take_effect(now);
@@ -209,7 +214,7 @@ impl BlockHistory {
     /// A write will never be answered, or failed; from now on it cannot take effect.
     pub fn end_write(&mut self, id: WriteId) {
         let now = self.tick();
-        self.each_of(id, |candidate| candidate.ended = Some(now));
+        self.each_of(id, |candidate| candidate.ended = now);
         self.writes.remove(&id.0);
     }
 
@@ -277,7 +282,7 @@ impl BlockHistory {
             if other == at {
                 candidate.take_effect(now);
                 candidate.durable |= survived;
-            } else if candidate.ended.is_some_and(|ended| ended <= read.0) {
+            } else if candidate.ended <= read.0 {
                 candidate.hide(now);
             }
             if survived && other != at && candidate.is_before(last_loss) {
@@ -305,7 +310,7 @@ impl BlockHistory {
         }
         let mut same = block.iter_mut().filter(|candidate| candidate.stamp == expected);
         let (Some(only), None) = (same.next(), same.next()) else { return Ok(()) };
-        if expected == Stamp::ZERO || read.0 < last_loss || only.ended.is_none_or(|ended| ended > read.0) {
+        if expected == Stamp::ZERO || read.0 < last_loss || only.ended > read.0 {
             return Ok(());
         }
         if std::mem::replace(&mut only.consumed, true) {
@@ -331,17 +336,16 @@ impl BlockHistory {
             for candidate in block {
                 let Candidate { order, begun, ended, is_unknown, stamp, .. } = *candidate;
                 let is_waited_for = order.host == host && order.number.is_some() && begun < flush.0;
-                if is_waited_for && ended.is_none() && !is_unknown {
+                if is_waited_for && !candidate.is_ended() && !is_unknown {
                     return Err(format!(
                         "it is done before {stamp} in block {lba}, which was asked for earlier"
                     ));
                 }
                 if candidate.is_covered(host, flush.0, told) {
-                    candidate.acknowledged.into_iter().for_each(|at| candidate.take_effect(at));
+                    candidate.take_effect(candidate.acknowledged);
                     candidate.durable = true;
                 }
-                let is_cached = candidate.effective.is_some_and(|effective| effective <= flush.0)
-                    && ended.is_some_and(|ended| (told..=flush.0).contains(&ended));
+                let is_cached = candidate.is_effective_by(flush.0) && (told..=flush.0).contains(&ended);
                 candidate.durable |= is_cached;
                 candidate.buried |= candidate.is_hidden_from(flush.0);
             }
@@ -356,11 +360,11 @@ impl BlockHistory {
         let mut exposed = 0;
         for candidate in self.blocks.iter_mut().flatten() {
             if !candidate.durable {
-                exposed += u64::from(candidate.effective.take().is_some());
+                exposed += u64::from(std::mem::replace(&mut candidate.effective, NEVER) != NEVER);
             }
-            candidate.is_resumed = candidate.ended.is_none();
+            candidate.is_resumed = !candidate.is_ended();
             if !candidate.buried {
-                candidate.hidden = None;
+                candidate.hidden = NEVER;
                 candidate.consumed = false;
             }
         }
@@ -381,7 +385,7 @@ impl BlockHistory {
             block.retain(|candidate| {
                 let is_superseded =
                     || settled.iter().any(|(begun, order)| candidate.precedes_write(*begun, *order));
-                let is_gone = candidate.ended.is_some()
+                let is_gone = candidate.is_ended()
                     && (candidate.buried && candidate.is_hidden_from(horizon) || is_superseded());
                 !is_gone
             });
@@ -543,7 +547,7 @@ mod tests {
 
     #[test]
     fn what_was_lost_before_a_flush_that_did_not_tell_is_missed() {
-        let read = ReadId(Tick::MAX);
+        let read = ReadId(NEVER - 1);
         assert!(lost_before_flush(false).observe(read, 0, Stamp::ZERO).is_err());
         assert_eq!(lost_before_flush(true).observe(read, 0, Stamp::ZERO), Ok(()));
     }
