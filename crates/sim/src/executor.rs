@@ -1,6 +1,6 @@
 //! Runs futures on one thread, in an order that depends on nothing but who woke them.
 
-use crate::common::Common;
+use crate::shared_cell::SharedCell;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -33,7 +33,7 @@ struct Entry {
 }
 
 #[derive(Clone, Default)]
-struct Woken(Common<Vec<Key>>);
+struct Woken(SharedCell<Vec<Key>>);
 
 /// A place in the table of tasks. A late wake-up for a task that is gone polls its successor once more than
 /// necessary.

@@ -28,7 +28,7 @@ use crate::network::Network;
 use crate::portal::{PortalId, Portals};
 use crate::random::Random;
 use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
-use crate::{Clock, Common};
+use crate::{Clock, SharedCell};
 use client::{
     Config, Credentials, Environment, Lun, PathReport, PathState, Portal, Reconnect, Report, Target,
 };
@@ -145,11 +145,11 @@ pub struct HostWorld {
     /// Its time.
     pub clock: Clock,
     /// Its network.
-    pub network: Common<Network>,
+    pub network: SharedCell<Network>,
     /// Where the target listens.
     pub portals: Portals,
     /// Listens to every connection.
-    pub tap: Common<crate::checker::Tap>,
+    pub tap: SharedCell<crate::checker::Tap>,
     /// Silence after which a connection is probed, and how long an answer may take.
     pub ping: (Duration, Duration),
     /// Decides everything that is random.
@@ -357,8 +357,8 @@ impl Host {
         let config = config(*index, plan, target, world.ping, &mut random);
         let wrongs =
             Wrongs { astray_percent: plan.astray_percent, held_back_percent: plan.held_back_percent };
-        let whims = Common::new(Random::new(world.seed, &part("holding back")));
-        let random = Common::new(random);
+        let whims = SharedCell::new(Random::new(world.seed, &part("holding back")));
+        let random = SharedCell::new(random);
         let environment = Environment {
             host: Arc::new(self.runtime.clone()),
             network: Arc::clone(network) as Arc<dyn client::Dial>,

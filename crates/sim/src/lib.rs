@@ -9,7 +9,6 @@
 mod agenda;
 pub mod checker;
 mod clock;
-mod common;
 pub mod disk;
 mod executor;
 pub mod fault;
@@ -19,6 +18,7 @@ pub mod portal;
 mod random;
 pub mod reached;
 mod scenario;
+mod shared_cell;
 mod shrink;
 mod sleep;
 pub mod target;
@@ -28,9 +28,9 @@ mod world;
 
 pub use agenda::Agenda;
 pub use clock::Clock;
-pub use common::Common;
 pub use executor::Executor;
 pub use random::Random;
 pub use scenario::{CONNECTIONS_MIN, OPERATIONS, Reduction, Scenario};
+pub use shared_cell::SharedCell;
 pub use shrink::shrink;
 pub use world::{Outcome, run};

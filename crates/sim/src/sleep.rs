@@ -2,7 +2,7 @@
 
 use crate::agenda::Agenda;
 use crate::clock::Clock;
-use crate::common::Common;
+use crate::shared_cell::SharedCell;
 use pdu::Instant;
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 pub struct Sleep {
     time: Instant,
     clock: Clock,
-    timers: Common<Agenda<Waker>>,
+    timers: SharedCell<Agenda<Waker>>,
     /// The waker that is in `timers`.
     waker: Option<Waker>,
 }
@@ -20,7 +20,7 @@ pub struct Sleep {
 impl Sleep {
     /// Until `time` on this clock; `timers` are woken by whoever lets it advance.
     #[must_use]
-    pub fn new(time: Instant, clock: Clock, timers: Common<Agenda<Waker>>) -> Self {
+    pub fn new(time: Instant, clock: Clock, timers: SharedCell<Agenda<Waker>>) -> Self {
         Self { time, clock, timers, waker: None }
     }
 }

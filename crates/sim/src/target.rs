@@ -7,12 +7,12 @@ mod machine;
 
 use crate::checker::{Claims, MediumWatch, NumberMap, ReservationHistory, Tap, TargetSession};
 use crate::clock::Clock;
-use crate::common::Common;
 use crate::disk::Disk;
 use crate::executor::Executor;
 use crate::network::{ConnectionId, Network, Notice, Side};
 use crate::portal::Portals;
 use crate::random::Random;
+use crate::shared_cell::SharedCell;
 use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use block::{Backend, BlockError, Volatile};
 use connection::Entrance;
@@ -58,8 +58,8 @@ pub struct TargetPlan {
 /// What the target's connections share with the world.
 pub(crate) struct Shared {
     pub clock: Clock,
-    pub network: Common<Network>,
-    pub tap: Common<Tap>,
+    pub network: SharedCell<Network>,
+    pub tap: SharedCell<Tap>,
     pub medium: RefCell<MediumWatch>,
     pub claims: RefCell<Claims>,
     /// The logical units by their places.
@@ -208,14 +208,14 @@ impl Target {
         units: &[UnitPlan],
         disks: &[Arc<Disk>],
         clock: Clock,
-        network: Common<Network>,
-        tap: Common<Tap>,
+        network: SharedCell<Network>,
+        tap: SharedCell<Tap>,
         random: Random,
     ) -> Self {
         let machine = Rc::new(Machine {
             clock: clock.clone(),
             executor: Executor::default(),
-            timers: Common::default(),
+            timers: SharedCell::default(),
         });
         let (medium, claims, lanes) = (RefCell::default(), RefCell::default(), RefCell::default());
         let indices = units.iter().map(UnitPlan::place).zip((0..).map(UnitIndex));

@@ -2,7 +2,6 @@
 
 use crate::checker::{AttentionWatch, Tap, Violation};
 use crate::clock::Clock;
-use crate::common::Common;
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultCounts, FaultKind};
 use crate::host::{HostWorld, Hosts, Ledger, MEMORY_BYTES, Phase, Tally};
@@ -11,6 +10,7 @@ use crate::portal::{Outage, Trouble};
 use crate::random::Random;
 use crate::reached::{Reached, Way};
 use crate::scenario::Scenario;
+use crate::shared_cell::SharedCell;
 use crate::target::Target;
 use crate::unit::{UnitIndex, UnitPlan};
 use event_listener::Event;
@@ -72,8 +72,8 @@ pub struct Outcome {
 struct World {
     scenario: Scenario,
     clock: Clock,
-    network: Common<Network>,
-    tap: Common<Tap>,
+    network: SharedCell<Network>,
+    tap: SharedCell<Tap>,
     /// Those of the units, in their order.
     disks: Vec<Arc<Disk>>,
     target: Target,
@@ -122,13 +122,13 @@ impl World {
         let seed = scenario.seed;
         let clock = Clock::default();
         let network = Network::new(scenario.network.clone(), Random::new(seed, "network"));
-        let network = Common::new(network);
+        let network = SharedCell::new(network);
         let mut tap = Tap::default();
         tap.trace = traced.then(Vec::new);
         tap.attentions = AttentionWatch::new(scenario.units.iter().map(UnitPlan::place).collect());
         let block_bytes = scenario.units.iter().map(|unit| (unit.place(), unit.disk.block_bytes));
         tap.block_bytes = block_bytes.collect();
-        let tap = Common::new(tap);
+        let tap = SharedCell::new(tap);
         let disks: Vec<Arc<Disk>> = (0..)
             .map(UnitIndex)
             .zip(&scenario.units)

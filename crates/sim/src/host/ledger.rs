@@ -1,10 +1,10 @@
 //! What the hosts of one world do and learn, for the checker.
 
 use crate::checker::{BlockHistory, ReservationHistory, Stamp, Tap, Violation};
-use crate::common::Common;
 use crate::random::Random;
 use crate::reached::{Reached, Way};
 use crate::scenario::Scenario;
+use crate::shared_cell::SharedCell;
 use crate::unit::{UnitIndex, UnitPlan};
 use pdu::Instant;
 
@@ -42,7 +42,7 @@ pub struct Ledger {
     /// What was found wrong first.
     pub violation: Option<Violation>,
     /// Who keeps the trace.
-    pub tap: Common<Tap>,
+    pub tap: SharedCell<Tap>,
 }
 
 /// The books of one logical unit.
@@ -93,7 +93,7 @@ pub struct Tally {
 impl Ledger {
     /// Empty books for a world.
     #[must_use]
-    pub fn new(scenario: &Scenario, tap: Common<Tap>) -> Self {
+    pub fn new(scenario: &Scenario, tap: SharedCell<Tap>) -> Self {
         Self {
             phase: Phase::Work,
             units: scenario.units.iter().map(UnitBooks::new).collect(),

@@ -2,9 +2,9 @@
 
 use crate::checker::Tap;
 use crate::clock::Clock;
-use crate::common::Common;
 use crate::network::{ConnectionId, Instead, Network, Part, Side, Stream};
 use crate::portal::{PortalId, Portals};
+use crate::shared_cell::SharedCell;
 use client::{Dial, Dialed, NetworkError, Portal};
 use framing::{ConnectionObserver, SocketOptions};
 use futures_util::future::BoxFuture;
@@ -15,8 +15,8 @@ use std::io;
 /// The network of one world.
 pub struct SimulatedNetwork {
     pub clock: Clock,
-    pub network: Common<Network>,
-    pub tap: Common<Tap>,
+    pub network: SharedCell<Network>,
+    pub tap: SharedCell<Tap>,
     /// Where the target listens.
     pub portals: Portals,
 }
@@ -70,8 +70,8 @@ pub struct TappedEnd {
     side: Side,
     parameters: ConnectionParameters,
     clock: Clock,
-    network: Common<Network>,
-    tap: Common<Tap>,
+    network: SharedCell<Network>,
+    tap: SharedCell<Tap>,
     /// Bytes of this stream before the next PDU, login included.
     pushed_bytes: u64,
 }
@@ -84,8 +84,8 @@ impl TappedEnd {
         side: Side,
         parameters: &ConnectionParameters,
         clock: Clock,
-        network: Common<Network>,
-        tap: Common<Tap>,
+        network: SharedCell<Network>,
+        tap: SharedCell<Tap>,
     ) -> Self {
         let pushed_bytes = {
             let mut network = network.lock();

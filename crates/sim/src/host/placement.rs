@@ -1,7 +1,7 @@
 //! A placement policy that is wrong on purpose: the protocol must not depend on a good one.
 
-use crate::common::Common;
 use crate::random::Random;
+use crate::shared_cell::SharedCell;
 use pdu::{Instant, LaneId};
 use policy::{Demand, LaneSample, Placement};
 
@@ -18,13 +18,13 @@ pub struct Wrongs {
 pub struct Astray<P> {
     policy: P,
     wrongs: Wrongs,
-    random: Common<Random>,
+    random: SharedCell<Random>,
     /// Decides what is held back: a generator of its own, so that the other's numbers are what they would be without it.
-    whims: Common<Random>,
+    whims: SharedCell<Random>,
 }
 
 impl<P> Astray<P> {
-    pub fn new(policy: P, wrongs: Wrongs, random: Common<Random>, whims: Common<Random>) -> Self {
+    pub fn new(policy: P, wrongs: Wrongs, random: SharedCell<Random>, whims: SharedCell<Random>) -> Self {
         Self { policy, wrongs, random, whims }
     }
 

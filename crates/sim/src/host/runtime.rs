@@ -2,8 +2,8 @@
 
 use crate::agenda::Agenda;
 use crate::clock::Clock;
-use crate::common::Common;
 use crate::random::Random;
+use crate::shared_cell::SharedCell;
 use crate::sleep::Sleep;
 use ::client::Host;
 use futures_util::future::BoxFuture;
@@ -16,18 +16,18 @@ use std::task::Waker;
 #[derive(Clone)]
 pub struct Runtime {
     pub clock: Clock,
-    pub timers: Common<Agenda<Waker>>,
+    pub timers: SharedCell<Agenda<Waker>>,
     /// Tasks that nobody has taken yet. In a lock, because a future is not `Sync`.
     spawned: Arc<Mutex<Vec<BoxFuture<'static, ()>>>>,
-    random: Common<Random>,
+    random: SharedCell<Random>,
     /// Decides about single words, which numbers begin with.
-    words: Common<Random>,
+    words: SharedCell<Random>,
 }
 
 impl Runtime {
     pub fn new(clock: Clock, seed: u64) -> Self {
-        let [random, words] = ["entropy", "words"].map(|part| Common::new(Random::new(seed, part)));
-        Self { clock, timers: Common::default(), spawned: Arc::default(), random, words }
+        let [random, words] = ["entropy", "words"].map(|part| SharedCell::new(Random::new(seed, part)));
+        Self { clock, timers: SharedCell::default(), spawned: Arc::default(), random, words }
     }
 
     /// The tasks that were spawned since this was asked last.

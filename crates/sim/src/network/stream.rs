@@ -2,7 +2,7 @@
 
 use super::{Arrival, ConnectionId, Network, Side};
 use crate::clock::Clock;
-use crate::common::Common;
+use crate::shared_cell::SharedCell;
 use framing::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll};
@@ -13,13 +13,13 @@ pub struct Stream {
     connection: ConnectionId,
     side: Side,
     clock: Clock,
-    network: Common<Network>,
+    network: SharedCell<Network>,
 }
 
 impl Stream {
     /// This end of a connection.
     #[must_use]
-    pub fn new(connection: ConnectionId, side: Side, clock: Clock, network: Common<Network>) -> Self {
+    pub fn new(connection: ConnectionId, side: Side, clock: Clock, network: SharedCell<Network>) -> Self {
         Self { connection, side, clock, network }
     }
 

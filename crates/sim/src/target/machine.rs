@@ -2,8 +2,8 @@
 
 use crate::agenda::Agenda;
 use crate::clock::Clock;
-use crate::common::Common;
 use crate::executor::{Executor, Task};
+use crate::shared_cell::SharedCell;
 use crate::sleep::Sleep;
 use device::Host;
 use pdu::Instant;
@@ -15,7 +15,7 @@ use std::task::Waker;
 pub(super) struct Machine {
     pub clock: Clock,
     pub executor: Executor,
-    pub timers: Common<Agenda<Waker>>,
+    pub timers: SharedCell<Agenda<Waker>>,
 }
 
 impl Host for Machine {

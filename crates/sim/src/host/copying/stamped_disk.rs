@@ -1,9 +1,9 @@
 //! A disk in the host's memory, full of stamps, to be copied.
 
 use crate::checker::Stamp;
-use crate::common::Common;
 use crate::host::runtime::Runtime;
 use crate::random::Random;
+use crate::shared_cell::SharedCell;
 use block::{
     Backend, BlockError, BlockErrorKind, ByteRange, Completion, Extent, ExtentState, Operation, Pending,
     Properties,
@@ -25,7 +25,7 @@ pub(super) struct StampedDisk {
     latency_ns_max: u64,
     /// Whether it says where it holds zeroes.
     tells_extents: bool,
-    random: Common<Random>,
+    random: SharedCell<Random>,
 }
 
 impl StampedDisk {
@@ -40,7 +40,7 @@ impl StampedDisk {
             block_bytes,
             latency_ns_max: random.between(LATENCY_MAX.0, LATENCY_MAX.1),
             tells_extents: random.one_in(2),
-            random: Common::new(Random::new(random.word(), "source")),
+            random: SharedCell::new(Random::new(random.word(), "source")),
         }
     }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 /// One value and its users. The client's side of a world must be `Send`, so this is atomic, although one thread runs the
 /// world. It is no lock: nobody else could ever release it, and it is taken some twenty times for each PDU.
 #[derive(Debug)]
-pub struct Common<T>(Arc<AtomicRefCell<T>>);
+pub struct SharedCell<T>(Arc<AtomicRefCell<T>>);
 
-impl<T> Common<T> {
+impl<T> SharedCell<T> {
     /// The value, with one user.
     pub fn new(value: T) -> Self {
         Self(Arc::new(AtomicRefCell::new(value)))
@@ -20,13 +20,13 @@ impl<T> Common<T> {
     }
 }
 
-impl<T: Default> Default for Common<T> {
+impl<T: Default> Default for SharedCell<T> {
     fn default() -> Self {
         Self::new(T::default())
     }
 }
 
-impl<T> Clone for Common<T> {
+impl<T> Clone for SharedCell<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
