@@ -25,7 +25,7 @@ impl<T> Default for Agenda<T> {
 }
 
 impl<T> Agenda<T> {
-    /// Enters something.
+    /// Enters an entry; entries of one instant come out in the order in which they were entered.
     pub fn push(&mut self, at: Instant, what: T) {
         self.entered += 1;
         self.heap.push(Reverse(Entry { at, number: self.entered, what }));
@@ -47,7 +47,7 @@ impl<T> Agenda<T> {
         (self.next_at()? <= now).then(|| self.pop())?.map(|(_, what)| what)
     }
 
-    /// Forgets everything.
+    /// Drops every entry, due or not.
     pub fn clear(&mut self) {
         self.heap.clear();
     }

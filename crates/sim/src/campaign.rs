@@ -29,7 +29,7 @@ pub struct Summary {
     pub commands: u64,
     /// PDUs of both sides.
     pub pdus: u64,
-    /// Blocks compared.
+    /// Blocks that hosts read, each compared with its history.
     pub blocks_read: u64,
     /// Commands sent again.
     pub retries: u64,
@@ -47,7 +47,7 @@ pub struct Summary {
     pub elapsed: Duration,
     /// The time that processors spent on it, on all threads.
     pub processor_time: Duration,
-    /// Threads.
+    /// Threads that ran seeds at the same time.
     pub threads: usize,
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Clock(Arc<AtomicU64>);
 
 impl Clock {
-    /// This instant.
+    /// The virtual time.
     #[must_use]
     pub fn now(&self) -> Instant {
         // One thread sets and reads it; it is atomic because disks must be `Sync`.

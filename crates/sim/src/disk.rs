@@ -33,7 +33,7 @@ const SLOW_FACTOR: u64 = 20;
 pub struct Geometry {
     /// Bytes of a logical block.
     pub block_bytes: u32,
-    /// Logical blocks.
+    /// The capacity, in logical blocks.
     pub blocks: u64,
     /// Whether acknowledged writes may be lost until a flush.
     pub volatile_cache: bool,
@@ -229,7 +229,7 @@ impl Backend for Disk {
 /// A disk as it is between two crashes. A cache before it, which dies with the target, cannot write later.
 pub struct Attached {
     disk: Arc<Disk>,
-    /// Crashes before.
+    /// The disk's count of crashes when it was attached.
     crashes: u64,
 }
 

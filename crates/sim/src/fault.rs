@@ -33,7 +33,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// All kinds.
+    /// All kinds, in the order of their discriminants, which index [`FaultCounts`].
     pub const ALL: [Self; 12] = [
         Self::Reset,
         Self::HalfOpen,
@@ -87,10 +87,10 @@ impl FaultKind {
     }
 }
 
-/// One misfortune.
+/// Something that goes wrong once in a world.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// What.
+    /// The thing that goes wrong.
     pub kind: FaultKind,
     /// The number of operations that have begun when it happens.
     pub at_operation: u32,
@@ -146,7 +146,7 @@ fn draw_kind(random: &mut Random) -> FaultKind {
 pub struct FaultCounts([u64; FaultKind::ALL.len()]);
 
 impl FaultCounts {
-    /// One more.
+    /// Counts a fault of this kind.
     pub fn count(&mut self, kind: FaultKind) {
         self.0[kind as usize] += 1;
     }
@@ -157,7 +157,7 @@ impl FaultCounts {
         self.0[kind as usize]
     }
 
-    /// All.
+    /// Faults of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()

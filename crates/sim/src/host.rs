@@ -125,7 +125,7 @@ pub struct Hosts {
     hosts: Vec<Rc<Host>>,
 }
 
-/// One host.
+/// One initiator: its workload, and the client's code that carries it out.
 pub(crate) struct Host {
     pub index: u16,
     plan: HostPlan,
@@ -142,9 +142,9 @@ pub(crate) struct Host {
 
 /// What a host needs to know of the world that it lives in.
 pub struct HostWorld {
-    /// Its time.
+    /// The time of the world.
     pub clock: Clock,
-    /// Its network.
+    /// The network that its connections cross.
     pub network: SharedCell<Network>,
     /// Where the target listens.
     pub portals: Portals,

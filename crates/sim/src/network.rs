@@ -67,11 +67,11 @@ pub enum Notice {
 /// A notice and whom it is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// Which connection.
+    /// The connection that it concerns.
     pub connection: ConnectionId,
     /// Which end of it.
     pub side: Side,
-    /// What.
+    /// What happened there.
     pub notice: Notice,
 }
 
@@ -93,7 +93,7 @@ struct Connection {
     covered: [bool; 2],
 }
 
-/// All connections.
+/// Every connection of a world, and the events that are due on them.
 #[derive(Debug)]
 pub struct Network {
     connections: Vec<Connection>,
@@ -108,7 +108,7 @@ pub struct Network {
     pub meddler: Meddler,
     /// Connections that their initiators have left just now, while the target had them open.
     left: Vec<ConnectionId>,
-    /// Fragments delivered.
+    /// Fragments that reached their receivers.
     pub fragments: u64,
 }
 

@@ -99,9 +99,9 @@ pub enum Trouble {
 /// The misfortune of one portal.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage {
-    /// Which.
+    /// The portal in trouble.
     pub portal: PortalId,
-    /// What.
+    /// What is wrong with it.
     pub trouble: Trouble,
     /// When it is over.
     pub until: Instant,

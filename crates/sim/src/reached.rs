@@ -29,7 +29,7 @@ pub enum Way {
     TaskAborted,
     /// A client reinstated a session that was lost.
     SessionReinstated,
-    /// CHECK CONDITION.
+    /// A command ended with CHECK CONDITION.
     CheckCondition,
     /// A session took the place of another of its initiator.
     SessionReplaced,
@@ -43,7 +43,7 @@ pub enum Way {
     BlockLost,
     /// The disk could not empty its cache, and lost what it held.
     CacheLost,
-    /// RESERVATION CONFLICT.
+    /// A command ended with RESERVATION CONFLICT.
     ReservationConflict,
     /// A persistent reservation was made.
     Reserved,
@@ -313,7 +313,7 @@ impl Default for Reached {
 }
 
 impl Reached {
-    /// Once more.
+    /// Counts a way once more.
     pub fn count(&mut self, way: Way) {
         self.0[way as usize] += 1;
     }
@@ -323,7 +323,7 @@ impl Reached {
         self.0[way as usize] += times;
     }
 
-    /// How often.
+    /// How often the way was taken.
     #[must_use]
     pub fn of(&self, way: Way) -> u64 {
         self.0[way as usize]

@@ -28,7 +28,7 @@ pub struct Reduction {
     pub faults_left_out: Vec<usize>,
     /// Connections of one session.
     pub connections_max: u16,
-    /// Hosts.
+    /// Hosts, at most; those with higher numbers are left out.
     pub hosts_max: usize,
     /// ErrorRecoveryLevel that sessions may agree on.
     pub recovery_level_max: u8,
@@ -49,13 +49,13 @@ impl Default for Reduction {
 /// Everything that a seed decides before time begins.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The seed.
+    /// The number that everything else was drawn from.
     pub seed: u64,
     /// Operations to begin.
     pub operations: u32,
-    /// The initiators.
+    /// The initiators and their workloads.
     pub hosts: Vec<HostPlan>,
-    /// The target.
+    /// The machine that serves the units.
     pub target: TargetPlan,
     /// The logical units, and the disks behind them.
     pub units: Vec<UnitPlan>,

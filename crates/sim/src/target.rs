@@ -287,7 +287,7 @@ impl Target {
         self.running.is_some()
     }
 
-    /// Its sessions.
+    /// Sessions that the target has now; none while it is down.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.running.as_ref().map_or(0, |running| running.gauges.sessions())

@@ -320,7 +320,7 @@ impl BlockHistory {
         Ok(())
     }
 
-    /// This moment.
+    /// The present point in the order of events, without a read: a host was told something then.
     pub fn moment(&mut self) -> ReadId {
         ReadId(self.tick())
     }

@@ -21,7 +21,7 @@ impl Presence {
         self.connections += 1;
     }
 
-    /// One less.
+    /// One connection fewer; the session is alone after its last.
     pub fn leave(&mut self, now: Instant) {
         self.connections = self.connections.saturating_sub(1);
         if self.connections == 0 {

@@ -36,11 +36,11 @@ pub enum Change {
     },
     /// The same with no key: the registration ends.
     Unregister,
-    /// RESERVE.
+    /// RESERVE, with the type of the reservation.
     Reserve(ReservationType),
-    /// RELEASE.
+    /// RELEASE, with the type of the reservation that should be held.
     Release(ReservationType),
-    /// CLEAR.
+    /// CLEAR: it ends the reservation and every registration.
     Clear,
     /// PREEMPT, or PREEMPT AND ABORT.
     Preempt {
@@ -116,13 +116,13 @@ pub enum Access {
 /// How a change ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// GOOD.
+    /// GOOD: the change was made.
     Done,
-    /// RESERVATION CONFLICT.
+    /// RESERVATION CONFLICT: the port lacks the registration or the rights, and nothing changed.
     Conflict,
     /// CHECK CONDITION: it makes no sense.
     Invalid,
-    /// Nobody knows.
+    /// No answer arrived: the change may have been made.
     Unknown,
 }
 
@@ -198,7 +198,7 @@ impl State {
         Ok(next)
     }
 
-    /// SPC-4 §5.12.11.
+    /// PREEMPT (SPC-4 §5.12.11): the victim loses its registration, and `port` takes the reservation that it held.
     fn preempt(&mut self, port: Port, victim: Option<Port>, kind: ReservationType) -> Result<(), Answer> {
         match (self.held, victim) {
             (Some((held, _)), None) if held.is_all_registrants() => {
@@ -270,7 +270,7 @@ impl Default for ReservationHistory {
 }
 
 impl ReservationHistory {
-    /// Now.
+    /// The present version.
     #[must_use]
     pub fn version(&self) -> Version {
         Version(self.versions.len().saturating_sub(1))

@@ -31,7 +31,7 @@ pub struct SessionKey(pub u32);
 /// One session as its target knows it: each target counts its sessions by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TargetSession {
-    /// Whose.
+    /// The target that counts it.
     pub target: TargetIndex,
     /// Its number there.
     pub tsih: Tsih,

@@ -50,7 +50,7 @@ enum Attempt {
     Join,
 }
 
-/// One intruder.
+/// An attacker that knows the hosts' names and ISIDs, but not their secrets.
 pub(super) struct Intruder {
     pub hosts: Vec<Rc<Host>>,
     pub runtime: Runtime,

@@ -21,7 +21,7 @@ pub enum Phase {
     ReadBack,
     /// Sessions are logged out.
     Farewell,
-    /// Over.
+    /// Every session has ended.
     Done,
 }
 
@@ -72,7 +72,7 @@ impl UnitBooks {
 /// What a run counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Operations begun.
+    /// Operations that hosts have begun.
     pub operations: u64,
     /// Operations that ended with success.
     pub succeeded: u64,

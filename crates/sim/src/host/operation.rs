@@ -41,7 +41,7 @@ impl Kind {
     }
 }
 
-/// One operation.
+/// One request of a host's workload.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub kind: Kind,

@@ -51,7 +51,7 @@ struct Begun {
 
 /// What an operation brought.
 enum Found {
-    /// Success.
+    /// Success without data.
     Nothing,
     /// The blocks that were read, and how many bytes arrived.
     Data(Payload, u32),

@@ -10,19 +10,19 @@ use pdu::TaskAttribute;
 /// How often a host asks for what: shares, not percentages.
 #[derive(Clone, Debug)]
 pub struct Mix {
-    /// READ.
+    /// Share of READ.
     pub reads: u64,
-    /// WRITE.
+    /// Share of WRITE.
     pub writes: u64,
     /// WRITE as a command that the client does not know, with any task attribute.
     pub raw_writes: u64,
     /// COMPARE AND WRITE.
     pub compare_and_writes: u64,
-    /// Zeroes.
+    /// Share of writes of zeroes.
     pub zeroes: u64,
     /// The same, if the device likes by unmapping.
     pub unmaps: u64,
-    /// SYNCHRONIZE CACHE.
+    /// Share of SYNCHRONIZE CACHE.
     pub flushes: u64,
     /// TEST UNIT READY.
     pub test_unit_readys: u64,

@@ -34,7 +34,7 @@ pub enum Stranger {
 /// What arrives in place of a PDU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instead {
-    /// Nothing.
+    /// The PDU is lost.
     Nothing,
     /// Another, with this data.
     Other(Header, Vec<u8>),
@@ -45,7 +45,7 @@ pub enum Instead {
 /// A PDU that was rejected on its way, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// Its header.
+    /// The header of the rejected PDU.
     pub header: Header,
     /// The reason that its initiator is told.
     pub reason: RejectReason,

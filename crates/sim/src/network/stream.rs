@@ -23,7 +23,7 @@ impl Stream {
         Self { connection, side, clock, network }
     }
 
-    /// Which connection.
+    /// The connection that this is one end of.
     #[must_use]
     pub fn connection(&self) -> ConnectionId {
         self.connection

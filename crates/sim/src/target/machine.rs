@@ -11,7 +11,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::Waker;
 
-/// One machine.
+/// The target's runtime: the implementation of [`Host`] for virtual time.
 pub(super) struct Machine {
     pub clock: Clock,
     pub executor: Executor,
