@@ -30,8 +30,8 @@ demo: ## copy a real disk image through broken connections, then across an emula
 check: ## format, lints and the tests that need no root: under 3 minutes
 	@scripts/setup build
 	cargo fmt --all --check
-	cargo clippy -q --workspace --all-targets -- -D warnings
-	$(if $(BPF),cargo clippy -q --workspace --all-targets $(BPF_EVERYWHERE) -- -D warnings)
+	cargo clippy -q --workspace --all-targets $(BPF_EVERYWHERE) -- -D warnings
+	$(if $(BPF),cargo clippy -q --workspace -- -D warnings)
 	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak $(BPF_EVERYWHERE)
 
 test: check ## everything: also the peers, faults and long properties (some need root)
