@@ -36,9 +36,9 @@ check: ## format, lints and the tests that need no root: under 3 minutes
 
 test: check ## everything: also the peers, faults and long properties (some need root)
 	@scripts/setup test
-	$(BUILD) -q
+	$(BUILD) -q -p ropewalk-sim
 	cargo test -q -p ropewalk-interop -p ropewalk-soak
-	cargo run -q --release -p ropewalk-sim -- --seeds 1000
+	"$${CARGO_TARGET_DIR:-target}/release/ropewalk-sim" --seeds 1000
 
 sim: ## run simulated worlds with faults: make sim SEEDS=100000 SEED=1
 	cargo run -q --release -p ropewalk-sim -- --seeds $(or $(SEEDS),1000) --seed $(or $(SEED),1)
