@@ -57,6 +57,21 @@ fn of_two_copies_to_one_disk_the_second_is_refused() {
 }
 
 #[test]
+fn a_copy_whose_reservation_was_broken_fails_although_the_other_copy_has_ended() {
+    let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:8MiB"]));
+    let images = [folder.write("one", &noise(8 * MIB)), folder.write("other", &vec![7; 8 << 20])];
+    let first = slow_copy(&images[0], &server, &[]);
+    run(&["copy", "--overwrite", "--break-reservation", &images[1], &server.url(0)]).expect(0);
+    let broken = first.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&broken.stderr);
+    assert_eq!(broken.status.code(), Some(1), "{told}");
+    assert!(told.contains("was broken"), "{told}");
+    let back = folder.path("back");
+    run(&["copy", &server.url(0), back.to_str().unwrap()]).expect(0);
+    assert!(std::fs::read(back).unwrap() == std::fs::read(&images[1]).unwrap());
+}
+
+#[test]
 fn the_reservation_of_a_killed_copy_stays_until_it_is_broken() {
     let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:8MiB"]));
     let image = folder.write("image", &noise(8 * MIB));

@@ -35,6 +35,7 @@ pub(crate) use unit_state::UnitState;
 
 use crate::path_id::PathId;
 use crate::report::{PathReport, PathState, Report};
+use crate::reservation::Reservation;
 use crate::{Config, Environment, Error, NetworkError, UsageError};
 use block::Slab;
 use connection_recovery::Recoveries;
@@ -45,7 +46,7 @@ use futures_channel::oneshot;
 use operation::Finished;
 use pdu::{BufferId, Instant, LaneId, Lun};
 use policy::{LaneSample, Placement};
-use scsi::ReservationKey;
+
 use session::seam::Endpoint;
 use slots::{OperationId, Operations, Paths, RequestId, Requests};
 use std::collections::{BTreeMap, HashMap};
@@ -257,8 +258,8 @@ impl Driver {
         self.paths.iter().filter(carries).map(|path| path.id).collect()
     }
 
-    /// The key of the reservation that this initiator has made at a unit.
-    pub fn reservation(&self, lun: Lun) -> Option<ReservationKey> {
+    /// The reservation that this initiator has made at a unit.
+    pub fn reservation(&self, lun: Lun) -> Option<Reservation> {
         self.units.get(&lun).and_then(|unit| unit.reservation)
     }
 

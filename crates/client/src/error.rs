@@ -210,6 +210,9 @@ pub enum TargetError {
     /// Somebody else holds a persistent reservation.
     #[error("logical unit {lun} is reserved by {holder}")]
     Reserved { lun: Lun, holder: ReservationHolder },
+    /// The reservation of this initiator ended without its doing, and nobody holds one.
+    #[error("the reservation of logical unit {lun} was broken: others may have written to it")]
+    ReservationLost { lun: Lun },
     /// Another unit, or the same with another size, answers under this LUN than before.
     #[error("logical unit {lun} is no longer the one that was opened ({}): {refusal}", Name(designator.as_ref()))]
     Changed {
@@ -271,7 +274,11 @@ impl Error {
         const CONFLICT: u8 = scsi::Status::ReservationConflict.code();
         matches!(
             self,
-            Self::Target(TargetError::Reserved { .. } | TargetError::Status { status: Some(CONFLICT), .. })
+            Self::Target(
+                TargetError::Reserved { .. }
+                    | TargetError::ReservationLost { .. }
+                    | TargetError::Status { status: Some(CONFLICT), .. }
+            )
         )
     }
 }

@@ -1,5 +1,6 @@
 //! Whether a path may carry I/O to a logical unit, and when that must be asked again.
 
+use crate::ReservationHolder;
 use core::fmt;
 use scsi::AdditionalSense;
 use scsi::client::{AsymmetricAccessState, Designator, SenseData};
@@ -15,8 +16,8 @@ pub struct UnitView {
     pub block_bytes: u32,
     /// The access state of this path; `None` where access is symmetric.
     pub access: Option<AsymmetricAccessState>,
-    /// An initiator, perhaps this one, holds a persistent reservation, which belongs to one nexus.
-    pub reserved: bool,
+    /// The holder of a persistent reservation, unless this path is registered for one of this initiator's own.
+    pub reserved: Option<ReservationHolder>,
 }
 
 /// The reason why a path carries no I/O.
@@ -30,8 +31,8 @@ pub enum PathRefusal {
     OtherCapacity { found: u64, found_bytes: u32, expected: u64, expected_bytes: u32 },
     /// The unit is reserved for one nexus: the reservation would shut out another path, or another path's would shut
     /// out the first.
-    #[error("the logical unit has a persistent reservation, which holds for one path")]
-    Reserved,
+    #[error("the logical unit is reserved by {0}")]
+    Reserved(ReservationHolder),
     /// The path leads to the right unit, but not optimally (SPC-4 §5.15).
     #[error("the path is not active/optimized but {0:?}")]
     NotOptimized(AsymmetricAccessState),
@@ -70,8 +71,8 @@ pub fn accept_path(first: &UnitView, offered: &UnitView) -> Result<(), PathRefus
             expected_bytes: first.block_bytes,
         });
     }
-    if offered.reserved {
-        return Err(PathRefusal::Reserved);
+    if let Some(holder) = &offered.reserved {
+        return Err(PathRefusal::Reserved(holder.clone()));
     }
     match offered.access {
         None | Some(AsymmetricAccessState::ActiveOptimized) => Ok(()),
@@ -84,14 +85,19 @@ pub fn accept_path(first: &UnitView, offered: &UnitView) -> Result<(), PathRefus
 pub enum Change {
     /// The unit that says so.
     Unit,
+    /// The reservations of the unit that says so.
+    Reservations,
     /// Every unit of the target: LUNs may lead to other units.
     AllUnits,
 }
 
-/// What a unit attention says about the identity or the size of units (SPC-4 annex F). `None` if nothing.
+/// What a unit attention says about the identity, the size or the reservation of units (SPC-4 annex F). `None` if
+/// nothing.
 #[must_use]
 pub fn change_told(sense: &SenseData) -> Option<Change> {
     const MEDIUM_MAY_HAVE_CHANGED: (u8, u8) = (0x28, 0x00);
+    const RESERVATIONS_PREEMPTED: (u8, u8) = (0x2a, 0x03);
+    const REGISTRATIONS_PREEMPTED: (u8, u8) = (0x2a, 0x05);
     const CAPACITY_DATA_HAS_CHANGED: (u8, u8) = (0x2a, 0x09);
     const INQUIRY_DATA_HAS_CHANGED: (u8, u8) = (0x3f, 0x03);
     const DEVICE_IDENTIFIER_CHANGED: (u8, u8) = (0x3f, 0x05);
@@ -101,6 +107,7 @@ pub fn change_told(sense: &SenseData) -> Option<Change> {
     }
     let AdditionalSense { code, qualifier } = sense.additional;
     match (code, qualifier) {
+        RESERVATIONS_PREEMPTED | REGISTRATIONS_PREEMPTED => Some(Change::Reservations),
         MEDIUM_MAY_HAVE_CHANGED
         | CAPACITY_DATA_HAS_CHANGED
         | INQUIRY_DATA_HAS_CHANGED
@@ -121,13 +128,7 @@ mod tests {
             kind: DesignatorKind::Naa,
             bytes: vec![0x60, 1],
         };
-        UnitView {
-            designator: Some(designator),
-            blocks: 100,
-            block_bytes: 512,
-            access: None,
-            reserved: false,
-        }
+        UnitView { designator: Some(designator), blocks: 100, block_bytes: 512, access: None, reserved: None }
     }
 
     #[test]
@@ -192,8 +193,9 @@ mod tests {
 
     #[test]
     fn a_reserved_unit_has_one_path() {
-        let reserved = UnitView { reserved: true, ..view() };
-        assert_eq!(accept_path(&view(), &reserved), Err(PathRefusal::Reserved));
+        let holder = ReservationHolder { key: scsi::ReservationKey(1), port: None };
+        let reserved = UnitView { reserved: Some(holder.clone()), ..view() };
+        assert_eq!(accept_path(&view(), &reserved), Err(PathRefusal::Reserved(holder)));
     }
 
     #[test]

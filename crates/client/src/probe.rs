@@ -68,7 +68,7 @@ impl Probe<'_> {
             blocks: capacity.blocks,
             block_bytes: capacity.block_bytes,
             access,
-            reserved: self.held().await?.is_some(),
+            reserved: self.holder().await?,
         })
     }
 

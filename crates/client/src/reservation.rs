@@ -5,11 +5,12 @@
 //! could write. With Write Exclusive – All Registrants a second copy that registers would be a holder too, and its
 //! RESERVE would succeed.
 
-use crate::driver::{Plan, Shared};
+use crate::driver::{Data, Plan, Shared};
 use crate::path_acceptance::UnitView;
+use crate::path_id::PathId;
 use crate::probe::{Probe, unless_refused};
 use crate::{Error, Host, Lun, NetworkError, TargetError, UsageError};
-use scsi::client::{self, ReservationDescriptor};
+use scsi::client;
 use scsi::{
     PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction, ReserveIn, TransportId,
 };
@@ -47,6 +48,22 @@ impl fmt::Display for ReservationHolder {
     }
 }
 
+/// A reservation that [`Lun::reserve`] has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reservation {
+    key: ReservationKey,
+    /// If it is gone, somebody else has ended it: the target stores it, or has said so. Otherwise, a restart of the
+    /// target may have.
+    is_lasting: bool,
+}
+
+impl Reservation {
+    /// The target says that somebody has ended it.
+    pub fn was_preempted(&mut self) {
+        self.is_lasting = true;
+    }
+}
+
 impl Lun {
     /// Keeps all others from writing until [`Self::release`], over every path that the session has or will have. With
     /// `break_others`, takes another holder's reservation away and aborts its commands. Returns whether the unit is
@@ -58,12 +75,19 @@ impl Lun {
     pub async fn reserve(&self, break_others: bool) -> Result<bool, Error> {
         let key = new_key(&*self.shared().environment.host)?;
         let lun = self.unit().lun;
+        self.any_path().await?;
         // From here on, paths that join register before they are used.
-        self.keep_reservation(Some(key));
+        let mut reservation = Reservation { key, is_lasting: false };
+        self.keep_reservation(Some(reservation));
+        let mut is_lasting = true;
         for path in self.shared().read(|driver| driver.paths_to(lun)) {
             let probe = Probe { shared: self.shared(), path, lun };
-            match unless_refused(probe.claim(key, break_others).await) {
-                Ok(Some(())) => {}
+            let claim = async {
+                let holder = probe.holder().await?;
+                probe.claim(reservation, holder.as_ref(), break_others).await
+            };
+            match unless_refused(claim.await) {
+                Ok(Some(stores)) => is_lasting &= stores,
                 Ok(None) => {
                     tracing::debug!(%lun, "the logical unit has no persistent reservations");
                     self.keep_reservation(None);
@@ -79,6 +103,8 @@ impl Lun {
                 }
             }
         }
+        reservation.is_lasting = is_lasting;
+        self.keep_reservation(Some(reservation));
         Ok(true)
     }
 
@@ -102,8 +128,11 @@ impl Lun {
     /// If the target could not be told; it then keeps the reservation.
     pub async fn release(&self) -> Result<(), Error> {
         let lun = self.unit().lun;
-        let Some(key) = self.keep_reservation(None) else { return Ok(()) };
-        let path = self.shared().read(|driver| driver.path_to(lun)).ok_or(UsageError::SessionClosed)?;
+        if self.shared().read(|driver| driver.reservation(lun)).is_none() {
+            return Ok(());
+        }
+        let path = self.any_path().await?;
+        let Some(Reservation { key, .. }) = self.keep_reservation(None) else { return Ok(()) };
         let probe = Probe { shared: self.shared(), path, lun };
         // The holder may be a lost path; another path then replaces it, which also ends its registration.
         if !unless_conflict(probe.reserve(key).await)? {
@@ -129,66 +158,89 @@ impl Lun {
     /// If the device does not answer.
     pub async fn reservation_holder(&self) -> Result<Option<ReservationHolder>, Error> {
         let lun = self.unit().lun;
-        let path = self.shared().read(|driver| driver.path_to(lun)).ok_or(UsageError::SessionClosed)?;
-        let probe = Probe { shared: self.shared(), path, lun };
-        match probe.held().await? {
-            Some(held) => probe.holder(held).await.map(Some),
-            None => Ok(None),
-        }
+        let path = self.any_path().await?;
+        Probe { shared: self.shared(), path, lun }.holder().await
     }
 
-    /// Sets the key that paths register, and returns the one before.
-    fn keep_reservation(&self, key: Option<ReservationKey>) -> Option<ReservationKey> {
+    /// Sets the reservation for which paths register, and returns the one before.
+    fn keep_reservation(&self, reservation: Option<Reservation>) -> Option<Reservation> {
         let lun = self.unit().lun;
         self.shared().with(|driver, _| {
             let unit = driver.units.get_mut(&lun)?;
-            std::mem::replace(&mut unit.reservation, key)
+            std::mem::replace(&mut unit.reservation, reservation)
         })
+    }
+
+    /// A path that carries the unit's I/O, as soon as there is one.
+    async fn any_path(&self) -> Result<PathId, Error> {
+        let lun = self.unit().lun;
+        loop {
+            if let Some(path) = self.shared().read(|driver| driver.path_to(lun)) {
+                return Ok(path);
+            }
+            let wait = Plan::inquire(lun, "TEST UNIT READY", client::test_unit_ready(), Data::None, None);
+            self.shared().execute(wait).await.result?;
+        }
     }
 }
 
 impl Probe<'_> {
     /// The properties that a path must show, after it has registered for a reservation of this initiator.
-    pub(crate) async fn view_behind(&self, reservation: Option<ReservationKey>) -> Result<UnitView, Error> {
+    pub(crate) async fn view_behind(&self, reservation: Option<Reservation>) -> Result<UnitView, Error> {
         let view = self.view().await?;
-        let Some(key) = reservation else { return Ok(view) };
-        match self.claim(key, false).await {
-            Ok(()) => Ok(UnitView { reserved: false, ..view }),
-            Err(Error::Target(TargetError::Reserved { .. })) => Ok(UnitView { reserved: true, ..view }),
+        let Some(reservation) = reservation else { return Ok(view) };
+        match self.claim(reservation, view.reserved.as_ref(), false).await {
+            Ok(_) => Ok(UnitView { reserved: None, ..view }),
+            Err(Error::Target(TargetError::Reserved { holder, .. })) => {
+                Ok(UnitView { reserved: Some(holder), ..view })
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// The reservation; `None` also for a device without reservations.
-    pub(crate) async fn held(&self) -> Result<Option<ReservationDescriptor>, Error> {
+    /// The holder of the reservation; `None` also for a device without reservations.
+    pub(crate) async fn holder(&self) -> Result<Option<ReservationHolder>, Error> {
         let bytes = self.reserve_in(ReserveIn::Reservation).await?;
-        Ok(bytes.and_then(|bytes| client::held_reservation(&bytes)).flatten())
-    }
-
-    /// Registers this path, and ensures that the unit is reserved with this key, over any path. A restarted target may
-    /// have forgotten both.
-    async fn claim(&self, key: ReservationKey, break_others: bool) -> Result<(), Error> {
-        self.register(ReservationKey::NONE, key, true).await?;
-        if unless_conflict(self.reserve(key).await)? {
-            return Ok(());
-        }
-        let Some(held) = self.held().await? else { return self.reserve(key).await };
-        if held.key == key {
-            return Ok(());
-        }
-        if break_others {
-            return self.preempt(key, held.key).await;
-        }
-        let holder = self.holder(held).await?;
-        Err(TargetError::Reserved { lun: self.lun, holder }.into())
-    }
-
-    async fn holder(&self, held: ReservationDescriptor) -> Result<ReservationHolder, Error> {
+        let Some(held) = bytes.and_then(|bytes| client::held_reservation(&bytes)).flatten() else {
+            return Ok(None);
+        };
         let bytes = self.reserve_in(ReserveIn::FullStatus).await?;
         let nexuses = bytes.map(|bytes| client::registered_nexuses(&bytes)).unwrap_or_default();
         let holder = nexuses.into_iter().find(|nexus| nexus.is_holder);
-        let port = holder.and_then(|holder| holder.transport_id);
-        Ok(ReservationHolder { key: held.key, port })
+        Ok(Some(ReservationHolder { key: held.key, port: holder.and_then(|holder| holder.transport_id) }))
+    }
+
+    /// Registers this path, and ensures that the unit, which `holder` has reserved, is reserved with this key, over any
+    /// path. Returns whether the target stores the registration.
+    ///
+    /// Whoever is registered may write, and writes of this path may be under way: it does not register for a
+    /// reservation that somebody else has broken.
+    async fn claim(
+        &self,
+        reservation: Reservation,
+        holder: Option<&ReservationHolder>,
+        break_others: bool,
+    ) -> Result<bool, Error> {
+        let Reservation { key, is_lasting } = reservation;
+        let lun = self.lun;
+        match holder {
+            None if is_lasting => return Err(TargetError::ReservationLost { lun }.into()),
+            Some(holder) if holder.key != key && !break_others => {
+                return Err(TargetError::Reserved { lun, holder: holder.clone() }.into());
+            }
+            _ => {}
+        }
+        let stores = self.register(ReservationKey::NONE, key, true).await?;
+        if unless_conflict(self.reserve(key).await)? {
+            return Ok(stores);
+        }
+        match self.holder().await? {
+            None => self.reserve(key).await?,
+            Some(holder) if holder.key == key => {}
+            Some(holder) if break_others => self.preempt(key, holder.key).await?,
+            Some(holder) => return Err(TargetError::Reserved { lun, holder }.into()),
+        }
+        Ok(stores)
     }
 
     async fn reserve_in(&self, what: ReserveIn) -> Result<Option<Vec<u8>>, Error> {
@@ -196,24 +248,35 @@ impl Probe<'_> {
         self.optional("PERSISTENT RESERVE IN", client::persistent_reserve_in(what, ANSWER_BYTES)).await
     }
 
+    /// Changes this path's registration. The unit's registrations outlive a restart of a target that can store them
+    /// (SPC-4 §5.13.5), which this returns: otherwise another initiator could write before this one is back.
     async fn register(
         &self,
         key: ReservationKey,
         new_key: ReservationKey,
-        ignore: bool,
-    ) -> Result<(), Error> {
-        let register = Register {
-            new_key,
-            ignore_existing_key: ignore,
-            persist: false,
-            all_target_ports: false,
-            others: Vec::new(),
+        ignore_existing_key: bool,
+    ) -> Result<bool, Error> {
+        let register = |persist| {
+            let (all_target_ports, others) = (false, Vec::new());
+            ReserveAction::Register(Register {
+                new_key,
+                ignore_existing_key,
+                persist,
+                all_target_ports,
+                others,
+            })
         };
-        self.reserve_out(key, ReserveAction::Register(register)).await
+        match self.reserve_out(key, register(true)).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.sense().is_some() => {
+                self.reserve_out(key, register(false)).await.map(|()| false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn unregister(&self, key: ReservationKey) -> Result<(), Error> {
-        self.register(key, ReservationKey::NONE, false).await
+        self.register(key, ReservationKey::NONE, false).await.map(drop)
     }
 
     async fn reserve(&self, key: ReservationKey) -> Result<(), Error> {

@@ -1,13 +1,14 @@
 //! The life of one path: log in, prove the units behind it, add connections, and start again after a loss.
 //! [`replacement`] replaces the connections that a living session has lost.
 
-use crate::driver::{Path, Shared, Vacancies, lane};
+use crate::driver::{Path, Shared, UnitState, Vacancies, lane};
 use crate::login::{self, Applicant};
-use crate::path_acceptance::{PathRefusal, accept_path};
+use crate::path_acceptance::{PathRefusal, UnitView, accept_path};
 use crate::path_id::PathId;
 use crate::probe::Probe;
 use crate::reconnect::Pauses;
 use crate::report::PathState;
+use crate::reservation::Reservation;
 use crate::{Error, LoginError, NetworkError, Portal, TargetError, UsageError, replacement};
 use event_listener::Event;
 use futures_util::future;
@@ -168,20 +169,17 @@ async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<b
     let reservation = shared.read(|driver| driver.reservation(lun));
     let portal =
         shared.read(|driver| driver.path(id).map(|path| path.portal.to_string())).unwrap_or_default();
-    let view = async {
-        probe.ready().await?;
-        let changes_told = shared.read(|driver| driver.changes_told(id));
-        Ok((probe.view_behind(reservation).await?, changes_told))
+    let ready = probe.ready().await;
+    let changes_told = shared.read(|driver| driver.changes_told(id));
+    let view = match ready {
+        Ok(()) => probe.view_behind(reservation).await,
+        Err(error) => Err(error),
     };
-    let (offered, changes_told) = match view.await {
-        Ok(view) => view,
+    let offered = match view {
+        Ok(view) => Ok(view),
         // The unit may be ready at the next attempt.
         Err(error) if error.sense().is_some_and(SenseData::is_not_ready) => return Err(error),
-        Err(Error::Target(error)) => {
-            tracing::warn!(path = %id, portal, %lun, %error, "the path does not lead to the unit");
-            shared.with(|driver, _| driver.refuse_unit(lun, id, &error));
-            return Ok(true);
-        }
+        Err(Error::Target(error)) => Err(error),
         Err(error) => return Err(error),
     };
     Ok(shared.with(|driver, _| {
@@ -192,23 +190,36 @@ async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<b
         if unit.reservation != reservation {
             return false;
         }
-        let first = unit.unit.view();
-        match accept_path(&first, &offered) {
-            // There is no other way to the unit than the one over which it was found.
-            Err(PathRefusal::NotOptimized(_)) if unit.opened_over == id => driver.accept_unit(id, lun),
-            // Unless it must be shared by a reservation of ours, which somebody else has broken.
-            Err(PathRefusal::Reserved) if unit.opened_over == id && reservation.is_none() => {
-                driver.accept_unit(id, lun);
-            }
+        match offered.and_then(|offered| judge(unit, id, reservation, &offered)) {
             Ok(()) => driver.accept_unit(id, lun),
-            Err(refusal) => {
-                tracing::warn!(path = %id, portal, %lun, %refusal, "the path is not used for this unit");
-                let designator = first.designator;
-                driver.refuse_unit(lun, id, &TargetError::Changed { lun, designator, refusal });
+            Err(error) => {
+                tracing::warn!(path = %id, portal, %lun, %error, "the path is not used for this unit");
+                driver.refuse_unit(lun, id, &error);
             }
         }
         true
     }))
+}
+
+/// Whether path `id` may carry the unit's I/O.
+fn judge(
+    unit: &UnitState,
+    id: PathId,
+    reservation: Option<Reservation>,
+    offered: &UnitView,
+) -> Result<(), TargetError> {
+    let first = unit.unit.view();
+    let lun = unit.unit.lun;
+    // There is no other way to the unit than the one over which it was found.
+    let is_first = unit.opened_over == id;
+    match accept_path(&first, offered) {
+        Ok(()) => Ok(()),
+        Err(PathRefusal::NotOptimized(_)) if is_first => Ok(()),
+        // Unless it must be shared by a reservation of ours, which somebody else has broken.
+        Err(PathRefusal::Reserved(_)) if is_first && reservation.is_none() => Ok(()),
+        Err(PathRefusal::Reserved(holder)) => Err(TargetError::Reserved { lun, holder }),
+        Err(refusal) => Err(TargetError::Changed { lun, designator: first.designator, refusal }),
+    }
 }
 
 /// Looks after a path until it is gone for good.

@@ -59,7 +59,7 @@ impl Unit {
             blocks: self.capacity.blocks,
             block_bytes: self.capacity.block_bytes,
             access: None,
-            reserved: false,
+            reserved: None,
         }
     }
 }

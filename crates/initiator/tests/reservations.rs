@@ -7,6 +7,8 @@ mod world;
 use ropewalk_initiator::{Error, Lun, TargetError, Transfer};
 use scsi::ReserveIn;
 use scsi::client::{RegisteredNexus, persistent_reserve_in, registered_nexuses};
+use std::net::SocketAddr;
+use std::time::Duration;
 use world::{
     Meddler, Meddling, PIECE, Relay, World, config, connect, expect_pattern, pattern, url, write_carefully,
 };
@@ -90,5 +92,75 @@ async fn a_session_that_was_lost_still_holds_the_unit_when_it_is_back() {
     lun.release().await.unwrap();
     write(&intruder).await.unwrap();
     session.close().await.unwrap();
+    other.close().await.unwrap();
+}
+
+/// A file of 1 MiB, and a place for its target to store reservations.
+struct Stored(tempfile::TempDir);
+
+impl Stored {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::File::create(folder.path().join("image")).unwrap().set_len(1 << 20).unwrap();
+        Self(folder)
+    }
+
+    async fn serve(&self, listen: Option<SocketAddr>) -> World {
+        let image = format!("file:{}", self.0.path().join("image").display());
+        World::serving(&image, |target| {
+            target.state_directory = Some(self.0.path().join("state"));
+            if let Some(address) = listen {
+                target.listen = vec![address];
+            }
+        })
+        .await
+    }
+}
+
+#[tokio::test]
+async fn a_restarted_target_that_stores_reservations_lets_nobody_else_in_before_the_holder_is_back() {
+    let stored = Stored::new();
+    let world = stored.serve(None).await;
+    let address = world.address();
+    let relay = Relay::to(address).await;
+    let (session, lun) = connect(&url(relay.address), config(1)).await;
+    assert!(lun.reserve(false).await.unwrap());
+    write(&lun).await.unwrap();
+    relay.close();
+    world.server.shutdown(Duration::ZERO).await;
+    let world = stored.serve(Some(address)).await;
+    let (other, intruder) = world.connect(1).await;
+    assert!(write(&intruder).await.unwrap_err().is_reservation_conflict());
+    other.close().await.unwrap();
+    drop(session);
+}
+
+#[tokio::test]
+async fn a_write_after_the_reservation_was_broken_fails_and_says_who_broke_it() {
+    let world = World::new().await;
+    let (one, first) = world.connect(1).await;
+    let (other, second) = world.connect(1).await;
+    assert!(first.reserve(false).await.unwrap());
+    assert!(second.reserve(true).await.unwrap());
+    let error = write(&first).await.unwrap_err();
+    let Error::Target(TargetError::Reserved { holder, .. }) = &error else { panic!("{error}") };
+    assert_eq!(Some(holder), second.reservation_holder().await.unwrap().as_ref());
+    write(&second).await.unwrap();
+    one.close().await.unwrap();
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_reservation_that_was_broken_and_given_back_is_not_taken_again_as_if_nobody_had_written() {
+    let stored = Stored::new();
+    let world = stored.serve(None).await;
+    let (one, first) = world.connect(1).await;
+    let (other, second) = world.connect(1).await;
+    assert!(first.reserve(false).await.unwrap());
+    assert!(second.reserve(true).await.unwrap());
+    second.release().await.unwrap();
+    let error = write(&first).await.unwrap_err();
+    assert!(matches!(error, Error::Target(TargetError::ReservationLost { .. })), "{error}");
+    one.close().await.unwrap();
     other.close().await.unwrap();
 }

@@ -4,7 +4,7 @@ use super::flush::SYNCHRONIZE_CACHE;
 use super::path::{Closing, Request};
 use super::slots::RequestId;
 use super::{Driver, Plan};
-use crate::path_acceptance::change_told;
+use crate::path_acceptance::{Change, change_told};
 use crate::path_id::PathId;
 use crate::report::PathState;
 use crate::retry::{CommandKind, Ending, Retry};
@@ -82,6 +82,12 @@ impl Driver {
                 if let Some(sense) = &sense {
                     self.told(at, lun, sense, now);
                 }
+                let ending = if self.is_fenced_off(key, completion) {
+                    self.doubt(at, lun, Change::Reservations, now);
+                    Ending::Told
+                } else {
+                    ending
+                };
                 self.forced_operation_failed(key, ending, completion.status, sense.as_ref());
                 let command = self.command_name(key);
                 let error = match sense {
@@ -112,8 +118,21 @@ impl Driver {
             unit.durability.told(sense);
         }
         if let Some(change) = change_told(sense) {
+            if change == Change::Reservations {
+                self.reservation_preempted(lun);
+            }
             self.doubt(at, lun, change, now);
         }
+    }
+
+    /// Whether the target refused a command as if this initiator's reservation were another's: the path must be proven
+    /// again, which finds out whose it is.
+    fn is_fenced_off(&self, key: RequestId, completion: &Completion) -> bool {
+        let request = &self.requests[key];
+        completion.delivered
+            && completion.status == Status::ReservationConflict.code()
+            && !request.is_question()
+            && self.reservation(request.lun).is_some()
     }
 
     /// A command failed. If it was forced to the medium (a flush, or a write with FUA), its error may report the loss

@@ -110,7 +110,12 @@ impl Driver {
         let hangs = matches!(error, Some(Error::Target(TargetError::Unanswered { .. })));
         let says_why = matches!(
             error,
-            Some(Error::Target(TargetError::CheckCondition { .. } | TargetError::Changed { .. }))
+            Some(Error::Target(
+                TargetError::CheckCondition { .. }
+                    | TargetError::Changed { .. }
+                    | TargetError::Reserved { .. }
+                    | TargetError::ReservationLost { .. }
+            ))
         );
         for flush in flushes {
             let news = generation.filter(|generation| !hangs && flush.asked.tell(*generation));

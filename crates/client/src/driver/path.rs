@@ -81,6 +81,11 @@ impl Request {
             attempts: 0,
         }
     }
+
+    /// Whether it asks this one path about the unit, before the path is trusted.
+    pub const fn is_question(&self) -> bool {
+        self.path.is_some() && self.flush.is_none()
+    }
 }
 
 /// The end of a connection.

@@ -25,15 +25,22 @@ impl Driver {
         self.take_back_parked(at, now);
     }
 
+    /// `lun` reported that somebody has ended the reservations there.
+    pub(super) fn reservation_preempted(&mut self, lun: Lun) {
+        let unit = self.units.get_mut(&lun);
+        if let Some(reservation) = unit.and_then(|unit| unit.reservation.as_mut()) {
+            reservation.was_preempted();
+        }
+    }
+
     /// A command that waits for the command window has not left; it now waits for the proof instead.
     fn take_back_parked(&mut self, at: PathId, now: Instant) {
         let path = &mut self.paths[at];
         let parked = path.core.as_ref().and_then(Session::demand).map(|demand| demand.task);
         let Some((task, key)) = parked.and_then(|task| Some((task, *path.tasks.get(&task)?))) else { return };
         let request = &self.requests[key];
-        let is_question = request.path.is_some() && request.flush.is_none();
         if path.doubted.contains(&request.lun)
-            && !is_question
+            && !request.is_question()
             && let Some(core) = &mut path.core
         {
             core.task_management(now, TaskFunction::AbortTask(task));

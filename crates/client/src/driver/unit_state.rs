@@ -4,9 +4,9 @@ use super::flush::Flush;
 use super::slots::{OperationId, RequestId};
 use crate::durability::Durability;
 use crate::path_id::PathId;
+use crate::reservation::Reservation;
 use crate::write_fence::{WriteFence, WriteId};
 use crate::{TargetError, Unit};
-use scsi::ReservationKey;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub(crate) struct UnitState {
     pub write_same_refused: bool,
     /// The path over which it was opened: it may be reserved there, or reached badly, if there is no better.
     pub opened_over: PathId,
-    /// The key of the reservation that all paths must be registered for before they carry the unit's I/O.
-    pub reservation: Option<ReservationKey>,
+    /// The reservation that all paths must be registered for before they carry the unit's I/O.
+    pub reservation: Option<Reservation>,
     /// It turned out to be another: nothing is done to it any more.
     pub refused: Option<TargetError>,
 }
