@@ -16,8 +16,8 @@ mod runtime;
 mod work;
 mod workload;
 
-pub(crate) use copying::plan as plan_copies;
-pub use copying::{Area, CopyPlan};
+pub use copying::{Area, Contest, CopyPlan};
+pub(crate) use copying::{plan as plan_copies, plan_contest};
 pub use ledger::{Ledger, Phase, Tally, UnitBooks};
 pub(crate) use network::TappedEnd;
 pub use workload::Mix;
@@ -32,7 +32,7 @@ use crate::{Clock, SharedCell};
 use client::{
     Config, Credentials, Environment, Lun, PathReport, PathState, Portal, Reconnect, Report, Target,
 };
-use copying::Copier;
+use copying::{Contender, Copier};
 use event_listener::Event;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
@@ -89,6 +89,8 @@ pub struct HostPlan {
     pub mix: Mix,
     /// The copies that it makes meanwhile.
     pub copies: Option<CopyPlan>,
+    /// The unit that it and all other hosts copy to.
+    pub contested: Option<UnitIndex>,
     /// How many of a hundred commands go to a connection at random instead of the policy's.
     pub astray_percent: u64,
     /// How often of a hundred times its policy holds a command back that it could place.
@@ -389,6 +391,10 @@ impl Host {
             let copier = Copier::new(Rc::clone(&self), Rc::clone(&workers), plan, random);
             busy.push(Box::pin(copier.work()));
         }
+        if let Some(unit) = self.plan.contested {
+            let random = Random::new(seed, &format!("contest of host {}", self.index));
+            busy.push(Box::pin(Contender::new(Rc::clone(&self), unit, random).work()));
+        }
         while busy.next().await.is_some() {}
         drop(busy);
         self.done.set(Some(Phase::Work));
@@ -415,10 +421,11 @@ impl Host {
         self.done.set(Some(Phase::Farewell));
     }
 
-    /// One worker for each unit.
+    /// One worker for each unit that has blocks for all hosts.
     async fn workers(self: &Rc<Self>, seed: u64) -> Rc<[Worker]> {
         let mut workers = Vec::new();
-        for (index, plan) in (0..).map(UnitIndex).zip(&*self.units) {
+        let shared = self.units.iter().filter(|unit| unit.shared_blocks > 0);
+        for (index, plan) in (0..).map(UnitIndex).zip(shared) {
             let part = match index {
                 UnitIndex::FIRST => format!("host {}", self.index),
                 UnitIndex(other) => format!("host {} unit {other}", self.index),

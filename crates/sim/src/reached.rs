@@ -61,6 +61,10 @@ pub enum Way {
     CopiedAfterLoss,
     /// A copy failed.
     CopyFailed,
+    /// A copy was refused, because another host's copy had reserved the destination.
+    CopyRefused,
+    /// A copy held its destination from its beginning until it was read back.
+    CopiedBehindReservation,
     /// A copy noticed that its destination differs.
     CopyDiffers,
     /// A copy from one unit to another of the same target succeeded.
@@ -149,7 +153,7 @@ pub enum Way {
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 71] = [
+    pub const ALL: [Self; 73] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -179,6 +183,8 @@ impl Way {
         Self::Copied,
         Self::CopiedAfterLoss,
         Self::CopyFailed,
+        Self::CopyRefused,
+        Self::CopiedBehindReservation,
         Self::CopyDiffers,
         Self::CopiedBetweenUnits,
         Self::CopiedBetweenTargets,
@@ -256,6 +262,8 @@ impl Way {
             Self::Copied => "copies that succeeded",
             Self::CopiedAfterLoss => "copies that succeeded after a loss",
             Self::CopyFailed => "copies that failed",
+            Self::CopyRefused => "copies refused at a reserved destination",
+            Self::CopiedBehindReservation => "copies behind a reservation that succeeded",
             Self::CopyDiffers => "copies that were found to differ",
             Self::CopiedBetweenUnits => "copies between units of one target",
             Self::CopiedBetweenTargets => "copies between targets",

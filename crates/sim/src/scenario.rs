@@ -2,7 +2,7 @@
 
 use crate::disk::Geometry;
 use crate::fault::{self, Fault, FaultKind};
-use crate::host::{HostPlan, Mix, PathPlan, plan_copies};
+use crate::host::{HostPlan, Mix, PathPlan, plan_contest, plan_copies};
 use crate::network::Profile;
 use crate::portal::Portals;
 use crate::random::Random;
@@ -204,6 +204,7 @@ impl Scenario {
             fault::add(&mut faults, FaultKind::Meddling, &mut meddling, OPERATIONS);
         }
         plan_copies(seed, &mut hosts, &mut units);
+        plan_contest(seed, &mut hosts, &mut units);
         let (ping_after, ping_timeout) = (limits.ping_after, limits.ping_timeout);
         let operations = OPERATIONS;
         let scenario = Self {
@@ -270,6 +271,7 @@ fn hosts(
                 depth: 1 + random.index(48),
                 mix: mix(random, disk),
                 copies: None,
+                contested: None,
                 astray_percent: *random.choose(&[0, 20, 100]),
                 held_back_percent: 0,
             }

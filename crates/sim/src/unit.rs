@@ -59,7 +59,7 @@ pub struct UnitPlan {
     pub number: u16,
     /// The disk behind it.
     pub disk: Geometry,
-    /// The blocks that all hosts work on, from the first on. Those behind are for copies.
+    /// The blocks that all hosts work on, from the first on. Those behind are for copies. A unit without any comes last.
     pub shared_blocks: u64,
     /// The MAXIMUM TRANSFER LENGTH that it tells, if that is a small one: a longer operation takes several commands.
     pub transfer_blocks_max: Option<u32>,

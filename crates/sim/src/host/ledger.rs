@@ -1,6 +1,7 @@
 //! What the hosts of one world do and learn, for the checker.
 
 use crate::checker::{BlockHistory, ReservationHistory, Stamp, Tap, Violation};
+use crate::host::Contest;
 use crate::random::Random;
 use crate::reached::{Reached, Way};
 use crate::scenario::Scenario;
@@ -39,6 +40,8 @@ pub struct Ledger {
     pub budget: u32,
     /// A crash at this moment must not lose anything of a copy.
     pub crash_wanted: Option<Random>,
+    /// The copies to the unit that all hosts copy to.
+    pub contest: Contest,
     /// What was found wrong first.
     pub violation: Option<Violation>,
     /// Who keeps the trace.
@@ -101,6 +104,7 @@ impl Ledger {
             tally: Tally::default(),
             budget: scenario.operations,
             crash_wanted: None,
+            contest: Contest::default(),
             violation: None,
             tap,
         }
