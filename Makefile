@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test test-conformance conformance-table soak fuzz corpus sim mutants bench bench-relay bench-monitor audit
+.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-relay bench-monitor audit
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -34,11 +34,15 @@ check: ## format, lints and the tests that need no root: under 3 minutes
 	$(if $(BPF),cargo clippy -q --workspace -- -D warnings)
 	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak $(BPF_EVERYWHERE)
 
-test: check ## everything: also the peers, faults and long properties (some need root)
+test: ## everything: also the peers, faults and long properties (some need root)
 	@scripts/setup test
-	$(BUILD) -q -p ropewalk-sim
+	@$(MAKE) --no-print-directory --jobs=2 check programs
 	cargo test -q -p ropewalk-interop -p ropewalk-soak
 	"$${CARGO_TARGET_DIR:-target}/release/ropewalk-sim" --seeds 1000
+
+# Built while the tests of `check` run, many of which wait for a clock.
+programs:
+	$(BUILD) -q -p ropewalk-sim
 
 sim: ## run simulated worlds with faults: make sim SEEDS=100000 SEED=1
 	cargo run -q --release -p ropewalk-sim -- --seeds $(or $(SEEDS),1000) --seed $(or $(SEED),1)
