@@ -1,7 +1,8 @@
 //! Tasks whose requests and responses take different lanes. No login negotiates that, so the tests set such routes by
 //! hand.
 
-#[path = "../../tests/target_world/mod.rs"]
+#[path = "../../tests/target/world/mod.rs"]
+#[allow(dead_code, reason = "the tests in `tests/target` use the rest")]
 mod target_world;
 
 use super::TaskId;
