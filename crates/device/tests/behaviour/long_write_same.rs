@@ -1,8 +1,8 @@
 //! WRITE SAME and UNMAP of many pieces: others are served between them, and nobody waits for more than one.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::held_disk::HeldDisk;
+use crate::world::initiator::Initiator;
+use crate::world::{BLOCK, World};
 use block::{Backend, Ram};
 use pdu::Tsih;
 use ropewalk_device::{Host, Observer};
@@ -13,9 +13,6 @@ use session::target;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use world::held_disk::HeldDisk;
-use world::initiator::Initiator;
-use world::{BLOCK, World};
 
 /// 1 GiB.
 const BLOCKS: u32 = 1 << 21;

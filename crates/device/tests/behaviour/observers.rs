@@ -1,8 +1,7 @@
 //! Whoever observes the device server is told when each command begins, starts and ends.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::held_disk::HeldDisk;
+use crate::world::{BLOCK, World};
 use pdu::Tsih;
 use ropewalk_device::{Host, Observer};
 use scsi::client;
@@ -11,8 +10,6 @@ use session::target::{Command, TaskId};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use world::held_disk::HeldDisk;
-use world::{BLOCK, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {

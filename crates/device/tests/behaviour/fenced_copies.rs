@@ -1,16 +1,13 @@
 //! EXTENDED COPY of a host that is fenced off meanwhile.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::extended_copy::extended_copy;
+use crate::world::held_disk::HeldDisk;
+use crate::world::initiator::Initiator;
+use crate::world::{BLOCK, World, unit};
 use ropewalk_device::Host;
 use scsi::{AdditionalSense, Status, client, client::SenseData};
 use session::initiator::{Completion, Data, TaskId};
 use std::sync::Arc;
-use world::extended_copy::extended_copy;
-use world::held_disk::HeldDisk;
-use world::initiator::Initiator;
-use world::{BLOCK, World, unit};
 
 /// Of one piece of a copy: 256 KiB.
 const PIECE_BLOCKS: u16 = 512;

@@ -1,10 +1,5 @@
 //! A target node and initiators, joined by real logins and by bytes that are handed over: no runtime, no socket, no
 //! clock.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "no test needs all of it, and what fails here fails the test"
-)]
 
 pub mod extended_copy;
 pub mod forgetful_disk;

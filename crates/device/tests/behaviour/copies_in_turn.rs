@@ -1,17 +1,14 @@
 //! EXTENDED COPY beside COMPARE AND WRITE and ORWRITE on the same blocks.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::extended_copy::extended_copy;
+use crate::world::held_disk::HeldDisk;
+use crate::world::initiator::Initiator;
+use crate::world::{BLOCK, World, unit};
 use pdu::Lun;
 use ropewalk_device::Host;
 use scsi::client;
 use session::initiator::{Data, TaskFunction, TaskId};
 use std::sync::Arc;
-use world::extended_copy::extended_copy;
-use world::held_disk::HeldDisk;
-use world::initiator::Initiator;
-use world::{BLOCK, World, unit};
 
 const BLOCKS: u64 = 64;
 const GOOD: u8 = 0;

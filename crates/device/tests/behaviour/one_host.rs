@@ -1,12 +1,9 @@
 //! Limits of one host hold for it whatever addresses it has.
-#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod world;
-
+use crate::world::{BLOCK, World};
 use block::Ram;
 use pdu::LoginStatus;
 use std::sync::Arc;
-use world::{BLOCK, World};
 
 /// How logins from these addresses end, one after the other.
 fn logins(world: &World, addresses: impl Iterator<Item = String>) -> Vec<Result<(), LoginStatus>> {

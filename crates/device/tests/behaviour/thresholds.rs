@@ -1,8 +1,7 @@
 //! A thin unit that runs out of space, in virtual time.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::initiator::Initiator;
+use crate::world::{BLOCK, World, unit};
 use block::{Backend, BlockError, BlockErrorKind, Completion, Operation, Pending, Properties, Ram};
 use ropewalk_device::{Host, UnitDescription};
 use scsi::AdditionalSense;
@@ -11,8 +10,6 @@ use session::initiator::Data;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use world::initiator::Initiator;
-use world::{BLOCK, World, unit};
 
 /// Memory is allocated in chunks of so many blocks.
 const CHUNK_BLOCKS: u32 = 512;

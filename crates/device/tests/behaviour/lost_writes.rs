@@ -1,19 +1,16 @@
 //! A disk that has lost acknowledged writes and says so once: every initiator is told, whichever command the disk told.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::extended_copy::extended_copy;
+use crate::world::forgetful_disk::ForgetfulDisk;
+use crate::world::held_disk::HeldDisk;
+use crate::world::initiator::Initiator;
+use crate::world::{BLOCK, World};
 use block::Backend;
 use ropewalk_device::Host;
 use scsi::client::{self, SenseData};
 use scsi::{AdditionalSense, Status};
 use session::initiator::{Completion, Data, TaskId};
 use std::sync::Arc;
-use world::extended_copy::extended_copy;
-use world::forgetful_disk::ForgetfulDisk;
-use world::held_disk::HeldDisk;
-use world::initiator::Initiator;
-use world::{BLOCK, World};
 
 const BLOCKS: u64 = 4096;
 const SYNCHRONIZE_CACHE: [u8; 10] = [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -1,18 +1,15 @@
 //! Commands beyond READ and WRITE, from an initiator to the medium and back.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::extended_copy::extended_copy;
+use crate::world::held_disk::HeldDisk;
+use crate::world::initiator::Initiator;
+use crate::world::{BLOCK, World};
 use block::{Backend, Operation, Ram, Volatile};
 use ropewalk_device::Host;
 use scsi::client::{self, SenseData};
 use scsi::{AdditionalSense, Status};
 use session::initiator::{Completion, Data, TaskId};
 use std::sync::Arc;
-use world::extended_copy::extended_copy;
-use world::held_disk::HeldDisk;
-use world::initiator::Initiator;
-use world::{BLOCK, World};
 
 const BLOCKS: u64 = 4096;
 const CACHE_BYTES: usize = 1 << 20;

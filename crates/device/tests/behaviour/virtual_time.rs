@@ -1,17 +1,14 @@
 //! A target without a runtime: bytes are handed over, and time passes when the test says so.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::held_disk::HeldDisk;
+use crate::world::initiator::Initiator;
+use crate::world::{BLOCK, PING_AFTER, PING_TIMEOUT, World};
 use block::Ram;
 use pdu::Instant;
 use ropewalk_device::Host;
 use scsi::client;
 use session::initiator::Data;
 use std::sync::Arc;
-use world::held_disk::HeldDisk;
-use world::initiator::Initiator;
-use world::{BLOCK, PING_AFTER, PING_TIMEOUT, World};
 
 const BLOCKS: u64 = 4096;
 

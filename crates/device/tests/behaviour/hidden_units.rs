@@ -1,15 +1,12 @@
 //! What an initiator can do to units that it may not use: nothing.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::initiator::Initiator;
+use crate::world::{BLOCK, HIDDEN_UNIT, TRUSTED, World, unit};
 use block::{Backend, Ram};
 use ropewalk_device::Host;
 use scsi::{AdditionalSense, Status, client, client::SenseData};
 use session::initiator::{Data, TaskFunction};
 use std::sync::Arc;
-use world::initiator::Initiator;
-use world::{BLOCK, HIDDEN_UNIT, TRUSTED, World, unit};
 
 /// What TEST UNIT READY tells: `None` if there is nothing.
 fn told(world: &World, initiator: &mut Initiator, lun: u16) -> Option<AdditionalSense> {
