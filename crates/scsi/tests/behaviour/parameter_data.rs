@@ -1,12 +1,10 @@
 //! What a disk says of itself: INQUIRY, READ CAPACITY, MODE SENSE, REPORT LUNS, REQUEST SENSE.
 
-mod world;
-
+use crate::world::{cdb, data, full, illegal, port, read_only, refusal, thin};
 use ropewalk_scsi::{
     AdditionalSense, BlockLength, Blocks, Disk, FieldPointer, Identity, ModeSettings, Naa, Outcome,
     PhysicalExponent, Provisioning, Sense, SenseFormat, Step, begin_absent,
 };
-use world::{cdb, data, full, illegal, port, read_only, refusal, thin};
 
 fn inquiry(disk: &Disk, allocation_bytes: u16) -> Vec<u8> {
     data(disk.begin(&cdb(6, &[(0, &[0x12]), (3, &allocation_bytes.to_be_bytes())])))

@@ -1,13 +1,11 @@
 //! EXTENDED COPY, RECEIVE COPY RESULTS and the page that tells of them.
 
-mod world;
-
+use crate::world::{cdb, data, full, illegal, refusal};
 use proptest::prelude::*;
 use ropewalk_scsi::{
     AdditionalSense, BlockLength, Blocks, CopyRanges, CopySegment, CopyStatus, Disk, ExtendedCopy,
     FieldPointer, HeldCopies, Identity, Lba, Outcome, ReceiveCopyStatus, Sense, SenseKey, Step,
 };
-use world::{cdb, data, full, illegal, refusal};
 
 const DISCARD: u8 = 0x10;
 const WITHOUT_IDENTIFIER: u8 = 0x18;

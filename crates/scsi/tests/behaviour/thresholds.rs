@@ -1,9 +1,7 @@
 //! The threshold of a thin disk: VPD page B2h, its mode pages and its log page.
 
-mod world;
-
+use crate::world::{cdb, data, full, refusal, thin, watched};
 use ropewalk_scsi::{Blocks, Disk, FieldPointer, ModeSettings, Outcome, ProvisioningLog, Sense, Step};
-use world::{cdb, data, full, refusal, thin, watched};
 
 const PROVISIONING: (u8, u8) = (0x1c, 0x02);
 

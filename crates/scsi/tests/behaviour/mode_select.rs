@@ -1,9 +1,7 @@
 //! MODE SELECT: what can be changed, what cannot, and what MODE SENSE says of it.
 
-mod world;
-
+use crate::world::{cdb, data, full, illegal, refusal};
 use ropewalk_scsi::{AdditionalSense, Disk, FieldPointer, ModeSettings, Outcome, Sense, SenseFormat, Step};
-use world::{cdb, data, full, illegal, refusal};
 
 const PAGE_FORMAT: u8 = 0x10;
 const CACHING: u8 = 0x08;

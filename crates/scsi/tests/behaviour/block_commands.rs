@@ -1,11 +1,10 @@
 //! READ, WRITE, VERIFY, COMPARE AND WRITE, SYNCHRONIZE CACHE: what blocks they mean and what is refused.
 
-mod world;
-
+use crate::world;
+use crate::world::{cdb, full, out_of_range, read_only, refusal, thin, write_protected};
 use ropewalk_scsi::{
     AdditionalSense, BlockLength, Blocks, Compare, Disk, Extent, FieldPointer, Limits, Sense, Step,
 };
-use world::{cdb, full, out_of_range, read_only, refusal, thin, write_protected};
 
 const LAST: u32 = 99_999;
 

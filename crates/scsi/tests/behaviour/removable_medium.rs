@@ -1,9 +1,7 @@
 //! Disks whose medium can be removed, and what commands need of a medium.
 
-mod world;
-
+use crate::world::{data, full, refusal, removable};
 use ropewalk_scsi::{AdditionalSense, Extent, FieldPointer, MediumAccess, Outcome, Sense, Step};
-use world::{data, full, refusal, removable};
 
 fn start_stop(flags: u8) -> [u8; 6] {
     [0x1b, 0, 0, 0, flags, 0]

@@ -1,9 +1,7 @@
 //! LOG SENSE and READ DEFECT DATA: there is little to tell, and it is told properly.
 
-mod world;
-
+use crate::world::{cdb, data, full, refusal};
 use ropewalk_scsi::{FieldPointer, Sense, Step};
-use world::{cdb, data, full, refusal};
 
 fn log_sense(page: u8, subpage: u8, pointer: u16, allocation_bytes: u16) -> Step {
     let fields: [(usize, &[u8]); 3] =

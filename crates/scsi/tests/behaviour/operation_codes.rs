@@ -1,10 +1,9 @@
 //! Which commands there are, as REPORT SUPPORTED OPERATION CODES tells and as they are taken.
 
-mod world;
-
+use crate::world;
+use crate::world::{cdb, data, full, illegal, ported, refusal, removable, thin};
 use proptest::prelude::*;
 use ropewalk_scsi::{AdditionalSense, Disk, FieldPointer, Outcome, Sense, Step};
-use world::{cdb, data, full, illegal, ported, refusal, removable, thin};
 
 const WRITE_SAME_10: u8 = 0x41;
 const WRITE_SAME_16: u8 = 0x93;

@@ -1,10 +1,8 @@
 //! The ports through which a unit is seen: REPORT TARGET PORT GROUPS and what INQUIRY says of them.
 
-mod world;
-
+use crate::world::{cdb, data, full, port, ported, refusal};
 use ropewalk_scsi::client::{AsymmetricAccessState, target_port_groups};
 use ropewalk_scsi::{Disk, FieldPointer, Sense, TargetPort};
-use world::{cdb, data, full, port, ported, refusal};
 
 fn report(format: u8, allocation_bytes: u32) -> Vec<u8> {
     cdb(12, &[(0, &[0xa3, format << 5 | 0x0a]), (6, &allocation_bytes.to_be_bytes())])

@@ -1,7 +1,7 @@
 //! The commands of reservations: what they ask for, and what they answer.
 
-mod world;
-
+use crate::world;
+use crate::world::{full, illegal, read_only, refusal};
 use proptest::prelude::*;
 use ropewalk_scsi::client::{held_reservation, persistent_reserve_in, persistent_reserve_out};
 use ropewalk_scsi::{
@@ -9,7 +9,6 @@ use ropewalk_scsi::{
     Registrant, ReservationKey, ReservationStatus, ReservationType, ReserveAction, ReserveIn, Restriction,
     Sense, Step, TransportId,
 };
-use world::{full, illegal, read_only, refusal};
 
 const KEY: ReservationKey = ReservationKey(0x0102_0304_0506_0708);
 const NEW_KEY: ReservationKey = ReservationKey(0x1112_1314_1516_1718);

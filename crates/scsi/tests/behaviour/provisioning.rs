@@ -1,12 +1,10 @@
 //! UNMAP, WRITE SAME and GET LBA STATUS.
 
-mod world;
-
+use crate::world::{cdb, data, full, illegal, out_of_range, refusal, thin};
 use ropewalk_scsi::{
     AdditionalSense, BlockLength, Blocks, Disk, Extent, FieldPointer, GetLbaStatus, Lba, Limits, Outcome,
     Pattern, ProvisioningStatus, Sense, Step,
 };
-use world::{cdb, data, full, illegal, out_of_range, refusal, thin};
 
 fn unmap(bytes: u16) -> Vec<u8> {
     cdb(10, &[(0, &[0x42]), (7, &bytes.to_be_bytes())])

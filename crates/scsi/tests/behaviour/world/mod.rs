@@ -1,5 +1,4 @@
 //! Disks to send commands to, and what is expected of them.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use ropewalk_scsi::{
     AdditionalSense, BlockLength, Blocks, Disk, FieldPointer, Identity, Limits, Outcome, PhysicalExponent,
