@@ -1,6 +1,8 @@
 //! Connections that say nothing cost next to nothing. Alone in its process, whose memory is measured.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[path = "behaviour/world/mod.rs"]
+#[allow(dead_code, reason = "the other program uses the rest")]
 mod world;
 
 use ropewalk_target::{Config, Limits};

@@ -1,12 +1,8 @@
 //! The buffer budget is a bound, and never a dead end.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod world;
-
+use crate::world::*;
 use pdu::{InitiatorPdu, ScsiCommand, TargetPdu};
 use ropewalk_target::{ByteSize, Config, Limits};
-use world::*;
 
 const BUDGET_BYTES: u64 = 64 << 20;
 const LONG_BYTES: usize = 32 << 20;

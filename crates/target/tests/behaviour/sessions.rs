@@ -1,8 +1,6 @@
 //! Sessions meet: reinstatement, resets, added connections, the end.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::*;
 use pdu::TaskManagementOutcome;
 use pdu::{
     AsyncEvent, Cid, InitiatorPdu, Itt, LoginRequest, LoginStatus, LogoutOutcome, TargetPdu,
@@ -12,7 +10,6 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
-use world::*;
 
 const POWER_ON: (u8, u8) = (0x29, 0x00);
 const NEXUS_LOST: (u8, u8) = (0x29, 0x07);

@@ -1,10 +1,7 @@
 //! Commands reach the disk and come back, whatever is behind the LUN.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::*;
 use ropewalk_target::StartError;
-use world::*;
 
 /// Longer than one piece of a read, and than one burst.
 const LONG: usize = 5 << 20;

@@ -1,12 +1,10 @@
 //! Whoever reaches the port can be anybody: nothing that comes before a login may keep others out.
 
-mod world;
-
+use crate::world::*;
 use pdu::{InitiatorPdu, LoginRequest, LoginStatus};
 use ropewalk_target::{Config, Limits};
 use std::io::{self, Read, Write};
 use std::time::Duration;
-use world::*;
 
 /// More drips than the text that was announced has bytes.
 const DRIPS_MAX: usize = 9000;

@@ -1,8 +1,6 @@
 //! Who may use what.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod world;
-
+use crate::world::*;
 use pdu::{Cid, InitiatorPdu, LoginRequest, LoginStatus, Stage, TargetPdu};
 use ropewalk_target::{
     Chap, ChapAlgorithms, Config, Credential, DiscoveryConfig, InvalidConfig, Mask, PortalGroupConfig,
@@ -12,7 +10,6 @@ use scsi::client;
 use scsi::{PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction, Status};
 use session::chap::{Account, Algorithms, Challenge, Secret};
 use std::os::unix::fs::PermissionsExt;
-use world::*;
 
 fn only(initiator: &str) -> Mask {
     Mask { initiators: vec![initiator.into()], ..Mask::default() }

@@ -1,7 +1,6 @@
 //! Reservations between initiators of one server, and across its restarts.
 
-mod world;
-
+use crate::world::*;
 use pdu::InitiatorPdu;
 use requirement::{Need, skip};
 use ropewalk_target::{OpenError, OpenFailure, StartError, StateError};
@@ -11,7 +10,6 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use world::*;
 
 const GOOD: u8 = scsi::Status::Good.code();
 const CHECK_CONDITION: u8 = scsi::Status::CheckCondition.code();

@@ -1,9 +1,4 @@
 //! A server in this process, and initiators that are nothing but a socket: they can misbehave.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "no test needs all of it, and what fails here fails the test"
-)]
 
 use pdu::{
     Cdb, Cid, CmdSn, DataOut, DataSn, Header, InitiatorPdu, Isid, Itt, LoginRequest, LoginStatus,

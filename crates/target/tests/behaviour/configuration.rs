@@ -1,5 +1,4 @@
 //! A configuration file, and what is wrong with wrong ones.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ropewalk_target::{ByteSize, Config, DigestUse, InvalidConfig, Medium};
 

@@ -2,16 +2,12 @@
 //!
 //! The tests need three addresses of two networks, and so a network namespace of their own.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod world;
-
+use crate::world::*;
 use pdu::LoginStatus;
 use requirement::{Need, Requirement, require, skip};
 use ropewalk_target::{Config, Limits};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::process::{Command, Stdio};
-use world::*;
 
 /// Set for a test that was started again in a network namespace.
 const AGAIN: &str = "ROPEWALK_TEST_IN_NETWORK_NAMESPACE";
