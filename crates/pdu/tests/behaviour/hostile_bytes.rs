@@ -1,7 +1,5 @@
 //! No bytes make a parser panic, and whatever it accepts it can say again.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use proptest::prelude::*;
 use ropewalk_pdu::*;
 

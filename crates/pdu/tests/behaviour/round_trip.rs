@@ -1,7 +1,5 @@
 //! What is emitted is parsed as what it was, for each PDU.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use proptest::prelude::*;
 use ropewalk_pdu::*;
 

@@ -1,7 +1,5 @@
 //! What the standard forbids is refused, and what it leaves open is not (RFC 7143 §7.7, §11).
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use ropewalk_pdu::*;
 
 /// A header of one opcode with these words set, each by its byte offset.

@@ -1,8 +1,6 @@
 //! Each field stands where the standard's figure puts it: one whole header per PDU, word by word (RFC 7143
 //! §11.3 to §11.19). A round trip alone would not see a field that is wrong both ways.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use ropewalk_pdu::*;
 
 const LUN: Lun = Lun(0x0801_0203_0405_0607);
