@@ -1,12 +1,8 @@
 //! What each flow may send: policers and shapers.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::*;
 use ropewalk_netem::{Bytes, Cap, LinkModel, Rate};
 use std::time::Duration;
-use world::*;
 
 /// 12 Mbit/s: one packet each millisecond, and ten at once.
 fn policed() -> LinkModel {

@@ -1,12 +1,8 @@
 //! Several flows: parallel paths, tunnels, and traffic of others.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::*;
 use ropewalk_netem::{CrossTraffic, LinkModel, Rate, Traffic};
 use std::time::Duration;
-use world::*;
 
 fn four_paths() -> LinkModel {
     LinkModel { parallel: 4, ..packet_each_millisecond() }

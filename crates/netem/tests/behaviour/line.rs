@@ -1,13 +1,9 @@
 //! What happens behind the bottleneck: loss, outages, damage, doubles, jitter and order.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::*;
 use ropewalk_netem::{Jitter, LinkModel, Loss, Outages, Packet, Pareto, Probability, Rate, Reordering};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use world::*;
 
 const COUNT: u64 = 100_000;
 

@@ -1,5 +1,4 @@
 //! A link with packets that remember who they are, and everything that arrives with its time.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use ropewalk_netem::{Counters, Link, LinkModel, Packet, Rate, Size, Span, Traffic};
 use std::time::Duration;

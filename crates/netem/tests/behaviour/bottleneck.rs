@@ -1,12 +1,8 @@
 //! The rate, the delay and the queue.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::*;
 use ropewalk_netem::{CoDel, LinkModel, Packet, PathModel, Rate, Size, Traffic};
 use std::time::Duration;
-use world::*;
 
 #[test]
 fn a_packet_arrives_when_it_has_been_sent_and_its_delay_is_over() {

@@ -1,13 +1,9 @@
 //! What holds for every model, whatever is sent over it and however it is driven.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::*;
 use proptest::prelude::*;
 use ropewalk_netem::*;
 use std::time::Duration;
-use world::*;
 
 prop_compose! {
     fn pareto()(alpha in 1.1..3.0_f64, min in 1..1000_u64, more in 0..100_000_u64) -> Pareto {

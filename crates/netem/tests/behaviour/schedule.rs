@@ -1,12 +1,8 @@
 //! What changes while time goes by.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::*;
 use ropewalk_netem::{Change, CrossTraffic, Jitter, LinkModel, Loss, Probability, Rate};
 use std::time::Duration;
-use world::*;
 
 /// A packet each millisecond for a second, with this change at 500 ms.
 fn changed(change: Change) -> World {

@@ -1,7 +1,5 @@
 //! A model as a file says it.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
 use ropewalk_netem::*;
 use std::time::Duration;
 
