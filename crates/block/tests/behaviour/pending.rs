@@ -1,10 +1,6 @@
 //! Operations under way: how their ends are learnt.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod device;
-
-use device::{KIB, done, kind, wait};
+use crate::device::{KIB, done, kind, wait};
 use ropewalk_block::{BlockErrorKind, Completion, Pending, Slab};
 
 #[test]

@@ -1,5 +1,4 @@
 //! Time that passes when the test says so.
-#![allow(dead_code)]
 
 use std::future::Future;
 use std::pin::Pin;

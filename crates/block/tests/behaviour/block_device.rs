@@ -1,15 +1,11 @@
 //! Block devices, by a loop device: needs root, and says so where it is skipped.
-// Clippy knows only the tests themselves as tests.
-#![allow(clippy::unwrap_used)]
-#![cfg(feature = "file")]
 
-mod device;
-
+use crate::device;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use device::on_disk::by_each_engine;
-use device::{Device, MIB, kind, pattern};
+use crate::device::on_disk::by_each_engine;
+use crate::device::{Device, MIB, kind, pattern};
 use requirement::{Need, skip};
 use ropewalk_block::{Backend, BlockErrorKind, Engine, EngineChoice, ExtentState, File, FileOptions};
 

@@ -1,14 +1,10 @@
 //! Files: opened safely, of any size, with the same behaviour by each engine.
-// Clippy knows only the tests themselves as tests.
-#![allow(clippy::unwrap_used)]
-#![cfg(feature = "file")]
 
-mod device;
-
+use crate::device;
 use std::os::unix::fs::MetadataExt;
 
-use device::on_disk::{by_each_engine, device, each_engine, scratch};
-use device::{KIB, MIB, kind, pattern, wait};
+use crate::device::on_disk::{by_each_engine, device, each_engine, scratch};
+use crate::device::{KIB, MIB, kind, pattern, wait};
 use requirement::{Need, skip};
 use ropewalk_block::{
     Backend, BlockErrorKind, Engine, EngineChoice, ExtentState, File, FileOptions, Operation,

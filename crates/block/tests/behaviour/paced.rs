@@ -1,14 +1,12 @@
 //! A slow disk: its rate, its latency, its jitter.
 
-mod device;
-
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use device::scripted::Scripted;
-use device::virtual_time::VirtualTime;
-use device::{Device, MIB, done};
+use crate::device::scripted::Scripted;
+use crate::device::virtual_time::VirtualTime;
+use crate::device::{Device, MIB, done};
 use ropewalk_block::{Operation, Pace, Paced};
 
 const STILL: Pace = Pace { bytes_per_second: None, latency: Duration::ZERO, jitter: Duration::ZERO, seed: 1 };

@@ -1,5 +1,4 @@
 //! A file in a directory of its own, by each engine.
-#![allow(dead_code)]
 
 use std::path::Path;
 use std::sync::Arc;

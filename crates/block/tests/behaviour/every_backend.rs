@@ -1,12 +1,8 @@
 //! Random operations on every backend give what they give on a plain array.
-// Clippy knows only the tests themselves as tests.
-#![allow(clippy::unwrap_used)]
-
-mod device;
 
 use std::sync::Arc;
 
-use device::{Device, KIB, MIB, pattern};
+use crate::device::{Device, KIB, MIB, pattern};
 use proptest::prelude::*;
 use ropewalk_block::{ExtentState, Operation, Ram, Volatile};
 
@@ -110,7 +106,7 @@ proptest! {
 #[cfg(feature = "file")]
 mod on_disk {
     use super::*;
-    use device::on_disk::{by_each_engine, scratch};
+    use crate::device::on_disk::{by_each_engine, scratch};
     use ropewalk_block::{Engine, FileOptions};
 
     fn file(engine: &Engine) -> Device {
@@ -170,7 +166,7 @@ fn a_small_volatile_cache_keeps_threads_apart() {
 #[cfg(feature = "file")]
 #[test]
 fn a_volatile_file_keeps_threads_apart() {
-    use device::on_disk::{by_each_engine, scratch};
+    use crate::device::on_disk::{by_each_engine, scratch};
     let size_bytes = Some(BLOCKS * BLOCK_BYTES);
     let options = ropewalk_block::FileOptions { thin: true, size_bytes, ..Default::default() };
     by_each_engine(|engine| {

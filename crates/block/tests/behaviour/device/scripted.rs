@@ -1,5 +1,4 @@
 //! A device whose completions the test decides, over a RAM disk.
-#![allow(dead_code)]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -1,10 +1,7 @@
 //! The RAM disk: sparse, checked, and shared by threads.
-// Clippy knows only the tests themselves as tests.
-#![allow(clippy::unwrap_used)]
 
-mod device;
-
-use device::{Device, KIB, MIB, kind, pattern};
+use crate::device;
+use crate::device::{Device, KIB, MIB, kind, pattern};
 use ropewalk_block::{Backend, BlockErrorKind, ExtentState, Operation, Ram};
 
 const TIB: u64 = 1 << 40;

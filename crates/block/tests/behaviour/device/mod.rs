@@ -1,8 +1,4 @@
 //! A backend with plain calls, for tests.
-// Each test file uses another part of it.
-#![allow(dead_code)]
-// Clippy knows only the tests themselves as tests.
-#![allow(clippy::unwrap_used)]
 
 #[cfg(feature = "file")]
 pub mod on_disk;

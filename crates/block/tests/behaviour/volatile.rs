@@ -1,11 +1,9 @@
 //! The volatile cache: what is lost, what is durable, and in which order.
 
-mod device;
-
 use std::sync::Arc;
 
-use device::scripted::Scripted;
-use device::{Device, KIB, MIB, done, kind};
+use crate::device::scripted::Scripted;
+use crate::device::{Device, KIB, MIB, done, kind};
 use ropewalk_block::{BlockErrorKind, Operation, Volatile};
 
 struct Cached {
