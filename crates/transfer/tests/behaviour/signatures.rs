@@ -3,17 +3,13 @@
 //! Every image is made by the format's own program and looked at by `blkid`, too. A program that is not installed is
 //! skipped, unless `REQUIRE` names `peers`.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod world;
-
+use crate::world::{Disk, JumpingClock, MIB, engine, source};
 use requirement::{Need, skip};
 use ropewalk_transfer::{Destination, Error, Job, Options, Progress, Refusal};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use world::{Disk, JumpingClock, MIB, engine, source};
 
 /// How a format is made.
 struct Recipe {

@@ -1,8 +1,5 @@
 //! Devices with the faults a test asks for, and a clock that jumps instead of waiting.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-#![allow(clippy::unwrap_used, reason = "a test may fail here")]
-
 use block::{
     Backend, BlockError, BlockErrorKind, Buffer, Completer, Completion, Engine, EngineChoice, Operation,
     Pending, Properties, Ram, Slab, Timer,

@@ -1,15 +1,11 @@
 //! Regular files as destinations: what is kept of those that are there, and what becomes of new ones.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod world;
-
+use crate::world::{Disk, Faults, KIB, MIB, copy, copy_until, engine, filled, noise, options, source};
 use ropewalk_transfer::{Destination, DestinationState, Error, Failure, Options, Reader, Refusal, Source};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use world::{Disk, Faults, KIB, MIB, copy, copy_until, engine, filled, noise, options, source};
 
 struct Folder(tempfile::TempDir);
 

@@ -1,9 +1,7 @@
 //! Streams as sources: how long they must be, and what they look like.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod world;
-
+use crate::world;
+use crate::world::{Disk, KIB, MIB, copy, destination, engine, filled, length, noise, options};
 use requirement::{Requirement, require};
 use ropewalk_transfer::{
     Destination, DestinationState, Error, ImageFormat, Options, Reader, Refusal, Source,
@@ -11,7 +9,6 @@ use ropewalk_transfer::{
 use std::io::Cursor;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
-use world::{Disk, KIB, MIB, copy, destination, engine, filled, length, noise, options};
 
 fn stream(data: Vec<u8>) -> Source {
     Source::stream("-", Reader::new(Cursor::new(data)))

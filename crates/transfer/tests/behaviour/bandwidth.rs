@@ -1,13 +1,9 @@
 //! The limit on bandwidth holds for copying and for reading back.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod world;
-
+use crate::world::{Copy, Disk, MIB, copy, destination, noise, options, source};
 use block::Timer;
 use ropewalk_transfer::{Options, Verify};
 use std::time::Duration;
-use world::{Copy, Disk, MIB, copy, destination, noise, options, source};
 
 fn limited(limit: &str, verify: Verify) -> Copy {
     let (from, to) = (Disk::new(8 * MIB), Disk::new(8 * MIB));

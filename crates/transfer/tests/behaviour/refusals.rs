@@ -1,12 +1,8 @@
 //! What must not be copied is refused, and nothing is written.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod world;
-
+use crate::world::{Disk, Faults, MIB, copy, destination, engine, noise, options, source};
 use ropewalk_transfer::{Destination, DestinationState, Error, Identity, Options, Refusal, Source};
 use std::sync::Arc;
-use world::{Disk, Faults, MIB, copy, destination, engine, noise, options, source};
 
 fn refusal(source: Source, destination: Destination, options: Options) -> Refusal {
     let failure = copy(source, destination, options).outcome.unwrap_err();

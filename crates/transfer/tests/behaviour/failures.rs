@@ -1,10 +1,8 @@
 //! Copies that do not succeed: why, and what is left of the destination.
 
-mod world;
-
+use crate::world::{Disk, Faults, KIB, MIB, copy, copy_until, destination, engine, noise, options, source};
 use ropewalk_transfer::{Destination, DestinationState, Error, Failure, Options, Reader, Source, Verify};
 use std::io::{Cursor, Write};
-use world::{Disk, Faults, KIB, MIB, copy, copy_until, destination, engine, noise, options, source};
 
 fn full(faults: Faults) -> std::sync::Arc<Disk> {
     let disk = Disk::with(2 * MIB, 512, faults);

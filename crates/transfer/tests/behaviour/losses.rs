@@ -1,10 +1,8 @@
 //! A destination that loses acknowledged writes, as a target does that dies with its cache.
 
-mod world;
-
+use crate::world::{Disk, Faults, KIB, MIB, copy, destination, filled, noise, options, source};
 use ropewalk_transfer::{Error, Options, Reader, Source, Verify};
 use std::io::{Cursor, Read};
-use world::{Disk, Faults, KIB, MIB, copy, destination, filled, noise, options, source};
 
 fn forgetful(loses_after_writes: &[u64]) -> Faults {
     Faults { loses_after_writes: loses_after_writes.to_vec(), ..Faults::default() }

@@ -1,14 +1,11 @@
 //! Block devices in use, by loop devices: needs root, and says so where it is skipped.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod world;
-
+use crate::world;
+use crate::world::{Disk, MIB, copy, engine, noise, options, source};
 use requirement::{Need, skip};
 use ropewalk_transfer::{Destination, Error, Refusal, Source};
 use std::path::PathBuf;
 use std::process::Command;
-use world::{Disk, MIB, copy, engine, noise, options, source};
 
 /// A loop device over a file of 8 MiB with an ext4 filesystem, which can be mounted.
 struct Loop {

@@ -1,10 +1,8 @@
 //! Every pair of ends, byte for byte.
 
-mod world;
-
+use crate::world::{Disk, Faults, KIB, MIB, Sink, copy, destination, engine, filled, noise, options, source};
 use ropewalk_transfer::{Destination, Options, Reader, Source, Verify};
 use std::io::Cursor;
-use world::{Disk, Faults, KIB, MIB, Sink, copy, destination, engine, filled, noise, options, source};
 
 fn stream(data: Vec<u8>) -> Source {
     Source::stream("-", Reader::new(Cursor::new(data)))
