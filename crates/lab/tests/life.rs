@@ -1,7 +1,10 @@
-//! How a lab begins and ends.
+//! How a lab begins and ends. Its own program: it looks for namespaces by their numbers, which the kernel may give again
+//! to the labs of other tests.
 
 #![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
 
+#[path = "behaviour/world/mod.rs"]
+#[allow(dead_code, reason = "the other programs use the rest")]
 mod world;
 
 use requirement::{Need, skip};

@@ -1,5 +1,9 @@
-//! A processor that is taken away does not hold the relay up. One lab only: its threads are found by their names.
+//! A processor that is taken away does not hold the relay up. Its own program, with one lab: the threads are found by
+//! their names.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[path = "behaviour/world/mod.rs"]
+#[allow(dead_code, reason = "the other programs use the rest")]
 mod world;
 
 use requirement::{Need, skip};

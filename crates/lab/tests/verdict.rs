@@ -1,5 +1,8 @@
-//! The relay knows what it cannot do.
+//! The relay knows what it cannot do. Its own program: the floods take the processors from the labs of other tests.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[path = "behaviour/world/mod.rs"]
+#[allow(dead_code, reason = "the other programs use the rest")]
 mod world;
 
 use ropewalk_lab::netem::LinkModel;

@@ -1,14 +1,12 @@
 //! Real packets cross the path that was asked for.
 
-mod world;
-
+use crate::world::{counter, in_lab, lab, link, streams, topology, until};
 use ropewalk_lab::netem::{LinkModel, Loss, PathModel, Probability, QueueSize};
 use ropewalk_lab::{
     Lab, RecordingTimes, RelayReport, Segmentation, StreamSample, Streams, Tap, Topology, ping,
 };
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
-use world::{counter, in_lab, lab, link, streams, topology, until};
 
 const MEGABYTE: u64 = 1_000_000;
 

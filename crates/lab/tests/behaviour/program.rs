@@ -1,16 +1,12 @@
 //! Programs copy between the hosts of a lab, and what they copied is compared.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::{in_lab, link, topology};
 use requirement::{Need, skip};
 use ropewalk_lab::netem::{Bytes, Span};
 use ropewalk_lab::program_run::{ProgramError, ProgramReport, ProgramRun};
 use ropewalk_lab::workload::Direction;
 use ropewalk_lab::{Lab, Topology};
 use std::time::Duration;
-use world::{in_lab, link, topology};
 
 fn run(command: &[&str], direction: Direction) -> Result<ProgramReport, ProgramError> {
     let congestion_control = Some("reno".to_owned());

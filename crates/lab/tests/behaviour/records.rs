@@ -1,14 +1,10 @@
 //! The record of a run, and what a report makes of it.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::{in_lab, run_once};
 use observe::report::{Cell, Section};
 use ropewalk_lab::{Folder, Sample, report};
 use serde_json::Value;
 use std::fs;
-use world::{in_lab, run_once};
 
 /// More requests at a time than the window lets go, over two connections.
 const CROWDED: &str = r#"

@@ -1,10 +1,8 @@
 //! TCP gets its bytes across whatever the path does.
 
-mod world;
-
+use crate::world::{counter, in_lab, lab, link, streams};
 use ropewalk_lab::netem::{LinkModel, Loss, Probability, Reordering, Span};
 use std::time::Duration;
-use world::{counter, in_lab, lab, link, streams};
 
 const MEGABYTE: u64 = 1_000_000;
 

@@ -1,12 +1,10 @@
 //! What an experiment asks for is what its runs do, with real packets.
 
-mod world;
-
+use crate::world::{in_lab, plan, run_once};
 use observe::report::Cell;
 use requirement::{Need, skip};
 use ropewalk_lab::{KernelTrace, LabError, Quantity, Sample, execute, report};
 use std::net::SocketAddr;
-use world::{in_lab, plan, run_once};
 
 const IPV6: &str = r#"
     title = "IPv6"

@@ -1,16 +1,12 @@
 //! Workloads at SCSI level run between the hosts of a lab, and are told completely.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::{in_lab, lab, link};
 use ropewalk_lab::Lab;
 use ropewalk_lab::netem::{Bytes, Span};
 use ropewalk_lab::scsi_run::{DiskModel, ScsiReport, ScsiRun, ScsiRunError, SessionTerms, SocketTerms};
 use ropewalk_lab::session_monitor::CommandSample;
 use ropewalk_lab::workload::{Direction, End, Order, Pattern, Replay, Workload};
 use std::time::Duration;
-use world::{in_lab, lab, link};
 
 const REQUEST_BYTES: u64 = 256 << 10;
 

@@ -1,15 +1,11 @@
 //! What the kernel tells of the hosts of a lab.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::{in_lab, lab, link};
 use ropewalk_lab::monitor::{Discovery, Monitor, Options};
 use ropewalk_lab::{Lab, LabHost};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
-use world::{in_lab, lab, link};
 
 /// Both ends of a connection across the path.
 fn connection(lab: &Lab) -> (TcpStream, TcpStream) {
@@ -41,11 +37,11 @@ fn a_monitor_sees_the_connections_of_its_host_and_no_others() {
 #[cfg(feature = "bpf")]
 #[test]
 fn a_trace_tells_of_its_hosts_connections_and_of_what_was_lost() {
+    use crate::world::streams;
     use observe::{CongestionState, TcpEventKind, TcpTrace};
     use ropewalk_lab::monitor::{BpfError, TraceOptions, Tracer};
     use ropewalk_lab::netem::{LinkModel, Loss, Probability};
     use std::collections::BTreeSet;
-    use world::streams;
 
     in_lab(|| {
         let loss = Loss::Random(Probability::new(0.02).unwrap());

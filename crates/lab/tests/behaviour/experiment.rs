@@ -1,9 +1,6 @@
 //! Experiments are run as they are written, once each, and their results say what they are.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
-
-mod world;
-
+use crate::world::{in_lab, plan, run_once};
 use observe::SocketsReport;
 use observe::report::{Cell, Figure, Row, Standing};
 use ropewalk_lab::{
@@ -14,7 +11,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use world::{in_lab, plan, run_once};
 
 const TEXT: &str = r#"
     title = "Throughput against distance"

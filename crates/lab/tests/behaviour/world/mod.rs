@@ -1,6 +1,4 @@
 //! Labs for the tests: with root's rights, or in a user namespace, or not at all, which is said.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, reason = "a test says by its failure what went wrong")]
 
 use requirement::{Need, skip};
 use ropewalk_lab::netem::{LinkModel, PathModel, Rate};
