@@ -23,14 +23,14 @@ use tokio::time::Instant;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
-  ropewalk bench iscsi://storage.example.com/iqn.2026-11.com.example:disk/0 --rw randread --request-size 4K \
---requests 32")]
+  ropewalk bench iscsi://storage.example.com/iqn.2026-11.com.example:disk/0 \\
+      --rw randread --request-size 4K --requests 32")]
 pub(crate) struct Arguments {
     /// The remote disk
     #[arg(value_name = "URL")]
     url: Url,
 
-    /// What to do
+    /// Direction and order of the requests
     #[arg(long, value_name = "WHAT", default_value = "read")]
     rw: Way,
 
@@ -42,14 +42,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     requests: u16,
 
-    /// For how long
+    /// Duration of the measurement: 30s, 5m, 1h
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = sizes::duration)]
     runtime: Duration,
 
     #[command(flatten)]
     connecting: Connecting,
 
-    /// Yes, writing may destroy what the disk holds
+    /// Allow writing to destroy what the disk holds
     #[arg(long)]
     destroy_data: bool,
 
@@ -65,9 +65,9 @@ pub(crate) enum Way {
     Read,
     /// Write from beginning to end
     Write,
-    /// Read anywhere
+    /// Read at random places
     Randread,
-    /// Write anywhere
+    /// Write at random places
     Randwrite,
 }
 

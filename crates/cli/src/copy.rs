@@ -22,7 +22,8 @@ use transfer::{Destination, Error, Failure, Job, Options, Progress, Schedule, So
 #[command(after_help = "\
 Examples:
   ropewalk copy disk.img iscsi://storage.example.com/iqn.2026-11.com.example:disk/0
-  ropewalk copy --connections 8 --bwlimit '08:00,100M 19:00,off' iscsi://a/iqn.2026-11.com.example:a/0 /dev/sdx
+  ropewalk copy --connections 8 --bwlimit '08:00,100M 19:00,off' \\
+      iscsi://storage.example.com/iqn.2026-11.com.example:disk/0 /dev/sdx
   zstd -dc disk.img.zst | ropewalk copy - iscsi://storage.example.com/iqn.2026-11.com.example:disk/0")]
 pub(crate) struct Arguments {
     /// Where to copy from
@@ -48,13 +49,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SPEC")]
     bwlimit: Option<Schedule>,
 
-    /// How much to read back and compare with the source. A sample is the first and the last request and one of
-    /// every 64, chosen at random [default: sample]
+    /// How much to read back and compare with the source [default: sample]
     #[arg(long, value_name = "HOW MUCH")]
     verify: Option<HowMuch>,
 
-    /// Expected length of SRC: the copy of a stream that is shorter or longer fails. A stream of known length is
-    /// copied into a new file without its zeroes
+    /// Expected length of SRC; the copy fails if it is shorter or longer. In a new file, the zeroes of a stream of
+    /// known length become holes
     #[arg(long, value_name = "SIZE", value_parser = sizes::source_size)]
     source_size: Option<u64>,
 
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     overwrite: bool,
 
-    /// Take over the destination's reservation from another host, or from a copy that was killed
+    /// Take the destination's reservation away from another host, or from a copy that was killed
     #[arg(long)]
     break_reservation: bool,
 
@@ -88,9 +88,9 @@ pub(crate) struct Arguments {
 enum HowMuch {
     /// Every byte
     Full,
-    /// A sample of under two percent
+    /// The first and the last request, and one of every 64, chosen at random
     Sample,
-    /// No verification
+    /// Nothing
     Off,
 }
 

@@ -26,12 +26,12 @@ enum Command {
     ///
     /// Each run has a lab of its own: two hosts in network namespaces of this machine, with the kernel's own TCP, and
     /// between them a path as the experiment describes it. The lab needs root, or a kernel that lets users make user
-    /// namespaces. If the emulation itself disturbs a run's measurements, the run is INVALID: the lab keeps it, marks
-    /// it, and repeats it.
+    /// namespaces. If the emulation may have disturbed a run's measurements, or the workload failed, the run is
+    /// INVALID: the lab keeps it, marks it, and repeats it.
     Run(run::Arguments),
     /// Make figures and tables of the results
     ///
-    /// Prints them, and writes report.html, one page that opens offline, and a PNG of each figure into the folder of
+    /// Prints the tables. Writes report.html, one page that opens offline, and a PNG of each figure into the folder of
     /// the results.
     Report(report::Arguments),
     /// Remove files that an interrupted run left half written

@@ -35,8 +35,8 @@ struct Arguments {
 enum Command {
     /// Serve RAM, files and block devices as iSCSI targets
     ///
-    /// Serves until SIGINT, SIGTERM or, unless started by nohup, SIGHUP. One target is described by --target and --lun;
-    /// several, and everything without an option here, by a TOML file.
+    /// Serves until SIGINT, SIGTERM or, unless started by nohup, SIGHUP. --target and --lun describe one target. A TOML
+    /// file (--config) describes several, and holds the settings that have no option here.
     Serve(serve::Arguments),
     /// List the targets of a portal
     Ls(ls::Arguments),
@@ -45,23 +45,25 @@ enum Command {
     /// Copy a disk between files, block devices, streams and remote disks
     ///
     /// SRC and DST are each a remote disk (iscsi://…), a file, a block device, a pipe, or - for standard input or
-    /// output. A destination that holds a filesystem, a partition table, LVM or the like, a file that is not empty, and
-    /// what is in use are refused. Until the command ends with exit status 0, the destination is garbage.
+    /// output. The copy is refused if the destination holds a filesystem, a partition table, LVM or the like, is a file
+    /// that is not empty, or is in use or reserved. Without exit status 0, the destination is incomplete.
     Copy(copy::Arguments),
     /// Measure the throughput and latency of a remote disk
     ///
-    /// Writing destroys the contents of the disk and needs --destroy-data.
+    /// Writing destroys the contents of the disk, and needs --destroy-data.
     Bench(bench::Arguments),
     /// Run experiments on an emulated WAN, and analyse captures of iSCSI
     Lab(lab::Arguments),
 }
 
 const STATUS_HELP: &str = "\
-Exit status: 0 done; 1 failed; 2 wrong usage; 3 interrupted, goes on if started again; 4 source and copy differ; 5 refused, nothing written; 128 + N ended by signal N (130: Ctrl-C); 141 nobody reads its output any more.
+Exit status: 0 done; 1 failed; 2 wrong usage; 3 interrupted, continues if started again (lab run); 4 source and copy \
+differ; 5 refused, nothing written; 128 + N interrupted by signal N (130: Ctrl-C; serve exits with 0 if it could \
+flush its disks); 141 nobody reads the output any more.
 
 Remote disks are named iscsi://[user@]host[:port]/TARGET-IQN/LUN. CHAP names and secrets come from --chap-file, or \
-from LIBISCSI_CHAP_USERNAME, LIBISCSI_CHAP_PASSWORD and, to ask who the target is, LIBISCSI_CHAP_TARGET_USERNAME and \
-LIBISCSI_CHAP_TARGET_PASSWORD.";
+from LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD. For mutual CHAP, the target's come from the same file, or from \
+LIBISCSI_CHAP_TARGET_USERNAME and LIBISCSI_CHAP_TARGET_PASSWORD.";
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();

@@ -14,20 +14,21 @@ use target::IscsiName;
 /// How to connect.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Connecting {
-    /// TCP connections per remote disk, over all its sessions. `auto` will find the number, but does not exist yet
+    /// TCP connections for each remote disk, over all its sessions, from 1 to 4096; `auto` does not exist yet
     #[arg(long, value_name = "N|auto", default_value = "4")]
     connections: Connections,
 
-    /// iSCSI sessions to spread the connections over [default: as few as the target allows; 1 forbids more]
+    /// iSCSI sessions to spread the connections over; 1 forbids more [default: one for each --portal, and more only if
+    /// the target allows too few connections in each]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..))]
     sessions: Option<u16>,
 
-    /// Where to connect instead of the URL's host; repeat it to use several addresses of the target. With two
-    /// URLs, these are the destination's
+    /// Address to connect to instead of the URL's host; repeat it to use several addresses of the target. In a copy
+    /// between two remote disks, it is the destination's
     #[arg(long = "portal", value_name = "ADDR:PORT")]
     portals: Vec<Portal>,
 
-    /// For how long a target that is lost is waited for: 30s, 5m, 1h [default: 2m]
+    /// How long to wait for a lost target: 30s, 5m, 1h [default: 2m]
     #[arg(long, value_name = "TIME", value_parser = sizes::duration)]
     patience: Option<Duration>,
 
@@ -43,7 +44,7 @@ pub(crate) struct Identity {
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
 
-    /// The iSCSI name of this machine [default: made from its host name]
+    /// iSCSI name of this machine [default: made from its host name]
     #[arg(long, value_name = "IQN")]
     initiator_name: Option<IscsiName>,
 
@@ -52,7 +53,7 @@ pub(crate) struct Identity {
     chap_algorithms: Option<Algorithms>,
 
     /// CHAP names and secrets: lines `username = …`, `password = …`, and for mutual CHAP `target_username = …`,
-    /// `target_password = …`; readable by its owner only
+    /// `target_password = …`; only its owner may have access to it
     #[arg(long, value_name = "FILE")]
     chap_file: Option<PathBuf>,
 }

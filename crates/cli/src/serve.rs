@@ -20,8 +20,16 @@ use target::{
 #[derive(clap::Args)]
 #[command(after_help = "\
 A LUN is N=ram:SIZE or N=file:PATH (a regular file or block device), followed by options:
-  size=SIZE (create or extend the file), bs=512|4096, ro, thin, direct, id=NAME (identity),
-  volatile (lose unflushed writes when killed), rate=SIZE (bytes per second), latency=MILLISECONDS
+  size=SIZE               create the file, or extend it
+  bs=512|4096, pbs=SIZE   bytes of a logical and of a physical block
+  ro, removable, thin     refuse writes; allow ejecting the medium; allow UNMAP (always in memory)
+  threshold=PERCENT       warn initiators when PERCENT of a thin LUN is allocated
+  write-same-to-end       let a WRITE SAME of zero blocks run to the end of the LUN
+  direct                  bypass the page cache
+  id=NAME                 derive the identity from NAME, instead of target, number and path
+  volatile, rate=SIZE, latency=MILLISECONDS
+                          for experiments: lose unflushed writes when the server is killed; limit
+                          bytes per second; add latency
 
 Examples:
   ropewalk serve --target iqn.2026-11.com.example:disk --lun 0=file:/srv/disk.img,size=16GiB,thin
@@ -39,25 +47,28 @@ A configuration file:
   lun = [{ number = 0, backend = \"file:/srv/disk.img,size=16GiB,thin\" }]
 
 More for a configuration file:
-  chap_algorithms = [\"sha3-256\", \"sha256\"]      the allowed algorithms; by default also sha1 and md5
+  chap_algorithms = [\"sha3-256\", \"sha256\"]       allowed algorithms; by default also sha1 and md5
   [discovery.chap] initiator, target             CHAP for the list of targets
   [[portal_group]] tag, portals                  portal groups, instead of listen
   [[target]] portal_groups = [1, 2]              the groups that serve the target; by default all
-  [[target]] redirect = \"HOST:PORT,permanent\"   send initiators there; `temporary` by default
+  [[target]] redirect = \"HOST:PORT,permanent\"    send initiators there; `temporary` by default;
+                                                 also under [discovery]
   [[target]] chap.target = { user, secret_file } the target's own secret, for mutual CHAP
-  chap.initiator = [{ … }, { … }]                several users; a LUN may be restricted to users = [\"NAME\"]
-A secret comes from secret_file, secret_env or secret. A file with a secret, including the configuration, must be
-accessible only to its owner, who must be root or the user who runs the server.")]
+  [[target]] chap.initiator = [{ … }, { … }]     several users; users = [\"NAME\"] restricts a LUN
+  [limits], [negotiation]                        bounds for initiators; login parameters
+A secret comes from secret_file, secret_env or secret. A file with a secret, including the
+configuration, must be accessible only to its owner: root, or the user who runs the server.")]
 pub(crate) struct Arguments {
-    /// TOML file of targets and limits; --listen, --shards, --congestion and --allow-insecure override it
+    /// TOML file of targets and limits; --listen, --shards, --congestion, --state-directory and --allow-insecure
+    /// override it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "luns"])]
     config: Option<PathBuf>,
 
-    /// Address to accept connections on; repeatable; port 0 lets the system choose [default: 127.0.0.1:3260]
+    /// Address to accept connections on; repeatable; with port 0 the system chooses one [default: 127.0.0.1:3260]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Vec<SocketAddr>,
 
-    /// The target's iSCSI name
+    /// iSCSI name of the target
     #[arg(long, value_name = "IQN", requires = "luns")]
     target: Option<IscsiName>,
 
@@ -65,7 +76,7 @@ pub(crate) struct Arguments {
     #[arg(long = "lun", value_name = "N=KIND:SPEC[,OPTION]...", requires = "target")]
     luns: Vec<NumberedLunSpec>,
 
-    /// Initiators that may use the target: a network, an address, a name, or the beginning of a name and *; repeatable
+    /// Initiators that may use the target: a network, an address, a name, or the start of a name and *; repeatable
     #[arg(long = "initiator-mask", value_name = "CIDR|NAME", requires = "target")]
     initiator_masks: Vec<String>,
 
@@ -94,8 +105,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
 
-    /// Folder for the persistent reservations that must survive a restart; empty disables it [default:
-    /// `$STATE_DIRECTORY`, `$XDG_STATE_HOME/ropewalk`, ~/.local/state/ropewalk or /var/lib/ropewalk]
+    /// Folder for the persistent reservations that must survive a restart; if empty, none survive [default: the first
+    /// of `$STATE_DIRECTORY`, `$XDG_STATE_HOME/ropewalk`, ~/.local/state/ropewalk and /var/lib/ropewalk]
     #[arg(long, value_name = "DIRECTORY")]
     state_directory: Option<std::ffi::OsString>,
 

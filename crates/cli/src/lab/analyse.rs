@@ -19,23 +19,23 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Digests of connections whose login is not in the capture; found by trial if not given
+    /// Digests of connections whose login is not in the capture [default: found by trial]
     #[arg(long, value_name = "WHICH")]
     digests: Option<WhichDigests>,
 
-    /// Report pauses in the data from this many milliseconds on; from half a round trip if not given
+    /// Report pauses in the data of at least this many milliseconds [default: half a round trip, and at least 1]
     #[arg(long, value_name = "MS")]
     gap: Option<u64>,
 
-    /// Leave out frames before this time, counted from the first frame; logins among them are not seen
+    /// Leave out frames before this time, counted from the first frame; a login before it is not seen
     #[arg(long, value_name = "TIME", value_parser = sizes::moment)]
     from: Option<Duration>,
 
-    /// Leave out frames from this time on
+    /// Leave out frames from this time on, counted in the same way
     #[arg(long, value_name = "TIME", value_parser = sizes::moment)]
     to: Option<Duration>,
 
-    /// Print every command as well as their summary
+    /// Print every command besides the summary
     #[arg(long)]
     commands: bool,
 

@@ -29,11 +29,12 @@ pub(crate) struct Arguments {
     #[arg(long)]
     full: bool,
 
-    /// Folder of the results; runs in it are not repeated; results/… if not given
+    /// Folder of the results; finished runs in it are not repeated [default: results/004/figure06/quick for the
+    /// example]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 
-    /// Attempts at each run until it is VALID; the experiment's own number if not given
+    /// The most attempts at each run, until it is VALID [default: the experiment's number]
     #[arg(long, value_name = "N")]
     attempts: Option<NonZeroU32>,
 
@@ -45,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Print JSON: one object per line
+    /// Print JSON lines: `message_type` `estimate`, `run` for each run, then `summary`
     #[arg(long)]
     json: bool,
 }
