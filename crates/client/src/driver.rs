@@ -29,13 +29,13 @@ mod unit_state;
 
 pub(crate) use completion::zeroes;
 pub(crate) use operation::{Outcome, Sink};
-pub(crate) use path::Path;
+pub(crate) use path::{Path, SharedTurn};
 pub(crate) use plan::{Data, Piece, Plan};
 pub(crate) use unit_state::UnitState;
 
 use crate::path_id::PathId;
 use crate::report::{PathReport, PathState, Report};
-use crate::reservation::Reservation;
+use crate::reservation::{Reservation, Witness};
 use crate::{Config, Environment, Error, NetworkError, UsageError};
 use block::Slab;
 use connection_recovery::Recoveries;
@@ -46,7 +46,7 @@ use futures_channel::oneshot;
 use operation::Finished;
 use pdu::{BufferId, Instant, LaneId, Lun};
 use policy::{LaneSample, Placement};
-
+use scsi::ReservationKey;
 use session::seam::Endpoint;
 use slots::{OperationId, Operations, Paths, RequestId, Requests};
 use std::collections::{BTreeMap, HashMap};
@@ -261,6 +261,14 @@ impl Driver {
     /// The reservation that this initiator has made at a unit.
     pub fn reservation(&self, lun: Lun) -> Option<Reservation> {
         self.units.get(&lun).and_then(|unit| unit.reservation)
+    }
+
+    /// A path saw the unit reserved with this key.
+    pub fn saw_reservation(&mut self, lun: Lun, key: ReservationKey, witness: Witness) {
+        let unit = self.units.get_mut(&lun);
+        if let Some(reservation) = unit.and_then(|unit| unit.reservation.as_mut()).filter(|r| r.key == key) {
+            reservation.seen = Some(witness);
+        }
     }
 
     pub fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {

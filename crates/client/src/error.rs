@@ -210,8 +210,8 @@ pub enum TargetError {
     /// Somebody else holds a persistent reservation.
     #[error("logical unit {lun} is reserved by {holder}")]
     Reserved { lun: Lun, holder: ReservationHolder },
-    /// The reservation of this initiator ended without its doing, and nobody holds one.
-    #[error("the reservation of logical unit {lun} was broken: others may have written to it")]
+    /// The reservation of this initiator has ended without its doing, and nobody holds one.
+    #[error("the reservation of logical unit {lun} is gone: others may have written to it")]
     ReservationLost { lun: Lun },
     /// Another unit, or the same with another size, answers under this LUN than before.
     #[error("logical unit {lun} is no longer the one that was opened ({}): {refusal}", Name(designator.as_ref()))]
@@ -268,7 +268,7 @@ impl Error {
         }
     }
 
-    /// Whether the unit is reserved for somebody else, by whichever kind of reservation.
+    /// Whether the unit is reserved for somebody else, or was, by whichever kind of reservation.
     #[must_use]
     pub fn is_reservation_conflict(&self) -> bool {
         const CONFLICT: u8 = scsi::Status::ReservationConflict.code();

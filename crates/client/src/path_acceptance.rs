@@ -29,8 +29,8 @@ pub enum PathRefusal {
     /// The unit has changed, or one of the two views is wrong.
     #[error("the path shows {found} blocks of {found_bytes} bytes instead of {expected} of {expected_bytes}")]
     OtherCapacity { found: u64, found_bytes: u32, expected: u64, expected_bytes: u32 },
-    /// The unit is reserved for one nexus: the reservation would shut out another path, or another path's would shut
-    /// out the first.
+    /// The unit is reserved by another initiator, or for another path of this one: whoever holds it shuts the others
+    /// out.
     #[error("the logical unit is reserved by {0}")]
     Reserved(ReservationHolder),
     /// The path leads to the right unit, but not optimally (SPC-4 §5.15).
@@ -97,6 +97,7 @@ pub enum Change {
 pub fn change_told(sense: &SenseData) -> Option<Change> {
     const MEDIUM_MAY_HAVE_CHANGED: (u8, u8) = (0x28, 0x00);
     const RESERVATIONS_PREEMPTED: (u8, u8) = (0x2a, 0x03);
+    const RESERVATIONS_RELEASED: (u8, u8) = (0x2a, 0x04);
     const REGISTRATIONS_PREEMPTED: (u8, u8) = (0x2a, 0x05);
     const CAPACITY_DATA_HAS_CHANGED: (u8, u8) = (0x2a, 0x09);
     const INQUIRY_DATA_HAS_CHANGED: (u8, u8) = (0x3f, 0x03);
@@ -107,7 +108,9 @@ pub fn change_told(sense: &SenseData) -> Option<Change> {
     }
     let AdditionalSense { code, qualifier } = sense.additional;
     match (code, qualifier) {
-        RESERVATIONS_PREEMPTED | REGISTRATIONS_PREEMPTED => Some(Change::Reservations),
+        RESERVATIONS_PREEMPTED | RESERVATIONS_RELEASED | REGISTRATIONS_PREEMPTED => {
+            Some(Change::Reservations)
+        }
         MEDIUM_MAY_HAVE_CHANGED
         | CAPACITY_DATA_HAS_CHANGED
         | INQUIRY_DATA_HAS_CHANGED

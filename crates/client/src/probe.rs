@@ -57,7 +57,7 @@ impl Probe<'_> {
         })
     }
 
-    /// The properties that a path must show.
+    /// The properties that a path must show, but for its reservation.
     pub async fn view(&self) -> Result<UnitView, Error> {
         let inquiry = self.inquiry().await?;
         let (capacity, _) = self.capacity().await?;
@@ -68,7 +68,7 @@ impl Probe<'_> {
             blocks: capacity.blocks,
             block_bytes: capacity.block_bytes,
             access,
-            reserved: self.holder().await?,
+            reserved: None,
         })
     }
 

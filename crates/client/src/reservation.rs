@@ -5,18 +5,16 @@
 //! could write. With Write Exclusive – All Registrants a second copy that registers would be a holder too, and its
 //! RESERVE would succeed.
 
-use crate::driver::{Data, Plan, Shared};
-use crate::path_acceptance::UnitView;
-use crate::path_id::PathId;
-use crate::probe::{Probe, unless_refused};
-use crate::{Error, Host, Lun, NetworkError, TargetError, UsageError};
-use scsi::client;
-use scsi::{
-    PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction, ReserveIn, TransportId,
-};
-use std::fmt;
+mod claim;
 
-const TYPE: ReservationType = ReservationType::WriteExclusiveRegistrantsOnly;
+use crate::driver::{Data, Path, Plan};
+use crate::path_id::PathId;
+use crate::probe::Probe;
+use crate::{Error, Host, Lun, NetworkError, UsageError};
+use claim::{reserving, unless_conflict};
+use scsi::client;
+use scsi::{ReservationKey, TransportId};
+use std::fmt;
 
 /// The first two bytes of every key made here, "RW", which identify its maker.
 const KEY_MARK: u64 = 0x5257 << 48;
@@ -51,16 +49,28 @@ impl fmt::Display for ReservationHolder {
 /// A reservation that [`Lun::reserve`] has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reservation {
-    key: ReservationKey,
-    /// If it is gone, somebody else has ended it: the target stores it, or has said so. Otherwise, a restart of the
-    /// target may have.
-    is_lasting: bool,
+    pub key: ReservationKey,
+    /// The last time that a path saw the unit reserved with this key; `None` before any has.
+    pub seen: Option<Witness>,
+}
+
+/// What a target told while the unit was reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Witness {
+    /// PRGENERATION: counts the changes of registrations since the target was switched on (SPC-4 §6.15.2).
+    pub generation: u32,
+    /// The target stores registrations.
+    pub is_stored: bool,
 }
 
 impl Reservation {
-    /// The target says that somebody has ended it.
-    pub fn was_preempted(&mut self) {
-        self.is_lasting = true;
+    /// Whether nobody else can have held the unit, which nobody holds now, since this initiator did: nobody has
+    /// changed the registrations, the target only forgot one with its nexus, or all of them in a restart.
+    const fn is_undisturbed(self, generation: u32) -> bool {
+        match self.seen {
+            None => true,
+            Some(seen) => generation == seen.generation || (generation == 0 && !seen.is_stored),
+        }
     }
 }
 
@@ -71,50 +81,81 @@ impl Lun {
     /// target answers NOT READY unless it can store them.
     ///
     /// # Errors
-    /// [`TargetError::Reserved`] if another initiator holds a reservation. The unit is then unchanged.
+    /// [`TargetError::Reserved`](crate::TargetError::Reserved) if another initiator holds a reservation. The unit is
+    /// then unchanged.
     pub async fn reserve(&self, break_others: bool) -> Result<bool, Error> {
-        let key = new_key(&*self.shared().environment.host)?;
         let lun = self.unit().lun;
-        self.any_path().await?;
+        let reserved = loop {
+            self.any_path().await?;
+            if let Some(reserved) = self.reserve_where_connected(break_others).await? {
+                break reserved;
+            }
+        };
+        if !reserved {
+            tracing::debug!(%lun, "the logical unit is used without a persistent reservation");
+        }
+        Ok(reserved)
+    }
+
+    /// `None` if every path was lost meanwhile.
+    async fn reserve_where_connected(&self, break_others: bool) -> Result<Option<bool>, Error> {
+        let lun = self.unit().lun;
+        let turn = reserving(self.shared(), lun)?;
+        let _turn = turn.lock().await;
+        let key = match self.shared().read(|driver| driver.reservation(lun)) {
+            Some(kept) => kept.key,
+            None => new_key(&*self.shared().environment.host)?,
+        };
+        let reservation = Reservation { key, seen: None };
         // From here on, paths that join register before they are used.
-        let mut reservation = Reservation { key, is_lasting: false };
         self.keep_reservation(Some(reservation));
-        let mut is_lasting = true;
+        match self.claim_all(reservation, break_others).await {
+            Ok(reserved) => {
+                if reserved == Some(false) {
+                    self.keep_reservation(None);
+                }
+                Ok(reserved)
+            }
+            Err(error) => {
+                self.take_back(key, &error).await;
+                if error.sense().is_none() {
+                    return Err(error);
+                }
+                tracing::warn!(%lun, %error, "not reserved: nothing keeps other initiators from writing");
+                Ok(Some(false))
+            }
+        }
+    }
+
+    /// Registers all paths. One that is lost meanwhile registers in the proof that lets it come back.
+    async fn claim_all(&self, reservation: Reservation, break_others: bool) -> Result<Option<bool>, Error> {
+        let lun = self.unit().lun;
+        let mut reserved = None;
         for path in self.shared().read(|driver| driver.paths_to(lun)) {
             let probe = Probe { shared: self.shared(), path, lun };
-            let claim = async {
-                let holder = probe.holder().await?;
-                probe.claim(reservation, holder.as_ref(), break_others).await
-            };
-            match unless_refused(claim.await) {
-                Ok(Some(stores)) => is_lasting &= stores,
-                Ok(None) => {
-                    tracing::debug!(%lun, "the logical unit has no persistent reservations");
-                    self.keep_reservation(None);
-                    return Ok(false);
-                }
+            match probe.claim(reservation, break_others).await {
+                Ok(true) => reserved = Some(true),
+                Ok(false) => return Ok(Some(false)),
+                Err(error) if self.is_connected(path) => return Err(error),
                 Err(error) => {
-                    self.take_back(key, &error).await;
-                    if error.sense().is_none() {
-                        return Err(error);
-                    }
-                    tracing::warn!(%lun, %error, "not reserved: nothing keeps other initiators from writing");
-                    return Ok(false);
+                    tracing::debug!(%lun, %path, %error, "a path was lost before it could register");
                 }
             }
         }
-        reservation.is_lasting = is_lasting;
-        self.keep_reservation(Some(reservation));
-        Ok(true)
+        Ok(reserved)
+    }
+
+    fn is_connected(&self, path: PathId) -> bool {
+        self.shared().read(|driver| driver.path(path).is_some_and(Path::is_connected))
     }
 
     /// Ends what a failed [`Self::reserve`] has begun.
     async fn take_back(&self, key: ReservationKey, failure: &Error) {
+        self.keep_reservation(None);
         let undone = if failure.is_reservation_conflict() {
-            self.keep_reservation(None);
             self.unregister(key).await
         } else {
-            self.release().await
+            self.end_reservation(key).await
         };
         if let Err(error) = undone {
             let lun = self.unit().lun;
@@ -125,21 +166,32 @@ impl Lun {
     /// Ends the reservation made by [`Self::reserve`], and the registrations of all paths.
     ///
     /// # Errors
-    /// If the target could not be told; it then keeps the reservation.
+    /// If the target could not be told. It may then keep the reservation, of which nothing is known here any more.
     pub async fn release(&self) -> Result<(), Error> {
         let lun = self.unit().lun;
         if self.shared().read(|driver| driver.reservation(lun)).is_none() {
             return Ok(());
         }
-        let path = self.any_path().await?;
-        let Some(Reservation { key, .. }) = self.keep_reservation(None) else { return Ok(()) };
-        let probe = Probe { shared: self.shared(), path, lun };
-        // The holder may be a lost path; another path then replaces it, which also ends its registration.
-        if !unless_conflict(probe.reserve(key).await)? {
-            unless_conflict(probe.preempt(key, key).await)?;
+        match self.any_path().await {
+            // Somebody has broken it.
+            Err(error) if error.is_reservation_conflict() => {
+                self.keep_reservation(None);
+                return Ok(());
+            }
+            path => path?,
+        };
+        let turn = reserving(self.shared(), lun)?;
+        let _turn = turn.lock().await;
+        match self.keep_reservation(None) {
+            Some(reservation) => self.end_reservation(reservation.key).await,
+            None => Ok(()),
         }
-        // Some targets keep the reservation when the holder's registration ends.
-        unless_conflict(probe.reserve_out(key, ReserveAction::Release(TYPE)).await)?;
+    }
+
+    async fn end_reservation(&self, key: ReservationKey) -> Result<(), Error> {
+        let lun = self.unit().lun;
+        let path = self.shared().read(|driver| driver.path_to(lun)).ok_or(UsageError::SessionClosed)?;
+        Probe { shared: self.shared(), path, lun }.release(key).await?;
         self.unregister(key).await
     }
 
@@ -184,132 +236,31 @@ impl Lun {
     }
 }
 
-impl Probe<'_> {
-    /// The properties that a path must show, after it has registered for a reservation of this initiator.
-    pub(crate) async fn view_behind(&self, reservation: Option<Reservation>) -> Result<UnitView, Error> {
-        let view = self.view().await?;
-        let Some(reservation) = reservation else { return Ok(view) };
-        match self.claim(reservation, view.reserved.as_ref(), false).await {
-            Ok(_) => Ok(UnitView { reserved: None, ..view }),
-            Err(Error::Target(TargetError::Reserved { holder, .. })) => {
-                Ok(UnitView { reserved: Some(holder), ..view })
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The holder of the reservation; `None` also for a device without reservations.
-    pub(crate) async fn holder(&self) -> Result<Option<ReservationHolder>, Error> {
-        let bytes = self.reserve_in(ReserveIn::Reservation).await?;
-        let Some(held) = bytes.and_then(|bytes| client::held_reservation(&bytes)).flatten() else {
-            return Ok(None);
-        };
-        let bytes = self.reserve_in(ReserveIn::FullStatus).await?;
-        let nexuses = bytes.map(|bytes| client::registered_nexuses(&bytes)).unwrap_or_default();
-        let holder = nexuses.into_iter().find(|nexus| nexus.is_holder);
-        Ok(Some(ReservationHolder { key: held.key, port: holder.and_then(|holder| holder.transport_id) }))
-    }
-
-    /// Registers this path, and ensures that the unit, which `holder` has reserved, is reserved with this key, over any
-    /// path. Returns whether the target stores the registration.
-    ///
-    /// Whoever is registered may write, and writes of this path may be under way: it does not register for a
-    /// reservation that somebody else has broken.
-    async fn claim(
-        &self,
-        reservation: Reservation,
-        holder: Option<&ReservationHolder>,
-        break_others: bool,
-    ) -> Result<bool, Error> {
-        let Reservation { key, is_lasting } = reservation;
-        let lun = self.lun;
-        match holder {
-            None if is_lasting => return Err(TargetError::ReservationLost { lun }.into()),
-            Some(holder) if holder.key != key && !break_others => {
-                return Err(TargetError::Reserved { lun, holder: holder.clone() }.into());
-            }
-            _ => {}
-        }
-        let stores = self.register(ReservationKey::NONE, key, true).await?;
-        if unless_conflict(self.reserve(key).await)? {
-            return Ok(stores);
-        }
-        match self.holder().await? {
-            None => self.reserve(key).await?,
-            Some(holder) if holder.key == key => {}
-            Some(holder) if break_others => self.preempt(key, holder.key).await?,
-            Some(holder) => return Err(TargetError::Reserved { lun, holder }.into()),
-        }
-        Ok(stores)
-    }
-
-    async fn reserve_in(&self, what: ReserveIn) -> Result<Option<Vec<u8>>, Error> {
-        const ANSWER_BYTES: u16 = 4096;
-        self.optional("PERSISTENT RESERVE IN", client::persistent_reserve_in(what, ANSWER_BYTES)).await
-    }
-
-    /// Changes this path's registration. The unit's registrations outlive a restart of a target that can store them
-    /// (SPC-4 §5.13.5), which this returns: otherwise another initiator could write before this one is back.
-    async fn register(
-        &self,
-        key: ReservationKey,
-        new_key: ReservationKey,
-        ignore_existing_key: bool,
-    ) -> Result<bool, Error> {
-        let register = |persist| {
-            let (all_target_ports, others) = (false, Vec::new());
-            ReserveAction::Register(Register {
-                new_key,
-                ignore_existing_key,
-                persist,
-                all_target_ports,
-                others,
-            })
-        };
-        match self.reserve_out(key, register(true)).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.sense().is_some() => {
-                self.reserve_out(key, register(false)).await.map(|()| false)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn unregister(&self, key: ReservationKey) -> Result<(), Error> {
-        self.register(key, ReservationKey::NONE, false).await.map(drop)
-    }
-
-    async fn reserve(&self, key: ReservationKey) -> Result<(), Error> {
-        self.reserve_out(key, ReserveAction::Reserve(TYPE)).await
-    }
-
-    async fn preempt(&self, key: ReservationKey, victim: ReservationKey) -> Result<(), Error> {
-        self.reserve_out(key, ReserveAction::Preempt { victim, kind: Some(TYPE), abort: true }).await
-    }
-
-    async fn reserve_out(&self, key: ReservationKey, action: ReserveAction) -> Result<(), Error> {
-        let (cdb, list) = client::persistent_reserve_out(&PersistentReserveOut { key, action });
-        let Shared { pages, .. } = self.shared;
-        let (bytes, budget_bytes) = (list.len(), pages.budget_bytes());
-        let mut buffer = pages.allocate(bytes).ok_or(UsageError::NoBuffer { bytes, budget_bytes })?;
-        buffer.copy_from_slice(&list);
-        let plan = Plan::reserve_out(self.lun, cdb, buffer.share(), self.path);
-        self.shared.execute(plan).await.result.map(drop)
-    }
-}
-
-/// `false` if the device answered RESERVATION CONFLICT.
-fn unless_conflict(answer: Result<(), Error>) -> Result<bool, Error> {
-    match answer {
-        Ok(()) => Ok(true),
-        Err(error) if error.is_reservation_conflict() => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 /// A key that no other copy has.
 fn new_key(host: &dyn Host) -> Result<ReservationKey, NetworkError> {
     let mut bytes = [0; 8];
     host.entropy(&mut bytes).map_err(|source| NetworkError::Entropy { source })?;
     Ok(ReservationKey(KEY_MARK | u64::from_be_bytes(bytes) >> 16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen_at(generation: u32, is_stored: bool) -> Reservation {
+        Reservation { key: ReservationKey(1), seen: Some(Witness { generation, is_stored }) }
+    }
+
+    #[test]
+    fn a_reservation_that_ended_with_its_nexus_is_made_again() {
+        assert!(seen_at(3, true).is_undisturbed(3));
+        assert!(!seen_at(3, true).is_undisturbed(4), "somebody has registered");
+    }
+
+    #[test]
+    fn a_reservation_that_a_restart_ended_is_made_again_unless_the_target_stores_it() {
+        assert!(seen_at(3, false).is_undisturbed(0));
+        assert!(!seen_at(3, false).is_undisturbed(1), "somebody has registered since");
+        assert!(!seen_at(3, true).is_undisturbed(0), "somebody has ended it before the restart");
+    }
 }

@@ -8,11 +8,11 @@ use crate::path_id::PathId;
 use crate::probe::Probe;
 use crate::reconnect::Pauses;
 use crate::report::PathState;
-use crate::reservation::Reservation;
 use crate::{Error, LoginError, NetworkError, Portal, TargetError, UsageError, replacement};
 use event_listener::Event;
 use futures_util::future;
 use pdu::{Duration, Lun};
+use scsi::ReservationKey;
 use scsi::client::SenseData;
 use session::login::initiator::{Failure, Remedy};
 use std::pin::pin;
@@ -166,7 +166,7 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
 /// `false` if the unit changed, or a reservation was made or released, while the path was asked.
 async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<bool, Error> {
     let probe = Probe { shared, path: id, lun };
-    let reservation = shared.read(|driver| driver.reservation(lun));
+    let reservation = shared.read(|driver| driver.reservation(lun).map(|reservation| reservation.key));
     let portal =
         shared.read(|driver| driver.path(id).map(|path| path.portal.to_string())).unwrap_or_default();
     let ready = probe.ready().await;
@@ -187,7 +187,7 @@ async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<b
             return false;
         }
         let Some(unit) = driver.units.get(&lun) else { return true };
-        if unit.reservation != reservation {
+        if unit.reservation.map(|reservation| reservation.key) != reservation {
             return false;
         }
         match offered.and_then(|offered| judge(unit, id, reservation, &offered)) {
@@ -205,7 +205,7 @@ async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<b
 fn judge(
     unit: &UnitState,
     id: PathId,
-    reservation: Option<Reservation>,
+    reservation: Option<ReservationKey>,
     offered: &UnitView,
 ) -> Result<(), TargetError> {
     let first = unit.unit.view();

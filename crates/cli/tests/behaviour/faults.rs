@@ -8,7 +8,7 @@ fn a_copy_survives_the_death_of_a_target_that_loses_its_cache() {
     let folder = Folder::new();
     let lun = format!("0=file:{},size=48MiB,volatile", folder.text("disk"));
     let server = Server::with_luns(&[&lun]);
-    let (url, address) = (server.url(0), server.address.clone());
+    let url = server.url(0);
     let image = folder.write("image", &noise(48 * MIB));
     let arguments = ["copy", "--json", "--verify=full", "--bwlimit=16M", "--request-size=256K", &image, &url];
     let mut child = ropewalk(&arguments).stdout(Stdio::piped()).spawn().unwrap();
@@ -16,9 +16,8 @@ fn a_copy_survives_the_death_of_a_target_that_loses_its_cache() {
     wait_for_line(&mut output, |line| {
         serde_json::from_str::<serde_json::Value>(line).unwrap()["bytes"].as_u64() > Some(0)
     });
-    // By SIGKILL: nothing is flushed.
-    drop(server);
-    let reborn = Server::at(&address, &["--target", TARGET, "--lun", &lun]);
+    // Nothing is flushed.
+    let reborn = server.reborn(&["--target", TARGET, "--lun", &lun]);
     let mut last = String::new();
     wait_for_line(&mut output, |line| {
         line.clone_into(&mut last);

@@ -84,7 +84,7 @@ impl Driver {
                 }
                 let ending = if self.is_fenced_off(key, completion) {
                     self.doubt(at, lun, Change::Reservations, now);
-                    Ending::Told
+                    self.requests[key].ending_of_conflict()
                 } else {
                     ending
                 };
@@ -118,10 +118,10 @@ impl Driver {
             unit.durability.told(sense);
         }
         if let Some(change) = change_told(sense) {
-            if change == Change::Reservations {
-                self.reservation_preempted(lun);
+            let is_about_others = change == Change::Reservations && self.reservation(lun).is_none();
+            if !is_about_others {
+                self.doubt(at, lun, change, now);
             }
-            self.doubt(at, lun, change, now);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::durability::{CacheLosses, FlushMark};
 use crate::login::{Applicant, Opened};
 use crate::path_id::PathId;
 use crate::report::{ConnectionReport, PathReport, PathState};
-use crate::retry::CommandKind;
+use crate::retry::{CommandKind, Ending};
 use crate::{Config, Portal, TargetError, isid};
 use event_listener::Event;
 use framing::{Connection, LaneWakers, Wire};
@@ -82,9 +82,17 @@ impl Request {
         }
     }
 
-    /// Whether it asks this one path about the unit, before the path is trusted.
+    /// Whether it asks this one path about the unit, or about its reservation.
     pub const fn is_question(&self) -> bool {
         self.path.is_some() && self.flush.is_none()
+    }
+
+    /// A conflict ends a command before it begins, but may end EXTENDED COPY amid its segments.
+    pub const fn ending_of_conflict(&self) -> Ending {
+        match self.kind {
+            CommandKind::Once => Ending::Failed,
+            _ => Ending::Told,
+        }
     }
 }
 

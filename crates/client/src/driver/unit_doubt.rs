@@ -25,14 +25,6 @@ impl Driver {
         self.take_back_parked(at, now);
     }
 
-    /// `lun` reported that somebody has ended the reservations there.
-    pub(super) fn reservation_preempted(&mut self, lun: Lun) {
-        let unit = self.units.get_mut(&lun);
-        if let Some(reservation) = unit.and_then(|unit| unit.reservation.as_mut()) {
-            reservation.was_preempted();
-        }
-    }
-
     /// A command that waits for the command window has not left; it now waits for the proof instead.
     fn take_back_parked(&mut self, at: PathId, now: Instant) {
         let path = &mut self.paths[at];

@@ -1,6 +1,7 @@
 //! The state of one logical unit, over all paths.
 
 use super::flush::Flush;
+use super::path::SharedTurn;
 use super::slots::{OperationId, RequestId};
 use crate::durability::Durability;
 use crate::path_id::PathId;
@@ -29,6 +30,8 @@ pub(crate) struct UnitState {
     pub opened_over: PathId,
     /// The reservation that all paths must be registered for before they carry the unit's I/O.
     pub reservation: Option<Reservation>,
+    /// Registrations of this initiator change one after the other.
+    pub reserving: SharedTurn,
     /// It turned out to be another: nothing is done to it any more.
     pub refused: Option<TargetError>,
 }
@@ -46,6 +49,7 @@ impl UnitState {
             write_same_refused: false,
             opened_over,
             reservation: None,
+            reserving: SharedTurn::default(),
             refused: None,
         }
     }

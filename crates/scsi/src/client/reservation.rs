@@ -76,20 +76,29 @@ pub struct ReservationDescriptor {
     pub type_code: u8,
 }
 
-/// Reads the answer to READ RESERVATION: `Some(None)` if nobody holds a reservation. One whose descriptor was cut off
-/// is held nevertheless.
+/// The answer to READ RESERVATION (SPC-4 §6.15.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadReservation {
+    /// PRGENERATION: counts the changes of registrations since the device was switched on.
+    pub generation: u32,
+    /// `None` if nobody holds a reservation.
+    pub descriptor: Option<ReservationDescriptor>,
+}
+
+/// Reads the answer to READ RESERVATION. A reservation whose descriptor was cut off is held nevertheless.
 #[must_use]
-pub fn held_reservation(bytes: &[u8]) -> Option<Option<ReservationDescriptor>> {
+pub fn held_reservation(bytes: &[u8]) -> Option<ReadReservation> {
     const ADDITIONAL_LENGTH: usize = 4;
     const KEY: usize = 8;
     const SCOPE_AND_TYPE: usize = 21;
     const TYPE_MASK: u8 = 0x0f;
+    let generation = u32_at(bytes, 0)?;
     if u32_at(bytes, ADDITIONAL_LENGTH)? == 0 {
-        return Some(None);
+        return Some(ReadReservation { generation, descriptor: None });
     }
     let key = u64_at(bytes, KEY).map_or(ReservationKey::NONE, ReservationKey);
     let type_code = bytes.get(SCOPE_AND_TYPE).map_or(0, |byte| byte & TYPE_MASK);
-    Some(Some(ReservationDescriptor { key, type_code }))
+    Some(ReadReservation { generation, descriptor: Some(ReservationDescriptor { key, type_code }) })
 }
 
 /// An I_T nexus that is registered, as READ FULL STATUS tells of it.
@@ -159,16 +168,17 @@ mod tests {
     #[test]
     fn a_reservation_is_read_as_the_device_wrote_it() {
         let held = held_reservation(&answer(ReserveIn::Reservation, &status())).unwrap();
-        assert_eq!(held, Some(ReservationDescriptor { key: ReservationKey(2), type_code: 5 }));
+        let descriptor = Some(ReservationDescriptor { key: ReservationKey(2), type_code: 5 });
+        assert_eq!(held, ReadReservation { generation: status().generation, descriptor });
         let free = answer(ReserveIn::Reservation, &ReservationStatus::default());
-        assert_eq!(held_reservation(&free), Some(None));
+        assert_eq!(held_reservation(&free), Some(ReadReservation::default()));
     }
 
     #[test]
     fn a_reservation_that_was_cut_off_is_held() {
         assert_eq!(
             held_reservation(&[0, 0, 0, 9, 0, 0, 0, 16, 1]),
-            Some(Some(ReservationDescriptor::default()))
+            Some(ReadReservation { generation: 9, descriptor: Some(ReservationDescriptor::default()) })
         );
         assert_eq!(held_reservation(&[0, 0]), None);
     }

@@ -99,10 +99,10 @@ fn a_reservation_is_told_by_key_and_type() {
     assert_eq!(held.len(), 24);
     assert_eq!(held[4..16], [0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1]);
     assert_eq!(held[21], 0x05);
-    assert_eq!(held_reservation(&held).unwrap().unwrap().type_code, 5);
+    assert_eq!(held_reservation(&held).unwrap().descriptor.unwrap().type_code, 5);
     let free = answer(ReserveIn::Reservation, &ReservationStatus::default());
     assert_eq!(free, [0; 8]);
-    assert_eq!(held_reservation(&free), Some(None));
+    assert_eq!(held_reservation(&free).unwrap().descriptor, None);
 }
 
 #[test]

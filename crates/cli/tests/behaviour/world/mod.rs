@@ -55,12 +55,14 @@ impl Outcome {
     }
 }
 
+const ANY_PORT: &str = "127.0.0.1:0";
+
 /// A server that ends with its test.
 pub struct Server {
     child: Child,
     pub address: String,
     /// Its own: others serve the same target name and LUN at the same time.
-    _state: tempfile::TempDir,
+    state: tempfile::TempDir,
 }
 
 impl Server {
@@ -72,40 +74,50 @@ impl Server {
     }
 
     pub fn with(arguments: &[&str]) -> Self {
-        Self::at("127.0.0.1:0", arguments)
+        Self::spawn(&mut Command::new(env!("CARGO_BIN_EXE_ropewalk")), arguments)
     }
 
-    pub fn at(address: &str, arguments: &[&str]) -> Self {
-        Self::spawn(&mut Command::new(env!("CARGO_BIN_EXE_ropewalk")), address, arguments)
+    /// Ends it by SIGKILL, and serves at the same address, with the same state.
+    pub fn reborn(mut self, arguments: &[&str]) -> Self {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let state = std::mem::replace(&mut self.state, tempfile::tempdir().unwrap());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
+        Self::start(&mut command, &self.address, arguments, Stdio::null(), state)
     }
 
     /// Serves where nothing takes permissions away from files that are made.
     pub fn without_umask(arguments: &[&str]) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", "umask 0 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ropewalk")]);
-        Self::spawn(&mut shell, "127.0.0.1:0", arguments)
+        Self::spawn(&mut shell, arguments)
     }
 
     /// Serves on when its terminal hangs up.
     pub fn under_nohup(arguments: &[&str]) -> Self {
         let mut nohup = Command::new("nohup");
         nohup.arg(env!("CARGO_BIN_EXE_ropewalk"));
-        Self::spawn(&mut nohup, "127.0.0.1:0", arguments)
+        Self::spawn(&mut nohup, arguments)
     }
 
     /// Serves, and its log goes into a pipe that nobody reads any more.
     pub fn unheard(arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ropewalk"));
         let (_, log) = std::io::pipe().unwrap();
-        Self::spawn_with_log(&mut command, "127.0.0.1:0", arguments, log.into())
+        Self::start(&mut command, ANY_PORT, arguments, log.into(), tempfile::tempdir().unwrap())
     }
 
-    fn spawn(command: &mut Command, address: &str, arguments: &[&str]) -> Self {
-        Self::spawn_with_log(command, address, arguments, Stdio::null())
+    fn spawn(command: &mut Command, arguments: &[&str]) -> Self {
+        Self::start(command, ANY_PORT, arguments, Stdio::null(), tempfile::tempdir().unwrap())
     }
 
-    fn spawn_with_log(command: &mut Command, address: &str, arguments: &[&str], log: Stdio) -> Self {
-        let state = tempfile::tempdir().unwrap();
+    fn start(
+        command: &mut Command,
+        address: &str,
+        arguments: &[&str],
+        log: Stdio,
+        state: tempfile::TempDir,
+    ) -> Self {
         let mut child = command
             .env("STATE_DIRECTORY", state.path())
             .args(["serve", "--listen", address])
@@ -117,7 +129,7 @@ impl Server {
         let mut ready = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let address = ready.strip_prefix("Ready at ").and_then(|rest| rest.split_once(": ")).unwrap();
-        Self { address: address.0.to_owned(), child, _state: state }
+        Self { address: address.0.to_owned(), child, state }
     }
 
     /// Its process.
