@@ -67,6 +67,8 @@ pub struct Contest {
     running: BTreeSet<u16>,
     /// Copies that have got it so far.
     begun: u64,
+    /// Counts every begin and every end of an attempt to take another's reservation away.
+    breaking: u64,
 }
 
 impl Contest {
@@ -91,11 +93,13 @@ pub(in crate::host) struct Contender {
     random: Random,
     /// Copies that were begun.
     copies: u32,
+    /// [`Contest::breaking`] before this host's reservation was made.
+    broken_before: u64,
 }
 
 impl Contender {
     pub fn new(host: Rc<Host>, unit: UnitIndex, random: Random) -> Self {
-        Self { host, unit, random, copies: 0 }
+        Self { host, unit, random, copies: 0, broken_before: 0 }
     }
 
     /// Copies until there are no more operations to begin.
@@ -127,7 +131,11 @@ impl Contender {
     /// Whether this host holds the destination.
     async fn reserve(&mut self, lun: &Lun) -> bool {
         let breaks_others = self.random.one_in(BREAK_ONE_IN);
+        self.broken_before = self.host.ledger.borrow().contest.breaking;
+        let count = || self.host.ledger.borrow_mut().contest.breaking += u64::from(breaks_others);
+        count();
         let reserved = lun.reserve(breaks_others).await;
+        count();
         self.host.trace(|| format!("contest: reserved, breaking {breaks_others}: {reserved:?}"));
         let mut ledger = self.host.ledger.borrow_mut();
         ledger.progress_at = self.host.runtime.now();
@@ -217,9 +225,14 @@ impl Contender {
             // Another host may have taken the reservation away, and have written since.
             Error::Interrupted | Error::NeverDurable { .. } | Error::Mismatch { .. } => {}
             Error::Read { source, .. } | Error::Write { source, .. }
-                if is_excused(source) || is_fenced_off(source) => {}
+                if is_excused(source) || (is_fenced_off(source) && self.may_be_broken()) => {}
             error => self.violate(&format!("a copy failed: {error:?}")),
         }
+    }
+
+    /// Whether another host may have taken the reservation away.
+    fn may_be_broken(&self) -> bool {
+        self.host.ledger.borrow().contest.breaking > self.broken_before
     }
 
     fn violate(&self, what: &str) {
