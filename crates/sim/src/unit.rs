@@ -68,8 +68,8 @@ pub struct UnitPlan {
 }
 
 /// How rare a unit with a small MAXIMUM TRANSFER LENGTH is, and how small that is.
-const SHORT_TRANSFERS_ONE_IN: u64 = 6;
-const SHORT_TRANSFER_BLOCKS: (u32, u32) = (3, 24);
+const SHORT_TRANSFERS_ONE_IN: u64 = 4;
+const SHORT_TRANSFER_BLOCKS: (u32, u32) = (2, 12);
 
 /// How rare a unit with a write-back cache in the target's memory is, and the cache's size: small enough to fill up.
 const WRITE_BACK_ONE_IN: u64 = 6;

@@ -23,7 +23,9 @@ impl Session {
         match pdu.event {
             Code::LogoutRequest { seconds_max } => {
                 if let Some(lane) = self.lanes.get_mut(lane) {
-                    lane.logout_by = Some(now + Duration::from_secs(seconds_max.into()));
+                    let by = now + Duration::from_secs(seconds_max.into());
+                    // A later request does not take back an earlier one.
+                    lane.logout_by = Some(lane.logout_by.map_or(by, |earlier| earlier.min(by)));
                 }
                 self.logout_lane(now, lane);
             }

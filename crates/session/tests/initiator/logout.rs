@@ -1,7 +1,7 @@
 //! A session of several connections is logged out connection by connection.
 
-use crate::world::World;
-use pdu::{Cid, Duration, InitiatorPdu, LaneId, LogoutOutcome, LogoutReason};
+use crate::world::{UNIT, World};
+use pdu::{AsyncEvent, AsyncMessage, Cid, Duration, InitiatorPdu, LaneId, LogoutOutcome, LogoutReason};
 use ropewalk_session::initiator::Event;
 use ropewalk_session::seam::{Endpoint, LaneLoss};
 
@@ -89,4 +89,27 @@ fn a_lane_that_breaks_during_its_logout_is_as_good_as_logged_out() {
         assert_eq!(request.reason, LogoutReason::CloseSession);
         assert_eq!(close_lanes(&mut world), Some(true));
     }
+}
+
+fn ask_for_logout(world: &mut World, seconds_max: u16) {
+    let message = AsyncMessage {
+        event: AsyncEvent::LogoutRequest { seconds_max },
+        lun: UNIT,
+        stat_sn: world.take_stat_sn(0),
+        window: world.window,
+        data_segment_bytes: 0,
+    };
+    world.receive(0, &message.emit(), &[]).unwrap();
+}
+
+#[test]
+fn a_second_request_to_log_out_does_not_put_the_first_off() {
+    let mut world = World::with_connections(1);
+    world.read(0, 512);
+    ask_for_logout(&mut world, 3);
+    world.pass(Duration::from_secs(2));
+    ask_for_logout(&mut world, 4);
+    assert_eq!(logouts(&mut world, 1), [], "the command may still end");
+    world.pass(Duration::from_secs(1));
+    assert_eq!(logouts(&mut world, 1), [(0, LogoutReason::CloseSession)]);
 }

@@ -20,6 +20,8 @@ pub(super) struct RejectWatch {
     commands: HashMap<(SessionKey, Itt), Command>,
     /// Connections that have just brought a Reject, and should go on.
     survivors: Vec<ConnectionId>,
+    /// Whether something else has come with them that may end connections.
+    is_excused: bool,
 }
 
 /// A command that was rejected.
@@ -123,7 +125,7 @@ impl RejectWatch {
 
     /// Something else has come that may end connections.
     pub fn excuse(&mut self) {
-        self.survivors.clear();
+        self.is_excused = true;
     }
 
     /// A session is over.
@@ -133,6 +135,7 @@ impl RejectWatch {
 
     /// Connections that have brought Rejects since the last call, and should go on.
     pub fn take_survivors(&mut self) -> Vec<ConnectionId> {
-        std::mem::take(&mut self.survivors)
+        let survivors = std::mem::take(&mut self.survivors);
+        if std::mem::take(&mut self.is_excused) { Vec::new() } else { survivors }
     }
 }

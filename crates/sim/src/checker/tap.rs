@@ -401,9 +401,18 @@ impl Tap {
                 let Ok(pdu) = TargetPdu::parse(header) else { return };
                 lane.initiator_hears(&pdu, is_whole);
                 session.initiator_hears(&pdu, is_whole);
-                if let TargetPdu::AsyncMessage(message) = &pdu {
-                    self.rejects.excuse();
-                    asked = Some(message.event);
+                match &pdu {
+                    TargetPdu::AsyncMessage(message) => {
+                        self.rejects.excuse();
+                        asked = Some(message.event);
+                    }
+                    // A task that was to move is lost. For a write, its client gives the session up.
+                    TargetPdu::TaskManagementResponse(response)
+                        if response.outcome != TaskManagementOutcome::FunctionComplete =>
+                    {
+                        self.rejects.excuse();
+                    }
+                    _ => {}
                 }
                 if let Some(window) = window_of(&pdu) {
                     session.hear_window(window.max_cmd_sn);
@@ -430,6 +439,11 @@ impl Tap {
         if let Some(lane) = self.lanes.get(&connection) {
             self.rejects.hear(now, (lane.session, connection), rejected, &mut self.reached);
         }
+    }
+
+    /// Whether somebody has asked in vain for data that came damaged.
+    pub fn has_refused_data(&self) -> bool {
+        [Way::SnackRejected, Way::SnackRefused].into_iter().any(|way| self.reached.of(way) > 0)
     }
 
     /// Initiators have just left these connections, which worked.

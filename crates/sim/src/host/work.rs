@@ -11,6 +11,7 @@ use crate::unit::{UnitIndex, UnitPlan};
 use block::{Buffer, Payload};
 use client::{Compared, Error, Lun, Reset, TargetError, Transfer, UsageError};
 use pdu::Duration;
+use scsi::AdditionalSense;
 use scsi::client::{self as command, SenseData};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -285,7 +286,7 @@ impl Worker {
 
     fn failed(&self, operation: &Operation, begun: &Begun, error: &Error) -> Result<(), String> {
         let mut ledger = self.host.ledger.borrow_mut();
-        let Ledger { units, tally, .. } = &mut *ledger;
+        let Ledger { units, tally, tap, .. } = &mut *ledger;
         let UnitBooks { history, reservations, .. } = &mut units[self.unit.place()];
         tally.failed += 1;
         if is_conflict(error) {
@@ -305,8 +306,12 @@ impl Worker {
         }
         let is_refused = operation.is_refused(self.block_bytes)
             && error.sense().is_some_and(SenseData::is_illegal_request);
+        let is_spoilt = operation.raw
+            && operation.kind == Kind::Read
+            && lacks_data(error)
+            && tap.lock().has_refused_data();
         match (begun.write, aftermath) {
-            _ if is_refused => {}
+            _ if is_refused || is_spoilt => {}
             (Some(write), Some(Aftermath::Nothing)) => history.cancel_write(write),
             (Some(write), Some(Aftermath::Over)) => history.end_write(write),
             (Some(write), Some(Aftermath::Open)) => history.leave_open(write),
@@ -330,6 +335,11 @@ pub(super) fn aftermath(error: &Error) -> Option<Aftermath> {
         error if error.sense().is_some_and(|sense| sense.key == MEDIUM_ERROR) => Some(Aftermath::Over),
         _ => None,
     }
+}
+
+/// Whether data of a target came damaged, and was not to be had again (RFC 7143 §7.8 a.2).
+fn lacks_data(error: &Error) -> bool {
+    error.sense().is_some_and(|sense| sense.additional == AdditionalSense::PROTOCOL_SERVICE_CRC_ERROR)
 }
 
 /// A host has learnt what a block holds, or held a moment ago.

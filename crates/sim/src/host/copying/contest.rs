@@ -67,8 +67,10 @@ pub struct Contest {
     running: BTreeSet<u16>,
     /// Copies that have got it so far.
     begun: u64,
-    /// Counts every begin and every end of an attempt to take another's reservation away.
+    /// Attempts under way to take another's reservation away.
     breaking: u64,
+    /// Such attempts that have ended.
+    broken: u64,
 }
 
 impl Contest {
@@ -93,7 +95,7 @@ pub(in crate::host) struct Contender {
     random: Random,
     /// Copies that were begun.
     copies: u32,
-    /// [`Contest::breaking`] before this host's reservation was made.
+    /// [`Contest::broken`] before this host's reservation was made, and its own attempt.
     broken_before: u64,
 }
 
@@ -131,13 +133,17 @@ impl Contender {
     /// Whether this host holds the destination.
     async fn reserve(&mut self, lun: &Lun) -> bool {
         let breaks_others = self.random.one_in(BREAK_ONE_IN);
-        self.broken_before = self.host.ledger.borrow().contest.breaking;
-        let count = || self.host.ledger.borrow_mut().contest.breaking += u64::from(breaks_others);
-        count();
+        let attempt = u64::from(breaks_others);
+        {
+            let contest = &mut self.host.ledger.borrow_mut().contest;
+            contest.breaking += attempt;
+            self.broken_before = contest.broken + attempt;
+        }
         let reserved = lun.reserve(breaks_others).await;
-        count();
         self.host.trace(|| format!("contest: reserved, breaking {breaks_others}: {reserved:?}"));
         let mut ledger = self.host.ledger.borrow_mut();
+        ledger.contest.breaking -= attempt;
+        ledger.contest.broken += attempt;
         ledger.progress_at = self.host.runtime.now();
         match reserved {
             Ok(true) => ledger.contest.begin(self.host.index),
@@ -232,7 +238,8 @@ impl Contender {
 
     /// Whether another host may have taken the reservation away.
     fn may_be_broken(&self) -> bool {
-        self.host.ledger.borrow().contest.breaking > self.broken_before
+        let contest = &self.host.ledger.borrow().contest;
+        contest.breaking > 0 || contest.broken > self.broken_before
     }
 
     fn violate(&self, what: &str) {
