@@ -86,11 +86,11 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum HowMuch {
-    /// Every byte
+    /// Compare every byte
     Full,
-    /// The first and the last request, and one of every 64, chosen at random
+    /// Compare the first and the last request, and one of every 64, chosen at random
     Sample,
-    /// Nothing
+    /// Compare nothing
     Off,
 }
 

@@ -15,9 +15,9 @@ pub(crate) struct Interrupts {
 /// A signal that ends a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupt {
-    /// SIGINT: Ctrl-C.
+    /// SIGINT: the user pressed Ctrl-C.
     Keyboard,
-    /// SIGTERM.
+    /// SIGTERM: a program, or the system that shuts down, asks it to stop.
     Terminate,
     /// SIGHUP: the terminal is gone.
     HangUp,

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Many sessions on one target for a long time, while connections break at random
 #[derive(Parser)]
 struct Arguments {
-    /// iSCSI sessions
+    /// iSCSI sessions that are open at a time
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..))]
     sessions: u16,
 
