@@ -128,7 +128,9 @@ impl Receiver {
         endpoint: &mut E,
         buffers: &mut BufferTable,
     ) -> Result<(), Fault> {
-        if !input.is_empty() || std::mem::take(&mut self.was_filled) {
+        let has_come = std::mem::take(&mut self.was_filled) || !input.is_empty();
+        // Bytes that are passed over may be the peer's next PDUs: a corrupted length must not keep a connection alive.
+        if has_come && !self.is_astray {
             endpoint.heard(now, self.lane);
         }
         loop {

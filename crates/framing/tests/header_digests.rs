@@ -93,6 +93,23 @@ fn a_corrupted_length_is_found_out_by_the_next_header() {
 }
 
 #[test]
+fn what_a_corrupted_length_swallows_is_no_sign_of_life() {
+    let mut broken = ping(1, &[]);
+    broken[LENGTH + 1] = 0x1f;
+    let mut receiver = Receiver::new(LaneId(0), &PARAMETERS);
+    let (mut listener, mut buffers) = (listener(true), buffers());
+    let mut feed = |bytes: &[u8], listener: &mut Listener| {
+        receiver.feed(bytes, Instant::ZERO, listener, &mut buffers).unwrap();
+    };
+    feed(&broken, &mut listener);
+    let before = listener.signs_of_life;
+    for tag in 2..100 {
+        feed(&ping(tag, &[]), &mut listener);
+    }
+    assert_eq!((listener.signs_of_life, listener.heard.len()), (before, 0));
+}
+
+#[test]
 fn a_length_that_nobody_may_send_is_not_believed() {
     let mut broken = ping(1, &[]);
     broken[LENGTH] = 0xff;

@@ -184,7 +184,8 @@ pub trait Endpoint {
     /// Reports that `pdus` more of the pulled PDUs of `lane` have left, in the order in which they were pulled.
     fn transmitted(&mut self, now: Instant, lane: LaneId, pdus: u32);
 
-    /// Reports that bytes have arrived on `lane`, even if only a part of a PDU: a sign of life. Cheap.
+    /// Reports that bytes have arrived on `lane`, even if only a part of a PDU: a sign of life. Bytes that are passed over
+    /// after a bad header digest are none. Cheap.
     fn heard(&mut self, now: Instant, lane: LaneId);
 
     /// Whether the session doubts that the peer of `lane` lives, and needs to know what its network has acknowledged.

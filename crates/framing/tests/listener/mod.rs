@@ -12,6 +12,8 @@ pub struct Listener {
     pub heard: Vec<u32>,
     pub holes: u32,
     pub segments: Vec<Vec<u8>>,
+    /// Reads of the stream that were a sign of life.
+    pub signs_of_life: u32,
     /// Has something to send on every lane, always, though nobody ever gets it.
     pub is_eager: bool,
 }
@@ -56,7 +58,9 @@ impl Endpoint for Listener {
 
     fn transmitted(&mut self, _: Instant, _: LaneId, _: u32) {}
 
-    fn heard(&mut self, _: Instant, _: LaneId) {}
+    fn heard(&mut self, _: Instant, _: LaneId) {
+        self.signs_of_life += 1;
+    }
 
     fn doubts(&self, _: LaneId) -> bool {
         false

@@ -6,7 +6,7 @@
 
 use super::attention_watch::Attention;
 use scsi::{PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// One initiator port: a session that keeps its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -253,6 +253,8 @@ pub struct ReservationHistory {
     /// The possible states, after each change of what is possible.
     versions: Vec<Vec<State>>,
     under_way: Option<UnderWay>,
+    /// Changes that nobody knows the end of. The target may still make them, until their port's session is replaced.
+    ghosts: Vec<(Port, Change)>,
     preempted: Option<Preempted>,
     /// Whose registrations the last change has surely ended, besides the one of who asked.
     ended: BTreeSet<Port>,
@@ -263,6 +265,7 @@ impl Default for ReservationHistory {
         Self {
             versions: vec![vec![State::default()]],
             under_way: None,
+            ghosts: Vec::new(),
             preempted: None,
             ended: BTreeSet::new(),
         }
@@ -281,11 +284,14 @@ impl ReservationHistory {
     }
 
     fn become_possible(&mut self, states: impl IntoIterator<Item = State>) {
+        let mut coming: VecDeque<State> = states.into_iter().collect();
         let mut possible: Vec<State> = Vec::new();
-        for state in states {
-            if !possible.contains(&state) {
-                possible.push(state);
+        while let Some(state) = coming.pop_front() {
+            if possible.contains(&state) {
+                continue;
             }
+            coming.extend(self.ghosts.iter().filter_map(|(port, change)| state.after(*port, *change).ok()));
+            possible.push(state);
         }
         self.versions.push(possible);
     }
@@ -335,7 +341,13 @@ impl ReservationHistory {
     /// No state that was possible leads to this answer.
     pub fn end(&mut self, answer: Answer) -> Result<(), String> {
         let Some(UnderWay { port, change, before, crashed }) = self.under_way.take() else { return Ok(()) };
-        if crashed || answer == Answer::Unknown {
+        if answer == Answer::Unknown {
+            self.ghosts.push((port, change));
+            return Ok(());
+        }
+        // The answer came from a session that has replaced those before it.
+        self.ghosts.retain(|(other, _)| *other != port);
+        if crashed {
             return Ok(());
         }
         let outcomes = before.iter().map(|state| (state, state.after(port, change)));
@@ -376,6 +388,7 @@ impl ReservationHistory {
                 states.iter().filter_map(|state| state.after(port, change).ok()).collect();
             states.extend(later);
         }
+        self.ghosts.clear();
         self.become_possible(states);
         if let Some(under_way) = &mut self.under_way {
             under_way.crashed = true;
@@ -466,6 +479,21 @@ mod tests {
         let registered: Vec<bool> =
             history.possible().iter().map(|state| state.registered.contains(&ONE)).collect();
         assert_eq!(registered, [false, true]);
+    }
+
+    #[test]
+    fn a_change_of_unknown_end_may_be_made_later_until_its_port_is_answered() {
+        let mut history = reserved(false);
+        does(&mut history, OTHER, Change::Register { persist: false });
+        history.begin(ONE, Change::Release(KIND));
+        assert_eq!(history.end(Answer::Unknown), Ok(()));
+        history.begin(OTHER, Change::Reserve(KIND));
+        assert_eq!(history.end(Answer::Conflict), Ok(()));
+        assert_eq!(history.judge(history.version(), OTHER, Access::Write, false), Ok(()));
+        does(&mut history, ONE, Change::Register { persist: false });
+        history.begin(OTHER, Change::Reserve(KIND));
+        assert_eq!(history.end(Answer::Conflict), Ok(()));
+        assert!(history.judge(history.version(), OTHER, Access::Write, false).is_err());
     }
 
     #[test]
