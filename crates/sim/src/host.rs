@@ -397,6 +397,10 @@ impl Host {
         }
         while busy.next().await.is_some() {}
         drop(busy);
+        self.phase(Phase::Quiet).await;
+        for worker in &*workers {
+            worker.clear_reservation().await;
+        }
         self.done.set(Some(Phase::Work));
         self.phase(Phase::Unreserve).await;
         if self.index == 0 {

@@ -304,6 +304,7 @@ impl World {
                 self.enter(Phase::Quiet);
             }
             Phase::Quiet if self.hosts.are_done(Phase::Work) && self.hosts.are_whole() => {
+                self.ledger.borrow_mut().units.iter_mut().for_each(|unit| unit.reservations.lay_ghosts());
                 self.enter(Phase::Unreserve);
             }
             Phase::Unreserve if self.hosts.are_done(phase) => self.enter(Phase::ReadBack),

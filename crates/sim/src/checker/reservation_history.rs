@@ -370,6 +370,11 @@ impl ReservationHistory {
         Ok(())
     }
 
+    /// Every session that was lost has been replaced, so nothing comes of old changes any more.
+    pub fn lay_ghosts(&mut self) {
+        self.ghosts.clear();
+    }
+
     /// The other ports whose registrations the last change has surely ended, once.
     pub fn take_ended(&mut self) -> BTreeSet<Port> {
         std::mem::take(&mut self.ended)

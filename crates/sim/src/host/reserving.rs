@@ -65,27 +65,37 @@ impl Worker {
 
     /// Ends every reservation of the unit, in as many steps as it takes.
     pub(super) async fn clear_reservations(&self) {
-        loop {
-            let change = {
-                let mut ledger = self.host.ledger.borrow_mut();
-                let reservations = &ledger.unit(self.unit).reservations;
-                if !reservations.may_be_held() {
-                    return;
-                }
-                match reservations.is_registered(self.port()) {
-                    true => Change::Clear,
-                    false => Change::Register { persist: false },
-                }
-            };
-            self.change_reservations(change).await;
+        while self.may_be_reserved() {
+            self.clear_reservation().await;
         }
     }
 
+    /// Ends the reservation of the unit, unless something comes in between. A host may wait for that which wants to open
+    /// the unit.
+    pub(super) async fn clear_reservation(&self) {
+        if self.may_be_reserved() {
+            self.change_reservations(Change::Register { persist: false }).await;
+            self.change_reservations(Change::Clear).await;
+        }
+    }
+
+    fn may_be_reserved(&self) -> bool {
+        self.host.ledger.borrow_mut().unit(self.unit).reservations.may_be_held()
+    }
+
+    /// Asks for a change, unless another is on its way.
     async fn change_reservations(&self, change: Change) {
         let (cdb, list) = command::persistent_reserve_out(&change.request(self.port()));
         let mut buffer = self.memory(list.len()).await;
         buffer.copy_from_slice(&list);
-        self.host.ledger.borrow_mut().unit(self.unit).reservations.begin(self.port(), change);
+        {
+            let mut ledger = self.host.ledger.borrow_mut();
+            let reservations = &mut ledger.unit(self.unit).reservations;
+            if !reservations.is_settled() {
+                return;
+            }
+            reservations.begin(self.port(), change);
+        }
         self.attentions(|watch| watch.reservations_change(self.unit, change.attentions()));
         self.host.trace(|| format!("unit {}: {change:?}", self.unit.0));
         let answer = self.lun().execute(cdb.into(), Transfer::Out(buffer.share())).await;
