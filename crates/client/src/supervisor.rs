@@ -141,12 +141,16 @@ fn spawn_lane(shared: &Arc<Shared>, id: PathId, lane: Option<pdu::LaneId>) {
 async fn prove(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
     let luns: Vec<Lun> = shared.read(|driver| driver.units.keys().copied().collect());
     for lun in luns {
-        prove_unit(shared, id, lun).await?;
+        match prove_unit(shared, id, lun).await {
+            // It stays in doubt; the path may carry others meanwhile.
+            Err(Error::Target(TargetError::Nonsense { .. })) => {}
+            proven => proven?,
+        }
     }
     Ok(())
 }
 
-/// How often a unit is looked at that says each time that it has changed meanwhile.
+/// How often in a row a unit is looked at that says each time that it has changed meanwhile.
 const VIEWS_MAX: u32 = 8;
 
 /// Lets a path carry a unit's I/O if it shows the same unit as the first path did. That it does not is no error of
@@ -157,10 +161,9 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
             return Ok(());
         }
     }
+    shared.with(|driver, _| driver.leave_in_doubt(id, lun));
     let problem = "it says that it changes whenever it is looked at";
-    let error = TargetError::Nonsense { command: "INQUIRY", lun, problem };
-    shared.with(|driver, _| driver.refuse_unit(lun, id, &error));
-    Ok(())
+    Err(TargetError::Nonsense { command: "INQUIRY", lun, problem }.into())
 }
 
 /// `false` if the unit changed, or a reservation was made or released, while the path was asked.

@@ -5,6 +5,10 @@
 //! turns, and a turn may take minutes on a slow path. After the limit the command is aborted. Unless the target
 //! confirms the abort, and nothing can have been written, the session is closed too, so that the login that reinstates
 //! it proves the command dead (RFC 7143 §6.3.5). Then the command is sent once more.
+//!
+//! A reset that another initiator asked for ends commands without an answer, many at once, unless the target sets TAS
+//! (SAM-5 §5.6). If the target does not know the oldest command any more, and others have waited as long, the session is
+//! closed for all of them.
 
 use super::flush::SYNCHRONIZE_CACHE;
 use super::slots::RequestId;
@@ -36,6 +40,8 @@ struct Oldest {
     unmoved_bytes: u32,
     /// The time of its last progress.
     since: Instant,
+    /// The last command that had been placed by then.
+    placed: u64,
     /// [`Load::moved_bytes`] at the last check.
     moved_bytes: u64,
     /// [`Load::moved_bytes`] at which no data can precede this task's any more.
@@ -52,17 +58,17 @@ struct Load {
 }
 
 impl Oldest {
-    fn new(task: TaskId, unmoved_bytes: u32, load: Load, now: Instant) -> Self {
+    fn new(task: TaskId, unmoved_bytes: u32, load: Load, placed: u64, now: Instant) -> Self {
         // One turn of every outstanding command, and as much again for the commands that arrive meanwhile.
         let turn_bytes = load.moved_bytes + 2 * load.outstanding_bytes;
-        Self { task, unmoved_bytes, since: now, moved_bytes: load.moved_bytes, turn_bytes }
+        Self { task, unmoved_bytes, since: now, placed, moved_bytes: load.moved_bytes, turn_bytes }
     }
 
     /// The same command at a later time, if none of its data has moved.
-    fn at(self, load: Load, now: Instant) -> Self {
+    fn at(self, load: Load, placed: u64, now: Instant) -> Self {
         let is_behind = self.moved_bytes < load.moved_bytes && load.moved_bytes < self.turn_bytes;
-        let since = if is_behind { now } else { self.since };
-        Self { since, moved_bytes: load.moved_bytes, ..self }
+        let (since, placed) = if is_behind { (now, placed) } else { (self.since, self.placed) };
+        Self { since, placed, moved_bytes: load.moved_bytes, ..self }
     }
 }
 
@@ -71,6 +77,8 @@ impl Oldest {
 struct Abort {
     function: FunctionId,
     until: Instant,
+    /// Commands that were placed up to this one have waited as long as the aborted one.
+    placed: u64,
 }
 
 impl Driver {
@@ -107,8 +115,9 @@ impl Driver {
         let placed = |(_, key): &(&TaskId, &RequestId)| self.requests[**key].placed;
         let oldest = path.tasks.iter().min_by_key(placed).map(|(task, key)| (*task, *key));
         let Some((task, key)) = oldest else { return };
-        if path.stands_still(task, now) >= self.limit_of(key) {
-            self.abort(at, task, key, now);
+        let (stands_still, placed) = path.stands_still(task, self.placed, now);
+        if stands_still >= self.limit_of(key) {
+            self.abort(at, (task, key), placed, now);
         }
     }
 
@@ -117,7 +126,7 @@ impl Driver {
         self.command_limit.saturating_mul(if is_flush { FLUSH_LIMITS } else { 1 })
     }
 
-    fn abort(&mut self, at: PathId, task: TaskId, key: RequestId, now: Instant) {
+    fn abort(&mut self, at: PathId, (task, key): (TaskId, RequestId), placed: u64, now: Instant) {
         let command = self.command_name(key);
         let request = &mut self.requests[key];
         request.overdue += 1;
@@ -126,7 +135,7 @@ impl Driver {
         tracing::warn!(path = %path.id, lun = %self.requests[key].lun, command, "a command is not answered: aborting it");
         let Some(core) = &mut path.core else { return };
         let function = core.task_management(now, TaskFunction::AbortTask(task));
-        path.watch = Watch { abort: Some(Abort { function, until }), ..Watch::default() };
+        path.watch = Watch { abort: Some(Abort { function, until, placed }), ..Watch::default() };
     }
 
     /// Handles the answer to ABORT TASK. The session has already reported the aborted command as lost.
@@ -137,14 +146,17 @@ impl Driver {
         outcome: TaskManagementOutcome,
         now: Instant,
     ) {
-        let watch = &mut self.paths[at].watch;
-        if watch.abort.take_if(|abort| abort.function == function).is_some()
-            && !matches!(
-                outcome,
-                TaskManagementOutcome::FunctionComplete | TaskManagementOutcome::TaskDoesNotExist
-            )
-        {
-            self.give_session_up(at, "ABORT TASK failed", now);
+        let path = &mut self.paths[at];
+        let Some(abort) = path.watch.abort.take_if(|abort| abort.function == function) else { return };
+        let has_waited = |key: &RequestId| self.requests[*key].placed <= abort.placed;
+        match outcome {
+            TaskManagementOutcome::FunctionComplete => {}
+            TaskManagementOutcome::TaskDoesNotExist => {
+                if path.tasks.values().any(has_waited) {
+                    self.give_session_up(at, "the target has forgotten commands", now);
+                }
+            }
+            _ => self.give_session_up(at, "ABORT TASK failed", now),
         }
     }
 
@@ -186,16 +198,19 @@ impl Driver {
 }
 
 impl Path {
-    /// The known time for which `task`, the oldest, has made no progress. The time without any connection does not
-    /// count: that is the network's.
-    fn stands_still(&mut self, task: TaskId, now: Instant) -> Duration {
+    /// The known time for which `task`, the oldest, has made no progress, and the last command that had been placed
+    /// before that time. The time without any connection does not count: that is the network's.
+    fn stands_still(&mut self, task: TaskId, placed: u64, now: Instant) -> (Duration, u64) {
         let unmoved_bytes = self.core.as_ref().and_then(|core| core.unmoved_bytes(task)).unwrap_or(0);
         let load = self.load();
         let is_same = |known: &Oldest| (known.task, known.unmoved_bytes) == (task, unmoved_bytes);
         let known = self.watch.oldest.filter(is_same).filter(|_| self.connections() > 0);
-        let oldest = known.map_or(Oldest::new(task, unmoved_bytes, load, now), |known| known.at(load, now));
+        let oldest = match known {
+            Some(known) => known.at(load, placed, now),
+            None => Oldest::new(task, unmoved_bytes, load, placed, now),
+        };
         self.watch.oldest = Some(oldest);
-        now.saturating_duration_since(oldest.since)
+        (now.saturating_duration_since(oldest.since), oldest.placed)
     }
 
     fn load(&self) -> Load {
@@ -219,8 +234,8 @@ mod tests {
     fn stands_still(seconds: u64, moved_bytes: u64) -> Duration {
         let load = |second| Load { moved_bytes: moved_bytes * second, outstanding_bytes: OUTSTANDING_BYTES };
         let at = |second| Instant::ZERO + Duration::from_secs(second);
-        let first = Oldest::new(TaskId(1), 512, load(0), at(0));
-        let oldest = (1..=seconds).fold(first, |oldest, second| oldest.at(load(second), at(second)));
+        let first = Oldest::new(TaskId(1), 512, load(0), 1, at(0));
+        let oldest = (1..=seconds).fold(first, |oldest, second| oldest.at(load(second), 1, at(second)));
         at(seconds).saturating_duration_since(oldest.since)
     }
 

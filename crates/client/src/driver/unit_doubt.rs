@@ -49,6 +49,13 @@ impl Driver {
         true
     }
 
+    /// A path cannot be proven for a unit yet. The supervisor tries again.
+    pub fn leave_in_doubt(&mut self, id: PathId, lun: Lun) {
+        let Some(path) = self.path_mut(id) else { return };
+        path.doubted.insert(lun);
+        path.ring();
+    }
+
     /// A path provably leads to a unit.
     pub fn accept_unit(&mut self, id: PathId, lun: Lun) {
         let Some(path) = self.path_mut(id) else { return };

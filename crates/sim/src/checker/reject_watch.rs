@@ -78,6 +78,13 @@ impl RejectWatch {
         self.survivors.extend(goes_on.then_some(connection));
     }
 
+    /// Whether this aborts a command that was rejected, which the initiator knows to be no task.
+    pub fn is_abort_of_rejected(&self, session: SessionKey, pdu: &InitiatorPdu) -> bool {
+        let InitiatorPdu::TaskManagementRequest(pdu) = pdu else { return false };
+        pdu.function == TaskManagementFunction::AbortTask
+            && self.commands.contains_key(&(session, pdu.referenced_task))
+    }
+
     /// The initiator of a session sends this.
     ///
     /// # Errors

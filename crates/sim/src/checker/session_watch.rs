@@ -135,12 +135,7 @@ impl SessionWatch {
     }
 
     /// The initiator sends this.
-    pub fn initiator_sends(
-        &mut self,
-        now: Instant,
-        pdu: InitiatorPdu,
-        reached: &mut Reached,
-    ) -> Result<(), String> {
+    pub fn initiator_sends(&mut self, pdu: InitiatorPdu, reached: &mut Reached) -> Result<(), String> {
         if let Some(cmd_sn) = place_in_order(&pdu).filter(|cmd_sn| !cmd_sn.precedes(self.next_cmd_sn)) {
             let before = std::mem::replace(&mut self.next_cmd_sn, cmd_sn.next());
             if self.next_cmd_sn.0 < before.0 {
@@ -160,7 +155,6 @@ impl SessionWatch {
                 return task.send_data_out(&pdu, &self.parameters);
             }
             InitiatorPdu::TaskManagementRequest(pdu) => {
-                self.check_abort(now, &pdu, reached)?;
                 if pdu.function == TaskManagementFunction::TaskReassign {
                     let task = self.tasks.get_mut(&pdu.referenced_task);
                     task.into_iter().for_each(TaskWatch::move_on);
@@ -217,12 +211,11 @@ impl SessionWatch {
 
     /// A command is aborted where the target does not answer it. An answer that was lost is asked for before that, or
     /// brought by a reassignment, or missed together with its session.
-    fn check_abort(
-        &self,
-        now: Instant,
-        pdu: &TaskManagementRequest,
-        reached: &mut Reached,
-    ) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// This aborts a command that the target has answered long ago, or has not begun.
+    pub fn check_abort(&self, now: Instant, pdu: &InitiatorPdu, reached: &mut Reached) -> Result<(), String> {
+        let InitiatorPdu::TaskManagementRequest(pdu) = pdu else { return Ok(()) };
         let task = self.tasks.get(&pdu.referenced_task).filter(|task| !task.is_over());
         let Some(task) = task.filter(|_| pdu.function == TaskManagementFunction::AbortTask) else {
             return Ok(());

@@ -313,7 +313,10 @@ impl Tap {
         let pdu = InitiatorPdu::parse(header).map_err(|error| error.to_string())?;
         self.rejects.initiator_sends(now, lane.session, &pdu)?;
         lane.initiator_sends(&pdu)?;
-        session.initiator_sends(now, pdu, &mut self.reached)
+        if !self.rejects.is_abort_of_rejected(lane.session, &pdu) {
+            session.check_abort(now, &pdu, &mut self.reached)?;
+        }
+        session.initiator_sends(pdu, &mut self.reached)
     }
 
     fn target_sends(
@@ -401,6 +404,9 @@ impl Tap {
                 let Ok(pdu) = TargetPdu::parse(header) else { return };
                 lane.initiator_hears(&pdu, is_whole);
                 session.initiator_hears(&pdu, is_whole);
+                if !is_whole {
+                    self.rejects.excuse();
+                }
                 match &pdu {
                     TargetPdu::AsyncMessage(message) => {
                         self.rejects.excuse();
@@ -446,10 +452,17 @@ impl Tap {
         [Way::SnackRejected, Way::SnackRefused].into_iter().any(|way| self.reached.of(way) > 0)
     }
 
+    /// Whether a damaged PDU is on its way to an initiator, or has just come.
+    fn may_be_damaged(&self, connection: ConnectionId) -> bool {
+        self.on_their_way.get(&connection).is_some_and(|fates| fates.iter().any(Option::is_some))
+    }
+
     /// Initiators have just left these connections, which worked.
     pub fn initiators_leave(&mut self, left: &[ConnectionId]) {
         let survivors = self.rejects.take_survivors();
-        if let Some(connection) = survivors.iter().find(|survivor| left.contains(survivor)) {
+        let is_wrong =
+            |connection: &&ConnectionId| left.contains(connection) && !self.may_be_damaged(**connection);
+        if let Some(connection) = survivors.iter().find(is_wrong) {
             self.violate(&format!("initiator: connection {} is given up for a Reject", connection.0));
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::checker::Tap;
 use crate::clock::Clock;
-use crate::network::{ConnectionId, Instead, Network, Part, Side, Stream};
+use crate::network::{ConnectionId, Instead, Network, Part, Rejected, Side, Stream};
 use crate::portal::{PortalId, Portals};
 use crate::shared_cell::SharedCell;
 use client::{Dial, Dialed, NetworkError, Portal};
@@ -74,6 +74,8 @@ pub struct TappedEnd {
     tap: SharedCell<Tap>,
     /// Bytes of this stream before the next PDU, login included.
     pushed_bytes: u64,
+    /// What the Reject that is arriving, which a path has made, says to be rejected.
+    rejected: Option<Rejected>,
 }
 
 impl TappedEnd {
@@ -94,7 +96,7 @@ impl TappedEnd {
             network.cover(connection, covered);
             network.sent_bytes(connection, side).0
         };
-        Self { connection, side, parameters: *parameters, clock, network, tap, pushed_bytes }
+        Self { connection, side, parameters: *parameters, clock, network, tap, pushed_bytes, rejected: None }
     }
 
     fn digest_bytes(is_used: bool) -> u64 {
@@ -160,13 +162,10 @@ impl TappedEnd {
         bytes
     }
 
-    /// A Reject that a path has made has arrived.
-    fn hear_reject(&self, header: &Header) {
-        let Ok(reject) = Reject::parse(header) else { return };
-        let rejected = self.network.lock().meddler.rejected(self.connection, reject.stat_sn).cloned();
-        if let Some(rejected) = rejected {
-            self.tap.lock().hear_reject(self.clock.now(), self.connection, &rejected);
-        }
+    /// What a path has rejected, if that is the Reject of it.
+    fn rejected_by(&self, header: &Header) -> Option<Rejected> {
+        let reject = Reject::parse(header).ok()?;
+        self.network.lock().meddler.rejected(self.connection, reject.stat_sn).cloned()
     }
 }
 
@@ -174,11 +173,15 @@ impl ConnectionObserver for TappedEnd {
     fn header_received(&mut self, header: &Header) {
         self.tap.lock().received(self.clock.now(), self.connection, self.side, header);
         if self.side == Side::Initiator {
-            self.hear_reject(header);
+            self.rejected = self.rejected_by(header);
         }
     }
 
-    fn data_received(&mut self) {}
+    fn data_received(&mut self) {
+        if let Some(rejected) = self.rejected.take() {
+            self.tap.lock().hear_reject(self.clock.now(), self.connection, &rejected);
+        }
+    }
 
     fn pulled(&mut self, header: &Header) {
         self.tap.lock().sent(self.clock.now(), self.connection, self.side, header);
