@@ -106,6 +106,13 @@ impl HostPlan {
         }
     }
 
+    /// What each of its sessions offers: those with one target offer the same.
+    pub fn offers(&self) -> impl Iterator<Item = &Offer> {
+        let first = self.paths.first().map(|path| &path.offer);
+        let elsewhere = self.elsewhere.iter().map(|path| &path.offer);
+        self.paths.iter().filter_map(move |_| first).chain(elsewhere)
+    }
+
     /// All of its sessions.
     pub fn all_paths(&self) -> impl Iterator<Item = &PathPlan> {
         self.paths.iter().chain(&self.elsewhere)

@@ -343,13 +343,15 @@ fn scarce_memory_bytes(hosts: &[HostPlan], target: &Offer, units: &[UnitPlan]) -
     const COMMANDS: u64 = WINDOW_COMMANDS_MIN as u64 + 4;
     const PAGE_BYTES: u32 = 4 << 10;
     const PIECE_BYTES_MAX: u64 = 1 << 20;
-    let paths = || hosts.iter().flat_map(HostPlan::all_paths);
-    let burst_bytes = |path: &PathPlan| {
-        let bytes = path.offer.first_burst_bytes.min(target.first_burst_bytes);
-        u64::from(bytes.next_power_of_two().max(PAGE_BYTES))
+    let bursts_bytes = || {
+        let offers = hosts.iter().flat_map(HostPlan::offers);
+        offers.map(|offer| {
+            let bytes = offer.first_burst_bytes.min(target.first_burst_bytes);
+            u64::from(bytes.next_power_of_two().max(PAGE_BYTES))
+        })
     };
-    let windows_bytes: u64 = paths().map(|path| COMMANDS * burst_bytes(path)).sum();
-    let longest = paths().map(burst_bytes).max().unwrap_or_default();
+    let windows_bytes: u64 = bursts_bytes().map(|burst_bytes| COMMANDS * burst_bytes).sum();
+    let longest = bursts_bytes().max().unwrap_or_default();
     let reads_all = hosts.iter().any(|host| host.mix.whole_reads_percent > 0);
     let longest_read = |unit: &UnitPlan| if reads_all { unit.shared_bytes() } else { unit.block_bytes() };
     let transfers = hosts.iter().map(|host| host.mix.transfer_bytes_max);
