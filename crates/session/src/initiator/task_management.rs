@@ -187,14 +187,21 @@ impl Session {
     /// not concerned; it is kept, because the target waits for its CmdSN.
     pub(super) fn end_function(&mut self, itt: Itt, response: TaskManagementOutcome) {
         let Some(index) = self.functions.iter().position(|function| function.itt == itt) else { return };
-        let Function { asked, asker, .. } = self.functions.swap_remove(index);
-        if asked.ended_tasks(response) {
+        let Function { asked, asker, request, .. } = self.functions.swap_remove(index);
+        let has_ended_tasks = asked.ended_tasks(response);
+        if has_ended_tasks {
             let concerned = |task: &&Task| task.is_sent() && asked.concerns(task);
             let lost: Vec<Itt> = self.tasks.iter().filter(concerned).map(|task| task.itt).collect();
             lost.into_iter().for_each(|itt| self.lose_task(itt));
         }
-        if asker == Asker::Owner {
-            self.events.push_back(Event::FunctionDone { function: FunctionId(itt.0), response });
+        let fills_hole = has_ended_tasks || self.recovers() || self.is_acknowledged(request.ref_cmd_sn);
+        match asker {
+            Asker::Owner => {
+                self.events.push_back(Event::FunctionDone { function: FunctionId(itt.0), response });
+            }
+            // The target waits for a command that will not come, and at error recovery level 0 nobody repeats this.
+            Asker::Session if !fills_hole => self.fail(),
+            Asker::Session => {}
         }
     }
 }

@@ -235,6 +235,23 @@ fn a_rejected_request_is_over() {
 }
 
 #[test]
+fn where_the_place_of_a_rejected_command_cannot_be_filled_the_session_ends() {
+    let mut world = World::with_connections(1);
+    world.submit_read(512);
+    world.session.start(world.now, LaneId(0)).unwrap();
+    let command = pulled(&mut world);
+    world.reject(0, RejectReason::CommandNotSupported, &command).unwrap();
+    assert!(!is_closing(&mut world), "the command is aborted, which fills its place");
+    let abort = pulled(&mut world);
+    world.reject(0, RejectReason::CommandNotSupported, &abort).unwrap();
+    assert!(is_closing(&mut world));
+}
+
+fn is_closing(world: &mut World) -> bool {
+    world.events().iter().any(|event| matches!(event, Event::CloseLane { .. }))
+}
+
+#[test]
 fn a_target_that_wants_to_negotiate_gets_an_opportunity() {
     let mut world = World::with_connections(1);
     let message = AsyncMessage {
