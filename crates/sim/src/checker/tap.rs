@@ -45,6 +45,8 @@ pub struct Tap {
     /// The sessions as the target knows them.
     by_tsih: NumberMap<TargetSession, SessionKey>,
     presences: NumberMap<TargetSession, Presence>,
+    /// The sessions that the targets began last between two ports.
+    between: HashMap<(TargetIndex, (Port, u16)), TargetSession>,
     /// The last session that the target began under each number, and of each initiator port.
     born: NumberMap<TargetSession, SessionKey>,
     of_port: HashMap<SessionPorts, SessionKey>,
@@ -160,6 +162,7 @@ impl Tap {
     /// The target died.
     pub fn crash(&mut self) {
         self.born.clear();
+        self.between.clear();
         self.presences.clear();
         self.attentions.crash();
     }
@@ -189,9 +192,17 @@ impl Tap {
         self.rejects.end(key);
     }
 
+    /// Somebody asks for a new session between these ports, perhaps long ago: a login may be late. The present one ends.
+    pub fn session_is_asked_for(&mut self, target: TargetIndex, ports: (Port, u16)) {
+        if let Some(present) = self.between.get(&(target, ports)) {
+            self.presences.entry(*present).or_default().is_ending = true;
+        }
+    }
+
     /// The target admits a connection to a session between these ports; to a new one, if that is `new`.
     pub fn session_begins(&mut self, session: TargetSession, port: (Port, u16), new: bool) {
         if new {
+            self.between.insert((session.target, port), session);
             self.attentions.session_begins(session, port);
         } else {
             // It may take the place of another, which is lost by that.

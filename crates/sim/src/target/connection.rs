@@ -89,6 +89,11 @@ pub(super) async fn serve(
     if applicant.tsih != Tsih(0) {
         shared.tap.lock().target_is_asked(connection, session(applicant.tsih), &applicant.identity, first);
     }
+    let ports = port_of(&applicant.identity).map(|port| (port, applicant.identity.portal_group_tag));
+    let ports = ports.filter(|_| !Users::is_intruder(applicant.user.as_deref()));
+    if let (Some(ports), Tsih(0)) = (ports, applicant.tsih) {
+        shared.tap.lock().session_is_asked_for(target, ports);
+    }
     let leading = Leading { parameters, first, peer: PEER };
     shared.claims.borrow_mut().ask(shared.clock.now(), &applicant);
     let placed = node.admit(&applicant, leading).await;
@@ -99,8 +104,7 @@ pub(super) async fn serve(
     if let (Ok(driver), Some(port)) = (&placed, port_of(&applicant.identity)) {
         let session = session(driver.tsih());
         shared.medium.borrow_mut().session_begins(session, port);
-        let ports = (port, applicant.identity.portal_group_tag);
-        if !Users::is_intruder(applicant.user.as_deref()) {
+        if let Some(ports) = ports {
             shared.tap.lock().session_begins(session, ports, applicant.tsih == Tsih(0));
         }
     }
