@@ -308,8 +308,8 @@ impl Worker {
             && error.sense().is_some_and(SenseData::is_illegal_request);
         let is_spoilt = operation.raw
             && operation.kind == Kind::Read
-            && lacks_data(error)
-            && tap.lock().has_refused_data();
+            && tap.lock().has_refused_data()
+            && lacks_data(error);
         match (begun.write, aftermath) {
             _ if is_refused || is_spoilt => {}
             (Some(write), Some(Aftermath::Nothing)) => history.cancel_write(write),
@@ -337,9 +337,14 @@ pub(super) fn aftermath(error: &Error) -> Option<Aftermath> {
     }
 }
 
-/// Whether data of a target came damaged, and was not to be had again (RFC 7143 §7.8 a.2).
+/// Whether data of a target came damaged, and was not to be had again: as the client says (RFC 7143 §7.8 a.2), or the
+/// target (§11.4.7.2).
 fn lacks_data(error: &Error) -> bool {
-    error.sense().is_some_and(|sense| sense.additional == AdditionalSense::PROTOCOL_SERVICE_CRC_ERROR)
+    let codes = [
+        AdditionalSense::PROTOCOL_SERVICE_CRC_ERROR,
+        AdditionalSense::READ_ERROR_FAILED_RETRANSMISSION_REQUEST,
+    ];
+    error.sense().is_some_and(|sense| codes.contains(&sense.additional))
 }
 
 /// A host has learnt what a block holds, or held a moment ago.

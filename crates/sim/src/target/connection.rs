@@ -12,7 +12,7 @@ use framing::{Connection, read_pdu, write_pdu};
 use pdu::{LoginStatus, StatSn, Tsih};
 use session::login::DATA_SEGMENT_BYTES_MAX;
 use session::login::target::{Access, Denial, Directory, Login, Progress};
-use session::parameters::{Established, Offer};
+use session::parameters::{Established, Offer, SessionType};
 use session::target::Applicant;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
@@ -89,7 +89,9 @@ pub(super) async fn serve(
     if applicant.tsih != Tsih(0) {
         shared.tap.lock().target_is_asked(connection, session(applicant.tsih), &applicant.identity, first);
     }
-    let ports = port_of(&applicant.identity).map(|port| (port, applicant.identity.portal_group_tag));
+    // A discovery session has no nexus.
+    let port = port_of(&applicant.identity).filter(|_| parameters.session_type == SessionType::Normal);
+    let ports = port.map(|port| (port, applicant.identity.portal_group_tag));
     let ports = ports.filter(|_| !Users::is_intruder(applicant.user.as_deref()));
     if let (Some(ports), Tsih(0)) = (ports, applicant.tsih) {
         shared.tap.lock().session_is_asked_for(target, ports);
@@ -101,7 +103,7 @@ pub(super) async fn serve(
         let claimed = shared.claims.borrow_mut().place(session(driver.tsih()), &applicant);
         claimed.unwrap_or_else(|problem| shared.tap.lock().violate(&problem));
     }
-    if let (Ok(driver), Some(port)) = (&placed, port_of(&applicant.identity)) {
+    if let (Ok(driver), Some(port)) = (&placed, port) {
         let session = session(driver.tsih());
         shared.medium.borrow_mut().session_begins(session, port);
         if let Some(ports) = ports {
