@@ -10,11 +10,14 @@ use crate::reconnect::Pauses;
 use crate::report::PathState;
 use crate::{Error, LoginError, NetworkError, Portal, TargetError, UsageError, replacement};
 use event_listener::Event;
-use futures_util::future;
+use futures_util::StreamExt;
+use futures_util::future::{self, Either};
+use futures_util::stream::FuturesUnordered;
 use pdu::{Duration, Lun};
 use scsi::ReservationKey;
 use scsi::client::SenseData;
 use session::login::initiator::{Failure, Remedy};
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -142,7 +145,7 @@ async fn prove(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
     let luns: Vec<Lun> = shared.read(|driver| driver.units.keys().copied().collect());
     for lun in luns {
         match prove_unit(shared, id, lun).await {
-            // It stays in doubt; the path may carry others meanwhile.
+            // The unit stays in doubt; the path may carry others meanwhile.
             Err(Error::Target(TargetError::Nonsense { .. })) => {}
             proven => proven?,
         }
@@ -235,11 +238,22 @@ pub(crate) async fn run(shared: Arc<Shared>, id: PathId) {
 async fn clear_up_doubts(shared: &Arc<Shared>, id: PathId) {
     let changed = shared.read(|driver| driver.path(id).map(|path| Arc::clone(&path.changed)));
     let Some(changed) = changed else { return };
+    let mut under_way = BTreeSet::new();
+    let mut proofs = FuturesUnordered::new();
     loop {
         let change = changed.listen();
-        match shared.read(|driver| driver.path(id)?.doubted.first().copied()) {
-            Some(lun) => clear_up_doubt(shared, id, lun).await,
-            None => change.await,
+        let doubted =
+            shared.read(|driver| driver.path(id).map(|path| path.doubted.clone()).unwrap_or_default());
+        for lun in doubted.into_iter().filter(|lun| under_way.insert(*lun)) {
+            proofs.push(async move {
+                clear_up_doubt(shared, id, lun).await;
+                lun
+            });
+        }
+        if proofs.is_empty() {
+            change.await;
+        } else if let Either::Right((Some(lun), _)) = future::select(change, proofs.next()).await {
+            under_way.remove(&lun);
         }
     }
 }

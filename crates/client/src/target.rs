@@ -86,9 +86,12 @@ impl Target {
                 .map(|other| other.id)
                 .collect()
         });
-        let proofs = paths.into_iter().map(|path| supervisor::prove_unit(shared, path, lun));
-        for error in join_all(proofs).await.into_iter().filter_map(Result::err) {
-            tracing::warn!(%lun, %error, "a path could not be asked for the unit");
+        let proofs = paths.iter().map(|path| supervisor::prove_unit(shared, *path, lun));
+        for (path, proof) in paths.iter().zip(join_all(proofs).await) {
+            if let Err(error) = proof {
+                tracing::warn!(%path, %lun, %error, "the unit cannot be proven over a path yet");
+                shared.with(|driver, _| driver.leave_in_doubt(*path, lun));
+            }
         }
         self.known_unit(lun).ok_or_else(|| UsageError::SessionClosed.into())
     }

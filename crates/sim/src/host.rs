@@ -106,7 +106,7 @@ impl HostPlan {
         }
     }
 
-    /// What each of its sessions offers: those with one target offer the same.
+    /// The offer of each session; sessions with one target offer the same.
     pub fn offers(&self) -> impl Iterator<Item = &Offer> {
         let first = self.paths.first().map(|path| &path.offer);
         let elsewhere = self.elsewhere.iter().map(|path| &path.offer);

@@ -7,17 +7,18 @@
 //! it proves the command dead (RFC 7143 §6.3.5). Then the command is sent once more.
 //!
 //! A reset that another initiator asked for ends commands without an answer, many at once, unless the target sets TAS
-//! (SAM-5 §5.6). If the target does not know the oldest command any more, and others have waited as long, the session is
-//! closed for all of them.
+//! (SAM-5 §5.6). If the target does not know the oldest command any more, the next is aborted without a further limit, if
+//! it has waited as long and none of its data has moved.
 
 use super::flush::SYNCHRONIZE_CACHE;
+use super::path::Request;
 use super::slots::RequestId;
 use super::{Driver, Path};
 use crate::config::FLUSH_LIMITS;
 use crate::path_id::PathId;
 use crate::{Error, TargetError};
 use pdu::{Duration, Instant, TaskManagementOutcome};
-use session::initiator::{FunctionId, TaskFunction, TaskId};
+use session::initiator::{Data, FunctionId, TaskFunction, TaskId};
 
 /// The number of checks within one limit.
 const CHECKS: u32 = 8;
@@ -30,6 +31,7 @@ const OVERDUE_MAX: u32 = 2;
 pub(super) struct Watch {
     oldest: Option<Oldest>,
     abort: Option<Abort>,
+    forgotten: Option<Silence>,
     /// The session is being closed.
     is_given_up: bool,
 }
@@ -38,14 +40,19 @@ pub(super) struct Watch {
 struct Oldest {
     task: TaskId,
     unmoved_bytes: u32,
-    /// The time of its last progress.
-    since: Instant,
-    /// The last command that had been placed by then.
-    placed: u64,
+    silence: Silence,
     /// [`Load::moved_bytes`] at the last check.
     moved_bytes: u64,
     /// [`Load::moved_bytes`] at which no data can precede this task's any more.
     turn_bytes: u64,
+}
+
+/// A time in which a command made no progress.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    since: Instant,
+    /// The number of the last command that had been placed by then, by any session: those up to it have waited as long.
+    placed: u64,
 }
 
 /// The data of all commands of a session, in both directions.
@@ -58,17 +65,18 @@ struct Load {
 }
 
 impl Oldest {
-    fn new(task: TaskId, unmoved_bytes: u32, load: Load, placed: u64, now: Instant) -> Self {
+    fn new(task: TaskId, unmoved_bytes: u32, load: Load, silence: Silence) -> Self {
         // One turn of every outstanding command, and as much again for the commands that arrive meanwhile.
         let turn_bytes = load.moved_bytes + 2 * load.outstanding_bytes;
-        Self { task, unmoved_bytes, since: now, placed, moved_bytes: load.moved_bytes, turn_bytes }
+        Self { task, unmoved_bytes, silence, moved_bytes: load.moved_bytes, turn_bytes }
     }
 
-    /// The same command at a later time, if none of its data has moved.
-    fn at(self, load: Load, placed: u64, now: Instant) -> Self {
+    /// The same command at a later time, if none of its data has moved. Its silence begins `anew` while data moves that
+    /// may precede its own.
+    fn at(self, load: Load, anew: Silence) -> Self {
         let is_behind = self.moved_bytes < load.moved_bytes && load.moved_bytes < self.turn_bytes;
-        let (since, placed) = if is_behind { (now, placed) } else { (self.since, self.placed) };
-        Self { since, placed, moved_bytes: load.moved_bytes, ..self }
+        let silence = if is_behind { anew } else { self.silence };
+        Self { silence, moved_bytes: load.moved_bytes, ..self }
     }
 }
 
@@ -76,9 +84,11 @@ impl Oldest {
 #[derive(Clone, Copy, Debug)]
 struct Abort {
     function: FunctionId,
+    task: TaskId,
     until: Instant,
-    /// Commands that were placed up to this one have waited as long as the aborted one.
-    placed: u64,
+    silence: Silence,
+    /// The command was not answered before this request.
+    is_lost: bool,
 }
 
 impl Driver {
@@ -115,9 +125,9 @@ impl Driver {
         let placed = |(_, key): &(&TaskId, &RequestId)| self.requests[**key].placed;
         let oldest = path.tasks.iter().min_by_key(placed).map(|(task, key)| (*task, *key));
         let Some((task, key)) = oldest else { return };
-        let (stands_still, placed) = path.stands_still(task, self.placed, now);
-        if stands_still >= self.limit_of(key) {
-            self.abort(at, (task, key), placed, now);
+        let silence = path.silence_of(task, &self.requests[key], Silence { since: now, placed: self.placed });
+        if now.saturating_duration_since(silence.since) >= self.limit_of(key) {
+            self.abort(at, (task, key), silence, now);
         }
     }
 
@@ -126,7 +136,7 @@ impl Driver {
         self.command_limit.saturating_mul(if is_flush { FLUSH_LIMITS } else { 1 })
     }
 
-    fn abort(&mut self, at: PathId, (task, key): (TaskId, RequestId), placed: u64, now: Instant) {
+    fn abort(&mut self, at: PathId, (task, key): (TaskId, RequestId), silence: Silence, now: Instant) {
         let command = self.command_name(key);
         let request = &mut self.requests[key];
         request.overdue += 1;
@@ -135,7 +145,8 @@ impl Driver {
         tracing::warn!(path = %path.id, lun = %self.requests[key].lun, command, "a command is not answered: aborting it");
         let Some(core) = &mut path.core else { return };
         let function = core.task_management(now, TaskFunction::AbortTask(task));
-        path.watch = Watch { abort: Some(Abort { function, until, placed }), ..Watch::default() };
+        let abort = Abort { function, task, until, silence, is_lost: false };
+        path.watch = Watch { abort: Some(abort), ..Watch::default() };
     }
 
     /// Handles the answer to ABORT TASK. The session has already reported the aborted command as lost.
@@ -146,18 +157,23 @@ impl Driver {
         outcome: TaskManagementOutcome,
         now: Instant,
     ) {
-        let path = &mut self.paths[at];
-        let Some(abort) = path.watch.abort.take_if(|abort| abort.function == function) else { return };
-        let has_waited = |key: &RequestId| self.requests[*key].placed <= abort.placed;
+        let watch = &mut self.paths[at].watch;
+        let Some(abort) = watch.abort.take_if(|abort| abort.function == function) else { return };
         match outcome {
-            TaskManagementOutcome::FunctionComplete => {}
-            TaskManagementOutcome::TaskDoesNotExist => {
-                if path.tasks.values().any(has_waited) {
-                    self.give_session_up(at, "the target has forgotten commands", now);
-                }
+            TaskManagementOutcome::TaskDoesNotExist if abort.is_lost => {
+                watch.forgotten = Some(abort.silence);
+                self.check_path(at, now);
             }
+            // Perhaps it was answered just before.
+            TaskManagementOutcome::FunctionComplete | TaskManagementOutcome::TaskDoesNotExist => {}
             _ => self.give_session_up(at, "ABORT TASK failed", now),
         }
+    }
+
+    /// A command is lost.
+    pub(super) fn note_loss(&mut self, at: PathId, task: TaskId) {
+        let abort = self.paths[at].watch.abort.as_mut();
+        abort.into_iter().filter(|abort| abort.task == task).for_each(|abort| abort.is_lost = true);
     }
 
     /// Closes a living session that has lost writes, because only its end proves them dead. Returns whether it did.
@@ -198,19 +214,28 @@ impl Driver {
 }
 
 impl Path {
-    /// The known time for which `task`, the oldest, has made no progress, and the last command that had been placed
-    /// before that time. The time without any connection does not count: that is the network's.
-    fn stands_still(&mut self, task: TaskId, placed: u64, now: Instant) -> (Duration, u64) {
+    /// The known time in which `task`, the oldest, has made no progress. The time without any connection does not
+    /// count: that is the network's.
+    fn silence_of(&mut self, task: TaskId, request: &Request, anew: Silence) -> Silence {
         let unmoved_bytes = self.core.as_ref().and_then(|core| core.unmoved_bytes(task)).unwrap_or(0);
         let load = self.load();
+        if self.connections() == 0 {
+            self.watch.forgotten = None;
+        }
         let is_same = |known: &Oldest| (known.task, known.unmoved_bytes) == (task, unmoved_bytes);
         let known = self.watch.oldest.filter(is_same).filter(|_| self.connections() > 0);
+        let has_waited = |silence: &Silence| {
+            request.placed <= silence.placed && u64::from(unmoved_bytes) == data_bytes(request.data)
+        };
         let oldest = match known {
-            Some(known) => known.at(load, placed, now),
-            None => Oldest::new(task, unmoved_bytes, load, placed, now),
+            Some(known) => known.at(load, anew),
+            None => {
+                let silence = self.watch.forgotten.filter(has_waited).unwrap_or(anew);
+                Oldest::new(task, unmoved_bytes, load, silence)
+            }
         };
         self.watch.oldest = Some(oldest);
-        (now.saturating_duration_since(oldest.since), oldest.placed)
+        oldest.silence
     }
 
     fn load(&self) -> Load {
@@ -220,6 +245,14 @@ impl Path {
         });
         let lanes = self.lanes.iter().filter_map(|lane| self.lane_state(lane.id));
         Load { moved_bytes, outstanding_bytes: lanes.map(|lane| lane.outstanding_bytes()).sum() }
+    }
+}
+
+/// Bytes of a command's data.
+fn data_bytes(data: Data) -> u64 {
+    match data {
+        Data::None => 0,
+        Data::In(payload) | Data::Out(payload) => payload.bytes.into(),
     }
 }
 
@@ -234,9 +267,10 @@ mod tests {
     fn stands_still(seconds: u64, moved_bytes: u64) -> Duration {
         let load = |second| Load { moved_bytes: moved_bytes * second, outstanding_bytes: OUTSTANDING_BYTES };
         let at = |second| Instant::ZERO + Duration::from_secs(second);
-        let first = Oldest::new(TaskId(1), 512, load(0), 1, at(0));
-        let oldest = (1..=seconds).fold(first, |oldest, second| oldest.at(load(second), 1, at(second)));
-        at(seconds).saturating_duration_since(oldest.since)
+        let silence = |second| Silence { since: at(second), placed: 1 };
+        let first = Oldest::new(TaskId(1), 512, load(0), silence(0));
+        let oldest = (1..=seconds).fold(first, |oldest, second| oldest.at(load(second), silence(second)));
+        at(seconds).saturating_duration_since(oldest.silence.since)
     }
 
     #[test]

@@ -231,6 +231,7 @@ impl Driver {
     /// The nexus was lost with this command outstanding.
     fn lost(&mut self, at: PathId, task: TaskId, started: bool, now: Instant) {
         let Some(key) = self.paths[at].tasks.remove(&task) else { return };
+        self.note_loss(at, task);
         let (command, lun) = (self.command_name(key), self.requests[key].lun);
         if !started && self.hold_in_doubt(key) {
             return;

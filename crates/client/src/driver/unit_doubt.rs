@@ -51,9 +51,11 @@ impl Driver {
 
     /// A path cannot be proven for a unit yet. The supervisor tries again.
     pub fn leave_in_doubt(&mut self, id: PathId, lun: Lun) {
-        let Some(path) = self.path_mut(id) else { return };
-        path.doubted.insert(lun);
-        path.ring();
+        let Some(path) = self.path_mut(id).filter(|path| path.core.is_some()) else { return };
+        path.accepted.retain(|known| *known != lun);
+        if path.doubted.insert(lun) {
+            path.ring();
+        }
     }
 
     /// A path provably leads to a unit.

@@ -4,7 +4,7 @@ use super::ask::Ask;
 use super::data_sequence::Arrival;
 use super::event::{Event, FunctionId, TaskFunction};
 use super::outgoing::Request;
-use super::session::Session;
+use super::session::{Life, Session};
 use super::task::Task;
 use crate::peer_fault::Question;
 use crate::seam::Fault;
@@ -188,20 +188,20 @@ impl Session {
     pub(super) fn end_function(&mut self, itt: Itt, response: TaskManagementOutcome) {
         let Some(index) = self.functions.iter().position(|function| function.itt == itt) else { return };
         let Function { asked, asker, request, .. } = self.functions.swap_remove(index);
-        let has_ended_tasks = asked.ended_tasks(response);
-        if has_ended_tasks {
+        if asked.ended_tasks(response) {
             let concerned = |task: &&Task| task.is_sent() && asked.concerns(task);
             let lost: Vec<Itt> = self.tasks.iter().filter(concerned).map(|task| task.itt).collect();
             lost.into_iter().for_each(|itt| self.lose_task(itt));
         }
-        let fills_hole = has_ended_tasks || self.recovers() || self.is_acknowledged(request.ref_cmd_sn);
-        match asker {
-            Asker::Owner => {
-                self.events.push_back(Event::FunctionDone { function: FunctionId(itt.0), response });
-            }
-            // The target waits for a command that will not come, and at error recovery level 0 nobody repeats this.
-            Asker::Session if !fills_hole => self.fail(),
-            Asker::Session => {}
+        if asker == Asker::Owner {
+            self.events.push_back(Event::FunctionDone { function: FunctionId(itt.0), response });
+        } else if response != TaskManagementOutcome::FunctionComplete
+            && self.life == Life::Open
+            && !self.recovers()
+            && !self.is_acknowledged(request.ref_cmd_sn)
+        {
+            // The target waits for a command that will not come, and at error recovery level 0 nobody repeats the abort.
+            self.fail();
         }
     }
 }

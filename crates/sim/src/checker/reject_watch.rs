@@ -31,6 +31,7 @@ struct Command {
     reason: RejectReason,
     heard_at: Instant,
     is_filled: bool,
+    is_sent_again: bool,
 }
 
 impl Command {
@@ -54,8 +55,8 @@ impl RejectWatch {
         let reason = rejected.reason;
         let (way, goes_on) = match &pdu {
             InitiatorPdu::ScsiCommand(command) => {
-                let known =
-                    Command { cmd_sn: command.cmd_sn, reason, heard_at: now, is_filled: command.immediate };
+                let (cmd_sn, is_filled) = (command.cmd_sn, command.immediate);
+                let known = Command { cmd_sn, reason, heard_at: now, is_filled, is_sent_again: false };
                 let way = if known.may_return() { Way::CommandDataRejected } else { Way::CommandRejected };
                 self.commands.insert((session, command.itt), known);
                 (way, true)
@@ -75,14 +76,18 @@ impl RejectWatch {
             InitiatorPdu::TextRequest(_) | InitiatorPdu::LoginRequest(_) => return,
         };
         reached.count(way);
-        self.survivors.extend(goes_on.then_some(connection));
+        if goes_on {
+            self.survivors.push(connection);
+        } else {
+            self.excuse();
+        }
     }
 
     /// Whether this aborts a command that was rejected, which the initiator knows to be no task.
     pub fn is_abort_of_rejected(&self, session: SessionKey, pdu: &InitiatorPdu) -> bool {
         let InitiatorPdu::TaskManagementRequest(pdu) = pdu else { return false };
-        pdu.function == TaskManagementFunction::AbortTask
-            && self.commands.contains_key(&(session, pdu.referenced_task))
+        let known = self.commands.get(&(session, pdu.referenced_task));
+        pdu.function == TaskManagementFunction::AbortTask && known.is_some_and(|known| !known.is_sent_again)
     }
 
     /// The initiator of a session sends this.
@@ -104,6 +109,7 @@ impl RejectWatch {
                         return Err(format!("command {itt:#x} again, which was rejected: {reason:?}"));
                     }
                     known.is_filled = true;
+                    known.is_sent_again = true;
                 }
             }
             InitiatorPdu::TaskManagementRequest(pdu) => {

@@ -253,7 +253,7 @@ pub struct ReservationHistory {
     /// The possible states, after each change of what is possible.
     versions: Vec<Vec<State>>,
     under_way: Option<UnderWay>,
-    /// Changes that nobody knows the end of. The target may still make them, until their port's session is replaced.
+    /// Changes of unknown outcome. The target may still make them until it replaces their port's session.
     ghosts: Vec<(Port, Change)>,
     preempted: Option<Preempted>,
     /// Whose registrations the last change has surely ended, besides the one of who asked.

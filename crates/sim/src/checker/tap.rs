@@ -192,7 +192,7 @@ impl Tap {
         self.rejects.end(key);
     }
 
-    /// Somebody asks for a new session between these ports, perhaps long ago: a login may be late. The present one ends.
+    /// A login, perhaps a late one, asks for a new session between these ports. It ends the present one.
     pub fn session_is_asked_for(&mut self, target: TargetIndex, ports: (Port, u16)) {
         if let Some(present) = self.between.get(&(target, ports)) {
             self.presences.entry(*present).or_default().is_ending = true;
@@ -458,14 +458,14 @@ impl Tap {
         }
     }
 
-    /// Whether somebody has asked in vain for data that came damaged.
+    /// Whether somebody has asked in vain for a PDU that came damaged.
     pub fn has_refused_data(&self) -> bool {
         [Way::SnackRejected, Way::SnackRefused].into_iter().any(|way| self.reached.of(way) > 0)
     }
 
-    /// Whether a damaged PDU is on its way to an initiator, or has just come.
+    /// Whether the next PDU on its way to an initiator has a damaged header: it may have just come.
     fn may_be_damaged(&self, connection: ConnectionId) -> bool {
-        self.on_their_way.get(&connection).is_some_and(|fates| fates.iter().any(Option::is_some))
+        self.on_their_way.get(&connection).is_some_and(|fates| fates.front() == Some(&Some(Part::Header)))
     }
 
     /// Initiators have just left these connections, which worked.

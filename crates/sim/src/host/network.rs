@@ -74,7 +74,7 @@ pub struct TappedEnd {
     tap: SharedCell<Tap>,
     /// Bytes of this stream before the next PDU, login included.
     pushed_bytes: u64,
-    /// What the Reject that is arriving, which a path has made, says to be rejected.
+    /// The PDU that the arriving Reject names, if a path made that Reject.
     rejected: Option<Rejected>,
 }
 
@@ -162,7 +162,7 @@ impl TappedEnd {
         bytes
     }
 
-    /// What a path has rejected, if that is the Reject of it.
+    /// The PDU that a Reject names, if a path made that Reject.
     fn rejected_by(&self, header: &Header) -> Option<Rejected> {
         let reject = Reject::parse(header).ok()?;
         self.network.lock().meddler.rejected(self.connection, reject.stat_sn).cloned()

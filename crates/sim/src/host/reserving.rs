@@ -70,7 +70,7 @@ impl Worker {
         }
     }
 
-    /// Ends the reservation of the unit, unless something comes in between. A host may wait for that which wants to open
+    /// Ends the reservation of the unit, unless something comes in between. Another host may be waiting for this to open
     /// the unit.
     pub(super) async fn clear_reservation(&self) {
         if self.may_be_reserved() {

@@ -337,7 +337,7 @@ pub(super) fn aftermath(error: &Error) -> Option<Aftermath> {
     }
 }
 
-/// Whether data of a target came damaged, and was not to be had again: as the client says (RFC 7143 §7.8 a.2), or the
+/// Whether data of a target came damaged and could not be sent again, as the client says (RFC 7143 §7.8 a.2) or the
 /// target (§11.4.7.2).
 fn lacks_data(error: &Error) -> bool {
     let codes = [

@@ -95,7 +95,7 @@ pub(in crate::host) struct Contender {
     random: Random,
     /// Copies that were begun.
     copies: u32,
-    /// [`Contest::broken`] before this host's reservation was made, and its own attempt.
+    /// [`Contest::broken`] before this host's reservation was made, plus one for its own attempt.
     broken_before: u64,
 }
 
