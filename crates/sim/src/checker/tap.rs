@@ -58,7 +58,7 @@ pub struct Tap {
     violation: Option<Violation>,
     rejects: RejectWatch,
     /// What becomes of the PDUs that targets have sent and that have not arrived.
-    on_their_way: NumberMap<ConnectionId, VecDeque<Option<Part>>>,
+    on_their_way: NumberMap<ConnectionId, VecDeque<(Header, Option<Part>)>>,
     /// The units of all targets, and the lengths of their blocks.
     pub block_bytes: Vec<((TargetIndex, Lun), u32)>,
     /// What nexuses are told of.
@@ -375,17 +375,17 @@ impl Tap {
     }
 
     /// The PDU that a target has just sent arrives, with this part damaged.
-    pub fn is_on_its_way(&mut self, connection: ConnectionId, damaged: Option<Part>) {
-        self.on_their_way.entry(connection).or_default().push_back(damaged);
+    pub fn is_on_its_way(&mut self, connection: ConnectionId, header: &Header, damaged: Option<Part>) {
+        self.on_their_way.entry(connection).or_default().push_back((header.clone(), damaged));
     }
 
-    /// A PDU of a target has arrived with an undamaged header. Whether all of it is undamaged.
-    fn is_whole(&mut self, connection: ConnectionId) -> bool {
+    /// A PDU of a target has arrived with an undamaged header. Whether all of it is undamaged. Those before it may have
+    /// been passed over, because of a damaged length, or have been replaced on their way.
+    fn is_whole(&mut self, connection: ConnectionId, header: &Header) -> bool {
         let fates = self.on_their_way.entry(connection).or_default();
-        while fates.front() == Some(&Some(Part::Header)) {
-            fates.pop_front();
-        }
-        fates.pop_front().flatten().is_none()
+        let place = fates.iter().position(|(sent, damaged)| *damaged != Some(Part::Header) && sent == header);
+        let Some(place) = place else { return true };
+        fates.drain(..=place).next_back().is_none_or(|(_, damaged)| damaged.is_none())
     }
 
     /// One end has received this.
@@ -393,7 +393,7 @@ impl Tap {
         if self.trace.is_some() {
             self.note(now, connection, side.peer(), "is heard:", header);
         }
-        let is_whole = side == Side::Target || self.is_whole(connection);
+        let is_whole = side == Side::Target || self.is_whole(connection, header);
         let mut asked = None;
         let Some(lane) = self.lanes.get_mut(&connection) else { return };
         let Some(session) = self.sessions.get_mut(&lane.session) else { return };
@@ -463,9 +463,10 @@ impl Tap {
         [Way::SnackRejected, Way::SnackRefused].into_iter().any(|way| self.reached.of(way) > 0)
     }
 
-    /// Whether the next PDU on its way to an initiator has a damaged header: it may have just come.
+    /// Whether a PDU with a damaged header is on its way to an initiator, or has just come.
     fn may_be_damaged(&self, connection: ConnectionId) -> bool {
-        self.on_their_way.get(&connection).is_some_and(|fates| fates.front() == Some(&Some(Part::Header)))
+        let fates = self.on_their_way.get(&connection);
+        fates.is_some_and(|fates| fates.iter().any(|(_, damaged)| *damaged == Some(Part::Header)))
     }
 
     /// Initiators have just left these connections, which worked.

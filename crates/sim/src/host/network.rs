@@ -190,7 +190,7 @@ impl ConnectionObserver for TappedEnd {
         let is_changed = self.meddle(header, bytes);
         let damaged = if is_changed { None } else { self.damage((head_bytes, data_bytes)) };
         if self.side == Side::Target {
-            self.tap.lock().is_on_its_way(self.connection, damaged);
+            self.tap.lock().is_on_its_way(self.connection, header, damaged);
         }
         self.pushed_bytes += bytes;
     }
