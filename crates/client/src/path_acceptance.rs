@@ -95,27 +95,20 @@ pub enum Change {
 /// nothing.
 #[must_use]
 pub fn change_told(sense: &SenseData) -> Option<Change> {
-    const MEDIUM_MAY_HAVE_CHANGED: (u8, u8) = (0x28, 0x00);
-    const RESERVATIONS_PREEMPTED: (u8, u8) = (0x2a, 0x03);
-    const RESERVATIONS_RELEASED: (u8, u8) = (0x2a, 0x04);
-    const REGISTRATIONS_PREEMPTED: (u8, u8) = (0x2a, 0x05);
-    const CAPACITY_DATA_HAS_CHANGED: (u8, u8) = (0x2a, 0x09);
-    const INQUIRY_DATA_HAS_CHANGED: (u8, u8) = (0x3f, 0x03);
-    const DEVICE_IDENTIFIER_CHANGED: (u8, u8) = (0x3f, 0x05);
-    const REPORTED_LUNS_DATA_HAS_CHANGED: (u8, u8) = (0x3f, 0x0e);
+    const INQUIRY_DATA_HAS_CHANGED: AdditionalSense = AdditionalSense { code: 0x3f, qualifier: 0x03 };
+    const DEVICE_IDENTIFIER_CHANGED: AdditionalSense = AdditionalSense { code: 0x3f, qualifier: 0x05 };
     if !sense.is_unit_attention() {
         return None;
     }
-    let AdditionalSense { code, qualifier } = sense.additional;
-    match (code, qualifier) {
-        RESERVATIONS_PREEMPTED | RESERVATIONS_RELEASED | REGISTRATIONS_PREEMPTED => {
-            Some(Change::Reservations)
-        }
-        MEDIUM_MAY_HAVE_CHANGED
-        | CAPACITY_DATA_HAS_CHANGED
+    match sense.additional {
+        AdditionalSense::RESERVATIONS_PREEMPTED
+        | AdditionalSense::RESERVATIONS_RELEASED
+        | AdditionalSense::REGISTRATIONS_PREEMPTED => Some(Change::Reservations),
+        AdditionalSense::NOT_READY_TO_READY_CHANGE_MEDIUM_MAY_HAVE_CHANGED
+        | AdditionalSense::CAPACITY_DATA_HAS_CHANGED
         | INQUIRY_DATA_HAS_CHANGED
         | DEVICE_IDENTIFIER_CHANGED => Some(Change::Unit),
-        REPORTED_LUNS_DATA_HAS_CHANGED => Some(Change::AllUnits),
+        AdditionalSense::REPORTED_LUNS_DATA_HAS_CHANGED => Some(Change::AllUnits),
         _ => None,
     }
 }

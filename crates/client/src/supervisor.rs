@@ -145,8 +145,10 @@ async fn prove(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
     let luns: Vec<Lun> = shared.read(|driver| driver.units.keys().copied().collect());
     for lun in luns {
         match prove_unit(shared, id, lun).await {
-            // The unit stays in doubt; the path may carry others meanwhile.
-            Err(Error::Target(TargetError::Nonsense { .. })) => {}
+            // The path may carry others meanwhile.
+            Err(Error::Target(TargetError::Nonsense { .. })) => {
+                shared.with(|driver, _| driver.leave_in_doubt(id, lun));
+            }
             proven => proven?,
         }
     }
@@ -164,7 +166,6 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
             return Ok(());
         }
     }
-    shared.with(|driver, _| driver.leave_in_doubt(id, lun));
     let problem = "it says that it changes whenever it is looked at";
     Err(TargetError::Nonsense { command: "INQUIRY", lun, problem }.into())
 }

@@ -36,8 +36,8 @@ pub enum ReserveAction {
     Move(RegisterAndMove),
 }
 
-/// REGISTER and REGISTER AND IGNORE EXISTING KEY.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// REGISTER and REGISTER AND IGNORE EXISTING KEY; by default one that ends a registration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Register {
     /// The new key; none ends the registration.
     pub new_key: ReservationKey,

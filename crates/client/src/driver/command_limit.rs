@@ -18,7 +18,7 @@ use crate::config::FLUSH_LIMITS;
 use crate::path_id::PathId;
 use crate::{Error, TargetError};
 use pdu::{Duration, Instant, TaskManagementOutcome};
-use session::initiator::{Data, FunctionId, TaskFunction, TaskId};
+use session::initiator::{FunctionId, TaskFunction, TaskId};
 
 /// The number of checks within one limit.
 const CHECKS: u32 = 8;
@@ -31,6 +31,7 @@ const OVERDUE_MAX: u32 = 2;
 pub(super) struct Watch {
     oldest: Option<Oldest>,
     abort: Option<Abort>,
+    /// The silence of the last command that the target did not know any more.
     forgotten: Option<Silence>,
     /// The session is being closed.
     is_given_up: bool,
@@ -220,14 +221,12 @@ impl Path {
         let unmoved_bytes = self.core.as_ref().and_then(|core| core.unmoved_bytes(task)).unwrap_or(0);
         let load = self.load();
         if self.connections() == 0 {
-            self.watch.forgotten = None;
+            self.watch = Watch { oldest: None, forgotten: None, ..self.watch };
         }
         let is_same = |known: &Oldest| (known.task, known.unmoved_bytes) == (task, unmoved_bytes);
-        let known = self.watch.oldest.filter(is_same).filter(|_| self.connections() > 0);
-        let has_waited = |silence: &Silence| {
-            request.placed <= silence.placed && u64::from(unmoved_bytes) == data_bytes(request.data)
-        };
-        let oldest = match known {
+        let data_bytes = request.data.out_bytes() + request.data.in_bytes();
+        let has_waited = |silence: &Silence| request.placed <= silence.placed && unmoved_bytes == data_bytes;
+        let oldest = match self.watch.oldest.filter(is_same) {
             Some(known) => known.at(load, anew),
             None => {
                 let silence = self.watch.forgotten.filter(has_waited).unwrap_or(anew);
@@ -245,14 +244,6 @@ impl Path {
         });
         let lanes = self.lanes.iter().filter_map(|lane| self.lane_state(lane.id));
         Load { moved_bytes, outstanding_bytes: lanes.map(|lane| lane.outstanding_bytes()).sum() }
-    }
-}
-
-/// Bytes of a command's data.
-fn data_bytes(data: Data) -> u64 {
-    match data {
-        Data::None => 0,
-        Data::In(payload) | Data::Out(payload) => payload.bytes.into(),
     }
 }
 

@@ -148,12 +148,7 @@ fn demand_of(command: session::initiator::Demand) -> policy::Demand {
 }
 
 fn demand(data: Data) -> policy::Demand {
-    let (data_out_bytes, data_in_bytes) = match data {
-        Data::None => (0, 0),
-        Data::In(payload) => (0, payload.bytes),
-        Data::Out(payload) => (payload.bytes, 0),
-    };
-    policy::Demand { data_out_bytes, data_in_bytes }
+    policy::Demand { data_out_bytes: data.out_bytes(), data_in_bytes: data.in_bytes() }
 }
 
 impl Path {

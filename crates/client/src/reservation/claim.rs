@@ -136,14 +136,8 @@ impl Probe<'_> {
         ignore_existing_key: bool,
     ) -> Result<bool, Error> {
         let register = |persist| {
-            let (all_target_ports, others) = (false, Vec::new());
-            ReserveAction::Register(Register {
-                new_key,
-                ignore_existing_key,
-                persist,
-                all_target_ports,
-                others,
-            })
+            let register = Register { new_key, ignore_existing_key, persist, ..Register::default() };
+            ReserveAction::Register(register)
         };
         match self.reserve_out(key, register(true)).await {
             Ok(()) => Ok(true),

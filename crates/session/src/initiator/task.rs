@@ -181,12 +181,14 @@ impl Task {
 
 impl Data {
     /// Bytes to send.
-    pub(super) fn out_bytes(self) -> u32 {
+    #[must_use]
+    pub fn out_bytes(self) -> u32 {
         if let Self::Out(payload) = self { payload.bytes } else { 0 }
     }
 
     /// Bytes to receive.
-    pub(super) fn in_bytes(self) -> u32 {
+    #[must_use]
+    pub fn in_bytes(self) -> u32 {
         if let Self::In(payload) = self { payload.bytes } else { 0 }
     }
 

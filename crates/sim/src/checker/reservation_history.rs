@@ -78,14 +78,7 @@ impl Change {
     pub fn request(self, port: Port) -> PersistentReserveOut {
         let register = |new_key, persist| {
             let ignore_existing_key = true;
-            let (all_target_ports, others) = (false, Vec::new());
-            ReserveAction::Register(Register {
-                new_key,
-                ignore_existing_key,
-                persist,
-                all_target_ports,
-                others,
-            })
+            ReserveAction::Register(Register { new_key, ignore_existing_key, persist, ..Register::default() })
         };
         let action = match self {
             Self::Register { persist } => register(port.key(), persist),

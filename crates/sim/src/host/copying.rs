@@ -205,13 +205,8 @@ impl Copier {
         let destination = Destination::device(Identity::named("destination"), Arc::new(region));
         let clock = Arc::new(CopyClock(runtime.clone()));
         let options = attempt.options.clone();
-        let outcome = match Job::prepare(source, destination, options, clock, Arc::clone(&progress)).await {
-            Err(error) => Err(Failure::before_writing(error)),
-            Ok(job) => match interrupt {
-                Some(after) => job.run(runtime.sleep_until(runtime.now() + after)).await,
-                None => job.run(std::future::pending()).await,
-            },
-        };
+        let job = Job::prepare(source, destination, options, clock, Arc::clone(&progress)).await;
+        let outcome = run(job, &runtime, interrupt).await;
         let losses = progress.snapshot().losses;
         self.host.trace(|| format!("copy {}: {outcome:?}, {losses} losses", attempt.number));
         match outcome {
@@ -360,10 +355,27 @@ impl Attempt {
     }
 }
 
+/// Runs a copy to its end, or interrupts it after this time.
+async fn run(
+    job: Result<Job, Error>,
+    runtime: &Runtime,
+    interrupt: Option<Duration>,
+) -> Result<Report, Failure> {
+    let job = job.map_err(Failure::before_writing)?;
+    match interrupt {
+        Some(after) => job.run(runtime.sleep_until(runtime.now() + after)).await,
+        None => job.run(std::future::pending()).await,
+    }
+}
+
 /// Whether an operation may fail like this while things go wrong.
 fn is_excused(error: &BlockError) -> bool {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<client::Error>());
-    cause.is_some_and(|cause| aftermath(cause).is_some())
+    cause(error).is_some_and(|cause| aftermath(cause).is_some())
+}
+
+/// The client's error behind a device's.
+fn cause(error: &BlockError) -> Option<&client::Error> {
+    error.source()?.downcast_ref()
 }
 
 fn random_time(random: &mut Random, longest: Duration) -> Duration {

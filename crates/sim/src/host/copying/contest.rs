@@ -4,7 +4,7 @@
 //! running, the unit holds that copy and nothing else.
 
 use super::stamped_disk::StampedDisk;
-use super::{CopyClock, INTERRUPT_MAX, PAUSE_MAX, STAMPS_OF_A_COPY, is_excused, random_time};
+use super::{CopyClock, INTERRUPT_MAX, PAUSE_MAX, STAMPS_OF_A_COPY, cause, is_excused, random_time, run};
 use crate::checker::{Attention, Stamp};
 use crate::disk::Geometry;
 use crate::host::work::aftermath;
@@ -16,10 +16,9 @@ use block::BlockError;
 use client::{Host as _, Lun};
 use pdu::Duration;
 use std::collections::BTreeSet;
-use std::error::Error as _;
 use std::rc::Rc;
 use std::sync::Arc;
-use transfer::{Destination, Error, Failure, Identity, Job, Options, Progress, Source, Verify};
+use transfer::{Destination, Error, Identity, Job, Options, Progress, Source, Verify};
 
 /// How rare a seed is whose hosts copy to one unit.
 const CONTESTS_ONE_IN: u64 = 4;
@@ -170,14 +169,8 @@ impl Contender {
         let destination = Destination::device(Identity::named("destination"), Arc::new(lun.clone()));
         let (options, clock) = (self.draw_options(), Arc::new(CopyClock(runtime.clone())));
         let interrupt = self.random.one_in(8).then(|| random_time(&mut self.random, INTERRUPT_MAX));
-        let outcome =
-            match Job::prepare(source, destination, options, clock, Arc::<Progress>::default()).await {
-                Err(error) => Err(Failure::before_writing(error)),
-                Ok(job) => match interrupt {
-                    Some(after) => job.run(runtime.sleep_until(runtime.now() + after)).await,
-                    None => job.run(std::future::pending()).await,
-                },
-            };
+        let job = Job::prepare(source, destination, options, clock, Arc::<Progress>::default()).await;
+        let outcome = run(job, &runtime, interrupt).await;
         self.host.trace(|| format!("contest: copy {}: {outcome:?}", self.copies));
         match outcome {
             Ok(_) => self.succeeded(lun, &stamps).await,
@@ -249,6 +242,5 @@ impl Contender {
 
 /// Whether another host has taken the reservation away.
 fn is_fenced_off(error: &BlockError) -> bool {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<client::Error>());
-    cause.is_some_and(client::Error::is_reservation_conflict)
+    cause(error).is_some_and(client::Error::is_reservation_conflict)
 }
