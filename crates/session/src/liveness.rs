@@ -7,7 +7,9 @@
 //!   limit, and a peer that is still receiving earlier bytes cannot have seen the ping. A peer whose program hangs
 //!   while its host lives is found too: its buffers fill, and neither side can send forever without hearing from the
 //!   other, because the command window bounds requests, R2Ts bound the data of writes, and commands bound the data of
-//!   reads. Then acknowledgements stop.
+//!   reads. Then acknowledgements stop. Nothing bounds how often a ping is sent again, so the repetitions do not count:
+//!   behind a damaged header whose length lies, the peer's program would swallow them forever, while its network
+//!   acknowledges each.
 //!
 //! A ping's timeout starts when the ping has left. A peer that falls silent is given up at the latest `ping_after` +
 //! `ping_timeout` after its last sign of life, or a quarter of `ping_timeout` later if that was an acknowledgement,
@@ -26,6 +28,9 @@ const EXPECTED_TIMES: u32 = 8;
 /// The shortest timeout of a ping: on a short path, a kernel repeats a segment at intervals of 0.2, 0.4, 0.8, 1.6 and
 /// 3.2 s.
 const ANSWER_WITHIN_MIN: Duration = Duration::from_secs(7);
+
+/// The most bytes of a ping: a basic header segment and its digest (RFC 7143 §11.1).
+const PING_BYTES_MAX: u64 = 52;
 
 /// How long a lane tolerates silence at present.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +65,8 @@ pub(crate) struct Liveness {
     /// When the driver last reported new acknowledgements.
     delivered_at: Instant,
     delivered_bytes: u64,
+    /// At most as many bytes were pings sent again.
+    repeated_bytes: u64,
     round_trip: RoundTrip,
     ping: Option<Ping>,
 }
@@ -96,6 +103,7 @@ impl Liveness {
             left_at: now,
             delivered_at: now,
             delivered_bytes: 0,
+            repeated_bytes: 0,
             round_trip: RoundTrip::default(),
             ping: None,
         }
@@ -112,6 +120,7 @@ impl Liveness {
 
     /// Notes that the peer's network has acknowledged the first `bytes` of all bytes sent.
     pub(crate) fn delivered(&mut self, now: Instant, bytes: u64) {
+        let bytes = bytes.saturating_sub(self.repeated_bytes);
         if bytes > self.delivered_bytes {
             self.delivered_bytes = bytes;
             self.delivered_at = now;
@@ -149,6 +158,7 @@ impl Liveness {
         if let Some(ping) = &mut self.ping {
             ping.asked_at = now;
             ping.is_repeated = true;
+            self.repeated_bytes += PING_BYTES_MAX;
         }
     }
 
@@ -331,6 +341,20 @@ mod tests {
         let time = given_up_at(&mut pinged(&[]), &IDLE, look);
         let bound = taken_for + IDLE.ping_timeout + IDLE.ping_timeout / LOOKS;
         assert!(time >= taken_for + IDLE.ping_timeout && time <= bound, "{time:?}");
+    }
+
+    #[test]
+    fn a_ping_sent_again_is_no_sign_of_life_when_it_is_acknowledged() {
+        let mut lane = pinged(&[]);
+        let mut acknowledged = PING_BYTES_MAX;
+        let gives_up = (0..100).any(|_| {
+            let measure = lane.measure(lane.due(&IDLE), &IDLE);
+            lane.ask_again(lane.due(&IDLE));
+            acknowledged += PING_BYTES_MAX;
+            lane.delivered(lane.due(&IDLE), acknowledged);
+            measure == Measure::GiveUp
+        });
+        assert!(gives_up);
     }
 
     #[test]

@@ -237,9 +237,11 @@ impl Tap {
         self.attentions.connection_lost(session);
         if let Some(lane) = self.lanes.get_mut(&connection) {
             lane.gone_since = Some(now);
+            // The request to close the session may be on a connection that is broken, which its initiator cannot know.
+            let is_leaving = self.sessions.get(&lane.session).is_some_and(|watch| watch.is_leaving);
             if lane.obeys() {
                 self.reached.count(Way::SessionLeftOnRequest);
-            } else if usable && lane.is_overdue(now) {
+            } else if usable && lane.is_overdue(now) && !is_leaving {
                 self.violate("an initiator that was asked to log out a session has not done so");
             }
         }
