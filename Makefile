@@ -5,6 +5,9 @@
 
 export CARGO_TERM_COLOR ?= auto
 
+# Many tests wait for a clock or for another program.
+export RUST_TEST_THREADS ?= 4
+
 # BPF programs are compiled where there is all that it takes, by Debian's names.
 MISSING_FOR_BPF := $(strip \
   $(if $(shell command -v clang),,clang) \

@@ -425,12 +425,9 @@ impl Tap {
                         self.rejects.excuse();
                         asked = Some(message.event);
                     }
-                    // A task that was to move is lost. For a write, its client gives the session up.
-                    TargetPdu::TaskManagementResponse(response)
-                        if response.outcome != TaskManagementOutcome::FunctionComplete =>
-                    {
-                        self.rejects.excuse();
-                    }
+                    // Tasks that the function has ended, or that it was to move and could not, are lost. For a write,
+                    // its client gives the session up.
+                    TargetPdu::TaskManagementResponse(_) => self.rejects.excuse(),
                     _ => {}
                 }
                 if let Some(window) = window_of(&pdu) {
