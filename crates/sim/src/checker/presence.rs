@@ -29,6 +29,10 @@ impl Presence {
         }
     }
 
+    pub fn has_connections(&self) -> bool {
+        self.connections > 0
+    }
+
     /// How long it was without a connection, at the most.
     pub fn alone_longest(&self, now: Instant) -> Duration {
         let alone = self.alone_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));

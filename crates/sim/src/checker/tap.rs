@@ -46,7 +46,7 @@ pub struct Tap {
     by_tsih: NumberMap<TargetSession, SessionKey>,
     presences: NumberMap<TargetSession, Presence>,
     /// The sessions that the targets began last between two ports.
-    between: HashMap<(TargetIndex, (Port, u16)), TargetSession>,
+    between: HashMap<(TargetIndex, (Port, u16)), (TargetSession, Isid)>,
     /// The last session that the target began under each number, and of each initiator port.
     born: NumberMap<TargetSession, SessionKey>,
     of_port: HashMap<SessionPorts, SessionKey>,
@@ -93,7 +93,10 @@ impl Tap {
         };
         let next = self.dialed.remove(&connection).and_then(|next| next.get(key).copied());
         let is_current = self.of_port.get(&port(identity)) == Some(key);
-        if let (Some(watch), Some(next), true) = (self.sessions.get(key), next, is_current)
+        // A connection that was made late to a session whose target has died meanwhile is not watched, and its
+        // initiator has heard more than is known here.
+        let is_watched = is_current && self.born.get(&session) == Some(key);
+        if let (Some(watch), Some(next), true) = (self.sessions.get(key), next, is_watched)
             && (cmd_sn.precedes(next) || watch.is_beyond_window(cmd_sn))
         {
             self.violate(&format!("a login joins with CmdSN {} where {} was next", cmd_sn.0, next.0));
@@ -193,21 +196,29 @@ impl Tap {
     }
 
     /// A login, perhaps a late one, asks for a new session between these ports. It ends the present one.
-    pub fn session_is_asked_for(&mut self, target: TargetIndex, ports: (Port, u16)) {
-        if let Some(present) = self.between.get(&(target, ports)) {
+    pub fn session_is_asked_for(&mut self, target: TargetIndex, ports: (Port, u16), isid: Isid) {
+        if let Some((present, _)) = self.between.get(&(target, ports)).filter(|(_, of)| *of == isid) {
             self.presences.entry(*present).or_default().is_ending = true;
         }
     }
 
-    /// The target admits a connection to a session between these ports; to a new one, if that is `new`.
-    pub fn session_begins(&mut self, session: TargetSession, port: (Port, u16), new: bool) {
-        if new {
-            self.between.insert((session.target, port), session);
-            self.attentions.session_begins(session, port);
-        } else {
-            // It may take the place of another, which is lost by that.
-            self.attentions.connection_lost(session);
+    /// The target admits a connection to a session.
+    pub fn session_joined(&mut self, session: TargetSession) {
+        // It may take the place of another, which is lost by that.
+        self.attentions.connection_lost(session);
+    }
+
+    /// The target admits a connection to a new session between these ports.
+    pub fn session_begins(&mut self, session: TargetSession, port: (Port, u16), isid: Isid) {
+        let present = self.between.get(&(session.target, port)).filter(|(_, of)| *of != isid);
+        let presence = present.and_then(|(present, _)| self.presences.get(present));
+        // A host that gave a login up logs in with another ISID. If the first comes late, its nexus is none of those
+        // that are watched.
+        if presence.is_some_and(Presence::has_connections) {
+            return;
         }
+        self.between.insert((session.target, port), (session, isid));
+        self.attentions.session_begins(session, port);
     }
 
     /// The target has one more connection of a session; of a new one, if that is `leading`.

@@ -94,7 +94,7 @@ pub(super) async fn serve(
     let ports = port.map(|port| (port, applicant.identity.portal_group_tag));
     let ports = ports.filter(|_| !Users::is_intruder(applicant.user.as_deref()));
     if let (Some(ports), Tsih(0)) = (ports, applicant.tsih) {
-        shared.tap.lock().session_is_asked_for(target, ports);
+        shared.tap.lock().session_is_asked_for(target, ports, applicant.identity.isid);
     }
     let leading = Leading { parameters, first, peer: PEER };
     shared.claims.borrow_mut().ask(shared.clock.now(), &applicant);
@@ -106,8 +106,13 @@ pub(super) async fn serve(
     if let (Ok(driver), Some(port)) = (&placed, port) {
         let session = session(driver.tsih());
         shared.medium.borrow_mut().session_begins(session, port);
-        if let Some(ports) = ports {
-            shared.tap.lock().session_begins(session, ports, applicant.tsih == Tsih(0));
+        let mut tap = shared.tap.lock();
+        match ports {
+            Some(ports) if applicant.tsih == Tsih(0) => {
+                tap.session_begins(session, ports, applicant.identity.isid);
+            }
+            Some(_) => tap.session_joined(session),
+            None => {}
         }
     }
     let decision = placed.as_ref().map(|driver| driver.place_for(&applicant)).map_err(|status| *status);
