@@ -57,7 +57,10 @@ fn a_copy_whose_reservation_was_broken_fails_although_the_other_copy_has_ended()
     let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:8MiB"]));
     let images = [folder.write("one", &noise(8 * MIB)), folder.write("other", &vec![7; 8 << 20])];
     let first = slow_copy(&images[0], &server, &[]);
+    // While the other copies, the first must not write: it would be told of the other's reservation.
+    signal(first.id(), "STOP");
     run(&["copy", "--overwrite", "--break-reservation", &images[1], &server.url(0)]).expect(0);
+    signal(first.id(), "CONT");
     let broken = first.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&broken.stderr);
     assert_eq!(broken.status.code(), Some(1), "{told}");
