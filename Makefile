@@ -34,7 +34,7 @@ check: ## format, lints and the tests that need no root: under 3 minutes
 	@scripts/setup build
 	cargo fmt --all --check
 	cargo clippy -q --workspace --all-targets $(BPF_EVERYWHERE) -- -D warnings
-	$(if $(BPF),cargo clippy -q --workspace -- -D warnings)
+	$(if $(BPF),cargo clippy -q -p ropewalk-monitor -p ropewalk-lab -- -D warnings)
 	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak $(BPF_EVERYWHERE)
 
 test: ## everything: also the peers, faults and long properties (some need root)
