@@ -5,8 +5,8 @@
 
 export CARGO_TERM_COLOR ?= auto
 
-# Many tests wait for a clock or for another program.
-export RUST_TEST_THREADS ?= 4
+# Two for each processor: many tests wait for a clock or for another program.
+export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
 # BPF programs are compiled where there is all that it takes, by Debian's names.
 MISSING_FOR_BPF := $(strip \
@@ -34,7 +34,7 @@ check: ## format, lints and the tests that need no root: under 3 minutes
 	@scripts/setup build
 	cargo fmt --all --check
 	cargo clippy -q --workspace --all-targets $(BPF_EVERYWHERE) -- -D warnings
-	$(if $(BPF),cargo clippy -q -p ropewalk-monitor -p ropewalk-lab -- -D warnings)
+	$(if $(BPF),cargo clippy -q --workspace -- -D warnings)
 	cargo test -q --workspace --exclude ropewalk-interop --exclude ropewalk-soak $(BPF_EVERYWHERE)
 
 test: ## everything: also the peers, faults and long properties (some need root)

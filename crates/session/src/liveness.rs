@@ -16,7 +16,7 @@
 //! because acknowledgements are polled. If nothing is outstanding and the round trip is known, it is given up sooner
 //! ([`Liveness::answer_within`]).
 
-use pdu::{Duration, Instant};
+use pdu::{DIGEST_BYTES, Duration, Header, Instant};
 
 /// How often the driver is asked for the peer's acknowledgements within a ping's timeout.
 const LOOKS: u32 = 4;
@@ -30,7 +30,7 @@ const EXPECTED_TIMES: u32 = 8;
 const ANSWER_WITHIN_MIN: Duration = Duration::from_secs(7);
 
 /// The most bytes of a ping: a basic header segment and its digest (RFC 7143 §11.1).
-const PING_BYTES_MAX: u64 = 52;
+const PING_BYTES_MAX: u64 = (Header::BHS_BYTES + DIGEST_BYTES) as u64;
 
 /// How long a lane tolerates silence at present.
 #[derive(Clone, Copy, Debug)]
@@ -348,10 +348,11 @@ mod tests {
         let mut lane = pinged(&[]);
         let mut acknowledged = PING_BYTES_MAX;
         let gives_up = (0..100).any(|_| {
-            let measure = lane.measure(lane.due(&IDLE), &IDLE);
-            lane.ask_again(lane.due(&IDLE));
+            let now = lane.due(&IDLE);
+            let measure = lane.measure(now, &IDLE);
+            lane.ask_again(now);
             acknowledged += PING_BYTES_MAX;
-            lane.delivered(lane.due(&IDLE), acknowledged);
+            lane.delivered(now, acknowledged);
             measure == Measure::GiveUp
         });
         assert!(gives_up);

@@ -59,8 +59,9 @@ fn a_copy_whose_reservation_was_broken_fails_although_the_other_copy_has_ended()
     let first = slow_copy(&images[0], &server, &[]);
     // While the other copies, the first must not write: it would be told of the other's reservation.
     signal(first.id(), "STOP");
-    run(&["copy", "--overwrite", "--break-reservation", &images[1], &server.url(0)]).expect(0);
+    let other = run(&["copy", "--overwrite", "--break-reservation", &images[1], &server.url(0)]);
     signal(first.id(), "CONT");
+    other.expect(0);
     let broken = first.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&broken.stderr);
     assert_eq!(broken.status.code(), Some(1), "{told}");
