@@ -2,7 +2,8 @@
 //!
 //! The path of a command, top to bottom: [`plan`] cuts an operation into commands; [`operation`] keeps the state that
 //! its caller waits for; the fence of its [`unit_state`] admits writes; [`dispatch`] gives each command a lane as late
-//! as possible, chosen by the placement policy, which [`lane_sample`] shows all lanes; [`lane`] moves its bytes;
+//! as possible, chosen by the placement policy, which [`lane_sample`] shows all lanes, and [`cut`] shortens it to what
+//! that lane should carry; [`lane`] moves its bytes;
 //! [`completion`] ends it or sends it again; [`flush`] waits for earlier writes; [`task_management`] ends the commands
 //! of a unit; [`command_limit`] aborts commands that are never answered. [`connection_recovery`] lists the connections
 //! to replace, and [`unit_doubt`] holds up the commands of a changed unit. [`path`] holds one iSCSI session, [`timer`]
@@ -14,6 +15,7 @@
 mod command_limit;
 mod completion;
 mod connection_recovery;
+mod cut;
 mod dispatch;
 mod flush;
 pub(crate) mod lane;
@@ -21,6 +23,7 @@ mod lane_sample;
 mod operation;
 mod path;
 mod plan;
+mod queue;
 mod slots;
 mod task_management;
 pub(crate) mod timer;
@@ -87,6 +90,8 @@ pub(crate) struct Driver {
     placement: Box<dyn Placement>,
     /// The samples shown to the policy last. Kept, so that a command costs no allocation.
     lanes_shown: Vec<LaneSample>,
+    /// When the policy is to be asked again, because it held a command back and its measurements are out of date.
+    look_again: Option<Instant>,
     /// Which unit's turn it is.
     turn: usize,
     scratch: Scratch,
@@ -122,6 +127,7 @@ impl Shared {
             pauses: Pauses::default(),
             placement: (environment.placement)(),
             lanes_shown: Vec::new(),
+            look_again: None,
             turn: 0,
             scratch: Scratch::default(),
             borrowers: HashMap::new(),
@@ -231,9 +237,9 @@ impl Driver {
         }
         // If all paths are gone, that is the reason instead.
         let Some((unit, error)) = self.units.get_mut(&lun).zip(refusal) else { return };
-        let waiting = std::mem::take(&mut unit.queue);
+        let waiting = unit.queue.take_all();
         unit.refused = Some(error.clone());
-        waiting.into_iter().for_each(|key| self.end_request(key, Err(error.clone().into())));
+        waiting.for_each(|key| self.end_request(key, Err(error.clone().into())));
     }
 
     /// Called when a path is gone that may have been the last to lead to some unit.
@@ -305,7 +311,7 @@ impl Driver {
     }
 
     fn lose_everything(&mut self, reason: Arc<NetworkError>) {
-        let waiting = self.units.values_mut().flat_map(|unit| std::mem::take(&mut unit.queue));
+        let waiting = self.units.values_mut().flat_map(|unit| unit.queue.take_all());
         self.doomed.extend(waiting);
         self.doomed.extend(self.pauses.take_all());
         self.everything_lost = Some(reason);

@@ -34,11 +34,11 @@ pub struct Counters {
     pub sent_pdus: u64,
 }
 
-/// The most pulled but unsent bytes of a connection. Enough for one large gather, and small enough that most commands
-/// can still be placed on other lanes.
-const QUEUED_BYTES_MAX: usize = 512 << 10;
+/// The most bytes of a connection that are pulled before its stream takes them, unless
+/// [`Connection::limit_ahead`] says less: one large gather.
+const AHEAD_BYTES_MAX: u32 = 512 << 10;
 
-/// The longest part of a payload that is pulled at once.
+/// The longest part of a payload that is pulled at once, if so much may be pulled ahead.
 const PULL_BYTES_MAX: u32 = 256 << 10;
 
 /// Slices of one gather. A PDU has two to four; Linux takes at most 1024 at once.
@@ -63,6 +63,8 @@ pub struct Connection<W> {
     sender: Sender,
     received_bytes: u64,
     sent_bytes: u64,
+    /// The most bytes that are pulled before the stream takes them.
+    ahead_bytes_max: u32,
     observer: Option<Box<dyn ConnectionObserver>>,
 }
 
@@ -84,6 +86,7 @@ impl<W: Wire> Connection<W> {
             sender: Sender::new(parameters),
             received_bytes: 0,
             sent_bytes: 0,
+            ahead_bytes_max: AHEAD_BYTES_MAX,
             observer: None,
         }
     }
@@ -115,6 +118,16 @@ impl<W: Wire> Connection<W> {
     #[must_use]
     pub fn sample(&self) -> Option<PathSample> {
         self.wire.sample()
+    }
+
+    /// Bounds the bytes that have been taken from the endpoint and are not on their way: half of them pulled, and half
+    /// in the stream. The endpoint can still decide about all others.
+    pub fn limit_ahead(&mut self, bytes: u32) {
+        let half = (bytes / 2).min(AHEAD_BYTES_MAX);
+        if self.ahead_bytes_max != half {
+            self.ahead_bytes_max = half;
+            self.wire.limit_unsent(half);
+        }
     }
 
     /// Reads the stream once and hands the bytes to `endpoint`. `Pending` if there is nothing to read.
@@ -216,8 +229,9 @@ impl<W: Wire> Connection<W> {
         endpoint: &mut E,
         buffers: &BufferTable,
     ) -> Result<(), ConnectionError> {
-        while self.sender.queued_bytes() < QUEUED_BYTES_MAX {
-            let Some(transmit) = endpoint.poll_transmit(now, self.lane, PULL_BYTES_MAX) else {
+        let budget_bytes = self.ahead_bytes_max.min(PULL_BYTES_MAX);
+        while self.sender.queued_bytes() < self.ahead_bytes_max as usize {
+            let Some(transmit) = endpoint.poll_transmit(now, self.lane, budget_bytes) else {
                 break;
             };
             if let Some(observer) = &mut self.observer {

@@ -33,6 +33,12 @@ pub trait Wire {
     /// Measurements of the path under the stream; `None` if nothing measures it.
     fn sample(&self) -> Option<PathSample>;
 
+    /// Bounds the written bytes that the stream may keep before it sends them: TCP_NOTSENT_LOWAT. A stream that keeps
+    /// none ignores this.
+    fn limit_unsent(&self, bytes: u32) {
+        let _ = bytes;
+    }
+
     /// Sets options, which may change during the stream's life; returns those in force.
     ///
     /// # Errors
@@ -61,6 +67,10 @@ impl<W: Wire + ?Sized> Wire for Box<W> {
         (**self).sample()
     }
 
+    fn limit_unsent(&self, bytes: u32) {
+        (**self).limit_unsent(bytes);
+    }
+
     fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError> {
         (**self).apply(options)
     }
@@ -81,8 +91,16 @@ pub struct PathSample {
     pub segment_bytes: u32,
     /// Segments retransmitted since the stream began.
     pub retransmitted_segments: u32,
+    /// Bytes that were written to the stream and have not been sent.
+    pub unsent_bytes: u32,
     /// Whether a loss is being repaired: fast recovery, or after a retransmission timeout.
     pub is_recovering: bool,
+    /// Whether it is being repaired after a retransmission timeout.
+    pub is_timed_out: bool,
+    /// The time since data was last sent or acknowledged.
+    pub out_silence: Duration,
+    /// The time since data last arrived.
+    pub in_silence: Duration,
 }
 
 /// Options of one side's sockets.

@@ -37,7 +37,7 @@ pub use credentials::{CredentialsError, credentials_from_environment, credential
 
 use client::Environment;
 use network::TcpNetwork;
-use policy::LeastLoaded;
+use policy::PlacementPolicy;
 use runtime::TokioHost;
 use std::sync::Arc;
 use transport::Observer;
@@ -85,7 +85,7 @@ fn environment(observer: Option<Arc<dyn Observer>>) -> Environment {
     Environment {
         host: Arc::new(TokioHost::current()),
         network: Arc::new(TcpNetwork::new(observer)),
-        placement: Arc::new(|| Box::new(LeastLoaded::default())),
+        placement: Arc::new(|| PlacementPolicy::default().begin()),
     }
 }
 

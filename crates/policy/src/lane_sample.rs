@@ -14,6 +14,12 @@ pub struct LaneSample {
     /// Commands that the lane's session holds until its command window opens (RFC 7143 §4.2.2.1), and that leave before
     /// the one to be placed. They have no lane yet.
     pub parked_commands: u32,
+    /// The most data that a write on this lane sends without waiting for an R2T (RFC 7143 §13.14).
+    pub unsolicited_bytes: u32,
+    /// All bytes that have come on the lane since its login.
+    pub received_bytes: u64,
+    /// A PDU from the target has arrived in part.
+    pub is_receiving: bool,
     /// The last measurement of the network under the lane, at most 10 ms old. `None` if nothing measures it, or if the
     /// policy does not ask for it ([`Placement::wants_measurements`](crate::Placement::wants_measurements)).
     pub path: Option<PathMeasurement>,
@@ -60,11 +66,34 @@ pub struct PathMeasurement {
     pub congestion_window_bytes: u64,
     /// Bytes sent and not acknowledged.
     pub in_flight_bytes: u64,
+    /// Bytes that the socket has taken and not sent.
+    pub unsent_bytes: u64,
     /// The sender is repairing a loss.
     pub is_recovering: bool,
+    /// A retransmission timeout has expired, and nothing sent since has been acknowledged in full.
+    pub is_timed_out: bool,
+    /// The time since data was last sent or acknowledged.
+    pub out_silence: Duration,
+    /// The time since data last arrived.
+    pub in_silence: Duration,
 }
 
 impl LaneSample {
+    /// A lane without load, of which nothing is measured.
+    #[must_use]
+    pub fn idle(lane: LaneId) -> Self {
+        Self {
+            lane,
+            obstacle: None,
+            load: LaneLoad::default(),
+            parked_commands: 0,
+            unsolicited_bytes: 0,
+            received_bytes: 0,
+            is_receiving: false,
+            path: None,
+        }
+    }
+
     /// Whether the lane can take a command.
     #[must_use]
     pub fn is_usable(&self) -> bool {

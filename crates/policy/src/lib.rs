@@ -2,11 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
+mod earliest_delivery;
 mod lane_sample;
-mod least_loaded;
 mod placement;
+mod rule;
 pub mod time_model;
 
+pub use earliest_delivery::EarliestDelivery;
 pub use lane_sample::{LaneLoad, LaneSample, Obstacle, PathMeasurement};
-pub use least_loaded::LeastLoaded;
-pub use placement::{Demand, Placement};
+pub use placement::{Choice, Demand, Placement};
+pub use rule::{PlacementPolicy, Rule, UnknownPolicy};

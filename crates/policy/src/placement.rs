@@ -3,13 +3,44 @@
 use crate::lane_sample::LaneSample;
 use pdu::{Instant, LaneId};
 
-/// The data of the command at the head of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The command at the head of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// Bytes to the target.
     pub data_out_bytes: u32,
     /// Bytes from the target.
     pub data_in_bytes: u32,
+    /// Bytes of all commands in the queue, this one included, in both directions.
+    pub queued_bytes: u64,
+    /// The command may be cut in two, because it reads or writes consecutive blocks, and other connections exist or are
+    /// wanted. The rest then stays at the head of the queue.
+    pub may_be_cut: bool,
+}
+
+impl Demand {
+    /// The command's bytes in both directions.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.data_out_bytes) + u64::from(self.data_in_bytes)
+    }
+}
+
+/// A lane for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The lane.
+    pub lane: LaneId,
+    /// The bytes of the command that the lane should carry. The driver cuts a longer command that
+    /// [may be cut](Demand::may_be_cut) at a whole number of blocks.
+    pub bytes_max: u64,
+}
+
+impl Choice {
+    /// The whole command on this lane.
+    #[must_use]
+    pub fn whole(lane: LaneId) -> Self {
+        Self { lane, bytes_max: u64::MAX }
+    }
 }
 
 /// Chooses a connection for each command, when the command is about to leave, and again for one whose connection broke
@@ -24,12 +55,12 @@ pub trait Placement: Send {
         false
     }
 
-    /// The lane for the command at the head of a queue, or for one that has lost its connection: a usable one of `lanes`, of which there is at least one. `now`
-    /// and `lanes` describe this instant.
+    /// The lane for the command at the head of a queue, or for one that has lost its connection: a usable one of
+    /// `lanes`, of which there is at least one. `now` and `lanes` describe this instant.
     ///
     /// `None` holds back the command, and all that are queued behind it, rather than place it behind a stalled
     /// connection. The driver asks again whenever bytes leave or arrive on any connection, a command ends, or a
-    /// connection comes or goes. Idle lanes ([`LaneSample::is_idle`]) cause none of these events: if all lanes are
-    /// idle, a policy must choose one.
-    fn place(&mut self, now: Instant, demand: Demand, lanes: &[LaneSample]) -> Option<LaneId>;
+    /// connection comes or goes; and, if the policy wants measurements, when they are out of date. Idle lanes
+    /// ([`LaneSample::is_idle`]) cause none of these events: if all lanes are idle, a policy must choose one.
+    fn place(&mut self, now: Instant, demand: Demand, lanes: &[LaneSample]) -> Option<Choice>;
 }

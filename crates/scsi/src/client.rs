@@ -19,8 +19,8 @@ pub use capacity::Capacity;
 pub use command::{
     CDB_BYTES, CdbBytes, compare_and_write, get_lba_status, inquiry, inquiry_page, mode_sense_caching, page,
     read_10, read_16, read_capacity_10, read_capacity_16, report_luns, report_target_port_groups,
-    synchronize_cache_10, synchronize_cache_16, test_unit_ready, unmap, unmap_parameter_list, write_10,
-    write_16, write_same_16,
+    synchronize_cache_10, synchronize_cache_16, test_unit_ready, unmap, unmap_parameter_list, with_blocks,
+    write_10, write_16, write_same_16,
 };
 pub use device_identification::{Association, Designator, DesignatorKind, DeviceIdentification};
 pub use lba_status::LbaStatus;

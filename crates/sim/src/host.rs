@@ -41,7 +41,7 @@ use intruder::Intruder;
 use network::SimulatedNetwork;
 use pdu::{CmdSn, Duration, Instant};
 use placement::{Astray, Wrongs};
-use policy::LeastLoaded;
+use policy::EarliestDelivery;
 use runtime::Runtime;
 use session::parameters::{InitiatorLimits, Offer};
 use std::cell::{Cell, RefCell};
@@ -372,7 +372,7 @@ impl Host {
             host: Arc::new(self.runtime.clone()),
             network: Arc::clone(network) as Arc<dyn client::Dial>,
             placement: Arc::new(move || {
-                Box::new(Astray::new(LeastLoaded::default(), wrongs, random.clone(), whims.clone()))
+                Box::new(Astray::new(EarliestDelivery::default(), wrongs, random.clone(), whims.clone()))
             }),
         };
         Login { target, environment, config }

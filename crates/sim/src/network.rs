@@ -15,6 +15,7 @@ pub use stream::Stream;
 use crate::agenda::Agenda;
 use crate::portal::{Outage, PortalId, Trouble};
 use crate::random::Random;
+use framing::PathSample;
 use pdu::{Duration, Instant};
 use pipe::Pipe;
 use std::io::{IoSlice, IoSliceMut};
@@ -220,6 +221,15 @@ impl Network {
             let pipe = &connection.pipes[from as usize];
             (pipe.taken_bytes(), pipe.taken_bytes() - pipe.delivered_bytes())
         })
+    }
+
+    /// What this end measures of its path to the other.
+    #[must_use]
+    pub fn path_sample(&self, now: Instant, id: ConnectionId, from: Side) -> Option<PathSample> {
+        let [there, back] = [from, from.peer()].map(|side| side as usize);
+        let pipes = &self.connections.get(id.0 as usize)?.pipes;
+        let rtt = pipes[there].latency() + pipes[back].latency();
+        Some(PathSample { rtt, ..pipes[there].path_sample(now) })
     }
 
     /// Wakes `waker` at the next notice for this end.

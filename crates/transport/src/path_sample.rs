@@ -6,7 +6,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 /// The states of `tcpi_ca_state` in which a connection repairs losses: `TCP_CA_Recovery` and `TCP_CA_Loss`.
-const RECOVERING: std::ops::RangeInclusive<u8> = 3..=4;
+const RECOVERING: std::ops::RangeInclusive<u8> = 3..=TIMED_OUT;
+
+/// `TCP_CA_Loss`: the retransmission timeout has expired.
+const TIMED_OUT: u8 = 4;
 
 /// Queries the kernel.
 ///
@@ -38,6 +41,14 @@ pub(crate) fn path_sample(socket: &impl AsFd) -> io::Result<PathSample> {
             .saturating_sub(info.tcpi_sacked + info.tcpi_lost),
         segment_bytes: info.tcpi_snd_mss,
         retransmitted_segments: info.tcpi_total_retrans,
+        unsent_bytes: info.tcpi_notsent_bytes,
         is_recovering: RECOVERING.contains(&info.tcpi_ca_state),
+        is_timed_out: info.tcpi_ca_state == TIMED_OUT,
+        out_silence: milliseconds(info.tcpi_last_data_sent.min(info.tcpi_last_ack_recv)),
+        in_silence: milliseconds(info.tcpi_last_data_recv),
     })
+}
+
+fn milliseconds(count: u32) -> Duration {
+    Duration::from_millis(count.into())
 }

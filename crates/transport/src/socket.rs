@@ -3,6 +3,7 @@
 use crate::path_sample::path_sample;
 use crate::{congestion_of, send_queue, socket_options};
 use framing::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
+use socket2::SockRef;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
@@ -65,6 +66,11 @@ impl Wire for Socket {
 
     fn sample(&self) -> Option<PathSample> {
         path_sample(&self.0).ok()
+    }
+
+    fn limit_unsent(&self, bytes: u32) {
+        // Without the limit the kernel keeps more, and placement decides about less.
+        let _ = SockRef::from(&self.0).set_tcp_notsent_lowat(bytes);
     }
 
     fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError> {

@@ -1,12 +1,13 @@
 //! Chooses the lane of each command when the command can leave.
 
 use super::Driver;
-use super::lane_sample::Candidate;
-use super::path::Path;
+use super::cut::may_be_cut;
+use super::lane_sample::{Candidate, MEASUREMENT_AGE_MAX};
+use super::path::{Path, Request};
 use super::slots::RequestId;
 use crate::path_id::PathId;
 use pdu::{Instant, LaneId, Lun};
-use policy::LaneSample;
+use policy::{Choice, LaneSample};
 use session::initiator::{Command, Data, Session, TaskId};
 
 impl Driver {
@@ -29,19 +30,21 @@ impl Driver {
         } else if self.end_of(lun).is_some() {
             self.doomed.push(key);
         } else if let Some(unit) = self.units.get_mut(&lun) {
-            unit.queue.push_back(key);
+            unit.queue.push_back(key, bytes(request.data));
         }
     }
 
     /// Places commands as long as the policy has a lane for one.
     pub(super) fn dispatch(&mut self, now: Instant) {
+        self.look_again = None;
         for at in self.paths.ids() {
             self.place_orphans(at, now);
             self.start_parked(at, now);
             while let Some(&key) = self.paths[at].own.front() {
                 self.lanes_shown.clear();
                 self.show_path(at, Candidate::Fresh, now);
-                if !self.place(key, now) {
+                let Some(choice) = self.choose(demand(self.requests[key].data), now) else { break };
+                if !self.place(key, choice, now) {
                     break;
                 }
                 self.paths[at].own.pop_front();
@@ -59,20 +62,37 @@ impl Driver {
     }
 
     fn dispatch_unit(&mut self, lun: Lun, now: Instant) {
-        while let Some(&key) = self.units.get(&lun).and_then(|unit| unit.queue.front()) {
+        while let Some(key) = self.units.get(&lun).and_then(|unit| unit.queue.front()) {
             self.lanes_shown.clear();
+            let mut connections_wanted = 0;
             for at in self.paths.ids() {
+                connections_wanted += self.paths[at].connections_wanted;
                 if self.paths[at].accepted.contains(&lun) {
                     self.show_path(at, Candidate::Fresh, now);
                 }
             }
-            if !self.place(key, now) {
+            if !self.place_first(lun, key, connections_wanted > 1, now) {
                 return;
             }
-            if let Some(unit) = self.units.get_mut(&lun) {
-                unit.queue.pop_front();
+        }
+    }
+
+    /// Sends the command at the head of a unit's queue, or its first part. `false` if the policy holds it back.
+    fn place_first(&mut self, lun: Lun, key: RequestId, has_company: bool, now: Instant) -> bool {
+        let request = &self.requests[key];
+        let queued_bytes = self.units.get(&lun).map_or(0, |unit| unit.queue.bytes());
+        let may_be_cut = has_company && may_be_cut(request);
+        let demand = policy::Demand { queued_bytes, may_be_cut, ..demand(request.data) };
+        let Some(choice) = self.choose(demand, now) else { return false };
+        let rest = if may_be_cut { self.cut(key, choice.bytes_max) } else { None };
+        let is_placed = self.place(key, choice, now);
+        if let Some(unit) = self.units.get_mut(&lun) {
+            unit.queue.pop_front();
+            for key in rest.into_iter().chain((!is_placed).then_some(key)) {
+                unit.queue.push_front(key, bytes(self.requests[key].data));
             }
         }
+        is_placed
     }
 
     fn show_path(&mut self, at: PathId, candidate: Candidate, now: Instant) {
@@ -81,7 +101,7 @@ impl Driver {
     }
 
     /// The policy's choice among the lanes that it is shown; `None` if it holds the command back.
-    fn choose(&mut self, demand: policy::Demand, now: Instant) -> Option<LaneId> {
+    fn choose(&mut self, demand: policy::Demand, now: Instant) -> Option<Choice> {
         let shown = &self.lanes_shown;
         if !shown.iter().any(LaneSample::is_usable) {
             return None;
@@ -91,13 +111,17 @@ impl Driver {
             chosen.is_some() || !shown.iter().all(LaneSample::is_idle),
             "a policy holds a command back for ever"
         );
-        chosen.filter(|lane| shown.iter().any(|sample| sample.lane == *lane && sample.is_usable()))
+        let is_shown = |lane| shown.iter().any(|sample| sample.lane == lane && sample.is_usable());
+        let chosen = chosen.filter(|choice| is_shown(choice.lane));
+        if chosen.is_none() && self.placement.wants_measurements() {
+            self.look_again = Some(now + MEASUREMENT_AGE_MAX);
+        }
+        chosen
     }
 
-    /// Sends a command over the lane that the policy chooses. `false` if it holds the command back.
-    fn place(&mut self, key: RequestId, now: Instant) -> bool {
+    /// Sends a command over the lane that the policy has chosen. `false` if its session does not take it.
+    fn place(&mut self, key: RequestId, Choice { lane, .. }: Choice, now: Instant) -> bool {
         let data = self.requests[key].data;
-        let Some(lane) = self.choose(demand(data), now) else { return false };
         let Some(path) = self.paths.iter_mut().find(|path| path.lane_state(lane).is_some()) else {
             return false;
         };
@@ -123,7 +147,7 @@ impl Driver {
         while let Some(orphan) = self.paths[at].core.as_ref().and_then(|core| core.orphans().next()) {
             self.lanes_shown.clear();
             self.show_path(at, Candidate::Orphan, now);
-            let Some(lane) = self.choose(demand_of(orphan), now) else { return };
+            let Some(Choice { lane, .. }) = self.choose(demand_of(orphan), now) else { return };
             let path = &mut self.paths[at];
             if !path.core.as_mut().is_some_and(|core| core.reassign(now, orphan.task, lane)) {
                 return;
@@ -137,18 +161,45 @@ impl Driver {
         while let Some(head) = self.paths[at].core.as_ref().and_then(Session::demand) {
             self.lanes_shown.clear();
             self.show_path(at, Candidate::Parked, now);
-            let Some(lane) = self.choose(demand_of(head), now) else { return };
+            let Some(Choice { lane, .. }) = self.choose(demand_of(head), now) else { return };
             self.paths[at].start(now, head.task, lane);
         }
     }
 }
 
 fn demand_of(command: session::initiator::Demand) -> policy::Demand {
-    policy::Demand { data_out_bytes: command.data_out_bytes, data_in_bytes: command.data_in_bytes }
+    whole(command.data_out_bytes, command.data_in_bytes)
 }
 
 fn demand(data: Data) -> policy::Demand {
-    policy::Demand { data_out_bytes: data.out_bytes(), data_in_bytes: data.in_bytes() }
+    whole(data.out_bytes(), data.in_bytes())
+}
+
+/// The demand of a command that is alone and stays whole.
+fn whole(data_out_bytes: u32, data_in_bytes: u32) -> policy::Demand {
+    let queued_bytes = u64::from(data_out_bytes) + u64::from(data_in_bytes);
+    policy::Demand { data_out_bytes, data_in_bytes, queued_bytes, may_be_cut: false }
+}
+
+fn bytes(data: Data) -> u32 {
+    data.out_bytes() + data.in_bytes()
+}
+
+impl Request {
+    /// The same request before any attempt to carry it out.
+    pub(super) fn another(&self) -> Self {
+        Self {
+            kind: self.kind,
+            cdb: self.cdb.clone(),
+            data: self.data,
+            extent: self.extent,
+            exact: self.exact,
+            path: self.path,
+            dirties: self.dirties,
+            attribute: self.attribute,
+            ..Self::new(self.operation, self.lun)
+        }
+    }
 }
 
 impl Path {

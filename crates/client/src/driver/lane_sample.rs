@@ -7,7 +7,14 @@ use policy::{LaneLoad, LaneSample, Obstacle, PathMeasurement};
 use session::initiator::LaneState;
 
 /// A measurement serves this long. TCP_INFO costs about a microsecond, and a path changes within round trips.
-const MEASUREMENT_AGE_MAX: Duration = Duration::from_millis(10);
+pub(super) const MEASUREMENT_AGE_MAX: Duration = Duration::from_millis(10);
+
+/// The bounds of [`ahead_bytes`].
+const AHEAD_BYTES_MIN: u64 = 32 << 10;
+const AHEAD_BYTES_MAX: u64 = 1 << 20;
+
+/// The shortest time for which a sender's data lies ready.
+const AHEAD_TIME_MIN: Duration = Duration::from_millis(1);
 
 /// A command that is to be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +52,11 @@ fn in_bytes(sample: PathSample) -> PathMeasurement {
         delivery_bytes_per_second: sample.delivery_bytes_per_second,
         congestion_window_bytes: bytes(sample.congestion_window_segments),
         in_flight_bytes: bytes(sample.in_flight_segments),
+        unsent_bytes: sample.unsent_bytes.into(),
         is_recovering: sample.is_recovering,
+        is_timed_out: sample.is_timed_out,
+        out_silence: sample.out_silence,
+        in_silence: sample.in_silence,
     }
 }
 
@@ -63,6 +74,10 @@ impl Path {
             Candidate::Fresh => (core.counters().queued_commands, !core.has_room()),
             Candidate::Parked | Candidate::Orphan => (0, false),
         };
+        let unsolicited_bytes = self.parameters.map_or(0, |parameters| match parameters.initial_r2t {
+            true => 0,
+            false => parameters.first_burst_bytes,
+        });
         shown.extend(self.lanes.iter_mut().map(|lane| {
             let state = core.lane_state(lane.id);
             let is_leaving = match candidate {
@@ -74,6 +89,9 @@ impl Path {
                 obstacle: obstacle(is_leaving, is_full),
                 load: load(state),
                 parked_commands,
+                unsolicited_bytes,
+                received_bytes: lane.connection.counters().received_bytes,
+                is_receiving: state.is_receiving,
                 path: wants_measurements.then(|| lane.measure(now)).flatten(),
             }
         }));
@@ -83,8 +101,22 @@ impl Path {
 impl Lane {
     fn measure(&mut self, now: Instant) -> Option<PathMeasurement> {
         let connection = &self.connection;
-        self.measurement.at(now, || connection.sample())
+        let measured = self.measurement.at(now, || connection.sample());
+        if let Some(path) = measured {
+            self.connection.limit_ahead(ahead_bytes(&path));
+        }
+        measured
     }
+}
+
+/// What a lane's connection may take from the session before the network takes it: the bytes of one round trip, which
+/// can no longer be placed on another lane. On a short path a millisecond counts as the round trip, or the sender would
+/// be woken too often. A power of two, so that small changes cause no system call.
+fn ahead_bytes(path: &PathMeasurement) -> u32 {
+    let rtt = path.rtt.as_secs_f64().max(1e-6);
+    let bytes = path.congestion_window_bytes as f64 * (AHEAD_TIME_MIN.as_secs_f64() / rtt).max(1.0);
+    let bytes = (bytes as u64).clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX);
+    u32::try_from(bytes.next_power_of_two()).unwrap_or(u32::MAX)
 }
 
 fn obstacle(is_leaving: bool, is_full: bool) -> Option<Obstacle> {
@@ -116,7 +148,11 @@ mod tests {
         in_flight_segments: 7,
         segment_bytes: 1448,
         retransmitted_segments: 3,
+        unsent_bytes: 0,
         is_recovering: true,
+        is_timed_out: false,
+        out_silence: Duration::ZERO,
+        in_silence: Duration::ZERO,
     };
 
     /// How often the wire is asked if a policy looks at the lane at each of these milliseconds.

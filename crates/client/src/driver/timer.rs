@@ -41,7 +41,8 @@ impl Driver {
     fn deadline(&self) -> Option<Instant> {
         let pause = self.pauses.heap.peek().map(|Reverse((until, _))| *until);
         let closing = self.closing_lanes().map(|(_, _, closing)| closing.by).min();
-        [pause, closing, self.core_deadline(), self.check_deadline()].into_iter().flatten().min()
+        let deadlines = [pause, closing, self.core_deadline(), self.check_deadline(), self.look_again];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Whether the timer's task must learn of an earlier deadline.
@@ -84,6 +85,8 @@ impl Driver {
             }
         }
         self.check_commands(now);
+        // After this, the commands that were held back are offered again.
+        self.look_again = self.look_again.filter(|at| *at > now);
         self.pauses.armed = self.deadline();
         self.pauses.armed
     }

@@ -2,7 +2,8 @@
 
 use super::flush::Flush;
 use super::path::SharedTurn;
-use super::slots::{OperationId, RequestId};
+use super::queue::Queue;
+use super::slots::OperationId;
 use crate::durability::Durability;
 use crate::path_id::PathId;
 use crate::reservation::Reservation;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct UnitState {
     pub unit: Arc<Unit>,
     /// Commands for any path that carries this unit.
-    pub(super) queue: VecDeque<RequestId>,
+    pub(super) queue: Queue,
     pub(super) fence: WriteFence,
     /// The operation of each write in the fence.
     pub(super) writes: HashMap<WriteId, OperationId>,
@@ -40,7 +41,7 @@ impl UnitState {
     pub fn new(unit: Arc<Unit>, opened_over: PathId) -> Self {
         Self {
             unit,
-            queue: VecDeque::new(),
+            queue: Queue::default(),
             fence: WriteFence::default(),
             writes: HashMap::new(),
             durability: Durability::default(),

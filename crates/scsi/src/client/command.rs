@@ -106,6 +106,25 @@ pub fn write_16(lba: Lba, blocks: u32, fua: bool) -> CdbBytes {
     sixteen(code::WRITE_16, if fua { FORCE_UNIT_ACCESS } else { 0 }, lba, blocks)
 }
 
+/// The same READ or WRITE of other blocks. `None` for a command of another kind, or if it has no room for these
+/// numbers.
+#[must_use]
+pub fn with_blocks(cdb: CdbBytes, blocks: Extent) -> Option<CdbBytes> {
+    let mut moved = cdb;
+    match cdb[0] {
+        code::READ_10 | code::WRITE_10 => {
+            moved[2..6].copy_from_slice(&u32::try_from(blocks.lba.0).ok()?.to_be_bytes());
+            moved[7..9].copy_from_slice(&u16::try_from(blocks.blocks.0).ok()?.to_be_bytes());
+        }
+        code::READ_16 | code::WRITE_16 => {
+            moved[2..10].copy_from_slice(&blocks.lba.0.to_be_bytes());
+            moved[10..14].copy_from_slice(&u32::try_from(blocks.blocks.0).ok()?.to_be_bytes());
+        }
+        _ => return None,
+    }
+    Some(moved)
+}
+
 /// SYNCHRONIZE CACHE (10) of the whole unit (SBC-3 §5.24).
 #[must_use]
 pub fn synchronize_cache_10() -> CdbBytes {

@@ -213,6 +213,8 @@ pub struct LaneState {
     pub outstanding_in_bytes: u64,
     /// Bytes of headers and data that were pulled and have not left.
     pub unsent_bytes: u64,
+    /// A PDU has arrived in part.
+    pub is_receiving: bool,
 }
 
 impl LaneState {

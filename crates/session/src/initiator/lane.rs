@@ -94,6 +94,7 @@ impl Lane {
             outstanding_out_bytes: self.load.out_bytes(),
             outstanding_in_bytes: self.load.in_bytes(),
             unsent_bytes: self.unsent_bytes,
+            is_receiving: self.incoming.is_some(),
         }
     }
 

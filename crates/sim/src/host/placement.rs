@@ -2,8 +2,8 @@
 
 use crate::random::Random;
 use crate::shared_cell::SharedCell;
-use pdu::{Instant, LaneId};
-use policy::{Demand, LaneSample, Placement};
+use pdu::Instant;
+use policy::{Choice, Demand, LaneSample, Placement};
 
 /// How often, of a hundred times, the policy is not followed.
 #[derive(Clone, Copy, Debug)]
@@ -40,14 +40,16 @@ impl<P: Placement> Placement for Astray<P> {
         self.policy.wants_measurements()
     }
 
-    fn place(&mut self, now: Instant, demand: Demand, lanes: &[LaneSample]) -> Option<LaneId> {
+    fn place(&mut self, now: Instant, demand: Demand, lanes: &[LaneSample]) -> Option<Choice> {
         if self.holds_back(lanes) {
             return None;
         }
         let mut random = self.random.lock();
         let usable = || lanes.iter().filter(|lane| lane.is_usable());
         if random.percent(self.wrongs.astray_percent) {
-            return usable().nth(random.index(usable().count())).map(|lane| lane.lane);
+            let lane = usable().nth(random.index(usable().count()))?.lane;
+            let bytes_max = if random.percent(50) { random.below(demand.bytes() + 1) } else { u64::MAX };
+            return Some(Choice { lane, bytes_max });
         }
         self.policy.place(now, demand, lanes)
     }

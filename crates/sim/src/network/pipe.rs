@@ -1,6 +1,7 @@
 //! One direction of one connection.
 
 use crate::random::Random;
+use framing::PathSample;
 use pdu::{Duration, Instant};
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut, Read};
@@ -36,6 +37,9 @@ pub enum Arrival {
     /// The connection broke.
     Reset,
 }
+
+/// A segment, as senders count their windows.
+const SEGMENT_BYTES: u64 = 1448;
 
 /// The longest fragment: a large segment as network cards join them.
 const FRAGMENT_BYTES_MAX: usize = 64 << 10;
@@ -122,6 +126,26 @@ impl Pipe {
 
     pub(super) fn latency(&self) -> Duration {
         self.latency
+    }
+
+    /// What its sender measures, but for the way back: a window of all that fits the pipe, and a retransmission timeout
+    /// while it is stalled.
+    pub(super) fn path_sample(&self, now: Instant) -> PathSample {
+        let segments = |bytes: u64| u32::try_from(bytes / SEGMENT_BYTES).unwrap_or(u32::MAX);
+        let is_stalled = now < self.stalled_until;
+        PathSample {
+            rtt: self.latency,
+            delivery_bytes_per_second: self.bytes_per_ms * 1000,
+            congestion_window_segments: segments(self.capacity_bytes as u64).max(1),
+            in_flight_segments: segments(self.taken_bytes - self.delivered_bytes),
+            segment_bytes: u32::try_from(SEGMENT_BYTES).unwrap_or(u32::MAX),
+            retransmitted_segments: 0,
+            unsent_bytes: 0,
+            is_recovering: is_stalled,
+            is_timed_out: is_stalled,
+            out_silence: Duration::ZERO,
+            in_silence: Duration::ZERO,
+        }
     }
 
     pub(super) fn not_before(&mut self, at: Instant) {

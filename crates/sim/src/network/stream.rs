@@ -69,9 +69,8 @@ impl Wire for Stream {
         Ok(self.network.lock().sent_bytes(self.connection, self.side).1)
     }
 
-    /// Nothing measures a simulated path.
     fn sample(&self) -> Option<PathSample> {
-        None
+        self.network.lock().path_sample(self.clock.now(), self.connection, self.side)
     }
 
     /// A simulated stream has no options.

@@ -1,0 +1,130 @@
+//! The rate at which data comes over each lane. The sender of that data measures its path; the receiver has only this.
+
+use crate::lane_sample::LaneSample;
+use pdu::{Duration, Instant, LaneId};
+
+/// The shortest time over which a rate is measured: shorter ones measure bursts.
+const WINDOW_MIN: Duration = Duration::from_millis(5);
+
+/// A falling rate moves this part of the way to each new measurement, a rising one all of it: a lane that repairs a loss
+/// will be as fast again.
+const FALL: f64 = 0.25;
+
+/// The rates of all lanes, learned while they have data to bring.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arrivals {
+    lanes: Vec<Arrival>,
+}
+
+#[derive(Clone, Debug)]
+struct Arrival {
+    lane: LaneId,
+    since: Instant,
+    received_bytes: u64,
+    bytes_per_second: Option<f64>,
+}
+
+impl Arrivals {
+    /// Takes in the present samples of all lanes. Forgets lanes that are not among them.
+    pub fn observe(&mut self, now: Instant, samples: &[LaneSample]) {
+        self.lanes.retain(|known| samples.iter().any(|sample| sample.lane == known.lane));
+        for sample in samples {
+            match self.lanes.iter_mut().find(|known| known.lane == sample.lane) {
+                Some(known) => known.observe(now, sample),
+                None => self.lanes.push(Arrival {
+                    lane: sample.lane,
+                    since: now,
+                    received_bytes: sample.received_bytes,
+                    bytes_per_second: None,
+                }),
+            }
+        }
+    }
+
+    /// Bytes per second over a lane; `None` before the first measurement.
+    pub fn bytes_per_second(&self, lane: LaneId) -> Option<f64> {
+        self.lanes.iter().find(|known| known.lane == lane)?.bytes_per_second
+    }
+}
+
+impl Arrival {
+    fn observe(&mut self, now: Instant, sample: &LaneSample) {
+        let elapsed = now.saturating_duration_since(self.since);
+        let window = sample.path.map_or(WINDOW_MIN, |path| path.rtt.max(WINDOW_MIN));
+        if elapsed >= window {
+            let bytes = sample.received_bytes.saturating_sub(self.received_bytes);
+            self.take_in(bytes as f64 / elapsed.as_secs_f64(), sample.load.data_in_bytes > 0);
+        } else if sample.load.data_in_bytes > 0 {
+            return;
+        }
+        // A lane without anything to bring says nothing of its rate.
+        self.since = now;
+        self.received_bytes = sample.received_bytes;
+    }
+
+    /// A lane that ran out of data meanwhile was at least as fast as measured.
+    fn take_in(&mut self, measured: f64, was_busy: bool) {
+        let known = self.bytes_per_second.unwrap_or(0.0);
+        let step = match (measured > known, was_busy) {
+            (true, _) => 1.0,
+            (false, true) => FALL,
+            (false, false) => return,
+        };
+        self.bytes_per_second = Some(known + (measured - known) * step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane_sample::LaneLoad;
+
+    const LANE: LaneId = LaneId(1);
+
+    fn sample(received_bytes: u64, data_in_bytes: u64) -> LaneSample {
+        let load = LaneLoad { data_in_bytes, commands: 1, ..LaneLoad::default() };
+        LaneSample { received_bytes, load, ..LaneSample::idle(LANE) }
+    }
+
+    /// The rate after these observations, each with its time in ms.
+    fn rate(observations: &[(u64, LaneSample)]) -> Option<f64> {
+        let mut arrivals = Arrivals::default();
+        for (ms, sample) in observations {
+            arrivals.observe(Instant::ZERO + Duration::from_millis(*ms), &[*sample]);
+        }
+        arrivals.bytes_per_second(LANE).map(f64::round)
+    }
+
+    #[test]
+    fn a_lane_that_has_brought_nothing_has_no_rate_yet() {
+        assert_eq!(rate(&[(0, sample(0, 9))]), None);
+    }
+
+    #[test]
+    fn a_rate_is_what_came_while_more_was_to_come() {
+        assert_eq!(rate(&[(0, sample(0, 9)), (10, sample(50_000, 9))]), Some(5e6));
+    }
+
+    #[test]
+    fn a_faster_measurement_counts_at_once_and_a_slower_one_by_a_part() {
+        let seen = [(0, sample(0, 9)), (10, sample(10_000, 9)), (20, sample(60_000, 9))];
+        assert_eq!(rate(&seen), Some(5e6));
+        let slower = [seen.as_slice(), &[(30, sample(70_000, 9))]].concat();
+        assert_eq!(rate(&slower), Some(4e6));
+    }
+
+    #[test]
+    fn time_in_which_nothing_was_to_come_does_not_count() {
+        let seen =
+            [(0, sample(0, 9)), (4, sample(20_000, 0)), (6, sample(20_000, 9)), (16, sample(70_000, 9))];
+        assert_eq!(rate(&seen), Some(5e6));
+    }
+
+    #[test]
+    fn a_lane_that_is_gone_is_forgotten() {
+        let mut arrivals = Arrivals::default();
+        arrivals.observe(Instant::ZERO, &[sample(0, 9)]);
+        arrivals.observe(Instant::ZERO, &[]);
+        assert!(arrivals.lanes.is_empty());
+    }
+}

@@ -1,0 +1,211 @@
+//! Chooses the lane that will have delivered the command first.
+
+use crate::arrivals::Arrivals;
+use crate::lane_sample::LaneSample;
+use crate::placement::{Choice, Demand, Placement};
+use pdu::{Duration, Instant, LaneId};
+
+/// Places each command where its last byte is expected to arrive first: the bytes that the lane has to move before it
+/// and those of the command itself, over the lane's rate, and the round trip.
+///
+/// A command is bound to its lane when it leaves, with all its data, also the data that the target asks for later. So a
+/// lane gets no more than it moves in about a round trip ([`Outlook::room_bytes`]), in commands no longer than it moves
+/// in half of one, and the rest waits for whichever lane is free next. A lane with room gets a command even so only if
+/// the lanes without room would not have finished all that is queued by then: near the end of a copy, a slow lane
+/// therefore stays idle rather than be the last.
+///
+/// A lane that is [stalled](is_stalled) gets nothing, nor does a session that has a
+/// [parked](LaneSample::parked_commands) command.
+#[derive(Clone, Debug, Default)]
+pub struct EarliestDelivery {
+    arrivals: Arrivals,
+    last: Option<LaneId>,
+}
+
+/// The least that may wait on a lane, to be sent or to come: a few segments more than a window that begins.
+const ROOM_BYTES_MIN: u64 = 64 << 10;
+
+/// The least that may be on its way on a lane from the target, which sends it without further delay.
+const INCOMING_BYTES_MIN: u64 = 128 << 10;
+
+/// The shortest command that is made by cutting. Shorter ones cost more processor time than they save.
+const CUT_BYTES_MIN: u64 = 64 << 10;
+
+/// Half a round trip counts at least this much where commands are cut: a shorter command gains nothing.
+const CUT_TIME_MIN: Duration = Duration::from_millis(10);
+
+/// The most unsent data of a connection that has no others beside it.
+const ALONE_UNSENT_BYTES_MAX: u64 = 512 << 10;
+
+/// A session with this many parked commands gets no further one, because another session may take it meanwhile. One
+/// is parked so that it leaves at once when the command window opens.
+const PARKED_COMMANDS_MAX: u32 = 1;
+
+/// The initial window of RFC 6928, for a lane that has brought nothing yet.
+const INITIAL_WINDOW_BYTES: f64 = 14_600.0;
+
+/// A lane is silent after two round trips, and at least after this.
+const SILENCE_MIN: Duration = Duration::from_millis(50);
+
+/// The rate of lanes that nothing measures. Only their proportions matter, and these are equal.
+const UNMEASURED_BYTES_PER_SECOND: f64 = 125e6;
+
+/// The expectation for one lane, in the direction of the command's data.
+#[derive(Clone, Copy, Debug)]
+struct Outlook {
+    lane: LaneId,
+    bytes_per_second: f64,
+    round_trip_s: f64,
+    /// Bytes that arrive before anything that is placed now.
+    before_bytes: f64,
+    /// Bytes placed and not yet sent, or not yet come.
+    placed_bytes: u64,
+    /// The lane gets more while less than this is placed.
+    room_bytes: u64,
+    commands: u32,
+}
+
+impl Outlook {
+    fn has_room(&self) -> bool {
+        self.placed_bytes < self.room_bytes
+    }
+
+    /// The time until `bytes` more are delivered.
+    fn delivery_s(&self, bytes: u64) -> f64 {
+        self.round_trip_s + (self.before_bytes + bytes as f64) / self.bytes_per_second
+    }
+
+    /// The longest command that should be placed, if it may be cut.
+    fn command_bytes_max(&self) -> u64 {
+        let time_s = (self.round_trip_s / 2.0).max(CUT_TIME_MIN.as_secs_f64());
+        let bytes = (self.bytes_per_second * time_s) as u64;
+        bytes.next_multiple_of(CUT_BYTES_MIN).max(CUT_BYTES_MIN)
+    }
+}
+
+impl EarliestDelivery {
+    fn outlook(&self, demand: Demand, sample: &LaneSample) -> Outlook {
+        if demand.data_in_bytes > 0 { self.outlook_in(sample) } else { outlook_out(demand, sample) }
+    }
+
+    fn outlook_in(&self, sample: &LaneSample) -> Outlook {
+        let round_trip_s = sample.path.map_or(0.0, |path| path.rtt.as_secs_f64());
+        let first = match round_trip_s > 0.0 {
+            true => INITIAL_WINDOW_BYTES / round_trip_s,
+            false => UNMEASURED_BYTES_PER_SECOND,
+        };
+        let bytes_per_second = self.arrivals.bytes_per_second(sample.lane).unwrap_or(first).max(1.0);
+        // Two round trips: one until the target has the command, and as much again so that the rate can double.
+        let room = bytes_per_second * (2.0 * round_trip_s).max(2.0 * CUT_TIME_MIN.as_secs_f64());
+        Outlook {
+            lane: sample.lane,
+            bytes_per_second,
+            round_trip_s,
+            before_bytes: sample.load.data_in_bytes as f64,
+            placed_bytes: sample.load.data_in_bytes,
+            room_bytes: (room as u64).max(INCOMING_BYTES_MIN),
+            commands: sample.load.commands,
+        }
+    }
+
+    /// Whether the lanes without room would have finished everything queued before `chosen` has delivered `bytes`.
+    fn is_better_left(demand: Demand, chosen: &Outlook, bytes: u64, outlooks: &[Outlook]) -> bool {
+        let busy = || outlooks.iter().filter(|outlook| !outlook.has_room());
+        let bytes_per_second: f64 = busy().map(|outlook| outlook.bytes_per_second).sum();
+        if bytes_per_second == 0.0 {
+            return false;
+        }
+        let before: f64 = busy().map(|outlook| outlook.before_bytes).sum();
+        let round_trip_s = busy().map(|outlook| outlook.round_trip_s).fold(f64::INFINITY, f64::min);
+        let all_s = round_trip_s + (before + demand.queued_bytes as f64) / bytes_per_second;
+        chosen.delivery_s(bytes) > all_s
+    }
+}
+
+fn outlook_out(demand: Demand, sample: &LaneSample) -> Outlook {
+    let placed_bytes = sample.load.data_out_bytes + sample.load.unsent_bytes;
+    let Some(path) = sample.path.filter(|path| !path.rtt.is_zero()) else {
+        return Outlook {
+            lane: sample.lane,
+            bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
+            round_trip_s: 0.0,
+            before_bytes: placed_bytes as f64,
+            placed_bytes,
+            room_bytes: ALONE_UNSENT_BYTES_MAX,
+            commands: sample.load.commands,
+        };
+    };
+    let placed_bytes = placed_bytes + path.unsent_bytes;
+    let round_trip_s = path.rtt.as_secs_f64();
+    Outlook {
+        lane: sample.lane,
+        bytes_per_second: (path.congestion_window_bytes as f64 / round_trip_s).max(1.0),
+        round_trip_s,
+        before_bytes: (placed_bytes + path.in_flight_bytes) as f64,
+        placed_bytes,
+        room_bytes: (path.congestion_window_bytes * windows(demand, sample)).max(ROOM_BYTES_MIN),
+        commands: sample.load.commands,
+    }
+}
+
+/// How many windows of data may wait on a lane: data that the target must ask for leaves a round trip later, and then
+/// needs another one, or the lane would run dry meanwhile.
+fn windows(demand: Demand, sample: &LaneSample) -> u64 {
+    if demand.data_out_bytes.min(CUT_BYTES_MIN as u32) > sample.unsolicited_bytes { 3 } else { 1 }
+}
+
+/// Whether the network under a lane has stopped: after a retransmission timeout, or when for two round trips, and at
+/// least 50 ms, nothing that was sent has been acknowledged, or nothing has come of a PDU that began to arrive.
+fn is_stalled(sample: &LaneSample) -> bool {
+    let Some(path) = &sample.path else { return false };
+    let silence = (path.rtt * 2).max(SILENCE_MIN);
+    let is_unheard = path.in_flight_bytes > 0 && path.out_silence >= silence;
+    let has_broken_off = sample.is_receiving && path.in_silence >= silence;
+    path.is_timed_out || is_unheard || has_broken_off
+}
+
+impl Placement for EarliestDelivery {
+    fn wants_measurements(&self) -> bool {
+        true
+    }
+
+    fn place(&mut self, now: Instant, demand: Demand, lanes: &[LaneSample]) -> Option<Choice> {
+        self.arrivals.observe(now, lanes);
+        if let [only] = lanes
+            && !demand.may_be_cut
+        {
+            return alone(only);
+        }
+        let is_open =
+            |sample: &&LaneSample| sample.is_usable() && sample.parked_commands < PARKED_COMMANDS_MAX;
+        let all_idle = lanes.iter().all(LaneSample::is_idle);
+        let open = lanes.iter().filter(is_open).filter(|sample| all_idle || !is_stalled(sample));
+        let outlooks: Vec<Outlook> = open.map(|sample| self.outlook(demand, sample)).collect();
+        let last = self.last.map_or(0, |lane| lane.0.wrapping_add(1));
+        let bytes = |outlook: &Outlook| match demand.may_be_cut {
+            true => demand.bytes().min(outlook.command_bytes_max()),
+            false => demand.bytes(),
+        };
+        let rank = |outlook: &Outlook| {
+            (outlook.delivery_s(bytes(outlook)), outlook.commands, outlook.lane.0.wrapping_sub(last))
+        };
+        let chosen = outlooks
+            .iter()
+            .filter(|outlook| outlook.has_room() || all_idle)
+            .min_by(|one, other| rank(one).partial_cmp(&rank(other)).unwrap_or(core::cmp::Ordering::Equal))?;
+        if Self::is_better_left(demand, chosen, bytes(chosen), &outlooks) {
+            return None;
+        }
+        self.last = Some(chosen.lane);
+        let bytes_max = if demand.may_be_cut { chosen.command_bytes_max() } else { u64::MAX };
+        Some(Choice { lane: chosen.lane, bytes_max })
+    }
+}
+
+/// The only connection that there is or is to be gets whole commands, as long as its socket takes them.
+fn alone(only: &LaneSample) -> Option<Choice> {
+    let has_room = only.is_usable()
+        && only.parked_commands < PARKED_COMMANDS_MAX
+        && only.load.unsent_bytes < ALONE_UNSENT_BYTES_MAX;
+    has_room.then(|| Choice::whole(only.lane))
+}
