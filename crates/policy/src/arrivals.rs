@@ -21,6 +21,8 @@ struct Arrival {
     lane: LaneId,
     since: Instant,
     received_bytes: u64,
+    /// Nothing was to come at that time.
+    was_idle: bool,
     bytes_per_second: Option<f64>,
 }
 
@@ -35,6 +37,7 @@ impl Arrivals {
                     lane: sample.lane,
                     since: now,
                     received_bytes: sample.received_bytes,
+                    was_idle: sample.load.data_in_bytes == 0,
                     bytes_per_second: None,
                 }),
             }
@@ -49,17 +52,17 @@ impl Arrivals {
 
 impl Arrival {
     fn observe(&mut self, now: Instant, sample: &LaneSample) {
+        let is_idle = sample.load.data_in_bytes == 0;
         let elapsed = now.saturating_duration_since(self.since);
         let window = sample.path.map_or(WINDOW_MIN, |path| path.rtt.max(WINDOW_MIN));
-        if elapsed >= window {
+        // A lane without anything to bring says nothing of its rate.
+        if !self.was_idle && elapsed >= window {
             let bytes = sample.received_bytes.saturating_sub(self.received_bytes);
-            self.take_in(bytes as f64 / elapsed.as_secs_f64(), sample.load.data_in_bytes > 0);
-        } else if sample.load.data_in_bytes > 0 {
+            self.take_in(bytes as f64 / elapsed.as_secs_f64(), !is_idle);
+        } else if !self.was_idle && !is_idle {
             return;
         }
-        // A lane without anything to bring says nothing of its rate.
-        self.since = now;
-        self.received_bytes = sample.received_bytes;
+        (self.since, self.received_bytes, self.was_idle) = (now, sample.received_bytes, is_idle);
     }
 
     /// A lane that ran out of data meanwhile was at least as fast as measured.

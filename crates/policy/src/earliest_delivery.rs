@@ -209,3 +209,215 @@ fn alone(only: &LaneSample) -> Option<Choice> {
         && only.load.unsent_bytes < ALONE_UNSENT_BYTES_MAX;
     has_room.then(|| Choice::whole(only.lane))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane_sample::{LaneLoad, Obstacle, PathMeasurement};
+
+    const MEBIBYTE: u32 = 1 << 20;
+    const RTT: Duration = Duration::from_millis(40);
+    /// 20 kB in 40 ms: 500 kB/s.
+    const WINDOW_BYTES: u64 = 20_000;
+
+    const PATH: PathMeasurement = PathMeasurement {
+        rtt: RTT,
+        delivery_bytes_per_second: 500_000,
+        congestion_window_bytes: WINDOW_BYTES,
+        in_flight_bytes: 0,
+        unsent_bytes: 0,
+        is_recovering: false,
+        is_timed_out: false,
+        out_silence: Duration::ZERO,
+        in_silence: Duration::ZERO,
+    };
+
+    fn lane(id: u32) -> LaneSample {
+        LaneSample { path: Some(PATH), unsolicited_bytes: 256 << 10, ..LaneSample::idle(LaneId(id)) }
+    }
+
+    fn with_window(lane: LaneSample, congestion_window_bytes: u64) -> LaneSample {
+        with_path(lane, |path| path.congestion_window_bytes = congestion_window_bytes)
+    }
+
+    fn with_path(lane: LaneSample, change: impl Fn(&mut PathMeasurement)) -> LaneSample {
+        let mut path = lane.path.unwrap_or(PATH);
+        change(&mut path);
+        LaneSample { path: Some(path), ..lane }
+    }
+
+    fn writing(lane: LaneSample, data_out_bytes: u64) -> LaneSample {
+        LaneSample { load: LaneLoad { commands: 1, data_out_bytes, ..LaneLoad::default() }, ..lane }
+    }
+
+    fn reading(lane: LaneSample, data_in_bytes: u64) -> LaneSample {
+        LaneSample { load: LaneLoad { commands: 1, data_in_bytes, ..LaneLoad::default() }, ..lane }
+    }
+
+    /// A write of a mebibyte with this much queued.
+    fn write_of(queued_bytes: u64) -> Demand {
+        Demand { data_out_bytes: MEBIBYTE, data_in_bytes: 0, queued_bytes, may_be_cut: true }
+    }
+
+    /// One of many, as in the middle of a copy.
+    const WRITE: Demand =
+        Demand { data_out_bytes: MEBIBYTE, data_in_bytes: 0, queued_bytes: 64 << 20, may_be_cut: true };
+    const READ: Demand = Demand { data_out_bytes: 0, data_in_bytes: MEBIBYTE, ..WRITE };
+
+    fn choice(demand: Demand, lanes: &[LaneSample]) -> Option<(u32, u64)> {
+        let choice = EarliestDelivery::default().place(Instant::ZERO, demand, lanes)?;
+        Some((choice.lane.0, choice.bytes_max))
+    }
+
+    fn chosen(demand: Demand, lanes: &[LaneSample]) -> Option<u32> {
+        choice(demand, lanes).map(|(lane, _)| lane)
+    }
+
+    #[test]
+    fn without_a_lane_the_command_waits() {
+        assert_eq!(choice(WRITE, &[]), None);
+    }
+
+    #[test]
+    fn equal_lanes_take_turns() {
+        let lanes = [lane(0), lane(1), lane(2)];
+        let mut policy = EarliestDelivery::default();
+        let turns = (0..4).filter_map(|_| policy.place(Instant::ZERO, WRITE, &lanes));
+        assert_eq!(turns.map(|choice| choice.lane.0).collect::<Vec<_>>(), [0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn a_faster_lane_is_chosen_even_if_it_has_more_to_do() {
+        let fast = writing(with_window(lane(1), 20 * WINDOW_BYTES), 100_000);
+        assert_eq!(chosen(WRITE, &[lane(0), fast]), Some(1));
+    }
+
+    #[test]
+    fn a_nearer_lane_is_chosen_at_the_same_rate() {
+        let near = with_path(lane(1), |path| {
+            path.rtt = RTT / 4;
+            path.congestion_window_bytes = WINDOW_BYTES / 4;
+        });
+        assert_eq!(chosen(WRITE, &[lane(0), near]), Some(1));
+    }
+
+    #[test]
+    fn data_in_flight_and_unsent_in_the_socket_come_first() {
+        let busy = |change: fn(&mut PathMeasurement)| [with_path(lane(0), change), lane(1)];
+        assert_eq!(chosen(WRITE, &busy(|path| path.in_flight_bytes = 1448)), Some(1));
+        assert_eq!(chosen(WRITE, &busy(|path| path.unsent_bytes = 1448)), Some(1));
+    }
+
+    #[test]
+    fn a_command_is_cut_to_what_its_lane_moves_in_half_a_round_trip() {
+        assert_eq!(choice(WRITE, &[lane(0)]), Some((0, CUT_BYTES_MIN)));
+        assert_eq!(choice(WRITE, &[with_window(lane(0), 320_000)]), Some((0, 3 * CUT_BYTES_MIN)));
+    }
+
+    #[test]
+    fn on_a_short_path_commands_stay_long() {
+        let near = with_path(lane(0), |path| {
+            path.rtt = Duration::from_micros(50);
+            path.congestion_window_bytes = 640 << 10;
+        });
+        let (_, bytes_max) = choice(WRITE, &[near, lane(1)]).unwrap();
+        assert!(bytes_max >= u64::from(MEBIBYTE), "{bytes_max}");
+    }
+
+    #[test]
+    fn a_lane_with_a_window_of_data_waiting_gets_no_more() {
+        let large = |placed| writing(with_window(lane(0), 100_000), placed);
+        assert_eq!(chosen(WRITE, &[large(99_999)]), Some(0));
+        assert_eq!(chosen(WRITE, &[large(100_000)]), None);
+    }
+
+    #[test]
+    fn where_the_target_must_ask_for_data_three_windows_of_it_may_wait() {
+        let asks =
+            |placed| LaneSample { unsolicited_bytes: 0, ..writing(with_window(lane(0), 100_000), placed) };
+        assert_eq!(chosen(WRITE, &[asks(299_999)]), Some(0));
+        assert_eq!(chosen(WRITE, &[asks(300_000)]), None);
+    }
+
+    #[test]
+    fn reads_count_what_has_yet_to_come() {
+        assert_eq!(chosen(READ, &[reading(lane(0), 1), lane(1)]), Some(1));
+        assert_eq!(chosen(READ, &[reading(lane(0), INCOMING_BYTES_MIN)]), None);
+    }
+
+    #[test]
+    fn a_lane_that_brings_more_may_be_asked_for_more() {
+        let mut policy = EarliestDelivery::default();
+        let at = |received_bytes| LaneSample { received_bytes, ..reading(lane(0), INCOMING_BYTES_MIN) };
+        assert_eq!(policy.place(Instant::ZERO, READ, &[at(0)]), None);
+        let choice = policy.place(Instant::ZERO + RTT, READ, &[at(200_000)]);
+        assert_eq!(choice.map(|choice| choice.bytes_max), Some(2 * CUT_BYTES_MIN));
+    }
+
+    #[test]
+    fn near_the_end_a_slow_lane_is_left_idle() {
+        let busy = writing(with_window(lane(0), 2_000_000), 2_000_000);
+        assert_eq!(chosen(write_of(64 << 20), &[busy, lane(1)]), Some(1));
+        assert_eq!(chosen(write_of(64 << 10), &[busy, lane(1)]), None, "the fast one is done first");
+    }
+
+    #[test]
+    fn a_lane_after_a_retransmission_timeout_gets_nothing() {
+        let stalled = writing(with_path(lane(0), |path| path.is_timed_out = true), 1);
+        assert_eq!(chosen(WRITE, &[stalled, lane(1)]), Some(1));
+        assert_eq!(chosen(WRITE, &[stalled]), None);
+    }
+
+    #[test]
+    fn a_lane_that_has_fallen_silent_gets_nothing() {
+        let unheard = with_path(lane(0), |path| (path.in_flight_bytes, path.out_silence) = (1, RTT * 2));
+        let broken_off = with_path(lane(0), |path| path.in_silence = RTT * 2);
+        let broken_off = LaneSample { is_receiving: true, ..broken_off };
+        for silent in [unheard, broken_off] {
+            assert_eq!(chosen(WRITE, &[writing(silent, 1), lane(1)]), Some(1));
+            assert_eq!(chosen(WRITE, &[writing(silent, 1)]), None);
+        }
+    }
+
+    #[test]
+    fn a_lane_with_nothing_under_way_is_not_silent() {
+        let quiet = with_path(lane(0), |path| (path.out_silence, path.in_silence) = (RTT * 9, RTT * 9));
+        assert_eq!(chosen(WRITE, &[quiet]), Some(0));
+    }
+
+    #[test]
+    fn idle_lanes_are_never_held_back() {
+        let stalled = with_path(lane(0), |path| path.is_timed_out = true);
+        assert!(stalled.is_idle());
+        assert_eq!(chosen(WRITE, &[stalled]), Some(0));
+    }
+
+    #[test]
+    fn a_lane_that_cannot_take_a_command_is_not_chosen() {
+        for obstacle in [Obstacle::Leaving, Obstacle::SessionFull] {
+            let closed = LaneSample { obstacle: Some(obstacle), ..lane(0) };
+            assert_eq!(chosen(WRITE, &[closed, writing(lane(1), 1)]), Some(1), "{obstacle:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_with_a_parked_command_gets_no_further_one() {
+        let parked = LaneSample { parked_commands: PARKED_COMMANDS_MAX, ..lane(0) };
+        assert_eq!(chosen(WRITE, &[parked, lane(1)]), Some(1));
+        assert_eq!(chosen(WRITE, &[parked]), None);
+    }
+
+    #[test]
+    fn the_only_connection_gets_whole_commands_until_its_socket_is_full() {
+        let alone = Demand { may_be_cut: false, ..WRITE };
+        assert_eq!(choice(alone, &[writing(lane(0), 1 << 30)]), Some((0, u64::MAX)));
+        let load = LaneLoad { commands: 1, unsent_bytes: ALONE_UNSENT_BYTES_MAX, ..LaneLoad::default() };
+        assert_eq!(choice(alone, &[LaneSample { load, ..lane(0) }]), None);
+    }
+
+    #[test]
+    fn lanes_that_nothing_measures_share_by_what_they_have_to_do() {
+        let unmeasured = |id, placed| LaneSample { path: None, ..writing(lane(id), placed) };
+        assert_eq!(chosen(WRITE, &[unmeasured(0, 9), unmeasured(1, 5), unmeasured(2, 7)]), Some(1));
+    }
+}
