@@ -3,8 +3,9 @@
 use crate::sizes;
 use anyhow::Context;
 use clap::Args;
-use initiator::{Algorithms, Config, Credentials, Lun, Portal, Report, Target, Url};
+use initiator::{Algorithms, Config, Credentials, DEFAULT_CONNECTIONS, Lun, Portal, Report, Target, Url};
 use serde_json::{Map, Value};
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,7 @@ use target::IscsiName;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Connecting {
     /// TCP connections for each remote disk, over all its sessions, from 1 to 4096; `auto` does not exist yet
-    #[arg(long, value_name = "N|auto", default_value = "4")]
+    #[arg(long, value_name = "N|auto", default_value_t = Connections::default())]
     connections: Connections,
 
     /// iSCSI sessions to spread the connections over; 1 forbids more [default: one for each --portal, and more only if
@@ -61,6 +62,18 @@ pub(crate) struct Identity {
 /// A number of connections.
 #[derive(Clone, Copy, Debug)]
 struct Connections(u16);
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self(DEFAULT_CONNECTIONS)
+    }
+}
+
+impl fmt::Display for Connections {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
 
 /// As many sessions of as many connections as the initiator can have.
 const CONNECTIONS_MAX: u16 = 4096;

@@ -40,7 +40,7 @@ mod url;
 mod write_fence;
 
 pub use ::session::chap::{Algorithms, Credentials};
-pub use config::Config;
+pub use config::{Config, DEFAULT_CONNECTIONS};
 pub use discovery::{TargetRecord, discover};
 pub use driver::OPERATIONS_MAX;
 pub use durability::Generation;

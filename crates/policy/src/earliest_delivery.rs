@@ -78,7 +78,7 @@ impl Outlook {
     /// The longest command that should be placed, if it may be cut.
     fn command_bytes_max(&self) -> u64 {
         let time_s = (self.round_trip_s / 2.0).max(CUT_TIME_MIN.as_secs_f64());
-        let bytes = (self.bytes_per_second * time_s) as u64;
+        let bytes = whole(self.bytes_per_second * time_s);
         bytes.next_multiple_of(CUT_BYTES_MIN).max(CUT_BYTES_MIN)
     }
 }
@@ -103,7 +103,7 @@ impl EarliestDelivery {
             round_trip_s,
             before_bytes: sample.load.data_in_bytes as f64,
             placed_bytes: sample.load.data_in_bytes,
-            room_bytes: (room as u64).max(INCOMING_BYTES_MIN),
+            room_bytes: whole(room).max(INCOMING_BYTES_MIN),
             commands: sample.load.commands,
         }
     }
@@ -120,6 +120,12 @@ impl EarliestDelivery {
         let all_s = round_trip_s + (before + demand.queued_bytes as f64) / bytes_per_second;
         chosen.delivery_s(bytes) > all_s
     }
+}
+
+/// A number of bytes as a whole one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the conversion saturates")]
+fn whole(bytes: f64) -> u64 {
+    bytes as u64
 }
 
 fn outlook_out(demand: Demand, sample: &LaneSample) -> Outlook {
@@ -151,7 +157,8 @@ fn outlook_out(demand: Demand, sample: &LaneSample) -> Outlook {
 /// How many windows of data may wait on a lane: data that the target must ask for leaves a round trip later, and then
 /// needs another one, or the lane would run dry meanwhile.
 fn windows(demand: Demand, sample: &LaneSample) -> u64 {
-    if demand.data_out_bytes.min(CUT_BYTES_MIN as u32) > sample.unsolicited_bytes { 3 } else { 1 }
+    let bytes = u64::from(demand.data_out_bytes).min(CUT_BYTES_MIN);
+    if bytes > u64::from(sample.unsolicited_bytes) { 3 } else { 1 }
 }
 
 /// Whether the network under a lane has stopped: after a retransmission timeout, or when for two round trips, and at

@@ -113,9 +113,9 @@ impl Lane {
 /// can no longer be placed on another lane. On a short path a millisecond counts as the round trip, or the sender would
 /// be woken too often. A power of two, so that small changes cause no system call.
 fn ahead_bytes(path: &PathMeasurement) -> u32 {
-    let rtt = path.rtt.as_secs_f64().max(1e-6);
-    let bytes = path.congestion_window_bytes as f64 * (AHEAD_TIME_MIN.as_secs_f64() / rtt).max(1.0);
-    let bytes = (bytes as u64).clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX);
+    let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1);
+    let bytes = path.congestion_window_bytes.saturating_mul(us(path.rtt.max(AHEAD_TIME_MIN))) / us(path.rtt);
+    let bytes = bytes.clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX);
     u32::try_from(bytes.next_power_of_two()).unwrap_or(u32::MAX)
 }
 
@@ -178,6 +178,24 @@ mod tests {
     #[test]
     fn the_lanes_of_a_full_session_are_shown_as_such() {
         assert_eq!(obstacle(false, true), Some(Obstacle::SessionFull));
+    }
+
+    /// What may be taken ahead with this window, in segments, and this round trip.
+    fn ahead(congestion_window_segments: u32, rtt: Duration) -> u32 {
+        ahead_bytes(&in_bytes(PathSample { congestion_window_segments, rtt, ..SAMPLE }))
+    }
+
+    #[test]
+    fn a_round_trips_data_is_taken_ahead_within_bounds() {
+        let rtt = Duration::from_millis(40);
+        assert_eq!(ahead(64, rtt), 128 << 10, "93 kB, as a power of two");
+        assert_eq!(ahead(2, rtt), 32 << 10);
+        assert_eq!(ahead(10_000, rtt), 1 << 20);
+    }
+
+    #[test]
+    fn on_a_short_path_a_milliseconds_data_is_taken_ahead() {
+        assert_eq!(ahead(10, Duration::from_micros(100)), 256 << 10);
     }
 
     #[test]
