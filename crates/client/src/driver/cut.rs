@@ -78,3 +78,60 @@ fn cdb_for(request: &Request, extent: Extent) -> Option<Cdb> {
     let cdb: CdbBytes = request.cdb.bytes().try_into().ok()?;
     with_blocks(cdb, extent).map(Cdb::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::slots::OperationId;
+    use super::*;
+    use pdu::{BufferId, Lun};
+    use scsi::client;
+
+    /// A write of the blocks 10 to 25, of 512 bytes each, from byte 1000 of a buffer.
+    fn write() -> Request {
+        let memory = PayloadRef { buffer: BufferId(1), offset_bytes: 1000, bytes: 16 * 512 };
+        Request {
+            cdb: client::write_16(scsi::Lba(10), 16, true).into(),
+            data: Data::Out(memory),
+            extent: Extent::new(10, 16),
+            exact: true,
+            ..Request::new(OperationId::from(0), Lun(0))
+        }
+    }
+
+    /// First block and number of blocks, offset and length in memory.
+    fn numbers(part: &Part) -> (u64, u64, u32, u32) {
+        let Data::Out(memory) = part.data else { panic!("a write moves data out") };
+        (part.extent.lba.0, part.extent.blocks.0, memory.offset_bytes, memory.bytes)
+    }
+
+    fn cut(bytes_max: u64) -> Option<((u64, u64, u32, u32), (u64, u64, u32, u32))> {
+        parts(&write(), bytes_max).map(|(first, rest)| (numbers(&first), numbers(&rest)))
+    }
+
+    #[test]
+    fn a_command_is_cut_between_two_blocks_and_in_memory_at_the_same_place() {
+        assert_eq!(cut(3000), Some(((10, 5, 1000, 2560), (15, 11, 3560, 5632))));
+    }
+
+    #[test]
+    fn at_least_one_block_goes() {
+        assert_eq!(cut(0), Some(((10, 1, 1000, 512), (11, 15, 1512, 7680))));
+    }
+
+    #[test]
+    fn a_command_that_fits_stays_whole() {
+        assert_eq!(cut(16 * 512), None);
+        assert_eq!(cut(u64::MAX), None);
+    }
+
+    #[test]
+    fn each_part_keeps_the_rest_of_its_command() {
+        let part = cdb_for(&write(), Extent::new(15, 11));
+        assert_eq!(part, Some(client::write_16(scsi::Lba(15), 11, true).into()));
+    }
+
+    #[test]
+    fn a_command_whose_data_is_more_than_its_blocks_is_not_cut() {
+        assert!(!may_be_cut(&Request { exact: false, ..write() }));
+    }
+}
