@@ -114,3 +114,23 @@ fn many_long_reads_of_all_sessions_of_one_host_end() {
         assert_eq!(ended, READS as usize, "{buffer_bytes} bytes");
     }
 }
+
+#[test]
+fn reads_of_usual_lengths_end_in_the_order_in_which_they_came() {
+    let ram = full_ram();
+    let disks: [Arc<dyn Backend>; 2] = [Arc::clone(&ram) as _, Arc::new(Copying(ram))];
+    for (disk, level) in disks.iter().flat_map(|disk| [(disk, 0), (disk, 2)]) {
+        // Room for a few of them.
+        let world = World::with_memory(32 << 20, vec![(unit(0), Arc::clone(disk))]);
+        let mut initiator = world.initiator_at_level(level, 1);
+        learn_attentions(&world, &mut initiator);
+        initiator.ended_tasks.clear();
+        let place = initiator.buffer(&vec![0; READ_BYTES as usize]);
+        let reads: Vec<_> = (0..READS)
+            .map(|read| client::read_10(read * u32::from(READ_BLOCKS), READ_BLOCKS))
+            .map(|cdb| initiator.submit(world.host.now(), &cdb, Data::In(place)))
+            .collect();
+        world.run(&mut [&mut initiator]);
+        assert_eq!(initiator.ended_tasks, reads, "level {level}");
+    }
+}

@@ -27,6 +27,8 @@ pub struct Initiator {
     pub buffers: BufferTable,
     framing: Option<(Receiver, Sender)>,
     pub completed: HashMap<TaskId, Completion>,
+    /// In the order of their ends.
+    pub ended_tasks: Vec<TaskId>,
     pub ended: Option<bool>,
     /// It takes and sends nothing any more.
     pub is_silent: bool,
@@ -96,6 +98,7 @@ impl Initiator {
             buffers: BufferTable::new(Slab::new(64 << 20)),
             framing: None,
             completed: HashMap::new(),
+            ended_tasks: Vec::new(),
             ended: None,
             is_silent: false,
         }
@@ -212,6 +215,7 @@ impl Initiator {
         while let Some(event) = session.poll_event() {
             match event {
                 Event::Completed(completion) => {
+                    self.ended_tasks.push(completion.task);
                     self.completed.insert(completion.task, completion);
                 }
                 Event::Ended { orderly } => self.ended = Some(orderly),
