@@ -1,6 +1,6 @@
 //! The end of a login: its place in a session, and the session if it is a new one.
 
-use crate::read::retained_bytes_max;
+use crate::read_memory::retained_bytes_max;
 use crate::session_driver::{SessionDriver, SessionParts};
 use crate::target_node::TargetNode;
 use crate::window_share::{IMMEDIATE_COMMANDS_MAX, reserve_window};
@@ -111,7 +111,7 @@ impl TargetNode {
             window_commands,
             immediate_commands_max: IMMEDIATE_COMMANDS_MAX,
             transfer_bytes_max: crate::logical_unit::TRANSFER_BYTES_MAX,
-            retained_bytes_max: retained_bytes_max(self.environment.memory.transfers.budget_bytes()),
+            retained_bytes_max: retained_bytes_max(&self.environment.memory),
             ping_after: bounds.ping_after,
             ping_timeout: bounds.ping_timeout,
         };

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// Begins a command that has left its session in order.
 pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, command: Command) {
-    driver.environment.gauges.count_command();
+    driver.environment.gauges.count_command(&command);
     driver.environment.tell(|observer| observer.command_begins(driver.tsih, &command));
     let id = command.task;
     let Some(unit) = driver.unit(command.lun).cloned() else {

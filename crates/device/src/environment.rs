@@ -6,14 +6,14 @@ use crate::unit_state::NexusId;
 use framing::Scratch;
 use pdu::{Duration, Instant, LaneId, Tsih};
 use scsi::Outcome;
-use session::target::{Command, TargetRecord, TaskId};
+use session::target::{Command, OrderWaits, TargetRecord, TaskId};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A future that stays on one thread.
 pub type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
@@ -115,6 +115,8 @@ pub struct SessionLimits {
 pub struct Gauges {
     sessions: AtomicUsize,
     commands: AtomicU64,
+    /// Locked for each command, which costs little because nobody else locks it but a reader.
+    order_waits: Mutex<OrderWaits>,
 }
 
 impl Gauges {
@@ -130,8 +132,17 @@ impl Gauges {
         self.commands.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn count_command(&self) {
+    /// The waits of commands for earlier ones of their sessions.
+    #[must_use]
+    pub fn order_waits(&self) -> OrderWaits {
+        *self.order_waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn count_command(&self, command: &Command) {
         self.commands.fetch_add(1, Ordering::Relaxed);
+        if let Some(wait) = command.order_wait {
+            self.order_waits.lock().unwrap_or_else(PoisonError::into_inner).record(wait);
+        }
     }
 }
 

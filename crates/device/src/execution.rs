@@ -143,7 +143,7 @@ fn answered_early(
     work: impl Future<Output = Outcome> + 'static,
 ) -> Execution {
     let Some(answer) = answer else { return Execution::working(work) };
-    let Some(permit) = unit.unheard.try_take() else { return Execution::working(work) };
+    let Some(permit) = unit.unheard.try_take(1) else { return Execution::working(work) };
     driver.environment.spawn(async move {
         work.await;
         drop(permit);

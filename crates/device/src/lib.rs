@@ -36,6 +36,7 @@ mod permit;
 mod piecewise;
 mod pre_fetch;
 mod read;
+mod read_memory;
 mod removable_medium;
 mod reservation;
 mod session_driver;

@@ -3,7 +3,7 @@
 use crate::logical_unit::TRANSFER_BYTES_MAX;
 use crate::memory::Memory;
 use crate::permit::Permits;
-use crate::read::pieces_per_peer;
+use crate::read_memory::bytes_per_peer;
 use framing::Quota;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -50,8 +50,8 @@ impl Ipv6Prefix {
 pub(crate) struct Peer {
     /// For solicited data of writes.
     pub writes: Quota,
-    /// For pieces of reads in transit.
-    pub read_pieces: Rc<Permits>,
+    /// The bytes of reads; see [`crate::read_memory`].
+    pub read_bytes: Rc<Permits>,
 }
 
 /// The hosts that have sessions.
@@ -68,8 +68,8 @@ impl Peers {
         let new = || {
             // One command of the longest kind must always fit.
             let bytes = (budget_bytes / WRITE_SHARE_DIVISOR).max(TRANSFER_BYTES_MAX as usize);
-            let read_pieces = Permits::new(pieces_per_peer(budget_bytes));
-            Rc::new(Peer { writes: memory.writes.part(bytes), read_pieces })
+            let read_bytes = Permits::new(bytes_per_peer(memory));
+            Rc::new(Peer { writes: memory.writes.part(bytes), read_bytes })
         };
         Rc::clone(peers.entry(host).or_insert_with(new))
     }

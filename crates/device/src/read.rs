@@ -1,14 +1,15 @@
 //! READ: the backend fills a buffer, and the socket is written from it.
 //!
 //! A read travels in pieces. Pieces that the backend lends, and one piece that it has at once, leave before [`start`]
-//! returns; otherwise a task of its own reads ahead and hands over piece by piece. A session has a bounded number of
-//! pieces in transit, so an initiator that requests much and accepts nothing holds little memory: those pieces, and one
-//! more for each connection, which the connection has pulled and not yet given to its socket.
+//! returns; otherwise a task of its own reads ahead and hands over piece by piece. The reads of a session have a bounded
+//! number of bytes in transit ([`crate::read_memory`]), so an initiator that requests much and accepts nothing holds
+//! little memory: those bytes, and one more piece for each connection, which the connection has pulled and not yet given
+//! to its socket.
 
 use crate::execution::Execution;
 use crate::logical_unit::LogicalUnit;
-use crate::memory::{READ_PIECE_BYTES_MAX, allocated};
-use crate::permit::ReadPermit;
+use crate::memory::allocated;
+use crate::read_memory::{AHEAD_PIECES, ReadPermit};
 use crate::session_driver::{SessionDriver, SessionState};
 use block::{BlockError, Buffer, Operation, Payload, Pending};
 use scsi::{Extent, Outcome};
@@ -19,28 +20,6 @@ use std::rc::Rc;
 
 /// The longest read that needs no permit: the command window bounds such reads well enough.
 const SHORT_BYTES: u32 = 64 << 10;
-
-/// Pieces that one command reads ahead of the network.
-const AHEAD_PIECES: usize = 4;
-
-/// The pieces that one session may have in transit, if all share `budget_bytes`: an eighth, and at least the pieces
-/// that one command reads ahead.
-pub(crate) fn pieces_per_session(budget_bytes: usize) -> usize {
-    (budget_bytes / 8 / READ_PIECE_BYTES_MAX).max(AHEAD_PIECES)
-}
-
-/// The sent data that one session may keep until its initiator acknowledges it: half of the pieces that it may have in
-/// transit, so that the other half can continue. With a budget of a gigabyte, that covers a path of 10 Gb/s and 100 ms;
-/// as much again was sent earlier and awaits acknowledgement.
-pub(crate) fn retained_bytes_max(budget_bytes: usize) -> u32 {
-    let pieces = pieces_per_session(budget_bytes) / 2;
-    u32::try_from(pieces * READ_PIECE_BYTES_MAX).unwrap_or(u32::MAX)
-}
-
-/// The pieces that the sessions of one address may have in transit together: a quarter.
-pub(crate) fn pieces_per_peer(budget_bytes: usize) -> usize {
-    (budget_bytes / 4 / READ_PIECE_BYTES_MAX).max(AHEAD_PIECES)
-}
 
 /// A range of a unit that goes to an initiator.
 #[derive(Clone, Copy)]
@@ -142,7 +121,7 @@ impl Read {
             while self.rest.bytes > 0 && self.pieces.len() < AHEAD_PIECES && self.submit_now(driver).is_some()
             {
             }
-            // Only a command that holds nothing waits for room, so there is no deadlock.
+            // Only a command that holds no unsent piece waits for room; see [`crate::read_memory`].
             if self.pieces.is_empty() && self.rest.bytes > 0 {
                 self.submit(driver).await;
             }
@@ -188,8 +167,12 @@ impl Read {
             );
             return Some(false);
         }
-        let permit = driver.try_take_read_permit()?;
-        let Err(permit) = self.borrow(range, permit) else { return Some(true) };
+        if let Some(payload) = self.unit.backend.lend(range.offset, range.bytes) {
+            let permit = driver.try_take_read_permit(length(&payload))?;
+            self.push_lent(payload, permit);
+            return Some(true);
+        }
+        let permit = driver.try_take_read_permit(range.bytes)?;
         let buffer = driver.environment.memory.transfers.allocate(self.whole_blocks(range))?;
         self.submit_into(range, buffer, Some(permit));
         Some(false)
@@ -199,31 +182,41 @@ impl Read {
         Range { bytes: self.rest.bytes.min(driver.environment.memory.read_piece_bytes), ..self.rest }
     }
 
-    /// Borrows the next piece, if the backend lends it.
-    fn borrow(&mut self, Range { offset, bytes }: Range, permit: ReadPermit) -> Result<(), ReadPermit> {
-        let Some(payload) = self.unit.backend.lend(offset, bytes) else { return Err(permit) };
-        let range = Range { offset, bytes: u32::try_from(payload.len()).unwrap_or(bytes) };
-        self.rest = self.rest.after(range);
-        self.pieces.push_back(Piece { range, source: Source::Lent(payload), permit: Some(permit) });
-        Ok(())
-    }
-
-    /// Waits for room, then starts to read the next piece. Before it waits for others, it releases the data kept for
-    /// retransmission: reads that hold some memory must not wait for each other's.
+    /// Waits for room, then starts to read the next piece, or borrows as much.
     async fn submit(&mut self, driver: &Rc<SessionDriver>) {
         let (id, range) = (self.id, self.first_piece(driver));
-        let let_go = || driver.resume(|state| state.session.forgo_retention(id));
-        let Err(permit) = self.borrow(range, driver.take_read_permit(let_go).await) else { return };
-        let slab = &driver.environment.memory.transfers;
-        let bytes = self.whole_blocks(range);
-        let buffer = match slab.allocate(bytes) {
-            Some(buffer) => buffer,
-            None => {
-                let_go();
-                allocated(slab, bytes).await
-            }
-        };
-        self.submit_into(range, buffer, Some(permit));
+        driver.resume(|state| state.waiting_reads.begin(&mut state.session, id));
+        let permit = driver.take_read_permit(range.bytes).await;
+        if let Err(permit) = self.borrow(range, permit) {
+            let slab = &driver.environment.memory.transfers;
+            let bytes = self.whole_blocks(range);
+            let buffer = match slab.allocate(bytes) {
+                Some(buffer) => buffer,
+                None => driver.blocked(allocated(slab, bytes)).await,
+            };
+            self.submit_into(range, buffer, Some(permit));
+        }
+        driver.resume(|state| state.waiting_reads.end(id));
+    }
+
+    /// Borrows the part of `range` that the backend lends, perhaps in several pieces. Returns the permit if that is
+    /// nothing.
+    fn borrow(&mut self, range: Range, mut permit: ReadPermit) -> Result<(), ReadPermit> {
+        let end = range.offset + u64::from(range.bytes);
+        while self.rest.offset < end
+            && let Ok(bytes) = u32::try_from(end - self.rest.offset)
+            && let Some(payload) = self.unit.backend.lend(self.rest.offset, bytes)
+        {
+            let part = permit.split(length(&payload));
+            self.push_lent(payload, part);
+        }
+        if self.rest.offset == range.offset { Err(permit) } else { Ok(()) }
+    }
+
+    fn push_lent(&mut self, payload: Payload, permit: ReadPermit) {
+        let range = Range { bytes: length(&payload), ..self.rest };
+        self.rest = self.rest.after(range);
+        self.pieces.push_back(Piece { range, source: Source::Lent(payload), permit: Some(permit) });
     }
 
     fn submit_into(&mut self, range: Range, buffer: Buffer, permit: Option<ReadPermit>) {
@@ -274,4 +267,8 @@ impl Read {
     fn whole_blocks(&self, range: Range) -> usize {
         range.bytes.next_multiple_of(self.unit.disk.block.bytes()) as usize
     }
+}
+
+fn length(payload: &Payload) -> u32 {
+    u32::try_from(payload.len()).unwrap_or(u32::MAX)
 }

@@ -8,8 +8,8 @@ use crate::ending::{drop_task, start_others};
 use crate::environment::{CountedSession, Environment, Host, LocalFuture, Visitor};
 use crate::logical_unit::LogicalUnit;
 use crate::peer::Peer;
-use crate::permit::{Permits, ReadPermit};
-use crate::read::pieces_per_session;
+use crate::permit::Permits;
+use crate::read_memory::{ReadPermit, WaitingReads, bytes_per_session};
 use crate::target_node::TargetNode;
 use crate::task::Task;
 use crate::task_management;
@@ -42,10 +42,10 @@ pub struct SessionDriver {
     peer: IpAddr,
     /// The units that this initiator may use.
     pub(crate) units: Vec<Rc<LogicalUnit>>,
-    /// Permits for pieces of reads in transit; see [`crate::read`].
-    read_pieces: Rc<Permits>,
+    /// The bytes of its reads; see [`crate::read_memory`].
+    pub(crate) read_bytes: Rc<Permits>,
     /// The bounds that it shares with other sessions of its host.
-    bounds: Rc<Peer>,
+    pub(crate) bounds: Rc<Peer>,
     state: RefCell<SessionState>,
     /// Wakes the session's own task.
     attention: Cell<Option<Waker>>,
@@ -67,6 +67,8 @@ pub struct SessionState {
     pub(crate) startable: VecDeque<TaskId>,
     /// Pieces of reads in transit, each with its permit.
     pub(crate) pieces: HashMap<BufferId, ReadPermit>,
+    /// Reads that wait for memory.
+    pub(crate) waiting_reads: WaitingReads,
     lanes: Vec<Lane>,
     next_lane: u32,
     /// The session waits for room in the buffer budget.
@@ -123,6 +125,7 @@ impl SessionDriver {
             tasks: HashMap::new(),
             startable: VecDeque::new(),
             pieces: HashMap::new(),
+            waiting_reads: WaitingReads::default(),
             lanes: Vec::new(),
             next_lane: 0,
             starved: false,
@@ -138,7 +141,7 @@ impl SessionDriver {
             user: parts.user,
             tsih: parts.tsih,
             parameters: parts.parameters,
-            read_pieces: Permits::new(pieces_per_session(transfers.budget_bytes())),
+            read_bytes: Permits::new(bytes_per_session(&environment.memory)),
             state: RefCell::new(state),
             attention: Cell::new(None),
             bounds,
@@ -146,16 +149,6 @@ impl SessionDriver {
             _reserved: parts.reserved,
             environment,
         })
-    }
-
-    /// A permit for one more piece of a read in transit, if one is free.
-    pub(crate) fn try_take_read_permit(&self) -> Option<ReadPermit> {
-        ReadPermit::try_take(&self.read_pieces, &self.bounds.read_pieces)
-    }
-
-    /// A permit for one more piece of a read in transit, once one is free; see [`ReadPermit::take`].
-    pub(crate) async fn take_read_permit(&self, let_go: impl FnOnce()) -> ReadPermit {
-        ReadPermit::take(&self.read_pieces, &self.bounds.read_pieces, let_go).await
     }
 
     /// The address of its leading connection.

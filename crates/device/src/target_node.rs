@@ -130,7 +130,19 @@ impl TargetNode {
         self.waiting.borrow_mut().clear();
         let initiator = &session.identity().initiator_name;
         let (target, tsih) = (&self.name, session.tsih);
-        tracing::info!(initiator, target, %tsih, by_logout = orderly, "session ended");
+        let waits = *session.state().session.order_waits();
+        tracing::info!(
+            initiator,
+            target,
+            %tsih,
+            by_logout = orderly,
+            commands = waits.commands(),
+            out_of_order = waits.waited(),
+            order_wait_p50 = ?waits.percentile(50),
+            order_wait_p99 = ?waits.percentile(99),
+            order_wait_max = ?waits.max(),
+            "session ended"
+        );
     }
 
     /// Drops all sessions at the end of the event loop. Sessions and their target own each other; without this, neither

@@ -59,6 +59,7 @@ pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantit
     let times = Sample::of(counted.request_times_ns().map(|time_ns| time_ns as f64 / 1e9));
     // A request of several commands has no single transfer.
     let transfer = transfers.filter(|_| counted.is_whole).map(|transfers| transfers.mean());
+    let order_waits = Sample::of(counted.at_target(None).map(|command| command.order_wait_ns as f64 / 1e9));
     let quantities = [
         (Quantity::Throughput, bits_per_second(requests)),
         (Quantity::Fairness, counted.fairness(report.run.session.connections)),
@@ -66,6 +67,8 @@ pub(crate) fn quantities(report: &ScsiReport, setup: &Setup) -> BTreeMap<Quantit
         (Quantity::RequestTimeP99, times.as_ref().map(|times| times.percentile(99.0))),
         (Quantity::TransferTime, transfer),
         (Quantity::HostTime, host_time_s(report, setup, requests, transfer)),
+        (Quantity::OrderWaitP99, order_waits.as_ref().map(|waits| waits.percentile(99.0))),
+        (Quantity::OrderWaitMax, order_waits.as_ref().map(Sample::max)),
     ];
     quantities.into_iter().filter_map(|(quantity, value)| Some((quantity, value?))).collect()
 }
@@ -81,7 +84,7 @@ pub(crate) fn session_record(report: &mut ScsiReport, setup: &Setup) -> SessionR
         requests: Statistic::of(counted.request_times_ns()),
         medium_of_writes: medium(Direction::Write),
         medium_of_reads: medium(Direction::Read),
-        order_wait: Statistic::of(counted.at_target(None).map(AtTarget::order_wait_ns)),
+        order_wait: Statistic::of(counted.at_target(None).map(|command| command.order_wait_ns)),
         sessions: SessionSamples::default(),
     };
     SessionRecord { sessions: std::mem::take(&mut report.session), ..record }

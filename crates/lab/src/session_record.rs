@@ -23,7 +23,7 @@ pub struct SessionRecord {
     /// The time of READs there. A long one includes waits for the network.
     #[serde(default)]
     pub medium_of_reads: Option<Statistic>,
-    /// The waits of READs and WRITEs at the target for earlier commands and for immediate data.
+    /// The waits of READs and WRITEs at the target for earlier commands.
     #[serde(default)]
     pub order_wait: Option<Statistic>,
     /// The sessions over the whole time.

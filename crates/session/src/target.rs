@@ -18,6 +18,7 @@ mod lane;
 mod logout;
 mod multi_task;
 mod nop;
+mod order_waits;
 mod r2t;
 mod recovery_r2t;
 mod registry;
@@ -46,5 +47,6 @@ pub use event::{
     AsyncMessage, Command, DataOut, Event, LogicalUnitFunction, Response, SendTargets, TargetRecord, TaskId,
     TaskManagement, TaskManagementId,
 };
+pub use order_waits::OrderWaits;
 pub use registry::{Admission, Applicant, Registry};
 pub use session::Session;

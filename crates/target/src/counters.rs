@@ -2,6 +2,7 @@
 
 use block::Slab;
 use device::PeerHost;
+use session::target::OrderWaits;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +22,8 @@ pub struct Counters {
     pub refused_connections: u64,
     /// SCSI commands begun, total.
     pub commands: u64,
+    /// Their waits for earlier commands of their sessions.
+    pub order_waits: OrderWaits,
     /// Memory in use for data on its way.
     pub buffer_bytes: usize,
     /// Memory kept for the next transfers.
@@ -107,6 +110,7 @@ impl Counters {
         for (shard, slab) in shards {
             counters.sessions += shard.sessions();
             counters.commands += shard.commands();
+            counters.order_waits.merge(&shard.order_waits());
             counters.buffer_bytes += slab.in_use_bytes();
             counters.idle_buffer_bytes += slab.idle_bytes();
         }

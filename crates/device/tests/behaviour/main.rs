@@ -6,6 +6,7 @@ mod fenced_copies;
 mod hidden_units;
 mod long_write_same;
 mod lost_writes;
+mod many_reads;
 mod observers;
 mod one_host;
 mod shared_and_rare_commands;

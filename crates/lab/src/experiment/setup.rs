@@ -134,6 +134,11 @@ pub enum Quantity {
     /// Tb + Tc: at depth 1, the time from one request to the next beyond its transfer and the path's round trip; the
     /// mean, in seconds.
     HostTime,
+    /// The 99th percentile of the waits of commands at the target for commands with a smaller CmdSN, in seconds;
+    /// commands that did not wait count as 0.
+    OrderWaitP99,
+    /// The longest of these waits, in seconds.
+    OrderWaitMax,
     /// The total of the captured pauses within a command's data; the mean, in seconds.
     GapTime,
     /// Segments lost on the path in the direction of the data, at its queue or on the line; in both directions for a
@@ -153,6 +158,8 @@ impl Quantity {
             Self::RequestTimeP99 => "request_time_p99",
             Self::TransferTime => "transfer_time",
             Self::HostTime => "host_time",
+            Self::OrderWaitP99 => "order_wait_p99",
+            Self::OrderWaitMax => "order_wait_max",
             Self::GapTime => "gap_time",
             Self::Lost => "lost",
         }
@@ -169,6 +176,8 @@ impl Quantity {
             Self::RequestTimeP99 => "time of a request, 99th percentile",
             Self::TransferTime => "transfer of a command's data (Ta)",
             Self::HostTime => "time at both hosts (Tb + Tc)",
+            Self::OrderWaitP99 => "wait for earlier commands at the target, 99th percentile",
+            Self::OrderWaitMax => "longest wait for earlier commands at the target",
             Self::GapTime => "gaps in a command's data, as captured",
             Self::Lost => "lost on the data's way",
         }
@@ -185,6 +194,8 @@ impl Quantity {
             | Self::RequestTimeP99
             | Self::TransferTime
             | Self::HostTime
+            | Self::OrderWaitP99
+            | Self::OrderWaitMax
             | Self::GapTime => Unit::Seconds,
             Self::Lost => Unit::named("segments"),
         }
@@ -192,8 +203,14 @@ impl Quantity {
 }
 
 /// The quantities of SCSI commands, besides those of every workload.
-const OF_SCSI: [Quantity; 4] =
-    [Quantity::RequestTime, Quantity::RequestTimeP99, Quantity::TransferTime, Quantity::HostTime];
+const OF_SCSI: [Quantity; 6] = [
+    Quantity::RequestTime,
+    Quantity::RequestTimeP99,
+    Quantity::TransferTime,
+    Quantity::HostTime,
+    Quantity::OrderWaitP99,
+    Quantity::OrderWaitMax,
+];
 
 /// The MTU that every link of IPv6 supports (RFC 8200 §5).
 const IPV6_MTU_MIN: u32 = 1280;

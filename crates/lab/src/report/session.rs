@@ -73,7 +73,7 @@ fn times(plan: &Plan) -> Table {
     Table {
         title: "Times of requests and commands".to_owned(),
         note: "Of what began after the warm-up. The block latency is the medium's time; a long read waits for the network \
-               meanwhile. The wait for order is that for commands before it, and for immediate data."
+               meanwhile. The wait for order is that at the target for commands with a smaller CmdSN."
             .to_owned(),
         ..Table::of_times(names)
     }

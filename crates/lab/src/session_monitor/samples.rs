@@ -71,6 +71,9 @@ pub struct AtTarget {
     pub arrived_ns: u64,
     /// The time of its turn among the session's commands.
     pub begun_ns: u64,
+    /// Its wait for that turn, since its immediate data had arrived.
+    #[serde(default)]
+    pub order_wait_ns: u64,
     /// The time at which all its data was there and it went to the medium.
     pub started_ns: Option<u64>,
     /// The time at which it was carried out. A long read waits for the network before that.
@@ -78,12 +81,6 @@ pub struct AtTarget {
 }
 
 impl AtTarget {
-    /// The wait for immediate data and for earlier commands.
-    #[must_use]
-    pub fn order_wait_ns(&self) -> u64 {
-        self.begun_ns.saturating_sub(self.arrived_ns)
-    }
-
     /// The medium's time.
     #[must_use]
     pub fn medium_ns(&self) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use crate::world::{in_lab, run_once};
 use observe::report::{Cell, Section};
-use ropewalk_lab::{Folder, Sample, report};
+use ropewalk_lab::{Folder, Quantity, Sample, report};
 use serde_json::Value;
 use std::fs;
 
@@ -39,6 +39,8 @@ fn the_record_of_a_run_says_what_its_sessions_waited_for() {
             [session.requests, session.medium_of_writes, session.order_wait].map(Option::unwrap);
         assert_eq!([requests.samples, medium.samples, order.samples], [24; 3]);
         assert_eq!(session.verified.unwrap().read_back_bytes, 24 * (64 << 10));
+        let [p99, max] = [Quantity::OrderWaitP99, Quantity::OrderWaitMax].map(|wait| record.measured[&wait]);
+        assert!((0.0..=max).contains(&p99) && max <= requests.max_ns as f64 / 1e9, "{p99} s, {max} s");
         // The single times are among the samples.
         let held = folder.samples(record).unwrap().into_iter();
         assert!(held.filter(|sample| matches!(sample, Sample::Held(_))).count() as u64 >= window.count);

@@ -1,7 +1,7 @@
 //! The events that a target's session reports to its driver, and the driver's answers.
 
 use crate::seam::{Fault, LaneLoss};
-use pdu::{BufferId, Cdb, CmdSn, Itt, LaneId, Lun, TaskAttribute};
+use pdu::{BufferId, Cdb, CmdSn, Duration, Itt, LaneId, Lun, TaskAttribute};
 
 /// One SCSI task of this session. Not reused while the session remembers the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +18,8 @@ pub struct Command {
     pub task: TaskId,
     /// Its place in the session's command order; `None` for an immediate command.
     pub cmd_sn: Option<CmdSn>,
+    /// Its wait for earlier commands, since it had arrived with its immediate data; `None` for an immediate command.
+    pub order_wait: Option<Duration>,
     /// The addressed logical unit.
     pub lun: Lun,
     /// The order of its task in the unit's task set (RFC 7143 §11.3.1).

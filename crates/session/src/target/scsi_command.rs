@@ -119,6 +119,7 @@ impl Session {
             cdb: command.cdb,
             cmd_sn: command.cmd_sn,
             immediate: command.immediate,
+            arrived_at: now,
             route: Route::over(lane),
             stage: Stage::Waiting,
             silent: false,
@@ -139,8 +140,9 @@ impl Session {
         now: Instant,
         lane: LaneId,
         header: &Header,
-        task: Task,
+        mut task: Task,
     ) -> Result<(), Fault> {
+        task.arrived_at = now;
         let (cmd_sn, ticket) = (task.cmd_sn, task.ticket());
         if self.is_in_progress(task.itt) {
             if task.immediate {
@@ -181,9 +183,14 @@ impl Session {
         }
         task.stage = Stage::Executing;
         self.counters.commands += 1;
+        let order_wait = (!task.immediate).then(|| now.saturating_duration_since(task.arrived_at));
+        if let Some(wait) = order_wait {
+            self.order_waits.record(wait);
+        }
         self.events.push_back(Event::Command(Command {
             task: id,
             cmd_sn: (!task.immediate).then_some(task.cmd_sn),
+            order_wait,
             lun: task.lun,
             attribute: task.attribute,
             cdb: task.cdb.clone(),

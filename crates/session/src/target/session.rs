@@ -6,6 +6,7 @@ use super::departures::Departures;
 use super::event::{Event, TaskId};
 use super::lane::{Lane, Phase};
 use super::logout::Logout;
+use super::order_waits::OrderWaits;
 use super::r2t::TransferTags;
 use super::request::{Content, Incoming, Numbered, discard};
 use super::response_fence::Fences;
@@ -44,6 +45,7 @@ pub struct Session {
     pub(super) standing: Standing,
     pub(super) lanes: Lanes<Lane>,
     pub(super) order: CommandOrder<Numbered>,
+    pub(super) order_waits: OrderWaits,
     pub(super) tasks: Tasks,
     /// Tasks that wait for free buffers.
     pub(super) starved: VecDeque<TaskId>,
@@ -80,6 +82,7 @@ impl Session {
             standing: Standing::Open,
             lanes: Lanes::new(),
             order: CommandOrder::new(first, limits.window_commands),
+            order_waits: OrderWaits::default(),
             tasks: Tasks::default(),
             starved: VecDeque::new(),
             functions: Functions::default(),
@@ -153,6 +156,12 @@ impl Session {
             departed_lanes: count(self.departed.len()),
             ..self.counters
         }
+    }
+
+    /// The waits of its commands for their turn.
+    #[must_use]
+    pub fn order_waits(&self) -> &OrderWaits {
+        &self.order_waits
     }
 
     pub(super) fn is_discovery(&self) -> bool {

@@ -4,7 +4,7 @@ use super::data_in::DataIn;
 use super::data_out::DataOut;
 use super::event::{Response, TaskId};
 use crate::lanes::Route;
-use pdu::{Cdb, CmdSn, Itt, Lun, StatSn, TaskAttribute};
+use pdu::{Cdb, CmdSn, Instant, Itt, Lun, StatSn, TaskAttribute};
 use slab::Slab;
 use std::collections::BTreeMap;
 
@@ -53,6 +53,8 @@ pub(super) struct Task {
     pub(super) cdb: Cdb,
     pub(super) cmd_sn: CmdSn,
     pub(super) immediate: bool,
+    /// When the command had arrived with its immediate data.
+    pub(super) arrived_at: Instant,
     pub(super) route: Route,
     pub(super) stage: Stage,
     /// The task was aborted: nothing more of it reaches the initiator.

@@ -1,8 +1,8 @@
 //! Commands of all connections are handed out in the order of their CmdSN.
 
 use crate::world::*;
-use pdu::{CmdSn, Itt, RejectReason, TargetPdu, Ttt};
-use ropewalk_session::seam::Destination;
+use pdu::{CmdSn, Duration, InitiatorPdu, Itt, LaneId, RejectReason, TargetPdu, Ttt};
+use ropewalk_session::seam::{Destination, Digest, Endpoint};
 
 #[test]
 fn a_command_that_arrives_early_waits_for_the_one_before_it() {
@@ -11,6 +11,31 @@ fn a_command_that_arrives_early_waits_for_the_one_before_it() {
     world.expect_nothing_executed();
     world.plain(0, 7);
     assert_eq!(world.executed().len(), 2);
+}
+
+#[test]
+fn a_session_counts_how_long_commands_waited_for_earlier_ones() {
+    let mut world = World::with_connections(2);
+    world.plain(1, 8);
+    world.pass(3);
+    world.plain(1, 9);
+    world.pass(2);
+    world.plain(0, 7);
+    world.immediate(0, 10, 99);
+    let told: Vec<_> = world.executed().iter().map(|command| command.order_wait).collect();
+    assert_eq!(told, [Some(0), Some(5), Some(2), None].map(|seconds| seconds.map(Duration::from_secs)));
+    let waits = world.session.order_waits();
+    assert_eq!((waits.commands(), waits.waited(), waits.max()), (3, 2, Duration::from_secs(5)));
+}
+
+#[test]
+fn immediate_data_that_is_still_arriving_is_no_wait_for_earlier_commands() {
+    let mut world = World::with_connections(1);
+    let write = InitiatorPdu::ScsiCommand(world.write_command(0, 7, 512, 512, false)).emit();
+    world.session.receive_header(world.now, LaneId(0), &write, Digest::Good, &mut world.memory).unwrap();
+    world.pass(1);
+    world.session.receive_data(world.now, LaneId(0), &[], Digest::Good).unwrap();
+    assert_eq!((world.session.order_waits().commands(), world.session.order_waits().waited()), (1, 0));
 }
 
 #[test]
@@ -117,7 +142,7 @@ fn a_tag_that_is_in_use_is_refused_to_another_command_whose_number_is_still_to_c
     let mut world = World::with_connections(1);
     world.plain(0, 7);
     let command = pdu::ScsiCommand { itt: Itt(7), ..world.command(0, 8) };
-    world.send(0, &pdu::InitiatorPdu::ScsiCommand(command), &[]);
+    world.send(0, &InitiatorPdu::ScsiCommand(command), &[]);
     let reject = world.pull_only(0);
     assert_eq!(reject_reason(&reject), RejectReason::TaskInProgress);
     assert_eq!(reject.0.window().exp_cmd_sn, CmdSn(8));

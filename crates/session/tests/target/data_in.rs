@@ -82,6 +82,22 @@ fn what_goes_beyond_the_announced_length_is_left_out_and_counted() {
 }
 
 #[test]
+fn reads_of_usual_lengths_are_sent_one_after_the_other_however_their_pieces_come() {
+    let mut world = World::with_connections(1);
+    let bytes = 1 << 20;
+    (0..3).for_each(|number| world.read(0, 7 + number, bytes));
+    let tasks: Vec<_> = world.executed().iter().map(|command| command.task).collect();
+    let half = pattern(bytes as usize / 2);
+    for _ in 0..2 {
+        tasks.iter().for_each(|task| world.data_in(*task, &half));
+    }
+    tasks.iter().for_each(|task| world.respond(*task, GOOD, bytes));
+    let tags: Vec<_> = world.pull(0).iter().map(|received| data_in(received).itt).collect();
+    assert!(tags.is_sorted_by_key(|tag| tag.0), "{tags:?}");
+    assert_eq!((tags.first(), tags.last()), (Some(&Itt(7)), Some(&Itt(9))));
+}
+
+#[test]
 fn a_long_read_does_not_hold_up_a_short_one() {
     let mut world = World::with_connections(1);
     let long = 3 << 20;

@@ -147,6 +147,7 @@ mod tests {
         let command = Command {
             task: TaskId(0),
             cmd_sn: None,
+            order_wait: None,
             lun: Lun(0),
             attribute: TaskAttribute::Simple,
             cdb: cdb.into(),

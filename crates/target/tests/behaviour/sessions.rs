@@ -129,6 +129,31 @@ fn a_connection_joins_its_session() {
 }
 
 #[test]
+fn the_server_counts_how_long_commands_waited_for_earlier_ones_on_another_connection() {
+    let world = World::with_lun("0=ram:1M");
+    let mut leading = world.connect();
+    let tsih = leading.login(TARGET, 1).unwrap();
+    leading.learn_attentions();
+    let mut added = world.connect();
+    added.join((leading.cmd_sn, 0), tsih, Cid(1)).unwrap();
+    let before = world.counters().order_waits;
+    assert_eq!((before.waited(), before.max()), (0, Duration::ZERO));
+    added.cmd_sn = leading.cmd_sn.next();
+    let early = added.next_command(0, &[0], 0, 0);
+    added.send(&InitiatorPdu::ScsiCommand(early), &[]);
+    // Its answer shows that the early command has arrived.
+    let mut immediate = added.next_command(0, &[0], 0, 0);
+    immediate.immediate = true;
+    added.send(&InitiatorPdu::ScsiCommand(immediate), &[]);
+    added.answer(&[]);
+    assert_eq!(leading.command(&[0], &[], 0).status, 0);
+    added.answer(&[]);
+    let waits = world.counters().order_waits;
+    assert_eq!((waits.commands(), waits.waited()), (before.commands() + 2, 1));
+    assert!(waits.max() > Duration::ZERO && waits.percentile(100) == waits.max(), "{waits:?}");
+}
+
+#[test]
 fn a_connection_cannot_join_a_session_that_is_not_there() {
     let world = World::with_lun("0=ram:1M");
     let text = format!("InitiatorName={INITIATOR}\0TargetName={TARGET}\0SessionType=Normal\0");

@@ -27,6 +27,8 @@ pub struct Initiator {
     pub buffers: BufferTable,
     framing: Option<(Receiver, Sender)>,
     pub completed: HashMap<TaskId, Completion>,
+    /// In the order of their ends.
+    pub ended_tasks: Vec<TaskId>,
     pub ended: Option<bool>,
     /// It takes and sends nothing any more.
     pub is_silent: bool,
@@ -61,9 +63,10 @@ impl theirs::Directory for Everybody {
 
 impl Initiator {
     /// Negotiates, and leaves the finding of a place to a task of the host, since it may have to wait.
-    pub fn start(world: &World, isid: u8, address: IpAddr) -> Self {
-        let mut login = ours::Login::new(config(isid));
-        let mut target = theirs::Login::new(PORTAL_GROUP, Offer::default(), StatSn(0), &[1; ENTROPY_BYTES]);
+    pub fn start(world: &World, isid: u8, address: IpAddr, error_recovery_level: u8) -> Self {
+        let offer = Offer { error_recovery_level, ..Offer::default() };
+        let mut login = ours::Login::new(config(isid, offer));
+        let mut target = theirs::Login::new(PORTAL_GROUP, offer, StatSn(0), &[1; ENTROPY_BYTES]);
         let mut request = login.start();
         let connection = Rc::new(RefCell::new(Connection::default()));
         loop {
@@ -95,6 +98,7 @@ impl Initiator {
             buffers: BufferTable::new(Slab::new(64 << 20)),
             framing: None,
             completed: HashMap::new(),
+            ended_tasks: Vec::new(),
             ended: None,
             is_silent: false,
         }
@@ -211,6 +215,7 @@ impl Initiator {
         while let Some(event) = session.poll_event() {
             match event {
                 Event::Completed(completion) => {
+                    self.ended_tasks.push(completion.task);
                     self.completed.insert(completion.task, completion);
                 }
                 Event::Ended { orderly } => self.ended = Some(orderly),
@@ -285,16 +290,16 @@ fn pull<E: Endpoint>(
         while !sender.is_empty() {
             let mut slices = [IoSlice::new(&[]); 8];
             let filled = sender.gather(&mut slices);
-            let gathered: Vec<u8> = slices[..filled].iter().flat_map(|slice| slice.iter().copied()).collect();
-            let pdus = sender.advance(gathered.len());
+            let before = bytes.len();
+            slices[..filled].iter().for_each(|slice| bytes.extend_from_slice(slice));
+            let pdus = sender.advance(bytes.len() - before);
             endpoint.transmitted(now, lane, pdus);
-            bytes.extend(gathered);
         }
     }
     bytes
 }
 
-fn config(isid: u8) -> ours::Config {
+fn config(isid: u8, offer: Offer) -> ours::Config {
     ours::Config {
         initiator_name: if isid == TRUSTED { TRUSTED_NAME } else { "iqn.2026-01.net.example:host" }.into(),
         initiator_alias: None,
@@ -303,7 +308,7 @@ fn config(isid: u8) -> ours::Config {
         cid: Cid(0),
         joining: None,
         cmd_sn: CmdSn(1),
-        offer: Offer::default(),
+        offer,
         credentials: None,
         entropy: [2; ENTROPY_BYTES],
     }

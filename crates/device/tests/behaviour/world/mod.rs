@@ -83,8 +83,13 @@ impl World {
 
     /// A target with these units.
     pub fn with_units(units: Vec<(UnitDescription, Arc<dyn Backend>)>) -> Self {
+        Self::with_memory(BUFFER_BYTES, units)
+    }
+
+    /// A target with these units, and so much memory for transfers.
+    pub fn with_memory(buffer_bytes: usize, units: Vec<(UnitDescription, Arc<dyn Backend>)>) -> Self {
         let (host, gauges) = (Rc::new(VirtualHost::default()), Arc::new(Gauges::default()));
-        let memory = Memory::new(BUFFER_BYTES);
+        let memory = Memory::new(buffer_bytes);
         let limits = SessionLimits {
             window_commands: 32,
             sessions_per_address: 4,
@@ -124,12 +129,17 @@ impl World {
 
     /// The same from this address.
     pub fn log_in_from(&self, address: IpAddr, isid: u8) -> Initiator {
-        Initiator::start(self, isid, address)
+        Initiator::start(self, isid, address, 0)
     }
 
     /// An initiator that is logged in.
     pub fn initiator(&self, isid: u8) -> Initiator {
-        let mut initiator = self.log_in(isid);
+        self.initiator_at_level(0, isid)
+    }
+
+    /// An initiator that is logged in, with a session of this error recovery level.
+    pub fn initiator_at_level(&self, error_recovery_level: u8, isid: u8) -> Initiator {
+        let mut initiator = Initiator::start(self, isid, Ipv4Addr::LOCALHOST.into(), error_recovery_level);
         self.run(&mut [&mut initiator]);
         assert_eq!(initiator.login_result(), Some(Ok::<(), LoginStatus>(())));
         initiator
