@@ -51,6 +51,8 @@ pub struct Tap {
     born: NumberMap<TargetSession, SessionKey>,
     of_port: HashMap<SessionPorts, SessionKey>,
     sessions_born: u32,
+    /// The connections that the targets have admitted since they last began to run, each with its session.
+    admitted: NumberMap<ConnectionId, SessionKey>,
     /// The CmdSN that was next in each session when a connection was begun that has not logged in.
     dialed: NumberMap<ConnectionId, NumberMap<SessionKey, CmdSn>>,
     /// The next status of lanes that are established at their target only.
@@ -117,10 +119,11 @@ impl Tap {
         if established.session.session_type == SessionType::Discovery {
             return;
         }
-        // A target may die after it has answered the login: then nobody is there to be listened to.
+        // A target may die after it has answered the login: then nobody is there to be listened to, and another session
+        // may have the number.
+        let Some(key) = self.admitted.get(&connection).copied() else { return };
         let Some(target) = TargetIndex::from_name(&established.identity.target_name) else { return };
         let known_as = TargetSession { target, tsih: established.tsih };
-        let Some(key) = self.born.get(&known_as).copied() else { return };
         let port = port(&established.identity);
         let is_namesake = |lane: &LaneWatch| lane.session == key && lane.cid == established.cid;
         let namesakes = self.lanes.iter().filter(|(_, lane)| is_namesake(lane)).map(|(id, _)| *id);
@@ -165,6 +168,7 @@ impl Tap {
     /// The target died.
     pub fn crash(&mut self) {
         self.born.clear();
+        self.admitted.clear();
         self.between.clear();
         self.presences.clear();
         self.attentions.crash();
@@ -222,11 +226,20 @@ impl Tap {
     }
 
     /// The target has one more connection of a session; of a new one, if that is `leading`.
-    pub fn target_gains(&mut self, now: Instant, session: TargetSession, leading: bool) {
+    pub fn target_gains(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        session: TargetSession,
+        leading: bool,
+    ) {
         if leading {
             self.presences.remove(&session);
             self.sessions_born += 1;
             self.born.insert(session, SessionKey(self.sessions_born));
+        }
+        if let Some(key) = self.born.get(&session) {
+            self.admitted.insert(connection, *key);
         }
         self.presences.entry(session).or_default().join(now);
     }

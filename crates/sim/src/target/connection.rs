@@ -144,7 +144,7 @@ async fn run(
 ) {
     let leading = !driver.has_lanes();
     let id = stream.connection();
-    shared.tap.lock().target_gains(shared.clock.now(), session, leading);
+    shared.tap.lock().target_gains(shared.clock.now(), id, session, leading);
     let lane = driver.add_lane(established, portal.address());
     shared.lanes.borrow_mut().insert((session, lane), id);
     let observer = TappedEnd::new(
