@@ -102,7 +102,7 @@ impl Target {
     /// If the target does not answer REPORT LUNS.
     pub async fn report_luns(&self) -> Result<Vec<pdu::Lun>, Error> {
         let path = self.any_path()?;
-        Probe { shared: &self.handle.shared, path, lun: pdu::Lun(0) }.luns().await
+        Probe::new(&self.handle.shared, path, pdu::Lun(0)).luns().await
     }
 
     /// A sample of the sessions, connections, negotiated parameters and traffic.
@@ -222,15 +222,14 @@ impl Target {
     /// `false` if the unit changed meanwhile.
     async fn view_first(&self, path: PathId, lun: pdu::Lun) -> Result<bool, Error> {
         let shared = &self.handle.shared;
-        let probe = Probe { shared, path, lun };
-        probe.ready().await?;
-        let changes_told = shared.read(|driver| driver.changes_told(path));
-        let unit = Arc::new(probe.unit().await?);
+        let probe = Probe::new(shared, path, lun);
+        let (changes_told, answers) = probe.at_once(|| probe.unit_and_reservations()).await;
+        let (unit, unheld) = answers?;
         Ok(shared.with(|driver, _| {
             if driver.changes_told(path) != changes_told {
                 return false;
             }
-            driver.units.entry(lun).or_insert_with(|| UnitState::new(unit, path));
+            driver.units.entry(lun).or_insert_with(|| UnitState::new(Arc::new(unit), path, unheld));
             driver.accept_unit(path, lun);
             true
         }))

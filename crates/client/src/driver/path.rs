@@ -134,7 +134,8 @@ pub(crate) struct Path {
     pub refused: Vec<(Lun, TargetError)>,
     /// Units that have changed since they were proven, perhaps into others.
     pub doubted: BTreeSet<Lun>,
-    /// How often a unit has said that it changed, or the session ended: a proof that began before is worth nothing.
+    /// How often a unit has said that it changed or was not ready, or the session ended: a proof that began before is
+    /// worth nothing.
     pub changes_told: u64,
     /// Why there will be no further connections.
     pub ceiling: Option<String>,
