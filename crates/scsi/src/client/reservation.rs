@@ -101,8 +101,8 @@ pub fn held_reservation(bytes: &[u8]) -> Option<ReadReservation> {
     Some(ReadReservation { generation, descriptor: Some(ReservationDescriptor { key, type_code }) })
 }
 
-/// Reads the answer to REPORT CAPABILITIES: whether the device can keep registrations over a loss of power (PTPL_C,
-/// SPC-4 §6.15.4).
+/// Reads the answer to REPORT CAPABILITIES: whether the device can keep registrations over a loss of power (`PTPL_C`
+/// of SPC-4 §6.15.4).
 #[must_use]
 pub fn can_persist(bytes: &[u8]) -> Option<bool> {
     const FEATURES: usize = 2;
