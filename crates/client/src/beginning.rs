@@ -1,6 +1,6 @@
 //! Makes the connections of a target besides the first, while its user already works.
 
-use crate::driver::Shared;
+use crate::driver::{Driver, Shared};
 use crate::layout::Layout;
 use crate::path_id::PathId;
 use crate::{Error, Portal, supervisor};
@@ -17,6 +17,9 @@ pub(crate) async fn make_others(shared: Arc<Shared>, first: PathId, layout: Layo
 /// Opens, at once, as many further sessions as the configured connections need. If the target refuses a session, there
 /// are fewer connections.
 async fn open_further_sessions(shared: &Arc<Shared>, layout: &Layout) {
+    if shared.read(Driver::is_closing) {
+        return;
+    }
     let mut opened = shared.report().connections();
     let each = opened.max(1);
     let mut additions = Vec::new();
@@ -27,9 +30,6 @@ async fn open_further_sessions(shared: &Arc<Shared>, layout: &Layout) {
         additions.push(add_session(shared, portal, connections));
         opened += connections;
         sessions += 1;
-    }
-    if shared.read(|driver| driver.is_closing()) {
-        return;
     }
     for error in join_all(additions).await.into_iter().filter_map(Result::err) {
         tracing::warn!(%error, "a further session could not be opened: using fewer");

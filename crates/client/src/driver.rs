@@ -223,6 +223,7 @@ impl Driver {
         self.paths.iter().for_each(Path::ring);
     }
 
+    /// Whether new operations are refused.
     pub fn is_closing(&self) -> bool {
         self.closing
     }

@@ -254,16 +254,19 @@ impl Lun {
     /// Ends the reservation and the registrations over all paths at once, or else step by step: a path that is lost may
     /// hold the reservation.
     async fn release_over_all(&self, reservation: Reservation) -> Result<(), Error> {
+        let Reservation { key, seen: Some(seen) } = reservation else {
+            return self.end_reservation(reservation.key).await;
+        };
         let probes = self.probes();
-        let released = join_all(probes.iter().map(|probe| probe.release_at_once(reservation))).await;
+        let released = join_all(probes.iter().map(|probe| probe.release_at_once(key, seen))).await;
         let is_undone = released.iter().any(|released| matches!(released, Ok(true)));
         if is_undone && released.iter().all(Result::is_ok) {
             return Ok(());
         }
         if let Some(probe) = self.probes().first() {
-            probe.register_to_release(reservation.key).await?;
+            probe.register_to_release(key).await?;
         }
-        self.end_reservation(reservation.key).await
+        self.end_reservation(key).await
     }
 
     async fn end_reservation(&self, key: ReservationKey) -> Result<(), Error> {

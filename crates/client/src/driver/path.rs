@@ -351,7 +351,7 @@ impl Path {
         let newest = self.open_lanes().next_back().filter(|_| left > 0);
         let Some((core, lane)) = self.core.as_mut().zip(newest) else { return false };
         core.logout_lane(now, lane);
-        self.connections_wanted = self.connections_wanted.saturating_sub(1).max(left.min(1));
+        self.connections_wanted = self.connections_wanted.saturating_sub(1).max(1);
         true
     }
 

@@ -4,8 +4,8 @@
 //! one looks at the reservation, and only that look decides. Whatever was meant to come out otherwise is left to the
 //! careful ways: [`Probe::claim`] and [`Probe::release`].
 
+use super::Witness;
 use super::claim::unless_conflict;
-use super::{Reservation, Witness};
 use crate::probe::Probe;
 use crate::{Error, Unit};
 use futures_util::future;
@@ -65,10 +65,10 @@ impl Probe<'_> {
     ///
     /// # Errors
     /// If the registration may be left.
-    pub(super) async fn release_at_once(&self, reservation: Reservation) -> Result<bool, Error> {
-        let (probe, key) = (self.in_order(), reservation.key);
-        let persist = reservation.seen.is_some_and(|seen| seen.is_stored);
-        let unregister = Register { persist, ..Register::default() };
+    pub(super) async fn release_at_once(&self, key: ReservationKey, seen: Witness) -> Result<bool, Error> {
+        let probe = self.in_order();
+        // The last APTPL that a device is sent holds for all of its registrations.
+        let unregister = Register { persist: seen.is_stored, ..Register::default() };
         let (ended, unregistered, held) =
             future::join3(probe.end(key), probe.register_as(key, unregister), probe.held()).await;
         drop(ended);
