@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
 enum HowMuch {
     /// Compare every byte
     Full,
-    /// Compare the first and the last request, and one of every 64, chosen at random
+    /// Compare both ends and 16 KiB of every 16 MiB, chosen at random; of a stream, one of every 64 requests
     Sample,
     /// Compare nothing
     Off,
@@ -129,6 +129,8 @@ async fn open_and_copy(arguments: &Arguments, connected: &Connected) -> Result<(
         Ok(()) => copy(arguments, source.end, destination.end, interrupts, &targets).await,
         Err(refused) => Err(refused),
     };
+    // One connection of each session is enough for the rest.
+    targets.iter().for_each(Target::remove_all_but_one);
     if let Some(remote) = &destination.remote {
         reservation::release(remote).await;
     }
@@ -145,9 +147,10 @@ async fn open(
         End::Url(_) => Portals::OfUrl,
         _ => Portals::Given,
     };
-    let source = arguments.source.open_source(connecting, portals, engine, connected).await?;
-    let destination = arguments.destination.open_destination(connecting, engine, connected).await?;
-    Ok((source, destination))
+    tokio::try_join!(
+        arguments.source.open_source(connecting, portals, engine, connected),
+        arguments.destination.open_destination(connecting, engine, connected),
+    )
 }
 
 /// Keeps other hosts from writing to a remote destination. A mere plan (`--dry-run`) reserves nothing.
@@ -179,7 +182,10 @@ async fn copy(
         Err(error) => (Err(Failure::before_writing(error)), None),
         Ok(job) if arguments.dry_run => {
             return tokio::select! {
-                () = plan::show(&job, targets, arguments.json) => Ok(()),
+                () = async {
+                    complete(targets).await;
+                    plan::show(&job, targets, arguments.json).await;
+                } => Ok(()),
                 _ = interrupts.next() => Err(not_begun(Error::Interrupted)),
             };
         }
@@ -189,11 +195,21 @@ async fn copy(
                 "interrupted twice: the destination is garbage until a copy succeeds",
             );
             let capacity_bytes = job.plan().capacity_bytes;
-            (monitor.watch(job.run(interrupt)).await, capacity_bytes)
+            let outcome = monitor.watch(job.run(interrupt)).await;
+            if outcome.is_ok() {
+                // A short copy may end before its connections are up.
+                complete(targets).await;
+            }
+            (outcome, capacity_bytes)
         }
     };
     monitor.sum_up(&outcome, capacity_bytes);
     outcome.map(drop).map_err(failed)
+}
+
+/// Waits until every target has the connections that it will have.
+async fn complete(targets: &[Target]) {
+    futures_util::future::join_all(targets.iter().map(Target::complete)).await;
 }
 
 fn check_usage(arguments: &Arguments) -> Result<(), Failed> {

@@ -122,8 +122,20 @@ impl Identity {
 }
 
 impl Connecting {
-    /// Logs in and opens the URL's disk. The session is among `sessions` even if there is no such disk.
+    /// Logs in and opens the URL's disk. The session is among `connected` even if there is no such disk.
     pub(crate) async fn open(
+        &self,
+        url: &Url,
+        portals: Portals,
+        connected: &Connected,
+    ) -> anyhow::Result<Remote> {
+        let remote = self.begin(url, portals, connected).await?;
+        remote.target.complete().await;
+        Ok(remote)
+    }
+
+    /// As [`Self::open`], but the connections after the first log in meanwhile.
+    pub(crate) async fn begin(
         &self,
         url: &Url,
         portals: Portals,
@@ -138,7 +150,7 @@ impl Connecting {
         if portals == Portals::Given {
             config.portals.clone_from(&self.portals);
         }
-        let target = initiator::connect(url, config).await.with_context(|| format!("cannot open {url}"))?;
+        let target = initiator::begin(url, config).await.with_context(|| format!("cannot open {url}"))?;
         connected.add(&target);
         let lun = target.lun(url.lun).await.with_context(|| format!("cannot open {url}"))?;
         Ok(Remote { url: url.clone(), target, lun })

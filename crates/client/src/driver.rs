@@ -39,7 +39,7 @@ pub(crate) use unit_state::UnitState;
 use crate::path_id::PathId;
 use crate::report::{PathReport, PathState, Report};
 use crate::reservation::{Reservation, Witness};
-use crate::{Config, Environment, Error, NetworkError, UsageError};
+use crate::{Config, Environment, Error, NetworkError, Portal, UsageError};
 use block::Slab;
 use connection_recovery::Recoveries;
 pub(crate) use connection_recovery::Vacancies;
@@ -47,7 +47,7 @@ use event_listener::Event;
 use framing::{BufferTable, Scratch};
 use futures_channel::oneshot;
 use operation::Finished;
-use pdu::{BufferId, Instant, LaneId, Lun};
+use pdu::{BufferId, Instant, Isid, LaneId, Lun};
 use policy::{LaneSample, Placement};
 use scsi::ReservationKey;
 use session::seam::Endpoint;
@@ -67,6 +67,8 @@ const PAGES_BYTES: usize = 4 << 20;
 pub(crate) struct Shared {
     pub config: Config,
     pub target_name: String,
+    /// The ISID of the first session; those of the others share its random part.
+    isid: Isid,
     pub slab: Slab,
     /// Memory for probing untrusted paths. Separate, because a lost path must come back even when the writes that wait
     /// for it hold the whole budget.
@@ -102,6 +104,9 @@ pub(crate) struct Driver {
     finished: Vec<Finished>,
     next_lane: u32,
     closing: bool,
+    /// The first connections still log in. Nothing is logged out before they have: a session that ends while one of its
+    /// connections logs in does not end in order.
+    pub is_beginning: bool,
     paths_changed: bool,
     decline_patience: pdu::Duration,
     command_limit: pdu::Duration,
@@ -116,7 +121,7 @@ pub(crate) struct Driver {
 }
 
 impl Shared {
-    pub fn new(config: Config, target_name: String, environment: Environment) -> Arc<Self> {
+    pub fn new(config: Config, target_name: String, isid: Isid, environment: Environment) -> Arc<Self> {
         let slab = Slab::new(config.buffer_budget_bytes);
         let driver = Driver {
             buffers: BufferTable::new(slab.clone()),
@@ -135,6 +140,7 @@ impl Shared {
             finished: Vec::new(),
             next_lane: 0,
             closing: false,
+            is_beginning: false,
             paths_changed: false,
             decline_patience: config.decline_patience,
             command_limit: config.command_limit,
@@ -149,6 +155,7 @@ impl Shared {
             pages: Slab::new(PAGES_BYTES),
             config,
             target_name,
+            isid,
             environment,
             deadline_moved: Event::new(),
             paths_changed: Event::new(),
@@ -182,6 +189,16 @@ impl Shared {
         look(&self.driver.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// A sample of everything.
+    pub fn report(&self) -> Report {
+        self.read(|driver| driver.report(&self.target_name))
+    }
+
+    /// Adds a path that is to have this many connections.
+    pub fn add_path(&self, portal: &Portal, connections: usize) -> PathId {
+        self.with(|driver, _| driver.add_path(portal.clone(), self.isid, connections))
+    }
+
     /// Starts an operation and waits for its end. Once polled, it runs to its end even if this future is dropped.
     pub async fn execute(&self, plan: Plan) -> Outcome {
         let (sender, receiver) = oneshot::channel();
@@ -198,7 +215,7 @@ impl Driver {
         }
         self.dispatch(now);
         self.end_doomed();
-        if self.closing && self.operations.is_empty() {
+        if self.closing && self.operations.is_empty() && !self.is_beginning {
             self.log_out(now);
         }
         for path in self.paths.iter_mut() {
@@ -210,6 +227,17 @@ impl Driver {
     pub fn close(&mut self) {
         self.closing = true;
         self.paths.iter().for_each(Path::ring);
+    }
+
+    /// Whether new operations are refused.
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// The first connections have logged in or failed to.
+    pub fn begun(&mut self) {
+        self.is_beginning = false;
+        self.paths_changed = true;
     }
 
     fn log_out(&mut self, now: Instant) {
@@ -225,7 +253,8 @@ impl Driver {
 
     /// Whether nothing is left to do, ever.
     pub fn is_over(&self) -> bool {
-        self.closing && self.paths.iter().all(|path| path.state == PathState::Gone)
+        let is_gone = |path: &Path| path.state == PathState::Gone;
+        self.closing && !self.is_beginning && self.paths.iter().all(is_gone)
     }
 
     /// Where no path is left that could lead to a unit, everything that waits for it ends.

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod beginning;
 mod config;
 mod discovery;
 mod driver;
@@ -23,6 +24,7 @@ mod error;
 mod extents;
 mod host;
 mod isid;
+mod layout;
 mod login;
 mod lun;
 mod path_acceptance;

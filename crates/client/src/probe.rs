@@ -1,14 +1,16 @@
 //! Asks a logical unit for its description over one path, before that path is trusted.
 
-use crate::driver::{Data, Plan, Shared};
+use crate::driver::{Data, Outcome, Plan, Shared};
 use crate::path_acceptance::UnitView;
 use crate::path_id::PathId;
 use crate::{Error, TargetError, Unit, UsageError};
-use pdu::Lun;
+use futures_util::future::{self, Either};
+use pdu::{Lun, TaskAttribute};
 use scsi::client::{
     self, AsymmetricAccessState, BlockLimits, BlockProvisioning, Capacity, CdbBytes, DeviceIdentification,
     ModeParameters, SenseData, StandardInquiry, page,
 };
+use std::pin::pin;
 
 /// Room for every page that is requested here.
 const PAGE_BYTES: u16 = 4096;
@@ -20,48 +22,98 @@ const CAPACITY_BYTES: u16 = 32;
 const LUN_LIST_BYTES: u16 = 0xfff8;
 
 /// The path and the unit of the questions.
+#[derive(Clone, Copy)]
 pub(crate) struct Probe<'a> {
     pub shared: &'a Shared,
     pub path: PathId,
     pub lun: Lun,
+    attribute: TaskAttribute,
+}
+
+impl<'a> Probe<'a> {
+    pub fn new(shared: &'a Shared, path: PathId, lun: Lun) -> Self {
+        Self { shared, path, lun, attribute: TaskAttribute::Simple }
+    }
+
+    /// The same for commands that the device executes in the order in which they were asked (SAM-5 §8.6.3), although
+    /// none waits here for the answer to the one before it.
+    pub fn in_order(self) -> Self {
+        Self { attribute: TaskAttribute::Ordered, ..self }
+    }
 }
 
 impl Probe<'_> {
+    /// Asks whether the unit is ready, and at the same time everything else. A unit that was not ready, or said that it
+    /// had changed, is asked again when it is ready.
+    ///
+    /// The number is that of [`changes_told`](crate::driver::Driver::changes_told) before the answers: they are worth
+    /// nothing if it is another by now.
+    pub async fn at_once<T, F>(&self, questions: impl Fn() -> F) -> (u64, Result<T, Error>)
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let told = self.changes_told();
+        let (ready, answers) = future::join(self.ready(), questions()).await;
+        let told_meanwhile = self.changes_told();
+        match ready {
+            Err(error) => (told_meanwhile, Err(error)),
+            Ok(()) if told_meanwhile == told => (told, answers),
+            Ok(()) => (told_meanwhile, questions().await),
+        }
+    }
+
     /// Takes in unit attentions, and waits for a unit that is becoming ready.
-    pub async fn ready(&self) -> Result<(), Error> {
-        self.execute("TEST UNIT READY", client::test_unit_ready(), 0).await.map(drop)
+    ///
+    /// Every new I_T nexus has an attention. The first TEST UNIT READY takes it in, so that the second one tells
+    /// whether the unit is ready without a further round trip.
+    async fn ready(&self) -> Result<(), Error> {
+        let test = || self.execute("TEST UNIT READY", client::test_unit_ready(), 0);
+        let (first, second) = (pin!(test()), pin!(test()));
+        let told = match future::select(first, second).await {
+            Either::Left((Err(error), second)) => {
+                drop(second.await);
+                Err(error)
+            }
+            Either::Left((Ok(_), second)) => second.await,
+            Either::Right((told, _)) => told,
+        };
+        told.map(drop)
+    }
+
+    fn changes_told(&self) -> u64 {
+        self.shared.read(|driver| driver.changes_told(self.path))
     }
 
     /// A whole description; what a device does not know how to tell has its default.
     pub async fn unit(&self) -> Result<Unit, Error> {
-        let inquiry = self.inquiry().await?;
-        let (capacity, long_addresses) = self.capacity().await?;
-        let identification = self.identification().await?;
-        let limits =
-            self.optional("INQUIRY of block limits", client::inquiry_page(page::BLOCK_LIMITS, PAGE_BYTES));
-        let limits = limits.await?.and_then(|bytes| BlockLimits::parse(&bytes)).unwrap_or_default();
+        let limits = client::inquiry_page(page::BLOCK_LIMITS, PAGE_BYTES);
         let provisioning = client::inquiry_page(page::LOGICAL_BLOCK_PROVISIONING, PAGE_BYTES);
-        let provisioning = self.optional("INQUIRY of block provisioning", provisioning).await?;
-        let mode =
-            self.execute("MODE SENSE", client::mode_sense_caching(MODE_BYTES), MODE_BYTES.into()).await;
-        let mode = unless_refused(mode)?.and_then(|bytes| ModeParameters::parse(&bytes));
+        let mode = client::mode_sense_caching(MODE_BYTES);
+        let needed = future::join3(self.inquiry(), self.capacity(), self.identification());
+        let optional = future::join3(
+            self.optional("INQUIRY of block limits", limits),
+            self.optional("INQUIRY of block provisioning", provisioning),
+            self.execute("MODE SENSE", mode, MODE_BYTES.into()),
+        );
+        let (needed, (limits, provisioning, mode)) = future::join(needed, optional).await;
+        let (inquiry, (capacity, long_addresses), identification) = all_of(needed)?;
+        let (limits, provisioning, mode) = (limits?, provisioning?, unless_refused(mode)?);
         Ok(Unit {
             lun: self.lun,
             inquiry,
             designator: identification.logical_unit().cloned(),
             capacity,
             long_addresses,
-            limits,
+            limits: limits.and_then(|bytes| BlockLimits::parse(&bytes)).unwrap_or_default(),
             provisioning: provisioning.and_then(|bytes| BlockProvisioning::parse(&bytes)).unwrap_or_default(),
-            mode: mode.unwrap_or_default(),
+            mode: mode.and_then(|bytes| ModeParameters::parse(&bytes)).unwrap_or_default(),
         })
     }
 
     /// The properties that a path must show, but for its reservation.
     pub async fn view(&self) -> Result<UnitView, Error> {
-        let inquiry = self.inquiry().await?;
-        let (capacity, _) = self.capacity().await?;
-        let identification = self.identification().await?;
+        let answers = future::join3(self.inquiry(), self.capacity(), self.identification()).await;
+        let (inquiry, (capacity, _), identification) = all_of(answers)?;
         let access = if inquiry.asymmetric_access { self.access(&identification).await? } else { None };
         Ok(UnitView {
             designator: identification.logical_unit().cloned(),
@@ -156,15 +208,23 @@ impl Probe<'_> {
                 Data::In(buffer.ok_or(UsageError::NoBuffer { bytes, budget_bytes })?)
             }
         };
-        let plan = Plan::inquire(self.lun, command, cdb, data, Some(self.path));
-        let outcome = self.shared.execute(plan).await;
+        let outcome = self.carry_out(Plan::inquire(self.lun, command, cdb, data, Some(self.path))).await;
         let arrived = outcome.result? as usize;
         Ok(outcome.buffer.and_then(|buffer| buffer.get(..arrived).map(<[u8]>::to_vec)).unwrap_or_default())
+    }
+
+    pub(crate) async fn carry_out(&self, plan: Plan) -> Outcome {
+        self.shared.execute(Plan { attribute: self.attribute, ..plan }).await
     }
 
     fn nonsense(&self, command: &'static str, problem: &'static str) -> Error {
         TargetError::Nonsense { command, lun: self.lun, problem }.into()
     }
+}
+
+/// The answers, or the first error among them.
+fn all_of<A, B, C, E>(answers: (Result<A, E>, Result<B, E>, Result<C, E>)) -> Result<(A, B, C), E> {
+    Ok((answers.0?, answers.1?, answers.2?))
 }
 
 /// `None` where the device does not know what was asked for, as it need not. Some refuse without sense data.

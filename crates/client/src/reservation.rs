@@ -5,13 +5,17 @@
 //! could write. With Write Exclusive – All Registrants a second copy that registers would be a holder too, and its
 //! RESERVE would succeed.
 
+mod at_once;
 mod claim;
+
+pub(crate) use at_once::Unheld;
 
 use crate::driver::{Data, Path, Plan};
 use crate::path_id::PathId;
 use crate::probe::Probe;
 use crate::{Error, Host, Lun, NetworkError, UsageError};
 use claim::{reserving, unless_conflict};
+use futures_util::future::join_all;
 use scsi::client;
 use scsi::{ReservationKey, TransportId};
 use std::fmt;
@@ -102,14 +106,14 @@ impl Lun {
         let lun = self.unit().lun;
         let turn = reserving(self.shared(), lun)?;
         let _turn = turn.lock().await;
-        let key = match self.shared().read(|driver| driver.reservation(lun)) {
-            Some(kept) => kept.key,
-            None => new_key(&*self.shared().environment.host)?,
+        let (key, unheld) = match self.shared().read(|driver| driver.reservation(lun)) {
+            Some(kept) => (kept.key, None),
+            None => (new_key(&*self.shared().environment.host)?, self.take_unheld()),
         };
         let reservation = Reservation { key, seen: None };
         // From here on, paths that join register before they are used.
         self.keep_reservation(Some(reservation));
-        match self.claim_all(reservation, break_others).await {
+        match self.claim_all(reservation, unheld, break_others).await {
             Ok(reserved) => {
                 if reserved == Some(false) {
                     self.keep_reservation(None);
@@ -127,22 +131,81 @@ impl Lun {
         }
     }
 
-    /// Registers all paths. One that is lost meanwhile registers in the proof that lets it come back.
-    async fn claim_all(&self, reservation: Reservation, break_others: bool) -> Result<Option<bool>, Error> {
-        let lun = self.unit().lun;
-        let mut reserved = None;
-        for path in self.shared().read(|driver| driver.paths_to(lun)) {
-            let probe = Probe { shared: self.shared(), path, lun };
-            match probe.claim(reservation, break_others).await {
-                Ok(true) => reserved = Some(true),
-                Ok(false) => return Ok(Some(false)),
-                Err(error) if self.is_connected(path) => return Err(error),
-                Err(error) => {
-                    tracing::debug!(%lun, %path, %error, "a path was lost before it could register");
-                }
+    /// Registers all paths, the first one alone. A path that is lost meanwhile registers in the proof that lets it come
+    /// back.
+    async fn claim_all(
+        &self,
+        reservation: Reservation,
+        unheld: Option<Unheld>,
+        break_others: bool,
+    ) -> Result<Option<bool>, Error> {
+        let mut paths = self.probes().into_iter();
+        let first = loop {
+            let Some(probe) = paths.next() else { return Ok(None) };
+            if let Some(unheld) = unheld
+                && probe.claim_at_once(reservation.key, unheld).await
+            {
+                break probe;
+            }
+            match self.claim(probe, reservation, break_others).await? {
+                Some(true) => break probe,
+                Some(false) => return Ok(Some(false)),
+                None => {}
+            }
+        };
+        let further: Vec<_> = paths.map(|probe| self.claim(probe, reservation, break_others)).collect();
+        if further.is_empty() {
+            return Ok(Some(true));
+        }
+        for claimed in join_all(further).await {
+            if claimed? == Some(false) {
+                return Ok(Some(false));
             }
         }
-        Ok(reserved)
+        self.look_again(first, reservation.key).await.map(Some)
+    }
+
+    /// `None` if the path was lost meanwhile.
+    async fn claim(
+        &self,
+        probe: Probe<'_>,
+        reservation: Reservation,
+        break_others: bool,
+    ) -> Result<Option<bool>, Error> {
+        match probe.claim(reservation, break_others).await {
+            Ok(reserved) => Ok(Some(reserved)),
+            Err(error) if self.is_connected(probe.path) => Err(error),
+            Err(error) => {
+                let Probe { lun, path, .. } = probe;
+                tracing::debug!(%lun, %path, %error, "a path was lost before it could register");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sees the number of registrations after all paths have registered: each saw another, and their answers have no
+    /// order.
+    async fn look_again(&self, probe: Probe<'_>, key: ReservationKey) -> Result<bool, Error> {
+        let lun = self.unit().lun;
+        let seen = self.shared().read(|driver| driver.reservation(lun)).and_then(|kept| kept.seen);
+        let is_stored = seen.is_some_and(|seen| seen.is_stored);
+        match probe.confirm(key, is_stored).await {
+            Err(error) if self.is_connected(probe.path) => Err(error),
+            _ => Ok(true),
+        }
+    }
+
+    /// A questioner for each path that carries the unit's I/O now.
+    fn probes(&self) -> Vec<Probe<'_>> {
+        let lun = self.unit().lun;
+        let paths = self.shared().read(|driver| driver.paths_to(lun));
+        paths.into_iter().map(|path| Probe::new(self.shared(), path, lun)).collect()
+    }
+
+    /// What the unit said when it was opened, for the first claim alone.
+    fn take_unheld(&self) -> Option<Unheld> {
+        let lun = self.unit().lun;
+        self.shared().with(|driver, _| driver.units.get_mut(&lun)?.unheld.take())
     }
 
     fn is_connected(&self, path: PathId) -> bool {
@@ -183,25 +246,41 @@ impl Lun {
         let turn = reserving(self.shared(), lun)?;
         let _turn = turn.lock().await;
         match self.keep_reservation(None) {
-            Some(reservation) => self.end_reservation(reservation.key).await,
+            Some(reservation) => self.release_over_all(reservation).await,
             None => Ok(()),
         }
+    }
+
+    /// Ends the reservation and the registrations over all paths at once, or else step by step: a path that is lost may
+    /// hold the reservation.
+    async fn release_over_all(&self, reservation: Reservation) -> Result<(), Error> {
+        let Reservation { key, seen: Some(seen) } = reservation else {
+            return self.end_reservation(reservation.key).await;
+        };
+        let probes = self.probes();
+        let released = join_all(probes.iter().map(|probe| probe.release_at_once(key, seen))).await;
+        let is_undone = released.iter().any(|released| matches!(released, Ok(true)));
+        if is_undone && released.iter().all(Result::is_ok) {
+            return Ok(());
+        }
+        if let Some(probe) = self.probes().first() {
+            probe.register_to_release(key).await?;
+        }
+        self.end_reservation(key).await
     }
 
     async fn end_reservation(&self, key: ReservationKey) -> Result<(), Error> {
         let lun = self.unit().lun;
         let path = self.shared().read(|driver| driver.path_to(lun)).ok_or(UsageError::SessionClosed)?;
-        Probe { shared: self.shared(), path, lun }.release(key).await?;
+        Probe::new(self.shared(), path, lun).release(key).await?;
         self.unregister(key).await
     }
 
     /// Ends the registrations of all paths, and skips paths without one.
     async fn unregister(&self, key: ReservationKey) -> Result<(), Error> {
-        let lun = self.unit().lun;
-        for path in self.shared().read(|driver| driver.paths_to(lun)) {
-            unless_conflict(Probe { shared: self.shared(), path, lun }.unregister(key).await)?;
-        }
-        Ok(())
+        let probes = self.probes();
+        let answers = join_all(probes.iter().map(|probe| probe.unregister(key))).await;
+        answers.into_iter().try_for_each(|answer| unless_conflict(answer).map(drop))
     }
 
     /// The holder of a persistent reservation (SPC-4 §6.15); none for a device without reservations.
@@ -211,7 +290,7 @@ impl Lun {
     pub async fn reservation_holder(&self) -> Result<Option<ReservationHolder>, Error> {
         let lun = self.unit().lun;
         let path = self.any_path().await?;
-        Probe { shared: self.shared(), path, lun }.holder().await
+        Probe::new(self.shared(), path, lun).holder().await
     }
 
     /// Sets the reservation for which paths register, and returns the one before.

@@ -172,16 +172,11 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
 
 /// `false` if the unit changed, or a reservation was made or released, while the path was asked.
 async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<bool, Error> {
-    let probe = Probe { shared, path: id, lun };
+    let probe = Probe::new(shared, id, lun);
     let reservation = shared.read(|driver| driver.reservation(lun).map(|reservation| reservation.key));
     let portal =
         shared.read(|driver| driver.path(id).map(|path| path.portal.to_string())).unwrap_or_default();
-    let ready = probe.ready().await;
-    let changes_told = shared.read(|driver| driver.changes_told(id));
-    let view = match ready {
-        Ok(()) => probe.view_behind(reservation).await,
-        Err(error) => Err(error),
-    };
+    let (changes_told, view) = probe.view_behind(reservation).await;
     let offered = match view {
         Ok(view) => Ok(view),
         // The unit may be ready at the next attempt.

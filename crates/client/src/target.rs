@@ -1,15 +1,16 @@
 //! A remote target and its connections.
 
 use crate::driver::{Shared, UnitState, timer};
+use crate::layout::{Layout, PATHS_MAX};
 use crate::path_id::PathId;
 use crate::probe::Probe;
 use crate::report::{PathState, Report};
 use crate::{
-    Config, Environment, Error, Lun, NetworkError, Portal, TargetError, UsageError, isid, supervisor,
+    Config, Environment, Error, Lun, NetworkError, Portal, TargetError, UsageError, beginning, isid,
+    supervisor,
 };
 use block::Slab;
 use futures_util::future::join_all;
-use pdu::Isid;
 use session::parameters::MAX_CONNECTIONS;
 use std::sync::Arc;
 
@@ -26,7 +27,6 @@ pub struct Target {
 /// Keeps a session open while it lives.
 pub(crate) struct Handle {
     pub shared: Arc<Shared>,
-    isid: Isid,
 }
 
 impl Drop for Handle {
@@ -40,9 +40,24 @@ impl Target {
     /// further sessions. Fewer connections are not an error; [`Self::report`] gives their number and the reason.
     ///
     /// # Errors
+    /// As [`Self::begin`].
+    pub async fn connect(
+        environment: Environment,
+        target_name: &str,
+        portal: &Portal,
+        config: Config,
+    ) -> Result<Self, Error> {
+        let target = Self::begin(environment, target_name, portal, config).await?;
+        target.complete().await;
+        Ok(target)
+    }
+
+    /// As [`Self::connect`], but returns with the first connection. The others log in meanwhile.
+    ///
+    /// # Errors
     /// If the first connection cannot be made. It is not retried, because only the caller knows how long to wait for an
     /// absent target.
-    pub async fn connect(
+    pub async fn begin(
         environment: Environment,
         target_name: &str,
         portal: &Portal,
@@ -55,16 +70,28 @@ impl Target {
             return Err(UsageError::Config("more connections than 64 sessions of 64 connections").into());
         }
         let isid = isid::random(&*environment.host, 0)?;
-        let shared = Shared::new(config, target_name.to_owned(), environment);
-        let target = Self { handle: Arc::new(Handle { isid, shared: Arc::clone(&shared) }) };
+        let shared = Shared::new(config, target_name.to_owned(), isid, environment);
+        let target = Self { handle: Arc::new(Handle { shared: Arc::clone(&shared) }) };
         let layout = Layout::new(&shared.config, portal);
-        let first = target.add_path(&layout.portals[0], layout.connections_per_session);
+        let first = shared.add_path(&layout.portals[0], layout.connections_per_session);
         supervisor::open_first(&shared, first).await?;
         shared.environment.spawn(timer::run(Arc::clone(&shared)));
         shared.environment.spawn(supervisor::run(Arc::clone(&shared), first));
-        supervisor::join_all(&shared, first).await;
-        target.open_further_sessions(&layout).await;
+        shared.with(|driver, _| driver.is_beginning = true);
+        shared.environment.spawn(beginning::make_others(Arc::clone(&shared), first, layout));
         Ok(target)
+    }
+
+    /// Waits until all connections have logged in or failed to.
+    pub async fn complete(&self) {
+        let shared = &self.handle.shared;
+        loop {
+            let changed = shared.paths_changed.listen();
+            if !shared.read(|driver| driver.is_beginning) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Opens a logical unit of the target and asks every path whether it leads there.
@@ -102,14 +129,13 @@ impl Target {
     /// If the target does not answer REPORT LUNS.
     pub async fn report_luns(&self) -> Result<Vec<pdu::Lun>, Error> {
         let path = self.any_path()?;
-        Probe { shared: &self.handle.shared, path, lun: pdu::Lun(0) }.luns().await
+        Probe::new(&self.handle.shared, path, pdu::Lun(0)).luns().await
     }
 
     /// A sample of the sessions, connections, negotiated parameters and traffic.
     #[must_use]
     pub fn report(&self) -> Report {
-        let shared = &self.handle.shared;
-        shared.read(|driver| driver.report(&shared.target_name))
+        self.handle.shared.report()
     }
 
     /// The slab of buffers for reads and writes.
@@ -130,12 +156,22 @@ impl Target {
         });
         match roomy {
             Some(path) => supervisor::join(shared, path).await,
-            None if self.may_add_session() => self.add_session(&self.next_portal()?, 1).await,
+            None if self.may_add_session() => beginning::add_session(shared, &self.next_portal()?, 1).await,
             None => Err(UsageError::Config(
                 "no session may have more connections, and no more sessions are allowed",
             )
             .into()),
         }
+    }
+
+    /// Logs out all connections but one of each session, because little is left to do. Outstanding commands of those
+    /// connections finish first.
+    pub fn remove_all_but_one(&self) {
+        self.handle.shared.with(|driver, now| {
+            for path in driver.paths.iter_mut().filter(|path| path.is_connected()) {
+                while path.remove_connection(now) {}
+            }
+        });
     }
 
     /// Logs out the newest connection of the session with the most. If every session has only one connection, logs out
@@ -150,9 +186,9 @@ impl Target {
                 .paths
                 .iter_mut()
                 .filter(|path| path.is_connected())
-                .max_by_key(|path| (path.connections(), path.id));
+                .max_by_key(|path| (path.open_connections(), path.id));
             match widest {
-                Some(path) if path.connections() > 1 => path.remove_connection(now),
+                Some(path) if path.open_connections() > 1 => path.remove_connection(now),
                 Some(path) if connected > 1 => {
                     path.log_out(now);
                     true
@@ -163,8 +199,8 @@ impl Target {
         if removed { Ok(()) } else { Err(UsageError::Config("the last connection stays").into()) }
     }
 
-    /// Refuses new operations, waits for the outstanding ones, logs out, and waits for that. Does not flush: unflushed
-    /// writes stay in the target's cache.
+    /// Refuses new operations, waits for the outstanding ones and for connections that are logging in, logs out, and
+    /// waits for that. Does not flush: unflushed writes stay in the target's cache.
     ///
     /// # Errors
     /// If the target does not answer in time; the connections are closed all the same.
@@ -222,15 +258,14 @@ impl Target {
     /// `false` if the unit changed meanwhile.
     async fn view_first(&self, path: PathId, lun: pdu::Lun) -> Result<bool, Error> {
         let shared = &self.handle.shared;
-        let probe = Probe { shared, path, lun };
-        probe.ready().await?;
-        let changes_told = shared.read(|driver| driver.changes_told(path));
-        let unit = Arc::new(probe.unit().await?);
+        let probe = Probe::new(shared, path, lun);
+        let (changes_told, answers) = probe.at_once(|| probe.unit_and_reservations()).await;
+        let (unit, unheld) = answers?;
         Ok(shared.with(|driver, _| {
             if driver.changes_told(path) != changes_told {
                 return false;
             }
-            driver.units.entry(lun).or_insert_with(|| UnitState::new(unit, path));
+            driver.units.entry(lun).or_insert_with(|| UnitState::new(Arc::new(unit), path, unheld));
             driver.accept_unit(path, lun);
             true
         }))
@@ -253,57 +288,6 @@ impl Target {
         path.ok_or_else(|| UsageError::SessionClosed.into())
     }
 
-    fn add_path(&self, portal: &Portal, connections: usize) -> PathId {
-        self.handle.shared.with(|driver, _| {
-            let id = driver.add_path(portal.clone(), self.handle.isid);
-            if let Some(path) = driver.path_mut(id) {
-                path.connections_wanted = connections;
-            }
-            id
-        })
-    }
-
-    async fn add_session(&self, portal: &Portal, connections: usize) -> Result<(), Error> {
-        let shared = &self.handle.shared;
-        let path = self.add_path(portal, connections);
-        if let Err(error) = supervisor::open(shared, path).await {
-            shared.with(|driver, now| driver.path_gone(path, &error.to_string(), &shared.target_name, now));
-            return Err(error);
-        }
-        shared.environment.spawn(supervisor::run(Arc::clone(shared), path));
-        supervisor::join_all(shared, path).await;
-        Ok(())
-    }
-
-    /// Opens, at once, as many further sessions as the configured connections need. If the target refuses a session,
-    /// there are fewer connections.
-    async fn open_further_sessions(&self, layout: &Layout) {
-        let mut opened = self.report().connections();
-        let each = opened.max(1);
-        let mut additions = Vec::new();
-        let mut sessions = 1;
-        while opened < layout.connections && sessions < layout.sessions_max {
-            let connections = each.min(layout.connections - opened);
-            let portal = &layout.portals[sessions % layout.portals.len()];
-            additions.push(self.add_session(portal, connections));
-            opened += connections;
-            sessions += 1;
-        }
-        for error in join_all(additions).await.into_iter().filter_map(Result::err) {
-            tracing::warn!(%error, "a further session could not be opened: using fewer");
-        }
-        let report = self.report();
-        if report.connections() < layout.connections {
-            let (connections, wanted) = (report.connections(), layout.connections);
-            tracing::warn!(
-                connections,
-                wanted,
-                sessions = report.sessions(),
-                "the target allows fewer connections"
-            );
-        }
-    }
-
     fn may_add_session(&self) -> bool {
         let shared = &self.handle.shared;
         let most = shared.config.sessions.map_or(PATHS_MAX, usize::from);
@@ -323,61 +307,5 @@ impl Target {
 impl std::fmt::Debug for Target {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Target").field("report", &self.report()).finish()
-    }
-}
-
-/// The most iSCSI sessions of one [`Target`]. Targets limit sessions, and more bring no benefit.
-const PATHS_MAX: usize = 64;
-
-/// The intended distribution of connections over sessions, before the target's limits are known.
-struct Layout {
-    portals: Vec<Portal>,
-    connections: usize,
-    connections_per_session: usize,
-    sessions_max: usize,
-}
-
-impl Layout {
-    fn new(config: &Config, portal: &Portal) -> Self {
-        let portals = if config.portals.is_empty() { vec![portal.clone()] } else { config.portals.clone() };
-        let connections = usize::from(config.connections);
-        let sessions = config.sessions.map_or(portals.len(), usize::from).min(connections);
-        let sessions_max = config.sessions.map_or(PATHS_MAX, usize::from).min(PATHS_MAX);
-        Self {
-            connections_per_session: connections.div_ceil(sessions.max(1)),
-            portals,
-            connections,
-            sessions_max,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn layout(connections: u16, sessions: Option<u16>, portals: usize) -> (usize, usize) {
-        let portal: Portal = "host".parse().unwrap();
-        let config =
-            Config { connections, sessions, portals: vec![portal.clone(); portals], ..Config::default() };
-        let layout = Layout::new(&config, &portal);
-        (layout.connections_per_session, layout.sessions_max)
-    }
-
-    #[test]
-    fn one_session_takes_all_connections_unless_told_otherwise() {
-        assert_eq!(layout(8, None, 0), (8, PATHS_MAX));
-        assert_eq!(layout(8, Some(1), 0), (8, 1));
-    }
-
-    #[test]
-    fn forced_sessions_share_the_connections() {
-        assert_eq!(layout(8, Some(3), 0), (3, 3));
-        assert_eq!(layout(2, Some(4), 0), (1, 4));
-    }
-
-    #[test]
-    fn every_portal_has_a_session() {
-        assert_eq!(layout(8, None, 2), (4, PATHS_MAX));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`connect`] reaches a [`Target`] over as many TCP connections as configured: in one iSCSI session as far as the target
 //! allows (MC/S), then in further sessions. A [`Lun`] is one of its disks; it reads and writes owned buffers, and is a
-//! [`block::Backend`] too. [`discover`] asks a portal for targets.
+//! [`block::Backend`] too. [`begin`] does not wait for the connections after the first. [`discover`] asks a portal for targets.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), ropewalk_initiator::Error> {
@@ -54,6 +54,18 @@ use transport::Observer;
 /// Outside of a tokio runtime.
 pub async fn connect(url: &Url, config: Config) -> Result<Target, Error> {
     Target::connect(environment(None), &url.target_name, &url.portal, named(config)).await
+}
+
+/// As [`connect`], but returns with the first connection. The others log in meanwhile: [`Target::complete`] waits for
+/// them.
+///
+/// # Errors
+/// As [`connect`].
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub async fn begin(url: &Url, config: Config) -> Result<Target, Error> {
+    Target::begin(environment(None), &url.target_name, &url.portal, named(config)).await
 }
 
 /// As [`connect`]; `observer` is told of every connection.

@@ -27,8 +27,8 @@ pub use lba_status::LbaStatus;
 pub use lun_list::lun_list;
 pub use mode_parameters::ModeParameters;
 pub use reservation::{
-    ReadReservation, RegisteredNexus, ReservationDescriptor, held_reservation, persistent_reserve_in,
-    persistent_reserve_out, registered_nexuses,
+    ReadReservation, RegisteredNexus, ReservationDescriptor, can_persist, held_reservation,
+    persistent_reserve_in, persistent_reserve_out, registered_nexuses,
 };
 pub use sense_data::SenseData;
 pub use standard_inquiry::StandardInquiry;

@@ -345,6 +345,8 @@ struct Login {
     target: TargetIndex,
     environment: Environment,
     config: Config,
+    /// It waits until all connections have logged in.
+    is_patient: bool,
 }
 
 impl Host {
@@ -375,7 +377,8 @@ impl Host {
                 Box::new(Astray::new(EarliestDelivery::default(), wrongs, random.clone(), whims.clone()))
             }),
         };
-        Login { target, environment, config }
+        let is_patient = Random::new(world.seed, &part("patience")).one_in(2);
+        Login { target, environment, config, is_patient }
     }
 
     /// From the first login to the last logout.
@@ -448,12 +451,17 @@ impl Host {
     }
 
     async fn connect(&self, login: &Login) -> Target {
-        let Login { target, environment, config } = login;
+        let Login { target, environment, config, is_patient } = login;
         let name = target.name();
         let Some(portal) = config.portals.first() else { return std::future::pending().await };
         loop {
-            match Target::connect(environment.clone(), &name, portal, config.clone()).await {
-                Ok(target) => return target,
+            match Target::begin(environment.clone(), &name, portal, config.clone()).await {
+                Ok(target) => {
+                    if *is_patient {
+                        target.complete().await;
+                    }
+                    return target;
+                }
                 Err(error) => {
                     self.trace(|| format!("no login: {error}"));
                     self.pause(RETRY_PAUSE).await;

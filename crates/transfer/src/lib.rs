@@ -49,7 +49,7 @@ pub use job::{DestinationState, Failure, Job, Report};
 pub use plan::{Options, Plan};
 pub use progress::{Phase, Progress, Snapshot};
 pub use rate::{InvalidSchedule, Schedule};
-pub use sample::{SAMPLE_DIVISOR, Verify};
+pub use sample::{Original, Verify};
 pub use stream::{Look, Reader, StreamRequest, Writer};
 pub use survey::Survey;
 pub use worker::Zeroing;

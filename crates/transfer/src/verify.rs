@@ -1,9 +1,11 @@
-//! Verification: compares source and destination request by request.
+//! Verification: compares source and destination part by part.
 
 use crate::disk::Disk;
 use crate::outstanding::{Control, Outstanding, Turn};
+use crate::sample::Original;
 use crate::{Error, Progress, Verify, progress};
 use block::{ByteRange, Slab};
+use futures_util::future;
 
 /// The reference with which the copy is compared.
 #[derive(Clone, Copy)]
@@ -52,20 +54,16 @@ impl Verification<'_> {
     where
         Self: 'a,
     {
-        let total = self.bytes.div_ceil(self.request_bytes);
-        let chosen = || (0..total).filter(|request| self.verify.chooses(*request, total, self.seed));
-        progress::add(
-            &self.progress.counts.to_verify,
-            chosen().map(|request| self.source_range(request).bytes).sum(),
-        );
-        let mut chosen = chosen().peekable();
+        let parts = || self.verify.parts(self.original(), self.seed);
+        progress::add(&self.progress.counts.to_verify, parts().map(|part| part.bytes).sum());
+        let mut parts = parts().peekable();
         loop {
-            while outstanding.len() < self.requests
-                && let Some(request) = chosen.peek().copied()
-                && control.admit(self.request_bytes)
+            while outstanding.len() < self.parts_max()
+                && let Some(part) = parts.peek().copied()
+                && control.admit(part.bytes)
             {
-                chosen.next();
-                outstanding.start(self.compare(request));
+                parts.next();
+                outstanding.start(self.compare(part));
             }
             match outstanding.next(control).await {
                 Turn::Done(compared) => compared?,
@@ -78,23 +76,38 @@ impl Verification<'_> {
         }
     }
 
-    fn source_range(&self, request: u64) -> ByteRange {
-        let offset = request * self.request_bytes;
-        ByteRange { offset, bytes: self.request_bytes.min(self.bytes - offset) }
+    fn original(&self) -> Original {
+        Original {
+            bytes: self.bytes,
+            request_bytes: self.request_bytes,
+            unit_bytes: self.unit_bytes,
+            is_stream: matches!(self.reference, Reference::Checksums(_)),
+        }
     }
 
-    async fn compare(self, request: u64) -> Result<(), Error> {
-        let wanted = self.source_range(request);
+    /// As many parts under way as have room in the memory of the copy's requests.
+    fn parts_max(&self) -> usize {
+        let part_bytes = self.verify.part_bytes(self.original());
+        let parts = (self.requests as u64).saturating_mul(self.request_bytes) / part_bytes;
+        usize::try_from(parts).unwrap_or(usize::MAX).max(1)
+    }
+
+    async fn compare(self, wanted: ByteRange) -> Result<(), Error> {
         let range = ByteRange { bytes: wanted.bytes.next_multiple_of(self.unit_bytes), ..wanted };
-        let copy = self.copy.read(self.slab, range).await?;
+        let original = async {
+            match self.reference {
+                Reference::Disk(source) => source.read(self.slab, range).await.map(Some),
+                Reference::Checksums(_) => Ok(None),
+            }
+        };
+        let (copy, original) = future::join(self.copy.read(self.slab, range), original).await;
+        let (copy, original) = (copy?, original?);
         let length = usize::try_from(wanted.bytes).unwrap_or(copy.len());
         let different = match self.reference {
-            Reference::Disk(source) => {
-                let original = source.read(self.slab, range).await?;
-                first_difference(&original, &copy)
-            }
+            Reference::Disk(_) => first_difference(original.as_deref().unwrap_or_default(), &copy),
             Reference::Checksums(checksums) => {
-                let expected = usize::try_from(request).ok().and_then(|request| checksums.get(request));
+                let request = usize::try_from(wanted.offset / self.request_bytes);
+                let expected = request.ok().and_then(|request| checksums.get(request));
                 (expected != Some(&checksum(&copy[..length]))).then_some(0)
             }
         };

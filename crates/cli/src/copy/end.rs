@@ -50,7 +50,7 @@ impl End {
     ) -> Result<Opened<Source>, Failed> {
         Ok(match self {
             Self::Url(url) => {
-                let remote = connecting.open(url, portals, connected).await?;
+                let remote = connecting.begin(url, portals, connected).await?;
                 let end = Source::device(identity(&remote), Arc::new(remote.lun.clone()));
                 Opened { end, remote: Some(remote) }
             }
@@ -67,7 +67,7 @@ impl End {
     ) -> Result<Opened<Destination>, Failed> {
         Ok(match self {
             Self::Url(url) => {
-                let remote = connecting.open(url, Portals::Given, connected).await;
+                let remote = connecting.begin(url, Portals::Given, connected).await;
                 let remote = remote.map_err(|error| reservation::refused_if_reserved(url, error))?;
                 let end = Destination::device(identity(&remote), Arc::new(remote.lun.clone()));
                 Opened { end, remote: Some(remote) }

@@ -38,7 +38,7 @@ fn print(plan: &Plan, survey: Option<Survey>, usage: Usage) {
         let sessions = sizes::count(usage.sessions, "session");
         rows.push(("Connections", format!("{} in {sessions}", usage.connections)));
     }
-    rows.push(("Verification", verification(plan.verify).to_owned()));
+    rows.push(("Verification", verification(plan.verify, survey.is_none()).to_owned()));
     if plan.untouched_bytes() > 0 {
         let end = format!(
             "the last {} of the destination keep what they hold",
@@ -70,10 +70,11 @@ fn zeroing(zeroing: Option<Zeroing>) -> &'static str {
     }
 }
 
-fn verification(verify: Verify) -> &'static str {
+fn verification(verify: Verify, is_stream: bool) -> &'static str {
     match verify {
         Verify::Full => "every byte",
-        Verify::Sample => "a sample: first, last, and one of every 64 requests",
+        Verify::Sample if is_stream => "a sample: first, last, and one of every 64 requests",
+        Verify::Sample => "a sample: both ends, and 16 KiB of every 16 MiB",
         Verify::Off => "none",
     }
 }

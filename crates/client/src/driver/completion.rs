@@ -81,6 +81,9 @@ impl Driver {
             Some(ending) => {
                 if let Some(sense) = &sense {
                     self.told(at, lun, sense, now);
+                    // Some of what a unit says of itself is true only when it is ready.
+                    let is_about_now = sense.is_not_ready() && self.requests[key].is_question();
+                    self.paths[at].changes_told += u64::from(is_about_now);
                 }
                 let ending = if self.is_fenced_off(key, completion) {
                     self.doubt(at, lun, Change::Reservations, now);

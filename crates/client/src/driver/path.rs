@@ -134,7 +134,8 @@ pub(crate) struct Path {
     pub refused: Vec<(Lun, TargetError)>,
     /// Units that have changed since they were proven, perhaps into others.
     pub doubted: BTreeSet<Lun>,
-    /// How often a unit has said that it changed, or the session ended: a proof that began before is worth nothing.
+    /// How often a unit has said that it changed or was not ready, or the session ended: a proof that began before is
+    /// worth nothing.
     pub changes_told: u64,
     /// Why there will be no further connections.
     pub ceiling: Option<String>,
@@ -311,6 +312,12 @@ impl Path {
         self.connections_wanted = self.connections_wanted.max(self.connections());
     }
 
+    /// Whether its proof for this unit has ended, in whatever way, or is to be repeated.
+    fn knows(&self, lun: Lun) -> bool {
+        let is_refused = self.refused.iter().any(|(refused, _)| *refused == lun);
+        is_refused || self.accepted.contains(&lun) || self.doubted.contains(&lun)
+    }
+
     /// Starts the logout of the session, once.
     pub fn log_out(&mut self, now: Instant) {
         if let Some(core) = &mut self.core
@@ -328,15 +335,23 @@ impl Path {
         }
     }
 
-    /// Logs out the newest connection, unless it is the last one.
+    /// Connections that are not being logged out.
+    pub fn open_connections(&self) -> usize {
+        self.open_lanes().count()
+    }
+
+    fn open_lanes(&self) -> impl DoubleEndedIterator<Item = LaneId> {
+        let is_open = |lane: &LaneId| self.lane_state(*lane).is_some_and(|state| state.accepts_commands);
+        self.lanes.iter().filter(|lane| lane.closing.is_none()).map(|lane| lane.id).filter(is_open)
+    }
+
+    /// Logs out the newest connection, unless it is the last one. `false` if it is.
     pub fn remove_connection(&mut self, now: Instant) -> bool {
-        let Some(lane) = self.lanes.iter().rev().find(|lane| lane.closing.is_none()).map(|lane| lane.id)
-        else {
-            return false;
-        };
-        let Some(core) = self.core.as_mut().filter(|_| self.lanes.len() > 1) else { return false };
-        self.connections_wanted = self.connections_wanted.saturating_sub(1).max(1);
+        let left = self.open_connections().saturating_sub(1);
+        let newest = self.open_lanes().next_back().filter(|_| left > 0);
+        let Some((core, lane)) = self.core.as_mut().zip(newest) else { return false };
         core.logout_lane(now, lane);
+        self.connections_wanted = self.connections_wanted.saturating_sub(1).max(1);
         true
     }
 
@@ -421,9 +436,12 @@ impl Path {
 
 impl super::Driver {
     /// Adds an empty path. All paths of a target share the random part of their ISIDs.
-    pub fn add_path(&mut self, portal: Portal, first: Isid) -> PathId {
+    pub fn add_path(&mut self, portal: Portal, first: Isid, connections: usize) -> PathId {
         let qualifier = u16::try_from(self.paths.len()).unwrap_or(u16::MAX);
-        self.paths.add(|id| Path::new(id, isid::with_qualifier(first, qualifier), portal))
+        self.paths.add(|id| {
+            let path = Path::new(id, isid::with_qualifier(first, qualifier), portal);
+            Path { connections_wanted: connections, ..path }
+        })
     }
 
     /// The leading connection of a path has logged in, so its old nexus, if any, is dead (RFC 7143 §6.3.5).
@@ -469,10 +487,16 @@ impl super::Driver {
         }
     }
 
-    /// A path's units are proven.
+    /// A path's units are proven, but for those that were opened meanwhile.
     pub fn path_up(&mut self, id: PathId) {
         if let Some(path) = self.path_mut(id).filter(|path| path.core.is_some()) {
             path.state = PathState::Up;
+        }
+        let luns: Vec<Lun> = self.units.keys().copied().collect();
+        for lun in luns {
+            if self.path(id).is_some_and(|path| !path.knows(lun)) {
+                self.leave_in_doubt(id, lun);
+            }
         }
         self.paths_changed = true;
     }

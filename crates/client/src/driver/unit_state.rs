@@ -6,7 +6,7 @@ use super::queue::Queue;
 use super::slots::OperationId;
 use crate::durability::Durability;
 use crate::path_id::PathId;
-use crate::reservation::Reservation;
+use crate::reservation::{Reservation, Unheld};
 use crate::write_fence::{WriteFence, WriteId};
 use crate::{TargetError, Unit};
 use std::collections::{HashMap, VecDeque};
@@ -31,6 +31,8 @@ pub(crate) struct UnitState {
     pub opened_over: PathId,
     /// The reservation that all paths must be registered for before they carry the unit's I/O.
     pub reservation: Option<Reservation>,
+    /// What it said of its reservations when it was opened, for the first claim.
+    pub unheld: Option<Unheld>,
     /// Registrations of this initiator change one after the other.
     pub reserving: SharedTurn,
     /// It turned out to be another: nothing is done to it any more.
@@ -38,7 +40,7 @@ pub(crate) struct UnitState {
 }
 
 impl UnitState {
-    pub fn new(unit: Arc<Unit>, opened_over: PathId) -> Self {
+    pub fn new(unit: Arc<Unit>, opened_over: PathId, unheld: Option<Unheld>) -> Self {
         Self {
             unit,
             queue: Queue::default(),
@@ -50,6 +52,7 @@ impl UnitState {
             write_same_refused: false,
             opened_over,
             reservation: None,
+            unheld,
             reserving: SharedTurn::default(),
             refused: None,
         }

@@ -8,6 +8,7 @@ use crate::driver::{Plan, Shared, SharedTurn};
 use crate::path_acceptance::UnitView;
 use crate::probe::{Probe, unless_refused};
 use crate::{Error, TargetError, UsageError};
+use futures_util::future;
 use scsi::client::{self, ReadReservation, SenseData};
 use scsi::{PersistentReserveOut, Register, ReservationKey, ReservationType, ReserveAction, ReserveIn};
 
@@ -15,18 +16,29 @@ const TYPE: ReservationType = ReservationType::WriteExclusiveRegistrantsOnly;
 
 impl Probe<'_> {
     /// The properties that a path must show, after it has registered for the reservation of this initiator with this
-    /// key.
-    pub(crate) async fn view_behind(&self, key: Option<ReservationKey>) -> Result<UnitView, Error> {
-        let view = self.view().await?;
-        let reserved = match key {
-            None => self.holder().await?,
-            Some(key) => match self.claim_again(key).await {
-                Ok(()) => None,
-                Err(Error::Target(TargetError::Reserved { holder, .. })) => Some(holder),
-                Err(error) => return Err(error),
-            },
+    /// key; and the number of changes told before, as [`Self::at_once`] returns it.
+    pub(crate) async fn view_behind(&self, key: Option<ReservationKey>) -> (u64, Result<UnitView, Error>) {
+        let Some(key) = key else { return self.at_once(|| self.view_and_holder()).await };
+        let (told, view) = self.at_once(|| self.view()).await;
+        let view = match view {
+            Ok(view) => self.holder_besides(key).await.map(|reserved| UnitView { reserved, ..view }),
+            Err(error) => Err(error),
         };
-        Ok(UnitView { reserved, ..view })
+        (told, view)
+    }
+
+    async fn view_and_holder(&self) -> Result<UnitView, Error> {
+        let (view, reserved) = future::join(self.view(), self.holder()).await;
+        Ok(UnitView { reserved: reserved?, ..view? })
+    }
+
+    /// The holder that keeps this path from registering with this key, if any.
+    async fn holder_besides(&self, key: ReservationKey) -> Result<Option<ReservationHolder>, Error> {
+        match self.claim_again(key).await {
+            Ok(()) => Ok(None),
+            Err(Error::Target(TargetError::Reserved { holder, .. })) => Ok(Some(holder)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Registers a path that joins or comes back.
@@ -77,12 +89,11 @@ impl Probe<'_> {
 
     /// Ensures that the unit is reserved with this key, and remembers when that was so. Otherwise ends this path's
     /// registration.
-    async fn confirm(&self, key: ReservationKey, is_stored: bool) -> Result<(), Error> {
+    pub(super) async fn confirm(&self, key: ReservationKey, is_stored: bool) -> Result<(), Error> {
         let held = self.held().await?.unwrap_or_default();
         let holder = held.descriptor.map(|descriptor| descriptor.key);
         if holder == Some(key) {
-            let witness = Witness { generation: held.generation, is_stored };
-            self.shared.with(|driver, _| driver.saw_reservation(self.lun, key, witness));
+            self.saw(key, Witness { generation: held.generation, is_stored });
             return Ok(());
         }
         unless_conflict(self.unregister(key).await)?;
@@ -90,6 +101,10 @@ impl Probe<'_> {
             Some(holder) => self.reserved_by(holder).await,
             None => self.lost(),
         })
+    }
+
+    pub(super) fn saw(&self, key: ReservationKey, witness: Witness) {
+        self.shared.with(|driver, _| driver.saw_reservation(self.lun, key, witness));
     }
 
     fn lost(&self) -> Error {
@@ -117,42 +132,43 @@ impl Probe<'_> {
     }
 
     /// `None` for a device without reservations.
-    async fn held(&self) -> Result<Option<ReadReservation>, Error> {
+    pub(super) async fn held(&self) -> Result<Option<ReadReservation>, Error> {
         let bytes = self.reserve_in(ReserveIn::Reservation).await?;
         Ok(bytes.and_then(|bytes| client::held_reservation(&bytes)))
     }
 
-    async fn reserve_in(&self, what: ReserveIn) -> Result<Option<Vec<u8>>, Error> {
+    pub(super) async fn reserve_in(&self, what: ReserveIn) -> Result<Option<Vec<u8>>, Error> {
         const ANSWER_BYTES: u16 = 4096;
         self.optional("PERSISTENT RESERVE IN", client::persistent_reserve_in(what, ANSWER_BYTES)).await
     }
 
     /// Changes this path's registration. The unit's registrations outlive a restart of a target that can store them
     /// (APTPL, SPC-4 §5.13.5), which this returns: otherwise another initiator could write before this one is back.
-    async fn register(
+    pub(super) async fn register(
         &self,
         key: ReservationKey,
         new_key: ReservationKey,
         ignore_existing_key: bool,
     ) -> Result<bool, Error> {
-        let register = |persist| {
-            let register = Register { new_key, ignore_existing_key, persist, ..Register::default() };
-            ReserveAction::Register(register)
-        };
-        match self.reserve_out(key, register(true)).await {
+        let register = Register { new_key, ignore_existing_key, ..Register::default() };
+        match self.register_as(key, Register { persist: true, ..register.clone() }).await {
             Ok(()) => Ok(true),
             Err(error) if error.sense().is_some_and(SenseData::is_illegal_request) => {
-                self.reserve_out(key, register(false)).await.map(|()| false)
+                self.register_as(key, register).await.map(|()| false)
             }
             Err(error) => Err(error),
         }
+    }
+
+    pub(super) async fn register_as(&self, key: ReservationKey, register: Register) -> Result<(), Error> {
+        self.reserve_out(key, ReserveAction::Register(register)).await
     }
 
     pub(super) async fn unregister(&self, key: ReservationKey) -> Result<(), Error> {
         self.register(key, ReservationKey::NONE, false).await.map(drop)
     }
 
-    async fn reserve(&self, key: ReservationKey) -> Result<(), Error> {
+    pub(super) async fn reserve(&self, key: ReservationKey) -> Result<(), Error> {
         self.reserve_out(key, ReserveAction::Reserve(TYPE)).await
     }
 
@@ -174,7 +190,12 @@ impl Probe<'_> {
             unless_conflict(self.preempt(key, key).await)?;
         }
         // Some targets keep the reservation when the holder's registration ends.
-        unless_conflict(self.reserve_out(key, ReserveAction::Release(TYPE)).await).map(drop)
+        unless_conflict(self.end(key).await).map(drop)
+    }
+
+    /// Ends the reservation if this path holds it. If another one does, nothing happens (SPC-4 §5.13.11.2.2).
+    pub(super) async fn end(&self, key: ReservationKey) -> Result<(), Error> {
+        self.reserve_out(key, ReserveAction::Release(TYPE)).await
     }
 
     async fn reserve_out(&self, key: ReservationKey, action: ReserveAction) -> Result<(), Error> {
@@ -184,7 +205,7 @@ impl Probe<'_> {
         let mut buffer = pages.allocate(bytes).ok_or(UsageError::NoBuffer { bytes, budget_bytes })?;
         buffer.copy_from_slice(&list);
         let plan = Plan::reserve_out(self.lun, cdb, buffer.share(), self.path);
-        self.shared.execute(plan).await.result.map(drop)
+        self.carry_out(plan).await.result.map(drop)
     }
 }
 

@@ -127,3 +127,35 @@ async fn a_change_during_the_proof_is_proven_again() {
     assert!(meddler.count(SERVICE_ACTION_IN) >= before + 3, "told, asked again, and looked at anew");
     session.close().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_unit_is_asked_everything_without_waiting_between_the_questions() {
+    let world = World::new().await;
+    let meddler = Meddler::to(world.address()).await;
+    // Twice whether it is ready, five pages and modes, its capacity, its reservations and what it can do with them.
+    meddler.gather(10);
+    let (session, lun) = connect(&url(meddler.address), config(1)).await;
+    lun.read(0, 4096).await.unwrap();
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_unit_that_was_not_ready_is_asked_again_when_it_is() {
+    const TEST_UNIT_READY: u8 = 0x00;
+    const NOT_READY: u8 = 0x02;
+    let world = World::new().await;
+    let meddler = Meddler::to(world.address()).await;
+    let mut asked = 0;
+    meddler.meddle(move |cdb| match cdb[0] {
+        TEST_UNIT_READY => {
+            asked += 1;
+            if asked <= 3 { Meddling::Sense(NOT_READY, 0x04, 0x01) } else { Meddling::Nothing }
+        }
+        // Another capacity as long as it is not ready.
+        SERVICE_ACTION_IN if asked <= 3 => Meddling::Patch(shrink),
+        _ => Meddling::Nothing,
+    });
+    let (session, lun) = connect(&url(meddler.address), config(1)).await;
+    assert_eq!(lun.unit().capacity_bytes(), 64 << 20);
+    session.close().await.unwrap();
+}

@@ -57,6 +57,62 @@ async fn connections_come_and_go_while_commands_are_under_way() {
 }
 
 #[tokio::test]
+async fn a_disk_is_used_while_further_connections_log_in() {
+    let world = World::new().await;
+    let session = ropewalk_initiator::begin(&world.url(), config(4)).await.unwrap();
+    let lun = session.lun(0).await.unwrap();
+    lun.write(0, pattern(&lun, 0, PIECE, 1), false).await.unwrap();
+    session.complete().await;
+    let report = session.report();
+    assert_eq!((report.connections(), report.sessions(), report.reinstatements), (4, 1, 0));
+    expect_pattern(&lun, 0, PIECE, 1).await;
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_that_is_closed_while_further_connections_log_in_ends_in_order() {
+    let world = World::serving("ram:64MiB", |config| config.negotiation.max_connections = 2).await;
+    for _ in 0..20 {
+        let session = ropewalk_initiator::begin(&world.url(), config(6)).await.unwrap();
+        session.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn all_connections_but_one_are_removed_while_commands_are_under_way() {
+    let world = World::new().await;
+    let (session, lun) = world.connect(4).await;
+    let writes: Vec<_> = (0..32u64)
+        .map(|at| {
+            let lun = lun.clone();
+            let offset = at * PIECE as u64;
+            tokio::spawn(async move { lun.write(offset, pattern(&lun, offset, PIECE, 4), false).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    session.remove_all_but_one();
+    for write in writes {
+        write.await.unwrap().unwrap();
+    }
+    lun.flush().await.unwrap();
+    let report = session.report();
+    assert_eq!((report.paths[0].connections_wanted, report.reinstatements, report.retries), (1, 0, 0));
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn every_connection_that_is_removed_is_another_one() {
+    let world = World::new().await;
+    let (session, _lun) = world.connect(4).await;
+    for _ in 0..3 {
+        session.remove_connection().unwrap();
+    }
+    assert!(session.remove_connection().is_err(), "three of four are being logged out");
+    assert_eq!(session.report().paths[0].connections_wanted, 1);
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn the_last_connection_stays() {
     let world = World::new().await;
     let (session, _lun) = world.connect(1).await;

@@ -39,6 +39,58 @@ async fn only_one_of_two_sessions_holds_a_unit() {
 }
 
 #[tokio::test]
+async fn a_unit_that_nobody_holds_is_reserved_and_released_without_waiting_between_the_commands() {
+    let world = World::new().await;
+    let meddler = Meddler::to(world.address()).await;
+    let (session, lun) = connect(&url(meddler.address), config(1)).await;
+    // Register, reserve, look.
+    meddler.gather(3);
+    assert!(lun.reserve(false).await.unwrap());
+    write(&lun).await.unwrap();
+    // Release, end the registration, look.
+    meddler.gather(3);
+    lun.release().await.unwrap();
+    assert_eq!(registered(&lun).await, []);
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_unit_that_was_reserved_after_it_was_opened_is_refused_and_no_registration_is_left() {
+    let world = World::new().await;
+    let (one, first) = world.connect(1).await;
+    let (other, second) = world.connect(1).await;
+    assert!(first.reserve(false).await.unwrap());
+    let refused = second.reserve(false).await.unwrap_err();
+    assert!(matches!(refused, Error::Target(TargetError::Reserved { .. })), "{refused}");
+    assert_eq!(registered(&first).await.len(), 1);
+    assert!(second.reserve(true).await.unwrap());
+    one.close().await.unwrap();
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_command_of_a_burst_that_must_be_sent_again_does_not_keep_the_unit_from_being_reserved() {
+    const PERSISTENT_RESERVE_OUT: u8 = 0x5f;
+    const UNIT_ATTENTION: u8 = 0x06;
+    for burst_command in 0..2 {
+        let world = World::new().await;
+        let meddler = Meddler::to(world.address()).await;
+        let (session, lun) = connect(&url(meddler.address), config(1)).await;
+        let mut seen = 0;
+        meddler.meddle(move |cdb| {
+            let is_next = cdb[0] == PERSISTENT_RESERVE_OUT && seen == burst_command;
+            seen += usize::from(cdb[0] == PERSISTENT_RESERVE_OUT);
+            if is_next { Meddling::Sense(UNIT_ATTENTION, 0x29, 0x00) } else { Meddling::Nothing }
+        });
+        assert!(lun.reserve(false).await.unwrap());
+        write(&lun).await.unwrap();
+        lun.release().await.unwrap();
+        assert_eq!(registered(&lun).await, []);
+        session.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn every_path_writes_those_that_join_later_too() {
     let world = World::serving("ram:64MiB", |config| config.negotiation.max_connections = 1).await;
     let (session, lun) = world.connect(2).await;

@@ -101,6 +101,15 @@ pub fn held_reservation(bytes: &[u8]) -> Option<ReadReservation> {
     Some(ReadReservation { generation, descriptor: Some(ReservationDescriptor { key, type_code }) })
 }
 
+/// Reads the answer to REPORT CAPABILITIES: whether the device can keep registrations over a loss of power (`PTPL_C`
+/// of SPC-4 §6.15.4).
+#[must_use]
+pub fn can_persist(bytes: &[u8]) -> Option<bool> {
+    const FEATURES: usize = 2;
+    const PERSIST_CAPABLE: u8 = 0x01;
+    bytes.get(FEATURES).map(|features| features & PERSIST_CAPABLE != 0)
+}
+
 /// An I_T nexus that is registered, as READ FULL STATUS tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredNexus {
@@ -181,6 +190,15 @@ mod tests {
             Some(ReadReservation { generation: 9, descriptor: Some(ReservationDescriptor::default()) })
         );
         assert_eq!(held_reservation(&[0, 0]), None);
+    }
+
+    #[test]
+    fn a_device_says_whether_registrations_can_persist() {
+        for can in [false, true] {
+            let status = ReservationStatus { can_persist: can, ..status() };
+            assert_eq!(can_persist(&answer(ReserveIn::Capabilities, &status)), Some(can));
+        }
+        assert_eq!(can_persist(&[0, 8]), None);
     }
 
     #[test]

@@ -29,8 +29,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use transfer::{
-    Clock, Destination, DestinationState, Error, Failure, Identity, Job, Options, Progress, Refusal, Report,
-    Source, Verify,
+    Clock, Destination, DestinationState, Error, Failure, Identity, Job, Options, Original, Progress,
+    Refusal, Report, Source, Verify,
 };
 
 /// How rare a seed whose hosts make copies is.
@@ -342,12 +342,17 @@ impl Attempt {
 
     /// Whether the block that is spoilt is one of those that are compared.
     fn is_read_back(&self) -> bool {
-        let request_bytes = self.options.request_bytes;
-        let requests = self.bytes().div_ceil(request_bytes);
-        let request = |block: usize| (block * self.block_bytes) as u64 / request_bytes;
-        self.spoilt.is_some_and(|block| {
-            self.options.verify.chooses(request(block), requests, self.options.verify_seed)
-        })
+        let original = Original {
+            bytes: self.bytes(),
+            request_bytes: self.options.request_bytes,
+            unit_bytes: self.block_bytes as u64,
+            is_stream: false,
+        };
+        let is_compared = |offset: u64| {
+            let mut parts = self.options.verify.parts(original, self.options.verify_seed);
+            parts.any(|part| (part.offset..part.end()).contains(&offset))
+        };
+        self.spoilt.is_some_and(|block| is_compared((block * self.block_bytes) as u64))
     }
 
     fn is_spoilt_at(&self, offset: u64) -> bool {

@@ -9,5 +9,6 @@ mod inputs;
 mod local_files;
 mod losses;
 mod refusals;
+mod sampling;
 mod signatures;
 mod world;

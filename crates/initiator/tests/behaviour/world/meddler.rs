@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 const HEADER_BYTES: usize = 48;
 const OPCODE: u8 = 0x3f;
@@ -24,6 +25,8 @@ pub enum Meddling {
     Swallow,
     /// It comes late.
     Delay(Duration),
+    /// It comes when the target has been sent this many commands.
+    After(usize),
     /// CHECK CONDITION with this sense key, code and qualifier instead.
     Sense(u8, u8, u8),
     /// This status instead, without sense data.
@@ -35,6 +38,9 @@ pub enum Meddling {
     /// The target seems to have left this many bytes.
     Underflow(u32),
 }
+
+/// Notified when a command has come.
+type Arrival = Arc<Notify>;
 
 type Rule = Box<dyn FnMut(&[u8; 16]) -> Meddling + Send>;
 
@@ -57,13 +63,15 @@ impl Meddler {
         let state = State { rule: Box::new(|_| Meddling::Nothing), seen: Vec::new() };
         let state = Arc::new(Mutex::new(state));
         let relayed = Arc::clone(&state);
+        let arrival = Arrival::default();
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let (far_read, far_write) = TcpStream::connect(target).await.unwrap().into_split();
                 let (near_read, near_write) = near.into_split();
                 let pending = Arc::default();
-                tokio::spawn(requests(near_read, far_write, Arc::clone(&relayed), Arc::clone(&pending)));
-                tokio::spawn(answers(far_read, near_write, pending));
+                let passage = Passage { state: Arc::clone(&relayed), arrival: Arc::clone(&arrival), pending };
+                tokio::spawn(requests(near_read, far_write, passage.clone()));
+                tokio::spawn(answers(far_read, near_write, passage));
             }
         });
         Self { address, state }
@@ -86,6 +94,17 @@ impl Meddler {
         });
     }
 
+    /// How many commands have come.
+    pub fn commands(&self) -> usize {
+        self.lock().seen.len()
+    }
+
+    /// No command is answered before this many more have come.
+    pub fn gather(&self, more: usize) {
+        let commands = self.commands() + more;
+        self.meddle(move |_| Meddling::After(commands));
+    }
+
     /// How many commands of this operation code have come.
     pub fn count(&self, operation_code: u8) -> usize {
         self.lock().seen.iter().filter(|seen| **seen == operation_code).count()
@@ -93,6 +112,27 @@ impl Meddler {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
+    }
+}
+
+/// One connection through the relay.
+#[derive(Clone)]
+struct Passage {
+    state: Arc<Mutex<State>>,
+    arrival: Arrival,
+    pending: Pending,
+}
+
+impl Passage {
+    /// Waits until as many commands have come.
+    async fn has_seen(&self, commands: usize) {
+        loop {
+            let arrived = self.arrival.notified();
+            if self.state.lock().unwrap().seen.len() >= commands {
+                return;
+            }
+            arrived.await;
+        }
     }
 }
 
@@ -122,12 +162,8 @@ fn tag(pdu: &Pdu) -> [u8; 4] {
     pdu.header[16..20].try_into().unwrap()
 }
 
-async fn requests(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    state: Arc<Mutex<State>>,
-    pending: Pending,
-) {
+async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, passage: Passage) {
+    let Passage { state, arrival, pending } = passage;
     while let Some(pdu) = read(&mut from).await {
         if pdu.header[0] & OPCODE == SCSI_COMMAND {
             let cdb = pdu.header[32..48].try_into().unwrap();
@@ -138,6 +174,8 @@ async fn requests(
                 continue;
             }
             pending.lock().unwrap().insert(tag(&pdu), meddling);
+            drop(state);
+            arrival.notify_waiters();
         }
         if write(&mut to, &pdu).await.is_none() {
             return;
@@ -145,15 +183,18 @@ async fn requests(
     }
 }
 
-async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, pending: Pending) {
+async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, passage: Passage) {
+    let pending = &passage.pending;
     while let Some(mut pdu) = read(&mut from).await {
         let code = pdu.header[0] & OPCODE;
         let ends = code == SCSI_RESPONSE || code == DATA_IN && pdu.header[1] & STATUS_BIT != 0;
-        let delay = match pending.lock().unwrap().get(&tag(&pdu)) {
-            Some(Meddling::Delay(delay)) if ends => *delay,
-            _ => Duration::ZERO,
+        let (delay, commands) = match pending.lock().unwrap().get(&tag(&pdu)) {
+            Some(Meddling::Delay(delay)) if ends => (*delay, 0),
+            Some(Meddling::After(commands)) if ends => (Duration::ZERO, *commands),
+            _ => (Duration::ZERO, 0),
         };
         tokio::time::sleep(delay).await;
+        passage.has_seen(commands).await;
         if code == SCSI_RESPONSE || code == DATA_IN {
             let mut pending = pending.lock().unwrap();
             if let Some(meddling) = pending.get(&tag(&pdu)) {
