@@ -125,6 +125,10 @@ impl Tap {
         let Some(target) = TargetIndex::from_name(&established.identity.target_name) else { return };
         let known_as = TargetSession { target, tsih: established.tsih };
         let port = port(&established.identity);
+        // A login that comes so late that its initiator has begun another session meanwhile: it will not be used.
+        if self.of_port.get(&port).is_some_and(|present| present.0 > key.0) {
+            return;
+        }
         let is_namesake = |lane: &LaneWatch| lane.session == key && lane.cid == established.cid;
         let namesakes = self.lanes.iter().filter(|(_, lane)| is_namesake(lane)).map(|(id, _)| *id);
         let (kept, replaced): (Vec<_>, Vec<_>) = namesakes.partition(|id| is_kept(*id));
