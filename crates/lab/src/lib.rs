@@ -47,7 +47,7 @@ pub mod workload;
 pub use capture::{CaptureRecord, CaptureSetup, Captured, CapturedCommand, CapturedConnection};
 pub use experiment::{
     Cell, CommandEvent, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Prediction,
-    Quantity, RunLoad, Segments, Setup, StreamsSetup, Theory, Trace,
+    Quantity, RunLoad, Segments, Setup, StreamsEnd, StreamsSetup, Theory, Trace,
 };
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use kernel_trace::KernelTrace;
@@ -68,5 +68,5 @@ pub use run::{RunOutcome, execute};
 pub use sample::{ConnectionSocketSample, HeldKind, HeldSample, Sample};
 pub use series::{RunState, SeriesError, SeriesEvent, remaining, run_series, run_state};
 pub use session_record::SessionRecord;
-pub use streams::{Arrived, Recording, RecordingTimes, StreamSample, Streams};
+pub use streams::{Arrived, Pooled, Recording, RecordingTimes, StreamSample, Streams};
 pub use topology::{IpVersion, OFFLOADED_SEGMENTS, Segmentation, Topology};
