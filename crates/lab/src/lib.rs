@@ -10,7 +10,8 @@
 //! ```
 //!
 //! * **Nothing is left behind**: namespaces exist only as file descriptors, and the kernel removes them with the
-//!   process.
+//!   process. Only the folder of another server's files ([`program_run::ServerProgram`]) has a name, in `/dev/shm`; if
+//!   the process is killed, a later run removes it.
 //! * **Nothing happens outside**: no interface, address or setting of the machine changes.
 //! * **Root is not needed** where user namespaces are allowed: [`in_user_namespace`]. It helps at high rates.
 //! * **A run is valid or not**: [`RelayReport::verdict`] says whether the relay itself affected the measurement.

@@ -57,7 +57,6 @@ impl StreamsSetup {
             (Some(_), None) if self.direction == Direction::Read => {
                 Err("setup.streams.direction is read, which needs size in the place of measured".to_owned())
             }
-            (Some(_), None) => Ok(()),
             (None, Some(Bytes(0))) => Err("setup.streams.size is 0, but must be 1 byte or more".to_owned()),
             (None, Some(_)) if is_zero(self.expected_time) => {
                 Err("setup.streams.expected_time must be a time, because there is a size".to_owned())
@@ -66,7 +65,7 @@ impl StreamsSetup {
                 Err("setup.warm_up must be 0, because setup.streams.size counts from the beginning"
                     .to_owned())
             }
-            (None, Some(_)) => Ok(()),
+            (Some(_), None) | (None, Some(_)) => Ok(()),
             _ => Err("setup.streams needs measured or size, one of the two".to_owned()),
         }
     }

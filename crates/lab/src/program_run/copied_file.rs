@@ -87,6 +87,8 @@ fn pieces(extent: &Range<u64>) -> impl Iterator<Item = (u64, Vec<u8>)> + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program_run::extents::extents_of;
+    use netem::Bytes;
     use std::fs;
 
     const CONTENTS: Contents = Contents::Known { seed: 3, oldest: 1, newest: 1 };
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn others_read_what_was_filled_and_what_they_write_is_compared() {
-        let whole = |bytes: u64| [0..bytes];
+        let whole = |bytes| extents_of(Bytes(bytes), None);
         let bytes = PIECE + 512;
         let [from, to] = [(); 2].map(|()| CopiedFile::unnamed().unwrap());
         from.fill(&whole(bytes), CONTENTS).unwrap();

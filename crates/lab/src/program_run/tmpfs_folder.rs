@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Where Linux has memory with names (shm_overview(7)).
+/// Where Linux keeps files in memory (`shm_overview(7)`).
 const TMPFS: &str = "/dev/shm";
 const PREFIX: &str = "ropewalk-lab.";
 /// A folder without an owner is removed at this age: younger ones may be about to get theirs.
