@@ -44,7 +44,7 @@ fn main() -> anyhow::Result<()> {
         .with_context(|| format!("{}: name the folder of the results", options.summary.display()))?;
     let summary: Summary = serde_json::from_str(&text)?;
     let figure = plot::figure(&summary);
-    write(&options.plot, figure.svg_without_fonts()?)?;
+    write(&options.plot, figure.svg())?;
     if let Some(png) = &options.png {
         write(png, figure.png()?)?;
     }

@@ -5,11 +5,11 @@ use observe::report::{Axis, Figure, Point, Series, Style, Unit};
 
 /// The programs drawn, and their names in the legend.
 const DRAWN: [(&str, &str); 5] = [
-    ("QEMU to tgt", "QEMU (iSCSI)"),
-    ("rsync", "rsync"),
-    ("nbdcopy, 16 connections", "nbdcopy, 16 connections"),
-    ("16 plain streams", "16 plain TCP streams"),
     ("ropewalk", "ropewalk copy"),
+    ("nbdcopy, 16 connections", "nbdcopy, 16 connections"),
+    ("rsync", "rsync"),
+    ("QEMU to tgt", "QEMU"),
+    ("16 plain streams", "16 plain TCP streams"),
 ];
 const CONGESTION_CONTROL: &str = "cubic";
 const DIRECTION: &str = "to the server";
@@ -17,10 +17,14 @@ const DIRECTION: &str = "to the server";
 /// A bar for each drawn program on each path, with the spread of its runs.
 pub fn figure(summary: &Summary) -> Figure {
     let paths = summary.values(|cell| &cell.path);
-    let names: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-    let title = "Copying a disk image to a server: the share of the link's rate (CUBIC)";
-    let figure =
-        Figure::new(title, Axis::named("", names), Axis::new("of the link's payload rate", Unit::Share));
+    // A line should not end between a number and its percent sign.
+    let names: Vec<String> = paths.iter().map(|path| path.replace(" %", "%")).collect();
+    let title = "Copying a disk image to a server over long paths (CUBIC)";
+    let figure = Figure::new(
+        title,
+        Axis::named("", names),
+        Axis::new("share of the link's payload rate", Unit::Share),
+    );
     DRAWN.iter().fold(figure, |figure, (copy, name)| {
         let points = (0_u32..).zip(&paths).filter_map(|(place, path)| {
             let cell = summary.cells.iter().find(|cell| {

@@ -28,7 +28,7 @@ fn head(series: &Series) -> String {
     };
     let mut head = format!(
         "Written by `benches/wan{flag}` on {day}: ropewalk {ropewalk}{revisions}; {}, {} cores, {}. {} of {} runs are \
-         VALID; {} attempts were INVALID and were repeated. The medians and spreads are in [wan.json](wan.json), the \
+         VALID, and {} attempts were INVALID. The medians and spreads are in [wan.json](wan.json), the \
          experiment in [copies.toml](../experiments/wan/copies.toml).\n",
         machine.processor,
         machine.processors,
@@ -44,7 +44,7 @@ fn head(series: &Series) -> String {
 }
 
 const ABOUT: &str = "
-![Shares of the link's rate to the server, with CUBIC](wan.svg)
+![What programs reach with CUBIC when they copy to the server, as shares of the link's rate](wan.svg)
 
 `make bench-wan` copies a disk image to a server and back over emulated paths, with the kernel's own TCP. Rates are Mbit/s
 of the image's data, from a program's start to its end: the median of the valid runs, and in brackets the smallest and the
@@ -107,7 +107,7 @@ fn rate(cell: &Cell, summary: &Summary) -> String {
         let _ = write!(text, " ({}–{})", rate.min, rate.max);
     }
     if let Some(share) = share(cell, summary) {
-        let _ = write!(text, " {:.0} %", share * 100.0);
+        let _ = write!(text, ", {:.0} %", share * 100.0);
     }
     text
 }
