@@ -44,7 +44,10 @@ impl CopiedFile {
         let file = OpenOptions::new().write(true).open(&self.path)?;
         for (offset, mut piece) in extents.iter().flat_map(pieces) {
             contents.fill(&mut piece, offset);
-            file.write_all_at(&piece, offset)?;
+            let filled = file.write_all_at(&piece, offset);
+            // The memory of `/dev/shm` may be less than a copy needs.
+            filled
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display())))?;
         }
         Ok(())
     }

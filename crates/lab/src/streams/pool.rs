@@ -45,8 +45,14 @@ impl Pool {
 
 /// The result of one end of a stream.
 enum End {
-    Sent { congestion_control: String },
-    Received { bytes: u64, last: Instant },
+    Sent {
+        congestion_control: String,
+    },
+    /// `last` is when the last byte arrived; a stream that connected late may have carried none.
+    Received {
+        bytes: u64,
+        last: Option<Instant>,
+    },
 }
 
 impl Streams {
@@ -105,7 +111,7 @@ impl Pooled {
                 End::Sent { congestion_control } => pooled.congestion_controls.push(congestion_control),
                 End::Received { bytes, last } => {
                     pooled.bytes.push(bytes);
-                    pooled.elapsed = pooled.elapsed.max(last - begun);
+                    pooled.elapsed = last.map_or(pooled.elapsed, |last| pooled.elapsed.max(last - begun));
                 }
             }
         }
@@ -131,10 +137,10 @@ fn send(mut to: &TcpStream, namespace: &Namespace, pool: &Pool, pattern: &[u8]) 
 }
 
 fn received(from: &TcpStream, pattern: &[u8]) -> io::Result<End> {
-    let (mut arrived, mut last) = (0, Instant::now());
+    let (mut arrived, mut last) = (0, None);
     receive(from, pattern, |bytes| {
         arrived += bytes;
-        last = Instant::now();
+        last = Some(Instant::now());
     })?;
     Ok(End::Received { bytes: arrived, last })
 }
