@@ -574,3 +574,19 @@ fn every_example_of_the_reference_is_an_experiment_or_a_piece_of_a_setup() {
         }
     }
 }
+
+#[test]
+fn every_experiment_of_the_repository_can_be_run() {
+    let experiments = std::path::Path::new(REFERENCE).parent().unwrap();
+    let folders = std::fs::read_dir(experiments).unwrap().map(|entry| entry.unwrap().path());
+    let files = folders.filter(|path| path.is_dir()).flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
+    let experiments: Vec<_> =
+        files.iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")).collect();
+    assert!(!experiments.is_empty());
+    for path in experiments {
+        if let Err(error) = Experiment::parse(&std::fs::read_to_string(path).unwrap()) {
+            panic!("{}: {error}", path.display());
+        }
+    }
+}
