@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-relay bench-monitor audit
+.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-wan bench-relay bench-monitor audit
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -80,6 +80,10 @@ corpus: ## add what real programs say to each other to the fuzzers' corpus
 bench: ## speed against iSCSI peers and against plain sockets; writes benches/RESULTS.md
 	@scripts/setup bench
 	benches/run
+
+bench-wan: ## copies over long paths beside QEMU, nbdcopy and rsync; two hours, or make bench-wan QUICK=1; writes benches/WAN.md
+	@scripts/setup bench
+	benches/wan $(if $(QUICK),--quick)
 
 bench-relay: ## what the lab's relay can carry, and how exactly; writes benches/RELAY.md
 	@scripts/setup build

@@ -47,6 +47,7 @@ mod plan;
 mod prediction;
 mod request_model;
 mod setup;
+mod streams_setup;
 mod trace;
 
 pub(crate) use axis::positions;
@@ -54,7 +55,8 @@ pub(crate) use document::SPAN_MAX;
 pub use document::{Form, Plot, Theory};
 pub use plan::{Cell, Plan, PlannedRun};
 pub use prediction::Prediction;
-pub use setup::{Quantity, RunLoad, Segments, Setup, StreamsSetup};
+pub use setup::{Quantity, RunLoad, Segments, Setup};
+pub use streams_setup::{StreamsEnd, StreamsSetup};
 
 pub(crate) use trace::mark_label;
 pub use trace::{CommandEvent, Observed, Trace};

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! * **Nothing is left behind**: namespaces exist only as file descriptors, and the kernel removes them with the
-//!   process.
+//!   process. Only the folder of another server's files ([`program_run::ServerProgram`]) has a name, in `/dev/shm`; if
+//!   the process is killed, a later run removes it.
 //! * **Nothing happens outside**: no interface, address or setting of the machine changes.
 //! * **Root is not needed** where user namespaces are allowed: [`in_user_namespace`]. It helps at high rates.
 //! * **A run is valid or not**: [`RelayReport::verdict`] says whether the relay itself affected the measurement.
@@ -47,7 +48,7 @@ pub mod workload;
 pub use capture::{CaptureRecord, CaptureSetup, Captured, CapturedCommand, CapturedConnection};
 pub use experiment::{
     Cell, CommandEvent, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Prediction,
-    Quantity, RunLoad, Segments, Setup, StreamsSetup, Theory, Trace,
+    Quantity, RunLoad, Segments, Setup, StreamsEnd, StreamsSetup, Theory, Trace,
 };
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use kernel_trace::KernelTrace;
@@ -68,5 +69,5 @@ pub use run::{RunOutcome, execute};
 pub use sample::{ConnectionSocketSample, HeldKind, HeldSample, Sample};
 pub use series::{RunState, SeriesError, SeriesEvent, remaining, run_series, run_state};
 pub use session_record::SessionRecord;
-pub use streams::{Arrived, Recording, RecordingTimes, StreamSample, Streams};
+pub use streams::{Arrived, Pooled, Recording, RecordingTimes, StreamSample, Streams};
 pub use topology::{IpVersion, OFFLOADED_SEGMENTS, Segmentation, Topology};

@@ -1,34 +1,52 @@
-//! A third-party program at the client of a lab, which copies between a file and a disk of our target at the server.
+//! A third-party program at the client of a lab, which copies between a file and a disk at the server: of our target, or
+//! of a server of its own.
 
-mod memory_file;
+mod command_line;
+mod copied_file;
+mod extents;
+mod server_program;
+mod tmpfs_folder;
+
+pub use extents::Extents;
+pub use server_program::ServerProgram;
 
 use crate::lab::Lab;
-use crate::scsi_run::server::{Storage, runtime};
+use crate::scsi_run::server::Storage;
 use crate::scsi_run::{DiskModel, ScsiRunError};
 use crate::session_monitor::{SessionMonitor, SessionSamples};
 use crate::workload::{Contents, Direction};
-use memory_file::MemoryFile;
+use command_line::{Places, remedy, run_to_end};
+use copied_file::CopiedFile;
+use extents::extents_of;
 use netem::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 use std::env;
 use std::io;
-use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::ops::Range;
+use std::process::ExitStatus;
+use std::time::Duration;
+use tmpfs_folder::TmpfsFolder;
 
 /// The copy and its program. The result is compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramRun {
-    /// The program and its arguments. In them, `{file}` is the path of the file, `{disk}` the URL of the disk, and
-    /// `{ropewalk}` the path of the program that runs the experiment.
+    /// The program and its arguments. In them, `{file}` is the path of the file, `{disk}` the URL of the disk, `{from}`
+    /// and `{to}` are these two in the order of the direction, and `{ropewalk}` is the path of the program that runs
+    /// the experiment.
     pub command: Vec<String>,
     /// The direction: `write` from the file to the disk, `read` from the disk to the file.
     pub direction: Direction,
-    /// The length of the file and of the disk.
+    /// The length of the data, and of the file and the disk unless there are `extents`.
     pub size: Bytes,
+    /// The places of the data; from the beginning without a hole, if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extents: Option<Extents>,
     /// The approximate time of the program. After ten times as long, it is ended.
     pub expected_time: Span,
+    /// The server of the disk; our target, if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerProgram>,
 }
 
 /// The result of the program.
@@ -36,10 +54,10 @@ pub struct ProgramRun {
 pub struct ProgramReport {
     /// From the start of the program to its end.
     pub elapsed: Duration,
-    /// The congestion control of the target's sockets.
+    /// The congestion control of our target's sockets.
     pub congestion_controls: Vec<String>,
-    /// The target's view of its sessions.
-    pub session: SessionSamples,
+    /// Our target's view of its sessions; `None` with another server.
+    pub session: Option<SessionSamples>,
 }
 
 /// A program that did not copy.
@@ -50,7 +68,7 @@ pub enum ProgramError {
     #[error(transparent)]
     Storage(#[from] ScsiRunError),
     /// The program could not be started.
-    #[error("{program} could not be started: {source}")]
+    #[error("{program} could not be started: {source}{remedy}", remedy = remedy(program, source))]
     Start { program: String, source: io::Error },
     /// The program reports a failure.
     #[error("{program} ended with {status}: {said}")]
@@ -63,6 +81,12 @@ pub enum ProgramError {
     /// The program took too long and was ended.
     #[error("{program} had not ended after {after:?}")]
     Late { program: String, after: Duration },
+    /// The server does not accept connections.
+    #[error("{program} did not listen on port {port} within {after:?}: {said}")]
+    NotListening { program: String, port: u16, after: Duration, said: String },
+    /// Another error, and what the server said meanwhile.
+    #[error("{error}; {server} at the server said: {said}")]
+    WithServer { error: Box<ProgramError>, server: String, said: String },
     /// The program reports success, but the copy is wrong.
     #[error("the copy differs from its source at byte {at}")]
     Different { at: u64 },
@@ -71,14 +95,14 @@ pub enum ProgramError {
     System(#[from] io::Error),
 }
 
-/// Both must be among the arguments; otherwise the program cannot copy.
+/// Both of a pair must be among the arguments; otherwise the program cannot copy.
 const FILE: &str = "{file}";
 const DISK: &str = "{disk}";
+const FROM: &str = "{from}";
+const TO: &str = "{to}";
 const ROPEWALK: &str = "{ropewalk}";
 /// A program that takes this many times its expected time hangs.
 const LATE_FACTOR: u32 = 10;
-/// The most characters quoted from a program.
-const SAID_MAX: usize = 300;
 
 impl ProgramRun {
     /// Checks the settings.
@@ -87,8 +111,10 @@ impl ProgramRun {
     /// The defect, in words.
     pub(crate) fn check(&self) -> Result<(), String> {
         let has = |what: &str| self.command.iter().skip(1).any(|argument| argument.contains(what));
-        if !has(FILE) || !has(DISK) {
-            let expected = format!("a program with arguments in which {FILE} and {DISK} are what it copies");
+        if !(has(FILE) && has(DISK) || has(FROM) && has(TO)) {
+            let expected = format!(
+                "a program with arguments in which {FILE} and {DISK}, or {FROM} and {TO}, are what it copies"
+            );
             return Err(format!("setup.program.command must be {expected}"));
         }
         let Self { size, expected_time, .. } = self;
@@ -101,23 +127,38 @@ impl ProgramRun {
         if expected_time.0.is_zero() {
             return Err("setup.program.expected_time is 0, but must be a time".to_owned());
         }
-        Ok(())
+        self.extents.map_or(Ok(()), |extents| extents.check(*size))?;
+        self.server.as_ref().map_or(Ok(()), ServerProgram::check)
     }
 
-    /// Lets the program copy, with `congestion_control` at the target. The host determines that of the program's own
+    /// Lets the program copy, with `congestion_control` at our target. The host determines that of all other
     /// connections ([`Topology::congestion_control`](crate::Topology::congestion_control)).
     ///
     /// # Errors
     /// If it did not copy, whatever it reports.
     pub fn run(&self, lab: &Lab, congestion_control: &str, seed: u64) -> Result<ProgramReport, ProgramError> {
         let contents = Contents::Known { seed, oldest: 1, newest: 1 };
+        let extents = extents_of(self.size, self.extents);
+        match &self.server {
+            None => self.copy_with_target(lab, congestion_control, contents, &extents),
+            Some(server) => self.copy_with(server, lab, contents, &extents),
+        }
+    }
+
+    fn copy_with_target(
+        &self,
+        lab: &Lab,
+        congestion_control: &str,
+        contents: Contents,
+        extents: &[Range<u64>],
+    ) -> Result<ProgramReport, ProgramError> {
         let monitor = SessionMonitor::default();
-        let disk = DiskModel { size: self.size, ..DiskModel::default() };
+        let disk = DiskModel { size: Bytes(end_of(extents)), ..DiskModel::default() };
         let storage = Storage::start(&disk, target_config(congestion_control), lab, &monitor)?;
-        let file = MemoryFile::new()?;
+        let file = CopiedFile::unnamed()?;
         match self.direction {
-            Direction::Write => file.fill(self.size.0, contents)?,
-            Direction::Read => storage.fill(self.size.0, contents)?,
+            Direction::Write => file.fill(extents, contents)?,
+            Direction::Read => storage.fill(extents, contents)?,
         }
         monitor.restart();
         let elapsed = self.measure(lab, &file, &storage.url.to_string())?;
@@ -126,51 +167,60 @@ impl ProgramRun {
         let congestion_controls =
             connections.filter_map(|connection| connection.congestion_control.clone()).collect();
         match self.direction {
-            Direction::Write => {
-                storage.read_back(std::slice::from_ref(&(0..self.size.0)), contents)?;
-            }
-            Direction::Read => {
-                if let Some(at) = file.first_difference(self.size.0, contents)? {
-                    return Err(ProgramError::Different { at });
-                }
-            }
+            Direction::Write => drop(storage.read_back(extents, contents)?),
+            Direction::Read => compare(&file, extents, contents)?,
         }
         storage.stop();
-        Ok(ProgramReport { elapsed, congestion_controls, session })
+        Ok(ProgramReport { elapsed, congestion_controls, session: Some(session) })
     }
 
-    fn measure(&self, lab: &Lab, file: &MemoryFile, disk: &str) -> Result<Duration, ProgramError> {
-        let ropewalk = env::current_exe()?;
-        let fill_in = |text: &String| {
-            let path = |path: &Path| path.display().to_string();
-            text.replace(FILE, &path(&file.path())).replace(DISK, disk).replace(ROPEWALK, &path(&ropewalk))
+    fn copy_with(
+        &self,
+        server: &ServerProgram,
+        lab: &Lab,
+        contents: Contents,
+        extents: &[Range<u64>],
+    ) -> Result<ProgramReport, ProgramError> {
+        let folder = TmpfsFolder::new()?;
+        let file = CopiedFile::create(folder.folder("client")?.join("file"), 0)?;
+        let state = folder.folder("server")?;
+        let disk = CopiedFile::create(ServerProgram::backing(&state), end_of(extents))?;
+        let (from, to) = match self.direction {
+            Direction::Write => (&file, &disk),
+            Direction::Read => (&disk, &file),
         };
-        let words: Vec<String> = self.command.iter().map(fill_in).collect();
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        lab.client.namespace.put(&mut command);
-        let program = || {
-            let name = Path::new(&words[0]).file_name().unwrap_or_default();
-            name.to_string_lossy().into_owned()
+        from.fill(extents, contents)?;
+        let running = server.start(lab, &state)?;
+        let copied = self.measure(lab, &file, &running.url).and_then(|elapsed| {
+            compare(to, extents, contents)?;
+            Ok(elapsed)
+        });
+        let elapsed = copied.map_err(|error| running.explain(error))?;
+        Ok(ProgramReport { elapsed, congestion_controls: Vec::new(), session: None })
+    }
+
+    fn measure(&self, lab: &Lab, file: &CopiedFile, disk: &str) -> Result<Duration, ProgramError> {
+        let (file, disk) = (file.path().display().to_string(), disk.to_owned());
+        let (from, to) = match self.direction {
+            Direction::Write => (file.clone(), disk.clone()),
+            Direction::Read => (disk.clone(), file.clone()),
         };
-        let after = self.expected_time.0.saturating_mul(LATE_FACTOR);
-        runtime()?.block_on(async {
-            let mut command = tokio::process::Command::from(command);
-            let begun = Instant::now();
-            let process = command.kill_on_drop(true).spawn();
-            let process = process.map_err(|source| ProgramError::Start { program: program(), source })?;
-            let ended = tokio::time::timeout(after, process.wait_with_output()).await;
-            let output = ended.map_err(|_| ProgramError::Late { program: program(), after })??;
-            let elapsed = begun.elapsed();
-            match output.status.success() {
-                true => Ok(elapsed),
-                false => Err(ProgramError::Failed {
-                    program: program(),
-                    status: output.status,
-                    said: end_of(&output.stderr),
-                }),
-            }
-        })
+        let ropewalk = env::current_exe()?.display().to_string();
+        let places = Places::new([(FILE, file), (DISK, disk), (FROM, from), (TO, to), (ROPEWALK, ropewalk)]);
+        let command = places.command(&self.command, &lab.client.namespace);
+        run_to_end(command, self.expected_time.0.saturating_mul(LATE_FACTOR))
+    }
+}
+
+/// The length of a disk with these extents.
+fn end_of(extents: &[Range<u64>]) -> u64 {
+    extents.last().map_or(0, |extent| extent.end)
+}
+
+fn compare(copy: &CopiedFile, extents: &[Range<u64>], contents: Contents) -> Result<(), ProgramError> {
+    match copy.first_difference(extents, contents)? {
+        Some(at) => Err(ProgramError::Different { at }),
+        None => Ok(()),
     }
 }
 
@@ -181,12 +231,4 @@ fn target_config(congestion_control: &str) -> target::Config {
         ..target::SocketConfig::default()
     };
     target::Config { socket, ..target::Config::default() }
-}
-
-/// The end of the text, in one line.
-fn end_of(said: &[u8]) -> String {
-    let said = String::from_utf8_lossy(said);
-    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let from = line.char_indices().rev().nth(SAID_MAX - 1).map_or(0, |(index, _)| index);
-    line[from..].to_owned()
 }

@@ -1,9 +1,9 @@
 //! One run of an experiment, in a lab of its own.
 
 use crate::capture::{Capture, Captured, CapturedCommand};
-use crate::experiment::{Quantity, RunLoad, Setup, StreamsSetup};
+use crate::experiment::{Quantity, RunLoad, Setup, StreamsEnd, StreamsSetup};
 use crate::kernel_trace::{KernelTrace, Tracing};
-use crate::lab::{Lab, LabError};
+use crate::lab::{Lab, LabError, LabHost};
 use crate::ping::ping;
 use crate::program_run::{ProgramReport, ProgramRun};
 use crate::relay::{RelayReport, Verdict};
@@ -18,6 +18,7 @@ use observe::statistics::{self, jain_index};
 use observe::{Digests, Kind, SocketsReport};
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
 /// The result of a run.
 #[derive(Clone, Debug)]
@@ -145,7 +146,7 @@ fn gap_time(commands: &[CapturedCommand]) -> Option<f64> {
 
 fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     let round_trips = ping(&lab.client.namespace, lab.server.address, PINGS)?;
-    let monitor = lab.client.namespace.run(|| Monitor::start(monitoring(setup)))??;
+    let monitor = start_monitor(&lab.client, setup)?;
     let tracing = setup.kernel_trace.then(|| Tracing::begin(&lab.client.namespace, setup.trace_quiet.0));
     let mut measured = match setup.load() {
         RunLoad::Streams(streams) => stream(streams, setup, lab)?,
@@ -154,19 +155,26 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
             scsi(report, setup)
         }
         RunLoad::Program(run) => {
+            // Our target reports its sockets itself; those of another server are seen from outside.
+            let server = run.server.as_ref().map(|_| start_monitor(&lab.server, setup)).transpose()?;
             let report = run.run(lab, &setup.congestion_control, seed).map_err(io::Error::other)?;
-            program(run, report)
+            let mut measured = program(run, report);
+            if let Some(server) = server {
+                measured.see_congestion_controls("server", &server.stop());
+            }
+            measured
         }
     };
     if let Some((kernel_trace, events)) = tracing.map(Tracing::end) {
         measured.kernel_trace = Some(kernel_trace);
         measured.samples.extend(events);
     }
-    measured.sockets = monitor.stop();
+    let mut sockets = monitor.stop();
     if let RunLoad::Program(_) = setup.load() {
-        measured.see_congestion_controls();
+        measured.see_congestion_controls("client", &sockets);
     }
-    measured.samples.extend(take_socket_samples(&mut measured.sockets));
+    measured.samples.extend(take_socket_samples(&mut sockets));
+    measured.sockets = sockets;
     // Omits quantities without a value, such as the round trip of a path that lost all echo requests.
     if let Some(shortest) = round_trips.iter().min() {
         measured.quantities.insert(Quantity::RoundTrip, shortest.as_secs_f64());
@@ -174,52 +182,77 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     Ok(measured)
 }
 
-fn monitoring(setup: &Setup) -> Options {
-    Options { interval: setup.sample_every.0, discovery: Some(Discovery::default()), ..Options::default() }
+/// Samples all connections of a host.
+fn start_monitor(host: &LabHost, setup: &Setup) -> io::Result<Monitor> {
+    let interval = setup.sample_every.0;
+    let options = Options { interval, discovery: Some(Discovery::default()), ..Options::default() };
+    host.namespace.run(|| Monitor::start(options))?
 }
 
 fn stream(streams: &StreamsSetup, setup: &Setup, lab: &Lab) -> io::Result<Measured> {
-    let measured = streams.measured.0;
-    let streams = Streams {
+    let plain = Streams {
         count: streams.count,
         congestion_control: Some(setup.congestion_control.clone()),
         send_buffer: streams.send_buffer,
         to: lab.server.address,
     };
-    let times = RecordingTimes { warm_up: setup.warm_up.0, measured, every: setup.sample_every.0 };
-    let recording = streams.record(lab, times, |_| ())?;
-    let bytes: Vec<f64> = recording.bytes.iter().map(|bytes| *bytes as f64).collect();
+    match streams.end() {
+        StreamsEnd::Time(measured) => {
+            let times = RecordingTimes {
+                warm_up: setup.warm_up.0,
+                measured: measured.0,
+                every: setup.sample_every.0,
+            };
+            let recording = plain.record(lab, times, |_| ())?;
+            Ok(Measured {
+                quantities: of_streams(&recording.bytes, recording.elapsed),
+                samples: recording.samples.into_iter().map(Sample::Stream).collect(),
+                congestion_controls: recording.congestion_controls,
+                ..Measured::default()
+            })
+        }
+        StreamsEnd::Size(size, direction) => {
+            let pooled = plain.carry(lab, size.0, direction)?;
+            Ok(Measured {
+                quantities: of_streams(&pooled.bytes, pooled.elapsed),
+                congestion_controls: pooled.congestion_controls,
+                ..Measured::default()
+            })
+        }
+    }
+}
+
+/// The quantities of streams that carried so much each.
+fn of_streams(bytes: &[u64], elapsed: Duration) -> BTreeMap<Quantity, f64> {
+    let bytes: Vec<f64> = bytes.iter().map(|bytes| *bytes as f64).collect();
     let bits = bytes.iter().sum::<f64>() * 8.0;
-    let mut quantities = BTreeMap::from([(Quantity::Throughput, bits / recording.elapsed.as_secs_f64())]);
+    let mut quantities = BTreeMap::from([(Quantity::Throughput, bits / elapsed.as_secs_f64())]);
     quantities.extend(jain_index(&bytes).map(|index| (Quantity::Fairness, index)));
-    Ok(Measured {
-        quantities,
-        samples: recording.samples.into_iter().map(Sample::Stream).collect(),
-        congestion_controls: recording.congestion_controls,
-        ..Measured::default()
-    })
+    quantities
 }
 
 fn program(run: &ProgramRun, report: ProgramReport) -> Measured {
     let bits = run.size.0 as f64 * 8.0;
     let elapsed_ns = u64::try_from(report.elapsed.as_nanos()).unwrap_or(u64::MAX);
-    let mut session = SessionRecord { elapsed_ns, sessions: report.session, ..SessionRecord::default() };
-    Measured {
+    let session =
+        report.session.map(|sessions| SessionRecord { elapsed_ns, sessions, ..SessionRecord::default() });
+    let mut measured = Measured {
         quantities: BTreeMap::from([(Quantity::Throughput, bits / report.elapsed.as_secs_f64())]),
-        samples: session.take_samples(),
-        session: Some(session),
+        session,
         congestion_controls: report.congestion_controls,
         ..Measured::default()
-    }
+    };
+    measured.samples = measured.session.as_mut().map(SessionRecord::take_samples).unwrap_or_default();
+    measured
 }
 
 impl Measured {
-    /// Samples the client's connections from outside, if the workload does not report them.
-    fn see_congestion_controls(&mut self) {
-        let seen = self.sockets.sockets.iter().flat_map(|socket| &socket.congestion_controls);
+    /// Adds the congestion controls of a host's connections, as seen from outside, if the workload does not report them.
+    fn see_congestion_controls(&mut self, host: &str, sockets: &SocketsReport) {
+        let seen = sockets.sockets.iter().flat_map(|socket| &socket.congestion_controls);
         let seen: Vec<String> = seen.map(|control| control.name.clone()).collect();
         if seen.is_empty() {
-            self.reasons.push("no connection was seen at the client".to_owned());
+            self.reasons.push(format!("no connection was seen at the {host}"));
         }
         self.congestion_controls.extend(seen);
     }

@@ -20,6 +20,7 @@ use netem::Bytes;
 use serde::{Deserialize, Serialize};
 use server::{Storage, written};
 use std::io;
+use std::slice;
 
 /// The workload, the disk and the terms of the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,7 +77,9 @@ impl ScsiRun {
         let monitor = SessionMonitor::default();
         let storage = Storage::start(&self.disk, self.target_config(congestion_control), lab, &monitor)?;
         // Otherwise the kernel would have to find memory for the disk during the measurement.
-        storage.fill(self.disk.size.0, if self.workload.reads() { before } else { Contents::Any })?;
+        let whole = 0..self.disk.size.0;
+        let filled_with = if self.workload.reads() { before } else { Contents::Any };
+        storage.fill(slice::from_ref(&whole), filled_with)?;
         monitor.restart();
         let measured =
             client::measure(self, lab, congestion_control, &storage, meanwhile, monitor.initiator())?;

@@ -1,5 +1,9 @@
 //! Plain TCP streams through a lab, which measure the path itself.
 
+mod pool;
+
+pub use pool::Pooled;
+
 use crate::kernel_trace::SENDER;
 use crate::lab::Lab;
 use crate::monotonic_ns;
@@ -130,6 +134,13 @@ impl Streams {
     /// Connects in the calling thread's namespace. Options are set before the socket connects, as [`transport::apply`]
     /// requires.
     fn connect_to(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = self.socket(address)?;
+        socket.connect(&address.into())?;
+        Ok(socket.into())
+    }
+
+    /// A socket that sends as these streams do, in the calling thread's namespace.
+    fn socket(&self, address: SocketAddr) -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         if let Some(name) = &self.congestion_control {
             socket.set_tcp_congestion(name.as_bytes())?;
@@ -138,8 +149,7 @@ impl Streams {
             let bytes = u32::try_from(asked.0).unwrap_or(u32::MAX);
             SocketBuffer::Send.set(&socket, bytes).map_err(io::Error::other)?;
         }
-        socket.connect(&address.into())?;
-        Ok(socket.into())
+        Ok(socket)
     }
 }
 
@@ -208,6 +218,22 @@ fn expected(pattern: &[u8], offset: u64, bytes: usize) -> &[u8] {
     &pattern[start..start + bytes]
 }
 
+/// Receives a stream to its end, and verifies it. `arrived` gets the length of each piece.
+fn receive(mut from: &TcpStream, pattern: &[u8], mut arrived: impl FnMut(u64)) -> io::Result<()> {
+    let (mut piece, mut offset) = (vec![0; PIECE_BYTES], 0);
+    loop {
+        let bytes = from.read(&mut piece)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if piece[..bytes] != *expected(pattern, offset, bytes) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "other bytes arrived than were sent"));
+        }
+        offset += bytes as u64;
+        arrived(bytes as u64);
+    }
+}
+
 impl Connection {
     fn arrived(&self) -> u64 {
         self.arrived.load(Relaxed)
@@ -223,17 +249,9 @@ impl Connection {
     }
 
     fn receive(&self, pattern: &[u8]) -> io::Result<()> {
-        let mut piece = vec![0; PIECE_BYTES];
-        loop {
-            let bytes = (&self.receiver).read(&mut piece)?;
-            if bytes == 0 {
-                return Ok(());
-            }
-            if piece[..bytes] != *expected(pattern, self.arrived(), bytes) {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "other bytes arrived than were sent"));
-            }
-            self.arrived.fetch_add(bytes as u64, Relaxed);
-        }
+        receive(&self.receiver, pattern, |bytes| {
+            self.arrived.fetch_add(bytes, Relaxed);
+        })
     }
 
     /// Wakes all waiters, whatever is still under way.

@@ -30,6 +30,8 @@ pub(crate) struct Document {
     pub setup: Table,
     #[serde(rename = "vary", default)]
     pub variables: Vec<Variable>,
+    #[serde(rename = "override", default)]
+    pub overrides: Vec<Override>,
     #[serde(default)]
     pub quick: FormChanges,
     #[serde(default)]
@@ -64,11 +66,29 @@ pub(crate) struct Variable {
     pub cases: Option<Vec<Case>>,
 }
 
+impl Variable {
+    /// Its values in the file.
+    fn labels(&self) -> impl Iterator<Item = String> {
+        let values = self.values.iter().flatten().map(label);
+        values.chain(self.cases.iter().flatten().map(|case| case.name.clone()))
+    }
+}
+
 /// A named combination of several keys.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
     pub name: String,
+    pub setup: Table,
+}
+
+/// A part of the setup for some combinations of values.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Override {
+    /// These values of these variables; a variable without any has all.
+    pub only: BTreeMap<String, Vec<String>>,
+    /// Overlaid on the values' setup, after earlier overrides.
     pub setup: Table,
 }
 
@@ -198,6 +218,9 @@ impl Document {
                 return Err(InvalidExperiment::new(format!("\"{}\" is varied twice", variable.name)));
             }
         }
+        for (number, part) in self.overrides.iter().enumerate() {
+            self.check_override(part, &format!("override {}, only", number + 1))?;
+        }
         for form in [Form::Quick, Form::Full] {
             if self.changes(form).repetitions == Some(0) {
                 return Err(InvalidExperiment::new(format!(
@@ -206,6 +229,21 @@ impl Document {
             }
             for name in self.changes(form).values.keys() {
                 self.variable(name, &format!("{form}.values"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that some form has each of its values.
+    fn check_override(&self, part: &Override, place: &str) -> Result<(), InvalidExperiment> {
+        for (name, wanted) in &part.only {
+            let of_forms = [Form::Quick, Form::Full].map(|form| self.changes(form).values.get(name));
+            let of_forms = of_forms.into_iter().flatten().flatten().map(label);
+            let known: Vec<String> = self.variable(name, place)?.labels().chain(of_forms).collect();
+            if let Some(unknown) = wanted.iter().find(|wanted| !known.contains(wanted)) {
+                let known = known.join(", ");
+                let error = format!("{place}: \"{name}\" is never {unknown}, but {known}");
+                return Err(InvalidExperiment::new(error));
             }
         }
         Ok(())

@@ -73,8 +73,7 @@ impl Plan {
 
     /// Whether a cell has one of the wanted values, for each variable with any.
     pub(crate) fn is_among(&self, cell: usize, wanted: &BTreeMap<String, Vec<String>>) -> bool {
-        let values = self.values(cell);
-        wanted.iter().all(|(name, wanted)| values.get(name).is_some_and(|value| wanted.contains(value)))
+        matches(&self.variables, &self.cells[cell].labels, wanted)
     }
 
     /// The cell of a run; run numbers start at 1.
@@ -93,6 +92,14 @@ impl Plan {
     pub fn describe(&self, cell: usize) -> String {
         describe(&self.variables, &self.cells[cell].labels)
     }
+}
+
+/// Whether a combination has one of the wanted values, for each variable with any.
+fn matches(variables: &[String], labels: &[String], wanted: &BTreeMap<String, Vec<String>>) -> bool {
+    let has = |name: &String, wanted: &[String]| {
+        variables.iter().zip(labels).any(|(variable, label)| variable == name && wanted.contains(label))
+    };
+    wanted.iter().all(|(name, wanted)| has(name, wanted))
 }
 
 fn describe(variables: &[String], labels: &[String]) -> String {
@@ -114,6 +121,9 @@ pub(crate) fn expand(document: &Document, form: Form) -> Result<Plan, InvalidExp
     }
     let variables: Vec<String> = document.variables.iter().map(|variable| variable.name.clone()).collect();
     let cells = combinations.into_iter().map(|(labels, mut table)| {
+        for part in document.overrides.iter().filter(|part| matches(&variables, &labels, &part.only)) {
+            lay(&mut table, &part.setup);
+        }
         lay(&mut table, &changes.setup);
         let setup = Setup::read(&table).map_err(|problem| {
             let cell = match labels.is_empty() {

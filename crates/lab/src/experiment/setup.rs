@@ -3,6 +3,7 @@
 use super::document::SPAN_MAX;
 use super::overlay::lay;
 use super::request_model;
+use super::streams_setup::StreamsSetup;
 use crate::capture::CaptureSetup;
 use crate::program_run::ProgramRun;
 use crate::scsi_run::{DiskModel, ScsiRun};
@@ -51,6 +52,9 @@ pub struct Setup {
     /// The time for which a trace skips events that change nothing; zero records each.
     #[serde(default = "default_trace_quiet")]
     pub trace_quiet: Span,
+    /// The direction of `streams` or `program`, unless they have their own.
+    #[serde(default, skip_serializing)]
+    direction: Option<Direction>,
     /// The time before the workload counts. It is part of a SCSI workload.
     #[serde(default)]
     pub warm_up: Span,
@@ -88,19 +92,6 @@ pub enum Segments {
     Offloaded,
     /// Single packets: exact, and possible up to about 500 Mbit/s.
     Single,
-}
-
-/// Plain TCP streams from the client to the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StreamsSetup {
-    /// The number of concurrent streams.
-    pub count: u8,
-    /// The time after the warm-up that counts.
-    pub measured: Span,
-    /// `SO_SNDBUF` of the senders; the kernel's own tuning, if missing.
-    #[serde(default)]
-    pub send_buffer: Option<netem::Bytes>,
 }
 
 /// The workload across the path.
@@ -227,7 +218,9 @@ impl Setup {
     /// # Errors
     /// The defect, in words.
     pub(crate) fn read(table: &Table) -> Result<Self, String> {
-        let mut setup: Self = table.clone().try_into().map_err(|error| problem("setup", &error))?;
+        let mut table = table.clone();
+        hand_down_direction(&mut table);
+        let mut setup: Self = table.try_into().map_err(|error| problem("setup", &error))?;
         let path = setup.read_path()?;
         path.validate().map_err(|error| format!("setup.link: {error}"))?;
         setup.path = Some(path);
@@ -257,8 +250,13 @@ impl Setup {
         }
         let measured = match (&self.streams, &self.scsi, &self.program) {
             (Some(streams), None, None) => {
-                streams.check()?;
-                ("streams.measured", streams.measured)
+                streams.check(self.warm_up)?;
+                ("streams", streams.time())
+            }
+            (None, Some(_), None) if self.direction.is_some() => {
+                return Err(
+                    "setup.direction is for streams and program: scsi.workload has its own".to_owned()
+                );
             }
             (None, Some(run), None) => {
                 let requests = run.workload.requests(run.disk.size, DiskModel::BLOCK_BYTES);
@@ -339,9 +337,9 @@ impl Setup {
     /// The share of the data that is read, and so travels back, from 0 to 1. The rest travels to the server.
     pub(crate) fn read_share(&self) -> f64 {
         match self.load() {
-            RunLoad::Streams(_) => 0.0,
+            RunLoad::Streams(streams) => share_of_reads(streams.direction()),
             RunLoad::Scsi(run) => run.workload.read_share(),
-            RunLoad::Program(program) => f64::from(u8::from(program.direction == Direction::Read)),
+            RunLoad::Program(program) => share_of_reads(program.direction),
         }
     }
 
@@ -393,7 +391,7 @@ impl Setup {
     #[must_use]
     pub fn estimate(&self) -> Duration {
         let load = match self.load() {
-            RunLoad::Streams(streams) => self.warm_up.0 + streams.measured.0,
+            RunLoad::Streams(streams) => self.warm_up.0 + streams.time().0,
             RunLoad::Scsi(run) => request_model::load_time(self, run),
             RunLoad::Program(program) => program.expected_time.0,
         };
@@ -401,15 +399,20 @@ impl Setup {
     }
 }
 
-impl StreamsSetup {
-    fn check(&self) -> Result<(), String> {
-        if self.count == 0 {
-            return Err("setup.streams.count is 0, but must be 1 to 255".to_owned());
+fn share_of_reads(direction: Direction) -> f64 {
+    match direction {
+        Direction::Read => 1.0,
+        Direction::Write => 0.0,
+    }
+}
+
+/// Gives the direction of the setup to the workload, if it has one that takes it.
+fn hand_down_direction(setup: &mut Table) {
+    let Some(direction) = setup.get("direction").cloned() else { return };
+    for workload in ["streams", "program"] {
+        if let Some(Value::Table(workload)) = setup.get_mut(workload) {
+            workload.entry("direction").or_insert_with(|| direction.clone());
         }
-        if self.measured.0.is_zero() {
-            return Err("setup.streams.measured is 0, but must be a time".to_owned());
-        }
-        Ok(())
     }
 }
 

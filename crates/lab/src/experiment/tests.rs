@@ -89,7 +89,7 @@ fn a_case_sets_several_keys_and_leaves_the_others() {
     let count = |cell: usize| streams(&plan, cell).count;
     let lossy = |cell: usize| plan.cells[cell].setup.path().forward.loss != netem::Loss::None;
     assert_eq!((count(0), lossy(0), count(1), lossy(1)), (1, false, 4, true));
-    assert_eq!(streams(&plan, 1).measured, Span(Duration::from_secs(1)));
+    assert_eq!(streams(&plan, 1).end(), StreamsEnd::Time(Span(Duration::from_secs(1))));
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn a_form_has_its_own_values_settings_and_repetitions() {
     let (quick, full) = (experiment.plan(Form::Quick).unwrap(), experiment.plan(Form::Full).unwrap());
     assert_eq!((quick.runs.len(), full.runs.len()), (1, 2 * 2 * 3));
     assert_eq!((quick.labels("RTT"), quick.labels("path")), (vec!["5ms"], vec!["lossy"]));
-    assert_eq!(streams(&quick, 0).measured, Span(Duration::from_millis(200)));
-    assert_eq!(streams(&full, 0).measured, Span(Duration::from_secs(1)));
+    assert_eq!(streams(&quick, 0).end(), StreamsEnd::Time(Span(Duration::from_millis(200))));
+    assert_eq!(streams(&full, 0).end(), StreamsEnd::Time(Span(Duration::from_secs(1))));
     assert!(quick.estimate() < full.estimate());
 }
 
@@ -302,6 +302,66 @@ fn a_setup_has_one_workload() {
     );
 }
 
+#[test]
+fn streams_can_carry_a_fixed_amount_in_either_direction() {
+    let sized = |more: &str| {
+        let streams = format!("streams = {{ count = 4, size = \"1MiB\", expected_time = \"2s\"{more} }}");
+        BASE.replace("streams = { count = 1, measured = \"1s\" }", &streams)
+    };
+    let plan = Experiment::parse(&sized(", direction = \"read\"")).unwrap().plan(Form::Quick).unwrap();
+    assert_eq!(streams(&plan, 0).end(), StreamsEnd::Size(netem::Bytes(1 << 20), Direction::Read));
+    assert!(plan.estimate() > Duration::from_secs(2));
+    assert_refused(&sized(", measured = \"1s\""), &["setup.streams", "measured or size"]);
+    assert_refused(&sized("").replace("2s", "0s"), &["setup.streams.expected_time", "a time"]);
+    assert_refused(&sized("").replace("1MiB", "0B"), &["setup.streams.size", "1 byte or more"]);
+    let read_for_a_time = BASE.replace("count = 1,", "count = 1, direction = \"read\",");
+    assert_refused(&read_for_a_time, &["setup.streams.direction", "size"]);
+}
+
+#[test]
+fn one_direction_is_that_of_whatever_workload_a_case_has() {
+    let program = r#"
+        [[vary]]
+        name = "direction"
+        key = "direction"
+        values = ["write", "read"]
+        [[vary]]
+        name = "copy"
+        [[vary.cases]]
+        name = "streams"
+        setup.streams = { count = 1, size = "1MiB", expected_time = "1s" }
+        [[vary.cases]]
+        name = "program"
+        setup.program = { command = ["cp", "{from}", "{to}"], size = "1MiB", expected_time = "1s" }
+    "#;
+    let streams = "streams = { count = 1, measured = \"1s\" }";
+    let plan = Experiment::parse(&format!("{}{program}", BASE.replace(streams, ""))).unwrap();
+    let plan = plan.plan(Form::Quick).unwrap();
+    let shares: Vec<f64> = plan.cells.iter().map(|cell| cell.setup.read_share()).collect();
+    assert_eq!(shares, [0.0, 0.0, 1.0, 1.0]);
+    let scsi = SCSI.replace("congestion_control", "direction = \"read\"\ncongestion_control");
+    assert_refused(&scsi, &["setup.direction", "scsi.workload"]);
+}
+
+#[test]
+fn an_override_applies_to_the_combinations_that_it_names() {
+    let parts = r#"
+        [[override]]
+        only = { RTT = ["20ms"] }
+        setup.streams.count = 2
+        [[override]]
+        only = { RTT = ["20ms"], control = ["cubic", "bbr"] }
+        setup.streams.count = 3
+    "#;
+    let plan = quick(&format!("{RTTS}{CONTROLS}{parts}"));
+    let counts: Vec<u8> = (0..plan.cells.len()).map(|cell| streams(&plan, cell).count).collect();
+    assert_eq!(counts, [1, 1, 1, 2, 3, 3]);
+    let unknown = parts.replace("bbr", "bbr9");
+    let refusal = &["override 2, only", "control", "never bbr9", "reno, cubic, bbr"];
+    assert_more_refused(&format!("{RTTS}{CONTROLS}{unknown}"), refusal);
+    assert_more_refused(&format!("{RTTS}{parts}"), &["override 2, only", "control", "not varied"]);
+}
+
 const PROGRAM: &str = r#"
     title = "A test"
     [setup]
@@ -341,6 +401,30 @@ fn a_program_is_told_what_it_copies_and_its_host_which_congestion_control_it_use
     assert_refused(&PROGRAM.replace("{disk}", "disk"), &["setup.program.command", "{disk}"]);
     assert_refused(&PROGRAM.replace("1MiB", "1000B"), &["setup.program.size", "whole blocks of 512"]);
     assert_refused(&PROGRAM.replace("\"2s\"", "\"0s\""), &["setup.program.expected_time", "a time"]);
+}
+
+#[test]
+fn a_program_may_have_a_server_of_its_own_and_data_with_holes() {
+    let with = |more: &str| PROGRAM.replace("[[vary]]", &format!("{more}\n[[vary]]"));
+    let server = r#"
+        [setup.program.server]
+        command = ["serve", "{address}", "{port}", "{backing}"]
+        url = "disk://{address}:{port}"
+        prepare = [["ready", "{state}"]]
+        environment = { STATE = "{state}" }
+        files = { "serve.conf" = "disk = {backing}" }
+    "#;
+    let plan = Experiment::parse(&with(server)).unwrap().plan(Form::Quick).unwrap();
+    let RunLoad::Program(program) = plan.cells[0].setup.load() else { panic!("a program was asked for") };
+    assert_eq!(program.server.as_ref().unwrap().url, "disk://{address}:{port}");
+    assert_refused(
+        &with(&server.replace("[\"ready\", \"{state}\"]", "[]")),
+        &["setup.program.server", "prepare"],
+    );
+    assert_refused(&with(&server.replace("serve.conf", "../x")), &["setup.program.server.files", "../x"]);
+    assert_refused(&with(&server.replace("url", "link")), &["setup.program.server", "link", "`url`"]);
+    let holes = "extents = { count = 3, every = \"1MiB\" }";
+    assert_refused(&with(holes), &["setup.program.extents.count", "must divide"]);
 }
 
 #[test]
@@ -469,7 +553,7 @@ fn with_setup(piece: &str) -> String {
     let piece: toml::Table = toml::from_str(piece).unwrap();
     let mut experiment: toml::Table = toml::from_str(BASE).unwrap();
     let setup = experiment["setup"].as_table_mut().unwrap();
-    if piece.contains_key("scsi") || piece.contains_key("program") {
+    if ["scsi", "program", "streams"].iter().any(|load| piece.contains_key(*load)) {
         setup.remove("streams");
     }
     overlay::lay(setup, &piece);
@@ -487,6 +571,22 @@ fn every_example_of_the_reference_is_an_experiment_or_a_piece_of_a_setup() {
         let text = if is_whole { example.to_owned() } else { with_setup(example) };
         if let Err(error) = Experiment::parse(&text) {
             panic!("{error}\n{example}");
+        }
+    }
+}
+
+#[test]
+fn every_experiment_of_the_repository_can_be_run() {
+    let experiments = std::path::Path::new(REFERENCE).parent().unwrap();
+    let folders = std::fs::read_dir(experiments).unwrap().map(|entry| entry.unwrap().path());
+    let files = folders.filter(|path| path.is_dir()).flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
+    let experiments: Vec<_> =
+        files.iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")).collect();
+    assert!(!experiments.is_empty());
+    for path in experiments {
+        if let Err(error) = Experiment::parse(&std::fs::read_to_string(path).unwrap()) {
+            panic!("{}: {error}", path.display());
         }
     }
 }

@@ -58,9 +58,9 @@ impl Storage {
         Ok(Self { server, url, namespace, runtime })
     }
 
-    /// Writes the whole disk.
-    pub fn fill(&self, disk_bytes: u64, contents: Contents) -> Result<(), ScsiRunError> {
-        let pieces = pieces(0, disk_bytes, Direction::Write);
+    /// Writes ranges of the disk.
+    pub fn fill(&self, extents: &[Range<u64>], contents: Contents) -> Result<(), ScsiRunError> {
+        let pieces = extents.iter().flat_map(|extent| pieces(extent.start, extent.end, Direction::Write));
         self.locally(async |lun| load(&lun, contents).run(pieces, |_| ()).await)
     }
 

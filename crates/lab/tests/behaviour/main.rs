@@ -6,6 +6,7 @@ mod experiment_runs;
 mod faults;
 mod kernel;
 mod path;
+mod pooled_streams;
 mod program;
 mod records;
 mod scsi;

@@ -8,6 +8,11 @@ use std::fmt::Write;
 
 /// The share of a place that its bars take.
 const BARS_SHARE: f64 = 0.7;
+/// The width of a bar above which a number with a decimal has room, and the font size that three digits need above a
+/// narrower bar, in its widths.
+const DECIMAL_WIDTH: f64 = 36.0;
+const DIGITS_SIZE: f64 = 0.55;
+const DIGITS_SIZE_MIN: f64 = 8.0;
 /// The most points of a line with marks at its points.
 const MARKED_POINTS_MAX: usize = 60;
 
@@ -83,16 +88,19 @@ impl Marks<'_> {
             else {
                 continue;
             };
-            let text = number((point.y / self.axis.scale.factor * 10.0).round() / 10.0);
+            let (text, size) = above_bar(point.y / self.axis.scale.factor, right - left);
+            // Above the error bar, if there is one.
+            let top_of_all =
+                point.high.and_then(|high| self.place(point, high)).map_or(top, |(_, high)| high);
             put(
                 svg,
                 format_args!(
                     "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" stroke=\"none\"/>\
-                     <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" stroke=\"none\">{text}</text>",
+                     <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" stroke=\"none\"{size}>{text}</text>",
                     right - left,
                     (bottom - top).max(0.0),
                     f64::midpoint(left, right),
-                    top - 5.0,
+                    top_of_all - 5.0,
                 ),
             );
         }
@@ -129,6 +137,15 @@ impl Marks<'_> {
             }
         }
     }
+}
+
+/// The number above a bar, and its size if it is not that of other texts.
+fn above_bar(shown: f64, width: f64) -> (String, String) {
+    if width >= DECIMAL_WIDTH {
+        return (number((shown * 10.0).round() / 10.0), String::new());
+    }
+    let size = (width * DIGITS_SIZE).max(DIGITS_SIZE_MIN);
+    (number(shown.round()), format!(" font-size=\"{size:.1}\""))
 }
 
 /// Whether each of its points has a mark.
