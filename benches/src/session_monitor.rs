@@ -3,7 +3,7 @@
 
 use crate::processor;
 use crate::statistics::{median, spread};
-use initiator::{Config, Url};
+use initiator::{Config, PlacementPolicy, Url};
 use lab::netem::Bytes;
 use lab::session_monitor::SessionMonitor;
 use lab::workload::{Contents, End, Load, Order, Pattern};
@@ -59,7 +59,10 @@ fn write(monitor: Option<&SessionMonitor>) -> anyhow::Result<f64> {
         let portal = server.local_addrs()[0].into();
         let url = Url { user: None, portal, target_name: TARGET.to_owned(), lun: 0 };
         let session = match observer {
-            Some(observer) => initiator::connect_observed(&url, Config::default(), observer).await?,
+            Some(observer) => {
+                initiator::connect_observed(&url, Config::default(), observer, PlacementPolicy::default())
+                    .await?
+            }
             None => initiator::connect(&url, Config::default()).await?,
         };
         let lun = session.lun(url.lun).await?;

@@ -1,7 +1,7 @@
 //! The configuration of an initiator.
 
 use crate::{Portal, Reconnect};
-use framing::SocketOptions;
+use framing::{SocketOptions, UnsentLimit};
 use pdu::{CmdSn, Duration};
 use session::chap::Credentials;
 use session::parameters::{InitiatorLimits, Offer};
@@ -94,10 +94,7 @@ impl Default for Config {
                 ping_after: PING_AFTER,
                 ping_timeout: PING_TIMEOUT,
             },
-            socket: SocketOptions {
-                unsent_bytes: Some(SocketOptions::PLACEMENT_UNSENT_BYTES),
-                ..SocketOptions::default()
-            },
+            socket: SocketOptions { unsent: UnsentLimit::RoundTrip, ..SocketOptions::default() },
             buffer_budget_bytes: BUFFER_BUDGET_BYTES,
             login_timeout: Duration::from_secs(15),
             reconnect: Reconnect::default(),

@@ -1,7 +1,7 @@
 //! One connection, from its TCP connect to the end of its login (RFC 7143 §6.3).
 
 use crate::{Config, Dialed, Environment, Error, LoginError, NetworkError, Portal, UsageError};
-use framing::{ConnectionObserver, Wire, read_pdu, write_pdu};
+use framing::{ConnectionObserver, UnsentLimit, Wire, read_pdu, write_pdu};
 use pdu::{Cid, CmdSn, Isid, LoginStatusClass};
 use session::chap::{Algorithm, Credentials, ENTROPY_BYTES};
 use session::login::initiator::{Failure, Joining, Login, Progress};
@@ -32,6 +32,7 @@ pub(crate) struct Opened {
     pub peer: SocketAddr,
     pub congestion: Option<String>,
     pub observer: Option<Box<dyn ConnectionObserver>>,
+    pub unsent: UnsentLimit,
     /// Random bits that say where the tags of a session begin which this login leads.
     pub tags_from: u32,
 }
@@ -162,7 +163,8 @@ impl Attempt<'_> {
                         .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
                     let observer = observe.map(|observe| observe(&established));
                     let (congestion, tags_from) = (in_force.congestion, self.word().map_err(broken)?);
-                    let opened = Opened { wire, established, peer, congestion, observer, tags_from };
+                    let unsent = config.socket.unsent;
+                    let opened = Opened { wire, established, peer, congestion, observer, unsent, tags_from };
                     return Ok(Ok(Answer::Opened(Box::new(opened))));
                 }
             }

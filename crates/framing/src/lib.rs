@@ -28,4 +28,4 @@ pub use overheard::{Listener, Overheard};
 pub use quota::Quota;
 pub use receiver::{Receiver, Scratch};
 pub use sender::Sender;
-pub use wire::{InForce, PathSample, SocketOptions, SocketOptionsError, Wire};
+pub use wire::{InForce, PathSample, SocketOptions, SocketOptionsError, UnsentLimit, Wire};

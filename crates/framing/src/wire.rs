@@ -115,16 +115,36 @@ pub struct SocketOptions {
     pub send_buffer_bytes: Option<u32>,
     /// SO_RCVBUF, for experiments.
     pub receive_buffer_bytes: Option<u32>,
-    /// TCP_NOTSENT_LOWAT: unsent bytes that the kernel may hold before it asks for no more. `None` leaves the amount to
-    /// the kernel's tuning of the send buffer. Placement of commands needs a bound, because bytes that the kernel holds
-    /// can no longer be placed: [`PLACEMENT_UNSENT_BYTES`](Self::PLACEMENT_UNSENT_BYTES).
-    pub unsent_bytes: Option<u32>,
+    /// The unsent bytes that the kernel may hold.
+    pub unsent: UnsentLimit,
 }
 
-impl SocketOptions {
-    /// A bound for [`unsent_bytes`](Self::unsent_bytes): small enough to leave commands to placement, large enough that
-    /// a socket never runs dry between two wake-ups of the sender.
-    pub const PLACEMENT_UNSENT_BYTES: u32 = 256 << 10;
+/// The bound of a socket's unsent bytes (TCP_NOTSENT_LOWAT).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnsentLimit {
+    /// The kernel's tuning of the send buffer.
+    #[default]
+    System,
+    /// This many bytes.
+    Fixed(u32),
+    /// What the connection moves in half a round trip, as its owner measures that. Placement of commands needs such a
+    /// bound, because bytes that the kernel holds can no longer be placed on another connection.
+    RoundTrip,
+}
+
+impl UnsentLimit {
+    /// The bound that follows the round trip before the first measurement.
+    const FIRST_BYTES: u32 = 256 << 10;
+
+    /// The bound with which a stream begins, if there is one.
+    #[must_use]
+    pub fn first_bytes(self) -> Option<u32> {
+        match self {
+            Self::System => None,
+            Self::Fixed(bytes) => Some(bytes),
+            Self::RoundTrip => Some(Self::FIRST_BYTES),
+        }
+    }
 }
 
 /// The present options of a stream.

@@ -36,9 +36,10 @@ pub use client::{
 };
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
 
+pub use policy::PlacementPolicy;
+
 use client::Environment;
 use network::TcpNetwork;
-use policy::PlacementPolicy;
 use runtime::TokioHost;
 use std::sync::Arc;
 use transport::Observer;
@@ -68,7 +69,7 @@ pub async fn begin(url: &Url, config: Config) -> Result<Target, Error> {
     Target::begin(environment(None), &url.target_name, &url.portal, named(config)).await
 }
 
-/// As [`connect`]; `observer` is told of every connection.
+/// As [`connect`]; `observer` is told of every connection, and `placement` chooses connections for commands.
 ///
 /// # Errors
 /// As [`connect`].
@@ -79,8 +80,11 @@ pub async fn connect_observed(
     url: &Url,
     config: Config,
     observer: Arc<dyn Observer>,
+    placement: PlacementPolicy,
 ) -> Result<Target, Error> {
-    Target::connect(environment(Some(observer)), &url.target_name, &url.portal, named(config)).await
+    let environment =
+        Environment { placement: Arc::new(move || placement.begin()), ..environment(Some(observer)) };
+    Target::connect(environment, &url.target_name, &url.portal, named(config)).await
 }
 
 /// Asks a portal for the targets that this initiator may use, and for their addresses.

@@ -16,7 +16,6 @@ pub use socket_terms::{SocketTerms, UnsentLimit};
 use crate::lab::Lab;
 use crate::session_monitor::SessionMonitor;
 use crate::workload::{Contents, InvalidPattern, LoadError, Workload};
-use netem::Bytes;
 use serde::{Deserialize, Serialize};
 use server::{Storage, written};
 use std::io;
@@ -93,9 +92,10 @@ impl ScsiRun {
 
     /// The same with our initiator's defaults.
     pub(crate) fn resolved(&self) -> Self {
-        let unsent_bytes = self.sockets.options("").unsent_bytes;
-        let unsent = unsent_bytes.map_or(UnsentLimit::None, |bytes| UnsentLimit::Bytes(Bytes(bytes.into())));
-        Self { sockets: SocketTerms { unsent, ..self.sockets }, ..self.clone() }
+        Self {
+            sockets: SocketTerms { unsent: self.sockets.unsent.resolved(), ..self.sockets },
+            ..self.clone()
+        }
     }
 
     fn target_config(&self, congestion_control: &str) -> target::Config {
@@ -112,7 +112,7 @@ impl ScsiRun {
 mod tests {
     use super::*;
     use crate::workload::End;
-    use netem::{Rate, Span};
+    use netem::{Bytes, Rate, Span};
     use std::time::Duration;
 
     fn read(text: &str) -> Result<ScsiRun, String> {

@@ -12,7 +12,7 @@ use crate::portal_group::PortalGroupConfig;
 use crate::redirect::Redirect;
 use crate::size::ByteSize;
 use device::Ipv6Prefix;
-use framing::SocketOptions;
+use framing::{SocketOptions, UnsentLimit};
 use serde::Deserialize;
 use session::parameters::{DigestPreference, Offer};
 use std::collections::{BTreeSet, HashSet};
@@ -284,7 +284,7 @@ impl SocketConfig {
             send_buffer_bytes: self.send_buffer,
             receive_buffer_bytes: self.receive_buffer,
             // A response goes where its command came from: nothing is placed here.
-            unsent_bytes: None,
+            unsent: UnsentLimit::System,
         }
     }
 }

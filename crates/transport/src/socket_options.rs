@@ -20,7 +20,7 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 pub fn apply(options: &SocketOptions, socket: &impl AsFd) -> Result<(), SocketOptionsError> {
     let socket = SockRef::from(socket);
     set("TCP_NODELAY", "1", socket.set_tcp_nodelay(true))?;
-    if let Some(bytes) = options.unsent_bytes {
+    if let Some(bytes) = options.unsent.first_bytes() {
         set("TCP_NOTSENT_LOWAT", bytes, socket.set_tcp_notsent_lowat(bytes))?;
     }
     let keepalive = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE));

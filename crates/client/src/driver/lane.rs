@@ -73,7 +73,12 @@ impl Driver {
         lane: LaneId,
         now: Instant,
     ) -> Result<(), ConnectionError> {
+        let wants_measurements = self.placement.wants_measurements();
         let Some((core, state)) = self.paths[at].core_and_lane(lane) else { return Ok(()) };
+        if wants_measurements {
+            // A long command is sent for longer than what was measured when it was placed is true.
+            let _ = state.measure(now);
+        }
         let sent = state.connection.poll_send(cx, now, core, &self.buffers);
         state.blocked = sent.is_pending();
         match sent {

@@ -99,10 +99,11 @@ impl Path {
 }
 
 impl Lane {
-    fn measure(&mut self, now: Instant) -> Option<PathMeasurement> {
+    /// The present measurement. What the connection takes ahead follows it.
+    pub(super) fn measure(&mut self, now: Instant) -> Option<PathMeasurement> {
         let connection = &self.connection;
         let measured = self.measurement.at(now, || connection.sample());
-        if let Some(path) = measured {
+        if let Some(path) = measured.filter(|_| self.is_bounded_ahead) {
             self.connection.limit_ahead(ahead_bytes(&path));
         }
         measured

@@ -11,7 +11,7 @@ use crate::report::{ConnectionReport, PathReport, PathState};
 use crate::retry::{CommandKind, Ending};
 use crate::{Config, Portal, TargetError, isid};
 use event_listener::Event;
-use framing::{Connection, LaneWakers, Wire};
+use framing::{Connection, LaneWakers, UnsentLimit, Wire};
 use futures_channel::oneshot;
 use futures_util::lock::Mutex;
 use pdu::{Cdb, Cid, Instant, Isid, LaneId, Lun, TaskAttribute, TaskManagementOutcome, Tsih};
@@ -118,6 +118,8 @@ pub(super) struct Lane {
     pub blocked: bool,
     /// For a placement policy that wants to know of its path.
     pub measurement: Measurement,
+    /// Whether what is taken ahead of the network follows the path.
+    pub is_bounded_ahead: bool,
 }
 
 /// One iSCSI session. It keeps its number and its ISID across reinstatements.
@@ -293,7 +295,7 @@ impl Path {
 
     /// Adds a connection to the session.
     pub fn join(&mut self, now: Instant, lane: LaneId, opened: Opened) {
-        let Opened { wire, established, peer, congestion, observer, .. } = opened;
+        let Opened { wire, established, peer, congestion, observer, unsent, .. } = opened;
         let Some(core) = &mut self.core else { return };
         core.add_lane(now, lane, &established);
         let cid = established.cid;
@@ -307,6 +309,7 @@ impl Path {
             closing: None,
             blocked: false,
             measurement: Measurement::default(),
+            is_bounded_ahead: unsent == UnsentLimit::RoundTrip,
         });
         self.fill_vacancy(cid);
         self.connections_wanted = self.connections_wanted.max(self.connections());

@@ -67,7 +67,7 @@ pub(super) fn measure(
     lab.client.namespace.run(|| {
         set_name(INITIATOR).map_err(io::Error::from)?;
         runtime()?.block_on(async {
-            let session = initiator::connect_observed(url, config, observer).await?;
+            let session = initiator::connect_observed(url, config, observer, run.session.placement.0).await?;
             let lun = session.lun(url.lun).await?;
             run.session.check(&session.report())?;
             let mut measured = Measured::begin(session.report());

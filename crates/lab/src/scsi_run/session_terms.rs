@@ -4,6 +4,7 @@ use super::ScsiRunError;
 use initiator::Report;
 use netem::Bytes;
 use policy::time_model::WriteTerms;
+use policy::{PlacementPolicy, UnknownPolicy};
 use serde::{Deserialize, Serialize};
 use session::parameters::{ConnectionParameters, DigestPreference, Offer, SessionParameters};
 use target::{ByteSize, DigestUse, Negotiation};
@@ -16,6 +17,8 @@ pub struct SessionTerms {
     pub connections: u16,
     /// The number of iSCSI sessions for these connections.
     pub sessions: u16,
+    /// How the initiator chooses a connection for each command.
+    pub placement: PlacementName,
     /// InitialR2T (§13.10): solicit all data of every write.
     pub initial_r2t: bool,
     /// ImmediateData (§13.11): a command PDU may carry data of its write.
@@ -45,6 +48,7 @@ impl Default for SessionTerms {
         Self {
             connections: 1,
             sessions: 1,
+            placement: PlacementName::default(),
             initial_r2t: offer.initial_r2t,
             immediate_data: offer.immediate_data,
             first_burst: Bytes(offer.first_burst_bytes.into()),
@@ -56,6 +60,25 @@ impl Default for SessionTerms {
             data_digest: false,
             window_commands: target::Limits::default().window_commands,
         }
+    }
+}
+
+/// A placement policy by its name, such as `"earliest delivery"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PlacementName(pub PlacementPolicy);
+
+impl TryFrom<String> for PlacementName {
+    type Error = UnknownPolicy;
+
+    fn try_from(name: String) -> Result<Self, UnknownPolicy> {
+        name.parse().map(Self)
+    }
+}
+
+impl From<PlacementName> for String {
+    fn from(PlacementName(policy): PlacementName) -> Self {
+        policy.to_string()
     }
 }
 

@@ -22,13 +22,15 @@ pub struct SocketTerms {
     pub unsent: UnsentLimit,
 }
 
-/// The unsent bytes that a socket may hold. As text: `"default"`, `"none"`, or a number of bytes as `"64KiB"`.
+/// The unsent bytes that a socket may hold. As text: `"default"`, `"round trip"`, `"none"`, or a number of bytes as `"64KiB"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum UnsentLimit {
     /// The initiator's own bound, which lets it place commands late.
     #[default]
     Default,
+    /// What the connection moves in half a round trip.
+    RoundTrip,
     /// The whole send buffer.
     None,
     /// This many bytes.
@@ -41,11 +43,7 @@ impl SocketTerms {
             congestion: Some(congestion_control.to_owned()),
             send_buffer_bytes: self.send_buffer.map(whole),
             receive_buffer_bytes: self.receive_buffer.map(whole),
-            unsent_bytes: match self.unsent {
-                UnsentLimit::Default => Config::default().socket.unsent_bytes,
-                UnsentLimit::None => None,
-                UnsentLimit::Bytes(bytes) => Some(whole(bytes)),
-            },
+            unsent: self.unsent.into(),
         }
     }
 
@@ -85,12 +83,35 @@ fn whole(bytes: Bytes) -> u32 {
     u32::try_from(bytes.0).unwrap_or(u32::MAX)
 }
 
+impl From<UnsentLimit> for framing::UnsentLimit {
+    fn from(limit: UnsentLimit) -> Self {
+        match limit {
+            UnsentLimit::Default => Config::default().socket.unsent,
+            UnsentLimit::RoundTrip => Self::RoundTrip,
+            UnsentLimit::None => Self::System,
+            UnsentLimit::Bytes(bytes) => Self::Fixed(whole(bytes)),
+        }
+    }
+}
+
+impl UnsentLimit {
+    /// The same with our initiator's default by its own name.
+    pub(super) fn resolved(self) -> Self {
+        match framing::UnsentLimit::from(self) {
+            framing::UnsentLimit::RoundTrip => Self::RoundTrip,
+            framing::UnsentLimit::System => Self::None,
+            framing::UnsentLimit::Fixed(bytes) => Self::Bytes(Bytes(bytes.into())),
+        }
+    }
+}
+
 impl FromStr for UnsentLimit {
     type Err = InvalidQuantity;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "default" => Ok(Self::Default),
+            "round trip" => Ok(Self::RoundTrip),
             "none" => Ok(Self::None),
             bytes => bytes.parse().map(Self::Bytes),
         }
@@ -101,6 +122,7 @@ impl fmt::Display for UnsentLimit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
+            Self::RoundTrip => formatter.write_str("round trip"),
             Self::None => formatter.write_str("none"),
             Self::Bytes(bytes) => bytes.fmt(formatter),
         }
