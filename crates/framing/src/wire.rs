@@ -117,6 +117,9 @@ pub struct SocketOptions {
     pub receive_buffer_bytes: Option<u32>,
     /// The unsent bytes that the kernel may hold.
     pub unsent: UnsentLimit,
+    /// The kernel spreads what the congestion window lets out over the round trip (`SO_MAX_PACING_RATE` without a bound),
+    /// whatever the congestion control.
+    pub is_paced: bool,
 }
 
 /// The bound of a socket's unsent bytes (TCP_NOTSENT_LOWAT).

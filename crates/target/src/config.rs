@@ -275,6 +275,8 @@ pub struct SocketConfig {
     pub send_buffer: Option<u32>,
     /// `SO_RCVBUF`, for experiments: disables the kernel's own tuning.
     pub receive_buffer: Option<u32>,
+    /// The kernel paces what is sent, whatever the congestion control.
+    pub paced: bool,
 }
 
 impl SocketConfig {
@@ -285,6 +287,7 @@ impl SocketConfig {
             receive_buffer_bytes: self.receive_buffer,
             // A response goes where its command came from: nothing is placed here.
             unsent: UnsentLimit::System,
+            is_paced: self.paced,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod clock;
 mod observer;
+mod pacing;
 mod path_sample;
 mod readable_fd;
 mod send_queue;

@@ -1,5 +1,6 @@
 //! The options of every socket.
 
+use crate::pacing;
 use crate::socket_buffer::SocketBuffer;
 use framing::{SocketOptions, SocketOptionsError};
 use socket2::{SockRef, TcpKeepalive};
@@ -27,6 +28,9 @@ pub fn apply(options: &SocketOptions, socket: &impl AsFd) -> Result<(), SocketOp
     set("SO_KEEPALIVE", KEEPALIVE_IDLE.as_secs(), keepalive)?;
     if let Some(name) = &options.congestion {
         set("TCP_CONGESTION", name, socket.set_tcp_congestion(name.as_bytes()))?;
+    }
+    if options.is_paced {
+        set("SO_MAX_PACING_RATE", "unbounded", pacing::pace(&*socket))?;
     }
     if let Some(bytes) = options.send_buffer_bytes {
         SocketBuffer::Send.set(&*socket, bytes)?;
@@ -62,6 +66,14 @@ mod tests {
         let options = SocketOptions { congestion: Some("reno".into()), ..SocketOptions::default() };
         apply(&options, &socket).unwrap();
         assert_eq!(congestion_of(&socket).unwrap(), "reno");
+    }
+
+    #[test]
+    fn a_socket_is_paced_if_that_was_asked_for() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let options = SocketOptions { is_paced: true, ..SocketOptions::default() };
+        apply(&options, &socket).unwrap();
+        assert!(pacing::is_paced(&socket).unwrap());
     }
 
     #[test]

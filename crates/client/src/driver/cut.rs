@@ -99,12 +99,14 @@ mod tests {
     }
 
     /// First block and number of blocks, offset and length in memory.
-    fn numbers(part: &Part) -> (u64, u64, u32, u32) {
+    type Numbers = (u64, u64, u32, u32);
+
+    fn numbers(part: &Part) -> Numbers {
         let Data::Out(memory) = part.data else { panic!("a write moves data out") };
         (part.extent.lba.0, part.extent.blocks.0, memory.offset_bytes, memory.bytes)
     }
 
-    fn cut(bytes_max: u64) -> Option<((u64, u64, u32, u32), (u64, u64, u32, u32))> {
+    fn cut(bytes_max: u64) -> Option<(Numbers, Numbers)> {
         parts(&write(), bytes_max).map(|(first, rest)| (numbers(&first), numbers(&rest)))
     }
 

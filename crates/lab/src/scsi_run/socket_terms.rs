@@ -20,6 +20,8 @@ pub struct SocketTerms {
     pub receive_buffer: Option<Bytes>,
     /// `TCP_NOTSENT_LOWAT` at the initiator.
     pub unsent: UnsentLimit,
+    /// `SO_MAX_PACING_RATE` without a bound: the kernel paces, whatever the congestion control.
+    pub paced: bool,
 }
 
 /// The unsent bytes that a socket may hold. As text: `"default"`, `"round trip"`, `"none"`, or a number of bytes as `"64KiB"`.
@@ -44,6 +46,7 @@ impl SocketTerms {
             send_buffer_bytes: self.send_buffer.map(whole),
             receive_buffer_bytes: self.receive_buffer.map(whole),
             unsent: self.unsent.into(),
+            is_paced: self.paced,
         }
     }
 
@@ -52,6 +55,7 @@ impl SocketTerms {
             congestion: Some(congestion_control.to_owned()),
             send_buffer: self.send_buffer.map(whole),
             receive_buffer: self.receive_buffer.map(whole),
+            paced: self.paced,
         }
     }
 }
