@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use pdu::{Header, Instant, LaneId};
-use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Transmit};
+use session::seam::{Buffers, Destination, Digest, Endpoint, Fault, LaneLoss, Payload, Transmit};
 
 /// Takes pings, and says nothing; the rest is the test's choice.
 #[derive(Default)]
@@ -16,6 +16,8 @@ pub struct Listener {
     pub signs_of_life: u32,
     /// Has something to send on every lane, always, though nobody ever gets it.
     pub is_eager: bool,
+    /// What it sends, as long as it is asked: this PDU with as much data as it is allowed.
+    pub sends: Option<Header>,
 }
 
 impl Endpoint for Listener {
@@ -48,8 +50,9 @@ impl Endpoint for Listener {
         Ok(())
     }
 
-    fn poll_transmit(&mut self, _: Instant, _: LaneId, _: u32) -> Option<Transmit> {
-        None
+    fn poll_transmit(&mut self, _: Instant, _: LaneId, budget_bytes: u32) -> Option<Transmit> {
+        let header = self.sends.clone()?;
+        Some(Transmit { header, payload: Payload::Inline(vec![0; budget_bytes as usize]) })
     }
 
     fn wants_transmit(&self, _: LaneId) -> bool {
