@@ -29,6 +29,7 @@ mod login;
 mod lun;
 mod path_acceptance;
 mod path_id;
+mod portal_group;
 mod probe;
 mod reconnect;
 mod replacement;
