@@ -37,8 +37,8 @@ impl Drop for Handle {
 }
 
 impl Target {
-    /// Logs in with the configured number of connections: in one iSCSI session as far as the target allows, then in
-    /// further sessions. Fewer connections are not an error; [`Self::report`] gives their number and the reason.
+    /// Logs in with the configured number of connections: in one iSCSI session for each portal group as far as the
+    /// target allows, then in further sessions. Fewer connections are not an error; [`Self::report`] gives their number and the reason.
     ///
     /// # Errors
     /// As [`Self::begin`].
