@@ -19,13 +19,14 @@ pub(crate) struct Connecting {
     #[arg(long, value_name = "N|auto", default_value_t = Connections::default())]
     connections: Connections,
 
-    /// iSCSI sessions to spread the connections over; 1 forbids more [default: one for each --portal, and more only if
-    /// the target allows too few connections in each]
+    /// iSCSI sessions to spread the connections over; 1 forbids more [default: one for each portal group, and more only
+    /// if the target allows too few connections in each]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..))]
     sessions: Option<u16>,
 
-    /// Address to connect to instead of the URL's host; repeat it to use several addresses of the target. In a copy
-    /// between two remote disks, it is the destination's
+    /// Address to connect to instead of the URL's host; repeat it to spread the connections over several addresses of
+    /// the target. Addresses of one portal group share a session. In a copy between two remote disks, it is the
+    /// destination's
     #[arg(long = "portal", value_name = "ADDR:PORT")]
     portals: Vec<Portal>,
 

@@ -1,17 +1,67 @@
 //! Makes the connections of a target besides the first, while its user already works.
 
-use crate::driver::{Driver, Shared};
+use crate::driver::{Driver, Path, Shared};
 use crate::layout::Layout;
 use crate::path_id::PathId;
+use crate::portal_group::PortalGroup;
+use crate::report::PathState;
 use crate::{Error, Portal, supervisor};
 use futures_util::future::join_all;
 use std::sync::Arc;
 
 /// Makes the other connections of the first session, and then further sessions.
 pub(crate) async fn make_others(shared: Arc<Shared>, first: PathId, layout: Layout) {
-    supervisor::join_all(&shared, first).await;
+    if layout.by_portal_group {
+        join_share(&shared, first, &layout).await;
+        open_sessions_of_other_groups(&shared, &layout).await;
+        take_up_the_rest(&shared, first, &layout).await;
+    } else {
+        supervisor::join_all(&shared, first).await;
+    }
     open_further_sessions(&shared, &layout).await;
     shared.with(|driver, _| driver.begun());
+}
+
+/// Gives a session the connections at the portals of its group.
+async fn join_share(shared: &Arc<Shared>, path: PathId, layout: &Layout) {
+    let share = |portals: &PortalGroup| layout.share(|portal| portals.may_contain(portal));
+    supervisor::join_share(shared, path, share).await;
+}
+
+/// Opens a session for each portal group besides the first: whichever portals no session may use are of others.
+async fn open_sessions_of_other_groups(shared: &Arc<Shared>, layout: &Layout) {
+    for (at, portal) in layout.portals.iter().enumerate() {
+        let others = layout.portals[at + 1..].iter().filter(|other| !is_used(shared, other));
+        let portals = PortalGroup::new(portal.clone(), others.cloned());
+        let connections = layout.share(|portal| portals.may_contain(portal));
+        let is_one_too_many =
+            shared.read(|driver| driver.is_closing() || driver.paths.len() >= layout.sessions_max);
+        if connections == 0 || is_one_too_many || is_used(shared, portal) {
+            continue;
+        }
+        match open_session(shared, portals, connections).await {
+            Ok(path) => join_share(shared, path, layout).await,
+            Err(error) => tracing::warn!(%portal, %error, "the portal could not be used: using the others"),
+        }
+    }
+}
+
+/// Whether the portal may be of the group of a session.
+fn is_used(shared: &Shared, portal: &Portal) -> bool {
+    let uses = |path: &Path| path.state != PathState::Gone && path.portals.may_contain(portal);
+    shared.read(|driver| driver.paths.iter().any(uses))
+}
+
+/// Gives the first session the connections that no other has been able to take.
+async fn take_up_the_rest(shared: &Arc<Shared>, first: PathId, layout: &Layout) {
+    shared.with(|driver, _| {
+        let living = driver.paths.iter().filter(|path| path.state != PathState::Gone);
+        let wanted: usize = living.map(|path| path.connections_wanted).sum();
+        if let Some(path) = driver.path_mut(first) {
+            path.connections_wanted += layout.connections.saturating_sub(wanted);
+        }
+    });
+    supervisor::join_all(shared, first).await;
 }
 
 /// Opens, at once, as many further sessions as the configured connections need. If the target refuses a session, there
@@ -20,14 +70,14 @@ async fn open_further_sessions(shared: &Arc<Shared>, layout: &Layout) {
     if shared.read(Driver::is_closing) {
         return;
     }
-    let mut opened = shared.report().connections();
-    let each = opened.max(1);
+    let (mut opened, each, mut sessions) = shared.read(|driver| {
+        let each = driver.paths.iter().map(Path::connections).max().unwrap_or_default().max(1);
+        (driver.paths.iter().map(Path::connections_expected).sum::<usize>(), each, driver.paths.len())
+    });
     let mut additions = Vec::new();
-    let mut sessions = 1;
     while opened < layout.connections && sessions < layout.sessions_max {
         let connections = each.min(layout.connections - opened);
-        let portal = &layout.portals[sessions % layout.portals.len()];
-        additions.push(add_session(shared, portal, connections));
+        additions.push(add_session(shared, layout.portals_from(sessions), connections));
         opened += connections;
         sessions += 1;
     }
@@ -49,15 +99,25 @@ async fn open_further_sessions(shared: &Arc<Shared>, layout: &Layout) {
 /// Opens a session of its own for these connections.
 pub(crate) async fn add_session(
     shared: &Arc<Shared>,
-    portal: &Portal,
+    portals: PortalGroup,
     connections: usize,
 ) -> Result<(), Error> {
-    let path = shared.add_path(portal, connections);
+    let path = open_session(shared, portals, connections).await?;
+    supervisor::join_all(shared, path).await;
+    Ok(())
+}
+
+/// Opens a session that is to have this many connections, with the first of them.
+async fn open_session(
+    shared: &Arc<Shared>,
+    portals: PortalGroup,
+    connections: usize,
+) -> Result<PathId, Error> {
+    let path = shared.add_path(portals, connections);
     if let Err(error) = supervisor::open(shared, path).await {
         shared.with(|driver, now| driver.path_gone(path, &error.to_string(), &shared.target_name, now));
         return Err(error);
     }
     shared.environment.spawn(supervisor::run(Arc::clone(shared), path));
-    supervisor::join_all(shared, path).await;
-    Ok(())
+    Ok(path)
 }

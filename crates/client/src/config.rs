@@ -14,11 +14,11 @@ pub struct Config {
     pub initiator_name: String,
     /// The number of TCP connections over all iSCSI sessions together. At least 1.
     pub connections: u16,
-    /// The number of iSCSI sessions for these connections. `None`: one, up to the target's MaxConnections, then more.
-    /// `Some(1)` forbids more.
+    /// The number of iSCSI sessions for these connections, each of which begins at another portal. `None`: one for each
+    /// portal group, up to the target's MaxConnections, then more. `Some(1)` forbids more.
     pub sessions: Option<u16>,
-    /// Portals to connect to instead of the URL's; sessions take them in turn. With several portals there are at least
-    /// as many sessions as portals, if connections and [`Self::sessions`] allow.
+    /// Portals to connect to instead of the URL's. The connections of a session take those of its portal group in turn
+    /// (RFC 7143 §4.1.1); the logins tell which these are. A lost connection is replaced at the next of them.
     pub portals: Vec<Portal>,
     /// The CHAP credentials. `None`: no authentication.
     pub credentials: Option<Credentials>,

@@ -35,6 +35,8 @@ pub async fn discover(
     config: &Config,
 ) -> Result<Vec<TargetRecord>, Error> {
     let applicant = Applicant {
+        portal: portal.clone(),
+        portal_group_tag: None,
         target_name: None,
         isid: crate::isid::random(&*environment.host, 0)?,
         cid: Cid(0),
@@ -47,7 +49,7 @@ pub async fn discover(
             ..config.offer
         },
     };
-    let opened = open(environment, config, portal, &applicant).await?;
+    let opened = open(environment, config, &applicant).await?;
     let exchange = environment.within(config.login_timeout, send_targets(environment, opened));
     let text = exchange
         .await

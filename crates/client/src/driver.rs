@@ -37,9 +37,10 @@ pub(crate) use plan::{Data, Piece, Plan};
 pub(crate) use unit_state::UnitState;
 
 use crate::path_id::PathId;
+use crate::portal_group::PortalGroup;
 use crate::report::{PathReport, PathState, Report};
 use crate::reservation::{Reservation, Witness};
-use crate::{Config, Environment, Error, NetworkError, Portal, UsageError};
+use crate::{Config, Environment, Error, NetworkError, UsageError};
 use block::Slab;
 use connection_recovery::Recoveries;
 pub(crate) use connection_recovery::Vacancies;
@@ -195,8 +196,8 @@ impl Shared {
     }
 
     /// Adds a path that is to have this many connections.
-    pub fn add_path(&self, portal: &Portal, connections: usize) -> PathId {
-        self.with(|driver, _| driver.add_path(portal.clone(), self.isid, connections))
+    pub fn add_path(&self, portals: PortalGroup, connections: usize) -> PathId {
+        self.with(|driver, _| driver.add_path(portals, self.isid, connections))
     }
 
     /// Starts an operation and waits for its end. Once polled, it runs to its end even if this future is dropped.

@@ -1,5 +1,6 @@
 //! How the connections of a target are to be distributed over sessions, before the target's limits are known.
 
+use crate::portal_group::PortalGroup;
 use crate::{Config, Portal};
 
 /// The most iSCSI sessions of one [`Target`](crate::Target). Targets limit sessions, and more bring no benefit.
@@ -7,25 +8,38 @@ pub(crate) const PATHS_MAX: usize = 64;
 
 /// The intended distribution.
 pub(crate) struct Layout {
-    /// The portals of the sessions, in turn; at least one.
+    /// The portals of the connections, in turn; at least one.
     pub portals: Vec<Portal>,
     pub connections: usize,
     pub connections_per_session: usize,
     pub sessions_max: usize,
+    /// Whether every portal group gets a session for the connections at its portals.
+    pub by_portal_group: bool,
 }
 
 impl Layout {
     pub fn new(config: &Config, portal: &Portal) -> Self {
         let portals = if config.portals.is_empty() { vec![portal.clone()] } else { config.portals.clone() };
         let connections = usize::from(config.connections);
-        let sessions = config.sessions.map_or(portals.len(), usize::from).min(connections);
-        let sessions_max = config.sessions.map_or(PATHS_MAX, usize::from).min(PATHS_MAX);
+        let sessions = config.sessions.map_or(1, usize::from).min(connections);
         Self {
             connections_per_session: connections.div_ceil(sessions.max(1)),
             portals,
             connections,
-            sessions_max,
+            sessions_max: config.sessions.map_or(PATHS_MAX, usize::from).min(PATHS_MAX),
+            by_portal_group: config.sessions.is_none(),
         }
+    }
+
+    /// The portals of a session, by its number: each session begins at another.
+    pub fn portals_from(&self, session: usize) -> PortalGroup {
+        let (before, after) = self.portals.split_at(session % self.portals.len());
+        PortalGroup::new(after[0].clone(), after[1..].iter().chain(before).cloned())
+    }
+
+    /// The connections for a session that uses these portals, if every portal is to have as many.
+    pub fn share(&self, is_used: impl Fn(&Portal) -> bool) -> usize {
+        self.portals.iter().cycle().take(self.connections).filter(|portal| is_used(portal)).count()
     }
 }
 
@@ -54,7 +68,39 @@ mod tests {
     }
 
     #[test]
-    fn every_portal_has_a_session() {
-        assert_eq!(layout(8, None, 2), (4, PATHS_MAX));
+    fn one_session_takes_all_connections_of_all_portals() {
+        assert_eq!(layout(8, None, 2), (8, PATHS_MAX));
+        assert_eq!(layout(8, Some(2), 2), (4, 2));
+    }
+
+    fn names(mut portals: PortalGroup, count: usize) -> String {
+        (0..count).map(|_| portals.take_next().host).collect()
+    }
+
+    fn at_three_portals(connections: u16) -> Layout {
+        let portals = ["a", "b", "c"].map(|host| host.parse().unwrap()).into();
+        Layout::new(&Config { connections, portals, ..Config::default() }, &"url".parse().unwrap())
+    }
+
+    #[test]
+    fn connections_take_the_portals_in_turn_and_every_session_begins_at_another() {
+        let layout = at_three_portals(4);
+        assert_eq!(names(layout.portals_from(0), 4), "abca");
+        assert_eq!(names(layout.portals_from(1), 4), "bcab");
+        assert_eq!(names(layout.portals_from(5), 4), "cabc");
+    }
+
+    #[test]
+    fn the_portal_of_the_url_serves_where_none_is_given() {
+        let layout = Layout::new(&Config::default(), &"url".parse().unwrap());
+        assert_eq!(names(layout.portals_from(3), 2), "urlurl");
+    }
+
+    #[test]
+    fn each_portal_group_has_the_connections_of_its_portals() {
+        let layout = at_three_portals(8);
+        assert_eq!(layout.share(|portal| portal.host != "b"), 5);
+        assert_eq!(layout.share(|portal| portal.host == "b"), 3);
+        assert_eq!(at_three_portals(2).share(|portal| portal.host == "c"), 0);
     }
 }

@@ -1,10 +1,10 @@
 //! The initiator's half of every command, without sockets, clocks or a runtime.
 //!
-//! A [`Target`] uses as many connections as configured: in one iSCSI session as far as the target allows (MC/S), then
-//! in further sessions. A [`Lun`] is one of its disks; it reads and writes owned buffers, and is a [`block::Backend`]
-//! too. [`discover`] asks a portal for its targets. All of them run in an [`Environment`]: a [`Host`], which polls
-//! tasks and knows the time, and a network to [`Dial`]. The `initiator` crate provides one on tokio and TCP, the
-//! simulator a virtual one.
+//! A [`Target`] uses as many connections as configured: in one iSCSI session for each portal group as far as the target
+//! allows (MC/S), then in further sessions. A [`Lun`] is one of its disks; it reads and writes owned buffers, and is a
+//! [`block::Backend`] too. [`discover`] asks a portal for its targets. All of them run in an [`Environment`]: a
+//! [`Host`], which polls tasks and knows the time, and a network to [`Dial`]. The `initiator` crate provides one on
+//! tokio and TCP, the simulator a virtual one.
 //!
 //! # Rules that hold whatever happens to connections
 //! * A command is sent again only if that is safe: [`retry::Retry`].
@@ -29,6 +29,7 @@ mod login;
 mod lun;
 mod path_acceptance;
 mod path_id;
+mod portal_group;
 mod probe;
 mod reconnect;
 mod replacement;

@@ -16,6 +16,10 @@ const REDIRECTIONS_MAX: usize = 4;
 /// The parameters in which the logins of one initiator differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Applicant {
+    /// Where it logs in, unless it is redirected.
+    pub portal: Portal,
+    /// The portal group that the portal must be of, if only one is right.
+    pub portal_group_tag: Option<u16>,
     /// `None` for discovery.
     pub target_name: Option<String>,
     pub isid: Isid,
@@ -27,6 +31,8 @@ pub(crate) struct Applicant {
 
 /// A connection after its login.
 pub(crate) struct Opened {
+    /// The portal of its [`Applicant`].
+    pub portal: Portal,
     pub wire: Box<dyn Wire + Send>,
     pub established: Established,
     pub peer: SocketAddr,
@@ -50,13 +56,12 @@ struct Attempt<'a> {
 pub(crate) async fn open(
     environment: &Environment,
     config: &Config,
-    portal: &Portal,
     applicant: &Applicant,
 ) -> Result<Opened, Error> {
     session::name::normalized(&config.initiator_name).map_err(UsageError::InitiatorName)?;
     let attempt = Attempt { environment, config, applicant };
     let mut visited = Vec::new();
-    let mut portal = portal.clone();
+    let mut portal = applicant.portal.clone();
     loop {
         match attempt.open_at(&portal).await? {
             Answer::Opened(opened) => return Ok(*opened),
@@ -163,8 +168,9 @@ impl Attempt<'_> {
                         .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
                     let observer = observe.map(|observe| observe(&established));
                     let (congestion, tags_from) = (in_force.congestion, self.word().map_err(broken)?);
-                    let unsent = config.socket.unsent;
-                    let opened = Opened { wire, established, peer, congestion, observer, unsent, tags_from };
+                    let (portal, unsent) = (applicant.portal.clone(), config.socket.unsent);
+                    let opened =
+                        Opened { portal, wire, established, peer, congestion, observer, unsent, tags_from };
                     return Ok(Ok(Answer::Opened(Box::new(opened))));
                 }
             }
@@ -188,6 +194,7 @@ impl Attempt<'_> {
             isid: applicant.isid,
             cid: applicant.cid,
             joining: applicant.joining,
+            portal_group_tag: applicant.portal_group_tag,
             cmd_sn: applicant.cmd_sn,
             offer: applicant.offer,
             credentials,

@@ -39,7 +39,7 @@ pub struct PathReport {
     pub isid: Isid,
     /// The target's part; `None` while the session is lost.
     pub tsih: Option<Tsih>,
-    /// The portal that it connects to.
+    /// The portal of its leading connection. The others may lead to other portals of the same portal group.
     pub portal: crate::Portal,
     /// Connecting, up, or gone for good.
     pub state: PathState,

@@ -2,13 +2,14 @@
 //! [`replacement`] replaces the connections that a living session has lost.
 
 use crate::driver::{Path, Shared, UnitState, Vacancies, lane};
-use crate::login::{self, Applicant};
+use crate::login::{self, Applicant, Opened};
 use crate::path_acceptance::{PathRefusal, UnitView, accept_path};
 use crate::path_id::PathId;
+use crate::portal_group::PortalGroup;
 use crate::probe::Probe;
 use crate::reconnect::Pauses;
 use crate::report::PathState;
-use crate::{Error, LoginError, NetworkError, Portal, TargetError, UsageError, replacement};
+use crate::{Error, LoginError, NetworkError, TargetError, UsageError, replacement};
 use event_listener::Event;
 use futures_util::StreamExt;
 use futures_util::future::{self, Either};
@@ -23,12 +24,7 @@ use std::sync::Arc;
 
 /// Opens a path's session and proves it for every unit in use.
 pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
-    let leader = shared.with(|driver, _| {
-        let path = driver.path_mut(id)?;
-        Some((path.portal.clone(), path.leader(&shared.config, &shared.target_name)))
-    });
-    let (portal, leader) = leader.ok_or(UsageError::SessionClosed)?;
-    let opened = login::open(&shared.environment, &shared.config, &portal, &leader).await?;
+    let opened = lead(shared, id).await?;
     let lane = shared.with(|driver, now| driver.begin_path(id, opened, &shared.config, now));
     // The driver has not yet noted the end of the previous session; the next attempt will find it noted.
     spawn_lane(shared, id, Some(lane.ok_or(UsageError::SessionClosed)?));
@@ -38,6 +34,29 @@ pub(crate) async fn open(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> 
     }
     shared.with(|driver, _| driver.path_up(id));
     Ok(())
+}
+
+/// Makes a path's leading connection at the portal whose turn it is. Portals that turn out to be of another group than the
+/// path's earlier session are passed over.
+async fn lead(shared: &Arc<Shared>, id: PathId) -> Result<Opened, Error> {
+    loop {
+        let leader =
+            shared.with(|driver, _| Some(driver.path_mut(id)?.leader(&shared.config, &shared.target_name)));
+        let leader = leader.ok_or(UsageError::SessionClosed)?;
+        match login::open(&shared.environment, &shared.config, &leader).await {
+            Err(error) if passes_over(shared, id, &leader, &error) => {}
+            ended => return ended,
+        }
+    }
+}
+
+/// Whether a login failed because of its portal, at which the path has no further connections.
+fn passes_over(shared: &Shared, id: PathId, applicant: &Applicant, error: &Error) -> bool {
+    let is_passed_over = shared.with(|driver, _| driver.pass_over_portal(id, applicant, error));
+    if is_passed_over {
+        tracing::info!(path = %id, portal = %applicant.portal, %error, "the portal is not of the session's group");
+    }
+    is_passed_over
 }
 
 /// How long a target may take to answer the logout of a session that is of no use.
@@ -63,13 +82,45 @@ async fn leave(shared: &Shared, id: PathId) {
 /// Gives a path all of its wanted connections at once, as far as the target allows. The supervisor retries those that
 /// broke during their login.
 pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
+    let missing = missing(shared, id);
+    if missing > 0 {
+        let failures = add_connections(shared, id, missing).await;
+        note_failures(shared, id, &failures);
+    }
+}
+
+/// As [`join_all`], but whenever portals turn out to be of another group, the path wants only the connections that
+/// `share` leaves to the portals that it still has.
+pub(crate) async fn join_share(shared: &Arc<Shared>, id: PathId, share: impl Fn(&PortalGroup) -> usize) {
+    loop {
+        let missing = missing(shared, id);
+        if missing == 0 {
+            return;
+        }
+        let added = add_at_once(shared, id, missing).await;
+        note_failures(shared, id, &added.failures);
+        if added.passed_over == 0 {
+            return;
+        }
+        shared.with(|driver, _| {
+            if let Some(path) = driver.path_mut(id) {
+                path.connections_wanted = share(&path.portals).max(path.connections()).max(1);
+            }
+        });
+    }
+}
+
+/// The connections that a path wants and its session may have, besides those that it has or is to replace.
+fn missing(shared: &Shared, id: PathId) -> usize {
     let missing = shared.read(|driver| {
         let path = driver.path(id)?;
         let most = usize::from(path.parameters?.max_connections);
-        path.has_room().then(|| path.connections_wanted.min(most).saturating_sub(path.connections()))
+        path.has_room().then(|| path.connections_wanted.min(most).saturating_sub(path.connections_expected()))
     });
-    let Some(missing) = missing.filter(|missing| *missing > 0) else { return };
-    let failures = add_connections(shared, id, missing).await;
+    missing.unwrap_or_default()
+}
+
+fn note_failures(shared: &Shared, id: PathId, failures: &[Error]) {
     if let Some(error) = failures.first() {
         tracing::warn!(path = %id, connections = failures.len(), %error, "connections could not be added");
     }
@@ -80,20 +131,44 @@ pub(crate) async fn join_all(shared: &Arc<Shared>, id: PathId) {
     }
 }
 
-/// Adds `count` connections to a path's session at once; returns the reason if some could not be added.
-pub(crate) async fn add_connections(shared: &Arc<Shared>, id: PathId, count: usize) -> Vec<Error> {
-    let closed = || vec![UsageError::SessionClosed.into()];
+/// Adds `count` connections to a path's session at once, at the portals of its group; returns the reason if some could
+/// not be added.
+pub(crate) async fn add_connections(shared: &Arc<Shared>, id: PathId, mut count: usize) -> Vec<Error> {
+    let mut failures = Vec::new();
+    while count > 0 {
+        let added = add_at_once(shared, id, count).await;
+        failures.extend(added.failures);
+        count = added.passed_over;
+    }
+    failures
+}
+
+/// The logins that did not add a connection.
+struct Added {
+    failures: Vec<Error>,
+    /// Those that failed because their portals are not of the session's group.
+    passed_over: usize,
+}
+
+async fn add_at_once(shared: &Arc<Shared>, id: PathId, count: usize) -> Added {
+    let closed = || Added { failures: vec![UsageError::SessionClosed.into()], passed_over: 0 };
     let adding = shared.read(|driver| driver.path(id).map(|path| Arc::clone(&path.adding)));
     let Some(adding) = adding else { return closed() };
     let _turn = adding.lock().await;
-    let applicants = shared.with(|driver, _| {
-        let path = driver.path_mut(id)?;
-        let joiners = path.joiners(&shared.config, &shared.target_name, count)?;
-        Some((path.portal.clone(), joiners))
-    });
-    let Some((portal, joiners)) = applicants else { return closed() };
-    let joins = joiners.iter().map(|joiner| add_connection(shared, id, &portal, joiner));
-    future::join_all(joins).await.into_iter().filter_map(Result::err).collect()
+    let joiners =
+        shared.with(|driver, _| driver.path_mut(id)?.joiners(&shared.config, &shared.target_name, count));
+    let Some(joiners) = joiners else { return closed() };
+    let joins = joiners.iter().map(|joiner| add_connection(shared, id, joiner));
+    let ended = joiners.iter().zip(future::join_all(joins).await);
+    let (mut failures, mut passed_over) = (Vec::new(), 0);
+    for (joiner, error) in ended.filter_map(|(joiner, ended)| Some((joiner, ended.err()?))) {
+        if passes_over(shared, id, joiner, &error) {
+            passed_over += 1;
+        } else {
+            failures.push(error);
+        }
+    }
+    Added { failures, passed_over }
 }
 
 /// Adds one connection to a path's session and to its wanted number.
@@ -102,13 +177,8 @@ pub(crate) async fn join(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> 
     failure.map_or(Ok(()), Err).inspect_err(|error| note_ceiling(shared, id, error))
 }
 
-async fn add_connection(
-    shared: &Arc<Shared>,
-    id: PathId,
-    portal: &Portal,
-    joiner: &Applicant,
-) -> Result<(), Error> {
-    let opened = login::open(&shared.environment, &shared.config, portal, joiner).await?;
+async fn add_connection(shared: &Arc<Shared>, id: PathId, joiner: &Applicant) -> Result<(), Error> {
+    let opened = login::open(&shared.environment, &shared.config, joiner).await?;
     let lane = shared.with(|driver, now| driver.join_path(id, opened, now));
     spawn_lane(shared, id, lane);
     Ok(())
@@ -174,8 +244,9 @@ pub(crate) async fn prove_unit(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Re
 async fn prove_unit_once(shared: &Arc<Shared>, id: PathId, lun: Lun) -> Result<bool, Error> {
     let probe = Probe::new(shared, id, lun);
     let reservation = shared.read(|driver| driver.reservation(lun).map(|reservation| reservation.key));
-    let portal =
-        shared.read(|driver| driver.path(id).map(|path| path.portal.to_string())).unwrap_or_default();
+    let portal = shared
+        .read(|driver| driver.path(id).map(|path| path.portals.leading().to_string()))
+        .unwrap_or_default();
     let (changes_told, view) = probe.view_behind(reservation).await;
     let offered = match view {
         Ok(view) => Ok(view),
@@ -322,12 +393,18 @@ async fn reinstate(shared: &Arc<Shared>, id: PathId, changed: &Event) {
 }
 
 /// Opens the first path. A connection that breaks during login proves that the target exists; from then on the path is
-/// retried like a lost session. Any other failure is reported at once.
+/// retried like a lost session. Any other failure is reported once every portal has failed.
 pub(crate) async fn open_first(shared: &Arc<Shared>, id: PathId) -> Result<(), Error> {
     let mut pauses = Pauses::new(&shared.config.reconnect, shared.environment.now());
     let mut somebody_is_there = false;
+    let mut others = shared.config.portals.len().saturating_sub(1);
     loop {
         let Err(error) = open(shared, id).await else { return Ok(()) };
+        if others > 0 && matches!(error, Error::Network(_)) {
+            tracing::info!(path = %id, %error, "the portal cannot be reached: trying the next");
+            others -= 1;
+            continue;
+        }
         let broke = |error: &Error| matches!(error, Error::Network(error) if matches!(**error, NetworkError::Broken { .. }));
         somebody_is_there |= broke(&error);
         let pause = pauses.next(&shared.environment).filter(|_| somebody_is_there && !is_hopeless(&error));

@@ -3,6 +3,7 @@
 use crate::driver::{Shared, UnitState, timer};
 use crate::layout::{Layout, PATHS_MAX};
 use crate::path_id::PathId;
+use crate::portal_group::PortalGroup;
 use crate::probe::Probe;
 use crate::report::{PathState, Report};
 use crate::{
@@ -36,8 +37,8 @@ impl Drop for Handle {
 }
 
 impl Target {
-    /// Logs in with the configured number of connections: in one iSCSI session as far as the target allows, then in
-    /// further sessions. Fewer connections are not an error; [`Self::report`] gives their number and the reason.
+    /// Logs in with the configured number of connections: in one iSCSI session for each portal group as far as the
+    /// target allows, then in further sessions. Fewer connections are not an error; [`Self::report`] gives their number and the reason.
     ///
     /// # Errors
     /// As [`Self::begin`].
@@ -73,7 +74,7 @@ impl Target {
         let shared = Shared::new(config, target_name.to_owned(), isid, environment);
         let target = Self { handle: Arc::new(Handle { shared: Arc::clone(&shared) }) };
         let layout = Layout::new(&shared.config, portal);
-        let first = shared.add_path(&layout.portals[0], layout.connections_per_session);
+        let first = shared.add_path(layout.portals_from(0), layout.connections_per_session);
         supervisor::open_first(&shared, first).await?;
         shared.environment.spawn(timer::run(Arc::clone(&shared)));
         shared.environment.spawn(supervisor::run(Arc::clone(&shared), first));
@@ -156,7 +157,7 @@ impl Target {
         });
         match roomy {
             Some(path) => supervisor::join(shared, path).await,
-            None if self.may_add_session() => beginning::add_session(shared, &self.next_portal()?, 1).await,
+            None if self.may_add_session() => beginning::add_session(shared, self.next_portals(), 1).await,
             None => Err(UsageError::Config(
                 "no session may have more connections, and no more sessions are allowed",
             )
@@ -217,7 +218,7 @@ impl Target {
                 changed.await;
             }
         };
-        let portal = || shared.read(|driver| driver.paths[PathId(0)].portal.clone());
+        let portal = || shared.read(|driver| driver.paths[PathId(0)].portals.leading().clone());
         match shared.environment.within(patience, over).await {
             Some(()) => Ok(()),
             None => Err(NetworkError::Timeout { portal: portal(), during: "logout" }.into()),
@@ -280,6 +281,14 @@ impl Target {
         Some(Lun::new(Arc::clone(&self.handle), unit, generation))
     }
 
+    /// The portals for one more session.
+    fn next_portals(&self) -> PortalGroup {
+        let shared = &self.handle.shared;
+        let (sessions, first) =
+            shared.read(|driver| (driver.paths.len(), driver.paths[PathId(0)].portals.leading().clone()));
+        Layout::new(&shared.config, &first).portals_from(sessions)
+    }
+
     fn any_path(&self) -> Result<PathId, Error> {
         let path = self
             .handle
@@ -292,15 +301,6 @@ impl Target {
         let shared = &self.handle.shared;
         let most = shared.config.sessions.map_or(PATHS_MAX, usize::from);
         shared.read(|driver| driver.paths.iter().filter(|path| path.state != PathState::Gone).count()) < most
-    }
-
-    fn next_portal(&self) -> Result<Portal, Error> {
-        let shared = &self.handle.shared;
-        let (count, first) =
-            shared.read(|driver| (driver.paths.len(), driver.paths.first().map(|path| path.portal.clone())));
-        let portals = &shared.config.portals;
-        let next = if portals.is_empty() { first } else { portals.get(count % portals.len()).cloned() };
-        next.ok_or_else(|| UsageError::SessionClosed.into())
     }
 }
 

@@ -77,6 +77,8 @@ pub struct HostPlan {
     pub paths: Vec<PathPlan>,
     /// Its one session with each of the other targets.
     pub elsewhere: Vec<PathPlan>,
+    /// It has one session with the first target for each portal group, as needed.
+    pub by_portal_group: bool,
     /// The portals over which they go, in turn.
     pub portals: Vec<PortalId>,
     /// Whom it proves to be, if it must.
@@ -106,11 +108,12 @@ impl HostPlan {
         }
     }
 
-    /// The offer of each session; sessions with one target offer the same.
+    /// The offer of each session, of as many as there may be; sessions with one target offer the same.
     pub fn offers(&self) -> impl Iterator<Item = &Offer> {
         let first = self.paths.first().map(|path| &path.offer);
         let elsewhere = self.elsewhere.iter().map(|path| &path.offer);
-        self.paths.iter().filter_map(move |_| first).chain(elsewhere)
+        let sessions = if self.by_portal_group { self.portals.len() } else { self.paths.len() };
+        first.into_iter().cycle().take(sessions).chain(elsewhere)
     }
 
     /// All of its sessions.
@@ -301,7 +304,8 @@ fn config(
 ) -> Config {
     let paths = plan.paths_to(target);
     let connections = paths.iter().map(|path| path.connections).sum();
-    let sessions = u16::try_from(paths.len()).ok();
+    let by_portal_group = plan.by_portal_group && target == TargetIndex::FIRST;
+    let sessions = u16::try_from(paths.len()).ok().filter(|_| !by_portal_group);
     let offer = paths.first().map(|path| path.offer).unwrap_or_default();
     Config {
         initiator_name: format!("{NAME_PREFIX}{index}"),

@@ -149,11 +149,15 @@ pub enum Way {
     ImmediateCommandRefused,
     /// A client logged out a session of one connection because the target asked for it.
     SessionLeftOnRequest,
+    /// A session had connections at several portals.
+    PortalsShared,
+    /// A portal of another group refused a connection of a session.
+    OtherPortalGroup,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 73] = [
+    pub const ALL: [Self; 75] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -227,6 +231,8 @@ impl Way {
         Self::DataAckRefused,
         Self::ImmediateCommandRefused,
         Self::SessionLeftOnRequest,
+        Self::PortalsShared,
+        Self::OtherPortalGroup,
     ];
 
     /// What it is called in reports.
@@ -306,6 +312,8 @@ impl Way {
             Self::DataAckRefused => "acknowledgements of data that a target rejected",
             Self::ImmediateCommandRefused => "immediate commands that a target rejected",
             Self::SessionLeftOnRequest => "sessions of one connection logged out at their target's request",
+            Self::PortalsShared => "connections at another portal than their session's first",
+            Self::OtherPortalGroup => "connections that a portal of another group refused",
         }
     }
 }

@@ -90,6 +90,9 @@ const MEDDLING_ONE_IN: u64 = 3;
 /// Connections in all, at least.
 pub const CONNECTIONS_MIN: u16 = 4;
 
+/// How rare a host is that leaves the number of its sessions to the portal groups.
+const BY_PORTAL_GROUP_ONE_IN: u64 = 2;
+
 /// Connections of a session with another target than the first.
 const ELSEWHERE_CONNECTIONS_MAX: u16 = 3;
 
@@ -151,6 +154,11 @@ impl Scenario {
             host.paths.truncate(if reserves { 1 } else { usize::MAX });
         });
         widen(&mut hosts);
+        let portals = Portals::of(seed);
+        spread(&mut hosts, &portals, &mut Random::new(seed, "paths to portals"));
+        if !reserves && portals.all().len() > 1 {
+            leave_sessions_to_portal_groups(&mut hosts, &mut Random::new(seed, "sessions of portal groups"));
+        }
         let target_offer = offer(&mut random, digests);
         let mut limits = SessionLimits {
             window_commands: random.between(4, 64),
@@ -171,8 +179,6 @@ impl Scenario {
         } else {
             ample
         };
-        let portals = Portals::of(seed);
-        spread(&mut hosts, &portals, &mut Random::new(seed, "paths to portals"));
         let users = Users::of(seed, hosts.len());
         for (index, host) in (0..).zip(&mut hosts) {
             host.credentials = users.as_ref().and_then(|users| users.credentials(index));
@@ -265,6 +271,7 @@ fn hosts(
             HostPlan {
                 paths: (0..paths).map(|_| path(random)).collect(),
                 elsewhere: Vec::new(),
+                by_portal_group: false,
                 portals: Vec::new(),
                 credentials: None,
                 discovers: None,
@@ -295,6 +302,17 @@ fn spread(hosts: &mut [HostPlan], portals: &Portals, random: &mut Random) {
     for host in hosts {
         let first = random.index(portals.all().len());
         host.portals = portals.all().cycle().skip(first).take(portals.all().len()).collect();
+    }
+}
+
+/// Lets hosts with a single session have as many as there are portal groups.
+fn leave_sessions_to_portal_groups(hosts: &mut [HostPlan], random: &mut Random) {
+    for host in hosts {
+        host.by_portal_group = random.one_in(BY_PORTAL_GROUP_ONE_IN) && host.paths.len() == 1;
+        if host.by_portal_group {
+            // The target takes them in one session, so that there are not more.
+            host.paths.iter_mut().for_each(|path| path.connections = path.connections.min(CONNECTIONS_MIN));
+        }
     }
 }
 

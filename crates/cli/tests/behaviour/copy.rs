@@ -76,7 +76,7 @@ fn a_dry_run_shows_both_ends_and_writes_nothing() {
     let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:4MiB"]));
     let image = folder.write("image", &noise(MIB));
     let plan = run(&["copy", "-n", &image, &server.url(0)]).expect(0).stdout();
-    for word in ["naa.", "1.00 MiB", "4.00 MiB", "4 in 1 session", "nothing was written"] {
+    for word in ["naa.", "1.00 MiB", "4.00 MiB", "16 in 1 session", "nothing was written"] {
         assert!(plan.contains(word), "{word:?} is not in {plan}");
     }
     run(&["copy", &server.url(0), &folder.text("back")]).expect(0);

@@ -43,7 +43,7 @@ fn a_bench_prints_status_lines_and_a_summary_last() {
     assert_has(summary, &["requests_per_second", "latency_us", "per_connection"]);
     assert_has(&summary["latency_us"], &["min", "p50", "p90", "p99", "p99_9", "max"]);
     assert!(summary["bytes"].as_u64() > Some(0));
-    assert_eq!(summary["per_connection"].as_array().unwrap().len(), 4);
+    assert_eq!(summary["per_connection"].as_array().unwrap().len(), 16);
 }
 
 #[test]

@@ -12,15 +12,17 @@ const QUICK_SECONDS_MAX: f64 = 600.0;
 
 #[test]
 fn every_experiment_can_be_read_and_the_quick_forms_of_a_paper_take_ten_minutes() {
-    let papers = fs::read_dir(EXPERIMENTS).unwrap().map(|entry| entry.unwrap().path());
-    let papers: Vec<_> = papers.filter(|paper| paper.is_dir()).collect();
-    assert!(!papers.is_empty());
-    for paper in papers {
-        let list = run(&["lab", "list", paper.to_str().unwrap(), "--json"]).expect(0).json_lines().remove(0);
+    let folders = fs::read_dir(EXPERIMENTS).unwrap().map(|entry| entry.unwrap().path());
+    let folders: Vec<_> = folders.filter(|folder| folder.is_dir()).collect();
+    assert!(!folders.is_empty());
+    for folder in folders {
+        let list = run(&["lab", "list", folder.to_str().unwrap(), "--json"]).expect(0).json_lines().remove(0);
         let experiments = list["experiments"].as_array().unwrap();
         let seconds: f64 =
             experiments.iter().map(|one| one["quick"]["estimated_seconds"].as_f64().unwrap()).sum();
-        assert!(!experiments.is_empty() && seconds <= QUICK_SECONDS_MAX, "{paper:?}: {seconds} seconds");
+        let is_paper = folder.file_name().unwrap().to_str().unwrap().parse::<u16>().is_ok();
+        let is_quick = seconds <= QUICK_SECONDS_MAX || !is_paper;
+        assert!(!experiments.is_empty() && is_quick, "{folder:?}: {seconds} seconds");
     }
 }
 

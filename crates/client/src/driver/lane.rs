@@ -117,7 +117,7 @@ impl Driver {
         if path.is_logging_out() {
             tracing::debug!(path = %path.id, %lane, %error, "closed after logout");
         } else {
-            tracing::warn!(path = %path.id, %lane, portal = %path.portal, %error, "a connection is lost");
+            tracing::warn!(path = %path.id, %lane, portal = %path.portals.leading(), %error, "a connection is lost");
         }
         if matches!(error, ConnectionError::Fault(_)) {
             // The connection is given up in any case.

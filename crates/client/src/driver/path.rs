@@ -7,9 +7,10 @@ use super::slots::{OperationId, RequestId};
 use crate::durability::{CacheLosses, FlushMark};
 use crate::login::{Applicant, Opened};
 use crate::path_id::PathId;
+use crate::portal_group::PortalGroup;
 use crate::report::{ConnectionReport, PathReport, PathState};
 use crate::retry::{CommandKind, Ending};
-use crate::{Config, Portal, TargetError, isid};
+use crate::{Config, Error, TargetError, isid};
 use event_listener::Event;
 use framing::{Connection, LaneWakers, UnsentLimit, Wire};
 use futures_channel::oneshot;
@@ -126,7 +127,7 @@ pub(super) struct Lane {
 pub(crate) struct Path {
     pub id: PathId,
     pub isid: Isid,
-    pub portal: Portal,
+    pub portals: PortalGroup,
     pub state: PathState,
     pub core: Option<initiator::Session>,
     pub parameters: Option<SessionParameters>,
@@ -172,11 +173,11 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    pub fn new(id: PathId, isid: Isid, portal: Portal) -> Self {
+    pub fn new(id: PathId, isid: Isid, portals: PortalGroup) -> Self {
         Self {
             id,
             isid,
-            portal,
+            portals,
             state: PathState::Connecting,
             core: None,
             parameters: None,
@@ -224,6 +225,12 @@ impl Path {
         self.lanes.iter().filter(|lane| lane.closing.is_none()).count()
     }
 
+    /// Its connections, and those that are to be made in the place of others.
+    pub fn connections_expected(&self) -> usize {
+        let missing = self.connections_wanted.saturating_sub(self.connections());
+        self.connections() + self.vacancies.len().min(missing)
+    }
+
     /// Whether the session may have one more connection.
     pub fn has_room(&self) -> bool {
         let most = self.parameters.map_or(0, |parameters| usize::from(parameters.max_connections));
@@ -233,7 +240,8 @@ impl Path {
     /// The parameters of the login that makes this path's session.
     pub fn leader(&mut self, config: &Config, target_name: &str) -> Applicant {
         let cid = self.fresh_cid();
-        self.applicant(config, target_name, cid)
+        let leader = self.applicant(config, target_name, cid);
+        Applicant { portal_group_tag: self.portals.tag_of_leading(&leader.portal), ..leader }
     }
 
     /// The parameters of the logins that make `count` further connections of its session at once; `None` without a
@@ -249,18 +257,25 @@ impl Path {
             Some(lost) if self.connections() == 0 => vec![lost],
             _ => (0..count).map(|_| self.fresh_cid()).collect(),
         };
-        let (core, tsih, session) = (self.core.as_ref()?, self.tsih?, self.parameters?);
-        let joiner = |cid| Applicant {
-            joining: Some(Joining { tsih, session, replaced_exp_stat_sn: core.exp_stat_sn(cid) }),
-            cmd_sn: core.cmd_sn(),
-            ..self.applicant(config, target_name, cid)
+        let (tsih, session) = (self.tsih?, self.parameters?);
+        let joiner = |cid| {
+            let applicant = self.applicant(config, target_name, cid);
+            let core = self.core.as_ref()?;
+            Some(Applicant {
+                portal_group_tag: self.portals.tag(),
+                joining: Some(Joining { tsih, session, replaced_exp_stat_sn: core.exp_stat_sn(cid) }),
+                cmd_sn: core.cmd_sn(),
+                ..applicant
+            })
         };
-        Some(cids.into_iter().map(joiner).collect())
+        cids.into_iter().map(joiner).collect()
     }
 
-    /// The parameters of a leading login with this CID.
-    fn applicant(&self, config: &Config, target_name: &str, cid: Cid) -> Applicant {
+    /// The parameters of a leading login with this CID, at the portal whose turn it is.
+    fn applicant(&mut self, config: &Config, target_name: &str, cid: Cid) -> Applicant {
         Applicant {
+            portal: self.portals.take_next(),
+            portal_group_tag: None,
             target_name: Some(target_name.to_owned()),
             isid: self.isid,
             cid,
@@ -285,6 +300,7 @@ impl Path {
     /// Starts the session, for the first time or again, with its leading connection.
     pub fn begin(&mut self, now: Instant, config: &Config, lane: LaneId, opened: Opened) {
         let established = &opened.established;
+        self.portals.led(&opened.portal, established.identity.portal_group_tag);
         let core = initiator::Session::new(established.session, config.limits, established.cmd_sn);
         self.core = Some(core.with_tags_from(opened.tags_from));
         self.parameters = Some(established.session);
@@ -295,8 +311,9 @@ impl Path {
 
     /// Adds a connection to the session.
     pub fn join(&mut self, now: Instant, lane: LaneId, opened: Opened) {
-        let Opened { wire, established, peer, congestion, observer, unsent, .. } = opened;
+        let Opened { portal, wire, established, peer, congestion, observer, unsent, .. } = opened;
         let Some(core) = &mut self.core else { return };
+        self.portals.joined(&portal);
         core.add_lane(now, lane, &established);
         let cid = established.cid;
         self.lanes.push(Lane {
@@ -386,6 +403,7 @@ impl Path {
         self.vacancies.clear();
         self.functions.clear();
         self.watch = Watch::default();
+        self.portals.session_ended();
         self.lanes.clear();
         self.wakers.wake_all();
         self.accepted.clear();
@@ -412,7 +430,7 @@ impl Path {
             path: self.id,
             isid: self.isid,
             tsih: self.tsih.filter(|_| self.core.is_some()),
-            portal: self.portal.clone(),
+            portal: self.portals.leading().clone(),
             state: self.state,
             parameters: self.parameters,
             ceiling: self.ceiling.clone(),
@@ -439,10 +457,10 @@ impl Path {
 
 impl super::Driver {
     /// Adds an empty path. All paths of a target share the random part of their ISIDs.
-    pub fn add_path(&mut self, portal: Portal, first: Isid, connections: usize) -> PathId {
+    pub fn add_path(&mut self, portals: PortalGroup, first: Isid, connections: usize) -> PathId {
         let qualifier = u16::try_from(self.paths.len()).unwrap_or(u16::MAX);
         self.paths.add(|id| {
-            let path = Path::new(id, isid::with_qualifier(first, qualifier), portal);
+            let path = Path::new(id, isid::with_qualifier(first, qualifier), portals);
             Path { connections_wanted: connections, ..path }
         })
     }
@@ -474,6 +492,14 @@ impl super::Driver {
         }
         path.join(now, lane, opened);
         Some(lane)
+    }
+
+    /// Whether a login failed because its portal is not of the portal group of its session, which goes on. No other
+    /// connection is made there.
+    pub fn pass_over_portal(&mut self, id: PathId, applicant: &Applicant, error: &Error) -> bool {
+        let Some(path) = self.path_mut(id) else { return false };
+        let goes_on = |joining: Joining| path.core.is_some() && path.tsih == Some(joining.tsih);
+        applicant.joining.is_none_or(goes_on) && path.portals.pass_over(&applicant.portal, error)
     }
 
     /// A path could not be proven: its session is logged out, and may be opened again.

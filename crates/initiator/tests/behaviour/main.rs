@@ -8,6 +8,7 @@ mod login;
 mod lost_connections;
 mod many_connections;
 mod many_sessions;
+mod portal_groups;
 mod recovered_connections;
 mod refused_write_same;
 mod reservations;

@@ -178,10 +178,11 @@ async fn overlapping_writes_over_many_sessions_end_in_their_order() {
 
 #[tokio::test]
 async fn the_other_sessions_go_on_while_one_is_lost() {
-    let world = one_connection_each("ram:64MiB").await;
-    let relay = Relay::to(world.address()).await;
+    let world = World::with_portal_groups([1, 1], |_| {}).await;
+    let [first, second] = *world.server.local_addrs() else { panic!("two portals") };
+    let relay = Relay::to(second).await;
     let mut config = config(2);
-    config.portals = vec![world.address().into(), relay.address.into()];
+    config.portals = vec![first.into(), relay.address.into()];
     config.reconnect.give_up_after = Duration::from_millis(50);
     let (session, lun) = connect(&world.url(), config).await;
     relay.close();

@@ -177,7 +177,7 @@ impl Login {
         let declared = self.negotiation.receive(self.stage, &pairs, answers)?;
         for &(key, value) in &declared {
             match key {
-                Key::TargetPortalGroupTag => self.portal_group_tag = Some(portal_group_tag(value)?),
+                Key::TargetPortalGroupTag => self.take_portal_group_tag(portal_group_tag(value)?)?,
                 Key::TargetAlias => self.target_alias = Some(value.into()),
                 _ => {}
             }
@@ -188,6 +188,15 @@ impl Login {
             security::check_late_method(&declared)?;
         }
         Ok(())
+    }
+
+    /// Takes the tag of the portal group that serves the login (§6.3), which tells whether it is the intended one.
+    fn take_portal_group_tag(&mut self, found: u16) -> Result<(), Failure> {
+        self.portal_group_tag = Some(found);
+        match self.config.portal_group_tag {
+            Some(wanted) if wanted != found => Err(Failure::OtherPortalGroup { wanted, found }),
+            _ => Ok(()),
+        }
     }
 
     fn advance(&mut self, response: &LoginResponse, mut answers: TextWriter) -> Result<Progress, Failure> {

@@ -120,6 +120,16 @@ fn an_initiator_finds_out_that_its_connection_did_not_join() {
 }
 
 #[test]
+fn an_initiator_finds_out_that_its_portal_is_of_another_group() {
+    let config = |wanted| Config { portal_group_tag: Some(wanted), ..joining(leading().session) };
+    let log_in = |wanted| log_in(config(wanted), Offer::default(), &Configured::default(), Ok(place(9)));
+    assert!(log_in(PORTAL_GROUP).initiator.is_ok());
+    let failure = log_in(PORTAL_GROUP + 1).initiator.unwrap_err();
+    assert_eq!(failure, Failure::OtherPortalGroup { wanted: PORTAL_GROUP + 1, found: PORTAL_GROUP });
+    assert_eq!(failure.remedy(), Remedy::NewSession);
+}
+
+#[test]
 fn the_registrys_refusal_reaches_the_initiator_with_its_remedy() {
     let table = [
         (LoginStatus::TooManyConnections, Remedy::NoMoreConnections),

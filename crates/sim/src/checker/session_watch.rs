@@ -6,6 +6,7 @@ use super::number_map::NumberMap;
 use super::tap::TargetSession;
 use super::task_watch::TaskWatch;
 use crate::network::ConnectionId;
+use crate::portal::PortalId;
 use crate::reached::{Reached, Way};
 use pdu::{
     AsyncEvent, CmdSn, DataIn, Duration, InitiatorPdu, Instant, Itt, LogoutReason, Lun, ScsiCommand,
@@ -42,7 +43,8 @@ pub(super) struct SessionWatch {
     pub parameters: SessionParameters,
     /// The length of the blocks of each unit.
     block_bytes: NumberMap<Lun, u32>,
-    /// The tag of the portal group of its leading connection.
+    /// The portal of its leading connection, and the tag of that one's group.
+    pub portal: PortalId,
     pub portal_group: u16,
     /// Its end was asked for, by its initiator or by its target.
     pub is_leaving: bool,
@@ -101,12 +103,18 @@ impl Units {
 
 impl SessionWatch {
     /// A session that has begun, with a target whose units' blocks have these lengths.
-    pub fn new(known_as: TargetSession, established: &Established, block_bytes: NumberMap<Lun, u32>) -> Self {
+    pub fn new(
+        known_as: TargetSession,
+        established: &Established,
+        portal: PortalId,
+        block_bytes: NumberMap<Lun, u32>,
+    ) -> Self {
         let Window { exp_cmd_sn, max_cmd_sn } = established.window;
         Self {
             known_as,
             parameters: established.session,
             block_bytes,
+            portal,
             portal_group: established.identity.portal_group_tag,
             is_leaving: false,
             window_commands: max_cmd_sn.next().distance_from(exp_cmd_sn),

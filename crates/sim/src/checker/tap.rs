@@ -13,6 +13,7 @@ use super::reject_watch::RejectWatch;
 use super::reservation_history::Port;
 use super::session_watch::{Lanes, SessionWatch};
 use crate::network::{ConnectionId, Part, Rejected, Side};
+use crate::portal::PortalId;
 use crate::reached::{Reached, Way};
 use crate::unit::{TargetIndex, UnitIndex};
 use pdu::{
@@ -113,7 +114,7 @@ impl Tap {
         now: Instant,
         connection: ConnectionId,
         established: &Established,
-        portal_group: u16,
+        (portal, portal_group): (PortalId, u16),
         is_kept: impl Fn(ConnectionId) -> bool,
     ) {
         if established.session.session_type == SessionType::Discovery {
@@ -155,7 +156,8 @@ impl Tap {
         let of_target = self.block_bytes.iter().filter(|((owner, _), _)| *owner == target);
         let block_bytes = of_target.map(|((_, lun), bytes)| (*lun, *bytes)).collect();
         let session = self.sessions.entry(key);
-        let session = session.or_insert_with(|| SessionWatch::new(known_as, established, block_bytes));
+        let session =
+            session.or_insert_with(|| SessionWatch::new(known_as, established, portal, block_bytes));
         let told = established.identity.portal_group_tag;
         if told != portal_group || told != session.portal_group {
             let (connection, own) = (connection.0, session.portal_group);
@@ -163,6 +165,9 @@ impl Tap {
                 "connection {connection} joins a session of portal group {own} through {portal_group}, told as {told}"
             );
             self.violation.get_or_insert(Violation(problem));
+        }
+        if portal != session.portal {
+            self.reached.count(Way::PortalsShared);
         }
         session.hear_window(established.window.max_cmd_sn);
         let early = self.early.remove(&connection);
@@ -178,11 +183,14 @@ impl Tap {
         self.attentions.crash();
     }
 
-    /// The target says to somebody who wants to join this session that there is none. At error recovery level 2 it must
+    /// The target says to somebody who wants to join this session that there is none in that portal group. At error recovery level 2 it must
     /// remember a session for Time2Retain after its last connection (RFC 7143 §7.5).
     pub fn target_does_not_know(&mut self, now: Instant, session: TargetSession, identity: &Identity) {
         let Some(key) = self.born.get(&session) else { return };
         let Some(watch) = self.sessions.get(key).filter(|watch| !watch.is_leaving) else { return };
+        if watch.portal_group != identity.portal_group_tag {
+            return self.reached.count(Way::OtherPortalGroup);
+        }
         if self.presences.get(&session).is_some_and(|presence| presence.is_ending) {
             return;
         }

@@ -143,6 +143,7 @@ impl Intruder {
             isid: victim.path.isid,
             cid: Cid(0),
             joining,
+            portal_group_tag: None,
             cmd_sn: CmdSn(1),
             offer: victim.offer,
             credentials: Some(credentials?),

@@ -41,13 +41,13 @@ impl Dial for SimulatedNetwork {
             return Box::pin(async move { Err(error) });
         };
         let connection = self.network.lock().connect(self.clock.now(), portal);
-        let group = self.portals.group(portal);
+        let entrance = (portal, self.portals.group(portal));
         self.tap.lock().initiator_dials(connection);
         let wire = Stream::new(connection, Side::Initiator, self.clock.clone(), self.network.clone());
         let (clock, network, tap) = (self.clock.clone(), self.network.clone(), self.tap.clone());
         let observe = move |established: &Established| -> Box<dyn ConnectionObserver> {
             let is_kept = |other| network.lock().is_open(other, Side::Initiator);
-            tap.lock().establish(clock.now(), connection, established, group, is_kept);
+            tap.lock().establish(clock.now(), connection, established, entrance, is_kept);
             Box::new(TappedEnd::new(
                 connection,
                 Side::Initiator,

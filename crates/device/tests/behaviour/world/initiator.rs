@@ -307,6 +307,7 @@ fn config(isid: u8, offer: Offer) -> ours::Config {
         isid: Isid::random([1, 2, 3], isid.into()),
         cid: Cid(0),
         joining: None,
+        portal_group_tag: None,
         cmd_sn: CmdSn(1),
         offer,
         credentials: None,

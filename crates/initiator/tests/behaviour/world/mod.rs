@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use target::{LunConfig, Server, TargetConfig};
+use target::{LunConfig, PortalGroupConfig, Server, TargetConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -37,6 +37,23 @@ impl World {
         };
         change(&mut config);
         Self { server: Server::start(config).await.unwrap() }
+    }
+
+    /// A target with one disk of 64 MiB in memory and portal groups of so many portals.
+    pub async fn with_portal_groups<const N: usize>(
+        portals: [usize; N],
+        change: impl FnOnce(&mut target::Config),
+    ) -> Self {
+        let group = |(tag, portals)| PortalGroupConfig {
+            tag,
+            portals: vec!["127.0.0.1:0".parse().unwrap(); portals],
+        };
+        Self::serving("ram:64MiB", |config| {
+            config.listen = target::Config::default().listen;
+            config.portal_groups = (1..).zip(portals).map(group).collect();
+            change(config);
+        })
+        .await
     }
 
     pub fn address(&self) -> SocketAddr {

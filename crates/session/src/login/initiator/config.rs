@@ -19,6 +19,8 @@ pub struct Config {
     pub cid: Cid,
     /// The session to join, or `None` for a new one.
     pub joining: Option<Joining>,
+    /// The portal group that the portal must be of. `None`: any.
+    pub portal_group_tag: Option<u16>,
     /// The CmdSN of a new session's first command, or an existing session's next CmdSN. The login does not consume it.
     pub cmd_sn: CmdSn,
     /// The operational parameters to propose.

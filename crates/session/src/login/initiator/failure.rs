@@ -20,6 +20,14 @@ pub enum Failure {
         /// The session in the answer.
         found: Tsih,
     },
+    /// The portal is not of the portal group that the session belongs to.
+    #[error("the portal is of portal group {found}, the session of portal group {wanted}")]
+    OtherPortalGroup {
+        /// The tag of the session's portal group.
+        wanted: u16,
+        /// The tag in the answer.
+        found: u16,
+    },
     /// This initiator demands mutual authentication, and the target did not prove its identity.
     #[error("the target did not authenticate itself: {0}")]
     TargetUnproven(ChapError),
@@ -84,7 +92,9 @@ impl Failure {
     #[must_use]
     pub const fn remedy(&self) -> Remedy {
         match self {
-            Self::Refused(LoginStatus::SessionDoesNotExist) => Remedy::NewSession,
+            Self::Refused(LoginStatus::SessionDoesNotExist) | Self::OtherPortalGroup { .. } => {
+                Remedy::NewSession
+            }
             Self::Refused(LoginStatus::TooManyConnections | LoginStatus::CannotIncludeInSession)
             | Self::NotJoined { .. } => Remedy::NoMoreConnections,
             Self::Refused(status) => match status.class() {

@@ -64,6 +64,7 @@ pub fn config() -> initiator::Config {
         isid: ISID,
         cid: Cid(7),
         joining: None,
+        portal_group_tag: None,
         cmd_sn: CmdSn(100),
         offer: Offer::default(),
         credentials: None,

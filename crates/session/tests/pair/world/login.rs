@@ -33,6 +33,7 @@ fn config(settings: &Settings, cid: u16, cmd_sn: CmdSn) -> initiator::Config {
         isid: Isid([0x80, 1, 2, 3, 0, 4]),
         cid: Cid(cid),
         joining: None,
+        portal_group_tag: None,
         cmd_sn,
         offer: settings.initiator,
         credentials: None,
