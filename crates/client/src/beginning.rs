@@ -33,7 +33,8 @@ async fn open_sessions_of_other_groups(shared: &Arc<Shared>, layout: &Layout) {
     for (at, portal) in layout.portals.iter().enumerate() {
         let others = layout.portals[at + 1..].iter().filter(|other| !is_used(shared, other));
         let portals = PortalGroup::new(portal.clone(), others.cloned());
-        let connections = layout.share(|portal| portals.may_contain(portal));
+        let share = layout.share(|portal| portals.may_contain(portal));
+        let connections = share.min(unclaimed(shared, layout));
         let is_one_too_many =
             shared.read(|driver| driver.is_closing() || driver.paths.len() >= layout.sessions_max);
         if connections == 0 || is_one_too_many || is_used(shared, portal) {
@@ -52,13 +53,21 @@ fn is_used(shared: &Shared, portal: &Portal) -> bool {
     shared.read(|driver| driver.paths.iter().any(uses))
 }
 
+/// The configured connections that no session wants.
+fn unclaimed(shared: &Shared, layout: &Layout) -> usize {
+    let wanted: usize = shared.read(|driver| {
+        let living = driver.paths.iter().filter(|path| path.state != PathState::Gone);
+        living.map(|path| path.connections_wanted).sum()
+    });
+    layout.connections.saturating_sub(wanted)
+}
+
 /// Gives the first session the connections that no other has been able to take.
 async fn take_up_the_rest(shared: &Arc<Shared>, first: PathId, layout: &Layout) {
+    let rest = unclaimed(shared, layout);
     shared.with(|driver, _| {
-        let living = driver.paths.iter().filter(|path| path.state != PathState::Gone);
-        let wanted: usize = living.map(|path| path.connections_wanted).sum();
         if let Some(path) = driver.path_mut(first) {
-            path.connections_wanted += layout.connections.saturating_sub(wanted);
+            path.connections_wanted += rest;
         }
     });
     supervisor::join_all(shared, first).await;

@@ -400,13 +400,13 @@ pub(crate) async fn open_first(shared: &Arc<Shared>, id: PathId) -> Result<(), E
     let mut others = shared.config.portals.len().saturating_sub(1);
     loop {
         let Err(error) = open(shared, id).await else { return Ok(()) };
+        let broke = |error: &Error| matches!(error, Error::Network(error) if matches!(**error, NetworkError::Broken { .. }));
+        somebody_is_there |= broke(&error);
         if others > 0 && matches!(error, Error::Network(_)) {
             tracing::info!(path = %id, %error, "the portal cannot be reached: trying the next");
             others -= 1;
             continue;
         }
-        let broke = |error: &Error| matches!(error, Error::Network(error) if matches!(**error, NetworkError::Broken { .. }));
-        somebody_is_there |= broke(&error);
         let pause = pauses.next(&shared.environment).filter(|_| somebody_is_there && !is_hopeless(&error));
         let Some(pause) = pause else { return Err(error) };
         tracing::info!(path = %id, %error, "the login broke: trying again");
