@@ -81,6 +81,8 @@ impl<W: Wire + ?Sized> Wire for Box<W> {
 pub struct PathSample {
     /// Smoothed round-trip time.
     pub rtt: Duration,
+    /// The shortest round-trip time of late: without queues, and without acknowledgements that the peer delays.
+    pub rtt_min: Duration,
     /// Payload that the receiver acknowledged per second at the last measurement; zero before the first.
     pub delivery_bytes_per_second: u64,
     /// Congestion window, in segments.

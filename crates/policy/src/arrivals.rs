@@ -24,6 +24,8 @@ struct Arrival {
     /// Nothing was to come at that time.
     was_idle: bool,
     bytes_per_second: Option<f64>,
+    /// It has been measured while more was to come all the time. Otherwise it is at least as fast as measured.
+    is_proven: bool,
 }
 
 impl Arrivals {
@@ -39,14 +41,26 @@ impl Arrivals {
                     received_bytes: sample.received_bytes,
                     was_idle: sample.load.data_in_bytes == 0,
                     bytes_per_second: None,
+                    is_proven: false,
                 }),
             }
         }
     }
 
-    /// Bytes per second over a lane; `None` before the first measurement.
+    /// Bytes per second over a lane, as far as that has been measured; `None` before.
     pub fn bytes_per_second(&self, lane: LaneId) -> Option<f64> {
         self.lanes.iter().find(|known| known.lane == lane)?.bytes_per_second
+    }
+
+    /// Bytes per second that may be expected of a lane. One that has never had enough to bring is expected to be as fast
+    /// as the fastest, or it would never be tried.
+    pub fn expected(&self, lane: LaneId) -> Option<f64> {
+        let known = self.lanes.iter().find(|known| known.lane == lane)?;
+        if known.is_proven {
+            return known.bytes_per_second;
+        }
+        let rates = self.lanes.iter().filter_map(|other| other.bytes_per_second);
+        rates.fold(None, |fastest: Option<f64>, rate| Some(fastest.map_or(rate, |fastest| fastest.max(rate))))
     }
 }
 
@@ -67,6 +81,7 @@ impl Arrival {
 
     /// A lane that ran out of data meanwhile was at least as fast as measured.
     fn take_in(&mut self, measured: f64, was_busy: bool) {
+        self.is_proven |= was_busy;
         let known = self.bytes_per_second.unwrap_or(0.0);
         let step = match (measured > known, was_busy) {
             (true, _) => 1.0,
@@ -121,6 +136,19 @@ mod tests {
         let seen =
             [(0, sample(0, 9)), (4, sample(20_000, 0)), (6, sample(20_000, 9)), (16, sample(70_000, 9))];
         assert_eq!(rate(&seen), Some(5e6));
+    }
+
+    #[test]
+    fn a_lane_that_never_had_enough_to_bring_is_expected_to_be_as_fast_as_the_fastest() {
+        let of = |lane, sample: LaneSample| LaneSample { lane: LaneId(lane), ..sample };
+        let mut arrivals = Arrivals::default();
+        let begin = [of(1, sample(0, 9)), of(2, sample(0, 9)), of(3, sample(0, 0))];
+        let end = [of(1, sample(50_000, 9)), of(2, sample(10_000, 0)), of(3, sample(0, 0))];
+        arrivals.observe(Instant::ZERO, &begin);
+        arrivals.observe(Instant::ZERO + Duration::from_millis(10), &end);
+        let expected = [1, 2, 3].map(|lane| arrivals.expected(LaneId(lane)));
+        assert_eq!(expected, [Some(5e6); 3]);
+        assert_eq!(arrivals.bytes_per_second(LaneId(2)), Some(1e6));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Chooses the lane that will have delivered the command first.
 
 use crate::arrivals::Arrivals;
-use crate::lane_sample::LaneSample;
+use crate::lane_sample::{LaneSample, PathMeasurement};
 use crate::placement::{Choice, Demand, Placement};
 use pdu::{Duration, Instant, LaneId};
 
@@ -34,7 +34,11 @@ const CUT_BYTES_MIN: u64 = 64 << 10;
 /// Half a round trip counts at least this much where commands are cut: a shorter command gains nothing.
 const CUT_TIME_MIN: Duration = Duration::from_millis(10);
 
-/// The most unsent data of a connection that has no others beside it.
+/// What may wait on a lane on a short path, even if its share of the work is less: more than such a path holds, so that
+/// the lane never idles.
+const NEAR_ROOM_BYTES_MIN: u64 = 1 << 20;
+
+/// The most unsent data of a connection without others beside it.
 const ALONE_UNSENT_BYTES_MAX: u64 = 512 << 10;
 
 /// A session with this many parked commands gets no further one, because another session may take it meanwhile. One
@@ -47,8 +51,12 @@ const INITIAL_WINDOW_BYTES: f64 = 14_600.0;
 /// A lane is silent after two round trips, and at least after this.
 const SILENCE_MIN: Duration = Duration::from_millis(50);
 
-/// The rate of lanes that nothing measures. Only their proportions matter, and these are equal.
-const UNMEASURED_BYTES_PER_SECOND: f64 = 125e6;
+/// The round trip from which on a path's rate is worth measuring.
+const LONG_PATH: Duration = Duration::from_millis(1);
+
+/// The rate of lanes on shorter paths, and of those that nothing measures. Only their proportions matter, and these are
+/// equal; commands are cut to what it moves in [`CUT_TIME_MIN`].
+const NEAR_BYTES_PER_SECOND: f64 = 400e6;
 
 /// The expectation for one lane, in the direction of the command's data.
 #[derive(Clone, Copy, Debug)]
@@ -84,22 +92,28 @@ impl Outlook {
 }
 
 impl EarliestDelivery {
-    fn outlook(&self, demand: Demand, sample: &LaneSample) -> Outlook {
-        if demand.data_in_bytes > 0 { self.outlook_in(sample) } else { outlook_out(demand, sample) }
+    fn outlook(&self, demand: Demand, sample: &LaneSample, share_bytes: u64) -> Outlook {
+        let Some(path) = sample.path.filter(|path| path.rtt_min >= LONG_PATH) else {
+            return outlook_near(demand, sample, share_bytes);
+        };
+        if demand.data_in_bytes > 0 {
+            self.outlook_in(sample, &path)
+        } else {
+            outlook_out(demand, sample, &path)
+        }
     }
 
-    fn outlook_in(&self, sample: &LaneSample) -> Outlook {
-        let round_trip_s = sample.path.map_or(0.0, |path| path.rtt.as_secs_f64());
-        let first = match round_trip_s > 0.0 {
-            true => INITIAL_WINDOW_BYTES / round_trip_s,
-            false => UNMEASURED_BYTES_PER_SECOND,
-        };
-        let bytes_per_second = self.arrivals.bytes_per_second(sample.lane).unwrap_or(first).max(1.0);
+    fn outlook_in(&self, sample: &LaneSample, path: &PathMeasurement) -> Outlook {
+        // Commands are short, and their acknowledgements delayed.
+        let round_trip_s = path.rtt_min.as_secs_f64();
+        let first = INITIAL_WINDOW_BYTES / round_trip_s;
+        let measured = self.arrivals.bytes_per_second(sample.lane).unwrap_or(first).max(1.0);
+        let expected = self.arrivals.expected(sample.lane).unwrap_or(measured).max(1.0);
         // Two round trips: one until the target has the command, and as much again so that the rate can double.
-        let room = bytes_per_second * (2.0 * round_trip_s).max(2.0 * CUT_TIME_MIN.as_secs_f64());
+        let room = measured * (2.0 * round_trip_s).max(2.0 * CUT_TIME_MIN.as_secs_f64());
         Outlook {
             lane: sample.lane,
-            bytes_per_second,
+            bytes_per_second: expected,
             round_trip_s,
             before_bytes: sample.load.data_in_bytes as f64,
             placed_bytes: sample.load.data_in_bytes,
@@ -128,20 +142,38 @@ fn whole(bytes: f64) -> u64 {
     bytes as u64
 }
 
-fn outlook_out(demand: Demand, sample: &LaneSample) -> Outlook {
-    let placed_bytes = sample.load.data_out_bytes + sample.load.unsent_bytes;
-    let Some(path) = sample.path.filter(|path| !path.rtt.is_zero()) else {
-        return Outlook {
-            lane: sample.lane,
-            bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
-            round_trip_s: 0.0,
-            before_bytes: placed_bytes as f64,
-            placed_bytes,
-            room_bytes: ALONE_UNSENT_BYTES_MAX,
-            commands: sample.load.commands,
-        };
-    };
-    let placed_bytes = placed_bytes + path.unsent_bytes;
+/// On a short path the hosts' processors limit the rates, and a lane's rate is only what it gets of them. Such lanes
+/// have equal shares of the work.
+fn outlook_near(demand: Demand, sample: &LaneSample, share_bytes: u64) -> Outlook {
+    let before_bytes = waiting_bytes(demand, sample);
+    Outlook {
+        lane: sample.lane,
+        bytes_per_second: NEAR_BYTES_PER_SECOND,
+        round_trip_s: 0.0,
+        before_bytes: before_bytes as f64,
+        placed_bytes: before_bytes,
+        room_bytes: share_bytes.max(NEAR_ROOM_BYTES_MIN),
+        commands: sample.load.commands,
+    }
+}
+
+/// Bytes that wait on a lane in the direction of the command's data.
+fn waiting_bytes(demand: Demand, sample: &LaneSample) -> u64 {
+    match demand.data_in_bytes {
+        0 => sample.load.data_out_bytes + sample.load.unsent_bytes,
+        _ => sample.load.data_in_bytes,
+    }
+}
+
+/// The share of each connection in everything that is queued or waits on a lane.
+fn share_bytes(demand: Demand, lanes: &[LaneSample]) -> u64 {
+    let waiting: u64 = lanes.iter().map(|sample| waiting_bytes(demand, sample)).sum();
+    let connections = (lanes.len() as u64).max(demand.connections_wanted.into()).max(1);
+    (waiting + demand.queued_bytes).div_ceil(connections)
+}
+
+fn outlook_out(demand: Demand, sample: &LaneSample, path: &PathMeasurement) -> Outlook {
+    let placed_bytes = sample.load.data_out_bytes + sample.load.unsent_bytes + path.unsent_bytes;
     let round_trip_s = path.rtt.as_secs_f64();
     Outlook {
         lane: sample.lane,
@@ -187,7 +219,8 @@ impl Placement for EarliestDelivery {
             |sample: &&LaneSample| sample.is_usable() && sample.parked_commands < PARKED_COMMANDS_MAX;
         let all_idle = lanes.iter().all(LaneSample::is_idle);
         let open = lanes.iter().filter(is_open).filter(|sample| all_idle || !is_stalled(sample));
-        let outlooks: Vec<Outlook> = open.map(|sample| self.outlook(demand, sample)).collect();
+        let share_bytes = share_bytes(demand, lanes);
+        let outlooks: Vec<Outlook> = open.map(|sample| self.outlook(demand, sample, share_bytes)).collect();
         let last = self.last.map_or(0, |lane| lane.0.wrapping_add(1));
         let bytes = |outlook: &Outlook| match demand.may_be_cut {
             true => demand.bytes().min(outlook.command_bytes_max()),
@@ -198,9 +231,9 @@ impl Placement for EarliestDelivery {
         };
         let chosen = outlooks
             .iter()
-            .filter(|outlook| outlook.has_room() || all_idle)
+            .filter(|outlook| outlook.has_room() || all_idle || demand.is_urgent)
             .min_by(|one, other| rank(one).partial_cmp(&rank(other)).unwrap_or(core::cmp::Ordering::Equal))?;
-        if Self::is_better_left(demand, chosen, bytes(chosen), &outlooks) {
+        if !demand.is_urgent && Self::is_better_left(demand, chosen, bytes(chosen), &outlooks) {
             return None;
         }
         self.last = Some(chosen.lane);
@@ -220,7 +253,7 @@ fn alone(only: &LaneSample) -> Option<Choice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lane_sample::{LaneLoad, Obstacle, PathMeasurement};
+    use crate::lane_sample::{LaneLoad, Obstacle};
 
     const MEBIBYTE: u32 = 1 << 20;
     const RTT: Duration = Duration::from_millis(40);
@@ -229,6 +262,7 @@ mod tests {
 
     const PATH: PathMeasurement = PathMeasurement {
         rtt: RTT,
+        rtt_min: RTT,
         delivery_bytes_per_second: 500_000,
         congestion_window_bytes: WINDOW_BYTES,
         in_flight_bytes: 0,
@@ -263,12 +297,18 @@ mod tests {
 
     /// A write of a mebibyte with this much queued.
     fn write_of(queued_bytes: u64) -> Demand {
-        Demand { data_out_bytes: MEBIBYTE, data_in_bytes: 0, queued_bytes, may_be_cut: true }
+        Demand { queued_bytes, ..WRITE }
     }
 
     /// One of many, as in the middle of a copy.
-    const WRITE: Demand =
-        Demand { data_out_bytes: MEBIBYTE, data_in_bytes: 0, queued_bytes: 64 << 20, may_be_cut: true };
+    const WRITE: Demand = Demand {
+        data_out_bytes: MEBIBYTE,
+        data_in_bytes: 0,
+        queued_bytes: 64 << 20,
+        may_be_cut: true,
+        connections_wanted: 4,
+        is_urgent: false,
+    };
     const READ: Demand = Demand { data_out_bytes: 0, data_in_bytes: MEBIBYTE, ..WRITE };
 
     fn choice(demand: Demand, lanes: &[LaneSample]) -> Option<(u32, u64)> {
@@ -302,7 +342,7 @@ mod tests {
     #[test]
     fn a_nearer_lane_is_chosen_at_the_same_rate() {
         let near = with_path(lane(1), |path| {
-            path.rtt = RTT / 4;
+            (path.rtt, path.rtt_min) = (RTT / 4, RTT / 4);
             path.congestion_window_bytes = WINDOW_BYTES / 4;
         });
         assert_eq!(chosen(WRITE, &[lane(0), near]), Some(1));
@@ -324,7 +364,7 @@ mod tests {
     #[test]
     fn on_a_short_path_commands_stay_long() {
         let near = with_path(lane(0), |path| {
-            path.rtt = Duration::from_micros(50);
+            (path.rtt, path.rtt_min) = (Duration::from_micros(50), Duration::from_micros(50));
             path.congestion_window_bytes = 640 << 10;
         });
         let (_, bytes_max) = choice(WRITE, &[near, lane(1)]).unwrap();
@@ -420,6 +460,30 @@ mod tests {
         assert_eq!(choice(alone, &[writing(lane(0), 1 << 30)]), Some((0, u64::MAX)));
         let load = LaneLoad { commands: 1, unsent_bytes: ALONE_UNSENT_BYTES_MAX, ..LaneLoad::default() };
         assert_eq!(choice(alone, &[LaneSample { load, ..lane(0) }]), None);
+    }
+
+    #[test]
+    fn lanes_on_a_short_path_share_by_what_they_have_to_do_and_not_by_their_rates() {
+        let near = |id, rtt_us, placed| {
+            let rtt = Duration::from_micros(rtt_us);
+            writing(with_path(lane(id), |path| (path.rtt, path.rtt_min) = (rtt, rtt)), placed)
+        };
+        assert_eq!(chosen(WRITE, &[near(0, 20, 4096), near(1, 900, 0)]), Some(1));
+    }
+
+    #[test]
+    fn on_a_short_path_a_lane_leaves_their_shares_to_those_that_have_not_logged_in() {
+        let first = |placed| LaneSample { path: None, ..writing(lane(0), placed) };
+        assert_eq!(chosen(write_of(8 << 20), &[first(0)]), Some(0));
+        assert_eq!(chosen(write_of(5 << 20), &[first(3 << 20)]), None, "it has a quarter");
+    }
+
+    #[test]
+    fn a_command_that_others_wait_for_is_placed_even_where_no_room_is() {
+        let urgent = Demand { is_urgent: true, ..WRITE };
+        let full = writing(lane(0), 1 << 20);
+        assert_eq!(chosen(WRITE, &[full]), None);
+        assert_eq!(chosen(urgent, &[full]), Some(0));
     }
 
     #[test]

@@ -60,6 +60,8 @@ impl LaneLoad {
 pub struct PathMeasurement {
     /// Smoothed round-trip time.
     pub rtt: Duration,
+    /// The shortest round-trip time of late, without queues and delayed acknowledgements.
+    pub rtt_min: Duration,
     /// Payload that the target acknowledged per second, when it was last measured; zero before.
     pub delivery_bytes_per_second: u64,
     /// The most bytes that the sender's congestion control lets be in flight.

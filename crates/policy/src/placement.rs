@@ -15,6 +15,11 @@ pub struct Demand {
     /// The command may be cut in two, because it reads or writes consecutive blocks, and other connections exist or are
     /// wanted. The rest then stays at the head of the queue.
     pub may_be_cut: bool,
+    /// The connections that there are to be over all sessions that carry the unit, those that have not logged in
+    /// included.
+    pub connections_wanted: u32,
+    /// Later commands cannot go on without this one, which has lost its connection: the target waits for its number.
+    pub is_urgent: bool,
 }
 
 impl Demand {

@@ -229,7 +229,7 @@ impl Network {
         let [there, back] = [from, from.peer()].map(|side| side as usize);
         let pipes = &self.connections.get(id.0 as usize)?.pipes;
         let rtt = pipes[there].latency() + pipes[back].latency();
-        Some(PathSample { rtt, ..pipes[there].path_sample(now) })
+        Some(PathSample { rtt, rtt_min: rtt, ..pipes[there].path_sample(now) })
     }
 
     /// Wakes `waker` at the next notice for this end.

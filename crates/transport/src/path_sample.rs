@@ -35,6 +35,7 @@ pub(crate) fn path_sample(socket: &impl AsFd) -> io::Result<PathSample> {
     }
     Ok(PathSample {
         rtt: Duration::from_micros(info.tcpi_rtt.into()),
+        rtt_min: Duration::from_micros(info.tcpi_min_rtt.min(info.tcpi_rtt).into()),
         delivery_bytes_per_second: info.tcpi_delivery_rate,
         congestion_window_segments: info.tcpi_snd_cwnd,
         in_flight_segments: (info.tcpi_unacked + info.tcpi_retrans)

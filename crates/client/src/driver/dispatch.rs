@@ -71,18 +71,19 @@ impl Driver {
                     self.show_path(at, Candidate::Fresh, now);
                 }
             }
-            if !self.place_first(lun, key, connections_wanted > 1, now) {
+            if !self.place_first(lun, key, connections_wanted, now) {
                 return;
             }
         }
     }
 
     /// Sends the command at the head of a unit's queue, or its first part. `false` if the policy holds it back.
-    fn place_first(&mut self, lun: Lun, key: RequestId, has_company: bool, now: Instant) -> bool {
+    fn place_first(&mut self, lun: Lun, key: RequestId, connections_wanted: usize, now: Instant) -> bool {
         let request = &self.requests[key];
         let queued_bytes = self.units.get(&lun).map_or(0, |unit| unit.queue.bytes());
-        let may_be_cut = has_company && may_be_cut(request);
-        let demand = policy::Demand { queued_bytes, may_be_cut, ..demand(request.data) };
+        let may_be_cut = connections_wanted > 1 && may_be_cut(request);
+        let connections_wanted = u32::try_from(connections_wanted).unwrap_or(u32::MAX);
+        let demand = policy::Demand { queued_bytes, may_be_cut, connections_wanted, ..demand(request.data) };
         let Some(choice) = self.choose(demand, now) else { return false };
         let rest = if may_be_cut { self.cut(key, choice.bytes_max) } else { None };
         let is_placed = self.place(key, choice, now);
@@ -147,7 +148,8 @@ impl Driver {
         while let Some(orphan) = self.paths[at].core.as_ref().and_then(|core| core.orphans().next()) {
             self.lanes_shown.clear();
             self.show_path(at, Candidate::Orphan, now);
-            let Some(Choice { lane, .. }) = self.choose(demand_of(orphan), now) else { return };
+            let demand = policy::Demand { is_urgent: true, ..demand_of(orphan) };
+            let Some(Choice { lane, .. }) = self.choose(demand, now) else { return };
             let path = &mut self.paths[at];
             if !path.core.as_mut().is_some_and(|core| core.reassign(now, orphan.task, lane)) {
                 return;
@@ -178,7 +180,7 @@ fn demand(data: Data) -> policy::Demand {
 /// The demand of a command that is alone and stays whole.
 fn whole(data_out_bytes: u32, data_in_bytes: u32) -> policy::Demand {
     let queued_bytes = u64::from(data_out_bytes) + u64::from(data_in_bytes);
-    policy::Demand { data_out_bytes, data_in_bytes, queued_bytes, may_be_cut: false }
+    policy::Demand { data_out_bytes, data_in_bytes, queued_bytes, ..policy::Demand::default() }
 }
 
 fn bytes(data: Data) -> u32 {

@@ -49,6 +49,7 @@ fn in_bytes(sample: PathSample) -> PathMeasurement {
     let bytes = |segments: u32| u64::from(segments) * u64::from(sample.segment_bytes);
     PathMeasurement {
         rtt: sample.rtt,
+        rtt_min: sample.rtt_min,
         delivery_bytes_per_second: sample.delivery_bytes_per_second,
         congestion_window_bytes: bytes(sample.congestion_window_segments),
         in_flight_bytes: bytes(sample.in_flight_segments),
@@ -144,6 +145,7 @@ mod tests {
 
     const SAMPLE: PathSample = PathSample {
         rtt: Duration::from_millis(20),
+        rtt_min: Duration::from_millis(20),
         delivery_bytes_per_second: 1_000_000,
         congestion_window_segments: 10,
         in_flight_segments: 7,

@@ -135,6 +135,7 @@ impl Pipe {
         let is_stalled = now < self.stalled_until;
         PathSample {
             rtt: self.latency,
+            rtt_min: self.latency,
             delivery_bytes_per_second: self.bytes_per_ms * 1000,
             congestion_window_segments: segments(self.capacity_bytes as u64).max(1),
             in_flight_segments: segments(self.taken_bytes - self.delivered_bytes),
