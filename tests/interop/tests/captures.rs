@@ -58,7 +58,7 @@ fn compare(negotiation: &str) {
     assert!(capture.finish(PATIENCE).unwrap().success(), "{:?}", capture.lines());
 
     let (ours, theirs) = (ours(&file), theirs(&file, port));
-    assert!(theirs.len() > 50, "tshark found PDUs in {} frames only", theirs.len());
+    assert!(theirs.len() > 10, "tshark found PDUs in {} frames only", theirs.len());
     for frame in ours.keys().chain(theirs.keys()) {
         assert_eq!(ours.get(frame), theirs.get(frame), "frame {frame}: ours, Wireshark's");
     }
