@@ -51,7 +51,7 @@ fn compare(negotiation: &str) {
     let (url, port) = (target.url(0), target.address().port());
     let file = source.beside("copy.pcapng");
     let mut capture = capture(port, &file);
-    let arguments = ["--connections", "3", "--request-size", "64K", "--overwrite"];
+    let arguments = ["--connections", "1", "--request-size", "64K", "--overwrite"];
     let copy = [&["copy", source.name(), &url], &arguments[..]].concat();
     let (status, lines) = ropewalk(copy).unwrap();
     assert!(status.success(), "{lines:?}");
