@@ -23,6 +23,13 @@ struct Ended {
     at: u64,
 }
 
+struct Captured {
+    path: String,
+    port: u16,
+    /// In whose directory it is.
+    _beside: Image,
+}
+
 type ByFrame = BTreeMap<u64, Ended>;
 
 #[test]
@@ -31,9 +38,17 @@ fn every_pdu_is_read_as_wireshark_reads_it() {
 }
 
 #[test]
-#[ignore = "not understood yet: tshark finds few PDUs since commands are cut to what a connection moves"]
-fn every_pdu_with_digests_is_read_as_wireshark_reads_it() {
-    compare("header_digest = \"required\"\ndata_digest = \"required\"");
+fn every_pdu_with_a_header_digest_is_read_as_wireshark_reads_it() {
+    compare("header_digest = \"required\"");
+}
+
+/// Wireshark 4.0 does not count the four bytes of a data digest when it looks for a PDU's end, so it cannot judge here.
+#[test]
+fn no_pdu_with_digests_is_taken_for_a_damaged_one() {
+    let negotiation = "header_digest = \"required\"\ndata_digest = \"required\"";
+    let Some(captured) = capture_a_copy(negotiation) else { return };
+    let found = ours(&captured.path).len();
+    assert!(found > 50, "PDUs were found in {found} frames only");
 }
 
 #[test]
@@ -41,10 +56,19 @@ fn every_pdu_of_writes_that_wait_for_r2ts_is_read_as_wireshark_reads_it() {
     compare("initial_r2t = true\nimmediate_data = false\nmax_burst = \"64K\"");
 }
 
-/// Captures a copy to a target that negotiates so.
 fn compare(negotiation: &str) {
+    let Some(captured) = capture_a_copy(negotiation) else { return };
+    let (ours, theirs) = (ours(&captured.path), theirs(&captured.path, captured.port));
+    assert!(theirs.len() > 50, "tshark found PDUs in {} frames only", theirs.len());
+    for frame in ours.keys().chain(theirs.keys()) {
+        assert_eq!(ours.get(frame), theirs.get(frame), "frame {frame}: ours, Wireshark's");
+    }
+}
+
+/// The beginning of a copy to a target that negotiates so.
+fn capture_a_copy(negotiation: &str) -> Option<Captured> {
     if !require(&[Requirement::Root, Requirement::Peers(&["dumpcap", "tshark"])]) {
-        return;
+        return None;
     }
     stay_on_one_processor();
     let (source, there) = (Image::random(32).unwrap(), Image::empty(32).unwrap());
@@ -52,17 +76,12 @@ fn compare(negotiation: &str) {
     let (url, port) = (target.url(0), target.address().port());
     let file = source.beside("copy.pcapng");
     let mut capture = capture(port, &file);
-    let arguments = ["--connections", "1", "--request-size", "64K", "--overwrite"];
+    let arguments = ["--connections", "3", "--overwrite"];
     let copy = [&["copy", source.name(), &url], &arguments[..]].concat();
     let (status, lines) = ropewalk(copy).unwrap();
     assert!(status.success(), "{lines:?}");
     assert!(capture.finish(PATIENCE).unwrap().success(), "{:?}", capture.lines());
-
-    let (ours, theirs) = (ours(&file), theirs(&file, port));
-    assert!(theirs.len() > 10, "tshark found PDUs in {} frames only", theirs.len());
-    for frame in ours.keys().chain(theirs.keys()) {
-        assert_eq!(ours.get(frame), theirs.get(frame), "frame {frame}: ours, Wireshark's");
-    }
+    Some(Captured { path: file, port, _beside: source })
 }
 
 /// This thread, and the programs that it starts. Of several processors each brings what it sends over loopback, so that
@@ -92,6 +111,7 @@ fn ours(file: &str) -> ByFrame {
         let number = |name: &str| pdu[name].as_u64();
         let ended = frames.entry(number("last_frame").unwrap()).or_default();
         let opcode = number("opcode").unwrap();
+        assert_eq!(pdu["invalid"], false, "{pdu}");
         ended.at = number("last_ns").unwrap();
         ended.opcodes.push(opcode);
         ended.task_tags.extend(number("task_tag"));
