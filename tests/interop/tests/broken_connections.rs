@@ -14,9 +14,10 @@ const LOGGED_IN_BYTES: u64 = 2_000;
 
 const CONNECTIONS: usize = 4;
 
-/// Copies over four connections, verifying every byte; the copy must succeed. Returns its summary.
+/// Copies over four connections, verifying every byte; the copy must succeed. Returns its summary. The requests are
+/// short, so that each connection also carries many bytes of commands.
 fn copy(source: &str, destination: &str) -> Value {
-    let options = ["--connections=4", "--json", "--verify=full", "--overwrite"];
+    let options = ["--connections=4", "--request-size=256K", "--json", "--verify=full", "--overwrite"];
     let (status, lines) = ropewalk([&["copy", source, destination], &options[..]].concat()).unwrap();
     assert!(status.success(), "{status}: {lines:#?}");
     summary(&lines).unwrap()
