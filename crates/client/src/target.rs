@@ -1,6 +1,6 @@
 //! A remote target and its connections.
 
-use crate::driver::{Shared, UnitState, timer};
+use crate::driver::{Path, Shared, UnitState, timer};
 use crate::layout::{Layout, PATHS_MAX};
 use crate::path_id::PathId;
 use crate::portal_group::PortalGroup;
@@ -165,11 +165,13 @@ impl Target {
         }
     }
 
-    /// Logs out all connections but one of each session, because little is left to do. Outstanding commands of those
-    /// connections finish first.
+    /// Logs out all connections but one of each session that recovers connections, because little is left to do.
+    /// Outstanding commands of those connections finish first. Other sessions keep theirs until they end: when one of
+    /// several connections logs out, istgt drops commands of the others.
     pub fn remove_all_but_one(&self) {
         self.handle.shared.with(|driver, now| {
-            for path in driver.paths.iter_mut().filter(|path| path.is_connected()) {
+            let sturdy = |path: &&mut Path| path.is_connected() && path.outlives_connections();
+            for path in driver.paths.iter_mut().filter(sturdy) {
                 while path.remove_connection(now) {}
             }
         });

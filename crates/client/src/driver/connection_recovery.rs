@@ -79,7 +79,8 @@ impl Path {
         }
     }
 
-    fn outlives_connections(&self) -> bool {
+    /// Whether its commands go on when a connection ends.
+    pub fn outlives_connections(&self) -> bool {
         self.parameters.is_some_and(|parameters| parameters.error_recovery_level >= 2)
     }
 
