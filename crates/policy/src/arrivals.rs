@@ -52,6 +52,11 @@ impl Arrivals {
         self.lanes.iter().find(|known| known.lane == lane)?.bytes_per_second
     }
 
+    /// Whether a lane has been measured while more was to come all the time.
+    pub fn is_proven(&self, lane: LaneId) -> bool {
+        self.lanes.iter().any(|known| known.lane == lane && known.is_proven)
+    }
+
     /// Bytes per second that may be expected of a lane. One that has never had enough to bring is expected to be as fast
     /// as the fastest, or it would never be tried.
     pub fn expected(&self, lane: LaneId) -> Option<f64> {

@@ -92,18 +92,18 @@ impl Outlook {
 }
 
 impl EarliestDelivery {
-    fn outlook(&self, demand: Demand, sample: &LaneSample, share_bytes: u64) -> Outlook {
+    fn outlook(&self, demand: Demand, sample: &LaneSample, crowd: Crowd) -> Outlook {
         let Some(path) = sample.path.filter(|path| path.rtt_min >= LONG_PATH) else {
-            return outlook_near(demand, sample, share_bytes);
+            return outlook_near(demand, sample, crowd.share_bytes);
         };
         if demand.data_in_bytes > 0 {
-            self.outlook_in(sample, &path)
+            self.outlook_in(sample, &path, crowd)
         } else {
             outlook_out(demand, sample, &path)
         }
     }
 
-    fn outlook_in(&self, sample: &LaneSample, path: &PathMeasurement) -> Outlook {
+    fn outlook_in(&self, sample: &LaneSample, path: &PathMeasurement, crowd: Crowd) -> Outlook {
         // Commands are short, and their acknowledgements delayed.
         let round_trip_s = path.rtt_min.as_secs_f64();
         let first = INITIAL_WINDOW_BYTES / round_trip_s;
@@ -111,13 +111,18 @@ impl EarliestDelivery {
         let expected = self.arrivals.expected(sample.lane).unwrap_or(measured).max(1.0);
         // Two round trips: one until the target has the command, and as much again so that the rate can double.
         let room = measured * (2.0 * round_trip_s).max(2.0 * CUT_TIME_MIN.as_secs_f64());
+        // What a new lane does not bring in its first round trip is left to the lanes that are about to come.
+        let room_bytes = match crowd.is_growing && !self.arrivals.is_proven(sample.lane) {
+            true => whole(INITIAL_WINDOW_BYTES / 2.0),
+            false => whole(room).max(INCOMING_BYTES_MIN),
+        };
         Outlook {
             lane: sample.lane,
             bytes_per_second: expected,
             round_trip_s,
             before_bytes: sample.load.data_in_bytes as f64,
             placed_bytes: sample.load.data_in_bytes,
-            room_bytes: whole(room).max(INCOMING_BYTES_MIN),
+            room_bytes,
             commands: sample.load.commands,
         }
     }
@@ -165,11 +170,24 @@ fn waiting_bytes(demand: Demand, sample: &LaneSample) -> u64 {
     }
 }
 
-/// The share of each connection in everything that is queued or waits on a lane.
-fn share_bytes(demand: Demand, lanes: &[LaneSample]) -> u64 {
-    let waiting: u64 = lanes.iter().map(|sample| waiting_bytes(demand, sample)).sum();
-    let connections = (lanes.len() as u64).max(demand.connections_wanted.into()).max(1);
-    (waiting + demand.queued_bytes).div_ceil(connections)
+/// What a lane has to know of the others.
+#[derive(Clone, Copy, Debug)]
+struct Crowd {
+    /// The share of each connection in everything that is queued or waits on a lane.
+    share_bytes: u64,
+    /// Further connections are about to come.
+    is_growing: bool,
+}
+
+impl Crowd {
+    fn new(demand: Demand, lanes: &[LaneSample]) -> Self {
+        let waiting: u64 = lanes.iter().map(|sample| waiting_bytes(demand, sample)).sum();
+        let (present, wanted) = (lanes.len() as u64, u64::from(demand.connections_wanted));
+        Self {
+            share_bytes: (waiting + demand.queued_bytes).div_ceil(present.max(wanted).max(1)),
+            is_growing: present < wanted,
+        }
+    }
 }
 
 fn outlook_out(demand: Demand, sample: &LaneSample, path: &PathMeasurement) -> Outlook {
@@ -219,8 +237,8 @@ impl Placement for EarliestDelivery {
             |sample: &&LaneSample| sample.is_usable() && sample.parked_commands < PARKED_COMMANDS_MAX;
         let all_idle = lanes.iter().all(LaneSample::is_idle);
         let open = lanes.iter().filter(is_open).filter(|sample| all_idle || !is_stalled(sample));
-        let share_bytes = share_bytes(demand, lanes);
-        let outlooks: Vec<Outlook> = open.map(|sample| self.outlook(demand, sample, share_bytes)).collect();
+        let crowd = Crowd::new(demand, lanes);
+        let outlooks: Vec<Outlook> = open.map(|sample| self.outlook(demand, sample, crowd)).collect();
         let last = self.last.map_or(0, |lane| lane.0.wrapping_add(1));
         let bytes = |outlook: &Outlook| match demand.may_be_cut {
             true => demand.bytes().min(outlook.command_bytes_max()),
@@ -323,6 +341,15 @@ mod tests {
     #[test]
     fn without_a_lane_the_command_waits() {
         assert_eq!(choice(WRITE, &[]), None);
+    }
+
+    #[test]
+    fn while_lanes_are_to_come_a_new_one_gets_what_it_brings_in_its_first_round_trip() {
+        let (room, full) = (reading(lane(0), 4_000), reading(lane(0), 8_000));
+        assert_eq!(chosen(READ, &[room]), Some(0));
+        assert_eq!(chosen(READ, &[full]), None);
+        let complete = Demand { connections_wanted: 1, ..READ };
+        assert_eq!(chosen(complete, &[full]), Some(0));
     }
 
     #[test]
