@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
 enum HowMuch {
     /// Compare every byte
     Full,
-    /// Compare both ends and 16 KiB of every 16 MiB, chosen at random; of a stream, one of every 64 requests
+    /// Compare both ends and 4 KiB of every 16 MiB, chosen at random; of a stream, one of every 64 requests
     Sample,
     /// Compare nothing
     Off,

@@ -47,19 +47,35 @@ pub(crate) async fn extents(disk: &Disk) -> Survey {
     survey
 }
 
+/// The longest read of a survey. Several connections share the reads of a long window, and each of them brings its part
+/// in the first window that TCP sends (RFC 6928: 14 600 bytes).
+const PART_BYTES: u64 = 8 << 10;
+
 /// The format whose signature the device bears. All windows are read at once, because reading them in turn would take a
 /// round trip each.
 pub(crate) async fn occupant(disk: &Disk) -> Result<Option<&'static str>, Error> {
     let windows = signature::windows(disk.bytes(), disk.block_bytes());
-    let charged_bytes =
-        |window: &ByteRange| window.bytes.next_power_of_two().max(BUFFER_ALIGNMENT_BYTES as u64);
-    // A window that reaches beyond the last block needs a second buffer.
-    let budget_bytes = windows.iter().map(|window| charged_bytes(window) * 2).sum::<u64>();
+    let charged_bytes = |part: ByteRange| part.bytes.next_power_of_two().max(BUFFER_ALIGNMENT_BYTES as u64);
+    // A part that reaches beyond the last block needs a second buffer.
+    let all = windows.iter().flat_map(|window| parts(disk, *window));
+    let budget_bytes = all.map(|part| charged_bytes(part) * 2).sum::<u64>();
     let slab = Slab::new(usize::try_from(budget_bytes).unwrap_or(0));
-    let buffers = try_join_all(windows.iter().map(|window| disk.read(&slab, *window))).await?;
-    let contents = windows.into_iter().zip(buffers.iter().map(|buffer| &buffer[..])).collect();
+    let read = try_join_all(windows.iter().map(|window| read_in_parts(disk, &slab, *window))).await?;
+    let contents = windows.into_iter().zip(read.iter().map(Vec::as_slice)).collect();
     let found = signature::find(&Contents::new(disk.bytes(), contents));
     Ok(found.map(|signature| signature.name))
+}
+
+async fn read_in_parts(disk: &Disk, slab: &Slab, window: ByteRange) -> Result<Vec<u8>, Error> {
+    let read = try_join_all(parts(disk, window).map(|part| disk.read(slab, part))).await?;
+    Ok(read.iter().flat_map(|part| part.iter().copied()).collect())
+}
+
+/// The reads of a window, of whole blocks.
+fn parts(disk: &Disk, window: ByteRange) -> impl Iterator<Item = ByteRange> {
+    let part_bytes = PART_BYTES.next_multiple_of(disk.block_bytes().max(1));
+    let offsets = (window.offset..window.end()).step_by(usize::try_from(part_bytes).unwrap_or(usize::MAX));
+    offsets.map(move |offset| ByteRange { offset, bytes: part_bytes.min(window.end() - offset) })
 }
 
 /// Whether the backend can deallocate and then reads zeroes there.

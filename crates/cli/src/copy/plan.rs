@@ -74,7 +74,7 @@ fn verification(verify: Verify, is_stream: bool) -> &'static str {
     match verify {
         Verify::Full => "every byte",
         Verify::Sample if is_stream => "a sample: first, last, and one of every 64 requests",
-        Verify::Sample => "a sample: both ends, and 16 KiB of every 16 MiB",
+        Verify::Sample => "a sample: both ends, and 4 KiB of every 16 MiB",
         Verify::Off => "none",
     }
 }

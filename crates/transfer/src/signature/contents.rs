@@ -5,12 +5,9 @@ use block::ByteRange;
 
 /// Windows at least begin and end at multiples of this, the longest sector of disks.
 const ALIGNMENT_BYTES: u64 = 4 << 10;
-/// Two windows that are no farther apart become one: reading the gap is cheaper than another request. All windows are
-/// read at once, so a request costs no round trip.
-const GAP_BYTES: u64 = 8 << 10;
 
 /// The windows of a device that hold every signature and the structure around it: ascending, disjoint, whole blocks,
-/// about 180 KiB together.
+/// about 160 KiB together. All are read at once, so a further window costs no round trip.
 #[must_use]
 pub fn windows(device_bytes: u64, block_bytes: u64) -> Vec<ByteRange> {
     let unit = block_bytes.max(ALIGNMENT_BYTES);
@@ -28,7 +25,7 @@ pub fn windows(device_bytes: u64, block_bytes: u64) -> Vec<ByteRange> {
         let start = start - start % unit;
         let end = end.next_multiple_of(unit).min(device_bytes);
         match windows.last_mut() {
-            Some(last) if start <= last.end() + GAP_BYTES => last.bytes = last.bytes.max(end - last.offset),
+            Some(last) if start <= last.end() => last.bytes = last.bytes.max(end - last.offset),
             _ => windows.push(ByteRange { offset: start, bytes: end - start }),
         }
     }
