@@ -28,8 +28,22 @@ const ROOM_BYTES_MIN: u64 = 64 << 10;
 /// The least that may be on its way on a lane from the target, which sends it without further delay.
 const INCOMING_BYTES_MIN: u64 = 128 << 10;
 
-/// The shortest command that is made by cutting. Shorter ones cost more processor time than they save.
+/// What may be on its way, in round trips. Two at least: one until the target has the command, and as much again so that
+/// the rate can double. More while much is queued, so that the lanes have work while a command that was lost is sent
+/// again: the target begins nothing that comes after it.
+const INCOMING_ROUND_TRIPS_MIN: f64 = 2.0;
+const INCOMING_ROUND_TRIPS_MAX: f64 = 6.0;
+
+/// The part of a lane's share in everything queued that it may get beyond the least. The rest evens out what the lanes
+/// turn out to move.
+const SHARE_PART: u64 = 4;
+
+/// The shortest command that is made by cutting while much is queued. Shorter ones cost more processor time than they
+/// save.
 const CUT_BYTES_MIN: u64 = 64 << 10;
+
+/// The shortest one near the end, when lanes that move little have to finish together with the others.
+const LAST_CUT_BYTES_MIN: u64 = 16 << 10;
 
 /// Half a round trip counts at least this much where commands are cut: a shorter command gains nothing.
 const CUT_TIME_MIN: Duration = Duration::from_millis(10);
@@ -70,6 +84,7 @@ struct Outlook {
     placed_bytes: u64,
     /// The lane gets more while less than this is placed.
     room_bytes: u64,
+    command_bytes_min: u64,
     commands: u32,
 }
 
@@ -87,7 +102,7 @@ impl Outlook {
     fn command_bytes_max(&self) -> u64 {
         let time_s = (self.round_trip_s / 2.0).max(CUT_TIME_MIN.as_secs_f64());
         let bytes = whole(self.bytes_per_second * time_s);
-        bytes.next_multiple_of(CUT_BYTES_MIN).max(CUT_BYTES_MIN)
+        bytes.next_multiple_of(self.command_bytes_min).max(self.command_bytes_min)
     }
 }
 
@@ -99,7 +114,7 @@ impl EarliestDelivery {
         if demand.data_in_bytes > 0 {
             self.outlook_in(sample, &path, crowd)
         } else {
-            outlook_out(demand, sample, &path)
+            outlook_out(demand, sample, &path, crowd)
         }
     }
 
@@ -109,12 +124,13 @@ impl EarliestDelivery {
         let first = INITIAL_WINDOW_BYTES / round_trip_s;
         let measured = self.arrivals.bytes_per_second(sample.lane).unwrap_or(first).max(1.0);
         let expected = self.arrivals.expected(sample.lane).unwrap_or(measured).max(1.0);
-        // Two round trips: one until the target has the command, and as much again so that the rate can double.
-        let room = measured * (2.0 * round_trip_s).max(2.0 * CUT_TIME_MIN.as_secs_f64());
+        let moved =
+            |round_trips: f64| whole(measured * round_trips * round_trip_s.max(CUT_TIME_MIN.as_secs_f64()));
+        let spare = moved(INCOMING_ROUND_TRIPS_MAX).min(crowd.share_bytes / SHARE_PART);
         // What a new lane does not bring in its first round trip is left to the lanes that are about to come.
         let room_bytes = match crowd.is_growing && !self.arrivals.is_proven(sample.lane) {
             true => whole(INITIAL_WINDOW_BYTES / 2.0),
-            false => whole(room).max(INCOMING_BYTES_MIN),
+            false => moved(INCOMING_ROUND_TRIPS_MIN).max(spare).max(INCOMING_BYTES_MIN),
         };
         Outlook {
             lane: sample.lane,
@@ -123,6 +139,7 @@ impl EarliestDelivery {
             before_bytes: sample.load.data_in_bytes as f64,
             placed_bytes: sample.load.data_in_bytes,
             room_bytes,
+            command_bytes_min: crowd.command_bytes_min(),
             commands: sample.load.commands,
         }
     }
@@ -158,6 +175,7 @@ fn outlook_near(demand: Demand, sample: &LaneSample, share_bytes: u64) -> Outloo
         before_bytes: before_bytes as f64,
         placed_bytes: before_bytes,
         room_bytes: share_bytes.max(NEAR_ROOM_BYTES_MIN),
+        command_bytes_min: CUT_BYTES_MIN,
         commands: sample.load.commands,
     }
 }
@@ -188,9 +206,15 @@ impl Crowd {
             is_growing: present < wanted,
         }
     }
+
+    /// The shortest command that is made by cutting.
+    fn command_bytes_min(self) -> u64 {
+        let part = self.share_bytes / SHARE_PART;
+        part.next_multiple_of(LAST_CUT_BYTES_MIN).clamp(LAST_CUT_BYTES_MIN, CUT_BYTES_MIN)
+    }
 }
 
-fn outlook_out(demand: Demand, sample: &LaneSample, path: &PathMeasurement) -> Outlook {
+fn outlook_out(demand: Demand, sample: &LaneSample, path: &PathMeasurement, crowd: Crowd) -> Outlook {
     let placed_bytes = sample.load.data_out_bytes + sample.load.unsent_bytes + path.unsent_bytes;
     let round_trip_s = path.rtt.as_secs_f64();
     Outlook {
@@ -200,6 +224,7 @@ fn outlook_out(demand: Demand, sample: &LaneSample, path: &PathMeasurement) -> O
         before_bytes: (placed_bytes + path.in_flight_bytes) as f64,
         placed_bytes,
         room_bytes: (path.congestion_window_bytes * windows(demand, sample)).max(ROOM_BYTES_MIN),
+        command_bytes_min: crowd.command_bytes_min(),
         commands: sample.load.commands,
     }
 }
