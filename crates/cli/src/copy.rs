@@ -12,6 +12,7 @@ use crate::{local, reservation, signals, sizes};
 use block::Engine;
 use clap::ValueEnum;
 use end::{End, Opened};
+use futures_util::future;
 use initiator::Target;
 use monitor::Monitor;
 use std::hash::{BuildHasher, RandomState};
@@ -121,12 +122,23 @@ async fn open_and_copy(arguments: &Arguments, connected: &Connected) -> Result<(
     };
     let remotes = [&source.remote, &destination.remote].into_iter().flatten();
     let targets: Vec<_> = remotes.map(|remote| remote.target.clone()).collect();
-    let secured = tokio::select! {
-        secured = secure(arguments, destination.remote.as_ref()) => secured,
-        _ = interrupts.next() => Err(not_begun(Error::Interrupted)),
+    let progress = Arc::new(Progress::default());
+    let to_stdout = arguments.destination == End::Stream;
+    let monitor = Monitor::new(Arc::clone(&progress), &targets, arguments.json, to_stdout);
+    let preparing = Job::prepare(
+        source.end,
+        destination.end,
+        options(arguments),
+        Arc::new(LocalClock::start()),
+        progress,
+    );
+    let prepared = tokio::select! {
+        prepared = secure_and_prepare(arguments, destination.remote.as_ref(), preparing) => prepared,
+        _ = interrupts.next() => Ok(Err(Error::Interrupted)),
     };
-    let outcome = match secured {
-        Ok(()) => copy(arguments, source.end, destination.end, interrupts, &targets).await,
+    let outcome = match prepared {
+        Ok(Ok(job)) if arguments.dry_run => show(&job, arguments, interrupts, &targets).await,
+        Ok(prepared) => copy(prepared, interrupts, &monitor, &targets).await,
         Err(refused) => Err(refused),
     };
     // One connection of each session is enough for the rest.
@@ -153,42 +165,63 @@ async fn open(
     )
 }
 
-/// Keeps other hosts from writing to a remote destination. A mere plan (`--dry-run`) reserves nothing.
-async fn secure(arguments: &Arguments, destination: Option<&Remote>) -> Result<(), Failed> {
+/// Reserves a remote destination while both ends are checked. Looks at the destination again if somebody else may have
+/// held it meanwhile.
+async fn secure_and_prepare(
+    arguments: &Arguments,
+    destination: Option<&Remote>,
+    preparing: impl Future<Output = Result<Job, Error>>,
+) -> Result<Result<Job, Error>, Failed> {
+    let securing = secure(arguments, destination);
+    if arguments.break_reservation {
+        // The holder may keep others from reading, too.
+        securing.await?;
+        return Ok(preparing.await);
+    }
+    let (secured, prepared) = future::join(securing, preparing).await;
+    match (secured?, prepared) {
+        (true, Ok(job)) => Ok(job.check_unoccupied().await.map(|()| job)),
+        (_, prepared) => Ok(prepared),
+    }
+}
+
+/// Keeps other hosts from writing to a remote destination. A mere plan (`--dry-run`) reserves nothing. Whether somebody
+/// may have held it until now.
+async fn secure(arguments: &Arguments, destination: Option<&Remote>) -> Result<bool, Failed> {
     match destination {
-        Some(remote) if arguments.dry_run => reservation::check(remote, arguments.break_reservation).await,
+        Some(remote) if arguments.dry_run => {
+            reservation::check(remote, arguments.break_reservation).await.map(|()| false)
+        }
         Some(remote) => reservation::take(remote, arguments.break_reservation).await,
-        None => Ok(()),
+        None => Ok(false),
+    }
+}
+
+/// Shows the plan of a copy that is not made.
+async fn show(
+    job: &Job,
+    arguments: &Arguments,
+    mut interrupts: Interrupts,
+    targets: &[Target],
+) -> Result<(), Failed> {
+    let shown = async {
+        complete(targets).await;
+        plan::show(job, targets, arguments.json).await;
+    };
+    tokio::select! {
+        () = shown => Ok(()),
+        _ = interrupts.next() => Err(not_begun(Error::Interrupted)),
     }
 }
 
 async fn copy(
-    arguments: &Arguments,
-    source: Source,
-    destination: Destination,
-    mut interrupts: Interrupts,
+    prepared: Result<Job, Error>,
+    interrupts: Interrupts,
+    monitor: &Monitor<'_>,
     targets: &[Target],
 ) -> Result<(), Failed> {
-    let progress = Arc::new(Progress::default());
-    let to_stdout = arguments.destination == End::Stream;
-    let monitor = Monitor::new(Arc::clone(&progress), targets, arguments.json, to_stdout);
-    let clock = Arc::new(LocalClock::start());
-    let prepared = Job::prepare(source, destination, options(arguments), clock, progress);
-    let prepared = tokio::select! {
-        job = prepared => job,
-        _ = interrupts.next() => Err(Error::Interrupted),
-    };
     let (outcome, capacity_bytes) = match prepared {
         Err(error) => (Err(Failure::before_writing(error)), None),
-        Ok(job) if arguments.dry_run => {
-            return tokio::select! {
-                () = async {
-                    complete(targets).await;
-                    plan::show(&job, targets, arguments.json).await;
-                } => Ok(()),
-                _ = interrupts.next() => Err(not_begun(Error::Interrupted)),
-            };
-        }
         Ok(job) => {
             let interrupt = interrupts.into_first(
                 "waiting for requests under way; interrupt again to stop at once",
@@ -209,7 +242,7 @@ async fn copy(
 
 /// Waits until every target has the connections that it will have.
 async fn complete(targets: &[Target]) {
-    futures_util::future::join_all(targets.iter().map(Target::complete)).await;
+    future::join_all(targets.iter().map(Target::complete)).await;
 }
 
 fn check_usage(arguments: &Arguments) -> Result<(), Failed> {

@@ -2,7 +2,7 @@
 
 use crate::exit::{Failed, Status};
 use crate::remote::{self, Remote};
-use initiator::{Error, ReservationHolder, TargetError, Url};
+use initiator::{Error, ReservationHolder, Reserved, TargetError, Url};
 use transfer::DestinationState;
 
 /// Refuses a disk that somebody has reserved by a persistent reservation.
@@ -18,13 +18,14 @@ pub(crate) async fn check(remote: &Remote, may_break: bool) -> Result<(), Failed
 }
 
 /// Reserves a disk for this copy, so that neither another host nor another copy on this host writes to it. A disk
-/// without persistent reservations is used as it is.
+/// without persistent reservations is used as it is. Whether somebody may have held it after commands that this host gave
+/// at the same time.
 ///
 /// # Errors
 /// [`Status::Refused`] if somebody else has reserved it.
-pub(crate) async fn take(remote: &Remote, may_break: bool) -> Result<(), Failed> {
+pub(crate) async fn take(remote: &Remote, may_break: bool) -> Result<bool, Failed> {
     match remote.lun.reserve(may_break).await {
-        Ok(_) => Ok(()),
+        Ok(reserved) => Ok(reserved == Reserved::Stepwise),
         Err(error) => Err(refused_if_reserved(&remote.url, error.into())),
     }
 }

@@ -52,7 +52,7 @@ pub use host::{Dial, Dialed, Environment, Host, Observe};
 pub use lun::{Compared, Executed, Lun, Reset, Transfer};
 pub use reconnect::Reconnect;
 pub use report::{ConnectionReport, PathReport, PathState, Report};
-pub use reservation::ReservationHolder;
+pub use reservation::{ReservationHolder, Reserved};
 pub use target::Target;
 pub use unit::Unit;
 pub use url::{DEFAULT_PORT, InvalidUrl, Portal, Url};

@@ -50,6 +50,19 @@ impl fmt::Display for ReservationHolder {
     }
 }
 
+/// Whether [`Lun::reserve`] has reserved a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reserved {
+    /// The device has no persistent reservations, or fails to keep one, which is logged: Linux's target answers NOT
+    /// READY unless it can store them.
+    No,
+    /// It is reserved, by ORDERED commands: the unit was reserved before it executed any command that was given after
+    /// [`Lun::reserve`] had been polled first.
+    InOrder,
+    /// It is reserved, after an exchange of several questions and answers.
+    Stepwise,
+}
+
 /// A reservation that [`Lun::reserve`] has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reservation {
@@ -80,29 +93,31 @@ impl Reservation {
 
 impl Lun {
     /// Keeps all others from writing until [`Self::release`], over every path that the session has or will have. With
-    /// `break_others`, takes another holder's reservation away and aborts its commands. Returns whether the unit is
-    /// reserved. It is not if the device has no persistent reservations, or fails to keep one, which is logged: Linux's
-    /// target answers NOT READY unless it can store them.
+    /// `break_others`, takes another holder's reservation away and aborts its commands.
     ///
     /// # Errors
     /// [`TargetError::Reserved`](crate::TargetError::Reserved) if another initiator holds a reservation. The unit is
     /// then unchanged.
-    pub async fn reserve(&self, break_others: bool) -> Result<bool, Error> {
+    pub async fn reserve(&self, break_others: bool) -> Result<Reserved, Error> {
         let lun = self.unit().lun;
+        let was_connected = !self.probes().is_empty();
         let reserved = loop {
             self.any_path().await?;
-            if let Some(reserved) = self.reserve_where_connected(break_others).await? {
-                break reserved;
+            match self.reserve_where_connected(break_others).await? {
+                // What was given meanwhile may have gone first.
+                Some(Reserved::InOrder) if !was_connected => break Reserved::Stepwise,
+                Some(reserved) => break reserved,
+                None => {}
             }
         };
-        if !reserved {
+        if reserved == Reserved::No {
             tracing::debug!(%lun, "the logical unit is used without a persistent reservation");
         }
         Ok(reserved)
     }
 
     /// `None` if every path was lost meanwhile.
-    async fn reserve_where_connected(&self, break_others: bool) -> Result<Option<bool>, Error> {
+    async fn reserve_where_connected(&self, break_others: bool) -> Result<Option<Reserved>, Error> {
         let lun = self.unit().lun;
         let turn = reserving(self.shared(), lun)?;
         let _turn = turn.lock().await;
@@ -115,7 +130,7 @@ impl Lun {
         self.keep_reservation(Some(reservation));
         match self.claim_all(reservation, unheld, break_others).await {
             Ok(reserved) => {
-                if reserved == Some(false) {
+                if reserved == Some(Reserved::No) {
                     self.keep_reservation(None);
                 }
                 Ok(reserved)
@@ -126,7 +141,7 @@ impl Lun {
                     return Err(error);
                 }
                 tracing::warn!(%lun, %error, "not reserved: nothing keeps other initiators from writing");
-                Ok(Some(false))
+                Ok(Some(Reserved::No))
             }
         }
     }
@@ -138,31 +153,32 @@ impl Lun {
         reservation: Reservation,
         unheld: Option<Unheld>,
         break_others: bool,
-    ) -> Result<Option<bool>, Error> {
+    ) -> Result<Option<Reserved>, Error> {
         let mut paths = self.probes().into_iter();
-        let first = loop {
+        let (first, reserved) = loop {
             let Some(probe) = paths.next() else { return Ok(None) };
             if let Some(unheld) = unheld
                 && probe.claim_at_once(reservation.key, unheld).await
             {
-                break probe;
+                break (probe, Reserved::InOrder);
             }
             match self.claim(probe, reservation, break_others).await? {
-                Some(true) => break probe,
-                Some(false) => return Ok(Some(false)),
+                Some(true) => break (probe, Reserved::Stepwise),
+                Some(false) => return Ok(Some(Reserved::No)),
                 None => {}
             }
         };
         let further: Vec<_> = paths.map(|probe| self.claim(probe, reservation, break_others)).collect();
         if further.is_empty() {
-            return Ok(Some(true));
+            return Ok(Some(reserved));
         }
         for claimed in join_all(further).await {
             if claimed? == Some(false) {
-                return Ok(Some(false));
+                return Ok(Some(Reserved::No));
             }
         }
-        self.look_again(first, reservation.key).await.map(Some)
+        self.look_again(first, reservation.key).await?;
+        Ok(Some(Reserved::Stepwise))
     }
 
     /// `None` if the path was lost meanwhile.
@@ -185,13 +201,13 @@ impl Lun {
 
     /// Sees the number of registrations after all paths have registered: each saw another, and their answers have no
     /// order.
-    async fn look_again(&self, probe: Probe<'_>, key: ReservationKey) -> Result<bool, Error> {
+    async fn look_again(&self, probe: Probe<'_>, key: ReservationKey) -> Result<(), Error> {
         let lun = self.unit().lun;
         let seen = self.shared().read(|driver| driver.reservation(lun)).and_then(|kept| kept.seen);
         let is_stored = seen.is_some_and(|seen| seen.is_stored);
         match probe.confirm(key, is_stored).await {
             Err(error) if self.is_connected(probe.path) => Err(error),
-            _ => Ok(true),
+            _ => Ok(()),
         }
     }
 

@@ -31,8 +31,8 @@ mod runtime;
 pub use client::{
     Algorithms, Compared, Config, ConnectionReport, Credentials, DEFAULT_CONNECTIONS, DEFAULT_PORT, Error,
     Executed, Generation, InvalidUrl, LoginError, Lun, NetworkError, OPERATIONS_MAX, PathReport, PathState,
-    Portal, Reconnect, Report, ReservationHolder, Reset, Target, TargetError, TargetRecord, Transfer, Unit,
-    Url, UsageError,
+    Portal, Reconnect, Report, ReservationHolder, Reserved, Reset, Target, TargetError, TargetRecord,
+    Transfer, Unit, Url, UsageError,
 };
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
 
