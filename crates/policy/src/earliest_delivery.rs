@@ -454,6 +454,28 @@ mod tests {
     }
 
     #[test]
+    fn while_much_is_queued_reads_are_asked_for_further_ahead() {
+        // 200 kB in a round trip.
+        let mut policy = EarliestDelivery::default();
+        let at = |received_bytes, placed| LaneSample { received_bytes, ..reading(lane(0), placed) };
+        assert_eq!(policy.place(Instant::ZERO, READ, &[at(0, 1_000_000)]), None);
+        let read_of = |queued_bytes| Demand { queued_bytes, connections_wanted: 1, ..READ };
+        let mut is_placed = |queued_bytes| {
+            let lanes = [at(200_000, 1_000_000)];
+            policy.place(Instant::ZERO + RTT, read_of(queued_bytes), &lanes).is_some()
+        };
+        assert!(is_placed(64 << 20), "less than six round trips of data are to come");
+        assert!(!is_placed(1 << 20), "more than two are");
+    }
+
+    #[test]
+    fn near_the_end_commands_are_cut_shorter() {
+        let lanes = [lane(0), lane(1), lane(2), lane(3)];
+        assert_eq!(choice(write_of(64 << 20), &lanes), Some((0, CUT_BYTES_MIN)));
+        assert_eq!(choice(write_of(64 << 10), &lanes), Some((0, LAST_CUT_BYTES_MIN)));
+    }
+
+    #[test]
     fn near_the_end_a_slow_lane_is_left_idle() {
         let busy = writing(with_window(lane(0), 2_000_000), 2_000_000);
         assert_eq!(chosen(write_of(64 << 20), &[busy, lane(1)]), Some(1));
