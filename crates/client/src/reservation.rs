@@ -63,6 +63,14 @@ pub enum Reserved {
     Stepwise,
 }
 
+impl Reserved {
+    /// Whether the unit is reserved.
+    #[must_use]
+    pub fn is_held(self) -> bool {
+        self != Self::No
+    }
+}
+
 /// A reservation that [`Lun::reserve`] has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reservation {

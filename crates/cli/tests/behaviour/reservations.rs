@@ -1,7 +1,7 @@
 //! `ropewalk copy` to disks that somebody has reserved, and what it does that nobody else writes.
 
 use crate::world::{Folder, MIB, Server, noise, run, signal, wait_for_line};
-use initiator::{Config, Lun, Reserved, Target, Transfer};
+use initiator::{Config, Lun, Target, Transfer};
 use std::process::{Child, Command, Stdio};
 use tokio::runtime::Runtime;
 
@@ -98,7 +98,7 @@ fn a_disk_that_another_host_has_reserved_is_refused() {
     let image = folder.write("image", &noise(MIB));
     let runtime = runtime();
     let (_session, lun) = runtime.block_on(connect(&server));
-    assert_ne!(runtime.block_on(lun.reserve(false)).unwrap(), Reserved::No);
+    assert!(runtime.block_on(lun.reserve(false)).unwrap().is_held());
     for arguments in [&["copy"][..], &["copy", "--overwrite"], &["copy", "--dry-run"]] {
         let refused = run(&[arguments, &[&image, &server.url(0)]].concat()).expect(5).stderr();
         assert!(refused.contains(HOST) && refused.contains("nothing was written"), "{refused}");

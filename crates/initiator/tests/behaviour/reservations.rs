@@ -25,7 +25,7 @@ async fn only_one_of_two_sessions_holds_a_unit() {
     let world = World::new().await;
     let (one, first) = world.connect(1).await;
     let (other, second) = world.connect(1).await;
-    assert!(first.reserve(false).await.unwrap());
+    assert!(first.reserve(false).await.unwrap().is_held());
     let refused = second.reserve(false).await.unwrap_err();
     let Error::Target(TargetError::Reserved { holder, .. }) = &refused else { panic!("{refused}") };
     assert!(holder.is_ropewalk() && holder.port.is_some(), "{holder}");
@@ -33,7 +33,7 @@ async fn only_one_of_two_sessions_holds_a_unit() {
     write(&first).await.unwrap();
     first.release().await.unwrap();
     assert_eq!(registered(&first).await, []);
-    assert!(second.reserve(false).await.unwrap());
+    assert!(second.reserve(false).await.unwrap().is_held());
     one.close().await.unwrap();
     other.close().await.unwrap();
 }
@@ -45,7 +45,7 @@ async fn a_unit_that_nobody_holds_is_reserved_and_released_without_waiting_betwe
     let (session, lun) = connect(&url(meddler.address), config(1)).await;
     // Register, reserve, look.
     meddler.gather(3);
-    assert!(lun.reserve(false).await.unwrap());
+    assert!(lun.reserve(false).await.unwrap().is_held());
     write(&lun).await.unwrap();
     // Release, end the registration, look.
     meddler.gather(3);
@@ -59,11 +59,11 @@ async fn a_unit_that_was_reserved_after_it_was_opened_is_refused_and_no_registra
     let world = World::new().await;
     let (one, first) = world.connect(1).await;
     let (other, second) = world.connect(1).await;
-    assert!(first.reserve(false).await.unwrap());
+    assert!(first.reserve(false).await.unwrap().is_held());
     let refused = second.reserve(false).await.unwrap_err();
     assert!(matches!(refused, Error::Target(TargetError::Reserved { .. })), "{refused}");
     assert_eq!(registered(&first).await.len(), 1);
-    assert!(second.reserve(true).await.unwrap());
+    assert!(second.reserve(true).await.unwrap().is_held());
     one.close().await.unwrap();
     other.close().await.unwrap();
 }
@@ -82,7 +82,7 @@ async fn a_command_of_a_burst_that_must_be_sent_again_does_not_keep_the_unit_fro
             seen += usize::from(cdb[0] == PERSISTENT_RESERVE_OUT);
             if is_next { Meddling::Sense(UNIT_ATTENTION, 0x29, 0x00) } else { Meddling::Nothing }
         });
-        assert!(lun.reserve(false).await.unwrap());
+        assert!(lun.reserve(false).await.unwrap().is_held());
         write(&lun).await.unwrap();
         lun.release().await.unwrap();
         assert_eq!(registered(&lun).await, []);
@@ -94,7 +94,7 @@ async fn a_command_of_a_burst_that_must_be_sent_again_does_not_keep_the_unit_fro
 async fn every_path_writes_those_that_join_later_too() {
     let world = World::serving("ram:64MiB", |config| config.negotiation.max_connections = 1).await;
     let (session, lun) = world.connect(2).await;
-    assert!(lun.reserve(false).await.unwrap());
+    assert!(lun.reserve(false).await.unwrap().is_held());
     assert_eq!(registered(&lun).await.len(), 2);
     session.add_connection().await.unwrap();
     assert_eq!(session.report().sessions(), 3);
@@ -118,7 +118,7 @@ async fn a_target_that_fails_to_keep_a_reservation_is_used_without_one() {
     let (session, lun) = connect(&url(meddler.address), config(1)).await;
     let refused = || Meddling::Sense(NOT_READY, COMMUNICATION_FAILURE, 0);
     meddler.meddle(move |cdb| if cdb[0] == PERSISTENT_RESERVE_OUT { refused() } else { Meddling::Nothing });
-    assert!(!lun.reserve(false).await.unwrap());
+    assert!(!lun.reserve(false).await.unwrap().is_held());
     write(&lun).await.unwrap();
     lun.release().await.unwrap();
     session.close().await.unwrap();
@@ -132,7 +132,7 @@ async fn a_session_that_was_lost_still_holds_the_unit_when_it_is_back() {
     config.offer.error_recovery_level = 0;
     let (session, lun) = connect(&url(relay.address), config).await;
     let (other, intruder) = world.connect(1).await;
-    assert!(lun.reserve(false).await.unwrap());
+    assert!(lun.reserve(false).await.unwrap().is_held());
     relay.cut_after(1 << 20);
     write_carefully(&lun, 32).await;
     assert!(session.report().reinstatements > 0);
@@ -172,7 +172,7 @@ async fn a_restarted_target_that_stores_reservations_lets_nobody_else_in_before_
     let address = world.address();
     let relay = Relay::to(address).await;
     let (session, lun) = connect(&url(relay.address), config(1)).await;
-    assert!(lun.reserve(false).await.unwrap());
+    assert!(lun.reserve(false).await.unwrap().is_held());
     write(&lun).await.unwrap();
     relay.close();
     world.server.shutdown(Duration::ZERO).await;
@@ -188,8 +188,8 @@ async fn a_write_after_the_reservation_was_broken_fails_and_says_who_broke_it() 
     let world = World::new().await;
     let (one, first) = world.connect(1).await;
     let (other, second) = world.connect(1).await;
-    assert!(first.reserve(false).await.unwrap());
-    assert!(second.reserve(true).await.unwrap());
+    assert!(first.reserve(false).await.unwrap().is_held());
+    assert!(second.reserve(true).await.unwrap().is_held());
     let error = write(&first).await.unwrap_err();
     let Error::Target(TargetError::Reserved { holder, .. }) = &error else { panic!("{error}") };
     assert_eq!(Some(holder), second.reservation_holder().await.unwrap().as_ref());
@@ -204,8 +204,8 @@ async fn a_reservation_that_was_broken_and_given_back_is_not_taken_again_as_if_n
     let world = stored.serve(None).await;
     let (one, first) = world.connect(1).await;
     let (other, second) = world.connect(1).await;
-    assert!(first.reserve(false).await.unwrap());
-    assert!(second.reserve(true).await.unwrap());
+    assert!(first.reserve(false).await.unwrap().is_held());
+    assert!(second.reserve(true).await.unwrap().is_held());
     second.release().await.unwrap();
     let error = write(&first).await.unwrap_err();
     assert!(matches!(error, Error::Target(TargetError::ReservationLost { .. })), "{error}");
