@@ -37,7 +37,9 @@ fn the_record_of_a_run_says_what_its_sessions_waited_for() {
         assert!(session.sessions.connections.iter().all(|connection| connection.send_buffer_bytes.is_some()));
         let [requests, medium, order] =
             [session.requests, session.medium_of_writes, session.order_wait].map(Option::unwrap);
-        assert_eq!([requests.samples, medium.samples, order.samples], [24; 3]);
+        assert_eq!(requests.samples, 24);
+        // The last requests are cut into several commands.
+        assert!(medium.samples >= 24 && order.samples == medium.samples, "{medium:?}, {order:?}");
         assert_eq!(session.verified.unwrap().read_back_bytes, 24 * (64 << 10));
         let [p99, max] = [Quantity::OrderWaitP99, Quantity::OrderWaitMax].map(|wait| record.measured[&wait]);
         assert!((0.0..=max).contains(&p99) && max <= requests.max_ns as f64 / 1e9, "{p99} s, {max} s");
