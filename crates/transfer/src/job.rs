@@ -14,7 +14,6 @@ use crate::verify::{Reference, Verification};
 use crate::worker::{Worker, Zeroing};
 use crate::{Error, Phase, Progress, Refusal, Survey, Verify, survey};
 use block::{BUFFER_ALIGNMENT_BYTES, Slab};
-use futures_util::future;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -251,8 +250,7 @@ impl<'a> Run<'a> {
         file.disk()
     }
 
-    /// Reads back what was written while the disk makes it durable. If the disk lost some of it, writes that again, and
-    /// reads back again.
+    /// Writes again what the disk lost before it was durable. Reads back what is durable.
     async fn to_disk(self, disk: &Disk, seed: u64, control: &mut Control) -> Result<Report, Failure> {
         let no_zeroing_command = AtomicBool::new(false);
         let worker = Worker {
@@ -273,12 +271,10 @@ impl<'a> Run<'a> {
             pipeline.write(control).await.map_err(|error| self.unwritten(error))?;
             // This check precedes verification, which could only report a difference.
             self.source.check_unchanged().map_err(|error| self.unwritten(error))?;
-            let checksums = pipeline.checksums().to_vec();
-            let copied = Copied { bytes: pipeline.bytes(), checksums, copy: Some(disk.clone()) };
-            let (verified, flushed) =
-                future::join(self.verify(&copied, seed, control), pipeline.flush()).await;
-            if flushed.map_err(|error| self.unwritten(error))? {
-                return verified;
+            if pipeline.flush().await.map_err(|error| self.unwritten(error))? {
+                let checksums = pipeline.checksums().to_vec();
+                let copied = Copied { bytes: pipeline.bytes(), checksums, copy: Some(disk.clone()) };
+                return self.verify(&copied, seed, control).await;
             }
             self.progress.enter(Phase::Copying);
         }
