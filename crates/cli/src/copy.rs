@@ -13,7 +13,7 @@ use block::Engine;
 use clap::ValueEnum;
 use end::{End, Opened};
 use futures_util::future;
-use initiator::Target;
+use initiator::{Reserved, Target};
 use monitor::Monitor;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -180,20 +180,19 @@ async fn secure_and_prepare(
     }
     let (secured, prepared) = future::join(securing, preparing).await;
     match (secured?, prepared) {
-        (true, Ok(job)) => Ok(job.check_unoccupied().await.map(|()| job)),
+        (Reserved::Stepwise, Ok(job)) => Ok(job.check_unoccupied().await.map(|()| job)),
         (_, prepared) => Ok(prepared),
     }
 }
 
-/// Keeps other hosts from writing to a remote destination. A mere plan (`--dry-run`) reserves nothing. Whether somebody
-/// may have held it until now.
-async fn secure(arguments: &Arguments, destination: Option<&Remote>) -> Result<bool, Failed> {
+/// Keeps other hosts from writing to a remote destination. A mere plan (`--dry-run`) reserves nothing.
+async fn secure(arguments: &Arguments, destination: Option<&Remote>) -> Result<Reserved, Failed> {
     match destination {
         Some(remote) if arguments.dry_run => {
-            reservation::check(remote, arguments.break_reservation).await.map(|()| false)
+            reservation::check(remote, arguments.break_reservation).await.map(|()| Reserved::No)
         }
         Some(remote) => reservation::take(remote, arguments.break_reservation).await,
-        None => Ok(false),
+        None => Ok(Reserved::No),
     }
 }
 

@@ -18,16 +18,13 @@ pub(crate) async fn check(remote: &Remote, may_break: bool) -> Result<(), Failed
 }
 
 /// Reserves a disk for this copy, so that neither another host nor another copy on this host writes to it. A disk
-/// without persistent reservations is used as it is. Whether somebody may have held it after commands that this host gave
-/// at the same time.
+/// without persistent reservations is used as it is.
 ///
 /// # Errors
 /// [`Status::Refused`] if somebody else has reserved it.
-pub(crate) async fn take(remote: &Remote, may_break: bool) -> Result<bool, Failed> {
-    match remote.lun.reserve(may_break).await {
-        Ok(reserved) => Ok(reserved == Reserved::Stepwise),
-        Err(error) => Err(refused_if_reserved(&remote.url, error.into())),
-    }
+pub(crate) async fn take(remote: &Remote, may_break: bool) -> Result<Reserved, Failed> {
+    let reserved = remote.lun.reserve(may_break).await;
+    reserved.map_err(|error| refused_if_reserved(&remote.url, error.into()))
 }
 
 /// Ends the reservation of this copy, if it holds one.

@@ -49,23 +49,27 @@ impl Arrivals {
 
     /// Bytes per second over a lane, as far as that has been measured; `None` before.
     pub fn bytes_per_second(&self, lane: LaneId) -> Option<f64> {
-        self.lanes.iter().find(|known| known.lane == lane)?.bytes_per_second
+        self.of(lane)?.bytes_per_second
     }
 
     /// Whether a lane has been measured while more was to come all the time.
     pub fn is_proven(&self, lane: LaneId) -> bool {
-        self.lanes.iter().any(|known| known.lane == lane && known.is_proven)
+        self.of(lane).is_some_and(|known| known.is_proven)
     }
 
     /// Bytes per second that may be expected of a lane. One that has never had enough to bring is expected to be as fast
     /// as the fastest, or it would never be tried.
     pub fn expected(&self, lane: LaneId) -> Option<f64> {
-        let known = self.lanes.iter().find(|known| known.lane == lane)?;
+        let known = self.of(lane)?;
         if known.is_proven {
             return known.bytes_per_second;
         }
         let rates = self.lanes.iter().filter_map(|other| other.bytes_per_second);
         rates.fold(None, |fastest: Option<f64>, rate| Some(fastest.map_or(rate, |fastest| fastest.max(rate))))
+    }
+
+    fn of(&self, lane: LaneId) -> Option<&Arrival> {
+        self.lanes.iter().find(|known| known.lane == lane)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::reached::Way;
 use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use block::BlockError;
-use client::{Host as _, Lun, Reserved};
+use client::{Host as _, Lun};
 use pdu::Duration;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -145,8 +145,8 @@ impl Contender {
         ledger.contest.broken += attempt;
         ledger.progress_at = self.host.runtime.now();
         match reserved {
-            Ok(Reserved::No) => return false,
-            Ok(Reserved::InOrder | Reserved::Stepwise) => ledger.contest.begin(self.host.index),
+            Ok(reserved) if reserved.is_held() => ledger.contest.begin(self.host.index),
+            Ok(_) => return false,
             Err(error) if error.is_reservation_conflict() => {
                 ledger.tally.reached.count(Way::CopyRefused);
                 return false;
