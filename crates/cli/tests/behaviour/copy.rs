@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
 #[test]
-fn an_image_travels_there_and_back_over_four_connections() {
+fn an_image_travels_there_and_back_over_sixteen_connections() {
     let (folder, server) = (Folder::new(), Server::with_luns(&["0=ram:32MiB"]));
     let mut image = noise(20 * MIB);
     image[5 * MIB..9 * MIB].fill(0);

@@ -1,6 +1,6 @@
 //! However a command ends, the target is left without a session of its.
 
-use crate::world::{TARGET, ropewalk};
+use crate::world::{Folder, MIB, TARGET, noise, ropewalk};
 use std::time::{Duration, Instant};
 use target::{Config, LunConfig, Mask, Server, TargetConfig};
 
@@ -18,7 +18,8 @@ fn url(server: &Server, lun: u16) -> String {
     format!("iscsi://{}/{TARGET}/{lun}", server.local_addrs()[0])
 }
 
-async fn expect_logout(server: &Server, arguments: &[&str], status: i32) {
+/// Returns what the command said on its standard error.
+async fn expect_logout(server: &Server, arguments: &[&str], status: i32) -> String {
     let mut command = ropewalk(arguments);
     let outcome = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let words = String::from_utf8_lossy(&outcome.stderr);
@@ -29,6 +30,7 @@ async fn expect_logout(server: &Server, arguments: &[&str], status: i32) {
         assert!(Instant::now() < until, "{arguments:?} has left a session");
         tokio::task::yield_now().await;
     }
+    words.into_owned()
 }
 
 #[tokio::test]
@@ -44,6 +46,14 @@ async fn a_copy_that_is_refused_logs_out_of_source_and_destination() {
     expect_logout(&from, &["copy", &url(&from, 0), &url(&to, 0)], 5).await;
     expect_logout(&to, &["copy", &url(&from, 0), &url(&to, 7)], 1).await;
     expect_logout(&from, &["copy", &url(&from, 0), "/nonexistent/image"], 1).await;
+}
+
+#[tokio::test]
+async fn connections_that_were_logged_out_are_not_reported_as_lost() {
+    let (folder, server) = (Folder::new(), serve("ram:2MiB").await);
+    let image = folder.write("image", &noise(MIB));
+    let said = expect_logout(&server, &["copy", &image, &url(&server, 0)], 0).await;
+    assert!(!said.contains("lost"), "{said}");
 }
 
 #[tokio::test]

@@ -24,11 +24,15 @@ impl Driver {
         let Some(state) = path.lanes.iter().find(|state| state.id == lane) else { return Poll::Ready(()) };
         path.wakers.register(lane, cx.waker(), false);
         if state.closing.is_none() {
-            if let Err(error) = self.receive(cx, at, lane, now) {
+            let received = self.receive(cx, at, lane, now);
+            // The target closes a connection as soon as it has logged it out.
+            self.drain_events(at, now);
+            if let Err(error) = received
+                && self.is_open(at, lane)
+            {
                 self.fail_lane(cx, at, lane, &error, now);
                 return Poll::Ready(());
             }
-            self.drain_events(at, now);
             self.dispatch(now);
         }
         let sent = self.send(cx, at, lane, now);
@@ -46,6 +50,11 @@ impl Driver {
             }
             (Ok(()), Some(None)) => Poll::Pending,
         }
+    }
+
+    /// Whether the session wants to keep this connection.
+    fn is_open(&self, at: PathId, lane: LaneId) -> bool {
+        self.paths[at].lanes.iter().any(|state| state.id == lane && state.closing.is_none())
     }
 
     fn receive(
