@@ -69,7 +69,7 @@ impl<'a> Forward<'a> {
                 position.alive += 1;
                 self.start_read(range, outstanding);
             }
-            match outstanding.next(control).await {
+            match outstanding.next(control).await? {
                 Turn::Done(Event::Read(offset, payload)) => {
                     self.arrived(offset, payload?, position, outstanding);
                 }
@@ -81,9 +81,6 @@ impl<'a> Forward<'a> {
                 }
                 Turn::Look => {}
                 Turn::Idle => return Ok(()),
-            }
-            if control.is_interrupted() {
-                return Err(Error::Interrupted);
             }
         }
     }

@@ -213,12 +213,9 @@ impl<'a> Run<'a> {
         let mut outstanding = Outstanding::new();
         outstanding.start_streaming(input.format(self.slab));
         loop {
-            if let Turn::Done(format) = outstanding.next(control).await {
+            if let Turn::Done(format) = outstanding.next(control).await? {
                 self.progress.set_source_format(format?);
                 return Ok(());
-            }
-            if control.is_interrupted() {
-                return Err(Error::Interrupted);
             }
         }
     }

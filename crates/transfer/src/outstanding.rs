@@ -1,6 +1,7 @@
 //! Requests under way, in any order, and the two causes that hold the next one back: the bandwidth limit and an
 //! interruption.
 
+use crate::Error;
 use crate::clock::{Clock, rate_now};
 use crate::rate::{Schedule, TokenBucket};
 use futures_util::StreamExt;
@@ -8,7 +9,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 /// The outside control over a copy in all its phases: bandwidth limit and interruption.
 pub(crate) struct Control {
@@ -45,8 +46,10 @@ impl Control {
         }
     }
 
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted
+    /// Ends this phase and every later one once the interruption has come.
+    fn check(&mut self, context: &mut Context<'_>) -> Result<(), Error> {
+        self.interrupted = self.interrupted || self.interrupt.as_mut().poll(context).is_ready();
+        if self.interrupted { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
 
@@ -61,7 +64,7 @@ pub(crate) struct Outstanding<'a, T> {
 pub(crate) enum Turn<T> {
     /// A request ended.
     Done(T),
-    /// Requests that were held back may be admitted now, or never will be ([`Control::is_interrupted`]).
+    /// Requests that were held back may be admitted now.
     Look,
     /// Nothing is under way, and nothing is held back.
     Idle,
@@ -85,25 +88,29 @@ impl<'a, T> Outstanding<'a, T> {
         self.requests.len() + self.streams.len()
     }
 
-    pub(crate) async fn next(&mut self, control: &mut Control) -> Turn<T> {
+    /// Waits for the next event. After an interruption there is none: what was held back is never admitted, so that
+    /// [`Turn::Idle`] would say that all was done.
+    pub(crate) async fn next(&mut self, control: &mut Control) -> Result<Turn<T>, Error> {
         poll_fn(|context| {
-            if !control.interrupted && control.interrupt.as_mut().poll(context).is_ready() {
-                control.interrupted = true;
-                control.pause = None;
-                return Poll::Ready(Turn::Look);
+            if let Err(interrupted) = control.check(context) {
+                return Poll::Ready(Err(interrupted));
             }
             if let Some(pause) = &mut control.pause
                 && pause.as_mut().poll(context).is_ready()
             {
                 control.pause = None;
-                return Poll::Ready(Turn::Look);
+                return Poll::Ready(Ok(Turn::Look));
             }
             for requests in [&mut self.requests, &mut self.streams] {
                 if let Poll::Ready(Some(done)) = requests.poll_next_unpin(context) {
-                    return Poll::Ready(Turn::Done(done));
+                    return Poll::Ready(Ok(Turn::Done(done)));
                 }
             }
-            if self.len() == 0 && control.pause.is_none() { Poll::Ready(Turn::Idle) } else { Poll::Pending }
+            if self.len() == 0 && control.pause.is_none() {
+                Poll::Ready(Ok(Turn::Idle))
+            } else {
+                Poll::Pending
+            }
         })
         .await
     }
@@ -112,5 +119,50 @@ impl<'a, T> Outstanding<'a, T> {
     /// change the destination any more.
     pub(crate) async fn drain(mut self) {
         while self.requests.next().await.is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::Timer;
+    use futures_util::FutureExt;
+    use std::pin::Pin;
+    use std::time::Duration;
+
+    struct Midnight;
+
+    impl Timer for Midnight {
+        fn now(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn wait_until(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    impl Clock for Midnight {
+        fn time_of_day(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    fn next(control: &mut Control) -> Result<Turn<()>, Error> {
+        Outstanding::new().next(control).now_or_never().expect("nothing is under way")
+    }
+
+    #[test]
+    fn without_anything_under_way_a_phase_is_over() {
+        let mut control = Control::new(Arc::new(Midnight), None, Box::pin(std::future::pending()));
+        assert!(matches!(next(&mut control), Ok(Turn::Idle)));
+    }
+
+    #[test]
+    fn a_phase_that_begins_after_an_interruption_is_interrupted_and_not_over() {
+        let mut control = Control::new(Arc::new(Midnight), None, Box::pin(std::future::ready(())));
+        for _phase in 0..2 {
+            assert!(matches!(next(&mut control), Err(Error::Interrupted)));
+        }
     }
 }

@@ -104,13 +104,10 @@ impl<'a> Pipeline<'a> {
             self.learn(outstanding);
             self.begin(outstanding, control);
             self.flush_if_due(outstanding);
-            match outstanding.next(control).await {
+            match outstanding.next(control).await? {
                 Turn::Done(event) => self.take(event)?,
                 Turn::Look => {}
                 Turn::Idle => return Ok(()),
-            }
-            if control.is_interrupted() {
-                return Err(Error::Interrupted);
             }
         }
     }

@@ -65,13 +65,10 @@ impl Verification<'_> {
                 parts.next();
                 outstanding.start(self.compare(part));
             }
-            match outstanding.next(control).await {
+            match outstanding.next(control).await? {
                 Turn::Done(compared) => compared?,
                 Turn::Look => {}
                 Turn::Idle => return Ok(()),
-            }
-            if control.is_interrupted() {
-                return Err(Error::Interrupted);
             }
         }
     }
