@@ -56,26 +56,27 @@ const PART_BYTES: u64 = 8 << 10;
 pub(crate) async fn occupant(disk: &Disk) -> Result<Option<&'static str>, Error> {
     let windows = signature::windows(disk.bytes(), disk.block_bytes());
     let charged_bytes = |part: ByteRange| part.bytes.next_power_of_two().max(BUFFER_ALIGNMENT_BYTES as u64);
+    let parts: Vec<_> = windows.iter().map(|window| parts(disk, *window)).collect();
     // A part that reaches beyond the last block needs a second buffer.
-    let all = windows.iter().flat_map(|window| parts(disk, *window));
-    let budget_bytes = all.map(|part| charged_bytes(part) * 2).sum::<u64>();
+    let budget_bytes = parts.iter().flatten().map(|part| charged_bytes(*part) * 2).sum::<u64>();
     let slab = Slab::new(usize::try_from(budget_bytes).unwrap_or(0));
-    let read = try_join_all(windows.iter().map(|window| read_in_parts(disk, &slab, *window))).await?;
+    let read = try_join_all(parts.iter().map(|parts| read_all(disk, &slab, parts))).await?;
     let contents = windows.into_iter().zip(read.iter().map(Vec::as_slice)).collect();
     let found = signature::find(&Contents::new(disk.bytes(), contents));
     Ok(found.map(|signature| signature.name))
 }
 
-async fn read_in_parts(disk: &Disk, slab: &Slab, window: ByteRange) -> Result<Vec<u8>, Error> {
-    let read = try_join_all(parts(disk, window).map(|part| disk.read(slab, part))).await?;
-    Ok(read.iter().flat_map(|part| part.iter().copied()).collect())
+/// Reads parts that follow each other.
+async fn read_all(disk: &Disk, slab: &Slab, parts: &[ByteRange]) -> Result<Vec<u8>, Error> {
+    let read = try_join_all(parts.iter().map(|part| disk.read(slab, *part))).await?;
+    Ok(read.iter().map(|part| &part[..]).collect::<Vec<_>>().concat())
 }
 
 /// The reads of a window, of whole blocks.
-fn parts(disk: &Disk, window: ByteRange) -> impl Iterator<Item = ByteRange> {
+fn parts(disk: &Disk, window: ByteRange) -> Vec<ByteRange> {
     let part_bytes = PART_BYTES.next_multiple_of(disk.block_bytes().max(1));
     let offsets = (window.offset..window.end()).step_by(usize::try_from(part_bytes).unwrap_or(usize::MAX));
-    offsets.map(move |offset| ByteRange { offset, bytes: part_bytes.min(window.end() - offset) })
+    offsets.map(|offset| ByteRange { offset, bytes: part_bytes.min(window.end() - offset) }).collect()
 }
 
 /// Whether the backend can deallocate and then reads zeroes there.
