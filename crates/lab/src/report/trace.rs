@@ -207,9 +207,10 @@ fn sending_rate(connection: usize, run: &RunOverTime<'_>, window: &RangeInclusiv
     rates.map(|(index, bytes)| Point::new(first_s + index as f64 * step_s, bytes * 8.0 / step_s)).collect()
 }
 
-/// The height of a row without a height of its own, above all curves.
+/// The height of a row without a height of its own, above all curves, also if all of them are zero.
 fn height(top: f64, row: usize) -> f64 {
-    top * (1.05 + 0.05 * row as f64)
+    let scale = if top > 0.0 { top } else { 1.0 };
+    scale * (1.05 + 0.05 * row as f64)
 }
 
 /// Draws the commands' moments of each requested kind as dots, a row for each kind.
@@ -283,6 +284,13 @@ fn tell(figure: Figure, sentence: &str) -> Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_above_each_other_and_above_the_curves() {
+        for top in [0.0, 1e-9, 1e9] {
+            assert!(top < height(top, 0) && height(top, 0) < height(top, 1));
+        }
+    }
 
     #[test]
     fn a_peak_among_many_points_is_drawn() {
