@@ -55,6 +55,11 @@ pub struct Setup {
     /// The direction of `streams` or `program`, unless they have their own.
     #[serde(default, skip_serializing)]
     direction: Option<Direction>,
+    /// The amount that `streams` or `program` move, and about how long that takes, unless they have their own.
+    #[serde(default, skip_serializing)]
+    size: Option<netem::Bytes>,
+    #[serde(default, skip_serializing)]
+    expected_time: Option<Span>,
     /// The time before the workload counts. It is part of a SCSI workload.
     #[serde(default)]
     pub warm_up: Span,
@@ -219,13 +224,27 @@ impl Setup {
     /// The defect, in words.
     pub(crate) fn read(table: &Table) -> Result<Self, String> {
         let mut table = table.clone();
-        hand_down_direction(&mut table);
+        hand_down(&mut table);
         let mut setup: Self = table.try_into().map_err(|error| problem("setup", &error))?;
         let path = setup.read_path()?;
         path.validate().map_err(|error| format!("setup.link: {error}"))?;
         setup.path = Some(path);
         setup.check()?;
         Ok(setup)
+    }
+
+    fn check_nothing_is_to_hand_down(&self) -> Result<(), String> {
+        let given = [
+            ("direction", self.direction.is_some()),
+            ("size", self.size.is_some()),
+            ("expected_time", self.expected_time.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => {
+                Err(format!("setup.{key} is for streams and program: scsi.workload has its own terms"))
+            }
+            None => Ok(()),
+        }
     }
 
     fn read_path(&self) -> Result<PathModel, String> {
@@ -253,12 +272,8 @@ impl Setup {
                 streams.check(self.warm_up)?;
                 ("streams", streams.time())
             }
-            (None, Some(_), None) if self.direction.is_some() => {
-                return Err(
-                    "setup.direction is for streams and program: scsi.workload has its own".to_owned()
-                );
-            }
             (None, Some(run), None) => {
+                self.check_nothing_is_to_hand_down()?;
                 let requests = run.workload.requests(run.disk.size, DiskModel::BLOCK_BYTES);
                 drop(requests.map_err(|error| format!("setup.scsi.workload: {error}"))?);
                 ("scsi", Span::default())
@@ -406,12 +421,14 @@ fn share_of_reads(direction: Direction) -> f64 {
     }
 }
 
-/// Gives the direction of the setup to the workload, if it has one that takes it.
-fn hand_down_direction(setup: &mut Table) {
-    let Some(direction) = setup.get("direction").cloned() else { return };
-    for workload in ["streams", "program"] {
-        if let Some(Value::Table(workload)) = setup.get_mut(workload) {
-            workload.entry("direction").or_insert_with(|| direction.clone());
+/// Gives what the setup says for any workload that moves a fixed amount to the one that it has.
+fn hand_down(setup: &mut Table) {
+    for key in ["direction", "size", "expected_time"] {
+        let Some(value) = setup.get(key).cloned() else { continue };
+        for workload in ["streams", "program"] {
+            if let Some(Value::Table(workload)) = setup.get_mut(workload) {
+                workload.entry(key).or_insert_with(|| value.clone());
+            }
         }
     }
 }

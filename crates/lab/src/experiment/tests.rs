@@ -319,7 +319,7 @@ fn streams_can_carry_a_fixed_amount_in_either_direction() {
 }
 
 #[test]
-fn one_direction_is_that_of_whatever_workload_a_case_has() {
+fn direction_and_amount_are_those_of_whatever_workload_a_case_has() {
     let program = r#"
         [[vary]]
         name = "direction"
@@ -329,18 +329,21 @@ fn one_direction_is_that_of_whatever_workload_a_case_has() {
         name = "copy"
         [[vary.cases]]
         name = "streams"
-        setup.streams = { count = 1, size = "1MiB", expected_time = "1s" }
+        setup.streams.count = 1
         [[vary.cases]]
         name = "program"
-        setup.program = { command = ["cp", "{from}", "{to}"], size = "1MiB", expected_time = "1s" }
+        setup.program.command = ["cp", "{from}", "{to}"]
     "#;
     let streams = "streams = { count = 1, measured = \"1s\" }";
-    let plan = Experiment::parse(&format!("{}{program}", BASE.replace(streams, ""))).unwrap();
+    let amount = "size = \"1MiB\"\nexpected_time = \"1s\"";
+    let plan = Experiment::parse(&format!("{}{program}", BASE.replace(streams, amount))).unwrap();
     let plan = plan.plan(Form::Quick).unwrap();
     let shares: Vec<f64> = plan.cells.iter().map(|cell| cell.setup.read_share()).collect();
     assert_eq!(shares, [0.0, 0.0, 1.0, 1.0]);
-    let scsi = SCSI.replace("congestion_control", "direction = \"read\"\ncongestion_control");
-    assert_refused(&scsi, &["setup.direction", "scsi.workload"]);
+    for (key, value) in [("direction", "read"), ("size", "1MiB"), ("expected_time", "1s")] {
+        let scsi = SCSI.replace("congestion_control", &format!("{key} = \"{value}\"\ncongestion_control"));
+        assert_refused(&scsi, &[&format!("setup.{key}"), "scsi.workload"]);
+    }
 }
 
 #[test]
