@@ -5,15 +5,17 @@
 
 #![forbid(unsafe_code)]
 
+mod copies;
 mod plot;
 mod report;
-mod summary;
 
 use anyhow::Context;
 use clap::Parser;
+use copies::Copies;
+use lab::{Folder, Summary};
 use std::fs;
 use std::path::PathBuf;
-use summary::Summary;
+use std::process::Command;
 
 /// Summarise a series of copies; write a report and a plot.
 #[derive(Debug, Parser)]
@@ -35,14 +37,19 @@ struct Options {
     png: Option<PathBuf>,
 }
 
+/// The packages of the programs that are measured beside ropewalk.
+const OTHERS: [&str; 6] = ["qemu-utils", "libiscsi7", "tgt", "libnbd-bin", "nbdkit", "rsync"];
+
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     if let Some(results) = &options.results {
-        write(&options.summary, Summary::of(results)?.json()?)?;
+        let mut summary = Summary::of(&Folder::open(results)?)?;
+        summary.series.others = installed(&OTHERS);
+        write(&options.summary, summary.json()?)?;
     }
     let text = fs::read_to_string(&options.summary)
         .with_context(|| format!("{}: name the folder of the results", options.summary.display()))?;
-    let summary: Summary = serde_json::from_str(&text)?;
+    let summary = Copies::of(serde_json::from_str(&text)?)?;
     let figure = plot::figure(&summary);
     write(&options.plot, figure.svg())?;
     if let Some(png) = &options.png {
@@ -55,4 +62,12 @@ fn main() -> anyhow::Result<()> {
 
 fn write(path: &PathBuf, contents: impl AsRef<[u8]>) -> anyhow::Result<()> {
     fs::write(path, contents).with_context(|| format!("writing {}", path.display()))
+}
+
+/// The versions of these packages, as far as they are installed.
+fn installed(packages: &[&str]) -> Vec<String> {
+    let asked =
+        Command::new("dpkg-query").args(["-W", "-f", "${Package} ${Version}\n"]).args(packages).output();
+    let said = asked.map(|asked| String::from_utf8_lossy(&asked.stdout).into_owned()).unwrap_or_default();
+    said.lines().map(str::to_owned).collect()
 }

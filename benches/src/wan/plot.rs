@@ -1,6 +1,6 @@
 //! The plot of a series of copies: how much of each path's rate the programs reach.
 
-use crate::summary::{Cell, Summary};
+use crate::copies::{Copies, Copy};
 use observe::report::{Axis, Figure, Point, Series, Style, Unit};
 
 /// The programs drawn, and their names in the legend.
@@ -15,8 +15,8 @@ const CONGESTION_CONTROL: &str = "cubic";
 const DIRECTION: &str = "to the server";
 
 /// A bar for each drawn program on each path, with the spread of its runs.
-pub fn figure(summary: &Summary) -> Figure {
-    let paths = summary.values(|cell| &cell.path);
+pub fn figure(copies: &Copies) -> Figure {
+    let paths = copies.values(|copy| &copy.path);
     // A line should not end between a number and its percent sign.
     let names: Vec<String> = paths.iter().map(|path| path.replace(" %", "%")).collect();
     let title = "Copying a disk image to a server over long paths (CUBIC)";
@@ -27,20 +27,20 @@ pub fn figure(summary: &Summary) -> Figure {
     );
     DRAWN.iter().fold(figure, |figure, (copy, name)| {
         let points = (0_u32..).zip(&paths).filter_map(|(place, path)| {
-            let cell = summary.cells.iter().find(|cell| {
-                cell.copy == *copy
-                    && cell.path == *path
-                    && cell.congestion_control == CONGESTION_CONTROL
-                    && cell.direction == DIRECTION
+            let copy = copies.cells.iter().find(|drawn| {
+                drawn.name == *copy
+                    && drawn.path == *path
+                    && drawn.congestion_control == CONGESTION_CONTROL
+                    && drawn.direction == DIRECTION
             })?;
-            point(place.into(), cell)
+            point(place.into(), copy)
         });
         figure.series(Series::new(*name, Style::Bars, points))
     })
 }
 
-fn point(x: f64, cell: &Cell) -> Option<Point> {
-    let rate = cell.rate?;
-    let point = Point::new(x, rate.median / cell.link);
-    Some(if cell.valid_runs > 1 { point.between(rate.min / cell.link, rate.max / cell.link) } else { point })
+fn point(x: f64, copy: &Copy) -> Option<Point> {
+    let (rate, link) = (copy.throughput()?, copy.cell.link);
+    let point = Point::new(x, rate.median / link);
+    Some(if copy.cell.valid > 1 { point.between(rate.min / link, rate.max / link) } else { point })
 }

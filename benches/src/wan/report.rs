@@ -1,25 +1,25 @@
 //! The report of a series of copies.
 
-use crate::summary::{Cell, Series, Summary};
-use lab::Form;
+use crate::copies::{Copies, Copy};
+use lab::{Form, SeriesSummary, Spread};
 use std::fmt::Write;
 
 /// The numbers of plain streams that were measured, and their names.
 const PLAIN: [(usize, &str); 3] = [(1, "1 plain stream"), (4, "4 plain streams"), (16, "16 plain streams")];
 
 /// The whole report, in Markdown.
-pub fn text(summary: &Summary) -> String {
-    let mut text = format!("# Copies over long paths\n\n{}\n{}\n", head(&summary.series), ABOUT.trim());
-    for path in summary.values(|cell| &cell.path) {
+pub fn text(copies: &Copies) -> String {
+    let mut text = format!("# Copies over long paths\n\n{}\n{}\n", head(&copies.series), ABOUT.trim());
+    for path in copies.values(|copy| &copy.path) {
         text += "\n";
-        text += &table(summary, path);
+        text += &table(copies, path);
     }
-    text += &missing(summary);
+    text += &missing(copies);
     text
 }
 
-fn head(series: &Series) -> String {
-    let Series { form, ropewalk, revisions, machine, begun, runs, .. } = series;
+fn head(series: &SeriesSummary) -> String {
+    let SeriesSummary { form, ropewalk, revisions, others, machine, begun, .. } = series;
     let flag = if *form == Form::Quick { " --quick" } else { "" };
     let day = begun.split('T').next().unwrap_or_default();
     let revisions = match revisions.as_slice() {
@@ -27,15 +27,16 @@ fn head(series: &Series) -> String {
         some => format!(", commit {}", some.join(" and ")),
     };
     let mut head = format!(
-        "Written by `benches/wan{flag}` on {day}: ropewalk {ropewalk}{revisions}; {}, {} cores, {}. {} of {} runs are \
-         VALID, and {} attempts were INVALID. The medians and spreads are in [wan.json](wan.json), the \
+        "Written by `benches/wan{flag}` on {day}: ropewalk {ropewalk}{revisions}; {}, {} cores, {}. Others: {}. {} of {} \
+         runs are VALID, and {} attempts were INVALID. The medians and spreads are in [wan.json](wan.json), the \
          experiment in [copies.toml](../experiments/wan/copies.toml).\n",
         machine.processor,
         machine.processors,
         machine.kernel,
-        runs.valid,
-        runs.planned,
-        runs.invalid_attempts,
+        others.join(", "),
+        series.valid,
+        series.planned,
+        series.invalid_attempts,
     );
     if *form == Form::Quick {
         head += "\n**The quick form: one run of each combination.** Random losses make single runs differ by a half.\n";
@@ -47,20 +48,22 @@ const ABOUT: &str = "
 ![What programs reach with CUBIC when they copy to the server, as shares of the link's rate](wan.svg)
 
 `make bench-wan` copies a disk image to a server and back over emulated paths, with the kernel's own TCP. Rates are Mbit/s
-of the image's data, from a program's start to its end: the median of the valid runs, and in brackets the smallest and the
-largest. The percentage is the share of as many plain TCP streams (1, 4 or 16, the next larger number), which draw the same
-amount of data from one pool in pieces of 64 KiB. \"To\" copies to the server, \"from\" copies back. Every copy was
-compared byte by byte after the clock had stopped.
+of the image's data, from a program's start to its end: the median of the valid runs, in brackets the smallest and the
+largest, and their number if it is smaller than that of the planned ones. The percentage is the share of as many plain TCP
+streams (1, 4 or 16, the next larger number) with the same seed, again the median; plain streams draw the data from one
+pool in pieces of 64 KiB. Where they carried another amount, there is no share. \"To\" copies to the server, \"from\"
+copies back. Every copy was compared byte by byte after the clock had stopped; a copy that failed was not tried again.
 
-* ropewalk and QEMU have their defaults; ropewalk also flushes and reads back a sample of what it wrote, which counts.
-* Tuned: QEMU with 16 requests out of order (`-W -m 16`); tgt with MaxRecvDataSegmentLength 1 MiB, MaxBurstLength 4 MiB,
-  FirstBurstLength 1 MiB, InitialR2T=No, MaxOutstandingR2T 8.
-* nbdcopy gives its connections a disk in pieces of 128 MiB, and by default has no more threads than the machine has
-  processors. Here it has a thread for each connection, and a disk with equal data in as many pieces, with holes between
-  them, which it skips; on a smaller disk it would use fewer connections. It connects one after the other. With a fixed
-  share for each connection, the slowest one decides; on a disk with many pieces for each, it decides less.
-* rsync sends whole files to an rsync daemon (`--whole-file --inplace`), without compression or encryption.
-* What is slower copies less data, so that each run takes 3 to 60 s; start-up counts.
+* ropewalk, QEMU and rsync have their defaults; ropewalk also flushes and reads back a sample of what it wrote, which
+  counts. rsync sends whole files to an rsync daemon (`--whole-file --inplace`), without compression or encryption.
+* Tuned: QEMU with 16 requests out of order (`-W -m 16`), and tgt with bursts of up to 4 MiB and 8 R2Ts, of which QEMU's
+  libiscsi accepts 256 KiB and 1.
+* nbdcopy gives its connections a disk in pieces of 128 MiB, and by default has 4 connections, and no more threads than
+  the machine has processors. Here it has a thread for each connection, and a disk with equal data in as many pieces,
+  with holes between them, which it skips; on a smaller disk it would use fewer connections. It connects one after the
+  other. With a fixed share for each connection, the slowest one decides; on a disk with many pieces for each, it
+  decides less.
+* Slower programs copy less data, so that each run takes 3 to 60 s; start-up counts.
 ";
 
 /// The columns: congestion control, direction, and their heading.
@@ -71,28 +74,32 @@ const COLUMNS: [(&str, &str, &str); 4] = [
     ("bbr", "from the server", "BBR, from"),
 ];
 
-fn table(summary: &Summary, path: &str) -> String {
-    let cells: Vec<&Cell> = summary.cells.iter().filter(|cell| cell.path == path).collect();
+fn table(copies: &Copies, path: &str) -> String {
+    let of_path: Vec<&Copy> = copies.cells.iter().filter(|copy| copy.path == path).collect();
     let is_measured = |(control, direction): (&str, &str)| {
-        cells.iter().any(|cell| cell.congestion_control == control && cell.direction == direction)
+        of_path.iter().any(|copy| copy.congestion_control == control && copy.direction == direction)
     };
     let columns: Vec<_> =
         COLUMNS.iter().filter(|(control, direction, _)| is_measured((control, direction))).collect();
-    let link = cells.first().map_or(0.0, |cell| cell.link);
+    let link = of_path.first().map_or(0.0, |copy| megabits(copy.cell.link));
     let mut table = format!("## {path}\n\nThe link carries {link} Mbit/s of payload.\n\n| | connections |");
     for (_, _, heading) in &columns {
-        let _ = write!(table, " {heading} |");
+        let _ = write!(table, " {heading} | MiB |");
     }
-    table += &format!("\n|---|---:|{}\n", "---:|".repeat(columns.len()));
-    for copy in summary.values(|cell| &cell.copy) {
-        let of_copy: Vec<&&Cell> = cells.iter().filter(|cell| cell.copy == copy).collect();
-        let connections = of_copy.iter().map(|cell| cell.connections).max().unwrap_or(0);
-        let _ = write!(table, "| {copy} | {connections} |");
+    table += &format!("\n|---|---:|{}\n", "---:|---:|".repeat(columns.len()));
+    for name in copies.values(|copy| &copy.name) {
+        let of_name: Vec<&&Copy> = of_path.iter().filter(|copy| copy.name == name).collect();
+        let connections = of_name.iter().map(|copy| copy.cell.connections).max().unwrap_or(0);
+        let _ = write!(table, "| {name} | {connections} |");
         for (control, direction, _) in &columns {
-            let cell = of_copy
+            let copy = of_name
                 .iter()
-                .find(|cell| cell.congestion_control == *control && cell.direction == *direction);
-            let _ = write!(table, " {} |", cell.map_or_else(|| "–".to_owned(), |cell| rate(cell, summary)));
+                .find(|copy| copy.congestion_control == *control && copy.direction == *direction);
+            let text = copy.map_or_else(
+                || "– | –".to_owned(),
+                |copy| format!("{} | {}", rate(copy, copies), copy.cell.bytes.unwrap_or(0) >> 20),
+            );
+            let _ = write!(table, " {text} |");
         }
         table += "\n";
     }
@@ -100,84 +107,95 @@ fn table(summary: &Summary, path: &str) -> String {
 }
 
 /// A rate with its spread and its share.
-fn rate(cell: &Cell, summary: &Summary) -> String {
-    let Some(rate) = &cell.rate else { return "INVALID".to_owned() };
-    let mut text = format!("{}", rate.median);
-    if cell.valid_runs > 1 {
-        let _ = write!(text, " ({}–{})", rate.min, rate.max);
+fn rate(copy: &Copy, copies: &Copies) -> String {
+    let Some(rate) = copy.throughput() else { return "INVALID".to_owned() };
+    let mut text = format!("{}", megabits(rate.median));
+    if copy.cell.valid > 1 {
+        let _ = write!(text, " ({}–{})", megabits(rate.min), megabits(rate.max));
     }
-    if let Some(share) = share(cell, summary) {
-        let _ = write!(text, ", {:.0} %", share * 100.0);
+    if copy.cell.valid < copy.cell.planned {
+        let _ = write!(text, ", {} of {} runs", copy.cell.valid, copy.cell.planned);
+    }
+    if let Some(share) = share(copy, copies) {
+        let _ = write!(text, ", {:.0} %", share.median * 100.0);
     }
     text
 }
 
-/// The share of as many plain streams; none of the plain streams themselves.
-fn share(cell: &Cell, summary: &Summary) -> Option<f64> {
-    if PLAIN.iter().any(|(_, name)| cell.copy == *name) {
+/// The share of as many plain streams that carried as much; none of the plain streams themselves.
+fn share(copy: &Copy, copies: &Copies) -> Option<Spread> {
+    if PLAIN.iter().any(|(_, name)| copy.name == *name) {
         return None;
     }
-    let (_, plain) = PLAIN.iter().find(|(count, _)| *count >= cell.connections).or(PLAIN.last())?;
-    let plain = summary.beside(cell, plain)?.rate?;
-    Some(cell.rate?.median / plain.median)
+    let (_, plain) = PLAIN.iter().find(|(count, _)| *count >= copy.cell.connections).or(PLAIN.last())?;
+    let plain = copies.beside(copy, plain).filter(|plain| plain.cell.bytes == copy.cell.bytes)?;
+    copy.throughput()?.share_of(plain.throughput()?)
 }
 
-/// The combinations without a VALID run, and the reasons.
-fn missing(summary: &Summary) -> String {
+/// The runs without a valid attempt, and the reasons.
+fn missing(copies: &Copies) -> String {
     let mut text = String::new();
-    for cell in summary.cells.iter().filter(|cell| cell.rate.is_none()) {
-        if text.is_empty() {
-            text += "\n## Without a valid run\n\n";
+    for Copy { path, congestion_control, direction, name, cell } in &copies.cells {
+        for reason in &cell.reasons {
+            if text.is_empty() {
+                text += "\n## Without a valid run\n\n";
+            }
+            let _ = writeln!(text, "* {name}, {direction}, {path}, {congestion_control}: {reason}");
         }
-        let Cell { path, congestion_control, direction, copy, .. } = cell;
-        let reason = cell.reason.as_deref().unwrap_or("not run");
-        let _ = writeln!(text, "* {copy}, {direction}, {path}, {congestion_control}: {reason}");
     }
     text
+}
+
+/// Mbit/s, to a tenth.
+fn megabits(bits_per_second: f64) -> f64 {
+    (bits_per_second / 1e5).round() / 10.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::Spread;
+    use std::collections::BTreeMap;
 
-    fn cell(copy: &str, connections: usize, median: f64) -> Cell {
-        Cell {
+    fn copy(name: &str, connections: usize, megabits: Option<f64>, bytes: u64) -> Copy {
+        let rate = Spread::of(vec![megabits.map(|rate| rate * 1e6)]);
+        let measured: BTreeMap<_, _> = rate.iter().map(|rate| ("throughput", rate)).collect();
+        let cell = serde_json::json!({
+            "values": {}, "bytes": bytes, "link": 137.4e6, "connections": connections, "planned": 1,
+            "valid": usize::from(rate.is_some()), "invalid_attempts": 0, "measured": measured,
+            "reasons": if rate.is_none() { vec![format!("{name} could not be started")] } else { Vec::new() },
+        });
+        Copy {
             path: "a path".to_owned(),
             congestion_control: "cubic".to_owned(),
             direction: "to the server".to_owned(),
-            copy: copy.to_owned(),
-            link: 137.4,
-            connections,
-            valid_runs: 1,
-            invalid_attempts: 0,
-            rate: Some(Spread { median, min: median, max: median }),
-            reason: None,
+            name: name.to_owned(),
+            cell: serde_json::from_value(cell).expect("it is one"),
         }
     }
 
-    fn summary(cells: Vec<Cell>) -> Summary {
+    fn copies(cells: &[&Copy]) -> Copies {
         let series = serde_json::json!({
             "title": "t", "form": "quick", "ropewalk": "1", "revisions": ["abc"], "begun": "2026-11-24T00:00:00Z",
             "machine": { "kernel": "", "kernel_version": "", "processor": "", "processors": 2, "memory_bytes": 0 },
-            "runs": { "planned": 2, "valid": 2, "invalid_attempts": 0 },
+            "planned": 2, "valid": 2, "invalid_attempts": 0,
         });
-        Summary { series: serde_json::from_value(series).expect("it is one"), cells }
+        let series = serde_json::from_value(series).expect("it is one");
+        Copies { series, cells: cells.iter().map(|copy| (*copy).clone()).collect() }
     }
 
     #[test]
-    fn a_copy_is_compared_with_as_many_plain_streams_or_more() {
-        let copy = cell("ropewalk", 5, 60.0);
-        let plain = [cell("4 plain streams", 4, 40.0), cell("16 plain streams", 16, 120.0)];
-        let summary = summary(vec![copy.clone(), plain[0].clone(), plain[1].clone()]);
-        assert_eq!(share(&copy, &summary), Some(0.5));
-        assert_eq!(share(&plain[0], &summary), None, "it is a limit itself");
+    fn a_copy_is_compared_with_as_many_plain_streams_or_more_that_carried_as_much() {
+        let four = copy("4 plain streams", 4, Some(40.0), 64);
+        let sixteen = copy("16 plain streams", 16, Some(120.0), 64);
+        let share_of = |copy: &Copy| share(copy, &copies(&[copy, &four, &sixteen])).map(|share| share.median);
+        assert_eq!(share_of(&copy("ropewalk", 5, Some(60.0), 64)), Some(0.5));
+        assert_eq!(share_of(&copy("ropewalk", 5, Some(60.0), 32)), None, "it carried less");
+        assert_eq!(share_of(&four), None, "it is a limit itself");
     }
 
     #[test]
-    fn a_combination_without_a_valid_run_is_listed_with_its_reason() {
-        let reason = Some("rsync could not be started".to_owned());
-        let text = text(&summary(vec![Cell { rate: None, reason, ..cell("rsync", 0, 0.0) }]));
+    fn a_run_without_a_valid_attempt_is_listed_with_its_reason() {
+        let text = text(&copies(&[&copy("rsync", 0, None, 64)]));
         assert!(text.contains("| rsync | 0 | INVALID |"), "{text}");
         assert!(text.contains("* rsync, to the server, a path, cubic: rsync could not be started"), "{text}");
     }

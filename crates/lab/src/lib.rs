@@ -42,6 +42,7 @@ mod series;
 pub mod session_monitor;
 mod session_record;
 mod streams;
+mod summary;
 mod topology;
 pub mod workload;
 
@@ -70,4 +71,5 @@ pub use sample::{ConnectionSocketSample, HeldKind, HeldSample, Sample};
 pub use series::{RunState, SeriesError, SeriesEvent, remaining, run_series, run_state};
 pub use session_record::SessionRecord;
 pub use streams::{Arrived, Pooled, Recording, RecordingTimes, StreamSample, Streams};
+pub use summary::{CellSummary, SeriesSummary, Spread, Summary};
 pub use topology::{IpVersion, OFFLOADED_SEGMENTS, Segmentation, Topology};

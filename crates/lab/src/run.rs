@@ -45,6 +45,8 @@ pub struct RunOutcome {
     pub capture: Option<Captured>,
     /// The reasons why the run is INVALID; none if it is VALID.
     pub reasons: Vec<String>,
+    /// Whether the workload failed although the relay was in order.
+    pub workload_failed: bool,
 }
 
 /// Echo requests before the workload begins.
@@ -81,6 +83,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         Verdict::Valid => Vec::new(),
         Verdict::Invalid(reasons) => reasons.iter().map(ToString::to_string).collect(),
     };
+    let workload_failed = outcome.is_err() && reasons.is_empty();
     let mut measured = outcome.unwrap_or_else(|error| {
         reasons.push(format!("the workload failed: {error}"));
         Measured::default()
@@ -117,6 +120,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         relay,
         capture,
         reasons,
+        workload_failed,
     })
 }
 

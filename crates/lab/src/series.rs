@@ -38,7 +38,7 @@ pub enum SeriesEvent<'a> {
 pub enum RunState {
     /// It has a VALID attempt.
     Valid,
-    /// All its attempts are INVALID.
+    /// All its attempts are INVALID, or its workload failed, which another attempt might only hide.
     Invalid,
     /// It needs an attempt, the first or another one.
     ToDo,
@@ -48,9 +48,10 @@ pub enum RunState {
 #[must_use]
 pub fn run_state(plan: &Plan, folder: &Folder, index: usize) -> RunState {
     let attempts: Vec<&RunRecord> = folder.attempts(index + 1).collect();
+    let is_failure = attempts.iter().any(|attempt| attempt.workload_failed);
     if attempts.iter().any(|attempt| attempt.valid) {
         RunState::Valid
-    } else if attempts.len() >= plan.attempts as usize {
+    } else if is_failure || attempts.len() >= plan.attempts as usize {
         RunState::Invalid
     } else {
         RunState::ToDo

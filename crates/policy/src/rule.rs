@@ -24,7 +24,7 @@ pub enum Rule {
     RoundRobin,
     /// The lane with the fewest outstanding bytes, then the fewest commands.
     LeastOutstanding,
-    /// The lane with the shortest round trip among those with room, as Multipath TCP's default scheduler in Linux.
+    /// The lane with the shortest round trip among those with room, as the default scheduler of Multipath TCP's kernel outside the tree.
     LowestRtt,
 }
 

@@ -2,7 +2,8 @@
 
 use crate::exit::Failed;
 use crate::output::{self, outln};
-use ::lab::{Folder, REPORT, report};
+use ::lab::{Folder, REPORT, Summary, report};
+use anyhow::Context;
 use observe::report::{Figure, Report, Table};
 use serde_json::json;
 use std::path::PathBuf;
@@ -20,10 +21,18 @@ pub(crate) struct Arguments {
     /// Print one JSON object, and write nothing
     #[arg(long)]
     json: bool,
+
+    /// Only write medians and spreads to FILE, in JSON: a small summary to keep with a document that quotes them
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    summary: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
     let folder = Folder::open(&arguments.folder)?;
+    if let Some(file) = &arguments.summary {
+        let written = std::fs::write(file, Summary::of(&folder)?.json()?);
+        return Ok(written.with_context(|| format!("cannot write {}", file.display()))?);
+    }
     let report = report(&folder)?;
     if arguments.json {
         output::json(&json!(report));

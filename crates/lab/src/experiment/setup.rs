@@ -3,7 +3,7 @@
 use super::document::SPAN_MAX;
 use super::overlay::lay;
 use super::request_model;
-use super::streams_setup::StreamsSetup;
+use super::streams_setup::{StreamsEnd, StreamsSetup};
 use crate::capture::CaptureSetup;
 use crate::program_run::ProgramRun;
 use crate::scsi_run::{DiskModel, ScsiRun};
@@ -360,7 +360,7 @@ impl Setup {
 
     /// The path's capacity for data with this read share, in bits of TCP payload per second: both directions at once,
     /// until one of them is full.
-    pub(super) fn payload_bits_per_second(&self, read_share: f64) -> f64 {
+    pub(crate) fn payload_bits_per_second(&self, read_share: f64) -> f64 {
         let header_bytes = match self.ip {
             IpVersion::V4 => TCP_IPV4_BYTES,
             IpVersion::V6 => TCP_IPV6_BYTES,
@@ -400,6 +400,18 @@ impl Setup {
             .or(self.scsi.as_ref().map(RunLoad::Scsi))
             .or(self.program.as_ref().map(RunLoad::Program))
             .expect("a setup is only made by reading, which looks for it")
+    }
+
+    /// The data that a run moves, if that is fixed.
+    pub(crate) fn amount(&self) -> Option<netem::Bytes> {
+        match self.load() {
+            RunLoad::Streams(streams) => match streams.end() {
+                StreamsEnd::Size(size, _) => Some(size),
+                StreamsEnd::Time(_) => None,
+            },
+            RunLoad::Scsi(_) => None,
+            RunLoad::Program(program) => Some(program.size),
+        }
     }
 
     /// The estimated time of a run.

@@ -42,6 +42,9 @@ pub struct RunRecord {
     pub valid: bool,
     /// The reasons if it is not.
     pub reasons: Vec<String>,
+    /// Whether the workload failed although the relay was in order: no disturbance, but a result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub workload_failed: bool,
     /// The measurements, each in the base of its unit.
     pub measured: BTreeMap<Quantity, f64>,
     /// The congestion control of each connection's socket.
@@ -87,6 +90,7 @@ impl RunRecord {
             rights: outcome.rights,
             valid: outcome.reasons.is_empty(),
             reasons: outcome.reasons.clone(),
+            workload_failed: outcome.workload_failed,
             measured: outcome.measured.clone(),
             congestion_controls: outcome.congestion_controls.clone(),
             client_settings,

@@ -5,7 +5,7 @@ use observe::SocketsReport;
 use observe::report::{Cell, Figure, Row, Standing};
 use ropewalk_lab::{
     Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Removal, Rights,
-    RunOutcome, Sample, Setup, report, run_series,
+    RunOutcome, Sample, Setup, Summary, report, run_series,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -138,6 +138,7 @@ fn outcome(seed: u64, reasons: Vec<String>) -> RunOutcome {
         relay,
         capture: None,
         reasons,
+        workload_failed: false,
     }
 }
 
@@ -164,6 +165,24 @@ fn a_run_that_is_done_is_not_done_again() {
     assert_eq!(world.run(valid), 0);
     let folder = world.folder().unwrap();
     assert_eq!(folder.records.iter().map(|record| record.run).collect::<Vec<_>>(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_failure_of_the_workload_is_a_result_and_not_tried_away() {
+    let world = World::new();
+    let mut made = 0;
+    let second_fails = |_: &Setup, seed| {
+        made += 1;
+        let workload_failed = made == 2;
+        let reasons = if workload_failed { vec!["the copy differs".to_owned()] } else { Vec::new() };
+        Ok(RunOutcome { workload_failed, ..outcome(seed, reasons) })
+    };
+    run_series(&world.plan, &mut world.folder().unwrap(), second_fails, |_| ()).unwrap();
+    assert_eq!(made, 4, "one attempt at each run");
+    let summary = Summary::of(&world.folder().unwrap()).unwrap();
+    assert_eq!((summary.series.planned, summary.series.valid), (4, 3));
+    assert!(summary.cells.iter().any(|cell| cell.reasons == ["the copy differs"]), "{summary:?}");
+    assert_eq!(serde_json::from_str::<Summary>(&summary.json().unwrap()).unwrap(), summary);
 }
 
 #[test]
