@@ -75,8 +75,8 @@ impl Cutter {
     }
 
     /// Whether every piece was handed out.
-    #[cfg(test)]
-    fn is_done(&self) -> bool {
+    #[must_use]
+    pub fn is_done(&self) -> bool {
         self.at == self.end
     }
 

@@ -14,7 +14,6 @@ use crate::verify::{Reference, Verification};
 use crate::worker::{Worker, Zeroing};
 use crate::{Error, Phase, Progress, Refusal, Survey, Verify, survey};
 use block::{BUFFER_ALIGNMENT_BYTES, Slab};
-use futures_util::future;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -222,35 +221,52 @@ impl<'a> Run<'a> {
     }
 
     async fn copy_and_verify(self, open: &Open, seed: u64, control: &mut Control) -> Result<Report, Failure> {
+        let copied = self.copy(open, control).await;
+        // This check precedes verification, which could only report a difference.
+        let copied = copied.and_then(|copied| self.source.check_unchanged().map(|()| copied));
+        let copied = copied.map_err(|error| Failure {
+            error,
+            destination: match self.touched.load(Ordering::Relaxed) {
+                true => DestinationState::Incomplete,
+                false => DestinationState::Untouched,
+            },
+            partial: None,
+        })?;
+        self.progress.set_total(copied.bytes);
+        let verified = self.verify(&copied, seed, control).await;
+        let verified = verified.map_err(|error| Failure {
+            destination: match error {
+                Error::Mismatch { .. } => DestinationState::Different,
+                _ => DestinationState::Unverified,
+            },
+            error,
+            partial: None,
+        })?;
+        Ok(Report { bytes: copied.bytes, verified })
+    }
+
+    async fn copy(self, open: &Open, control: &mut Control) -> Result<Copied, Error> {
         self.progress.enter(Phase::Copying);
         match (open, self.plan.bytes) {
-            (Open::Disk(disk), _) => self.to_disk(disk, seed, control).await,
-            (Open::File(file), Some(bytes)) => {
-                let disk = self.extend(&**file, bytes).map_err(|error| self.unwritten(error))?;
-                self.to_disk(&disk, seed, control).await
+            (Open::Stream(writer), _) => {
+                let (bytes, checksums) = self.forward(writer, control).await?;
+                Ok(Copied { bytes, checksums, copy: None })
             }
             // A file that is open as a disk cannot grow step by step.
             (Open::File(file), None) => {
-                let copied = self.to_file(&**file, control).await.map_err(|error| self.unwritten(error))?;
-                self.verify(&copied, seed, control).await
+                let (bytes, checksums) = self.forward(&file.writer()?, control).await?;
+                Ok(Copied { bytes, checksums, copy: Some(file.disk()?) })
             }
-            (Open::Stream(writer), _) => {
-                let copied = self.forward(writer, control).await.map_err(|error| self.unwritten(error))?;
-                self.verify(&copied, seed, control).await
+            (Open::File(file), Some(bytes)) => {
+                let changed = file.extend(bytes.next_multiple_of(self.plan.unit_bytes))?;
+                self.touched.store(changed, Ordering::Relaxed);
+                self.to_disk(file.disk()?, control).await
             }
+            (Open::Disk(disk), _) => self.to_disk(disk.clone(), control).await,
         }
     }
 
-    /// Gives a file the length of the copy.
-    fn extend(self, file: &dyn GrowingFile, bytes: u64) -> Result<Disk, Error> {
-        let changed = file.extend(bytes.next_multiple_of(self.plan.unit_bytes))?;
-        self.touched.store(changed, Ordering::Relaxed);
-        file.disk()
-    }
-
-    /// Reads back what was written while the disk makes it durable. If the disk lost some of it, writes that again, and
-    /// reads back again.
-    async fn to_disk(self, disk: &Disk, seed: u64, control: &mut Control) -> Result<Report, Failure> {
+    async fn to_disk(self, disk: Disk, control: &mut Control) -> Result<Copied, Error> {
         let no_zeroing_command = AtomicBool::new(false);
         let worker = Worker {
             destination: &*disk.backend,
@@ -265,28 +281,11 @@ impl<'a> Run<'a> {
             touched: self.touched,
             no_zeroing_command: &no_zeroing_command,
         };
-        let mut pipeline = Pipeline::new(worker, self.origin());
-        loop {
-            pipeline.write(control).await.map_err(|error| self.unwritten(error))?;
-            // This check precedes verification, which could only report a difference.
-            self.source.check_unchanged().map_err(|error| self.unwritten(error))?;
-            let checksums = pipeline.checksums().to_vec();
-            let copied = Copied { bytes: pipeline.bytes(), checksums, copy: Some(disk.clone()) };
-            let (flushed, verified) =
-                future::join(pipeline.flush(), self.verify(&copied, seed, control)).await;
-            if flushed.map_err(|error| self.unwritten(error))? {
-                return verified;
-            }
-            self.progress.enter(Phase::Copying);
-        }
+        let (bytes, checksums) = Pipeline::new(worker, self.origin()).run(control).await?;
+        Ok(Copied { bytes, checksums, copy: Some(disk) })
     }
 
-    async fn to_file(self, file: &dyn GrowingFile, control: &mut Control) -> Result<Copied, Error> {
-        let copied = self.forward(&file.writer()?, control).await?;
-        Ok(Copied { copy: Some(file.disk()?), ..copied })
-    }
-
-    async fn forward(self, writer: &Writer, control: &mut Control) -> Result<Copied, Error> {
+    async fn forward(self, writer: &Writer, control: &mut Control) -> Result<(u64, Vec<u64>), Error> {
         let forward = Forward {
             origin: self.origin(),
             writer,
@@ -297,19 +296,7 @@ impl<'a> Run<'a> {
             progress: self.progress,
             touched: self.touched,
         };
-        let (bytes, checksums) = forward.run(control).await?;
-        // This check precedes verification, which could only report a difference.
-        self.source.check_unchanged()?;
-        Ok(Copied { bytes, checksums, copy: None })
-    }
-
-    /// A failure before everything was written and flushed.
-    fn unwritten(self, error: Error) -> Failure {
-        let destination = match self.touched.load(Ordering::Relaxed) {
-            true => DestinationState::Incomplete,
-            false => DestinationState::Untouched,
-        };
-        Failure { error, destination, partial: None }
+        forward.run(control).await
     }
 
     fn origin(self) -> Origin<'a> {
@@ -319,11 +306,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reads the copy back.
-    async fn verify(self, copied: &Copied, seed: u64, control: &mut Control) -> Result<Report, Failure> {
-        self.progress.set_total(copied.bytes);
+    /// Reads the copy back. Returns how much was compared.
+    async fn verify(self, copied: &Copied, seed: u64, control: &mut Control) -> Result<Verify, Error> {
         let Some(copy) = copied.copy.as_ref().filter(|_| self.plan.verify != Verify::Off) else {
-            return Ok(Report { bytes: copied.bytes, verified: Verify::Off });
+            return Ok(Verify::Off);
         };
         self.progress.enter(Phase::Verifying);
         let reference = match &self.source.kind {
@@ -342,20 +328,9 @@ impl<'a> Run<'a> {
             slab: self.slab,
             progress: self.progress,
         };
-        match verification.run(control).await {
-            Ok(()) => Ok(Report { bytes: copied.bytes, verified: self.plan.verify }),
-            Err(error) => Err(unverified(error)),
-        }
+        verification.run(control).await?;
+        Ok(self.plan.verify)
     }
-}
-
-/// A failure after everything was written and flushed.
-fn unverified(error: Error) -> Failure {
-    let destination = match error {
-        Error::Mismatch { .. } => DestinationState::Different,
-        _ => DestinationState::Unverified,
-    };
-    Failure { error, destination, partial: None }
 }
 
 fn check_identity(source: &Source, destination: &Destination, options: &Options) -> Result<(), Refusal> {

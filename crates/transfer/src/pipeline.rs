@@ -81,36 +81,18 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Writes everything that is not written. Some of it may not be durable yet.
-    pub(crate) async fn write(&mut self, control: &mut Control) -> Result<(), Error> {
+    /// Copies everything and makes it durable. Returns the length of the source and, for a stream, the checksums of its
+    /// requests.
+    pub(crate) async fn run(mut self, control: &mut Control) -> Result<(u64, Vec<u64>), Error> {
         let mut outstanding = Outstanding::new();
         let outcome = self.work(&mut outstanding, control).await;
         outstanding.drain().await;
-        outcome
-    }
-
-    /// Makes everything durable that [`Self::write`] wrote. Returns whether it is: after a loss, there is more to write.
-    pub(crate) async fn flush(&mut self) -> Result<bool, Error> {
-        if self.unflushed.writes() == 0 {
-            return Ok(true);
-        }
-        self.worker.progress.enter(Phase::Flushing);
-        let flushed = self.begin_flush().await;
-        self.flushed(flushed)?;
-        Ok(self.ready.is_empty())
-    }
-
-    /// The bytes that were written: the length of the source.
-    pub(crate) fn bytes(&self) -> u64 {
-        match &self.remainder {
+        outcome?;
+        let bytes = match self.remainder {
             Remainder::Disk { disk, .. } => disk.bytes(),
-            Remainder::Stream { at, .. } => *at,
-        }
-    }
-
-    /// The checksums of a stream's parts, in order.
-    pub(crate) fn checksums(&self) -> &[u64] {
-        &self.checksums
+            Remainder::Stream { at, .. } => at,
+        };
+        Ok((bytes, self.checksums))
     }
 
     async fn work(
@@ -194,17 +176,25 @@ impl<'a> Pipeline<'a> {
     fn flush_if_due(&mut self, outstanding: &mut Outstanding<'a, Event<'a>>) {
         // The flush begins early enough that writing goes on meanwhile.
         let due = self.unflushed.bytes() >= self.worker.unflushed_bytes_max.div_ceil(2)
-            || self.unflushed.writes() >= FLUSH_WRITES;
+            || self.unflushed.writes() >= FLUSH_WRITES
+            || self.is_last_flush(outstanding);
         if due && !self.unflushed.is_flushing() {
-            let pending = self.begin_flush();
-            outstanding.start(async move { Event::Flushed(pending.await) });
+            self.unflushed.flush_begins();
+            let pending = self.worker.destination.submit(Operation::Flush);
+            outstanding.start(async move { Event::Flushed(pending.await.result.map(|_| ())) });
         }
     }
 
-    fn begin_flush(&mut self) -> impl Future<Output = Result<(), BlockError>> + use<> {
-        self.unflushed.flush_begins();
-        let pending = self.worker.destination.submit(Operation::Flush);
-        async move { pending.await.result.map(|_| ()) }
+    fn is_last_flush(&self, outstanding: &Outstanding<'a, Event<'a>>) -> bool {
+        let over = match &self.remainder {
+            Remainder::Disk { cutter, .. } => cutter.is_done(),
+            Remainder::Stream { ended, .. } => *ended,
+        };
+        let last = over && self.ready.is_empty() && outstanding.len() == 0 && self.unflushed.writes() > 0;
+        if last {
+            self.worker.progress.enter(Phase::Flushing);
+        }
+        last
     }
 
     fn take(&mut self, event: Event<'a>) -> Result<(), Error> {
@@ -215,21 +205,14 @@ impl<'a> Pipeline<'a> {
             }
             Event::Mapped(answer) => self.mapped(answer),
             Event::Streamed(part) => self.streamed(part?),
-            Event::Flushed(outcome) => self.flushed(outcome)?,
-        }
-        Ok(())
-    }
-
-    fn flushed(&mut self, outcome: Result<(), BlockError>) -> Result<(), Error> {
-        match outcome {
-            Ok(()) => {
+            Event::Flushed(Ok(())) => {
                 self.losses_in_a_row = 0;
                 self.unflushed.flush_succeeded();
-                Ok(())
             }
-            Err(error) if error.kind() == BlockErrorKind::WritesLost => self.lost(),
-            Err(source) => Err(self.worker.cannot_write("flush".to_owned(), source)),
+            Event::Flushed(Err(error)) if error.kind() == BlockErrorKind::WritesLost => self.lost()?,
+            Event::Flushed(Err(source)) => return Err(self.worker.cannot_write("flush".to_owned(), source)),
         }
+        Ok(())
     }
 
     fn worked(&mut self, epoch: Epoch, work: Work<'a>, effect: Effect) {
@@ -278,6 +261,7 @@ impl<'a> Pipeline<'a> {
             });
         }
         progress::add(&self.worker.progress.counts.losses, 1);
+        self.worker.progress.enter(Phase::Copying);
         let lost: Vec<_> = self.unflushed.lost().collect();
         lost.into_iter().for_each(|work| self.do_again(work));
         Ok(())

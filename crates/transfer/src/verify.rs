@@ -6,7 +6,6 @@ use crate::sample::Original;
 use crate::{Error, Progress, Verify, progress};
 use block::{ByteRange, Slab};
 use futures_util::future;
-use std::sync::atomic::Ordering;
 
 /// The reference with which the copy is compared.
 #[derive(Clone, Copy)]
@@ -56,9 +55,7 @@ impl Verification<'_> {
         Self: 'a,
     {
         let parts = || self.verify.parts(self.original(), self.seed);
-        let counts = &self.progress.counts;
-        counts.to_verify.store(parts().map(|part| part.bytes).sum(), Ordering::Relaxed);
-        counts.verified.store(0, Ordering::Relaxed);
+        progress::add(&self.progress.counts.to_verify, parts().map(|part| part.bytes).sum());
         let mut parts = parts().peekable();
         loop {
             while outstanding.len() < self.parts_max()
