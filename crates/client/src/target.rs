@@ -171,9 +171,7 @@ impl Target {
     pub fn remove_all_but_one(&self) {
         self.handle.shared.with(|driver, now| {
             let sturdy = |path: &&mut Path| path.is_connected() && path.outlives_connections();
-            for path in driver.paths.iter_mut().filter(sturdy) {
-                while path.remove_connection(now) {}
-            }
+            driver.paths.iter_mut().filter(sturdy).for_each(|path| path.remove_all_but_one(now));
         });
     }
 

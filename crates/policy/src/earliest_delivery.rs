@@ -276,7 +276,7 @@ impl Placement for EarliestDelivery {
             .iter()
             .filter(|outlook| outlook.has_room() || all_idle || demand.is_urgent)
             .min_by(|one, other| rank(one).partial_cmp(&rank(other)).unwrap_or(core::cmp::Ordering::Equal))?;
-        if !demand.is_urgent && Self::is_better_left(demand, chosen, bytes(chosen), &outlooks) {
+        if !all_idle && !demand.is_urgent && Self::is_better_left(demand, chosen, bytes(chosen), &outlooks) {
             return None;
         }
         self.last = Some(chosen.lane);

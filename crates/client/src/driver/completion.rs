@@ -203,7 +203,8 @@ impl Driver {
         }
         let patience = self.decline_patience;
         let request = &mut self.requests[key];
-        match ending.retry(request.kind) {
+        let retry = if request.is_in_order() { Retry::Never } else { ending.retry(request.kind) };
+        match retry {
             Retry::AtOnce if ending == Ending::Told => {
                 request.attempts += 1;
                 if request.attempts > ATTEMPTS_MAX {
@@ -236,7 +237,7 @@ impl Driver {
         let Some(key) = self.paths[at].tasks.remove(&task) else { return };
         self.note_loss(at, task);
         let (command, lun) = (self.command_name(key), self.requests[key].lun);
-        if !started && self.hold_in_doubt(key) {
+        if !started && !self.requests[key].is_in_order() && self.hold_in_doubt(key) {
             return;
         }
         if self.requests[key].path.is_some() {

@@ -88,6 +88,12 @@ impl Request {
         self.path.is_some() && self.flush.is_none()
     }
 
+    /// Whether it is one of several questions whose order matters: it is not sent again, because that would be behind
+    /// commands that were sent after it.
+    pub fn is_in_order(&self) -> bool {
+        self.is_question() && self.attribute == TaskAttribute::Ordered
+    }
+
     /// A conflict ends a command before it begins, but may end EXTENDED COPY amid its segments.
     pub const fn ending_of_conflict(&self) -> Ending {
         match self.kind {
@@ -373,6 +379,13 @@ impl Path {
         core.logout_lane(now, lane);
         self.connections_wanted = self.connections_wanted.saturating_sub(1).max(1);
         true
+    }
+
+    /// Logs out all connections but one, and makes none in the place of those that are missing.
+    pub fn remove_all_but_one(&mut self, now: Instant) {
+        while self.remove_connection(now) {}
+        self.connections_wanted = 1;
+        self.vacancies.clear();
     }
 
     /// The session and one of its connections, to move bytes between them.

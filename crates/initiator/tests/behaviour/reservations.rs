@@ -3,7 +3,7 @@
 use crate::world::{
     Meddler, Meddling, PIECE, Relay, World, config, connect, expect_pattern, pattern, url, write_carefully,
 };
-use ropewalk_initiator::{Error, Lun, TargetError, Transfer};
+use ropewalk_initiator::{Error, Lun, Reserved, TargetError, Transfer};
 use scsi::ReserveIn;
 use scsi::client::{RegisteredNexus, persistent_reserve_in, registered_nexuses};
 use std::net::SocketAddr;
@@ -69,10 +69,11 @@ async fn a_unit_that_was_reserved_after_it_was_opened_is_refused_and_no_registra
 }
 
 #[tokio::test]
-async fn a_command_of_a_burst_that_must_be_sent_again_does_not_keep_the_unit_from_being_reserved() {
+async fn a_unit_is_reserved_step_by_step_if_a_command_of_a_burst_would_have_to_be_sent_again() {
     const PERSISTENT_RESERVE_OUT: u8 = 0x5f;
     const UNIT_ATTENTION: u8 = 0x06;
-    for burst_command in 0..2 {
+    const BUSY: u8 = 0x08;
+    for (burst_command, is_busy) in [(0, false), (1, false), (0, true), (1, true)] {
         let world = World::new().await;
         let meddler = Meddler::to(world.address()).await;
         let (session, lun) = connect(&url(meddler.address), config(1)).await;
@@ -80,9 +81,13 @@ async fn a_command_of_a_burst_that_must_be_sent_again_does_not_keep_the_unit_fro
         meddler.meddle(move |cdb| {
             let is_next = cdb[0] == PERSISTENT_RESERVE_OUT && seen == burst_command;
             seen += usize::from(cdb[0] == PERSISTENT_RESERVE_OUT);
-            if is_next { Meddling::Sense(UNIT_ATTENTION, 0x29, 0x00) } else { Meddling::Nothing }
+            match (is_next, is_busy) {
+                (true, true) => Meddling::Status(BUSY),
+                (true, false) => Meddling::Sense(UNIT_ATTENTION, 0x29, 0x00),
+                (false, _) => Meddling::Nothing,
+            }
         });
-        assert!(lun.reserve(false).await.unwrap().is_held());
+        assert_eq!(lun.reserve(false).await.unwrap(), Reserved::Stepwise);
         write(&lun).await.unwrap();
         lun.release().await.unwrap();
         assert_eq!(registered(&lun).await, []);
