@@ -7,6 +7,12 @@ use ropewalk_interop::{Istgt, PATIENCE, Program, Ropewalk, Tgt, Tuning};
 use std::path::Path;
 use std::process::Command;
 
+/// The index, among [`Contender::all`], of ropewalk on the file that the peers serve.
+pub const ROPEWALK_FILE: usize = 1;
+
+/// The index of the first peer; the rest are peers, too.
+pub const FIRST_PEER: usize = 2;
+
 /// A running target with one disk of [`WORKING_SET_MIB`], pinned to its core.
 pub struct Contender {
     /// The target's name in the report.
@@ -23,13 +29,22 @@ enum Server {
 }
 
 impl Contender {
-    /// Our target with its default configuration.
-    pub fn ropewalk() -> anyhow::Result<Self> {
-        let server = Ropewalk::serve(&[&format!("0=ram:{WORKING_SET_MIB}M")])?;
-        Self::ready("ropewalk", server.url(0), Server::Ropewalk(server))
+    /// Our target with its default configuration, on memory of its own.
+    pub fn ropewalk_ram() -> anyhow::Result<Self> {
+        Self::ropewalk("ropewalk, RAM", &format!("0=ram:{WORKING_SET_MIB}M"))
     }
 
-    /// All targets. The others share one file in memory.
+    /// Our target with its default configuration, on a file.
+    fn ropewalk_file(file: &Path) -> anyhow::Result<Self> {
+        Self::ropewalk("ropewalk, file", &format!("0=file:{}", file.display()))
+    }
+
+    fn ropewalk(name: &'static str, lun: &str) -> anyhow::Result<Self> {
+        let server = Ropewalk::serve(&[lun])?;
+        Self::ready(name, server.url(0), Server::Ropewalk(server))
+    }
+
+    /// All targets: ropewalk on its own memory, then [`ROPEWALK_FILE`] and the peers, which serve this file.
     pub fn all(file: &Path) -> anyhow::Result<Vec<Self>> {
         let tgt = Tgt::serve(1, &[file])?;
         let tuned = Tgt::serve(1, &[file])?;
@@ -37,7 +52,8 @@ impl Contender {
         let istgt = Istgt::serve(file, Tuning::Defaults)?;
         let bulk = Istgt::serve(file, Tuning::Bulk)?;
         Ok(vec![
-            Self::ropewalk()?,
+            Self::ropewalk_ram()?,
+            Self::ropewalk_file(file)?,
             Self::ready("tgt", tgt.url(1), Server::Tgt(tgt))?,
             Self::ready("tgt, tuned", tuned.url(1), Server::Tgt(tuned))?,
             Self::ready("istgt", istgt.url(), Server::Istgt(istgt))?,

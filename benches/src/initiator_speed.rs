@@ -1,9 +1,8 @@
 //! Compares our initiator and target with plain streams over as many connections.
 
 use crate::contender::Contender;
-use crate::measure::{Sample, run};
+use crate::measure::{Measurement, rounds, run, with_spread};
 use crate::plain_stream;
-use crate::statistics::{median, spread};
 use crate::{CLIENT_CORE, Effort};
 use ropewalk_interop::{binary, summary};
 use std::fmt::Write;
@@ -16,10 +15,10 @@ const CONNECTIONS: [usize; 3] = [1, 4, 8];
 const REQUESTS: usize = 32;
 
 pub fn measure(effort: Effort) -> anyhow::Result<String> {
-    let contender = Contender::ropewalk()?;
+    let contender = Contender::ropewalk_ram()?;
     let mut text = String::from(
         "## Our initiator and target beside plain streams\n\n\
-         `ropewalk bench` with requests of 1 MiB, 32 outstanding, beside plain sockets that carry the same memory over \
+         `ropewalk bench` with requests of 1 MiB, 32 outstanding, to a target that serves `ram:`, beside plain sockets that carry the same memory over \
          the same number of connections. MB/s (10^6 bytes).\n\n\
          | way | connections | ropewalk | plain streams | ratio |\n|---|---:|---:|---:|---:|\n",
     );
@@ -36,14 +35,9 @@ pub fn measure(effort: Effort) -> anyhow::Result<String> {
                     effort.duration,
                 )?);
             }
-            let ratios: Vec<f64> = ours.iter().zip(&plain).map(|(ours, plain)| ours / plain).collect();
-            let (least, most) = spread(&ratios);
-            let (ours, plain) = (median(ours) / 1e6, median(plain) / 1e6);
-            let ratio = median(ratios);
-            writeln!(
-                text,
-                "| {way} | {connections} | {ours:.0} | {plain:.0} | {ratio:.2} ({least:.2}–{most:.2}) |"
-            )?;
+            let ratio = with_spread(&rounds(ours.iter().zip(&plain).map(|(ours, plain)| ours / plain))?);
+            let (ours, plain) = (rounds(ours)?.median() / 1e6, rounds(plain)?.median() / 1e6);
+            writeln!(text, "| {way} | {connections} | {ours:.0} | {plain:.0} | {ratio} |")?;
         }
     }
     Ok(text)
@@ -55,7 +49,7 @@ pub fn ropewalk(
     way: &str,
     connections: usize,
     duration: Duration,
-) -> anyhow::Result<Sample> {
+) -> anyhow::Result<Measurement> {
     let mut client = Command::new(binary()?);
     client.args(["bench", &contender.url, "--rw", way, "--request-size", "1M", "--json"]);
     client.args(["--requests", &REQUESTS.to_string(), "--connections", &connections.to_string()]);

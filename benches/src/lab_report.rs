@@ -36,11 +36,13 @@ pub struct LabReport {
 }
 
 impl LabReport {
-    /// Begins a report with title, program, date and machine. `about` describes the measurement and ends with a table's
-    /// head.
+    /// Begins a report with title, program, commit, date and machine. `about` describes the measurement and ends with a
+    /// table's head.
     pub fn begin(effort: Effort, title: &str, program: &str, about: &str) -> anyhow::Result<Self> {
-        let (date, machine) = (machine::today()?, machine::describe()?);
-        let text = format!("# {title}\n\nWritten by `{program}` on {date}: {machine}.\n\n{about}");
+        let (commit, date, machine) = (machine::commit(), machine::today()?, machine::describe()?);
+        let text = format!(
+            "# {title}\n\nWritten by `{program}`, built from commit {commit}, on {date}: {machine}.\n\n{about}"
+        );
         Ok(Self { text, repetitions: effort.repetitions })
     }
 

@@ -1,4 +1,4 @@
-//! The machine and the date of a measurement, without which its numbers mean little.
+//! The machine, the commit and the date of a measurement, without which its numbers mean little.
 
 use std::fs;
 use std::process::Command;
@@ -11,6 +11,11 @@ pub fn describe() -> anyhow::Result<String> {
     let cores = std::thread::available_parallelism()?;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     Ok(format!("{cores} cores, Linux {}", kernel.trim()))
+}
+
+/// The commit from which this program was built; the sources may differ from it.
+pub fn commit() -> String {
+    lab::Program::this().revision.unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Today's date in UTC, as year, month and day.

@@ -13,7 +13,6 @@ mod measure;
 mod memory;
 mod plain_stream;
 mod setup;
-mod statistics;
 mod target_speed;
 mod workload;
 
@@ -22,7 +21,7 @@ use clap::Parser;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Measure speed and memory; write a report.
 #[derive(Debug, Parser)]
@@ -34,7 +33,7 @@ struct Options {
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// How long one measurement takes, in seconds.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 5)]
     seconds: u64,
     /// The report's file.
     #[arg(long, default_value = "benches/RESULTS.md")]
@@ -65,6 +64,7 @@ fn main() -> anyhow::Result<()> {
             Effort { rounds: options.rounds.max(1), duration: Duration::from_secs(options.seconds.max(1)) }
         }
     };
+    let begun = Instant::now();
     let mut report = setup::describe(effort)?;
     print!("{report}");
     for part in [target_speed::measure, initiator_speed::measure, memory::measure, cost::measure] {
@@ -72,5 +72,10 @@ fn main() -> anyhow::Result<()> {
         println!("\n{text}");
         write!(report, "\n{text}")?;
     }
+    writeln!(
+        report,
+        "\nAll measurements together took {:.0} minutes.",
+        begun.elapsed().as_secs_f64() / 60.0
+    )?;
     fs::write(&options.report, report).with_context(|| format!("writing {}", options.report.display()))
 }

@@ -1,6 +1,7 @@
 //! One run of a client against a target, with the processor time of both.
 
 use anyhow::{Context, ensure};
+use observe::statistics::Sample;
 use ropewalk_interop::{Line, PATIENCE, Program};
 use rustix::thread::CpuSet;
 use std::fs;
@@ -9,7 +10,7 @@ use std::time::Instant;
 
 /// The result of one run.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct Measurement {
     /// Payload moved per second, in bytes.
     pub bytes_per_second: f64,
     /// Processor seconds of the target for each GiB moved.
@@ -26,7 +27,7 @@ pub fn run(
     core: usize,
     client: &Command,
     bytes: impl Fn(&[Line]) -> Option<(f64, f64)>,
-) -> anyhow::Result<Sample> {
+) -> anyhow::Result<Measurement> {
     let mut pinned = Command::new("taskset");
     pinned.arg("-c").arg(core.to_string()).arg(client.get_program()).args(client.get_args());
     let (before, started) = (target.cpu_seconds()?, Instant::now());
@@ -36,11 +37,21 @@ pub fn run(
     let lines = client.lines();
     ensure!(status.success(), "{pinned:?}: {status}: {lines:#?}");
     let (bytes, seconds) = bytes(&lines).with_context(|| format!("no result in {lines:#?}"))?;
-    Ok(Sample {
+    Ok(Measurement {
         bytes_per_second: bytes / seconds,
         target_seconds_per_gib: (after - before) / (bytes / GIB),
         client_load: client.cpu_seconds()? / elapsed,
     })
+}
+
+/// The numbers of all rounds, as a sample.
+pub fn rounds(numbers: impl IntoIterator<Item = f64>) -> anyhow::Result<Sample> {
+    Sample::of(numbers).context("no round gave a finite number")
+}
+
+/// A sample of ratios for the report: the median, and in brackets the smallest and the largest.
+pub fn with_spread(ratios: &Sample) -> String {
+    format!("{:.2} ({:.2}–{:.2})", ratios.median(), ratios.min(), ratios.max())
 }
 
 /// Confines every thread of a process, and those that it starts later, to one core.

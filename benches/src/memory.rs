@@ -2,13 +2,16 @@
 
 use crate::Effort;
 use initiator::{Config, Url};
-use ropewalk_interop::Ropewalk;
+use ropewalk_interop::{IQN, Ropewalk};
+use std::fs;
+use tempfile::NamedTempFile;
 
 const SESSIONS: usize = 10;
 const CONNECTIONS_PER_SESSION: u16 = 64;
+const CONNECTIONS: usize = SESSIONS * CONNECTIONS_PER_SESSION as usize;
 
 pub fn measure(_: Effort) -> anyhow::Result<String> {
-    let target = Ropewalk::serve(&["0=ram:1GiB"])?;
+    let target = serve()?;
     let idle_bytes = target.program.resident_bytes()?;
     let url: Url = target.url(0).parse()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -25,15 +28,22 @@ pub fn measure(_: Effort) -> anyhow::Result<String> {
         }
         anyhow::Ok(resident)
     })?;
-    let connections = SESSIONS * usize::from(CONNECTIONS_PER_SESSION);
-    let each_kib = connected_bytes.saturating_sub(idle_bytes) as f64 / connections as f64 / 1024.0;
+    let each_kib = connected_bytes.saturating_sub(idle_bytes) as f64 / CONNECTIONS as f64 / 1024.0;
     Ok(format!(
         "## Memory\n\n\
          | state | resident |\n|---|---:|\n\
          | idle target with one RAM LUN | {:.1} MiB |\n\
-         | with {connections} logged-in, idle connections in {SESSIONS} sessions | {:.1} MiB |\n\
+         | with {CONNECTIONS} logged-in, idle connections in {SESSIONS} sessions | {:.1} MiB |\n\
          | each of these connections | {each_kib:.1} KiB |\n",
         idle_bytes as f64 / 1048576.0,
         connected_bytes as f64 / 1048576.0,
     ))
+}
+
+/// Serves a disk to one host with all connections, which are more than the default limit of one address.
+fn serve() -> anyhow::Result<Ropewalk> {
+    let config = NamedTempFile::with_suffix(".toml")?;
+    let target = format!("[[target]]\nname = {IQN:?}\nlun = [{{ number = 0, backend = \"ram:1GiB\" }}]\n");
+    fs::write(&config, format!("{target}[limits]\nconnections_per_address = {CONNECTIONS}\n"))?;
+    Ok(Ropewalk::serve_with(&[], 1, &["--config", &config.path().to_string_lossy()])?)
 }

@@ -8,7 +8,6 @@
 mod lab_report;
 mod machine;
 mod session_monitor;
-mod statistics;
 
 use clap::Parser;
 use lab::monitor::{Discovery, Monitor, OffCpu, Options as Sampling, TRACE_QUIET, TraceOptions, Tracer};

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// The bytes that are sent or received at once, like one request of the initiator.
 const PIECE_BYTES: usize = 1 << 20;
 
+/// The longest time before the measurement, which excludes slow start and the first touch of the memory.
+const WARM_UP_MAX: Duration = Duration::from_secs(1);
+
 /// Bytes per second over `connections` streams. If `from_target`, the sender's memory is the whole working set, and the
 /// receiver's is as large as the buffers of an initiator with `requests` requests; else the reverse.
 pub fn bytes_per_second(
@@ -42,8 +45,7 @@ pub fn bytes_per_second(
                 Ok(receive(incoming, receives, received)?)
             }));
         }
-        // The measurement excludes slow start and the first touch of the memory.
-        thread::sleep(duration / 2);
+        thread::sleep(WARM_UP_MAX.min(duration / 2));
         let (before, started) = (received.load(Ordering::Relaxed), Instant::now());
         thread::sleep(duration);
         let (bytes, elapsed) = (received.load(Ordering::Relaxed) - before, started.elapsed());

@@ -2,11 +2,12 @@
 //! it.
 
 use crate::processor;
-use crate::statistics::{median, spread};
+use anyhow::Context;
 use initiator::{Config, PlacementPolicy, Url};
 use lab::netem::Bytes;
 use lab::session_monitor::SessionMonitor;
 use lab::workload::{Contents, End, Load, Order, Pattern};
+use observe::statistics::Sample;
 use std::time::Duration;
 use target::{LunConfig, Mask, Server, TargetConfig};
 use tokio::runtime::Builder;
@@ -32,13 +33,16 @@ pub fn measure() -> anyhow::Result<String> {
         differences.push(write(Some(&SessionMonitor::default()))? - without);
         unwatched.push(without);
     }
-    let (least, most) = spread(&differences);
+    let unwatched = Sample::of(unwatched).context("no pair was measured")?;
+    let differences = Sample::of(differences).context("no pair was measured")?;
     Ok(format!(
         "A write of {WRITE_BYTES} bytes over loopback, {DEPTH} at a time, takes {without:.1} µs of processor time, both ends \
          together. The session monitor, at both ends, takes {median:.1} µs more (median of {PAIRS} pairs of {WRITES} \
          writes each; from {least:.1} to {most:.1} µs).",
-        without = median(unwatched),
-        median = median(differences),
+        without = unwatched.median(),
+        median = differences.median(),
+        least = differences.min(),
+        most = differences.max(),
     ))
 }
 

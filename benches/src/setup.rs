@@ -1,4 +1,4 @@
-//! The report's head: the programs, the machine and the date.
+//! The report's head: the programs, the machine, the commit and the date.
 
 use crate::{CLIENT_CORE, Effort, TARGET_CORE, WORKING_SET_MIB, machine};
 use ropewalk_interop::Program;
@@ -12,14 +12,14 @@ pub fn describe(effort: Effort) -> anyhow::Result<String> {
     let congestion = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
     Ok(format!(
         "# Speed and memory\n\n\
-         Written by `{command}` on {date}: medians of {rounds} rounds of {seconds} s each; in every round, \
-         the contenders of a cell take turns.\n\n\
+         Written by `{command}`, built from commit {commit}, on {date}: medians of {rounds} rounds of {seconds} s \
+         each; in every round, the contenders of a cell take turns.\n\n\
          * Machine: {processor}, {machine}. Loopback; congestion control {congestion}; targets on core \
          {TARGET_CORE}, clients on core {CLIENT_CORE}.\n\
-         * Storage: {WORKING_SET_MIB} MiB of memory, fully written beforehand (`ram:` for ropewalk, a file in `/dev/shm` for \
-         the others).\n\
+         * Storage: {WORKING_SET_MIB} MiB of memory, fully written beforehand.\n\
          * Others: {others}.\n",
         command = format!("benches/run {}", arguments.join(" ")).trim(),
+        commit = machine::commit(),
         date = machine::today()?,
         rounds = effort.rounds,
         seconds = effort.duration.as_secs(),

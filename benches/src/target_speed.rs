@@ -1,18 +1,20 @@
 //! Compares our target with others, under the same clients.
 
-use crate::contender::Contender;
-use crate::measure::Sample;
-use crate::statistics::{median, spread};
+use crate::contender::{Contender, FIRST_PEER, ROPEWALK_FILE};
+use crate::measure::{Measurement, rounds, with_spread};
 use crate::workload::Workload;
 use crate::{Effort, WORKING_SET_MIB};
+use anyhow::Context;
+use observe::statistics::Sample;
 use std::fmt::Write;
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The client's load above which the client is the bottleneck, so that the cell says nothing about the target.
 const CLIENT_BOUND_LOAD: f64 = 0.9;
 
-/// The file that is the other targets' disk. Dropping this value removes the file.
+/// The file that is the disk of the peers and of ropewalk beside them. Dropping this value removes the file.
 struct MemoryFile(PathBuf);
 
 impl MemoryFile {
@@ -30,31 +32,67 @@ impl Drop for MemoryFile {
     }
 }
 
-/// One cell: for each contender, a sample of each round.
+/// One cell: for each contender, the runs of all rounds.
 struct Cell {
     workload: Workload,
-    samples: Vec<Vec<Sample>>,
+    runs: Vec<Vec<Measurement>>,
 }
 
 impl Cell {
-    fn median(&self, contender: usize, number: impl Fn(&Sample) -> f64) -> f64 {
-        median(self.samples[contender].iter().map(number))
+    fn measure(workload: Workload, contenders: &[Contender], effort: Effort) -> anyhow::Result<Self> {
+        let mut runs = vec![Vec::new(); contenders.len()];
+        for _ in 0..effort.rounds {
+            for (contender, runs) in contenders.iter().zip(&mut runs) {
+                runs.push(workload.run(contender, effort.duration)?);
+            }
+        }
+        Ok(Self { workload, runs })
     }
 
-    /// The index of the fastest other target.
-    fn best_peer(&self) -> usize {
-        let speed = |contender: &usize| self.median(*contender, |sample| sample.bytes_per_second);
-        (1..self.samples.len()).max_by(|a, b| speed(a).total_cmp(&speed(b))).unwrap_or_default()
+    fn median(&self, contender: usize, number: impl Fn(&Measurement) -> f64) -> anyhow::Result<f64> {
+        Ok(rounds(self.runs[contender].iter().map(number))?.median())
     }
 
-    /// Our speed divided by another target's, round by round.
-    fn ratios(&self, peer: usize) -> Vec<f64> {
-        let rounds = self.samples[0].iter().zip(&self.samples[peer]);
-        rounds.map(|(ours, theirs)| ours.bytes_per_second / theirs.bytes_per_second).collect()
+    fn speed(&self, contender: usize) -> anyhow::Result<f64> {
+        self.median(contender, |run| run.bytes_per_second)
     }
 
-    fn is_client_bound(&self) -> bool {
-        self.median(0, |sample| sample.client_load) > CLIENT_BOUND_LOAD
+    /// The target's processor seconds per GiB.
+    fn cost(&self, contender: usize) -> anyhow::Result<f64> {
+        self.median(contender, |run| run.target_seconds_per_gib)
+    }
+
+    fn peers(&self) -> Range<usize> {
+        FIRST_PEER..self.runs.len()
+    }
+
+    /// Ropewalk's speed divided by that of the fastest peer, round by round. All of them serve the same file.
+    fn ratios_to_best_peer(&self) -> anyhow::Result<Sample> {
+        let speeds: Vec<f64> = self.peers().map(|peer| self.speed(peer)).collect::<anyhow::Result<_>>()?;
+        let best = self.peers().zip(speeds).max_by(|a, b| a.1.total_cmp(&b.1)).context("no peer")?.0;
+        let pairs = self.runs[ROPEWALK_FILE].iter().zip(&self.runs[best]);
+        rounds(pairs.map(|(ours, theirs)| ours.bytes_per_second / theirs.bytes_per_second))
+    }
+
+    /// Ropewalk's processor time per GiB, divided by the least of the peers', on the same file.
+    fn cost_ratio(&self) -> anyhow::Result<f64> {
+        let costs: Vec<f64> = self.peers().map(|peer| self.cost(peer)).collect::<anyhow::Result<_>>()?;
+        Ok(self.cost(ROPEWALK_FILE)? / rounds(costs)?.min())
+    }
+
+    fn is_client_bound(&self) -> anyhow::Result<bool> {
+        Ok(self.median(ROPEWALK_FILE, |run| run.client_load)? > CLIENT_BOUND_LOAD)
+    }
+
+    /// The cell's row of the table.
+    fn row(&self) -> anyhow::Result<String> {
+        let mark = if self.is_client_bound()? { " †" } else { "" };
+        let mut row = format!("| {}{mark} |", self.workload);
+        for contender in 0..self.runs.len() {
+            write!(row, " {:.0} ({:.2}) |", self.speed(contender)? / 1e6, self.cost(contender)?)?;
+        }
+        writeln!(row, " {} |", with_spread(&self.ratios_to_best_peer()?))?;
+        Ok(row)
     }
 }
 
@@ -64,66 +102,53 @@ pub fn measure(effort: Effort) -> anyhow::Result<String> {
     let mut cells = Vec::new();
     for workload in Workload::all() {
         eprintln!("{workload}");
-        let mut samples = vec![Vec::new(); contenders.len()];
-        for _ in 0..effort.rounds {
-            for (contender, samples) in contenders.iter().zip(&mut samples) {
-                samples.push(workload.run(contender, effort.duration)?);
-            }
-        }
-        cells.push(Cell { workload, samples });
+        cells.push(Cell::measure(workload, &contenders, effort)?);
     }
-    report(&contenders, &cells)
+    let names: Vec<&str> = contenders.iter().map(|contender| contender.name).collect();
+    report(&names, &cells)
 }
 
-fn report(contenders: &[Contender], cells: &[Cell]) -> anyhow::Result<String> {
+fn report(names: &[&str], cells: &[Cell]) -> anyhow::Result<String> {
     let mut text = String::from(
         "## Our target beside others\n\n\
-         Reads by `iscsi-perf`, writes by `qemu-img bench -w`, one connection. MB/s (10^6 bytes); in brackets the \
-         target's processor seconds per GiB. Ratio: ours to the best of the others in that cell, with the smallest \
-         and largest of the rounds. † the client used more than 90 % of its core with our target, so the ratio says \
-         little about the target.\n\n",
+         Reads by `iscsi-perf`, writes by `qemu-img bench -w`, one connection. \"ropewalk, file\", tgt and istgt serve \
+         the same file in `/dev/shm`; \"ropewalk, RAM\" serves `ram:`, memory of its own. MB/s (10^6 bytes); in brackets \
+         the target's processor seconds per GiB. Ratio: \"ropewalk, file\" to the best of tgt and istgt in that cell, \
+         with the smallest and largest of the rounds. † the client used more than 90 % of its core with \
+         \"ropewalk, file\", so the ratio says little about the target.\n\n",
     );
-    let names: Vec<&str> = contenders.iter().map(|contender| contender.name).collect();
     writeln!(text, "| cell | {} | ratio |", names.join(" | "))?;
     writeln!(text, "|---|{}---:|", "---:|".repeat(names.len()))?;
     for cell in cells {
-        write!(text, "| {}{} |", cell.workload, if cell.is_client_bound() { " †" } else { "" })?;
-        for contender in 0..contenders.len() {
-            let speed = cell.median(contender, |sample| sample.bytes_per_second) / 1e6;
-            let cost = cell.median(contender, |sample| sample.target_seconds_per_gib);
-            write!(text, " {speed:.0} ({cost:.2}) |")?;
-        }
-        let ratios = cell.ratios(cell.best_peer());
-        let (least, most) = spread(&ratios);
-        writeln!(text, " {:.2} ({least:.2}–{most:.2}) |", median(ratios))?;
+        text += &cell.row()?;
     }
-    let free: Vec<f64> = cells
-        .iter()
-        .filter(|cell| !cell.is_client_bound())
-        .map(|cell| median(cell.ratios(cell.best_peer())))
-        .collect();
-    match geometric_mean(&free) {
-        Some(mean) => {
-            writeln!(
-                text,
-                "\nGeometric mean of the ratios of the {} cells without †: {mean:.2}.",
-                free.len()
-            )?;
-        }
-        None => writeln!(text, "\nEvery cell was limited by its client.")?,
-    }
-    let costs: Vec<f64> = cells.iter().map(cost_ratio).filter(|ratio| ratio.is_finite()).collect();
-    if let Some(mean) = geometric_mean(&costs) {
-        writeln!(text, "Processor time per GiB, ours to the best of the others' in all cells: {mean:.2}.")?;
-    }
+    text += &means(cells)?;
     Ok(text)
 }
 
-/// Our processor time per GiB, divided by the least of the others'.
-fn cost_ratio(cell: &Cell) -> f64 {
-    let cost = |contender| cell.median(contender, |sample| sample.target_seconds_per_gib);
-    let least = (1..cell.samples.len()).map(cost).fold(f64::INFINITY, f64::min);
-    cost(0) / least
+/// The means of the ratios, in two sentences.
+fn means(cells: &[Cell]) -> anyhow::Result<String> {
+    let (mut ratios, mut costs) = (Vec::new(), Vec::new());
+    for cell in cells {
+        if !cell.is_client_bound()? {
+            ratios.push(cell.ratios_to_best_peer()?.median());
+        }
+        costs.push(cell.cost_ratio()?);
+    }
+    costs.retain(|ratio| ratio.is_finite());
+    let mut text = match geometric_mean(&ratios) {
+        Some(mean) => {
+            format!("\nGeometric mean of the ratios of the {} cells without †: {mean:.2}.\n", ratios.len())
+        }
+        None => "\nEvery cell was limited by its client.\n".to_owned(),
+    };
+    if let Some(mean) = geometric_mean(&costs) {
+        writeln!(
+            text,
+            "Processor time per GiB, \"ropewalk, file\" to the best of tgt and istgt in all cells: {mean:.2}."
+        )?;
+    }
+    Ok(text)
 }
 
 /// The geometric mean; `None` for no values.
@@ -136,6 +161,27 @@ fn geometric_mean(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Operation;
+
+    /// A cell in which the contenders move so many bytes per second in every round.
+    fn cell(speeds: &[f64]) -> Cell {
+        let run = |bytes_per_second| Measurement {
+            bytes_per_second,
+            target_seconds_per_gib: 1.0,
+            client_load: 0.5,
+        };
+        let workload = Workload { operation: Operation::Read, request_bytes: 4096, requests: 1 };
+        Cell { workload, runs: speeds.iter().map(|speed| vec![run(*speed); 3]).collect() }
+    }
+
+    #[test]
+    fn the_ratio_compares_targets_that_serve_the_same_file() {
+        let names = ["ropewalk, RAM", "ropewalk, file", "tgt", "istgt"];
+        let text = report(&names, &[cell(&[9e6, 6e6, 2e6, 4e6])]).unwrap();
+        let row = "| read 4K × 1 | 9 (1.00) | 6 (1.00) | 2 (1.00) | 4 (1.00) | 1.50 (1.50–1.50) |";
+        assert!(text.contains(row), "{text}");
+        assert!(text.contains("1 cells without †: 1.50."), "{text}");
+    }
 
     #[test]
     fn the_geometric_mean_of_a_double_and_a_half_is_one() {

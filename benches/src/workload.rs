@@ -2,7 +2,7 @@
 
 use crate::CLIENT_CORE;
 use crate::contender::Contender;
-use crate::measure::{Sample, run};
+use crate::measure::{Measurement, run};
 use ropewalk_interop::Line;
 use std::fmt;
 use std::process::Command;
@@ -28,11 +28,9 @@ pub enum Operation {
     Write,
 }
 
-/// Request lengths in bytes, from interactive to bulk.
-const REQUEST_BYTES: [u64; 3] = [4 << 10, 128 << 10, 1 << 20];
-
-/// Numbers of outstanding requests, from few to many.
-const REQUESTS: [u64; 3] = [1, 8, 32];
+/// Request lengths in bytes and numbers of outstanding requests: small and large requests alone, where latency limits
+/// the speed; small ones in a queue that `iscsi-perf` can just keep full; and bulk.
+const SHAPES: [(u64, u64); 4] = [(4 << 10, 1), (4 << 10, 8), (1 << 20, 1), (1 << 20, 32)];
 
 /// `iscsi-perf` counts requests in blocks of the disk.
 const BLOCK_BYTES: u64 = 512;
@@ -42,18 +40,16 @@ const FIRST_BYTES: u64 = 128 << 20;
 const FIRST_WRITES_MAX: u64 = 2000;
 
 impl Workload {
-    /// Every combination of operation, request length and depth.
+    /// Every shape of requests, reading and writing.
     pub fn all() -> Vec<Self> {
         let cells = [Operation::Read, Operation::Write].into_iter().flat_map(|operation| {
-            REQUEST_BYTES.into_iter().flat_map(move |request_bytes| {
-                REQUESTS.map(|requests| Self { operation, request_bytes, requests })
-            })
+            SHAPES.map(|(request_bytes, requests)| Self { operation, request_bytes, requests })
         });
         cells.collect()
     }
 
     /// Runs the workload once, for about `duration`.
-    pub fn run(&self, contender: &Contender, duration: Duration) -> anyhow::Result<Sample> {
+    pub fn run(&self, contender: &Contender, duration: Duration) -> anyhow::Result<Measurement> {
         match self.operation {
             Operation::Read => self.read(contender, duration),
             Operation::Write => {
@@ -66,7 +62,7 @@ impl Workload {
         }
     }
 
-    fn read(&self, contender: &Contender, duration: Duration) -> anyhow::Result<Sample> {
+    fn read(&self, contender: &Contender, duration: Duration) -> anyhow::Result<Measurement> {
         let mut client = Command::new("iscsi-perf");
         client.arg("-t").arg(duration.as_secs().to_string());
         client.arg("-m").arg(self.requests.to_string());
@@ -78,7 +74,7 @@ impl Workload {
         })
     }
 
-    fn write(&self, contender: &Contender, writes: u64) -> anyhow::Result<Sample> {
+    fn write(&self, contender: &Contender, writes: u64) -> anyhow::Result<Measurement> {
         let mut client = Command::new("qemu-img");
         client.args(["bench", "-w", "-f", "raw", "-t", "none", "-c", &writes.to_string()]);
         client.args(["-d", &self.requests.to_string(), "-s", &self.request_bytes.to_string()]);
