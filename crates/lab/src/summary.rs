@@ -160,12 +160,6 @@ impl CellSummary {
             reasons: reasons.collect(),
         }
     }
-
-    /// The value of a variable; empty if there is no such variable.
-    #[must_use]
-    pub fn value(&self, variable: &str) -> &str {
-        self.values.get(variable).map_or("", String::as_str)
-    }
 }
 
 impl Spread {
