@@ -29,9 +29,8 @@ struct Arrival {
 }
 
 impl Arrivals {
-    /// Takes in the present samples of all lanes. Forgets lanes that are not among them.
+    /// Takes in the present samples of some lanes.
     pub fn observe(&mut self, now: Instant, samples: &[LaneSample]) {
-        self.lanes.retain(|known| samples.iter().any(|sample| sample.lane == known.lane));
         for sample in samples {
             match self.lanes.iter_mut().find(|known| known.lane == sample.lane) {
                 Some(known) => known.observe(now, sample),
@@ -45,6 +44,11 @@ impl Arrivals {
                 }),
             }
         }
+    }
+
+    /// Forgets a lane that is gone.
+    pub fn forget(&mut self, lane: LaneId) {
+        self.lanes.retain(|known| known.lane != lane);
     }
 
     /// Bytes per second over a lane, as far as that has been measured; `None` before.
@@ -76,14 +80,16 @@ impl Arrivals {
 impl Arrival {
     fn observe(&mut self, now: Instant, sample: &LaneSample) {
         let is_idle = sample.load.data_in_bytes == 0;
+        let bytes = sample.received_bytes.saturating_sub(self.received_bytes);
         let elapsed = now.saturating_duration_since(self.since);
         let window = sample.path.map_or(WINDOW_MIN, |path| path.rtt.max(WINDOW_MIN));
         // A lane without anything to bring says nothing of its rate.
-        if !self.was_idle && elapsed >= window {
-            let bytes = sample.received_bytes.saturating_sub(self.received_bytes);
-            self.take_in(bytes as f64 / elapsed.as_secs_f64(), !is_idle);
-        } else if !self.was_idle && !is_idle {
-            return;
+        if !self.was_idle {
+            // A pause counts with the bytes that end it: once, however long it is.
+            if !is_idle && (elapsed < window || bytes == 0) {
+                return;
+            }
+            self.take_in(bytes as f64 / elapsed.max(window).as_secs_f64(), !is_idle);
         }
         (self.since, self.received_bytes, self.was_idle) = (now, sample.received_bytes, is_idle);
     }
@@ -148,6 +154,19 @@ mod tests {
     }
 
     #[test]
+    fn a_lane_that_ends_its_work_sooner_than_a_rate_is_measured_is_at_least_as_fast_as_that() {
+        assert_eq!(rate(&[(0, sample(0, 9)), (1, sample(20_000, 0))]), Some(4e6));
+    }
+
+    #[test]
+    fn a_pause_slows_a_lane_once_however_long_it_is() {
+        let before = [(0, sample(0, 9)), (10, sample(80_000, 9))];
+        let pause = (2..50).map(|step| (step * 10, sample(80_000, 9)));
+        let seen: Vec<_> = before.into_iter().chain(pause).chain([(500, sample(80_001, 9))]).collect();
+        assert_eq!(rate(&seen).map(|rate| (rate / 1e6).round()), Some(6.0));
+    }
+
+    #[test]
     fn a_lane_that_never_had_enough_to_bring_is_expected_to_be_as_fast_as_the_fastest() {
         let of = |lane, sample: LaneSample| LaneSample { lane: LaneId(lane), ..sample };
         let mut arrivals = Arrivals::default();
@@ -161,10 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_is_gone_is_forgotten() {
+    fn a_lane_is_remembered_until_it_is_gone() {
         let mut arrivals = Arrivals::default();
         arrivals.observe(Instant::ZERO, &[sample(0, 9)]);
         arrivals.observe(Instant::ZERO, &[]);
+        assert_eq!(arrivals.lanes.len(), 1);
+        arrivals.forget(LANE);
         assert!(arrivals.lanes.is_empty());
     }
 }

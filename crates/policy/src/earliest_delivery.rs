@@ -42,8 +42,12 @@ const SHARE_PART: u64 = 4;
 /// save.
 const CUT_BYTES_MIN: u64 = 64 << 10;
 
-/// The shortest one near the end, when lanes that move little have to finish together with the others.
-const LAST_CUT_BYTES_MIN: u64 = 16 << 10;
+/// The shortest one while little is queued, so that lanes that move little finish together with the others: whole
+/// pages, and no more than an initial window.
+const LAST_CUT_BYTES_MIN: u64 = 12 << 10;
+
+/// Commands are cut at pages while their lane's rate is not known.
+const PAGE_BYTES: u64 = 4 << 10;
 
 /// Half a round trip counts at least this much where commands are cut: a shorter command gains nothing.
 const CUT_TIME_MIN: Duration = Duration::from_millis(10);
@@ -68,7 +72,7 @@ const SILENCE_MIN: Duration = Duration::from_millis(50);
 /// The round trip from which on a path's rate is worth measuring.
 const LONG_PATH: Duration = Duration::from_millis(1);
 
-/// The rate of lanes on shorter paths, and of those that nothing measures. Only their proportions matter, and these are
+/// The rate of lanes that all have shorter paths, and of those that nothing measures. Only their proportions matter, and these are
 /// equal; commands are cut to what it moves in [`CUT_TIME_MIN`].
 const NEAR_BYTES_PER_SECOND: f64 = 400e6;
 
@@ -85,6 +89,8 @@ struct Outlook {
     /// The lane gets more while less than this is placed.
     room_bytes: u64,
     command_bytes_min: u64,
+    /// What the lane certainly brings in its first round trip, beyond what is placed on it; 0 once its rate is known.
+    first_window_bytes: u64,
     commands: u32,
 }
 
@@ -100,6 +106,10 @@ impl Outlook {
 
     /// The longest command that should be placed, if it may be cut.
     fn command_bytes_max(&self) -> u64 {
+        let first_bytes = self.first_window_bytes / PAGE_BYTES * PAGE_BYTES;
+        if first_bytes > 0 {
+            return first_bytes;
+        }
         let time_s = (self.round_trip_s / 2.0).max(CUT_TIME_MIN.as_secs_f64());
         let bytes = whole(self.bytes_per_second * time_s);
         bytes.next_multiple_of(self.command_bytes_min).max(self.command_bytes_min)
@@ -108,7 +118,7 @@ impl Outlook {
 
 impl EarliestDelivery {
     fn outlook(&self, demand: Demand, sample: &LaneSample, crowd: Crowd) -> Outlook {
-        let Some(path) = sample.path.filter(|path| path.rtt_min >= LONG_PATH) else {
+        let Some(path) = sample.path.filter(|_| !crowd.is_near) else {
             return outlook_near(demand, sample, crowd.share_bytes);
         };
         if demand.data_in_bytes > 0 {
@@ -127,10 +137,11 @@ impl EarliestDelivery {
         let moved =
             |round_trips: f64| whole(measured * round_trips * round_trip_s.max(CUT_TIME_MIN.as_secs_f64()));
         let spare = moved(INCOMING_ROUND_TRIPS_MAX).min(crowd.share_bytes / SHARE_PART);
-        // What a new lane does not bring in its first round trip is left to the lanes that are about to come.
-        let room_bytes = match crowd.is_growing && !self.arrivals.is_proven(sample.lane) {
-            true => whole(INITIAL_WINDOW_BYTES / 2.0),
-            false => moved(INCOMING_ROUND_TRIPS_MIN).max(spare).max(INCOMING_BYTES_MIN),
+        // While lanes are about to come, a lane gets no more than it is sure to bring: the rest is theirs.
+        let room_bytes = match (crowd.is_growing, self.arrivals.is_proven(sample.lane)) {
+            (true, false) => whole(INITIAL_WINDOW_BYTES / 2.0),
+            (true, true) => moved(INCOMING_ROUND_TRIPS_MIN).max(whole(INITIAL_WINDOW_BYTES)),
+            (false, _) => moved(INCOMING_ROUND_TRIPS_MIN).max(spare).max(INCOMING_BYTES_MIN),
         };
         Outlook {
             lane: sample.lane,
@@ -140,6 +151,10 @@ impl EarliestDelivery {
             placed_bytes: sample.load.data_in_bytes,
             room_bytes,
             command_bytes_min: crowd.command_bytes_min(),
+            first_window_bytes: match self.arrivals.is_proven(sample.lane) {
+                true => 0,
+                false => whole(INITIAL_WINDOW_BYTES).saturating_sub(sample.load.data_in_bytes),
+            },
             commands: sample.load.commands,
         }
     }
@@ -176,6 +191,7 @@ fn outlook_near(demand: Demand, sample: &LaneSample, share_bytes: u64) -> Outloo
         placed_bytes: before_bytes,
         room_bytes: share_bytes.max(NEAR_ROOM_BYTES_MIN),
         command_bytes_min: CUT_BYTES_MIN,
+        first_window_bytes: 0,
         commands: sample.load.commands,
     }
 }
@@ -195,6 +211,8 @@ struct Crowd {
     share_bytes: u64,
     /// Further connections are about to come.
     is_growing: bool,
+    /// All lanes that are measured have short paths.
+    is_near: bool,
 }
 
 impl Crowd {
@@ -204,6 +222,7 @@ impl Crowd {
         Self {
             share_bytes: (waiting + demand.queued_bytes).div_ceil(present.max(wanted).max(1)),
             is_growing: present < wanted,
+            is_near: lanes.iter().filter_map(|sample| sample.path).all(|path| path.rtt_min < LONG_PATH),
         }
     }
 
@@ -225,6 +244,7 @@ fn outlook_out(demand: Demand, sample: &LaneSample, path: &PathMeasurement, crow
         placed_bytes,
         room_bytes: (path.congestion_window_bytes * windows(demand, sample)).max(ROOM_BYTES_MIN),
         command_bytes_min: crowd.command_bytes_min(),
+        first_window_bytes: 0,
         commands: sample.load.commands,
     }
 }
@@ -282,6 +302,10 @@ impl Placement for EarliestDelivery {
         self.last = Some(chosen.lane);
         let bytes_max = if demand.may_be_cut { chosen.command_bytes_max() } else { u64::MAX };
         Some(Choice { lane: chosen.lane, bytes_max })
+    }
+
+    fn forget(&mut self, lane: LaneId) {
+        self.arrivals.forget(lane);
     }
 }
 
@@ -378,6 +402,19 @@ mod tests {
     }
 
     #[test]
+    fn while_lanes_are_to_come_one_that_has_brought_a_little_is_not_asked_for_everything() {
+        let mut policy = EarliestDelivery::default();
+        let growing = Demand { queued_bytes: 128 << 10, ..READ };
+        let at = |received_bytes, placed| LaneSample { received_bytes, ..reading(lane(0), placed) };
+        policy.place(Instant::ZERO, growing, &[at(0, 4_000)]);
+        let now = Instant::ZERO + RTT;
+        assert!(policy.place(now, growing, &[at(2_000, 14_000)]).is_some());
+        assert_eq!(policy.place(now, growing, &[at(2_000, 15_000)]), None);
+        let complete = Demand { connections_wanted: 1, ..growing };
+        assert!(policy.place(now, complete, &[at(2_000, 15_000)]).is_some());
+    }
+
+    #[test]
     fn equal_lanes_take_turns() {
         let lanes = [lane(0), lane(1), lane(2)];
         let mut policy = EarliestDelivery::default();
@@ -419,8 +456,18 @@ mod tests {
             (path.rtt, path.rtt_min) = (Duration::from_micros(50), Duration::from_micros(50));
             path.congestion_window_bytes = 640 << 10;
         });
-        let (_, bytes_max) = choice(WRITE, &[near, lane(1)]).unwrap();
+        let (_, bytes_max) = choice(WRITE, &[near, LaneSample { lane: LaneId(1), ..near }]).unwrap();
         assert!(bytes_max >= u64::from(MEBIBYTE), "{bytes_max}");
+    }
+
+    #[test]
+    fn beside_a_long_path_a_short_one_gets_no_more_than_it_moves() {
+        let near = with_path(writing(lane(0), ROOM_BYTES_MIN), |path| {
+            (path.rtt, path.rtt_min) = (Duration::from_micros(900), Duration::from_micros(900));
+            path.congestion_window_bytes = 2000;
+        });
+        assert_eq!(chosen(WRITE, &[near, lane(1)]), Some(1));
+        assert_eq!(chosen(WRITE, &[near, writing(lane(1), ROOM_BYTES_MIN)]), None);
     }
 
     #[test]
@@ -442,6 +489,14 @@ mod tests {
     fn reads_count_what_has_yet_to_come() {
         assert_eq!(chosen(READ, &[reading(lane(0), 1), lane(1)]), Some(1));
         assert_eq!(chosen(READ, &[reading(lane(0), INCOMING_BYTES_MIN)]), None);
+    }
+
+    #[test]
+    fn a_new_lane_is_asked_for_what_it_brings_in_its_first_round_trip() {
+        let survey = Demand { queued_bytes: 128 << 10, connections_wanted: 1, ..READ };
+        assert_eq!(choice(survey, &[reading(lane(0), 0)]), Some((0, 12 << 10)));
+        assert_eq!(choice(survey, &[reading(lane(0), 4 << 10)]), Some((0, 8 << 10)));
+        assert_eq!(choice(survey, &[reading(lane(0), 12 << 10)]), Some((0, 36 << 10)));
     }
 
     #[test]

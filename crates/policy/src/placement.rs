@@ -68,4 +68,9 @@ pub trait Placement: Send {
     /// connection comes or goes; and, if the policy wants measurements, when they are out of date. Idle lanes
     /// ([`LaneSample::is_idle`]) cause none of these events: if all lanes are idle, a policy must choose one.
     fn place(&mut self, now: Instant, demand: Demand, lanes: &[LaneSample]) -> Option<Choice>;
+
+    /// A lane is gone, and will not be shown again.
+    fn forget(&mut self, lane: LaneId) {
+        let _ = lane;
+    }
 }

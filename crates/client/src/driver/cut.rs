@@ -26,7 +26,7 @@ impl Driver {
         let request = &self.requests[key];
         let (first, rest) = parts(request, bytes_max)?;
         let (first_cdb, rest_cdb) = (cdb_for(request, first.extent)?, cdb_for(request, rest.extent)?);
-        let rest = Request { cdb: rest_cdb, data: rest.data, extent: rest.extent, ..request.another() };
+        let rest = Request { cdb: rest_cdb, data: rest.data, extent: rest.extent, ..request.clone() };
         self.operations[rest.operation].pieces += 1;
         let request = &mut self.requests[key];
         (request.cdb, request.data, request.extent) = (first_cdb, first.data, first.extent);

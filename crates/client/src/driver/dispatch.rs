@@ -3,7 +3,7 @@
 use super::Driver;
 use super::cut::may_be_cut;
 use super::lane_sample::{Candidate, MEASUREMENT_AGE_MAX};
-use super::path::{Path, Request};
+use super::path::Path;
 use super::slots::RequestId;
 use crate::path_id::PathId;
 use pdu::{Instant, LaneId, Lun};
@@ -64,9 +64,8 @@ impl Driver {
     fn dispatch_unit(&mut self, lun: Lun, now: Instant) {
         while let Some(key) = self.units.get(&lun).and_then(|unit| unit.queue.front()) {
             self.lanes_shown.clear();
-            let mut connections_wanted = 0;
+            let connections_wanted = self.connections_wanted();
             for at in self.paths.ids() {
-                connections_wanted += self.paths[at].connections_wanted;
                 if self.paths[at].accepted.contains(&lun) {
                     self.show_path(at, Candidate::Fresh, now);
                 }
@@ -75,6 +74,13 @@ impl Driver {
                 return;
             }
         }
+    }
+
+    /// The connections that there are, or will be as far as is known. While the first ones are made, nobody knows how many
+    /// the target will allow.
+    fn connections_wanted(&self) -> usize {
+        let of_paths = self.paths.iter().map(Path::connections_to_be).sum::<usize>();
+        if self.is_beginning { of_paths.max(self.connections_configured) } else { of_paths }
     }
 
     /// Sends the command at the head of a unit's queue, or its first part. `false` if the policy holds it back.
@@ -185,23 +191,6 @@ fn whole(data_out_bytes: u32, data_in_bytes: u32) -> policy::Demand {
 
 fn bytes(data: Data) -> u32 {
     data.out_bytes() + data.in_bytes()
-}
-
-impl Request {
-    /// The same request before any attempt to carry it out.
-    pub(super) fn another(&self) -> Self {
-        Self {
-            kind: self.kind,
-            cdb: self.cdb.clone(),
-            data: self.data,
-            extent: self.extent,
-            exact: self.exact,
-            path: self.path,
-            dirties: self.dirties,
-            attribute: self.attribute,
-            ..Self::new(self.operation, self.lun)
-        }
-    }
 }
 
 impl Path {

@@ -5,6 +5,7 @@ use framing::PathSample;
 use pdu::{Duration, Instant};
 use policy::{LaneLoad, LaneSample, Obstacle, PathMeasurement};
 use session::initiator::LaneState;
+use session::parameters::SessionParameters;
 
 /// A measurement serves this long. TCP_INFO costs about a microsecond, and a path changes within round trips.
 pub(super) const MEASUREMENT_AGE_MAX: Duration = Duration::from_millis(10);
@@ -35,6 +36,11 @@ pub(super) struct Measurement {
 }
 
 impl Measurement {
+    /// The last one, however old.
+    pub(super) fn last(&self) -> Option<&PathMeasurement> {
+        self.path.as_ref()
+    }
+
     /// The measurement, renewed with `sample` if it is too old.
     fn at(&mut self, now: Instant, sample: impl FnOnce() -> Option<PathSample>) -> Option<PathMeasurement> {
         let is_fresh = |taken: Instant| now.saturating_duration_since(taken) < MEASUREMENT_AGE_MAX;
@@ -75,10 +81,7 @@ impl Path {
             Candidate::Fresh => (core.counters().queued_commands, !core.has_room()),
             Candidate::Parked | Candidate::Orphan => (0, false),
         };
-        let unsolicited_bytes = self.parameters.map_or(0, |parameters| match parameters.initial_r2t {
-            true => 0,
-            false => parameters.first_burst_bytes,
-        });
+        let session = self.parameters;
         shown.extend(self.lanes.iter_mut().map(|lane| {
             let state = core.lane_state(lane.id);
             let is_leaving = match candidate {
@@ -90,7 +93,7 @@ impl Path {
                 obstacle: obstacle(is_leaving, is_full),
                 load: load(state),
                 parked_commands,
-                unsolicited_bytes,
+                unsolicited_bytes: session.map_or(0, |session| lane.unsolicited_bytes(&session)),
                 received_bytes: lane.connection.counters().received_bytes,
                 is_receiving: state.is_receiving,
                 path: wants_measurements.then(|| lane.measure(now)).flatten(),
@@ -100,6 +103,16 @@ impl Path {
 }
 
 impl Lane {
+    /// The most data that a write sends here without waiting for an R2T.
+    fn unsolicited_bytes(&self, session: &SessionParameters) -> u32 {
+        let first_burst_bytes = session.first_burst_bytes;
+        match (session.initial_r2t, session.immediate_data) {
+            (false, _) => first_burst_bytes,
+            (true, true) => first_burst_bytes.min(self.parameters.send_segment_bytes_max),
+            (true, false) => 0,
+        }
+    }
+
     /// The present measurement. What the connection takes ahead follows it.
     pub(super) fn measure(&mut self, now: Instant) -> Option<PathMeasurement> {
         let connection = &self.connection;
@@ -113,12 +126,12 @@ impl Lane {
 
 /// What a lane's connection may take from the session before the network takes it: the bytes of one round trip, which
 /// can no longer be placed on another lane. On a short path a millisecond counts as the round trip, or the sender would
-/// be woken too often. A power of two, so that small changes cause no system call.
+/// be woken too often. A power of two, so that small changes cause no system call, and not more than the round trip's.
 fn ahead_bytes(path: &PathMeasurement) -> u32 {
     let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1);
     let bytes = path.congestion_window_bytes.saturating_mul(us(path.rtt.max(AHEAD_TIME_MIN))) / us(path.rtt);
     let bytes = bytes.clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX);
-    u32::try_from(bytes.next_power_of_two()).unwrap_or(u32::MAX)
+    1 << bytes.ilog2()
 }
 
 fn obstacle(is_leaving: bool, is_full: bool) -> Option<Obstacle> {
@@ -191,14 +204,14 @@ mod tests {
     #[test]
     fn a_round_trips_data_is_taken_ahead_within_bounds() {
         let rtt = Duration::from_millis(40);
-        assert_eq!(ahead(64, rtt), 128 << 10, "93 kB, as a power of two");
+        assert_eq!(ahead(64, rtt), 64 << 10, "93 kB, as a power of two");
         assert_eq!(ahead(2, rtt), 32 << 10);
         assert_eq!(ahead(10_000, rtt), 1 << 20);
     }
 
     #[test]
     fn on_a_short_path_a_milliseconds_data_is_taken_ahead() {
-        assert_eq!(ahead(10, Duration::from_micros(100)), 256 << 10);
+        assert_eq!(ahead(10, Duration::from_micros(100)), 128 << 10);
     }
 
     #[test]
