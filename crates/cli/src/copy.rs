@@ -6,7 +6,7 @@ mod plan;
 
 use crate::clock::LocalClock;
 use crate::exit::{Failed, Status};
-use crate::remote::{Connected, Connecting, Portals, Remote};
+use crate::remote::{Connected, Connecting, GOODBYE, Portals, Remote};
 use crate::signals::Interrupts;
 use crate::{local, reservation, signals, sizes};
 use block::Engine;
@@ -239,9 +239,10 @@ async fn copy(
     outcome.map(drop).map_err(failed)
 }
 
-/// Waits until every target has the connections that it will have.
+/// Waits until every target has the connections that it will have, or long enough.
 async fn complete(targets: &[Target]) {
-    future::join_all(targets.iter().map(Target::complete)).await;
+    let complete = future::join_all(targets.iter().map(Target::complete));
+    let _ = tokio::time::timeout(GOODBYE, complete).await;
 }
 
 fn check_usage(arguments: &Arguments) -> Result<(), Failed> {

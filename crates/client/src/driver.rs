@@ -25,6 +25,7 @@ mod path;
 mod plan;
 mod queue;
 mod slots;
+mod tail_probe;
 mod task_management;
 pub(crate) mod timer;
 mod unit_doubt;
@@ -95,6 +96,8 @@ pub(crate) struct Driver {
     lanes_shown: Vec<LaneSample>,
     /// When the policy is to be asked again, because it held a command back and its measurements are out of date.
     look_again: Option<Instant>,
+    /// When the next lane is to be probed, if it stays silent.
+    next_probe: Option<Instant>,
     /// Which unit's turn it is.
     turn: usize,
     scratch: Scratch,
@@ -105,10 +108,14 @@ pub(crate) struct Driver {
     finished: Vec<Finished>,
     next_lane: u32,
     closing: bool,
+    /// Nobody waits for the answers to the logouts.
+    leaving: bool,
     /// The first connections still log in. Nothing is logged out before they have: a session that ends while one of its
     /// connections logs in does not end in order.
     pub is_beginning: bool,
     paths_changed: bool,
+    /// The connections that the user wants.
+    connections_configured: usize,
     decline_patience: pdu::Duration,
     command_limit: pdu::Duration,
     /// The next check of the oldest commands.
@@ -134,6 +141,7 @@ impl Shared {
             placement: (environment.placement)(),
             lanes_shown: Vec::new(),
             look_again: None,
+            next_probe: None,
             turn: 0,
             scratch: Scratch::default(),
             borrowers: HashMap::new(),
@@ -141,8 +149,10 @@ impl Shared {
             finished: Vec::new(),
             next_lane: 0,
             closing: false,
+            leaving: false,
             is_beginning: false,
             paths_changed: false,
+            connections_configured: config.connections.into(),
             decline_patience: config.decline_patience,
             command_limit: config.command_limit,
             next_check: Instant::ZERO,
@@ -219,6 +229,7 @@ impl Driver {
         if self.closing && self.operations.is_empty() && !self.is_beginning {
             self.log_out(now);
         }
+        self.probe_tails(now);
         for path in self.paths.iter_mut() {
             path.wake_senders();
         }
@@ -228,6 +239,17 @@ impl Driver {
     pub fn close(&mut self) {
         self.closing = true;
         self.paths.iter().for_each(Path::ring);
+    }
+
+    /// As [`Self::close`], for a user who does not wait for the answers to the logouts.
+    pub fn leave(&mut self) {
+        self.leaving = true;
+        self.close();
+    }
+
+    /// Whether the network has everything that this initiator will ever say.
+    pub fn has_left(&self) -> bool {
+        self.closing && !self.is_beginning && self.paths.iter().all(Path::has_left)
     }
 
     /// Whether new operations are refused.
@@ -243,7 +265,11 @@ impl Driver {
 
     fn log_out(&mut self, now: Instant) {
         for path in self.paths.iter_mut() {
-            path.log_out(now);
+            if self.leaving {
+                path.leave(now);
+            } else {
+                path.log_out(now);
+            }
             if path.core.is_none() && path.state != PathState::Gone {
                 path.state = PathState::Gone;
                 path.ring();

@@ -6,6 +6,9 @@ use crate::{Config, Portal};
 /// The most iSCSI sessions of one [`Target`](crate::Target). Targets limit sessions, and more bring no benefit.
 pub(crate) const PATHS_MAX: usize = 64;
 
+/// The most connections that are made before the first login: not more than a target's queue of connections holds.
+const EARLY_DIALS_MAX: usize = 32;
+
 /// The intended distribution.
 pub(crate) struct Layout {
     /// The portals of the connections, in turn; at least one.
@@ -35,6 +38,13 @@ impl Layout {
     pub fn portals_from(&self, session: usize) -> PortalGroup {
         let (before, after) = self.portals.split_at(session % self.portals.len());
         PortalGroup::new(after[0].clone(), after[1..].iter().chain(before).cloned())
+    }
+
+    /// The portals of the connections that may be made before the first login, in their turn; none for a connection that
+    /// is alone.
+    pub fn early_portals(&self) -> impl Iterator<Item = &Portal> {
+        let connections = if self.connections > 1 { self.connections.min(EARLY_DIALS_MAX) } else { 0 };
+        self.portals.iter().cycle().take(connections)
     }
 
     /// The connections for a session that uses these portals, if every portal is to have as many.

@@ -20,6 +20,7 @@ mod config;
 mod discovery;
 mod driver;
 mod durability;
+mod early_dials;
 mod error;
 mod extents;
 mod host;

@@ -1,13 +1,14 @@
 //! A remote target and its connections.
 
-use crate::driver::{Path, Shared, UnitState, timer};
+use crate::driver::{Driver, Path, Shared, UnitState, timer};
+use crate::early_dials::EarlyDials;
 use crate::layout::{Layout, PATHS_MAX};
 use crate::path_id::PathId;
 use crate::portal_group::PortalGroup;
 use crate::probe::Probe;
 use crate::report::{PathState, Report};
 use crate::{
-    Config, Environment, Error, Lun, NetworkError, Portal, TargetError, UsageError, beginning, isid,
+    Config, Dial, Environment, Error, Lun, NetworkError, Portal, TargetError, UsageError, beginning, isid,
     supervisor,
 };
 use block::Slab;
@@ -71,15 +72,25 @@ impl Target {
             return Err(UsageError::Config("more connections than 64 sessions of 64 connections").into());
         }
         let isid = isid::random(&*environment.host, 0)?;
+        let early = EarlyDials::new(Arc::clone(&environment.network));
+        let environment = Environment { network: Arc::clone(&early) as Arc<dyn Dial>, ..environment };
         let shared = Shared::new(config, target_name.to_owned(), isid, environment);
         let target = Self { handle: Arc::new(Handle { shared: Arc::clone(&shared) }) };
         let layout = Layout::new(&shared.config, portal);
+        early.begin(&*shared.environment.host, layout.early_portals(), &shared.config.socket);
         let first = shared.add_path(layout.portals_from(0), layout.connections_per_session);
-        supervisor::open_first(&shared, first).await?;
+        if let Err(error) = supervisor::open_first(&shared, first).await {
+            early.end();
+            return Err(error);
+        }
         shared.environment.spawn(timer::run(Arc::clone(&shared)));
         shared.environment.spawn(supervisor::run(Arc::clone(&shared), first));
         shared.with(|driver, _| driver.is_beginning = true);
-        shared.environment.spawn(beginning::make_others(Arc::clone(&shared), first, layout));
+        let others = beginning::make_others(Arc::clone(&shared), first, layout);
+        shared.environment.spawn(async move {
+            others.await;
+            early.end();
+        });
         Ok(target)
     }
 
@@ -206,13 +217,28 @@ impl Target {
     /// # Errors
     /// If the target does not answer in time; the connections are closed all the same.
     pub async fn close(self) -> Result<(), Error> {
+        self.handle.shared.with(|driver, _| driver.close());
+        self.until(Driver::is_over).await
+    }
+
+    /// As [`Self::close`], but returns when the network has the logouts, and does not wait for their answers: a program
+    /// may end that has nothing more to ask, and saves a round trip.
+    ///
+    /// # Errors
+    /// As [`Self::close`].
+    pub async fn leave(self) -> Result<(), Error> {
+        self.handle.shared.with(|driver, _| driver.leave());
+        self.until(Driver::has_left).await
+    }
+
+    /// Waits for the end of all sessions.
+    async fn until(&self, is_over: fn(&Driver) -> bool) -> Result<(), Error> {
         let shared = &self.handle.shared;
-        shared.with(|driver, _| driver.close());
         let patience = shared.config.reconnect.give_up_after + shared.config.login_timeout;
         let over = async {
             loop {
                 let changed = shared.paths_changed.listen();
-                if shared.read(crate::driver::Driver::is_over) {
+                if shared.read(is_over) {
                     return;
                 }
                 changed.await;

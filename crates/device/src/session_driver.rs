@@ -231,6 +231,12 @@ impl SessionDriver {
         }
     }
 
+    /// Whether the initiator has asked for the logout of this lane, and need not wait for the answer.
+    #[must_use]
+    pub fn is_leaving(&self, lane: LaneId) -> bool {
+        self.state().session.is_leaving(lane)
+    }
+
     /// Whether a connection is or was part of it.
     #[must_use]
     pub fn has_lanes(&self) -> bool {

@@ -41,6 +41,9 @@ const AHEAD_BYTES_MAX: u32 = 512 << 10;
 /// The longest part of a payload that is pulled at once, if so much may be pulled ahead.
 const PULL_BYTES_MAX: u32 = 256 << 10;
 
+/// The shortest part of a payload that is pulled because little more may be pulled ahead.
+const PULL_BYTES_MIN: u32 = 16 << 10;
+
 /// Slices of one gather. A PDU has two to four; Linux takes at most 1024 at once.
 const GATHER_SLICES: usize = 64;
 
@@ -112,6 +115,12 @@ impl<W: Wire> Connection<W> {
             received_pdus: self.receiver.pdus(),
             sent_pdus: self.sender.pdus(),
         }
+    }
+
+    /// Whether it has pulled bytes that the stream has not taken.
+    #[must_use]
+    pub fn is_sending(&self) -> bool {
+        !self.sender.is_empty()
     }
 
     /// Measurements of the path, if the stream provides any.
@@ -229,11 +238,9 @@ impl<W: Wire> Connection<W> {
         endpoint: &mut E,
         buffers: &BufferTable,
     ) -> Result<(), ConnectionError> {
-        let budget_bytes = self.ahead_bytes_max.min(PULL_BYTES_MAX);
-        while self.sender.queued_bytes() < self.ahead_bytes_max as usize {
-            let Some(transmit) = endpoint.poll_transmit(now, self.lane, budget_bytes) else {
-                break;
-            };
+        while let Some(budget_bytes) = self.budget_bytes()
+            && let Some(transmit) = endpoint.poll_transmit(now, self.lane, budget_bytes)
+        {
             if let Some(observer) = &mut self.observer {
                 observer.pulled(&transmit.header);
             }
@@ -242,6 +249,13 @@ impl<W: Wire> Connection<W> {
             }
         }
         Ok(())
+    }
+
+    /// The most data that the next PDU may carry; `None` if no more may be pulled. PDUs do not become too short for that.
+    fn budget_bytes(&self) -> Option<u32> {
+        let queued_bytes = u32::try_from(self.sender.queued_bytes()).unwrap_or(u32::MAX);
+        let left_bytes = self.ahead_bytes_max.checked_sub(queued_bytes).filter(|left| *left > 0)?;
+        Some(left_bytes.clamp(PULL_BYTES_MIN.min(self.ahead_bytes_max), PULL_BYTES_MAX))
     }
 
     /// Writes once; returns the number of PDUs completed by it.

@@ -4,7 +4,7 @@ use crate::counters::{Counted, CountedHost};
 use crate::shard::Shard;
 use device::{Closing, End, Leading, SessionDriver};
 use framing::Connection;
-use pdu::{Cid, CmdSn, LoginStatus};
+use pdu::{Cid, CmdSn, LaneId, LoginStatus};
 use session::login::target::Login;
 use session::parameters::{Established, SessionParameters, SessionType};
 use session::seam::LaneLoss;
@@ -85,11 +85,11 @@ async fn carry(
     let mut connection =
         Connection::new(lane, Socket::from(stream), &established.connection).watched_by(observer);
     let end = driver.carry(&mut connection).await;
-    log_end(driver, cid, peer, &end);
+    log_end(driver, (lane, cid), peer, &end);
     driver.part_with(connection, cid, &end).await;
 }
 
-fn log_end(driver: &SessionDriver, cid: Cid, peer: SocketAddr, end: &End) {
+fn log_end(driver: &SessionDriver, (lane, cid): (LaneId, Cid), peer: SocketAddr, end: &End) {
     let initiator = &driver.identity().initiator_name;
     match end {
         End::Closed(Closing { loss: LaneLoss::LoggedOut, .. }) => {
@@ -100,6 +100,9 @@ fn log_end(driver: &SessionDriver, cid: Cid, peer: SocketAddr, end: &End) {
         }
         End::Closed(Closing { fault: None, .. }) => {
             tracing::info!(%peer, initiator, %cid, reason = "its session ends", "connection closed");
+        }
+        End::Failed(_) if driver.is_leaving(lane) => {
+            tracing::info!(%peer, initiator, %cid, "connection logged out, without waiting for the answer");
         }
         End::Failed(error) => tracing::warn!(%peer, initiator, %cid, reason = %error, "connection lost"),
     }

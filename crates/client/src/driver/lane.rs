@@ -90,6 +90,7 @@ impl Driver {
         }
         let sent = state.connection.poll_send(cx, now, core, &self.buffers);
         state.blocked = sent.is_pending();
+        self.paths_changed |= self.leaving;
         match sent {
             Poll::Ready(result) => result,
             Poll::Pending => Ok(()),
@@ -139,6 +140,7 @@ impl Driver {
     pub(super) fn drop_lane(&mut self, at: PathId, lane: LaneId, loss: LaneLoss, now: Instant) {
         let path = &mut self.paths[at];
         path.lanes.retain(|state| state.id != lane);
+        self.placement.forget(lane);
         path.wakers.remove(lane);
         if !path.vacancies.is_empty() {
             path.ring();

@@ -4,6 +4,7 @@ use super::command_limit::Watch;
 use super::connection_recovery::{Recoveries, Vacancy};
 use super::lane_sample::Measurement;
 use super::slots::{OperationId, RequestId};
+use super::tail_probe::Tail;
 use crate::durability::{CacheLosses, FlushMark};
 use crate::login::{Applicant, Opened};
 use crate::path_id::PathId;
@@ -32,6 +33,7 @@ pub(crate) type SharedEvent = Arc<Event>;
 pub(crate) type SharedTurn = Arc<Mutex<()>>;
 
 /// One command of an operation, from its submission until its outcome is known.
+#[derive(Clone)]
 pub(super) struct Request {
     pub operation: OperationId,
     pub lun: Lun,
@@ -118,13 +120,14 @@ pub(super) struct Lane {
     cid: Cid,
     peer: SocketAddr,
     congestion: Option<String>,
-    parameters: ConnectionParameters,
+    pub(super) parameters: ConnectionParameters,
     /// To be closed once the remaining data has been offered to the socket.
     pub closing: Option<Closing>,
     /// The socket accepts no data for now, and will wake the lane's task itself.
     pub blocked: bool,
     /// For a placement policy that wants to know of its path.
     pub measurement: Measurement,
+    pub tail: Tail,
     /// Whether what is taken ahead of the network follows the path.
     pub is_bounded_ahead: bool,
 }
@@ -237,6 +240,16 @@ impl Path {
         self.connections() + self.vacancies.len().min(missing)
     }
 
+    /// The connections that it has, or will have as far as is known.
+    pub(super) fn connections_to_be(&self) -> usize {
+        let most = self.parameters.map_or(usize::MAX, |parameters| parameters.max_connections.into());
+        match (self.state, &self.ceiling) {
+            (PathState::Gone, _) => 0,
+            (_, None) => self.connections_wanted.min(most),
+            (_, Some(_)) => self.connections_expected(),
+        }
+    }
+
     /// Whether the session may have one more connection.
     pub fn has_room(&self) -> bool {
         let most = self.parameters.map_or(0, |parameters| usize::from(parameters.max_connections));
@@ -332,6 +345,7 @@ impl Path {
             closing: None,
             blocked: false,
             measurement: Measurement::default(),
+            tail: Tail::default(),
             is_bounded_ahead: unsent == UnsentLimit::RoundTrip,
         });
         self.fill_vacancy(cid);
@@ -351,6 +365,24 @@ impl Path {
         {
             core.logout(now);
         }
+    }
+
+    /// As [`Self::log_out`], without waiting for one answer before the next request.
+    pub fn leave(&mut self, now: Instant) {
+        if let Some(core) = &mut self.core {
+            self.logging_out = true;
+            core.leave(now);
+        }
+    }
+
+    /// Whether the network has everything that this side will say, logouts included.
+    pub fn has_left(&self) -> bool {
+        let is_quiet = |lane: &Lane, core: &initiator::Session| {
+            lane.closing.is_some() || !lane.connection.is_sending() && !core.wants_transmit(lane.id)
+        };
+        self.core.as_ref().is_none_or(|core| {
+            self.logging_out && core.has_said_goodbye() && self.lanes.iter().all(|lane| is_quiet(lane, core))
+        })
     }
 
     /// Ends the session without a logout, because nothing in it may continue.

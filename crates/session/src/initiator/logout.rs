@@ -64,6 +64,24 @@ impl Session {
         }
     }
 
+    /// As [`Self::logout`], for an owner that does not wait for the answers: if nothing is outstanding, every lane carries
+    /// its own logout at once. The session ends with the last of them (§11.14).
+    pub fn leave(&mut self, now: Instant) {
+        self.logout(now);
+        if self.life == Life::LoggingOut && self.is_idle() {
+            let draining: Vec<LaneId> = self.lanes.select(|lane| lane.phase == Phase::Draining).collect();
+            draining
+                .into_iter()
+                .for_each(|lane| self.request_logout(now, lane, LogoutReason::CloseConnection));
+        }
+    }
+
+    /// Whether the owner may close all lanes as soon as they have nothing more to send.
+    #[must_use]
+    pub fn has_said_goodbye(&self) -> bool {
+        self.lanes.values().all(|lane| matches!(lane.phase, Phase::LoggingOut | Phase::Closing))
+    }
+
     /// Ends the session with its tasks, because the target will not wait longer for a lane's logout. If only the lane
     /// were logged out, the target would drop the lane's waiting commands and still wait for their CmdSNs (§11.14).
     pub(super) fn logout_at_once(&mut self, now: Instant) {

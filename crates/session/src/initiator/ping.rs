@@ -31,6 +31,8 @@ struct Ping {
     /// The number of the first PDU of its lane that carried it.
     number: Option<u64>,
     ask: Ask,
+    /// It was sent only to be a later segment than the last one, too soon to say that something is missing.
+    is_probe: bool,
 }
 
 impl Pings {
@@ -58,13 +60,24 @@ impl Session {
     /// Pings the target on `lane`. Does nothing while another ping awaits its answer, or if the lane is being logged
     /// out or closed.
     pub fn ping(&mut self, now: Instant, lane: LaneId) {
+        self.send_ping(now, lane, false);
+    }
+
+    /// As [`Self::ping`], soon after the last traffic on `lane`: the network repairs a loss when something follows. The
+    /// answer says nothing of reads, whose data may still be on its way from the medium.
+    pub fn probe(&mut self, now: Instant, lane: LaneId) {
+        self.send_ping(now, lane, true);
+    }
+
+    fn send_ping(&mut self, now: Instant, lane: LaneId, is_probe: bool) {
         let cmd_sn = self.window.current();
         let Some(lane) = self.lanes.get_mut(lane) else { return };
         if lane.pings.ping.is_some() || matches!(lane.phase, Phase::LoggingOut | Phase::Closing) {
             return;
         }
         let itt = self.request_tags.take();
-        lane.pings.ping = Some(Ping { itt, cmd_sn, asked_at: now, number: None, ask: Ask::new(now) });
+        lane.pings.ping =
+            Some(Ping { itt, cmd_sn, asked_at: now, number: None, ask: Ask::new(now), is_probe });
         lane.liveness.ask(now);
         lane.push(Request::Nop(NopOut { itt, ..nop_out(cmd_sn) }));
         self.counters.pings += 1;
@@ -125,7 +138,9 @@ impl Session {
         place.liveness.answered(now);
         if self.recovers() {
             self.retry_lost_command(now, lane, ping.number.unwrap_or_default());
-            self.ask_for_tails(lane, ping.asked_at);
+            if !ping.is_probe {
+                self.ask_for_tails(lane, ping.asked_at);
+            }
         }
         true
     }

@@ -101,6 +101,13 @@ impl Session {
         }
     }
 
+    /// Whether the initiator has asked for the lane's logout, and need not wait for the answer.
+    #[must_use]
+    pub fn is_leaving(&self, lane: LaneId) -> bool {
+        let leaves = |lane: &Lane| matches!(lane.phase, Phase::LoggingOut | Phase::LoggedOut);
+        self.lanes.get(lane).is_some_and(leaves)
+    }
+
     /// Adds a connection whose login is done as a lane. The lane's number must be new to this session.
     ///
     /// The login implicitly logs out an older lane of the same CID (RFC 7143 §6.3.4), which [`Event::CloseLane`] names.
@@ -430,14 +437,14 @@ impl Endpoint for Session {
     /// Below error recovery level 2, a lane that is lost without a logout ends the session (RFC 7143 §7.1.5). The
     /// session itself knows whether the lane was logged out, and ignores `_loss`.
     fn lane_lost(&mut self, now: Instant, lane: LaneId, _loss: LaneLoss) {
+        // An initiator that requested a logout and does not wait for the answer has still left in good order.
+        let is_orderly = self.is_leaving(lane);
         self.drop_incoming(lane);
         self.drop_exchange(lane);
         let Some(mut state) = self.lanes.lose(lane) else { return };
         for reply in core::mem::take(&mut state.replies) {
             self.drop_reply(reply);
         }
-        // An initiator that requested a logout and does not wait for the answer has still left in good order.
-        let is_orderly = matches!(state.phase, Phase::LoggingOut | Phase::LoggedOut);
         let is_over = if self.recovers_connections() && self.standing == Standing::Open {
             if !is_orderly {
                 self.break_away(now, lane, state);

@@ -59,6 +59,30 @@ fn the_leading_connection_is_logged_out_last_and_with_the_session() {
 }
 
 #[test]
+fn who_does_not_wait_for_answers_logs_out_all_connections_at_once() {
+    for level in [0, 2] {
+        let mut world = World::recovering(level, 3);
+        world.session.leave(world.now);
+        assert!(world.session.has_said_goodbye());
+        let each = [0, 1, 2].map(|lane| (lane, LogoutReason::CloseConnection));
+        assert_eq!(logouts(&mut world, 3), each);
+        for lane in 0..3 {
+            world.session.lane_lost(world.now, LaneId(u32::try_from(lane).unwrap()), LaneLoss::Broken);
+        }
+        assert_eq!(close_lanes(&mut world), Some(true));
+    }
+}
+
+#[test]
+fn who_leaves_while_a_command_is_outstanding_waits_for_its_answer() {
+    let mut world = World::with_connections(2);
+    world.write(0, 0);
+    world.session.leave(world.now);
+    assert!(!world.session.has_said_goodbye());
+    assert_eq!(logouts(&mut world, 2), []);
+}
+
+#[test]
 fn a_lane_that_does_not_answer_its_logout_does_not_hold_the_session_up_for_ever() {
     for level in [0, 2] {
         let mut world = World::recovering(level, 3);

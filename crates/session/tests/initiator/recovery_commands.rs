@@ -220,3 +220,15 @@ fn a_read_that_stands_still_on_a_lane_that_answers_is_asked_for_its_tail() {
     answer_ping(&mut world, 0);
     assert_eq!(world.snacks(0), [SnackKind::DataOrR2t { itt: Itt(task.0), begin: 1, count: 0 }]);
 }
+
+#[test]
+fn the_answer_to_a_probe_says_nothing_of_a_reads_tail() {
+    let mut world = World::recovering(1, 1);
+    let task = world.read(0, 3000);
+    world.acknowledge_before(FIRST_CMD_SN.next());
+    let data = world.data_in(task, 0, 0, 1000);
+    world.receive(0, &data.emit(), &[]).unwrap();
+    world.session.probe(world.now, LaneId(0));
+    answer_ping(&mut world, 0);
+    assert_eq!(world.snacks(0), []);
+}
