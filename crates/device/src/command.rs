@@ -44,6 +44,7 @@ pub(crate) fn begin(driver: &Rc<SessionDriver>, state: &mut SessionState, comman
         aborted: false,
         ends: Vec::new(),
         turn: None,
+        until_aborted: None,
         piece_ends: Vec::new(),
     };
     state.tasks.insert(id, task);
@@ -122,7 +123,7 @@ pub(crate) fn start(driver: &Rc<SessionDriver>, state: &mut SessionState, id: Ta
 /// Aborts the command. If it has not started, this is its end.
 pub(crate) fn abort(driver: &Rc<SessionDriver>, state: &mut SessionState, id: TaskId) {
     let Some(task) = state.tasks.get_mut(&id) else { return };
-    task.aborted = true;
+    task.abort();
     let cleared = task.unit.state.borrow_mut().abort_task(NexusTask { nexus: driver.nexus, task: id });
     cleared.dropped.iter().for_each(|dropped| drop_task(driver, state, dropped.task));
     start_others(&driver.node, cleared.startable);

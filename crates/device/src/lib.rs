@@ -37,6 +37,7 @@ mod piecewise;
 mod pre_fetch;
 mod read;
 mod read_memory;
+mod read_turns;
 mod removable_medium;
 mod reservation;
 mod session_driver;

@@ -4,18 +4,23 @@
 //! returns; otherwise a task of its own reads ahead and hands over piece by piece. The reads of a session have a bounded
 //! number of bytes in transit ([`crate::read_memory`]), so an initiator that requests much and accepts nothing holds
 //! little memory: those bytes, and one more piece for each connection, which the connection has pulled and not yet given
-//! to its socket.
+//! to its socket. Reads of several pieces take turns ([`crate::read_turns`]).
 
 use crate::execution::Execution;
 use crate::logical_unit::LogicalUnit;
 use crate::memory::allocated;
+use crate::permit::{Permit, Permits};
 use crate::read_memory::{AHEAD_PIECES, ReadPermit};
+use crate::read_turns::Turn;
 use crate::session_driver::{SessionDriver, SessionState};
 use block::{BlockError, Buffer, Operation, Payload, Pending};
+use futures_channel::oneshot;
+use futures_util::future::{Either, select};
 use scsi::{Extent, Outcome};
 use session::seam::{self, PayloadRef};
 use session::target::TaskId;
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::rc::Rc;
 
 /// The longest read that needs no permit: the command window bounds such reads well enough.
@@ -51,7 +56,13 @@ pub(crate) fn start(
         return Execution::Done(Outcome::good());
     }
     let flush_first = fua && unit.disk.write_cache;
-    let mut read = Read { id, unit, rest, pieces: VecDeque::new() };
+    let turn = match state.session.data_in_lane(id) {
+        Some(lane) if rest.bytes > driver.environment.memory.read_piece_bytes => {
+            state.read_turns.of_read(unit.number, lane)
+        }
+        _ => Turn::Over,
+    };
+    let mut read = Read { id, unit, rest, pieces: VecDeque::new(), turn };
     if !flush_first && let Some(result) = read.run_now(driver, state) {
         return Execution::Done(result.err().unwrap_or_else(Outcome::good));
     }
@@ -69,6 +80,7 @@ struct Read {
     rest: Range,
     /// The pieces at the backend, in order.
     pieces: VecDeque<Piece>,
+    turn: Turn,
 }
 
 struct Piece {
@@ -117,6 +129,10 @@ impl Read {
                 return Err(flushed);
             }
         }
+        if let Turn::Ahead(turns) = &self.turn {
+            let Some(permit) = self.turn_permit(driver, turns).await else { return Ok(()) };
+            self.turn = Turn::begin(permit);
+        }
         loop {
             while self.rest.bytes > 0 && self.pieces.len() < AHEAD_PIECES && self.submit_now(driver).is_some()
             {
@@ -144,6 +160,9 @@ impl Read {
     /// Hands over everything available without waiting: all that the backend lends, or one piece that it copies, so
     /// that others do not wait long for this command. Returns the result if that was everything.
     fn run_now(&mut self, driver: &SessionDriver, state: &mut SessionState) -> Option<Result<(), Outcome>> {
+        if let Turn::Ahead(turns) = &self.turn {
+            self.turn = Turn::begin(turns.try_take(1)?);
+        }
         while self.rest.bytes > 0 {
             let is_lent = self.submit_now(driver)?;
             if let Err(outcome) = self.try_deliver(driver, state)? {
@@ -154,6 +173,18 @@ impl Read {
             }
         }
         Some(Ok(()))
+    }
+
+    /// The permit of `turns`, once it is free; `None` if the command is aborted first.
+    async fn turn_permit(&self, driver: &SessionDriver, turns: &Rc<Permits>) -> Option<Permit> {
+        let (until_aborted, aborted) = oneshot::channel();
+        if let Some(task) = driver.state().tasks.get_mut(&self.id).filter(|task| !task.aborted) {
+            task.until_aborted = Some(until_aborted);
+        }
+        match select(pin!(turns.take(1)), aborted).await {
+            Either::Left((permit, _)) => Some(permit),
+            Either::Right(_) => None,
+        }
     }
 
     /// Starts to read the next piece, if there is room for it now; `Some(true)` if the backend lends it.
@@ -215,14 +246,21 @@ impl Read {
 
     fn push_lent(&mut self, payload: Payload, permit: ReadPermit) {
         let range = Range { bytes: length(&payload), ..self.rest };
-        self.rest = self.rest.after(range);
-        self.pieces.push_back(Piece { range, source: Source::Lent(payload), permit: Some(permit) });
+        self.push(Piece { range, source: Source::Lent(payload), permit: Some(permit) });
     }
 
     fn submit_into(&mut self, range: Range, buffer: Buffer, permit: Option<ReadPermit>) {
         let pending = self.unit.backend.submit(Operation::Read { offset: range.offset, buffer });
-        self.rest = self.rest.after(range);
-        self.pieces.push_back(Piece { range, source: Source::Read(pending), permit });
+        self.push(Piece { range, source: Source::Read(pending), permit });
+    }
+
+    /// Adds a requested piece. The last one ends the turn.
+    fn push(&mut self, piece: Piece) {
+        self.rest = self.rest.after(piece.range);
+        self.pieces.push_back(piece);
+        if self.rest.bytes == 0 {
+            self.turn = Turn::Over;
+        }
     }
 
     /// Hands over the first piece if the backend has finished it.

@@ -10,6 +10,7 @@ use crate::logical_unit::LogicalUnit;
 use crate::peer::Peer;
 use crate::permit::Permits;
 use crate::read_memory::{ReadPermit, WaitingReads, bytes_per_session};
+use crate::read_turns::ReadTurns;
 use crate::target_node::TargetNode;
 use crate::task::Task;
 use crate::task_management;
@@ -69,6 +70,7 @@ pub struct SessionState {
     pub(crate) pieces: HashMap<BufferId, ReadPermit>,
     /// Reads that wait for memory.
     pub(crate) waiting_reads: WaitingReads,
+    pub(crate) read_turns: ReadTurns,
     lanes: Vec<Lane>,
     next_lane: u32,
     /// The session waits for room in the buffer budget.
@@ -126,6 +128,7 @@ impl SessionDriver {
             startable: VecDeque::new(),
             pieces: HashMap::new(),
             waiting_reads: WaitingReads::default(),
+            read_turns: ReadTurns::default(),
             lanes: Vec::new(),
             next_lane: 0,
             starved: false,
@@ -382,7 +385,7 @@ impl SessionDriver {
             cleared.dropped.iter().for_each(|task| drop_task(self, state, task.task));
             for started in &cleared.started {
                 if let Some(task) = state.tasks.get_mut(&started.task) {
-                    task.aborted = true;
+                    task.abort();
                 }
             }
             start_others(&self.node, cleared.startable);

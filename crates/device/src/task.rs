@@ -27,6 +27,16 @@ pub(crate) struct Task {
     pub ends: Vec<oneshot::Sender<()>>,
     /// Set while it has started and waits for its turn at certain blocks.
     pub turn: Option<oneshot::Sender<()>>,
+    /// Set while it is a read that waits for its turn; dropped if it is aborted.
+    pub until_aborted: Option<oneshot::Sender<()>>,
     /// Waiters for the end of the piece that it copies now; dropped with the piece.
     pub piece_ends: Vec<oneshot::Sender<()>>,
+}
+
+impl Task {
+    /// Suppresses its response, and lets it stop early.
+    pub(crate) fn abort(&mut self) {
+        self.aborted = true;
+        self.until_aborted = None;
+    }
 }

@@ -79,7 +79,7 @@ pub(crate) async fn quiesce(driver: &Rc<SessionDriver>, cleared: Cleared) {
         let (sender, end) = oneshot::channel();
         with_task(driver, task, |_, state| {
             if let Some(task) = state.tasks.get_mut(&task.task) {
-                task.aborted = true;
+                task.abort();
                 task.ends.push(sender);
             }
         });

@@ -4,6 +4,7 @@
 mod copies_in_turn;
 mod fenced_copies;
 mod hidden_units;
+mod long_reads;
 mod long_write_same;
 mod lost_writes;
 mod many_reads;

@@ -15,7 +15,7 @@ const READ_BLOCKS: u16 = 2048;
 const READS: u32 = 20;
 
 /// A disk with data in every block, which `Ram` lends in pieces of 256 KiB.
-fn full_ram() -> Arc<Ram> {
+pub fn full_ram() -> Arc<Ram> {
     let disk = Ram::new(BLOCK, u64::from(READS) * u64::from(READ_BLOCKS)).unwrap();
     let slab = Slab::new(READ_BYTES as usize);
     for read in 0..READS {

@@ -5,13 +5,14 @@ use super::lane::outlet;
 use super::retention::{Piece, Retention, Sent, SentData};
 use super::scsi_response::{is_collapsible, residuals};
 use super::session::Session;
-use super::task::{Stage, Task};
+use super::task::{Stage, Task, Tasks};
 use crate::seam::{Payload, PayloadRef, Transmit};
 use pdu::{BufferId, CollapsedStatus, DataSn, Header, Instant, Itt, LaneId, Lun, Ttt, Window};
 use std::collections::VecDeque;
 
 /// How much one task sends before the next has its turn. Reads of usual lengths are sent one after the other, each as
-/// early as possible and while its data is in the processor's cache; a longer read lets others pass.
+/// early as possible and while its data is in the processor's cache. A longer read lets those pass, but no later read of
+/// its own kind: side by side, long reads would all end late.
 const TURN_BYTES: u32 = 1 << 20;
 
 /// The least that a task sends before it asks for a DataACK. Bursts may be shorter, but an acknowledgement costs a PDU
@@ -218,6 +219,23 @@ fn cut(payload: Payload, bytes_max: u32) -> Payload {
     }
 }
 
+/// Puts a task at the end of a queue. A long read takes the place of the next later one, which takes that of the one
+/// after it, and so on: the long reads have as many turns, and use them in the order of their commands.
+fn enqueue(queue: &mut VecDeque<TaskId>, tasks: &Tasks, mut id: TaskId) {
+    for queued in queue.iter_mut() {
+        if is_earlier_long_read(tasks, id, *queued) {
+            core::mem::swap(&mut id, queued);
+        }
+    }
+    queue.push_back(id);
+}
+
+/// Whether both tasks send more than a turn, and the command of `id` is the earlier one.
+fn is_earlier_long_read(tasks: &Tasks, id: TaskId, other: TaskId) -> bool {
+    let long = |id| tasks.get(id).filter(|task| task.data_in.expected_bytes > TURN_BYTES);
+    long(id).zip(long(other)).is_some_and(|(task, other)| task.cmd_sn.precedes(other.cmd_sn))
+}
+
 impl Session {
     /// Hands over the next piece of a command's Data-In, in order. Bytes beyond the announced length are not sent.
     /// [`Event::Release`] gives the buffer back, once for each piece.
@@ -244,13 +262,28 @@ impl Session {
         }
     }
 
+    /// The lane of a task's Data-In, until the task is reassigned.
+    #[must_use]
+    pub fn data_in_lane(&self, task: TaskId) -> Option<LaneId> {
+        self.tasks.get(task).map(|task| task.route.response)
+    }
+
     /// Puts a task into its lane's queue, unless it is there.
     pub(super) fn queue_data_in(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get_mut(id).filter(|task| !task.is_moving()) else { return };
         if let Some(lane) = outlet(&mut self.lanes, task.route.response)
             && !core::mem::replace(&mut task.data_in.is_queued, true)
         {
-            lane.data_in.push_back(id);
+            enqueue(&mut lane.data_in, &self.tasks, id);
+        }
+    }
+
+    /// The first task of the lane's queue has sent enough for now.
+    fn end_turn(&mut self, lane_id: LaneId) {
+        let Some(lane) = self.lanes.get_mut(lane_id) else { return };
+        lane.turn_bytes = 0;
+        if let Some(id) = lane.data_in.pop_front() {
+            enqueue(&mut lane.data_in, &self.tasks, id);
         }
     }
 
@@ -286,10 +319,8 @@ impl Session {
                 data_in.is_queued = false;
                 lane.data_in.pop_front();
                 lane.turn_bytes = 0;
-            } else if lane.turn_bytes >= TURN_BYTES {
-                lane.data_in.rotate_left(1);
-                lane.turn_bytes = 0;
             }
+            let ends_turn = lane.turn_bytes >= TURN_BYTES;
             // The driver may hand over more or not, so the end of the data at hand ends a sequence.
             let final_ = is_last || data_in.burst_bytes >= max_burst;
             if final_ {
@@ -313,6 +344,9 @@ impl Session {
             };
             let (itt, lun) = (task.itt, task.lun);
             self.counters.data_in_bytes += u64::from(bytes);
+            if ends_turn {
+                self.end_turn(lane_id);
+            }
             self.put_away(now, id, done);
             if collapses {
                 self.finish(id);

@@ -125,6 +125,36 @@ fn a_long_read_does_not_hold_up_a_short_one() {
 }
 
 #[test]
+fn long_reads_are_sent_one_after_the_other_and_short_ones_between_their_turns() {
+    let mut world = World::with_connections(1);
+    let lengths = [3 << 20, 512, 3 << 20, 512, 3 << 20, 512];
+    (7..).zip(lengths).for_each(|(number, bytes)| world.read(0, number, bytes));
+    let tasks: Vec<_> = world.executed().iter().map(|command| command.task).collect();
+    for (task, bytes) in tasks.into_iter().zip(lengths) {
+        world.data_in(task, &pattern(bytes as usize));
+        world.respond(task, GOOD, bytes);
+    }
+    let mut tags: Vec<_> = world.pull(0).iter().map(|received| data_in(received).itt.0).collect();
+    tags.dedup();
+    assert_eq!(tags, [7, 8, 7, 10, 7, 12, 9, 11]);
+}
+
+#[test]
+fn a_long_read_whose_data_comes_late_is_sent_before_a_later_one() {
+    let mut world = World::with_connections(1);
+    let bytes = 3 << 20;
+    (7..9).for_each(|number| world.read(0, number, bytes));
+    let tasks: Vec<_> = world.executed().iter().map(|command| command.task).collect();
+    world.data_in(tasks[0], &pattern(1 << 20));
+    assert!(!world.pull(0).is_empty());
+    world.data_in(tasks[1], &pattern(bytes as usize));
+    world.data_in(tasks[0], &pattern(2 << 20));
+    tasks.iter().for_each(|task| world.respond(*task, GOOD, bytes));
+    let tags: Vec<_> = world.pull(0).iter().map(|received| data_in(received).itt.0).collect();
+    assert!(tags.is_sorted(), "{tags:?}");
+}
+
+#[test]
 fn no_more_is_handed_out_than_the_budget_allows() {
     let mut world = World::with_connections(1);
     world.read(0, 7, 2048);

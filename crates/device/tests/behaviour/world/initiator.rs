@@ -218,6 +218,7 @@ impl Initiator {
                     self.ended_tasks.push(completion.task);
                     self.completed.insert(completion.task, completion);
                 }
+                Event::Lost { task, .. } => self.ended_tasks.push(task),
                 Event::Ended { orderly } => self.ended = Some(orderly),
                 // Buffers are kept for the tests to look at.
                 _ => {}
