@@ -11,6 +11,7 @@ mod initiator_speed;
 mod machine;
 mod measure;
 mod memory;
+mod packages;
 mod plain_stream;
 mod setup;
 mod target_speed;

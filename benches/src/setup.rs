@@ -1,10 +1,10 @@
 //! The report's head: the programs, the machine, the commit and the date.
 
-use crate::{CLIENT_CORE, Effort, TARGET_CORE, WORKING_SET_MIB, machine};
-use ropewalk_interop::Program;
+use crate::{CLIENT_CORE, Effort, TARGET_CORE, WORKING_SET_MIB, machine, packages};
 use std::fs;
-use std::process::Command;
-use std::time::Duration;
+
+/// The packages of the programs that are measured beside ropewalk.
+const OTHERS: [&str; 4] = ["tgt", "istgt", "libiscsi-bin", "qemu-utils"];
 
 /// The report's beginning.
 pub fn describe(effort: Effort) -> anyhow::Result<String> {
@@ -26,11 +26,7 @@ pub fn describe(effort: Effort) -> anyhow::Result<String> {
         processor = processor(),
         machine = machine::describe()?,
         congestion = congestion.trim(),
-        others = said_by(
-            "dpkg-query",
-            &["-W", "-f", "${Package} ${Version}, ", "tgt", "istgt", "libiscsi-bin", "qemu-utils"]
-        )
-        .trim_end_matches([',', ' ']),
+        others = packages::installed(&OTHERS).join(", "),
     ))
 }
 
@@ -38,11 +34,4 @@ fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name"));
     name.map_or("an unknown processor", |name| name.trim_start_matches([' ', '\t', ':'])).to_owned()
-}
-
-/// The output of a small program; empty if there is no such program.
-fn said_by(program: &str, arguments: &[&str]) -> String {
-    let run = Program::run(Command::new(program).args(arguments), Duration::from_secs(5));
-    let lines = run.map(|(_, lines)| lines).unwrap_or_default();
-    lines.into_iter().map(|line| line.text).collect::<Vec<_>>().join(" ")
 }

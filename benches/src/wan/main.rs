@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod copies;
+#[path = "../packages.rs"]
+mod packages;
 mod plot;
 mod report;
 
@@ -15,7 +17,6 @@ use copies::Copies;
 use lab::{Folder, Summary};
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 /// Summarise a series of copies; write a report and a plot.
 #[derive(Debug, Parser)]
@@ -44,7 +45,7 @@ fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     if let Some(results) = &options.results {
         let mut summary = Summary::of(&Folder::open(results)?)?;
-        summary.series.others = installed(&OTHERS);
+        summary.series.others = packages::installed(&OTHERS);
         write(&options.summary, summary.json()?)?;
     }
     let text = fs::read_to_string(&options.summary)
@@ -62,12 +63,4 @@ fn main() -> anyhow::Result<()> {
 
 fn write(path: &PathBuf, contents: impl AsRef<[u8]>) -> anyhow::Result<()> {
     fs::write(path, contents).with_context(|| format!("writing {}", path.display()))
-}
-
-/// The versions of these packages, as far as they are installed.
-fn installed(packages: &[&str]) -> Vec<String> {
-    let asked =
-        Command::new("dpkg-query").args(["-W", "-f", "${Package} ${Version}\n"]).args(packages).output();
-    let said = asked.map(|asked| String::from_utf8_lossy(&asked.stdout).into_owned()).unwrap_or_default();
-    said.lines().map(str::to_owned).collect()
 }
