@@ -1,6 +1,6 @@
 //! The cells of a series of copies, each with its place in the experiment.
 
-use anyhow::Context;
+use anyhow::ensure;
 use lab::{CellSummary, Quantity, SeriesSummary, Spread, Summary};
 
 /// A series of copies.
@@ -13,13 +13,12 @@ pub struct Copies {
 /// The runs of one copy, in one direction, over one path.
 #[derive(Clone)]
 pub struct Copy {
-    pub path: String,
-    pub congestion_control: String,
-    pub direction: String,
-    pub name: String,
-    /// What was measured.
+    /// What was measured; it has a value of each of the [`VARIABLES`].
     pub cell: CellSummary,
 }
+
+/// The experiment's variables.
+const VARIABLES: [&str; 4] = ["path", "congestion control", "direction", "copy"];
 
 impl Copies {
     /// # Errors
@@ -29,43 +28,58 @@ impl Copies {
         Ok(Self { series: summary.series, cells })
     }
 
-    /// The different values of a property of the cells, in order.
+    /// The different values of a property of the copies, in order.
     pub fn values(&self, of: impl Fn(&Copy) -> &str) -> Vec<&str> {
         let mut values = Vec::new();
-        for cell in &self.cells {
-            if !values.contains(&of(cell)) {
-                values.push(of(cell));
+        for copy in &self.cells {
+            if !values.contains(&of(copy)) {
+                values.push(of(copy));
             }
         }
         values
     }
 
+    /// The copy of that name in this place.
+    pub fn at(&self, path: &str, congestion_control: &str, direction: &str, name: &str) -> Option<&Copy> {
+        let place = (path, congestion_control, direction, name);
+        self.cells
+            .iter()
+            .find(|copy| (copy.path(), copy.congestion_control(), copy.direction(), copy.name()) == place)
+    }
+
     /// What another copy reached in the place of `like`.
     pub fn beside(&self, like: &Copy, name: &str) -> Option<&Copy> {
-        self.cells.iter().find(|copy| {
-            copy.name == name
-                && copy.path == like.path
-                && copy.congestion_control == like.congestion_control
-                && copy.direction == like.direction
-        })
+        self.at(like.path(), like.congestion_control(), like.direction(), name)
     }
 }
 
 impl Copy {
-    fn of(cell: CellSummary) -> anyhow::Result<Self> {
-        let value = |variable: &str| {
-            let value = cell.values.get(variable).cloned();
-            value.with_context(|| {
-                format!("the results have no variable \"{variable}\": they are of another experiment")
-            })
-        };
-        Ok(Self {
-            path: value("path")?,
-            congestion_control: value("congestion control")?,
-            direction: value("direction")?,
-            name: value("copy")?,
-            cell,
-        })
+    /// # Errors
+    /// If the cell is of another experiment.
+    pub fn of(cell: CellSummary) -> anyhow::Result<Self> {
+        for variable in VARIABLES {
+            ensure!(
+                cell.values.contains_key(variable),
+                "the results have no variable \"{variable}\": they are of another experiment"
+            );
+        }
+        Ok(Self { cell })
+    }
+
+    pub fn path(&self) -> &str {
+        &self.cell.values["path"]
+    }
+
+    pub fn congestion_control(&self) -> &str {
+        &self.cell.values["congestion control"]
+    }
+
+    pub fn direction(&self) -> &str {
+        &self.cell.values["direction"]
+    }
+
+    pub fn name(&self) -> &str {
+        &self.cell.values["copy"]
     }
 
     /// Its throughput in bits per second.

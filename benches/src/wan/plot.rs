@@ -16,7 +16,7 @@ const DIRECTION: &str = "to the server";
 
 /// A bar for each drawn program on each path, with the spread of its runs.
 pub fn figure(copies: &Copies) -> Figure {
-    let paths = copies.values(|copy| &copy.path);
+    let paths = copies.values(Copy::path);
     // A line should not end between a number and its percent sign.
     let names: Vec<String> = paths.iter().map(|path| path.replace(" %", "%")).collect();
     let title = "Copying a disk image to a server over long paths (CUBIC)";
@@ -27,12 +27,7 @@ pub fn figure(copies: &Copies) -> Figure {
     );
     DRAWN.iter().fold(figure, |figure, (copy, name)| {
         let points = (0_u32..).zip(&paths).filter_map(|(place, path)| {
-            let copy = copies.cells.iter().find(|drawn| {
-                drawn.name == *copy
-                    && drawn.path == *path
-                    && drawn.congestion_control == CONGESTION_CONTROL
-                    && drawn.direction == DIRECTION
-            })?;
+            let copy = copies.at(path, CONGESTION_CONTROL, DIRECTION, copy)?;
             point(place.into(), copy)
         });
         figure.series(Series::new(*name, Style::Bars, points))

@@ -10,7 +10,7 @@ const PLAIN: [(usize, &str); 3] = [(1, "1 plain stream"), (4, "4 plain streams")
 /// The whole report, in Markdown.
 pub fn text(copies: &Copies) -> String {
     let mut text = format!("# Copies over long paths\n\n{}\n{}\n", head(&copies.series), ABOUT.trim());
-    for path in copies.values(|copy| &copy.path) {
+    for path in copies.values(Copy::path) {
         text += "\n";
         text += &table(copies, path);
     }
@@ -75,9 +75,9 @@ const COLUMNS: [(&str, &str, &str); 4] = [
 ];
 
 fn table(copies: &Copies, path: &str) -> String {
-    let of_path: Vec<&Copy> = copies.cells.iter().filter(|copy| copy.path == path).collect();
+    let of_path: Vec<&Copy> = copies.cells.iter().filter(|copy| copy.path() == path).collect();
     let is_measured = |(control, direction): (&str, &str)| {
-        of_path.iter().any(|copy| copy.congestion_control == control && copy.direction == direction)
+        of_path.iter().any(|copy| copy.congestion_control() == control && copy.direction() == direction)
     };
     let columns: Vec<_> =
         COLUMNS.iter().filter(|(control, direction, _)| is_measured((control, direction))).collect();
@@ -87,15 +87,12 @@ fn table(copies: &Copies, path: &str) -> String {
         let _ = write!(table, " {heading} | MiB |");
     }
     table += &format!("\n|---|---:|{}\n", "---:|---:|".repeat(columns.len()));
-    for name in copies.values(|copy| &copy.name) {
-        let of_name: Vec<&&Copy> = of_path.iter().filter(|copy| copy.name == name).collect();
-        let connections = of_name.iter().map(|copy| copy.cell.connections).max().unwrap_or(0);
+    for name in copies.values(Copy::name) {
+        let of_name = of_path.iter().filter(|copy| copy.name() == name);
+        let connections = of_name.map(|copy| copy.cell.connections).max().unwrap_or(0);
         let _ = write!(table, "| {name} | {connections} |");
         for (control, direction, _) in &columns {
-            let copy = of_name
-                .iter()
-                .find(|copy| copy.congestion_control == *control && copy.direction == *direction);
-            let text = copy.map_or_else(
+            let text = copies.at(path, control, direction, name).map_or_else(
                 || "– | –".to_owned(),
                 |copy| format!("{} | {}", rate(copy, copies), copy.cell.bytes.unwrap_or(0) >> 20),
             );
@@ -124,7 +121,7 @@ fn rate(copy: &Copy, copies: &Copies) -> String {
 
 /// The share of as many plain streams that carried as much; none of the plain streams themselves.
 fn share(copy: &Copy, copies: &Copies) -> Option<Spread> {
-    if PLAIN.iter().any(|(_, name)| copy.name == *name) {
+    if PLAIN.iter().any(|(_, name)| copy.name() == *name) {
         return None;
     }
     let (_, plain) = PLAIN.iter().find(|(count, _)| *count >= copy.cell.connections).or(PLAIN.last())?;
@@ -135,8 +132,10 @@ fn share(copy: &Copy, copies: &Copies) -> Option<Spread> {
 /// The runs without a valid attempt, and the reasons.
 fn missing(copies: &Copies) -> String {
     let mut text = String::new();
-    for Copy { path, congestion_control, direction, name, cell } in &copies.cells {
-        for reason in &cell.reasons {
+    for copy in &copies.cells {
+        let (path, congestion_control) = (copy.path(), copy.congestion_control());
+        let (direction, name) = (copy.direction(), copy.name());
+        for reason in &copy.cell.reasons {
             if text.is_empty() {
                 text += "\n## Without a valid run\n\n";
             }
@@ -160,17 +159,14 @@ mod tests {
         let rate = Spread::of(vec![megabits.map(|rate| rate * 1e6)]);
         let measured: BTreeMap<_, _> = rate.iter().map(|rate| ("throughput", rate)).collect();
         let cell = serde_json::json!({
-            "values": {}, "bytes": bytes, "link": 137.4e6, "connections": connections, "planned": 1,
+            "values": {
+                "path": "a path", "congestion control": "cubic", "direction": "to the server", "copy": name,
+            },
+            "bytes": bytes, "link": 137.4e6, "connections": connections, "planned": 1,
             "valid": usize::from(rate.is_some()), "invalid_attempts": 0, "measured": measured,
             "reasons": if rate.is_none() { vec![format!("{name} could not be started")] } else { Vec::new() },
         });
-        Copy {
-            path: "a path".to_owned(),
-            congestion_control: "cubic".to_owned(),
-            direction: "to the server".to_owned(),
-            name: name.to_owned(),
-            cell: serde_json::from_value(cell).expect("it is one"),
-        }
+        Copy::of(serde_json::from_value(cell).expect("it is one")).expect("it has all values")
     }
 
     fn copies(cells: &[&Copy]) -> Copies {
