@@ -1,154 +1,16 @@
 //! Experiments are run as they are written, once each, and their results say what they are.
 
+use crate::world::made_up::{TEXT, World, late, outcome, valid};
 use crate::world::{in_lab, plan, run_once};
-use observe::SocketsReport;
 use observe::report::{Cell, Figure, Row, Standing};
 use ropewalk_lab::{
-    Experiment, Folder, FolderError, Form, LabError, Plan, Quantity, RelayReport, Removal, Rights,
-    RunOutcome, Sample, Setup, Summary, report, run_series,
+    Experiment, Folder, FolderError, Form, LabError, Quantity, Removal, RunOutcome, Sample, Setup, Summary,
+    report, run_series,
 };
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-
-const TEXT: &str = r#"
-    title = "Throughput against distance"
-    about = """
-    First
-    paragraph.
-
-    Second."""
-    attempts = 2
-
-    [setup]
-    link = { rate = "100Mbit", queue = "200kB" }
-    congestion_control = "reno"
-    warm_up = "20ms"
-    streams = { count = 2, measured = "200ms" }
-
-    [[vary]]
-    name = "RTT"
-    key = "rtt"
-    values = ["0ms", "10ms"]
-
-    [[vary]]
-    name = "control"
-    key = "congestion_control"
-    values = ["reno", "cubic"]
-
-    [[plot]]
-    x = "RTT"
-    y = "throughput"
-    theory = ["link"]
-
-    [[trace]]
-    y = ["send_queue", "send_buffer"]
-    right = ["in_flight"]
-    only = { RTT = ["10ms"], control = ["cubic"] }
-"#;
-
-const SCSI: &str = r#"
-    title = "One write after the other"
-
-    [setup]
-    link = { rate = "100Mbit", queue = "1MB" }
-    congestion_control = "reno"
-
-    [setup.scsi.workload.pattern]
-    request_size = "128KiB"
-    end = { requests = 8 }
-
-    [[vary]]
-    name = "RTT"
-    key = "rtt"
-    values = ["0ms", "10ms"]
-
-    [[plot]]
-    x = "RTT"
-    y = "throughput"
-    theory = ["ideal", "time_model"]
-"#;
-
-struct World {
-    folder: tempfile::TempDir,
-    /// Inside the folder, or the folder itself.
-    run_in: PathBuf,
-    experiment: Experiment,
-    plan: Plan,
-}
-
-impl World {
-    fn new() -> Self {
-        Self::of(TEXT)
-    }
-
-    fn of(text: &str) -> Self {
-        let experiment = Experiment::parse(text).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        Self { run_in: folder.path().to_owned(), folder, experiment, plan: plan(text) }
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn anew(&self) -> Result<Removal, FolderError> {
-        Folder::begin_anew(&self.run_in, &self.experiment, &self.plan).map(|(_, removal)| removal)
-    }
-
-    fn folder(&self) -> Result<Folder, FolderError> {
-        Folder::begin_or_go_on(&self.run_in, &self.experiment, &self.plan)
-    }
-
-    /// Runs what is to be done; `reasons` says of each attempt, by its number from 0, why it is invalid. How many
-    /// attempts were made.
-    fn run(&self, reasons: impl Fn(usize) -> Vec<String>) -> usize {
-        let mut made = 0;
-        let attempt = |_: &Setup, seed| {
-            made += 1;
-            Ok(outcome(seed, reasons(made - 1)))
-        };
-        run_series(&self.plan, &mut self.folder().unwrap(), attempt, |_| ()).unwrap();
-        made
-    }
-}
-
-/// Of a run that somebody has made up.
-fn outcome(seed: u64, reasons: Vec<String>) -> RunOutcome {
-    let way = r#"{"frames_in":0,"frames_out":0,"dropped_by_kernel":0,"unreadable":0,"beyond_memory":0,
-        "writes_failed":0,"lateness":{"count":0,"p50_ns":0,"p99_ns":0,"p999_ns":0,"max_ns":0},"path":"#;
-    let way = format!("{way}{}}}", serde_json::to_string(&netem::Counters::default()).unwrap());
-    let relay: RelayReport = serde_json::from_str(&format!(
-        r#"{{"begun_at":{{"secs_since_epoch":0,"nanos_since_epoch":0}},"begun_ns":0,"elapsed":{{"secs":1,"nanos":0}},
-        "has_priority":true,"has_large_buffers":true,"round_trip":{{"secs":0,"nanos":0}},"forward":{way},
-        "backward":{way},"gaps":{{"count":0,"p50_ns":0,"p99_ns":0,"p999_ns":0,"max_ns":0}},"processor_share":0.1,
-        "processor_share_max":0.1,"sightings_lost":0}}"#
-    ))
-    .unwrap();
-    RunOutcome {
-        measured: BTreeMap::from([(Quantity::Throughput, 1e6 * seed as f64)]),
-        samples: Vec::new(),
-        session: None,
-        sockets: SocketsReport::default(),
-        kernel_trace: None,
-        congestion_controls: Vec::new(),
-        settings: Default::default(),
-        rights: Rights::Root,
-        relay,
-        capture: None,
-        reasons,
-        workload_failed: false,
-    }
-}
-
-fn valid(_: usize) -> Vec<String> {
-    Vec::new()
-}
-
-fn late() -> Vec<String> {
-    vec!["the relay was late".to_owned()]
-}
+use std::path::PathBuf;
 
 #[test]
 fn a_run_that_is_done_is_not_done_again() {
@@ -282,12 +144,34 @@ fn a_report_says_when_by_what_and_how_well_everything_was_measured() {
 fn results_of_several_builds_are_told_apart() {
     let world = World::new();
     world.run(valid);
-    edit_record(&world, |text| {
+    world.edit_first_record(|text| {
         text.replacen("\"executable_crc32c\": \"", "\"executable_crc32c\": \"other", 1)
     });
     let report = report(&Folder::open(world.path()).unwrap()).unwrap();
     assert_eq!(report.verdicts[1].text, "measured by 2 builds of ropewalk");
 }
+
+const SCSI: &str = r#"
+    title = "One write after the other"
+
+    [setup]
+    link = { rate = "100Mbit", queue = "1MB" }
+    congestion_control = "reno"
+
+    [setup.scsi.workload.pattern]
+    request_size = "128KiB"
+    end = { requests = 8 }
+
+    [[vary]]
+    name = "RTT"
+    key = "rtt"
+    values = ["0ms", "10ms"]
+
+    [[plot]]
+    x = "RTT"
+    y = "throughput"
+    theory = ["ideal", "time_model"]
+"#;
 
 /// The report's first figure of what is predicted of 128 KiB: at 100 Mbit/s they take 11 ms, and so does what is measured at
 /// RTT 0; at 10 ms it is 44 ms, twice what is predicted, in a run that is not valid for these reasons.
@@ -333,29 +217,6 @@ fn beside_its_prediction_what_is_not_valid_is_marked() {
         [[false; 4], [false, false, true, true]]
     );
     assert!(table.note.contains("runs: 1"), "{}", table.note);
-}
-
-#[test]
-fn commands_are_run_with_real_packets_and_beside_what_the_model_says() {
-    in_lab(|| {
-        let (_place, folder) = run_once(SCSI);
-        assert_eq!(folder.records.len(), 2);
-        for record in &folder.records {
-            assert_eq!(record.congestion_controls, ["reno", "reno"], "at both ends: {:?}", record.reasons);
-            for quantity in plan(SCSI).cells[0].setup.quantities() {
-                assert!(record.measured.contains_key(&quantity), "{quantity:?}: {:?}", record.reasons);
-            }
-            let samples = folder.samples(record).unwrap();
-            let count = |is_one: fn(&Sample) -> bool| samples.iter().filter(|sample| is_one(sample)).count();
-            assert_eq!(count(|sample| matches!(sample, Sample::Request(_))), 8);
-            assert!(count(|sample| matches!(sample, Sample::Command(_))) >= 8);
-        }
-        // Where the relay was too slow there is no Tb + Tc to be believed, and so no curve.
-        let figure = report(&folder).unwrap().sections[0].figures[0].clone();
-        let is_known = folder.records[0].valid;
-        assert_eq!(figure.series.len(), if is_known { 3 } else { 1 });
-        assert_eq!(figure.caption.contains("is missing"), !is_known, "{}", figure.caption);
-    });
 }
 
 #[test]
@@ -551,17 +412,11 @@ fn results_of_a_later_format_are_refused() {
     assert!(matches!(error, FolderError::Schema { schema: 99, .. }), "{error}");
 }
 
-/// Changes the record of the first run.
-fn edit_record(world: &World, change: impl FnOnce(&str) -> String) {
-    let file = world.path().join("runs/0001-1.json");
-    fs::write(&file, change(&fs::read_to_string(&file).unwrap())).unwrap();
-}
-
 #[test]
 fn results_that_say_less_than_this_version_keeps_are_of_another_version_and_can_be_done_anew() {
     let world = World::new();
     world.run(valid);
-    edit_record(&world, |text| text.replacen("\"begun_ns\"", "\"begun\"", 1));
+    world.edit_first_record(|text| text.replacen("\"begun_ns\"", "\"begun\"", 1));
     for error in [Folder::open(world.path()).unwrap_err(), world.folder().unwrap_err()] {
         assert!(matches!(error, FolderError::OtherVersion { .. }), "{error:?}");
         let text = error.to_string();
@@ -577,7 +432,7 @@ fn results_that_say_less_than_this_version_keeps_are_of_another_version_and_can_
 fn a_record_that_ends_early_is_damaged() {
     let world = World::new();
     world.run(valid);
-    edit_record(&world, |text| text[..text.len() / 2].to_owned());
+    world.edit_first_record(|text| text[..text.len() / 2].to_owned());
     let error = Folder::open(world.path()).unwrap_err();
     assert!(matches!(error, FolderError::Damaged { .. }), "{error:?}");
 }
@@ -607,5 +462,28 @@ fn an_experiment_is_run_with_real_packets() {
         assert_eq!(trace.title, "Throughput against distance (RTT 10ms, control cubic)");
         assert_eq!(trace.series.len(), 2 * 3, "of each connection");
         assert!(trace.series.iter().all(|series| !series.points.is_empty()));
+    });
+}
+
+#[test]
+fn commands_are_run_with_real_packets_and_beside_what_the_model_says() {
+    in_lab(|| {
+        let (_place, folder) = run_once(SCSI);
+        assert_eq!(folder.records.len(), 2);
+        for record in &folder.records {
+            assert_eq!(record.congestion_controls, ["reno", "reno"], "at both ends: {:?}", record.reasons);
+            for quantity in plan(SCSI).cells[0].setup.quantities() {
+                assert!(record.measured.contains_key(&quantity), "{quantity:?}: {:?}", record.reasons);
+            }
+            let samples = folder.samples(record).unwrap();
+            let count = |is_one: fn(&Sample) -> bool| samples.iter().filter(|sample| is_one(sample)).count();
+            assert_eq!(count(|sample| matches!(sample, Sample::Request(_))), 8);
+            assert!(count(|sample| matches!(sample, Sample::Command(_))) >= 8);
+        }
+        // Where the relay was too slow there is no Tb + Tc to be believed, and so no curve.
+        let figure = report(&folder).unwrap().sections[0].figures[0].clone();
+        let is_known = folder.records[0].valid;
+        assert_eq!(figure.series.len(), if is_known { 3 } else { 1 });
+        assert_eq!(figure.caption.contains("is missing"), !is_known, "{}", figure.caption);
     });
 }

@@ -1,5 +1,7 @@
 //! Labs for the tests: with root's rights, or in a user namespace, or not at all, which is said.
 
+pub mod made_up;
+
 use requirement::{Need, skip};
 use ropewalk_lab::netem::{LinkModel, PathModel, Rate};
 use ropewalk_lab::{
