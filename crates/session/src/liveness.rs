@@ -65,7 +65,7 @@ pub(crate) struct Liveness {
     /// When the driver last reported new acknowledgements.
     delivered_at: Instant,
     delivered_bytes: u64,
-    /// At most as many bytes were pings sent again.
+    /// At most as many bytes were pings sent again, or followed pings.
     repeated_bytes: u64,
     round_trip: RoundTrip,
     ping: Option<Ping>,
@@ -158,8 +158,13 @@ impl Liveness {
         if let Some(ping) = &mut self.ping {
             ping.asked_at = now;
             ping.is_repeated = true;
-            self.repeated_bytes += PING_BYTES_MAX;
+            self.ping_followed();
         }
+    }
+
+    /// Notes that one more NOP-Out was queued behind the ping.
+    pub(crate) fn ping_followed(&mut self) {
+        self.repeated_bytes += PING_BYTES_MAX;
     }
 
     /// Notes that the ping was pulled as PDU `number` of the lane. Only the first copy counts.

@@ -12,9 +12,9 @@
 
 use super::Driver;
 use super::path::Lane;
+use framing::Counters;
 use pdu::{DIGEST_BYTES, Duration, Header, Instant};
 use session::initiator::Session;
-use session::seam::Endpoint;
 
 /// The round trip from which on a connection is probed. On shorter paths losses are rare, and answers wait for disks and
 /// processors.
@@ -29,8 +29,8 @@ const SILENCE_MIN: Duration = Duration::from_millis(10);
 /// The most probes in one silence. The silence before a probe is twice that before the previous one.
 const PROBES_MAX: u32 = 4;
 
-/// The most bytes of an answer to a ping: a basic header segment and its digest (RFC 7143 §11.1).
-const ANSWER_BYTES_MAX: u64 = (Header::BHS_BYTES + DIGEST_BYTES) as u64;
+/// The most bytes of a ping or its answer: a basic header segment and its digest (RFC 7143 §11.1).
+const PING_BYTES_MAX: u64 = (Header::BHS_BYTES + DIGEST_BYTES) as u64;
 
 /// The silence at the end of a lane's traffic. Pings and their answers do not end it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +38,7 @@ pub(super) struct Tail {
     since: Instant,
     /// The work that was outstanding all the time.
     awaited: Awaited,
+    sent_bytes: u64,
     received_bytes: u64,
     probes: u32,
 }
@@ -89,13 +90,12 @@ impl Lane {
             out_bytes: state.outstanding_out_bytes,
             in_bytes: state.outstanding_in_bytes,
         };
-        let is_sending = self.blocked || self.connection.is_sending() || core.wants_transmit(self.id);
-        let received_bytes = self.connection.counters().received_bytes;
-        let is_bringing = received_bytes > self.tail.received_bytes + ANSWER_BYTES_MAX;
-        self.tail.received_bytes = received_bytes;
-        if is_sending || is_bringing || awaited != self.tail.awaited {
-            self.tail = Tail { since: now, awaited, received_bytes, probes: 0 };
-        }
+        let Counters { sent_bytes, received_bytes, .. } = self.connection.counters();
+        let is_sending = self.blocked || sent_bytes > self.tail.sent_bytes + PING_BYTES_MAX;
+        let is_bringing = received_bytes > self.tail.received_bytes + PING_BYTES_MAX;
+        let is_silent = !is_sending && !is_bringing && awaited == self.tail.awaited;
+        let (since, probes) = if is_silent { (self.tail.since, self.tail.probes) } else { (now, 0) };
+        self.tail = Tail { since, awaited, sent_bytes, received_bytes, probes };
         if awaited.commands > 0 { self.tail.due(round_trip) } else { None }
     }
 }

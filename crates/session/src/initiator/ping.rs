@@ -64,9 +64,21 @@ impl Session {
     }
 
     /// As [`Self::ping`], soon after the last traffic on `lane`: the network repairs a loss when something follows. The
-    /// answer says nothing of reads, whose data may still be on its way from the medium.
+    /// answer says nothing of reads, whose data may still be on its way from the medium. While another ping awaits its
+    /// answer, a NOP-Out follows that asks for none.
     pub fn probe(&mut self, now: Instant, lane: LaneId) {
-        self.send_ping(now, lane, true);
+        let cmd_sn = self.window.current();
+        match self
+            .lanes
+            .get_mut(lane)
+            .filter(|lane| lane.pings.ping.is_some() && lane.phase <= Phase::Draining)
+        {
+            Some(lane) => {
+                lane.liveness.ping_followed();
+                lane.push(Request::Nop(nop_out(cmd_sn)));
+            }
+            None => self.send_ping(now, lane, true),
+        }
     }
 
     fn send_ping(&mut self, now: Instant, lane: LaneId, is_probe: bool) {
