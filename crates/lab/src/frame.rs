@@ -32,6 +32,22 @@ impl Frame {
         &self.buffer
     }
 
+    /// The last byte of its sender's address, if it is a packet of IP.
+    pub fn source_number(&self) -> Option<u8> {
+        let addresses = self.addresses();
+        addresses[..addresses.len() / 2].last().copied()
+    }
+
+    /// The last byte of its receiver's address.
+    pub fn destination_number(&self) -> Option<u8> {
+        self.addresses().last().copied()
+    }
+
+    /// The addresses of its sender and of its receiver; nothing if it is no packet of IP.
+    fn addresses(&self) -> &[u8] {
+        self.buffer.get(self.headers.network.addresses()).unwrap_or_default()
+    }
+
     /// Payload bytes of each segment but the last, and the offset of the first; `None` for a single segment, or a frame
     /// that cannot be cut.
     fn cut(&self) -> Option<(usize, usize)> {

@@ -32,6 +32,8 @@ pub struct LabHost {
     pub addresses: Vec<IpAddr>,
     /// The first address of the version that workloads use.
     pub address: IpAddr,
+    /// All addresses of that version.
+    pub portals: Vec<IpAddr>,
     /// Its kernel settings.
     pub settings: KernelSettings,
 }
@@ -66,7 +68,8 @@ impl Lab {
         let middle = Namespace::new()?;
         let client = LabHost::build(Host::Client, topology, &middle)?;
         let server = LabHost::build(Host::Server, topology, &middle)?;
-        let relay = Relay::start(&middle, &topology.path, topology.seed, tap)?;
+        let paths = (&topology.path, topology.second.as_ref());
+        let relay = Relay::start(&middle, paths, topology.seed, tap)?;
         Ok(Self { client, server, relay, rights })
     }
 }
@@ -88,7 +91,8 @@ impl LabHost {
         interface.build(&namespace, middle)?;
         let addresses = interface.addresses;
         let is_wanted = |address: &&IpAddr| address.is_ipv6() == (topology.ip == IpVersion::V6);
-        let address = *addresses.iter().find(is_wanted).ok_or(LabError::NoIpv6)?;
-        Ok(Self { namespace, addresses, address, settings })
+        let portals: Vec<IpAddr> = addresses.iter().filter(is_wanted).copied().collect();
+        let address = *portals.first().ok_or(LabError::NoIpv6)?;
+        Ok(Self { namespace, addresses, address, portals, settings })
     }
 }

@@ -6,6 +6,7 @@ mod clock;
 mod direction;
 mod event_loop;
 mod forwarder;
+mod links;
 pub(crate) mod packet_socket;
 mod report;
 mod standby;
@@ -19,6 +20,7 @@ use crate::topology::Host;
 use direction::{Direction, Tools};
 use event_loop::{EventLoop, Request};
 use forwarder::Forwarder;
+use links::Links;
 use netem::{InvalidModel, PathModel};
 use packet_socket::{Batch, PacketSocket};
 use rustix::event::{EventfdFlags, eventfd};
@@ -58,10 +60,11 @@ pub enum RelayError {
 }
 
 impl Relay {
-    /// Starts a relay in a namespace that has an interface to each host.
+    /// Starts a relay in a namespace that has an interface to each host. The second path is that of the server's second
+    /// address.
     pub(crate) fn start(
         namespace: &Namespace,
-        path: &PathModel,
+        (path, second): (&PathModel, Option<&PathModel>),
         seed: u64,
         tap: Option<Tap>,
     ) -> Result<Self, RelayError> {
@@ -69,8 +72,11 @@ impl Relay {
         let bell =
             Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?);
         let (begun, has_begun) = sync_channel(1);
-        let beginning = Beginning { namespace: namespace.clone(), path: path.clone(), seed, tap };
-        let (thread_bell, round_trip) = (bell.clone(), path.round_trip());
+        let round_trip = [Some(path), second].into_iter().flatten().map(PathModel::round_trip).min();
+        let round_trip = round_trip.unwrap_or_default();
+        let (namespace, path, second) = (namespace.clone(), path.clone(), second.cloned());
+        let beginning = Beginning { namespace, path, second, round_trip, seed, tap };
+        let thread_bell = bell.clone();
         let thread = thread::Builder::new().name("relay".to_owned()).spawn(move || {
             let event_loop = EventLoop::new(beginning.forwarder()?, to_answer, thread_bell.clone())?;
             // If refused, threads wake late now and then, which the relay measures.
@@ -125,10 +131,16 @@ impl Drop for Relay {
     }
 }
 
+/// Gives the second path other accidents than the first.
+const SECOND_SEED: u64 = 1 << 32;
+
 /// The parameters of the relay's thread.
 struct Beginning {
     namespace: Namespace,
     path: PathModel,
+    second: Option<PathModel>,
+    /// The shorter one.
+    round_trip: Duration,
     seed: u64,
     tap: Option<Tap>,
 }
@@ -138,19 +150,22 @@ impl Beginning {
     fn forwarder(self) -> Result<Forwarder, RelayError> {
         self.namespace.enter()?;
         let (forward, backward) = self.path.links(self.seed)?;
+        let second =
+            self.second.map(|second| second.links(self.seed.wrapping_add(SECOND_SEED))).transpose()?;
+        let (second_forward, second_backward) = second.unzip();
         Ok(Forwarder {
             has_priority: be_punctual(),
             tools: Tools::new(self.tap),
             batch: Batch::new(),
             client: PacketSocket::open(relay_interface(Host::Client))?,
             server: PacketSocket::open(relay_interface(Host::Server))?,
-            forward: Direction::new(Way::Forward, forward),
-            backward: Direction::new(Way::Backward, backward),
+            forward: Direction::new(Way::Forward, Links::new(Way::Forward, forward, second_forward)),
+            backward: Direction::new(Way::Backward, Links::new(Way::Backward, backward, second_backward)),
             watch: Watch::new(),
             due: None,
             looked_at: Duration::ZERO,
             processor: 0,
-            round_trip: self.path.round_trip(),
+            round_trip: self.round_trip,
         })
     }
 }

@@ -9,6 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct Topology {
     /// The path: forward is from the client to the server.
     pub path: PathModel,
+    /// The path to the server's second address, if it has one of its own. It needs two [`addresses`](Self::addresses).
+    pub second: Option<PathModel>,
     /// The seed of all randomness on the path.
     pub seed: u64,
     /// The MTU of the hosts' interfaces, in bytes; the smaller one of the path, if missing. A larger one than the
@@ -82,6 +84,7 @@ impl Topology {
     pub fn new(path: PathModel) -> Self {
         Self {
             path,
+            second: None,
             seed: 1,
             mtu: None,
             segmentation: Segmentation::Offloaded(OFFLOADED_SEGMENTS),
@@ -94,7 +97,9 @@ impl Topology {
 
     /// The MTU of the hosts' interfaces.
     pub(crate) fn interface_mtu(&self) -> u32 {
-        self.mtu.unwrap_or_else(|| self.path.forward.mtu.min(self.path.backward().mtu))
+        let paths = [Some(&self.path), self.second.as_ref()].into_iter().flatten();
+        let mtu = paths.map(|path| path.forward.mtu.min(path.backward().mtu)).min();
+        self.mtu.or(mtu).unwrap_or_default()
     }
 }
 

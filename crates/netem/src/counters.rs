@@ -113,6 +113,17 @@ impl AddAssign for Drops {
     }
 }
 
+impl Add for Counters {
+    type Output = Self;
+
+    /// The counters of two links together.
+    fn add(mut self, other: Self) -> Self {
+        self.sent += other.sent;
+        self.add_path(&other);
+        self
+    }
+}
+
 impl Counters {
     /// Adds the counters of a parallel path, except for `sent`, which the shared stages have counted.
     pub(crate) fn add_path(&mut self, path: &Self) {

@@ -28,6 +28,9 @@ pub struct Setup {
     /// The overrides for the way back.
     #[serde(default, skip_serializing)]
     backward: Table,
+    /// The path to the server's second address, whose connections are of the same session.
+    #[serde(default, skip_serializing)]
+    second: Option<SecondPath>,
     /// The version of IP.
     #[serde(default)]
     pub ip: IpVersion,
@@ -78,6 +81,23 @@ pub struct Setup {
     /// Derived from `rtt`, `link` and `backward`.
     #[serde(skip_deserializing)]
     path: Option<PathModel>,
+    /// Derived from these and `second`.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    second_path: Option<PathModel>,
+}
+
+/// The differences of the second path from the first.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SecondPath {
+    /// The same, if missing.
+    rtt: Option<Span>,
+    /// The overrides for the way to the server.
+    #[serde(default)]
+    link: Table,
+    /// The overrides for the way back.
+    #[serde(default)]
+    backward: Table,
 }
 
 fn default_sample_every() -> Span {
@@ -217,6 +237,22 @@ const OVERHEAD: Duration = Duration::from_millis(500);
 /// The round trips before the workload: echo requests, and a connection.
 const ROUND_TRIPS_BEFORE: u32 = 6;
 
+/// The path of the tables `link` and `backward`, named as keys of `of`.
+fn read_path(of: &str, rtt: Span, link: &Table, overrides: &Table) -> Result<PathModel, String> {
+    let direction = |name: &str, table: &Table| -> Result<LinkModel, String> {
+        if table.contains_key("delay") {
+            return Err(format!("{of}.{name}.delay is not for you to set: it is half of {of}.rtt"));
+        }
+        let mut table = table.clone();
+        table.insert("delay".to_owned(), Value::String(Span(rtt.0 / 2).to_string()));
+        table.try_into().map_err(|error| problem(&format!("{of}.{name}"), &error))
+    };
+    let mut backward = link.clone();
+    lay(&mut backward, overrides);
+    let forward = direction("link", link)?;
+    Ok(PathModel { forward, backward: Some(direction("backward", &backward)?) })
+}
+
 impl Setup {
     /// Parses a setup after all overlays.
     ///
@@ -226,11 +262,25 @@ impl Setup {
         let mut table = table.clone();
         hand_down(&mut table);
         let mut setup: Self = table.try_into().map_err(|error| problem("setup", &error))?;
-        let path = setup.read_path()?;
+        let path = read_path("setup", setup.rtt, &setup.link, &setup.backward)?;
         path.validate().map_err(|error| format!("setup.link: {error}"))?;
         setup.path = Some(path);
+        setup.second_path = setup.read_second_path()?;
         setup.check()?;
         Ok(setup)
+    }
+
+    fn read_second_path(&self) -> Result<Option<PathModel>, String> {
+        let Some(second) = &self.second else { return Ok(None) };
+        if self.scsi.is_none() {
+            return Err("setup.second is for scsi: other workloads use one address".to_owned());
+        }
+        let (mut link, mut backward) = (self.link.clone(), self.backward.clone());
+        lay(&mut link, &second.link);
+        lay(&mut backward, &second.backward);
+        let path = read_path("setup.second", second.rtt.unwrap_or(self.rtt), &link, &backward)?;
+        path.validate().map_err(|error| format!("setup.second.link: {error}"))?;
+        Ok(Some(path))
     }
 
     fn check_nothing_is_to_hand_down(&self) -> Result<(), String> {
@@ -245,22 +295,6 @@ impl Setup {
             }
             None => Ok(()),
         }
-    }
-
-    fn read_path(&self) -> Result<PathModel, String> {
-        let direction = |name: &str, table: &Table| -> Result<LinkModel, String> {
-            if table.contains_key("delay") {
-                return Err(format!("setup.{name}.delay is not for you to set: it is half of setup.rtt"));
-            }
-            let mut table = table.clone();
-            table.insert("delay".to_owned(), Value::String(Span(self.rtt.0 / 2).to_string()));
-            table.try_into().map_err(|error| problem(&format!("setup.{name}"), &error))
-        };
-        let mut backward = self.link.clone();
-        lay(&mut backward, &self.backward);
-        let forward = direction("link", &self.link)?;
-        let backward = direction("backward", &backward)?;
-        Ok(PathModel { forward, backward: Some(backward) })
     }
 
     fn check(&self) -> Result<(), String> {
@@ -311,6 +345,8 @@ impl Setup {
     pub fn topology(&self, seed: u64) -> Topology {
         let mut topology = Topology::new(self.path().clone());
         topology.seed = seed;
+        topology.second = self.second_path.clone();
+        topology.addresses = if topology.second.is_some() { 2 } else { 1 };
         topology.mtu = self.host_mtu;
         topology.ip = self.ip;
         topology.segmentation = match self.segments {
@@ -369,8 +405,10 @@ impl Setup {
             let rate = link.rate.bits().get() as f64;
             payload_bits_per_second(rate, self.mtu(), header_bytes, link.framing)
         };
-        let path = self.path();
-        (of(&path.forward) / (1.0 - read_share)).min(of(path.backward()) / read_share)
+        let paths = || [Some(self.path()), self.second_path.as_ref()].into_iter().flatten();
+        let forward: f64 = paths().map(|path| of(&path.forward)).sum();
+        let backward: f64 = paths().map(|path| of(path.backward())).sum();
+        (forward / (1.0 - read_share)).min(backward / read_share)
     }
 
     /// The quantities measured in this run.

@@ -88,7 +88,8 @@ impl Network {
         (frame.len() >= start + bytes_min).then_some(Transport { kind, start })
     }
 
-    fn addresses(self) -> std::ops::Range<usize> {
+    /// Where the addresses of the sender and the receiver are, one after the other.
+    pub fn addresses(self) -> std::ops::Range<usize> {
         match self {
             Self::V4(_) => 26..34,
             Self::V6 => 22..54,

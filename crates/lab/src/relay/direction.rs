@@ -2,11 +2,11 @@
 
 use super::buffers::Buffers;
 use super::clock::{Clock, since};
+use super::links::Links;
 use super::packet_socket::{Batch, FRAMES_PER_CALL, PacketSocket, Received};
 use super::report::{Durations, WayReport};
 use super::tap::{Point, Tap, Way};
 use crate::frame::Frame;
-use netem::Link;
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const CALLS_PER_TURN: usize = 2;
 
 pub(crate) struct Direction {
     way: Way,
-    link: Link<Frame>,
+    links: Links,
     /// The model knows all events until then.
     model_time: Duration,
     /// All earlier arrivals at the socket have been read.
@@ -78,10 +78,10 @@ impl Next {
 }
 
 impl Direction {
-    pub fn new(way: Way, link: Link<Frame>) -> Self {
+    pub fn new(way: Way, links: Links) -> Self {
         Self {
             way,
-            link,
+            links,
             model_time: Duration::ZERO,
             read_until: Duration::ZERO,
             arrived: VecDeque::with_capacity(FRAMES_PER_CALL),
@@ -148,14 +148,14 @@ impl Direction {
         self.see(tools, Point::Sent, at, &frame);
         frame.noticed_late = self.model_time.saturating_sub(at);
         self.model_time = self.model_time.max(at);
-        self.link.send(self.model_time, frame);
+        self.links.send(self.model_time, frame);
     }
 
     fn write(&mut self, tools: &Tools, to: &PacketSocket) -> Next {
         for _ in 0..CALLS_PER_TURN {
             self.fetch_arrived();
             if self.arrived.is_empty() {
-                return Next::At(self.link.next_event());
+                return Next::At(self.links.next_event());
             }
             match to.send(self.arrived.iter().map(|(_, frame)| frame)) {
                 Ok(count) => self.written(tools, count),
@@ -172,7 +172,7 @@ impl Direction {
     fn fetch_arrived(&mut self) {
         self.model_time = self.model_time.max(self.read_until);
         while self.arrived.len() < FRAMES_PER_CALL
-            && let Some(arrived) = self.link.receive_with_time(self.model_time)
+            && let Some(arrived) = self.links.receive_with_time(self.model_time)
         {
             self.arrived.push_back(arrived);
         }
@@ -209,7 +209,7 @@ impl Direction {
             beyond_memory: self.beyond_memory,
             writes_failed: self.writes_failed,
             lateness: self.lateness.distribution(),
-            path: self.link.counters(),
+            path: self.links.counters(),
         }
     }
 }

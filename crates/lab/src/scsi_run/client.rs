@@ -59,6 +59,7 @@ pub(super) fn measure(
     let config = Config {
         connections: run.session.connections,
         sessions: Some(run.session.sessions),
+        portals: storage.portals.clone(),
         offer: run.session.offer(),
         socket: run.sockets.options(congestion_control),
         ..Config::default()

@@ -5,10 +5,10 @@ use crate::lab::Lab;
 use crate::namespace::Namespace;
 use crate::session_monitor::SessionMonitor;
 use crate::workload::{Contents, Direction, Load, Request, RequestSample};
-use initiator::{Config, Lun, Url};
+use initiator::{Config, Lun, Portal, Url};
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::time::Duration;
 use target::{LunConfig, Mask, Observers, Server, TargetConfig};
@@ -16,6 +16,9 @@ use tokio::runtime::{Builder, Runtime};
 
 /// The target of every run.
 const TARGET: &str = "iqn.2026-11.io.github.ropewalk:lab";
+
+/// The same at all of its addresses.
+const PORT: u16 = 3260;
 
 /// The length of one request when filling and reading back, and the number at a time.
 const PIECE_BYTES: u32 = 1 << 20;
@@ -28,6 +31,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) struct Storage {
     server: Server,
     pub url: Url,
+    /// All of its portals, in one portal group.
+    pub portals: Vec<Portal>,
     namespace: Namespace,
     runtime: Runtime,
 }
@@ -45,17 +50,13 @@ impl Storage {
         monitor: &SessionMonitor,
     ) -> Result<Self, ScsiRunError> {
         let namespace = lab.server.namespace.clone();
-        let config = with_disk(disk, config, SocketAddr::new(lab.server.address, 0));
+        let config = with_disk(disk, config, &lab.server.portals);
         let (runtime, observers) = (runtime()?, monitor.target());
         // Its threads start in this thread's namespace, and stay there.
         let server = namespace.run(|| runtime.block_on(start(config, observers)))??;
-        let url = Url {
-            user: None,
-            portal: server.local_addrs()[0].into(),
-            target_name: TARGET.to_owned(),
-            lun: 0,
-        };
-        Ok(Self { server, url, namespace, runtime })
+        let portals: Vec<Portal> = server.local_addrs().iter().map(|address| (*address).into()).collect();
+        let url = Url { user: None, portal: portals[0].clone(), target_name: TARGET.to_owned(), lun: 0 };
+        Ok(Self { server, url, portals, namespace, runtime })
     }
 
     /// Writes ranges of the disk.
@@ -99,11 +100,11 @@ fn start(
     Server::start_observed(config, observers)
 }
 
-fn with_disk(disk: &DiskModel, config: target::Config, address: SocketAddr) -> target::Config {
+fn with_disk(disk: &DiskModel, config: target::Config, addresses: &[IpAddr]) -> target::Config {
     let mut node = TargetConfig::new(TARGET.parse().expect("the name of the lab's target is one"));
     node.luns.push(LunConfig { number: 0, backend: disk.spec(), mask: Mask::default() });
     target::Config {
-        listen: vec![address],
+        listen: addresses.iter().map(|address| SocketAddr::new(*address, PORT)).collect(),
         targets: vec![node],
         // A lab has no other users.
         allow_insecure: true,

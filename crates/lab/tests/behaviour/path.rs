@@ -63,6 +63,25 @@ fn every_address_of_a_host_can_be_reached() {
 }
 
 #[test]
+fn the_servers_second_address_may_have_a_path_of_its_own() {
+    in_lab(|| {
+        let delays = [Duration::from_millis(1), Duration::from_millis(20)];
+        let second = Some(PathModel::symmetric(link(100, delays[1])));
+        let topology = Topology { addresses: 2, second, ..topology(link(100, delays[0])) };
+        let lab = Lab::build(&topology, None).unwrap();
+        for addresses in lab.server.addresses.chunks(2) {
+            let round_trips =
+                addresses.iter().map(|address| ping(&lab.client.namespace, *address, 3).unwrap());
+            let shortest: Vec<_> = round_trips.map(|each| *each.iter().min().unwrap()).collect();
+            assert!(shortest[0] < delays[1] && shortest[1] >= delays[1] * 2, "{shortest:?}");
+        }
+        // Three to each of four addresses; the hosts may say a little more.
+        let sent = lab.relay.stop().forward.path.sent.segments;
+        assert!((12..24).contains(&sent), "packets of both paths are counted: {sent}");
+    });
+}
+
+#[test]
 fn packets_are_as_long_as_the_path_allows() {
     in_lab(|| {
         for mtu in [1280, 1500, 9000] {
