@@ -32,7 +32,8 @@ fn the_record_of_a_run_says_what_its_sessions_waited_for() {
         let record = &folder.records[0];
         let session = record.session.as_ref().unwrap_or_else(|| panic!("{:?}", record.reasons));
         let [window] = &session.sessions.window_closed[..] else { panic!("{session:?}") };
-        assert!(window.count > 0 && window.total_ns <= session.elapsed_ns, "{window:?}");
+        // The questions before the workload meet a closed window, too, so that the total may exceed its time.
+        assert!(window.count > 0 && window.longest_ns <= session.elapsed_ns, "{window:?}");
         assert_eq!((session.sessions.commands_open, session.sessions.connections.len()), (0, 4));
         assert!(session.sessions.connections.iter().all(|connection| connection.send_buffer_bytes.is_some()));
         let [requests, medium, order] =
