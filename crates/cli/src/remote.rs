@@ -178,7 +178,7 @@ impl Connected {
         self.lock().push(target.clone());
     }
 
-    /// Logs out, without waiting for answers. What had to be durable is; a goodbye that is not heard changes nothing.
+    /// Logs out, without waiting for the last answer. All data is durable by now; a lost logout changes nothing.
     pub(crate) async fn log_out(self) {
         let targets = std::mem::take(&mut *self.lock());
         let goodbyes = futures_util::future::join_all(targets.into_iter().map(Target::leave));

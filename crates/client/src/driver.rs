@@ -37,6 +37,7 @@ pub(crate) use path::{Path, SharedTurn};
 pub(crate) use plan::{Data, Piece, Plan};
 pub(crate) use unit_state::UnitState;
 
+use crate::early_dials;
 use crate::path_id::PathId;
 use crate::portal_group::PortalGroup;
 use crate::report::{PathReport, PathState, Report};
@@ -112,7 +113,9 @@ pub(crate) struct Driver {
     leaving: bool,
     /// The first connections still log in. Nothing is logged out before they have: a session that ends while one of its
     /// connections logs in does not end in order.
-    pub is_beginning: bool,
+    is_beginning: bool,
+    /// Until then, further connections are expected at any moment.
+    growing_until: Instant,
     paths_changed: bool,
     /// The connections that the user wants.
     connections_configured: usize,
@@ -151,6 +154,7 @@ impl Shared {
             closing: false,
             leaving: false,
             is_beginning: false,
+            growing_until: Instant::ZERO,
             paths_changed: false,
             connections_configured: config.connections.into(),
             decline_patience: config.decline_patience,
@@ -249,12 +253,24 @@ impl Driver {
 
     /// Whether the network has everything that this initiator will ever say.
     pub fn has_left(&self) -> bool {
-        self.closing && !self.is_beginning && self.paths.iter().all(Path::has_left)
+        let is_idle = self.operations.is_empty() && !self.is_beginning;
+        self.closing && is_idle && self.paths.iter().all(Path::has_left)
     }
 
     /// Whether new operations are refused.
     pub fn is_closing(&self) -> bool {
         self.closing
+    }
+
+    /// The first connection has logged in, and the others begin to.
+    pub fn begin(&mut self, now: Instant) {
+        self.is_beginning = true;
+        self.growing_until = now + early_dials::LIFE;
+    }
+
+    /// Whether the first connections still log in.
+    pub fn is_beginning(&self) -> bool {
+        self.is_beginning
     }
 
     /// The first connections have logged in or failed to.

@@ -3,12 +3,21 @@
 //! Only the login of a session's first connection tells how the others have to log in, but their TCP handshakes need not
 //! wait for it: that saves a round trip. Where the network loses a SYN, it also saves the first connection a second,
 //! because a login takes whichever connection to its portal is made first.
+//!
+//! Linux's target serves one login at a time, in the order in which it accepted the connections, and waits for a silent
+//! one. Logins therefore take early connections in the order in which they were made, and those that nobody has taken
+//! after [`LIFE`] are closed: if another order has reached the target, the login behind them then goes on.
 
 use crate::{Dial, Dialed, Host, NetworkError, Portal};
 use event_listener::Event;
 use framing::SocketOptions;
 use futures_util::future::BoxFuture;
+use pdu::Duration;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How long early connections are of use: some round trips of a long path, and shorter than any target waits for a login.
+pub(crate) const LIFE: Duration = Duration::from_secs(1);
 
 /// A network in which some connections are already being made.
 pub(crate) struct EarlyDials {
@@ -23,7 +32,7 @@ struct EarlyPortal {
     /// Those that are being made.
     pending: usize,
     /// Those that wait to be used.
-    connected: Vec<Dialed>,
+    connected: VecDeque<Dialed>,
     /// The logins that wait for one.
     waiting: usize,
 }
@@ -63,7 +72,7 @@ impl EarlyDials {
             Some(early) => early.pending += 1,
             None => {
                 let portal = portal.clone();
-                portals.push(EarlyPortal { portal, pending: 1, connected: Vec::new(), waiting: 0 });
+                portals.push(EarlyPortal { portal, pending: 1, connected: VecDeque::new(), waiting: 0 });
             }
         }
     }
@@ -76,13 +85,13 @@ impl EarlyDials {
         self.changed.notify(usize::MAX);
     }
 
-    /// A connection to this portal; `None` if none is left or will come for everybody who waits.
+    /// The oldest connection to this portal; `None` if fewer connections are pending than logins wait.
     async fn take(&self, portal: &Portal) -> Option<Dialed> {
         let _waiting = Waiting::begin(self, portal)?;
         loop {
             let changed = self.changed.listen();
             let (connected, is_hopeful) =
-                self.at(portal, |early| (early.connected.pop(), early.pending >= early.waiting))?;
+                self.at(portal, |early| (early.connected.pop_front(), early.pending >= early.waiting))?;
             if connected.is_some() || !is_hopeful {
                 return connected;
             }
@@ -207,6 +216,15 @@ mod tests {
         assert_eq!(port(&mut dial), None);
         dials.ended(&portal, Some(dialed(7)));
         assert_eq!(port(&mut dial), Some(7));
+    }
+
+    #[test]
+    fn logins_take_the_connections_in_the_order_in_which_they_were_made() {
+        let (dials, portal) = early(2);
+        [7, 8].into_iter().for_each(|port| dials.ended(&portal, Some(dialed(port))));
+        let options = SocketOptions::default();
+        let ports = [(), ()].map(|()| port(&mut dials.dial(&portal, &options)));
+        assert_eq!(ports, [Some(7), Some(8)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A remote target and its connections.
 
 use crate::driver::{Driver, Path, Shared, UnitState, timer};
-use crate::early_dials::EarlyDials;
+use crate::early_dials::{self, EarlyDials};
 use crate::layout::{Layout, PATHS_MAX};
 use crate::path_id::PathId;
 use crate::portal_group::PortalGroup;
@@ -78,19 +78,17 @@ impl Target {
         let target = Self { handle: Arc::new(Handle { shared: Arc::clone(&shared) }) };
         let layout = Layout::new(&shared.config, portal);
         early.begin(&*shared.environment.host, layout.early_portals(), &shared.config.socket);
-        let first = shared.add_path(layout.portals_from(0), layout.connections_per_session);
-        if let Err(error) = supervisor::open_first(&shared, first).await {
-            early.end();
-            return Err(error);
-        }
-        shared.environment.spawn(timer::run(Arc::clone(&shared)));
-        shared.environment.spawn(supervisor::run(Arc::clone(&shared), first));
-        shared.with(|driver, _| driver.is_beginning = true);
-        let others = beginning::make_others(Arc::clone(&shared), first, layout);
+        let until = shared.environment.host.sleep_until(shared.environment.now() + early_dials::LIFE);
         shared.environment.spawn(async move {
-            others.await;
+            until.await;
             early.end();
         });
+        let first = shared.add_path(layout.portals_from(0), layout.connections_per_session);
+        supervisor::open_first(&shared, first).await?;
+        shared.environment.spawn(timer::run(Arc::clone(&shared)));
+        shared.environment.spawn(supervisor::run(Arc::clone(&shared), first));
+        shared.with(Driver::begin);
+        shared.environment.spawn(beginning::make_others(Arc::clone(&shared), first, layout));
         Ok(target)
     }
 
@@ -99,7 +97,7 @@ impl Target {
         let shared = &self.handle.shared;
         loop {
             let changed = shared.paths_changed.listen();
-            if !shared.read(|driver| driver.is_beginning) {
+            if !shared.read(Driver::is_beginning) {
                 return;
             }
             changed.await;
@@ -221,8 +219,9 @@ impl Target {
         self.until(Driver::is_over).await
     }
 
-    /// As [`Self::close`], but returns when the network has the logouts, and does not wait for their answers: a program
-    /// may end that has nothing more to ask, and saves a round trip.
+    /// As [`Self::close`], but returns when the network has the last logout, and does not wait for its answer. A program
+    /// that has nothing more to ask can exit a round trip earlier. If it exits while the target says something else, the
+    /// logout may be lost with the connection; then only the orderly end is lost.
     ///
     /// # Errors
     /// As [`Self::close`].

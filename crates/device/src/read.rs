@@ -178,9 +178,8 @@ impl Read {
     /// The permit of `turns`, once it is free; `None` if the command is aborted first.
     async fn turn_permit(&self, driver: &SessionDriver, turns: &Rc<Permits>) -> Option<Permit> {
         let (until_aborted, aborted) = oneshot::channel();
-        if let Some(task) = driver.state().tasks.get_mut(&self.id).filter(|task| !task.aborted) {
-            task.until_aborted = Some(until_aborted);
-        }
+        driver.state().tasks.get_mut(&self.id).filter(|task| !task.aborted)?.until_aborted =
+            Some(until_aborted);
         match select(pin!(turns.take(1)), aborted).await {
             Either::Left((permit, _)) => Some(permit),
             Either::Right(_) => None,

@@ -41,8 +41,9 @@ const AHEAD_BYTES_MAX: u32 = 512 << 10;
 /// The longest part of a payload that is pulled at once, if so much may be pulled ahead.
 const PULL_BYTES_MAX: u32 = 256 << 10;
 
-/// The shortest part of a payload that is pulled because little more may be pulled ahead.
-const PULL_BYTES_MIN: u32 = 16 << 10;
+/// A PDU does not carry less than this because little more may be pulled ahead: the length of a command where many
+/// connections share the work, whose immediate data then saves an R2T.
+const PULL_BYTES_MIN: u32 = 64 << 10;
 
 /// Slices of one gather. A PDU has two to four; Linux takes at most 1024 at once.
 const GATHER_SLICES: usize = 64;

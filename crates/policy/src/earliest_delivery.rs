@@ -72,8 +72,8 @@ const SILENCE_MIN: Duration = Duration::from_millis(50);
 /// The round trip from which on a path's rate is worth measuring.
 const LONG_PATH: Duration = Duration::from_millis(1);
 
-/// The rate of lanes that all have shorter paths, and of those that nothing measures. Only their proportions matter, and these are
-/// equal; commands are cut to what it moves in [`CUT_TIME_MIN`].
+/// The rate assumed if all paths are shorter, and of lanes that nothing measures. Only their proportions matter, and
+/// these are equal; commands are cut to what it moves in [`CUT_TIME_MIN`].
 const NEAR_BYTES_PER_SECOND: f64 = 400e6;
 
 /// The expectation for one lane, in the direction of the command's data.
@@ -89,6 +89,8 @@ struct Outlook {
     /// The lane gets more while less than this is placed.
     room_bytes: u64,
     command_bytes_min: u64,
+    /// No command is cut to more.
+    command_bytes_limit: u64,
     /// What the lane certainly brings in its first round trip, beyond what is placed on it; 0 once its rate is known.
     first_window_bytes: u64,
     commands: u32,
@@ -112,13 +114,14 @@ impl Outlook {
         }
         let time_s = (self.round_trip_s / 2.0).max(CUT_TIME_MIN.as_secs_f64());
         let bytes = whole(self.bytes_per_second * time_s);
-        bytes.next_multiple_of(self.command_bytes_min).max(self.command_bytes_min)
+        let bytes = bytes.next_multiple_of(self.command_bytes_min).max(self.command_bytes_min);
+        bytes.min(self.command_bytes_limit)
     }
 }
 
 impl EarliestDelivery {
     fn outlook(&self, demand: Demand, sample: &LaneSample, crowd: Crowd) -> Outlook {
-        let Some(path) = sample.path.filter(|_| !crowd.is_near) else {
+        let Some(path) = sample.path.filter(|path| !crowd.is_near && path.rtt_min > Duration::ZERO) else {
             return outlook_near(demand, sample, crowd.share_bytes);
         };
         if demand.data_in_bytes > 0 {
@@ -151,6 +154,7 @@ impl EarliestDelivery {
             placed_bytes: sample.load.data_in_bytes,
             room_bytes,
             command_bytes_min: crowd.command_bytes_min(),
+            command_bytes_limit: u64::MAX,
             first_window_bytes: match self.arrivals.is_proven(sample.lane) {
                 true => 0,
                 false => whole(INITIAL_WINDOW_BYTES).saturating_sub(sample.load.data_in_bytes),
@@ -191,6 +195,7 @@ fn outlook_near(demand: Demand, sample: &LaneSample, share_bytes: u64) -> Outloo
         placed_bytes: before_bytes,
         room_bytes: share_bytes.max(NEAR_ROOM_BYTES_MIN),
         command_bytes_min: CUT_BYTES_MIN,
+        command_bytes_limit: u64::MAX,
         first_window_bytes: 0,
         commands: sample.load.commands,
     }
@@ -221,7 +226,7 @@ impl Crowd {
         let (present, wanted) = (lanes.len() as u64, u64::from(demand.connections_wanted));
         Self {
             share_bytes: (waiting + demand.queued_bytes).div_ceil(present.max(wanted).max(1)),
-            is_growing: present < wanted,
+            is_growing: demand.is_growing && present < wanted,
             is_near: lanes.iter().filter_map(|sample| sample.path).all(|path| path.rtt_min < LONG_PATH),
         }
     }
@@ -244,9 +249,16 @@ fn outlook_out(demand: Demand, sample: &LaneSample, path: &PathMeasurement, crow
         placed_bytes,
         room_bytes: (path.congestion_window_bytes * windows(demand, sample)).max(ROOM_BYTES_MIN),
         command_bytes_min: crowd.command_bytes_min(),
+        command_bytes_limit: without_r2t(sample),
         first_window_bytes: 0,
         commands: sample.load.commands,
     }
+}
+
+/// The longest write that does not wait a round trip for an R2T, if that is long enough to be worth a command.
+fn without_r2t(sample: &LaneSample) -> u64 {
+    let unsolicited_bytes = u64::from(sample.unsolicited_bytes);
+    if unsolicited_bytes < CUT_BYTES_MIN { u64::MAX } else { unsolicited_bytes }
 }
 
 /// How many windows of data may wait on a lane: data that the target must ask for leaves a round trip later, and then
@@ -274,9 +286,9 @@ impl Placement for EarliestDelivery {
     fn place(&mut self, now: Instant, demand: Demand, lanes: &[LaneSample]) -> Option<Choice> {
         self.arrivals.observe(now, lanes);
         if let [only] = lanes
-            && !demand.may_be_cut
+            && (demand.connections_wanted <= 1 || !demand.may_be_cut)
         {
-            return alone(only);
+            return alone(demand, only);
         }
         let is_open =
             |sample: &&LaneSample| sample.is_usable() && sample.parked_commands < PARKED_COMMANDS_MAX;
@@ -309,12 +321,16 @@ impl Placement for EarliestDelivery {
     }
 }
 
-/// The only connection that there is or is to be gets whole commands, as long as its socket takes them.
-fn alone(only: &LaneSample) -> Option<Choice> {
+/// The only connection that there is or is to be gets commands as long as its socket takes them: whole ones, except for
+/// writes that would wait a long round trip for R2Ts.
+fn alone(demand: Demand, only: &LaneSample) -> Option<Choice> {
     let has_room = only.is_usable()
         && only.parked_commands < PARKED_COMMANDS_MAX
         && only.load.unsent_bytes < ALONE_UNSENT_BYTES_MAX;
-    has_room.then(|| Choice::whole(only.lane))
+    let is_long = only.path.is_some_and(|path| path.rtt_min >= LONG_PATH);
+    let is_cut = is_long && demand.may_be_cut && demand.data_out_bytes > 0;
+    let bytes_max = if is_cut { without_r2t(only) } else { u64::MAX };
+    has_room.then_some(Choice { lane: only.lane, bytes_max })
 }
 
 #[cfg(test)]
@@ -374,6 +390,7 @@ mod tests {
         queued_bytes: 64 << 20,
         may_be_cut: true,
         connections_wanted: 4,
+        is_growing: false,
         is_urgent: false,
     };
     const READ: Demand = Demand { data_out_bytes: 0, data_in_bytes: MEBIBYTE, ..WRITE };
@@ -395,16 +412,18 @@ mod tests {
     #[test]
     fn while_lanes_are_to_come_a_new_one_gets_what_it_brings_in_its_first_round_trip() {
         let (room, full) = (reading(lane(0), 4_000), reading(lane(0), 8_000));
-        assert_eq!(chosen(READ, &[room]), Some(0));
-        assert_eq!(chosen(READ, &[full]), None);
-        let complete = Demand { connections_wanted: 1, ..READ };
+        let growing = Demand { is_growing: true, ..READ };
+        assert_eq!(chosen(growing, &[room]), Some(0));
+        assert_eq!(chosen(growing, &[full]), None);
+        let complete = Demand { connections_wanted: 1, ..growing };
         assert_eq!(chosen(complete, &[full]), Some(0));
+        assert_eq!(chosen(READ, &[full]), Some(0), "lanes that take long are not waited for");
     }
 
     #[test]
     fn while_lanes_are_to_come_one_that_has_brought_a_little_is_not_asked_for_everything() {
         let mut policy = EarliestDelivery::default();
-        let growing = Demand { queued_bytes: 128 << 10, ..READ };
+        let growing = Demand { queued_bytes: 128 << 10, is_growing: true, ..READ };
         let at = |received_bytes, placed| LaneSample { received_bytes, ..reading(lane(0), placed) };
         policy.place(Instant::ZERO, growing, &[at(0, 4_000)]);
         let now = Instant::ZERO + RTT;
@@ -493,10 +512,10 @@ mod tests {
 
     #[test]
     fn a_new_lane_is_asked_for_what_it_brings_in_its_first_round_trip() {
-        let survey = Demand { queued_bytes: 128 << 10, connections_wanted: 1, ..READ };
+        let survey = Demand { queued_bytes: 128 << 10, connections_wanted: 2, ..READ };
         assert_eq!(choice(survey, &[reading(lane(0), 0)]), Some((0, 12 << 10)));
         assert_eq!(choice(survey, &[reading(lane(0), 4 << 10)]), Some((0, 8 << 10)));
-        assert_eq!(choice(survey, &[reading(lane(0), 12 << 10)]), Some((0, 36 << 10)));
+        assert_eq!(choice(survey, &[reading(lane(0), 12 << 10)]), Some((0, 24 << 10)));
     }
 
     #[test]
@@ -514,7 +533,7 @@ mod tests {
         let mut policy = EarliestDelivery::default();
         let at = |received_bytes, placed| LaneSample { received_bytes, ..reading(lane(0), placed) };
         assert_eq!(policy.place(Instant::ZERO, READ, &[at(0, 1_000_000)]), None);
-        let read_of = |queued_bytes| Demand { queued_bytes, connections_wanted: 1, ..READ };
+        let read_of = |queued_bytes| Demand { queued_bytes, connections_wanted: 2, ..READ };
         let mut is_placed = |queued_bytes| {
             let lanes = [at(200_000, 1_000_000)];
             policy.place(Instant::ZERO + RTT, read_of(queued_bytes), &lanes).is_some()
@@ -589,6 +608,17 @@ mod tests {
         assert_eq!(choice(alone, &[writing(lane(0), 1 << 30)]), Some((0, u64::MAX)));
         let load = LaneLoad { commands: 1, unsent_bytes: ALONE_UNSENT_BYTES_MAX, ..LaneLoad::default() };
         assert_eq!(choice(alone, &[LaneSample { load, ..lane(0) }]), None);
+    }
+
+    #[test]
+    fn a_write_on_a_long_path_is_cut_to_what_needs_no_r2t() {
+        let alone = Demand { connections_wanted: 1, ..WRITE };
+        assert_eq!(choice(alone, &[lane(0)]), Some((0, 256 << 10)));
+        assert_eq!(choice(WRITE, &[with_window(lane(0), 2_000_000)]), Some((0, 256 << 10)));
+        let read = Demand { connections_wanted: 1, ..READ };
+        assert_eq!(choice(read, &[lane(0)]), Some((0, u64::MAX)));
+        let asks = LaneSample { unsolicited_bytes: 8 << 10, ..lane(0) };
+        assert_eq!(choice(alone, &[asks]), Some((0, u64::MAX)), "R2Ts are needed in any case");
     }
 
     #[test]

@@ -75,6 +75,8 @@ pub(crate) struct Liveness {
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     asked_at: Instant,
+    /// Its timeout starts then at the earliest.
+    counts_from: Instant,
     progress: Progress,
     /// The ping was sent more than once, so an answer may be to either copy and is no sample of the round trip (RFC
     /// 6298 §3, Karn's algorithm).
@@ -146,11 +148,16 @@ impl Liveness {
         }
     }
 
-    /// Notes that a ping was queued.
-    pub(crate) fn ask(&mut self, now: Instant) {
-        let progress = Progress::Queued;
-        self.ping =
-            Some(Ping { asked_at: now, progress, is_repeated: false, looked_at: now, is_looking: true });
+    /// Notes that a ping was queued. Its timeout starts when it has left, and not before `counts_from`.
+    pub(crate) fn ask(&mut self, now: Instant, counts_from: Instant) {
+        self.ping = Some(Ping {
+            asked_at: now,
+            counts_from,
+            progress: Progress::Queued,
+            is_repeated: false,
+            looked_at: now,
+            is_looking: true,
+        });
     }
 
     /// Notes that the same ping was queued once more.
@@ -229,7 +236,7 @@ impl Liveness {
             Progress::Left { at } => at,
             Progress::Queued | Progress::Pulled { .. } => ping.asked_at.max(self.left_at),
         };
-        since.max(self.heard_at).max(self.delivered_at) + self.answer_within(patience)
+        since.max(ping.counts_from).max(self.heard_at).max(self.delivered_at) + self.answer_within(patience)
     }
 
     /// The timeout of a ping: a few round trips if nothing is outstanding and the round trip is known, else
@@ -297,7 +304,7 @@ mod tests {
         for round_trip_ms in round_trips_ms {
             lane.round_trip.sample(Duration::from_millis(*round_trip_ms));
         }
-        lane.ask(Instant::ZERO);
+        lane.ask(Instant::ZERO, Instant::ZERO);
         lane.ping_pulled(1);
         lane.left(Instant::ZERO, 1);
         lane
@@ -319,6 +326,13 @@ mod tests {
     #[test]
     fn the_first_ping_may_take_all_of_the_time() {
         assert_eq!(given_up_at(&mut pinged(&[]), &IDLE, |_| 0), IDLE.ping_timeout);
+    }
+
+    #[test]
+    fn a_ping_that_was_sent_early_does_not_end_the_patience_early() {
+        let mut lane = Liveness::new(Instant::ZERO);
+        lane.ask(Instant::ZERO, Instant::ZERO + IDLE.ping_after);
+        assert_eq!(given_up_at(&mut lane, &IDLE, |_| 0), IDLE.ping_after + IDLE.ping_timeout);
     }
 
     #[test]
@@ -383,7 +397,7 @@ mod tests {
         lane.ask_again(seconds(2));
         lane.answered(seconds(3));
         assert_eq!(lane.round_trip.expected(), None);
-        lane.ask(seconds(4));
+        lane.ask(seconds(4), seconds(4));
         lane.ping_pulled(2);
         lane.left(seconds(5), 2);
         lane.answered(seconds(6));

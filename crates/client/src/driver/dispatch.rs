@@ -76,8 +76,8 @@ impl Driver {
         }
     }
 
-    /// The connections that there are, or will be as far as is known. While the first ones are made, nobody knows how many
-    /// the target will allow.
+    /// The present connections and those still expected. While the first ones are made, nobody knows how many the target
+    /// will allow.
     fn connections_wanted(&self) -> usize {
         let of_paths = self.paths.iter().map(Path::connections_to_be).sum::<usize>();
         if self.is_beginning { of_paths.max(self.connections_configured) } else { of_paths }
@@ -87,9 +87,16 @@ impl Driver {
     fn place_first(&mut self, lun: Lun, key: RequestId, connections_wanted: usize, now: Instant) -> bool {
         let request = &self.requests[key];
         let queued_bytes = self.units.get(&lun).map_or(0, |unit| unit.queue.bytes());
-        let may_be_cut = connections_wanted > 1 && may_be_cut(request);
+        let may_be_cut = may_be_cut(request);
         let connections_wanted = u32::try_from(connections_wanted).unwrap_or(u32::MAX);
-        let demand = policy::Demand { queued_bytes, may_be_cut, connections_wanted, ..demand(request.data) };
+        let is_growing = self.is_beginning && now < self.growing_until;
+        let demand = policy::Demand {
+            queued_bytes,
+            may_be_cut,
+            connections_wanted,
+            is_growing,
+            ..demand(request.data)
+        };
         let Some(choice) = self.choose(demand, now) else { return false };
         let rest = if may_be_cut { self.cut(key, choice.bytes_max) } else { None };
         let is_placed = self.place(key, choice, now);

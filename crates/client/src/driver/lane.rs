@@ -141,6 +141,7 @@ impl Driver {
         let path = &mut self.paths[at];
         path.lanes.retain(|state| state.id != lane);
         self.placement.forget(lane);
+        self.paths_changed |= self.leaving;
         path.wakers.remove(lane);
         if !path.vacancies.is_empty() {
             path.ring();

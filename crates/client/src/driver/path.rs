@@ -240,7 +240,7 @@ impl Path {
         self.connections() + self.vacancies.len().min(missing)
     }
 
-    /// The connections that it has, or will have as far as is known.
+    /// The present connections and those still expected.
     pub(super) fn connections_to_be(&self) -> usize {
         let most = self.parameters.map_or(usize::MAX, |parameters| parameters.max_connections.into());
         match (self.state, &self.ceiling) {

@@ -65,13 +65,13 @@ impl Driver {
         for path in self.paths.iter_mut().filter(|path| path.core.is_some()) {
             let Some(core) = &mut path.core else { continue };
             for lane in path.lanes.iter_mut().filter(|lane| lane.closing.is_none()) {
-                let Some(due) = lane.next_probe(core, now) else { continue };
-                if due > now {
-                    self.next_probe = Some(self.next_probe.map_or(due, |other| other.min(due)));
-                } else {
+                let mut due = lane.next_probe(core, now);
+                if due.is_some_and(|due| due <= now) {
                     core.probe(now, lane.id);
                     lane.tail = Tail { since: now, probes: lane.tail.probes + 1, ..lane.tail };
+                    due = lane.next_probe(core, now);
                 }
+                self.next_probe = [self.next_probe, due].into_iter().flatten().min();
             }
         }
     }

@@ -88,6 +88,7 @@ impl Driver {
         self.check_commands(now);
         // After this, the commands that were held back are offered again.
         self.look_again = self.look_again.filter(|at| *at > now);
+        self.next_probe = self.next_probe.filter(|at| *at > now);
         self.pauses.armed = self.deadline();
         self.pauses.armed
     }

@@ -28,7 +28,7 @@ pub struct Setup {
     /// The overrides for the way back.
     #[serde(default, skip_serializing)]
     backward: Table,
-    /// The path to the server's second address, whose connections are of the same session.
+    /// The path to the server's second address. Its connections belong to the same session.
     #[serde(default, skip_serializing)]
     second: Option<SecondPath>,
     /// The version of IP.

@@ -83,6 +83,8 @@ impl Session {
 
     fn send_ping(&mut self, now: Instant, lane: LaneId, is_probe: bool) {
         let cmd_sn = self.window.current();
+        // A probe comes early, and must not shorten the target's time to answer.
+        let counts_from = if is_probe { now + self.limits.ping_after } else { now };
         let Some(lane) = self.lanes.get_mut(lane) else { return };
         if lane.pings.ping.is_some() || matches!(lane.phase, Phase::LoggingOut | Phase::Closing) {
             return;
@@ -90,7 +92,7 @@ impl Session {
         let itt = self.request_tags.take();
         lane.pings.ping =
             Some(Ping { itt, cmd_sn, asked_at: now, number: None, ask: Ask::new(now), is_probe });
-        lane.liveness.ask(now);
+        lane.liveness.ask(now, counts_from);
         lane.push(Request::Nop(NopOut { itt, ..nop_out(cmd_sn) }));
         self.counters.pings += 1;
     }

@@ -11,8 +11,8 @@ use pdu::{BufferId, CollapsedStatus, DataSn, Header, Instant, Itt, LaneId, Lun, 
 use std::collections::VecDeque;
 
 /// How much one task sends before the next has its turn. Reads of usual lengths are sent one after the other, each as
-/// early as possible and while its data is in the processor's cache. A longer read lets those pass, but no later read of
-/// its own kind: side by side, long reads would all end late.
+/// early as possible and while its data is in the processor's cache. A longer read lets short reads pass, but
+/// not later long reads: side by side, they would all end late.
 const TURN_BYTES: u32 = 1 << 20;
 
 /// The least that a task sends before it asks for a DataACK. Bursts may be shorter, but an acknowledgement costs a PDU
@@ -222,12 +222,19 @@ fn cut(payload: Payload, bytes_max: u32) -> Payload {
 /// Puts a task at the end of a queue. A long read takes the place of the next later one, which takes that of the one
 /// after it, and so on: the long reads have as many turns, and use them in the order of their commands.
 fn enqueue(queue: &mut VecDeque<TaskId>, tasks: &Tasks, mut id: TaskId) {
-    for queued in queue.iter_mut() {
-        if is_earlier_long_read(tasks, id, *queued) {
-            core::mem::swap(&mut id, queued);
+    if is_long(tasks, id) {
+        for queued in queue.iter_mut() {
+            if is_earlier_long_read(tasks, id, *queued) {
+                core::mem::swap(&mut id, queued);
+            }
         }
     }
     queue.push_back(id);
+}
+
+/// Whether a task sends more than a turn.
+fn is_long(tasks: &Tasks, id: TaskId) -> bool {
+    tasks.get(id).is_some_and(|task| task.data_in.expected_bytes > TURN_BYTES)
 }
 
 /// Whether both tasks send more than a turn, and the command of `id` is the earlier one.

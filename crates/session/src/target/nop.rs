@@ -108,7 +108,7 @@ impl Session {
         let Some(state) = self.lanes.get_mut(lane).filter(|lane| lane.phase == Phase::Open) else { return };
         let liveness = &mut state.liveness;
         match liveness.asked_at() {
-            None => liveness.ask(now),
+            None => liveness.ask(now, now),
             Some(asked_at) if repeats && asked_at.max(liveness.heard_at()) + REPEAT_AFTER <= now => {
                 liveness.ask_again(now);
             }
