@@ -159,10 +159,13 @@ async fn open(
         End::Url(_) => Portals::OfUrl,
         _ => Portals::Given,
     };
-    tokio::try_join!(
+    // Both are waited for, whichever fails: a login that is broken off may leave a session at its target.
+    let (source, destination) = future::join(
         arguments.source.open_source(connecting, portals, engine, connected),
         arguments.destination.open_destination(connecting, engine, connected),
     )
+    .await;
+    Ok((source?, destination?))
 }
 
 /// Reserves a remote destination while both ends are checked. Looks at the destination again if somebody else may have
