@@ -286,9 +286,9 @@ impl Placement for EarliestDelivery {
     fn place(&mut self, now: Instant, demand: Demand, lanes: &[LaneSample]) -> Option<Choice> {
         self.arrivals.observe(now, lanes);
         if let [only] = lanes
-            && (demand.connections_wanted <= 1 || !demand.may_be_cut)
+            && !demand.may_be_cut
         {
-            return alone(demand, only);
+            return alone(only);
         }
         let is_open =
             |sample: &&LaneSample| sample.is_usable() && sample.parked_commands < PARKED_COMMANDS_MAX;
@@ -321,16 +321,12 @@ impl Placement for EarliestDelivery {
     }
 }
 
-/// The only connection that there is or is to be gets commands as long as its socket takes them: whole ones, except for
-/// writes that would wait a long round trip for R2Ts.
-fn alone(demand: Demand, only: &LaneSample) -> Option<Choice> {
+/// The only connection that there is or is to be gets whole commands, as long as its socket takes them.
+fn alone(only: &LaneSample) -> Option<Choice> {
     let has_room = only.is_usable()
         && only.parked_commands < PARKED_COMMANDS_MAX
         && only.load.unsent_bytes < ALONE_UNSENT_BYTES_MAX;
-    let is_long = only.path.is_some_and(|path| path.rtt_min >= LONG_PATH);
-    let is_cut = is_long && demand.may_be_cut && demand.data_out_bytes > 0;
-    let bytes_max = if is_cut { without_r2t(only) } else { u64::MAX };
-    has_room.then_some(Choice { lane: only.lane, bytes_max })
+    has_room.then(|| Choice::whole(only.lane))
 }
 
 #[cfg(test)]
@@ -612,13 +608,10 @@ mod tests {
 
     #[test]
     fn a_write_on_a_long_path_is_cut_to_what_needs_no_r2t() {
-        let alone = Demand { connections_wanted: 1, ..WRITE };
-        assert_eq!(choice(alone, &[lane(0)]), Some((0, 256 << 10)));
-        assert_eq!(choice(WRITE, &[with_window(lane(0), 2_000_000)]), Some((0, 256 << 10)));
-        let read = Demand { connections_wanted: 1, ..READ };
-        assert_eq!(choice(read, &[lane(0)]), Some((0, u64::MAX)));
-        let asks = LaneSample { unsolicited_bytes: 8 << 10, ..lane(0) };
-        assert_eq!(choice(alone, &[asks]), Some((0, u64::MAX)), "R2Ts are needed in any case");
+        let fast = with_window(lane(0), 2_000_000);
+        assert_eq!(choice(WRITE, &[fast]), Some((0, 256 << 10)));
+        let (_, asked) = choice(WRITE, &[LaneSample { unsolicited_bytes: 8 << 10, ..fast }]).unwrap();
+        assert!(asked > 256 << 10, "R2Ts are needed in any case: {asked}");
     }
 
     #[test]

@@ -12,8 +12,8 @@ pub struct Demand {
     pub data_in_bytes: u32,
     /// Bytes of all commands in the queue, this one included, in both directions.
     pub queued_bytes: u64,
-    /// The command may be cut in two, because it reads or writes consecutive blocks. The rest then stays at the head of
-    /// the queue.
+    /// The command may be cut in two, because it reads or writes consecutive blocks, and other connections exist or are
+    /// wanted. The rest then stays at the head of the queue.
     pub may_be_cut: bool,
     /// The connections that there are to be over all sessions that carry the unit, those that have not logged in
     /// included.

@@ -87,7 +87,7 @@ impl Driver {
     fn place_first(&mut self, lun: Lun, key: RequestId, connections_wanted: usize, now: Instant) -> bool {
         let request = &self.requests[key];
         let queued_bytes = self.units.get(&lun).map_or(0, |unit| unit.queue.bytes());
-        let may_be_cut = may_be_cut(request);
+        let may_be_cut = connections_wanted > 1 && may_be_cut(request);
         let connections_wanted = u32::try_from(connections_wanted).unwrap_or(u32::MAX);
         let is_growing = self.is_beginning && now < self.growing_until;
         let demand = policy::Demand {
