@@ -97,9 +97,8 @@ impl Topology {
 
     /// The MTU of the hosts' interfaces.
     pub(crate) fn interface_mtu(&self) -> u32 {
-        let paths = [Some(&self.path), self.second.as_ref()].into_iter().flatten();
-        let mtu = paths.map(|path| path.forward.mtu.min(path.backward().mtu)).min();
-        self.mtu.or(mtu).unwrap_or_default()
+        let second = self.second.as_ref().map_or(u32::MAX, PathModel::mtu);
+        self.mtu.unwrap_or_else(|| self.path.mtu().min(second))
     }
 }
 

@@ -163,6 +163,12 @@ impl PathModel {
         self.forward.delay.0.saturating_add(self.backward().delay.0)
     }
 
+    /// The longest IP packet that passes in both directions, in bytes.
+    #[must_use]
+    pub fn mtu(&self) -> u32 {
+        self.forward.mtu.min(self.backward().mtu)
+    }
+
     /// The two directions, forward and backward. All random decisions follow from `seed`.
     ///
     /// # Errors

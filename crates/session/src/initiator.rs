@@ -44,6 +44,7 @@ mod task_reassign;
 mod text;
 mod timer;
 
+pub use crate::liveness::PING_BYTES_MAX;
 pub use counters::Counters;
 pub use event::{
     AsyncEvent, Command, Completion, Data, Demand, Event, FunctionId, LaneState, SendTargets,

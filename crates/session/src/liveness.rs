@@ -29,8 +29,8 @@ const EXPECTED_TIMES: u32 = 8;
 /// 3.2 s.
 const ANSWER_WITHIN_MIN: Duration = Duration::from_secs(7);
 
-/// The most bytes of a ping: a basic header segment and its digest (RFC 7143 §11.1).
-const PING_BYTES_MAX: u64 = (Header::BHS_BYTES + DIGEST_BYTES) as u64;
+/// The most bytes of a ping, or of its answer: a basic header segment and its digest (RFC 7143 §11.1).
+pub const PING_BYTES_MAX: u64 = (Header::BHS_BYTES + DIGEST_BYTES) as u64;
 
 /// How long a lane tolerates silence at present.
 #[derive(Clone, Copy, Debug)]

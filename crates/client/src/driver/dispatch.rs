@@ -62,9 +62,9 @@ impl Driver {
     }
 
     fn dispatch_unit(&mut self, lun: Lun, now: Instant) {
+        let connections_wanted = self.connections_wanted();
         while let Some(key) = self.units.get(&lun).and_then(|unit| unit.queue.front()) {
             self.lanes_shown.clear();
-            let connections_wanted = self.connections_wanted();
             for at in self.paths.ids() {
                 if self.paths[at].accepted.contains(&lun) {
                     self.show_path(at, Candidate::Fresh, now);

@@ -13,8 +13,8 @@
 use super::Driver;
 use super::path::Lane;
 use framing::Counters;
-use pdu::{DIGEST_BYTES, Duration, Header, Instant};
-use session::initiator::Session;
+use pdu::{Duration, Instant};
+use session::initiator::{PING_BYTES_MAX, Session};
 
 /// The round trip from which on a connection is probed. On shorter paths losses are rare, and answers wait for disks and
 /// processors.
@@ -28,9 +28,6 @@ const SILENCE_MIN: Duration = Duration::from_millis(10);
 
 /// The most probes in one silence. The silence before a probe is twice that before the previous one.
 const PROBES_MAX: u32 = 4;
-
-/// The most bytes of a ping or its answer: a basic header segment and its digest (RFC 7143 §11.1).
-const PING_BYTES_MAX: u64 = (Header::BHS_BYTES + DIGEST_BYTES) as u64;
 
 /// The silence at the end of a lane's traffic. Pings and their answers do not end it.
 #[derive(Clone, Copy, Debug, Default)]

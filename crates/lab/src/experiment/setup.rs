@@ -376,7 +376,7 @@ impl Setup {
 
     /// The longest packet that is sent, in bytes.
     pub(crate) fn mtu(&self) -> u32 {
-        let mtu = self.path().forward.mtu.min(self.path().backward().mtu);
+        let mtu = self.path().mtu();
         self.host_mtu.map_or(mtu, |host_mtu| host_mtu.min(mtu))
     }
 

@@ -69,10 +69,7 @@ impl Session {
     pub fn leave(&mut self, now: Instant) {
         self.logout(now);
         if self.life == Life::LoggingOut && self.is_idle() {
-            let draining: Vec<LaneId> = self.lanes.select(|lane| lane.phase == Phase::Draining).collect();
-            draining
-                .into_iter()
-                .for_each(|lane| self.request_logout(now, lane, LogoutReason::CloseConnection));
+            self.log_out_draining(now, 0);
         }
     }
 
@@ -121,9 +118,14 @@ impl Session {
         if self.lanes.len() == 1 {
             return self.request_session_logout(now);
         }
-        let draining = self.lanes.iter().filter(|(_, lane)| lane.phase == Phase::Draining).map(|(id, _)| id);
-        let others: Vec<LaneId> = draining.skip(1).collect();
-        others.into_iter().for_each(|lane| self.request_logout(now, lane, LogoutReason::CloseConnection));
+        self.log_out_draining(now, 1);
+    }
+
+    /// Logs the draining lanes out one by one, except for the first `kept`.
+    fn log_out_draining(&mut self, now: Instant, kept: usize) {
+        let draining = self.lanes.select(|lane| lane.phase == Phase::Draining);
+        let lanes: Vec<LaneId> = draining.skip(kept).collect();
+        lanes.into_iter().for_each(|lane| self.request_logout(now, lane, LogoutReason::CloseConnection));
     }
 
     /// Whether the session's logout has been requested. The target then closes the other connections, and this side may

@@ -67,18 +67,7 @@ impl Session {
     /// answer says nothing of reads, whose data may still be on its way from the medium. While another ping awaits its
     /// answer, a NOP-Out follows that asks for none.
     pub fn probe(&mut self, now: Instant, lane: LaneId) {
-        let cmd_sn = self.window.current();
-        match self
-            .lanes
-            .get_mut(lane)
-            .filter(|lane| lane.pings.ping.is_some() && lane.phase <= Phase::Draining)
-        {
-            Some(lane) => {
-                lane.liveness.ping_followed();
-                lane.push(Request::Nop(nop_out(cmd_sn)));
-            }
-            None => self.send_ping(now, lane, true),
-        }
+        self.send_ping(now, lane, true);
     }
 
     fn send_ping(&mut self, now: Instant, lane: LaneId, is_probe: bool) {
@@ -86,7 +75,14 @@ impl Session {
         // A probe comes early, and must not shorten the target's time to answer.
         let counts_from = if is_probe { now + self.limits.ping_after } else { now };
         let Some(lane) = self.lanes.get_mut(lane) else { return };
-        if lane.pings.ping.is_some() || matches!(lane.phase, Phase::LoggingOut | Phase::Closing) {
+        if matches!(lane.phase, Phase::LoggingOut | Phase::Closing) {
+            return;
+        }
+        if lane.pings.ping.is_some() {
+            if is_probe {
+                lane.liveness.ping_followed();
+                lane.push(Request::Nop(nop_out(cmd_sn)));
+            }
             return;
         }
         let itt = self.request_tags.take();
