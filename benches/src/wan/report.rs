@@ -129,10 +129,10 @@ fn share(copy: &Copy, copies: &Copies) -> Option<Spread> {
     copy.throughput()?.share_of(plain.throughput()?)
 }
 
-/// The runs without a valid attempt, and the reasons.
+/// The copies without a valid run, and the reasons.
 fn missing(copies: &Copies) -> String {
     let mut text = String::new();
-    for copy in &copies.cells {
+    for copy in copies.cells.iter().filter(|copy| copy.cell.valid == 0) {
         let (path, congestion_control) = (copy.path(), copy.congestion_control());
         let (direction, name) = (copy.direction(), copy.name());
         for reason in &copy.cell.reasons {
