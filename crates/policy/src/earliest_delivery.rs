@@ -1,7 +1,8 @@
 //! Chooses the lane that will have delivered the command first.
 
 use crate::arrivals::Arrivals;
-use crate::lane_sample::{LaneSample, PathMeasurement};
+use crate::lane_sample::LaneSample;
+use crate::outlook::{Crowd, Outlook};
 use crate::placement::{Choice, Demand, Placement};
 use pdu::{Duration, Instant, LaneId};
 
@@ -9,7 +10,7 @@ use pdu::{Duration, Instant, LaneId};
 /// and those of the command itself, over the lane's rate, and the round trip.
 ///
 /// A command is bound to its lane when it leaves, with all its data, also the data that the target asks for later. So a
-/// lane gets no more than it moves in about a round trip ([`Outlook::room_bytes`]), in commands no longer than it moves
+/// lane gets no more than it moves in about a round trip ([`Outlook::has_room`]), in commands no longer than it moves
 /// in half of one, and the rest waits for whichever lane is free next. A lane with room gets a command even so only if
 /// the lanes without room would not have finished all that is queued by then: near the end of a copy, a slow lane
 /// therefore stays idle rather than be the last.
@@ -22,40 +23,6 @@ pub struct EarliestDelivery {
     last: Option<LaneId>,
 }
 
-/// The least that may wait on a lane, to be sent or to come: a few segments more than a window that begins.
-const ROOM_BYTES_MIN: u64 = 64 << 10;
-
-/// The least that may be on its way on a lane from the target, which sends it without further delay.
-const INCOMING_BYTES_MIN: u64 = 128 << 10;
-
-/// What may be on its way, in round trips. Two at least: one until the target has the command, and as much again so that
-/// the rate can double. More while much is queued, so that the lanes have work while a command that was lost is sent
-/// again: the target begins nothing that comes after it.
-const INCOMING_ROUND_TRIPS_MIN: f64 = 2.0;
-const INCOMING_ROUND_TRIPS_MAX: f64 = 6.0;
-
-/// The part of a lane's share in everything queued that it may get beyond the least. The rest evens out what the lanes
-/// turn out to move.
-const SHARE_PART: u64 = 4;
-
-/// The shortest command that is made by cutting while much is queued. Shorter ones cost more processor time than they
-/// save.
-const CUT_BYTES_MIN: u64 = 64 << 10;
-
-/// The shortest one while little is queued, so that lanes that move little finish together with the others: whole
-/// pages, and no more than an initial window.
-const LAST_CUT_BYTES_MIN: u64 = 12 << 10;
-
-/// Commands are cut at pages while their lane's rate is not known.
-const PAGE_BYTES: u64 = 4 << 10;
-
-/// Half a round trip counts at least this much where commands are cut: a shorter command gains nothing.
-const CUT_TIME_MIN: Duration = Duration::from_millis(10);
-
-/// What may wait on a lane on a short path, even if its share of the work is less: more than such a path holds, so that
-/// the lane never idles.
-const NEAR_ROOM_BYTES_MIN: u64 = 1 << 20;
-
 /// The most unsent data of a connection without others beside it.
 const ALONE_UNSENT_BYTES_MAX: u64 = 512 << 10;
 
@@ -63,210 +30,8 @@ const ALONE_UNSENT_BYTES_MAX: u64 = 512 << 10;
 /// is parked so that it leaves at once when the command window opens.
 const PARKED_COMMANDS_MAX: u32 = 1;
 
-/// The initial window of RFC 6928, for a lane that has brought nothing yet.
-const INITIAL_WINDOW_BYTES: f64 = 14_600.0;
-
 /// A lane is silent after two round trips, and at least after this.
 const SILENCE_MIN: Duration = Duration::from_millis(50);
-
-/// The round trip from which on a path's rate is worth measuring.
-const LONG_PATH: Duration = Duration::from_millis(1);
-
-/// The rate assumed if all paths are shorter, and of lanes that nothing measures. Only their proportions matter, and
-/// these are equal; commands are cut to what it moves in [`CUT_TIME_MIN`].
-const NEAR_BYTES_PER_SECOND: f64 = 400e6;
-
-/// The expectation for one lane, in the direction of the command's data.
-#[derive(Clone, Copy, Debug)]
-struct Outlook {
-    lane: LaneId,
-    bytes_per_second: f64,
-    round_trip_s: f64,
-    /// Bytes that arrive before anything that is placed now.
-    before_bytes: f64,
-    /// Bytes placed and not yet sent, or not yet come.
-    placed_bytes: u64,
-    /// The lane gets more while less than this is placed.
-    room_bytes: u64,
-    command_bytes_min: u64,
-    /// No command is cut to more.
-    command_bytes_limit: u64,
-    /// What the lane certainly brings in its first round trip, beyond what is placed on it; 0 once its rate is known.
-    first_window_bytes: u64,
-    commands: u32,
-}
-
-impl Outlook {
-    fn has_room(&self) -> bool {
-        self.placed_bytes < self.room_bytes
-    }
-
-    /// The time until `bytes` more are delivered.
-    fn delivery_s(&self, bytes: u64) -> f64 {
-        self.round_trip_s + (self.before_bytes + bytes as f64) / self.bytes_per_second
-    }
-
-    /// The longest command that should be placed, if it may be cut.
-    fn command_bytes_max(&self) -> u64 {
-        let first_bytes = self.first_window_bytes / PAGE_BYTES * PAGE_BYTES;
-        if first_bytes > 0 {
-            return first_bytes;
-        }
-        let time_s = (self.round_trip_s / 2.0).max(CUT_TIME_MIN.as_secs_f64());
-        let bytes = whole(self.bytes_per_second * time_s);
-        let bytes = bytes.next_multiple_of(self.command_bytes_min).max(self.command_bytes_min);
-        bytes.min(self.command_bytes_limit)
-    }
-}
-
-impl EarliestDelivery {
-    fn outlook(&self, demand: Demand, sample: &LaneSample, crowd: Crowd) -> Outlook {
-        let Some(path) = sample.path.filter(|path| !crowd.is_near && path.rtt_min > Duration::ZERO) else {
-            return outlook_near(demand, sample, crowd.share_bytes);
-        };
-        if demand.data_in_bytes > 0 {
-            self.outlook_in(sample, &path, crowd)
-        } else {
-            outlook_out(demand, sample, &path, crowd)
-        }
-    }
-
-    fn outlook_in(&self, sample: &LaneSample, path: &PathMeasurement, crowd: Crowd) -> Outlook {
-        // Commands are short, and their acknowledgements delayed.
-        let round_trip_s = path.rtt_min.as_secs_f64();
-        let first = INITIAL_WINDOW_BYTES / round_trip_s;
-        let measured = self.arrivals.bytes_per_second(sample.lane).unwrap_or(first).max(1.0);
-        let expected = self.arrivals.expected(sample.lane).unwrap_or(measured).max(1.0);
-        let moved =
-            |round_trips: f64| whole(measured * round_trips * round_trip_s.max(CUT_TIME_MIN.as_secs_f64()));
-        let spare = moved(INCOMING_ROUND_TRIPS_MAX).min(crowd.share_bytes / SHARE_PART);
-        // While lanes are about to come, a lane gets no more than it is sure to bring: the rest is theirs.
-        let room_bytes = match (crowd.is_growing, self.arrivals.is_proven(sample.lane)) {
-            (true, false) => whole(INITIAL_WINDOW_BYTES / 2.0),
-            (true, true) => moved(INCOMING_ROUND_TRIPS_MIN).max(whole(INITIAL_WINDOW_BYTES)),
-            (false, _) => moved(INCOMING_ROUND_TRIPS_MIN).max(spare).max(INCOMING_BYTES_MIN),
-        };
-        Outlook {
-            lane: sample.lane,
-            bytes_per_second: expected,
-            round_trip_s,
-            before_bytes: sample.load.data_in_bytes as f64,
-            placed_bytes: sample.load.data_in_bytes,
-            room_bytes,
-            command_bytes_min: crowd.command_bytes_min(),
-            command_bytes_limit: u64::MAX,
-            first_window_bytes: match self.arrivals.is_proven(sample.lane) {
-                true => 0,
-                false => whole(INITIAL_WINDOW_BYTES).saturating_sub(sample.load.data_in_bytes),
-            },
-            commands: sample.load.commands,
-        }
-    }
-
-    /// Whether the lanes without room would have finished everything queued before `chosen` has delivered `bytes`.
-    fn is_better_left(demand: Demand, chosen: &Outlook, bytes: u64, outlooks: &[Outlook]) -> bool {
-        let busy = || outlooks.iter().filter(|outlook| !outlook.has_room());
-        let bytes_per_second: f64 = busy().map(|outlook| outlook.bytes_per_second).sum();
-        if bytes_per_second == 0.0 {
-            return false;
-        }
-        let before: f64 = busy().map(|outlook| outlook.before_bytes).sum();
-        let round_trip_s = busy().map(|outlook| outlook.round_trip_s).fold(f64::INFINITY, f64::min);
-        let all_s = round_trip_s + (before + demand.queued_bytes as f64) / bytes_per_second;
-        chosen.delivery_s(bytes) > all_s
-    }
-}
-
-/// A number of bytes as a whole one.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the conversion saturates")]
-fn whole(bytes: f64) -> u64 {
-    bytes as u64
-}
-
-/// On a short path the hosts' processors limit the rates, and a lane's rate is only what it gets of them. Such lanes
-/// have equal shares of the work.
-fn outlook_near(demand: Demand, sample: &LaneSample, share_bytes: u64) -> Outlook {
-    let before_bytes = waiting_bytes(demand, sample);
-    Outlook {
-        lane: sample.lane,
-        bytes_per_second: NEAR_BYTES_PER_SECOND,
-        round_trip_s: 0.0,
-        before_bytes: before_bytes as f64,
-        placed_bytes: before_bytes,
-        room_bytes: share_bytes.max(NEAR_ROOM_BYTES_MIN),
-        command_bytes_min: CUT_BYTES_MIN,
-        command_bytes_limit: u64::MAX,
-        first_window_bytes: 0,
-        commands: sample.load.commands,
-    }
-}
-
-/// Bytes that wait on a lane in the direction of the command's data.
-fn waiting_bytes(demand: Demand, sample: &LaneSample) -> u64 {
-    match demand.data_in_bytes {
-        0 => sample.load.data_out_bytes + sample.load.unsent_bytes,
-        _ => sample.load.data_in_bytes,
-    }
-}
-
-/// What a lane has to know of the others.
-#[derive(Clone, Copy, Debug)]
-struct Crowd {
-    /// The share of each connection in everything that is queued or waits on a lane.
-    share_bytes: u64,
-    /// Further connections are about to come.
-    is_growing: bool,
-    /// All lanes that are measured have short paths.
-    is_near: bool,
-}
-
-impl Crowd {
-    fn new(demand: Demand, lanes: &[LaneSample]) -> Self {
-        let waiting: u64 = lanes.iter().map(|sample| waiting_bytes(demand, sample)).sum();
-        let (present, wanted) = (lanes.len() as u64, u64::from(demand.connections_wanted));
-        Self {
-            share_bytes: (waiting + demand.queued_bytes).div_ceil(present.max(wanted).max(1)),
-            is_growing: demand.is_growing && present < wanted,
-            is_near: lanes.iter().filter_map(|sample| sample.path).all(|path| path.rtt_min < LONG_PATH),
-        }
-    }
-
-    /// The shortest command that is made by cutting.
-    fn command_bytes_min(self) -> u64 {
-        let part = self.share_bytes / SHARE_PART;
-        part.next_multiple_of(LAST_CUT_BYTES_MIN).clamp(LAST_CUT_BYTES_MIN, CUT_BYTES_MIN)
-    }
-}
-
-fn outlook_out(demand: Demand, sample: &LaneSample, path: &PathMeasurement, crowd: Crowd) -> Outlook {
-    let placed_bytes = sample.load.data_out_bytes + sample.load.unsent_bytes + path.unsent_bytes;
-    let round_trip_s = path.rtt.as_secs_f64();
-    Outlook {
-        lane: sample.lane,
-        bytes_per_second: (path.congestion_window_bytes as f64 / round_trip_s).max(1.0),
-        round_trip_s,
-        before_bytes: (placed_bytes + path.in_flight_bytes) as f64,
-        placed_bytes,
-        room_bytes: (path.congestion_window_bytes * windows(demand, sample)).max(ROOM_BYTES_MIN),
-        command_bytes_min: crowd.command_bytes_min(),
-        command_bytes_limit: without_r2t(sample),
-        first_window_bytes: 0,
-        commands: sample.load.commands,
-    }
-}
-
-/// The longest write that does not wait a round trip for an R2T, if that is long enough to be worth a command.
-fn without_r2t(sample: &LaneSample) -> u64 {
-    let unsolicited_bytes = u64::from(sample.unsolicited_bytes);
-    if unsolicited_bytes < CUT_BYTES_MIN { u64::MAX } else { unsolicited_bytes }
-}
-
-/// How many windows of data may wait on a lane: data that the target must ask for leaves a round trip later, and then
-/// needs another one, or the lane would run dry meanwhile.
-fn windows(demand: Demand, sample: &LaneSample) -> u64 {
-    let bytes = u64::from(demand.data_out_bytes).min(CUT_BYTES_MIN);
-    if bytes > u64::from(sample.unsolicited_bytes) { 3 } else { 1 }
-}
 
 /// Whether the network under a lane has stopped: after a retransmission timeout, or when for two round trips, and at
 /// least 50 ms, nothing that was sent has been acknowledged, or nothing has come of a PDU that began to arrive.
@@ -295,7 +60,8 @@ impl Placement for EarliestDelivery {
         let all_idle = lanes.iter().all(LaneSample::is_idle);
         let open = lanes.iter().filter(is_open).filter(|sample| all_idle || !is_stalled(sample));
         let crowd = Crowd::new(demand, lanes);
-        let outlooks: Vec<Outlook> = open.map(|sample| self.outlook(demand, sample, crowd)).collect();
+        let outlooks: Vec<Outlook> =
+            open.map(|sample| Outlook::new(&self.arrivals, demand, sample, crowd)).collect();
         let last = self.last.map_or(0, |lane| lane.0.wrapping_add(1));
         let bytes = |outlook: &Outlook| match demand.may_be_cut {
             true => demand.bytes().min(outlook.command_bytes_max()),
@@ -308,7 +74,7 @@ impl Placement for EarliestDelivery {
             .iter()
             .filter(|outlook| outlook.has_room() || all_idle || demand.is_urgent)
             .min_by(|one, other| rank(one).partial_cmp(&rank(other)).unwrap_or(core::cmp::Ordering::Equal))?;
-        if !all_idle && !demand.is_urgent && Self::is_better_left(demand, chosen, bytes(chosen), &outlooks) {
+        if !all_idle && !demand.is_urgent && is_better_left(demand, chosen, bytes(chosen), &outlooks) {
             return None;
         }
         self.last = Some(chosen.lane);
@@ -319,6 +85,19 @@ impl Placement for EarliestDelivery {
     fn forget(&mut self, lane: LaneId) {
         self.arrivals.forget(lane);
     }
+}
+
+/// Whether the lanes without room would have finished everything queued before `chosen` has delivered `bytes`.
+fn is_better_left(demand: Demand, chosen: &Outlook, bytes: u64, outlooks: &[Outlook]) -> bool {
+    let busy = || outlooks.iter().filter(|outlook| !outlook.has_room());
+    let bytes_per_second: f64 = busy().map(|outlook| outlook.bytes_per_second).sum();
+    if bytes_per_second == 0.0 {
+        return false;
+    }
+    let before: f64 = busy().map(|outlook| outlook.before_bytes).sum();
+    let round_trip_s = busy().map(|outlook| outlook.round_trip_s).fold(f64::INFINITY, f64::min);
+    let all_s = round_trip_s + (before + demand.queued_bytes as f64) / bytes_per_second;
+    chosen.delivery_s(bytes) > all_s
 }
 
 /// The only connection that there is or is to be gets whole commands, as long as its socket takes them.
@@ -332,7 +111,8 @@ fn alone(only: &LaneSample) -> Option<Choice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lane_sample::{LaneLoad, Obstacle};
+    use crate::lane_sample::{LaneLoad, Obstacle, PathMeasurement};
+    use crate::outlook::{CUT_BYTES_MIN, INCOMING_BYTES_MIN, LAST_CUT_BYTES_MIN, ROOM_BYTES_MIN};
 
     const MEBIBYTE: u32 = 1 << 20;
     const RTT: Duration = Duration::from_millis(40);

@@ -5,6 +5,7 @@
 mod arrivals;
 mod earliest_delivery;
 mod lane_sample;
+mod outlook;
 mod placement;
 mod rule;
 pub mod time_model;
