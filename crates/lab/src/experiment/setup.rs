@@ -376,13 +376,17 @@ impl Setup {
 
     /// The longest packet that is sent, in bytes.
     pub(crate) fn mtu(&self) -> u32 {
-        let mtu = self.path().mtu();
+        let mtu = self.paths().map(PathModel::mtu).fold(u32::MAX, u32::min);
         self.host_mtu.map_or(mtu, |host_mtu| host_mtu.min(mtu))
     }
 
     /// The model of the path.
     pub(crate) fn path(&self) -> &PathModel {
         self.path.as_ref().expect("a setup is only made by reading, which makes the path")
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &PathModel> {
+        [Some(self.path()), self.second_path.as_ref()].into_iter().flatten()
     }
 
     /// The share of the data that is read, and so travels back, from 0 to 1. The rest travels to the server.
@@ -405,9 +409,8 @@ impl Setup {
             let rate = link.rate.bits().get() as f64;
             payload_bits_per_second(rate, self.mtu(), header_bytes, link.framing)
         };
-        let paths = || [Some(self.path()), self.second_path.as_ref()].into_iter().flatten();
-        let forward: f64 = paths().map(|path| of(&path.forward)).sum();
-        let backward: f64 = paths().map(|path| of(path.backward())).sum();
+        let forward: f64 = self.paths().map(|path| of(&path.forward)).sum();
+        let backward: f64 = self.paths().map(|path| of(path.backward())).sum();
         (forward / (1.0 - read_share)).min(backward / read_share)
     }
 
