@@ -4,8 +4,9 @@ use crate::copies::{Copies, Copy};
 use observe::report::{Axis, Figure, Point, Series, Style, Unit};
 
 /// The programs drawn, and their names in the legend.
-const DRAWN: [(&str, &str); 5] = [
+const DRAWN: [(&str, &str); 6] = [
     ("ropewalk", "ropewalk copy"),
+    ("nbdcopy, 1 connection", "nbdcopy, 1 connection"),
     ("nbdcopy, 16 connections", "nbdcopy, 16 connections"),
     ("rsync", "rsync"),
     ("QEMU to tgt", "QEMU"),
