@@ -43,6 +43,8 @@ pub struct Summary {
     pub failures: Vec<Outcome>,
     /// Seeds that passed but were too easy.
     pub weak: Vec<u64>,
+    /// How long the seeds took on their own clocks.
+    pub virtual_time: Duration,
     /// How long it took on the clock on the wall.
     pub elapsed: Duration,
     /// The time that processors spent on it, on all threads.
@@ -68,6 +70,7 @@ impl Summary {
         self.functions += outcome.tally.functions;
         self.faults.add(&outcome.faults);
         self.reached.add(&outcome.reached);
+        self.virtual_time += outcome.virtual_time;
         let is_weak = outcome.tally.operations < OPERATIONS.into()
             || outcome.connections_wanted < CONNECTIONS_MIN.into()
             || outcome.faults.total() < FAULTS_MIN;

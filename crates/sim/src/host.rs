@@ -41,7 +41,7 @@ use intruder::Intruder;
 use network::SimulatedNetwork;
 use pdu::{CmdSn, Duration, Instant};
 use placement::{Astray, Wrongs};
-use policy::EarliestDelivery;
+use policy::PlacementPolicy;
 use runtime::Runtime;
 use session::parameters::{InitiatorLimits, Offer};
 use std::cell::{Cell, RefCell};
@@ -93,6 +93,8 @@ pub struct HostPlan {
     pub copies: Option<CopyPlan>,
     /// The unit that it and all other hosts copy to.
     pub contested: Option<UnitIndex>,
+    /// Where its commands go.
+    pub placement: PlacementPolicy,
     /// How many of a hundred commands go to a connection at random instead of the policy's.
     pub astray_percent: u64,
     /// How often of a hundred times its policy holds a command back that it could place.
@@ -374,11 +376,12 @@ impl Host {
             Wrongs { astray_percent: plan.astray_percent, held_back_percent: plan.held_back_percent };
         let whims = SharedCell::new(Random::new(world.seed, &part("holding back")));
         let random = SharedCell::new(random);
+        let policy = plan.placement;
         let environment = Environment {
             host: Arc::new(self.runtime.clone()),
             network: Arc::clone(network) as Arc<dyn client::Dial>,
             placement: Arc::new(move || {
-                Box::new(Astray::new(EarliestDelivery::default(), wrongs, random.clone(), whims.clone()))
+                Box::new(Astray::new(policy.begin(), wrongs, random.clone(), whims.clone()))
             }),
         };
         let is_patient = Random::new(world.seed, &part("patience")).one_in(2);

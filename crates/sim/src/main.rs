@@ -6,6 +6,7 @@ mod campaign;
 mod report;
 
 use clap::Parser;
+use policy::PlacementPolicy;
 use ropewalk_sim::{OPERATIONS, Outcome, Reduction, Scenario, run, shrink};
 use std::process::ExitCode;
 
@@ -55,6 +56,10 @@ struct Arguments {
     /// The highest ErrorRecoveryLevel that a seed may draw.
     #[arg(long)]
     recovery_level: Option<u8>,
+    /// Let all hosts place commands by this policy: "earliest delivery", "round robin", "least outstanding" or
+    /// "lowest RTT".
+    #[arg(long)]
+    placement: Option<PlacementPolicy>,
 }
 
 fn main() -> ExitCode {
@@ -65,6 +70,7 @@ fn main() -> ExitCode {
         connections_max: arguments.connections,
         hosts_max: arguments.hosts,
         recovery_level_max: arguments.recovery_level.unwrap_or(Reduction::default().recovery_level_max),
+        placement: arguments.placement,
     };
     if arguments.trace {
         return trace(arguments.seed, &reduction);

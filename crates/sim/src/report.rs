@@ -34,6 +34,7 @@ pub fn print(summary: &Summary) {
         row(&format!("  {}", way.name()), summary.reached.of(way).to_string());
     }
     row("violations", summary.failures.len().to_string());
+    row("hours of virtual time", format!("{:.2}", summary.virtual_time.as_secs_f64() / 3600.0));
     if let Some(column) = table.column_mut(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -94,6 +95,9 @@ fn command(seed: u64, reduction: &Reduction) -> String {
     }
     if reduction.recovery_level_max != whole.recovery_level_max {
         option("recovery-level", reduction.recovery_level_max.to_string());
+    }
+    if let Some(policy) = reduction.placement {
+        option("placement", format!("\"{policy}\""));
     }
     command
 }

@@ -11,6 +11,7 @@ use crate::unit::{self, UnitPlan};
 use crate::users::Users;
 use device::{Ipv6Prefix, SessionLimits};
 use pdu::Duration;
+use policy::{PlacementPolicy, Rule};
 use session::parameters::{DigestPreference, Offer};
 
 /// The highest error recovery level that a seed draws.
@@ -19,7 +20,7 @@ const RECOVERY_LEVEL_MAX: u8 = 2;
 /// Operations of one seed.
 pub const OPERATIONS: u32 = 2000;
 
-/// What is left out of a seed, to find what it takes to fail.
+/// What is left out of a seed, to find what it takes to fail, or done otherwise, to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reduction {
     /// Operations to begin.
@@ -32,6 +33,8 @@ pub struct Reduction {
     pub hosts_max: usize,
     /// ErrorRecoveryLevel that sessions may agree on.
     pub recovery_level_max: u8,
+    /// Where all hosts place commands, instead of what the seed draws.
+    pub placement: Option<PlacementPolicy>,
 }
 
 impl Default for Reduction {
@@ -42,6 +45,7 @@ impl Default for Reduction {
             connections_max: u16::MAX,
             hosts_max: usize::MAX,
             recovery_level_max: RECOVERY_LEVEL_MAX,
+            placement: None,
         }
     }
 }
@@ -83,6 +87,9 @@ const WHOLE_READS_PERCENT: u64 = 2;
 
 /// How rare a seed is whose target asks for logouts and drops sessions.
 const NOTICES_ONE_IN: u64 = 3;
+
+/// How rare a host is that places its commands by one of the plain rules.
+const PLAIN_PLACEMENT_ONE_IN: u64 = 8;
 
 /// In one seed of so many paths meddle with what they carry.
 const MEDDLING_ONE_IN: u64 = 3;
@@ -145,6 +152,8 @@ impl Scenario {
         }
         let mut holding_back = Random::new(seed, "holding back");
         hosts.iter_mut().for_each(|host| host.held_back_percent = *holding_back.choose(&[0, 0, 30, 90]));
+        let mut placement = Random::new(seed, "placement policies");
+        hosts.iter_mut().for_each(|host| host.placement = placement_policy(&mut placement));
         let mut lengths = Random::new(seed, "transfer lengths");
         hosts.iter_mut().for_each(|host| host.mix.mismatched_percent = *lengths.choose(&[0, 0, 5, 20]));
         let reserves = Random::new(seed, "reservations").one_in(RESERVATIONS_ONE_IN);
@@ -232,6 +241,9 @@ impl Scenario {
         self.target.offer.error_recovery_level = recovery_level;
         self.operations = self.operations.min(reduction.operations);
         self.hosts.truncate(reduction.hosts_max.max(1));
+        for host in &mut self.hosts {
+            host.placement = reduction.placement.unwrap_or(host.placement);
+        }
         for path in self.hosts.iter_mut().flat_map(|host| host.paths.iter_mut().chain(&mut host.elsewhere)) {
             path.connections = path.connections.min(reduction.connections_max).max(1);
             path.offer.error_recovery_level = recovery_level;
@@ -279,12 +291,21 @@ fn hosts(
                 mix: mix(random, disk),
                 copies: None,
                 contested: None,
+                placement: PlacementPolicy::default(),
                 astray_percent: *random.choose(&[0, 20, 100]),
                 held_back_percent: 0,
             }
         })
         .collect();
     hosts
+}
+
+fn placement_policy(random: &mut Random) -> PlacementPolicy {
+    let rules = [Rule::RoundRobin, Rule::LeastOutstanding, Rule::LowestRtt];
+    match random.one_in(PLAIN_PLACEMENT_ONE_IN) {
+        true => PlacementPolicy::Plain(*random.choose(&rules)),
+        false => PlacementPolicy::EarliestDelivery,
+    }
 }
 
 /// Gives the first session so many connections that there are enough in all.

@@ -2,7 +2,7 @@
 
 use crate::random::Random;
 use crate::shared_cell::SharedCell;
-use pdu::Instant;
+use pdu::{Instant, LaneId};
 use policy::{Choice, Demand, LaneSample, Placement};
 
 /// How often, of a hundred times, the policy is not followed.
@@ -15,16 +15,21 @@ pub struct Wrongs {
 }
 
 /// Sends some commands astray, and holds some back without a reason.
-pub struct Astray<P> {
-    policy: P,
+pub struct Astray {
+    policy: Box<dyn Placement>,
     wrongs: Wrongs,
     random: SharedCell<Random>,
     /// Decides what is held back: a generator of its own, so that the other's numbers are what they would be without it.
     whims: SharedCell<Random>,
 }
 
-impl<P> Astray<P> {
-    pub fn new(policy: P, wrongs: Wrongs, random: SharedCell<Random>, whims: SharedCell<Random>) -> Self {
+impl Astray {
+    pub fn new(
+        policy: Box<dyn Placement>,
+        wrongs: Wrongs,
+        random: SharedCell<Random>,
+        whims: SharedCell<Random>,
+    ) -> Self {
         Self { policy, wrongs, random, whims }
     }
 
@@ -35,7 +40,7 @@ impl<P> Astray<P> {
     }
 }
 
-impl<P: Placement> Placement for Astray<P> {
+impl Placement for Astray {
     fn wants_measurements(&self) -> bool {
         self.policy.wants_measurements()
     }
@@ -52,5 +57,9 @@ impl<P: Placement> Placement for Astray<P> {
             return Some(Choice { lane, bytes_max });
         }
         self.policy.place(now, demand, lanes)
+    }
+
+    fn forget(&mut self, lane: LaneId) {
+        self.policy.forget(lane);
     }
 }
