@@ -6,9 +6,13 @@
 //! segments: a command, a status. On a short path each loss of one then costs fifty round trips, and holds up the later
 //! commands of all connections.
 //!
-//! A ping is a later segment in both directions. So a connection on which commands wait for their answers is pinged when
-//! it has been silent for two round trips, as TCP's own tail loss probe would be sent if more than one segment were in
-//! flight. If the answers take longer because the target needs the time, a few pings are all the cost.
+//! A ping is a later segment in both directions. So a connection on which commands wait for their answers is pinged
+//!
+//! * when it has been silent for two round trips. TCP's own tail loss probe would be sent then if more than one segment
+//!   were in flight. If the answers take longer because the target needs the time, a few pings are all the cost.
+//! * when it has sent nothing for one and a half, and TCP_INFO says that something is still not acknowledged. Data that
+//!   comes for earlier reads does not count here: it says nothing of the last command, for which the target may hold back
+//!   the later commands of all connections.
 
 use super::Driver;
 use super::path::Lane;
@@ -29,15 +33,41 @@ const SILENCE_MIN: Duration = Duration::from_millis(10);
 /// The most probes in one silence. The silence before a probe is twice that before the previous one.
 const PROBES_MAX: u32 = 4;
 
-/// The silence at the end of a lane's traffic. Pings and their answers do not end it.
+/// A time in which nothing happened but probes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Silence {
+    /// Its begin, or the last probe.
+    since: Instant,
+    probes: u32,
+}
+
+impl Silence {
+    fn from(now: Instant) -> Self {
+        Self { since: now, probes: 0 }
+    }
+
+    /// When to probe if it goes on; `None` if there have been probes enough. The first is due after `pause`.
+    fn due(self, pause: Duration) -> Option<Instant> {
+        (self.probes < PROBES_MAX).then(|| self.since + pause.max(SILENCE_MIN) * (1 << self.probes))
+    }
+
+    fn probed(&mut self, now: Instant) {
+        *self = Self { since: now, probes: self.probes + 1 };
+    }
+}
+
+/// The end of a lane's traffic. Pings and their answers do not count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tail {
-    since: Instant,
+    /// Since the last byte in either direction.
+    silence: Silence,
+    /// Since the last byte to the target, until TCP_INFO says that it has arrived.
+    unacknowledged: Option<Silence>,
     /// The work that was outstanding all the time.
     awaited: Awaited,
-    sent_bytes: u64,
+    /// PDUs that have been sent, or are probes to be sent.
+    sent_pdus: u64,
     received_bytes: u64,
-    probes: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,10 +78,17 @@ struct Awaited {
 }
 
 impl Tail {
-    /// When the lane is to be probed, if it stays silent; `None` if it has been probed often enough.
+    /// When the lane is to be probed, unless something happens.
     fn due(&self, round_trip: Duration) -> Option<Instant> {
-        let silence = (round_trip * 2).max(SILENCE_MIN);
-        (self.probes < PROBES_MAX).then(|| self.since + silence * (1 << self.probes))
+        let silent = self.silence.due(round_trip * 2);
+        let unacknowledged = self.unacknowledged.and_then(|silence| silence.due(round_trip * 3 / 2));
+        [silent, unacknowledged].into_iter().flatten().min()
+    }
+
+    fn probed(&mut self, now: Instant) {
+        self.sent_pdus += 1;
+        self.silence.probed(now);
+        self.unacknowledged.iter_mut().for_each(|silence| silence.probed(now));
     }
 }
 
@@ -65,7 +102,7 @@ impl Driver {
                 let mut due = lane.next_probe(core, now);
                 if due.is_some_and(|due| due <= now) {
                     core.probe(now, lane.id);
-                    lane.tail = Tail { since: now, probes: lane.tail.probes + 1, ..lane.tail };
+                    lane.tail.probed(now);
                     due = lane.next_probe(core, now);
                 }
                 self.next_probe = [self.next_probe, due].into_iter().flatten().min();
@@ -87,13 +124,29 @@ impl Lane {
             out_bytes: state.outstanding_out_bytes,
             in_bytes: state.outstanding_in_bytes,
         };
-        let Counters { sent_bytes, received_bytes, .. } = self.connection.counters();
-        let is_sending = self.blocked || sent_bytes > self.tail.sent_bytes + PING_BYTES_MAX;
+        let Counters { sent_pdus, received_bytes, .. } = self.connection.counters();
+        let is_sending = self.blocked || sent_pdus > self.tail.sent_pdus;
         let is_bringing = received_bytes > self.tail.received_bytes + PING_BYTES_MAX;
-        let is_silent = !is_sending && !is_bringing && awaited == self.tail.awaited;
-        let (since, probes) = if is_silent { (self.tail.since, self.tail.probes) } else { (now, 0) };
-        self.tail = Tail { since, awaited, sent_bytes, received_bytes, probes };
-        if awaited.commands > 0 { self.tail.due(round_trip) } else { None }
+        if is_sending || is_bringing || awaited != self.tail.awaited {
+            self.tail.silence = Silence::from(now);
+        }
+        if is_sending {
+            self.tail.unacknowledged = Some(Silence::from(now));
+        }
+        self.tail =
+            Tail { awaited, sent_pdus: sent_pdus.max(self.tail.sent_pdus), received_bytes, ..self.tail };
+        if awaited.commands == 0 {
+            return None;
+        }
+        if self.tail.due(round_trip)? <= now && self.is_acknowledged() {
+            self.tail.unacknowledged = None;
+        }
+        self.tail.due(round_trip)
+    }
+
+    /// Whether the target's TCP has everything that has been sent.
+    fn is_acknowledged(&self) -> bool {
+        self.connection.sample().is_none_or(|sample| sample.in_flight_segments == 0)
     }
 }
 
@@ -101,22 +154,39 @@ impl Lane {
 mod tests {
     use super::*;
 
-    fn due(round_trip_ms: u64, probes: u32) -> Option<u64> {
-        let tail = Tail { probes, ..Tail::default() };
-        let due = tail.due(Duration::from_millis(round_trip_ms))?;
-        u64::try_from(due.saturating_duration_since(Instant::ZERO).as_millis()).ok()
+    fn at(milliseconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(milliseconds)
+    }
+
+    fn round_trip(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
     }
 
     #[test]
     fn a_lane_is_probed_after_two_round_trips_but_not_at_once() {
-        assert_eq!(due(40, 0), Some(80));
-        assert_eq!(due(2, 0), Some(10));
+        assert_eq!(Tail::default().due(round_trip(40)), Some(at(80)));
+        assert_eq!(Tail::default().due(round_trip(2)), Some(at(10)));
+    }
+
+    #[test]
+    fn what_is_not_acknowledged_is_probed_although_data_comes() {
+        let tail = Tail {
+            silence: Silence::from(at(100)),
+            unacknowledged: Some(Silence::from(at(0))),
+            ..Tail::default()
+        };
+        assert_eq!(tail.due(round_trip(40)), Some(at(60)));
+        assert_eq!(Tail { unacknowledged: None, ..tail }.due(round_trip(40)), Some(at(180)));
     }
 
     #[test]
     fn the_pauses_between_probes_grow_and_the_probing_ends() {
-        let pauses: Vec<_> = (0..PROBES_MAX).map(|probes| due(10, probes)).collect();
-        assert_eq!(pauses, [20, 40, 80, 160].map(Some));
-        assert_eq!(due(10, PROBES_MAX), None);
+        let mut tail = Tail::default();
+        let mut probes = vec![];
+        while let Some(due) = tail.due(round_trip(10)) {
+            probes.push(due);
+            tail.probed(due);
+        }
+        assert_eq!(probes, [20, 60, 140, 300].map(at));
     }
 }
