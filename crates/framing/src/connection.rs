@@ -124,6 +124,12 @@ impl<W: Wire> Connection<W> {
         !self.sender.is_empty()
     }
 
+    /// Bytes of the stream that the peer's end has not acknowledged; none if the stream is gone.
+    #[must_use]
+    pub fn unacknowledged_bytes(&self) -> u64 {
+        self.wire.unacknowledged_bytes().unwrap_or(0)
+    }
+
     /// Measurements of the path, if the stream provides any.
     #[must_use]
     pub fn sample(&self) -> Option<PathSample> {

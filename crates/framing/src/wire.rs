@@ -87,7 +87,7 @@ pub struct PathSample {
     pub delivery_bytes_per_second: u64,
     /// Congestion window, in segments.
     pub congestion_window_segments: u32,
-    /// Segments sent and not acknowledged.
+    /// Segments in the network, as the sender estimates: sent, not acknowledged and not taken for lost.
     pub in_flight_segments: u32,
     /// Payload of a full segment.
     pub segment_bytes: u32,

@@ -8,8 +8,9 @@ const SEEDS: std::ops::RangeInclusive<u64> = 1..=12;
 const OPERATIONS: u32 = 300;
 const CONNECTIONS: u16 = 8;
 
-/// How long all seeds take, on their own clocks. Only the network differs from connection to connection: its rates by a
-/// factor of a hundred.
+/// How long all seeds take, on their own clocks, from login to logout. Nothing fails, and the connections' rates differ by
+/// up to a hundred. Each connection draws its rate when it is made, so that a policy's seed may have others than the next
+/// policy's: the sum over the seeds evens that out.
 fn time_under(policy: PlacementPolicy) -> Duration {
     let reduction =
         Reduction { operations: OPERATIONS, placement: Some(policy), hosts_max: 1, ..Reduction::default() };

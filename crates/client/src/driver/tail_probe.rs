@@ -10,9 +10,13 @@
 //!
 //! * when it has been silent for two round trips. TCP's own tail loss probe would be sent then if more than one segment
 //!   were in flight. If the answers take longer because the target needs the time, a few pings are all the cost.
-//! * when it has sent nothing for one and a half, and TCP_INFO says that something is still not acknowledged. Data that
-//!   comes for earlier reads does not count here: it says nothing of the last command, for which the target may hold back
-//!   the later commands of all connections.
+//! * when it has sent nothing for one and a half, or 10 ms, and the target's TCP has not acknowledged everything. Data
+//!   that comes for earlier reads does not count here: it says nothing of the last command, for which the target may hold
+//!   back the later commands of all connections.
+//!
+//! A second ping follows the first one closely, as a segment of its own. In recovery, TCP sends as much as has been
+//! reported to have arrived (RFC 6937): after one ping that is only the lost segment again. If that is lost, too, only
+//! a segment behind it tells, and after two pings a third one may leave.
 
 use super::Driver;
 use super::path::Lane;
@@ -30,15 +34,15 @@ const ROUND_TRIP_MAX: Duration = Duration::from_millis(100);
 /// The shortest silence that is probed.
 const SILENCE_MIN: Duration = Duration::from_millis(10);
 
-/// The most probes in one silence. The silence before a probe is twice that before the previous one.
-const PROBES_MAX: u32 = 4;
+/// The pauses before the probes of one silence, in quarters of the first one. Then probing ends.
+const PAUSES: [u32; 5] = [4, 1, 4, 8, 16];
 
 /// A time in which nothing happened but probes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Silence {
-    /// Its begin, or the last probe.
+    /// Its beginning, or the last probe.
     since: Instant,
-    probes: u32,
+    probes: usize,
 }
 
 impl Silence {
@@ -46,9 +50,10 @@ impl Silence {
         Self { since: now, probes: 0 }
     }
 
-    /// When to probe if it goes on; `None` if there have been probes enough. The first is due after `pause`.
+    /// When to probe if it goes on; `None` after enough probes. The first one is due after `pause`.
     fn due(self, pause: Duration) -> Option<Instant> {
-        (self.probes < PROBES_MAX).then(|| self.since + pause.max(SILENCE_MIN) * (1 << self.probes))
+        let quarters = *PAUSES.get(self.probes)?;
+        Some(self.since + pause.max(SILENCE_MIN) * quarters / 4)
     }
 
     fn probed(&mut self, now: Instant) {
@@ -56,16 +61,16 @@ impl Silence {
     }
 }
 
-/// The end of a lane's traffic. Pings and their answers do not count.
+/// The end of a lane's traffic. Probes do not count, nor do a ping's answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tail {
-    /// Since the last byte in either direction.
+    /// Since the last byte in either direction, or the last change of what is awaited.
     silence: Silence,
-    /// Since the last byte to the target, until TCP_INFO says that it has arrived.
+    /// Since the last PDU to the target, until the target's TCP is known to have it.
     unacknowledged: Option<Silence>,
     /// The work that was outstanding all the time.
     awaited: Awaited,
-    /// PDUs that have been sent, or are probes to be sent.
+    /// PDUs sent, and probes still to be sent.
     sent_pdus: u64,
     received_bytes: u64,
 }
@@ -85,8 +90,8 @@ impl Tail {
         [silent, unacknowledged].into_iter().flatten().min()
     }
 
-    fn probed(&mut self, now: Instant) {
-        self.sent_pdus += 1;
+    fn probed(&mut self, now: Instant, is_sent: bool) {
+        self.sent_pdus += u64::from(is_sent);
         self.silence.probed(now);
         self.unacknowledged.iter_mut().for_each(|silence| silence.probed(now));
     }
@@ -101,8 +106,8 @@ impl Driver {
             for lane in path.lanes.iter_mut().filter(|lane| lane.closing.is_none()) {
                 let mut due = lane.next_probe(core, now);
                 if due.is_some_and(|due| due <= now) {
-                    core.probe(now, lane.id);
-                    lane.tail.probed(now);
+                    let is_sent = core.probe(now, lane.id);
+                    lane.tail.probed(now, is_sent);
                     due = lane.next_probe(core, now);
                 }
                 self.next_probe = [self.next_probe, due].into_iter().flatten().min();
@@ -138,15 +143,10 @@ impl Lane {
         if awaited.commands == 0 {
             return None;
         }
-        if self.tail.due(round_trip)? <= now && self.is_acknowledged() {
+        if self.tail.due(round_trip)? <= now && self.connection.unacknowledged_bytes() == 0 {
             self.tail.unacknowledged = None;
         }
         self.tail.due(round_trip)
-    }
-
-    /// Whether the target's TCP has everything that has been sent.
-    fn is_acknowledged(&self) -> bool {
-        self.connection.sample().is_none_or(|sample| sample.in_flight_segments == 0)
     }
 }
 
@@ -180,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn the_pauses_between_probes_grow_and_the_probing_ends() {
+    fn the_second_probe_follows_closely_then_the_pauses_grow_and_the_probing_ends() {
         let mut tail = Tail::default();
         let mut probes = vec![];
         while let Some(due) = tail.due(round_trip(10)) {
             probes.push(due);
-            tail.probed(due);
+            tail.probed(due, true);
         }
-        assert_eq!(probes, [20, 60, 140, 300].map(at));
+        assert_eq!(probes, [20, 25, 45, 85, 165].map(at));
     }
 }

@@ -65,25 +65,25 @@ impl Session {
 
     /// As [`Self::ping`], soon after the last traffic on `lane`: the network repairs a loss when something follows. The
     /// answer says nothing of reads, whose data may still be on its way from the medium. While another ping awaits its
-    /// answer, a NOP-Out follows that asks for none.
-    pub fn probe(&mut self, now: Instant, lane: LaneId) {
-        self.send_ping(now, lane, true);
+    /// answer, a NOP-Out follows that asks for none. Returns whether anything is to be sent.
+    pub fn probe(&mut self, now: Instant, lane: LaneId) -> bool {
+        self.send_ping(now, lane, true)
     }
 
-    fn send_ping(&mut self, now: Instant, lane: LaneId, is_probe: bool) {
+    fn send_ping(&mut self, now: Instant, lane: LaneId, is_probe: bool) -> bool {
         let cmd_sn = self.window.current();
         // A probe comes early, and must not shorten the target's time to answer.
         let counts_from = if is_probe { now + self.limits.ping_after } else { now };
-        let Some(lane) = self.lanes.get_mut(lane) else { return };
+        let Some(lane) = self.lanes.get_mut(lane) else { return false };
         if matches!(lane.phase, Phase::LoggingOut | Phase::Closing) {
-            return;
+            return false;
         }
         if lane.pings.ping.is_some() {
             if is_probe {
                 lane.liveness.ping_followed();
                 lane.push(Request::Nop(nop_out(cmd_sn)));
             }
-            return;
+            return is_probe;
         }
         let itt = self.request_tags.take();
         lane.pings.ping =
@@ -91,6 +91,7 @@ impl Session {
         lane.liveness.ask(now, counts_from);
         lane.push(Request::Nop(NopOut { itt, ..nop_out(cmd_sn) }));
         self.counters.pings += 1;
+        true
     }
 
     /// Pings a lane that has been silent too long, or gives it up.

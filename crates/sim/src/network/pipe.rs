@@ -131,7 +131,7 @@ impl Pipe {
     /// What its sender measures, but for the way back: a window of all that fits the pipe, and a retransmission timeout
     /// while it is stalled.
     pub(super) fn path_sample(&self, now: Instant) -> PathSample {
-        let segments = |bytes: u64| u32::try_from(bytes / SEGMENT_BYTES).unwrap_or(u32::MAX);
+        let segments = |bytes: u64| u32::try_from(bytes.div_ceil(SEGMENT_BYTES)).unwrap_or(u32::MAX);
         let is_stalled = now < self.stalled_until;
         PathSample {
             rtt: self.latency,
