@@ -101,7 +101,7 @@ impl Driver {
     /// Pings the lanes that have been silent too long, and notes when to look again.
     pub(super) fn probe_tails(&mut self, now: Instant) {
         self.next_probe = None;
-        for path in self.paths.iter_mut().filter(|path| path.core.is_some()) {
+        for path in self.paths.iter_mut() {
             let Some(core) = &mut path.core else { continue };
             for lane in path.lanes.iter_mut().filter(|lane| lane.closing.is_none()) {
                 let mut due = lane.next_probe(core, now);

@@ -386,7 +386,7 @@ impl Setup {
     }
 
     fn paths(&self) -> impl Iterator<Item = &PathModel> {
-        [Some(self.path()), self.second_path.as_ref()].into_iter().flatten()
+        std::iter::once(self.path()).chain(&self.second_path)
     }
 
     /// The share of the data that is read, and so travels back, from 0 to 1. The rest travels to the server.

@@ -137,7 +137,7 @@ impl Pipe {
             rtt: self.latency,
             rtt_min: self.latency,
             delivery_bytes_per_second: self.bytes_per_ms * 1000,
-            congestion_window_segments: segments(self.capacity_bytes as u64).max(1),
+            congestion_window_segments: segments(self.capacity_bytes as u64),
             in_flight_segments: segments(self.taken_bytes - self.delivered_bytes),
             segment_bytes: u32::try_from(SEGMENT_BYTES).unwrap_or(u32::MAX),
             retransmitted_segments: 0,
