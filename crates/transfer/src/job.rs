@@ -14,6 +14,7 @@ use crate::verify::{Reference, Verification};
 use crate::worker::{Worker, Zeroing};
 use crate::{Error, Phase, Progress, Refusal, Survey, Verify, survey};
 use block::{BUFFER_ALIGNMENT_BYTES, Slab};
+use futures_util::future::{self, FutureExt, TryFutureExt};
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -100,12 +101,12 @@ impl std::fmt::Display for DestinationState {
     }
 }
 
-/// The result of the copying phase.
-struct Copied {
+/// What was written, and what it is compared with.
+struct Written<'a> {
     bytes: u64,
-    checksums: Vec<u64>,
+    checksums: &'a [u64],
     /// The copy to read back; `None` if it cannot be read.
-    copy: Option<Disk>,
+    copy: Option<&'a Disk>,
 }
 
 impl Job {
@@ -221,52 +222,31 @@ impl<'a> Run<'a> {
     }
 
     async fn copy_and_verify(self, open: &Open, seed: u64, control: &mut Control) -> Result<Report, Failure> {
-        let copied = self.copy(open, control).await;
-        // This check precedes verification, which could only report a difference.
-        let copied = copied.and_then(|copied| self.source.check_unchanged().map(|()| copied));
-        let copied = copied.map_err(|error| Failure {
-            error,
-            destination: match self.touched.load(Ordering::Relaxed) {
-                true => DestinationState::Incomplete,
-                false => DestinationState::Untouched,
-            },
-            partial: None,
-        })?;
-        self.progress.set_total(copied.bytes);
-        let verified = self.verify(&copied, seed, control).await;
-        let verified = verified.map_err(|error| Failure {
-            destination: match error {
-                Error::Mismatch { .. } => DestinationState::Different,
-                _ => DestinationState::Unverified,
-            },
-            error,
-            partial: None,
-        })?;
-        Ok(Report { bytes: copied.bytes, verified })
-    }
-
-    async fn copy(self, open: &Open, control: &mut Control) -> Result<Copied, Error> {
-        self.progress.enter(Phase::Copying);
         match (open, self.plan.bytes) {
             (Open::Stream(writer), _) => {
                 let (bytes, checksums) = self.forward(writer, control).await?;
-                Ok(Copied { bytes, checksums, copy: None })
+                self.verified(Written { bytes, checksums: &checksums, copy: None }, seed, control).await
             }
             // A file that is open as a disk cannot grow step by step.
             (Open::File(file), None) => {
-                let (bytes, checksums) = self.forward(&file.writer()?, control).await?;
-                Ok(Copied { bytes, checksums, copy: Some(file.disk()?) })
+                let writer = file.writer().map_err(|error| self.unfinished(error))?;
+                let (bytes, checksums) = self.forward(&writer, control).await?;
+                let copy = file.disk().map_err(|error| self.unfinished(error))?;
+                self.enter_verification();
+                self.verified(Written { bytes, checksums: &checksums, copy: Some(&copy) }, seed, control)
+                    .await
             }
             (Open::File(file), Some(bytes)) => {
-                let changed = file.extend(bytes.next_multiple_of(self.plan.unit_bytes))?;
-                self.touched.store(changed, Ordering::Relaxed);
-                self.to_disk(file.disk()?, control).await
+                let changed = file.extend(bytes.next_multiple_of(self.plan.unit_bytes));
+                self.touched.store(changed.map_err(|error| self.unfinished(error))?, Ordering::Relaxed);
+                let disk = file.disk().map_err(|error| self.unfinished(error))?;
+                self.to_disk(&disk, seed, control).await
             }
-            (Open::Disk(disk), _) => self.to_disk(disk.clone(), control).await,
+            (Open::Disk(disk), _) => self.to_disk(disk, seed, control).await,
         }
     }
 
-    async fn to_disk(self, disk: Disk, control: &mut Control) -> Result<Copied, Error> {
+    async fn to_disk(self, disk: &Disk, seed: u64, control: &mut Control) -> Result<Report, Failure> {
         let no_zeroing_command = AtomicBool::new(false);
         let worker = Worker {
             destination: &*disk.backend,
@@ -281,11 +261,23 @@ impl<'a> Run<'a> {
             touched: self.touched,
             no_zeroing_command: &no_zeroing_command,
         };
-        let (bytes, checksums) = Pipeline::new(worker, self.origin()).run(control).await?;
-        Ok(Copied { bytes, checksums, copy: Some(disk) })
+        let mut pipeline = Pipeline::new(worker, self.origin());
+        loop {
+            let written = pipeline.write(control).await;
+            self.finished(written)?;
+            let flush = pipeline.flush().inspect_ok(|()| self.enter_verification());
+            let (bytes, checksums) = pipeline.written();
+            let verified = self.verified(Written { bytes, checksums, copy: Some(disk) }, seed, control);
+            // Both at once saves a round trip. What was read back counts only if the flush succeeds.
+            match future::try_join(flush, verified.map(Ok)).await {
+                Ok(((), verified)) => return verified,
+                Err(error) => pipeline.not_flushed(error).map_err(|error| self.unfinished(error))?,
+            }
+        }
     }
 
-    async fn forward(self, writer: &Writer, control: &mut Control) -> Result<(u64, Vec<u64>), Error> {
+    async fn forward(self, writer: &Writer, control: &mut Control) -> Result<(u64, Vec<u64>), Failure> {
+        self.progress.enter(Phase::Copying);
         let forward = Forward {
             origin: self.origin(),
             writer,
@@ -296,7 +288,23 @@ impl<'a> Run<'a> {
             progress: self.progress,
             touched: self.touched,
         };
-        forward.run(control).await
+        let written = forward.run(control).await;
+        self.finished(written)
+    }
+
+    /// The outcome of writing. A source that changed meanwhile is an error of its own, which precedes verification,
+    /// because that could only report a difference.
+    fn finished<T>(self, written: Result<T, Error>) -> Result<T, Failure> {
+        let written = written.and_then(|written| self.source.check_unchanged().map(|()| written));
+        written.map_err(|error| self.unfinished(error))
+    }
+
+    fn unfinished(self, error: Error) -> Failure {
+        let destination = match self.touched.load(Ordering::Relaxed) {
+            true => DestinationState::Incomplete,
+            false => DestinationState::Untouched,
+        };
+        Failure { error, destination, partial: None }
     }
 
     fn origin(self) -> Origin<'a> {
@@ -306,20 +314,32 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reads the copy back. Returns how much was compared.
-    async fn verify(self, copied: &Copied, seed: u64, control: &mut Control) -> Result<Verify, Error> {
-        let Some(copy) = copied.copy.as_ref().filter(|_| self.plan.verify != Verify::Off) else {
-            return Ok(Verify::Off);
+    fn enter_verification(self) {
+        if self.plan.verify != Verify::Off {
+            self.progress.enter(Phase::Verifying);
+        }
+    }
+
+    /// Reads the copy back.
+    async fn verified(
+        self,
+        written: Written<'_>,
+        seed: u64,
+        control: &mut Control,
+    ) -> Result<Report, Failure> {
+        let Written { bytes, checksums, copy } = written;
+        self.progress.set_total(bytes);
+        let Some(copy) = copy.filter(|_| self.plan.verify != Verify::Off) else {
+            return Ok(Report { bytes, verified: Verify::Off });
         };
-        self.progress.enter(Phase::Verifying);
         let reference = match &self.source.kind {
             SourceKind::Disk(disk) => Reference::Disk(disk),
-            SourceKind::Stream(_) => Reference::Checksums(&copied.checksums),
+            SourceKind::Stream(_) => Reference::Checksums(checksums),
         };
         let verification = Verification {
             reference,
             copy,
-            bytes: copied.bytes,
+            bytes,
             request_bytes: self.plan.request_bytes,
             unit_bytes: self.plan.unit_bytes,
             requests: self.plan.requests,
@@ -328,8 +348,17 @@ impl<'a> Run<'a> {
             slab: self.slab,
             progress: self.progress,
         };
-        verification.run(control).await?;
-        Ok(self.plan.verify)
+        match verification.run(control).await {
+            Ok(()) => Ok(Report { bytes, verified: self.plan.verify }),
+            Err(error) => Err(Failure {
+                destination: match error {
+                    Error::Mismatch { .. } => DestinationState::Different,
+                    _ => DestinationState::Unverified,
+                },
+                error,
+                partial: None,
+            }),
+        }
     }
 }
 
@@ -383,12 +412,12 @@ fn facts(source: &Source, destination: &Destination, options: &Options) -> Facts
 }
 
 /// The memory that a copy needs: a buffer of the source and one of the destination for every request, twice that
-/// because lengths are rounded up to powers of two, the data of a stream until it is flushed, and a little for the
-/// last, partial requests.
+/// because lengths are rounded up to powers of two, as much again for the reads of a verification that a loss ended,
+/// the data of a stream until it is flushed, and a little for the last, partial requests.
 fn budget_bytes(plan: &Plan) -> usize {
     let request_bytes = usize::try_from(plan.request_bytes).unwrap_or(usize::MAX);
     let in_flight =
-        request_bytes.max(BUFFER_ALIGNMENT_BYTES).saturating_mul(plan.requests + 2).saturating_mul(4);
+        request_bytes.max(BUFFER_ALIGNMENT_BYTES).saturating_mul(plan.requests + 2).saturating_mul(8);
     let retained_bytes = usize::try_from(plan.unflushed_bytes_max).unwrap_or(usize::MAX);
     in_flight.saturating_add(retained_bytes.saturating_mul(2))
 }

@@ -9,6 +9,7 @@ use crate::worker::{Effect, Worker};
 use crate::{Error, Phase, disk::Disk, progress};
 use block::{BlockError, BlockErrorKind, ByteRange, Extent, Operation, Payload};
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::atomic::Ordering;
 
 /// The number of acknowledged writes that starts a flush, however short they are. It bounds the list of writes to
@@ -81,18 +82,36 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Copies everything and makes it durable. Returns the length of the source and, for a stream, the checksums of its
-    /// requests.
-    pub(crate) async fn run(mut self, control: &mut Control) -> Result<(u64, Vec<u64>), Error> {
+    /// Writes everything that is left, until all of it is acknowledged. [`Self::flush`] then makes it durable.
+    pub(crate) async fn write(&mut self, control: &mut Control) -> Result<(), Error> {
+        self.worker.progress.enter(Phase::Copying);
         let mut outstanding = Outstanding::new();
         let outcome = self.work(&mut outstanding, control).await;
         outstanding.drain().await;
-        outcome?;
-        let bytes = match self.remainder {
+        outcome
+    }
+
+    /// Makes durable what is acknowledged, if it is not. [`Self::not_flushed`] must be told of an error.
+    pub(crate) fn flush(&mut self) -> impl Future<Output = Result<(), BlockError>> + use<'a> {
+        let flush = (self.unflushed.writes() > 0).then(|| {
+            self.worker.progress.enter(Phase::Flushing);
+            self.begin_flush()
+        });
+        async move {
+            match flush {
+                Some(flush) => flush.await,
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// The length of the source and, for a stream, the checksums of its requests.
+    pub(crate) fn written(&self) -> (u64, &[u64]) {
+        let bytes = match &self.remainder {
             Remainder::Disk { disk, .. } => disk.bytes(),
-            Remainder::Stream { at, .. } => at,
+            Remainder::Stream { at, .. } => *at,
         };
-        Ok((bytes, self.checksums))
+        (bytes, &self.checksums)
     }
 
     async fn work(
@@ -173,28 +192,20 @@ impl<'a> Pipeline<'a> {
         }
     }
 
+    /// The flush begins early enough that writing goes on meanwhile.
     fn flush_if_due(&mut self, outstanding: &mut Outstanding<'a, Event<'a>>) {
-        // The flush begins early enough that writing goes on meanwhile.
         let due = self.unflushed.bytes() >= self.worker.unflushed_bytes_max.div_ceil(2)
-            || self.unflushed.writes() >= FLUSH_WRITES
-            || self.is_last_flush(outstanding);
+            || self.unflushed.writes() >= FLUSH_WRITES;
         if due && !self.unflushed.is_flushing() {
-            self.unflushed.flush_begins();
-            let pending = self.worker.destination.submit(Operation::Flush);
-            outstanding.start(async move { Event::Flushed(pending.await.result.map(|_| ())) });
+            let flush = self.begin_flush();
+            outstanding.start(async move { Event::Flushed(flush.await) });
         }
     }
 
-    fn is_last_flush(&self, outstanding: &Outstanding<'a, Event<'a>>) -> bool {
-        let over = match &self.remainder {
-            Remainder::Disk { cutter, .. } => cutter.is_done(),
-            Remainder::Stream { ended, .. } => *ended,
-        };
-        let last = over && self.ready.is_empty() && outstanding.len() == 0 && self.unflushed.writes() > 0;
-        if last {
-            self.worker.progress.enter(Phase::Flushing);
-        }
-        last
+    fn begin_flush(&mut self) -> impl Future<Output = Result<(), BlockError>> + use<'a> {
+        self.unflushed.flush_begins();
+        let pending = self.worker.destination.submit(Operation::Flush);
+        async move { pending.await.result.map(|_| ()) }
     }
 
     fn take(&mut self, event: Event<'a>) -> Result<(), Error> {
@@ -209,10 +220,18 @@ impl<'a> Pipeline<'a> {
                 self.losses_in_a_row = 0;
                 self.unflushed.flush_succeeded();
             }
-            Event::Flushed(Err(error)) if error.kind() == BlockErrorKind::WritesLost => self.lost()?,
-            Event::Flushed(Err(source)) => return Err(self.worker.cannot_write("flush".to_owned(), source)),
+            Event::Flushed(Err(error)) => self.not_flushed(error)?,
         }
         Ok(())
+    }
+
+    /// Has the writes repeated that a flush found lost.
+    pub(crate) fn not_flushed(&mut self, error: BlockError) -> Result<(), Error> {
+        if error.kind() == BlockErrorKind::WritesLost {
+            self.lost()
+        } else {
+            Err(self.worker.cannot_write("flush".to_owned(), error))
+        }
     }
 
     fn worked(&mut self, epoch: Epoch, work: Work<'a>, effect: Effect) {
@@ -261,7 +280,6 @@ impl<'a> Pipeline<'a> {
             });
         }
         progress::add(&self.worker.progress.counts.losses, 1);
-        self.worker.progress.enter(Phase::Copying);
         let lost: Vec<_> = self.unflushed.lost().collect();
         lost.into_iter().for_each(|work| self.do_again(work));
         Ok(())

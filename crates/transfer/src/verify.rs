@@ -6,6 +6,7 @@ use crate::sample::Original;
 use crate::{Error, Progress, Verify, progress};
 use block::{ByteRange, Slab};
 use futures_util::future;
+use std::sync::atomic::Ordering;
 
 /// The reference with which the copy is compared.
 #[derive(Clone, Copy)]
@@ -55,7 +56,8 @@ impl Verification<'_> {
         Self: 'a,
     {
         let parts = || self.verify.parts(self.original(), self.seed);
-        progress::add(&self.progress.counts.to_verify, parts().map(|part| part.bytes).sum());
+        self.progress.counts.to_verify.store(parts().map(|part| part.bytes).sum(), Ordering::Relaxed);
+        self.progress.counts.verified.store(0, Ordering::Relaxed);
         let mut parts = parts().peekable();
         loop {
             while outstanding.len() < self.parts_max()

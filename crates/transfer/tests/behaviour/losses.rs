@@ -21,6 +21,20 @@ fn what_a_destination_lost_is_read_and_written_again() {
 }
 
 #[test]
+fn what_is_read_back_counts_only_after_a_flush_that_found_no_loss() {
+    // The last of the writes is followed by a loss, which verification sees as a difference.
+    let (from, to) =
+        (Disk::new(8 * MIB), Disk::with(8 * MIB, 512, forgetful(&[8 * MIB / options().request_bytes])));
+    from.fill(0, &noise(8 * MIB));
+    let copy = copy(source(&from), destination(&to), Options { verify: Verify::Full, ..options() });
+    copy.outcome.unwrap();
+    assert!(to.contents() == from.contents());
+    assert_eq!(copy.progress.losses, 1);
+    assert_eq!(copy.progress.rewritten_bytes, 8 * MIB);
+    assert_eq!((copy.progress.to_verify_bytes, copy.progress.verified_bytes), (8 * MIB, 8 * MIB));
+}
+
+#[test]
 fn zeroed_ranges_are_zeroed_again() {
     let (from, to) = (Disk::new(256 * MIB), Disk::with(256 * MIB, 512, forgetful(&[2])));
     to.fill(0, &filled(7, 2 * MIB));
