@@ -229,17 +229,17 @@ impl<'a> Run<'a> {
             }
             // A file that is open as a disk cannot grow step by step.
             (Open::File(file), None) => {
-                let writer = file.writer().map_err(|error| self.unfinished(error))?;
+                let writer = self.needed(file.writer())?;
                 let (bytes, checksums) = self.forward(&writer, control).await?;
-                let copy = file.disk().map_err(|error| self.unfinished(error))?;
+                let copy = self.needed(file.disk())?;
                 self.enter_verification();
                 self.verified(Written { bytes, checksums: &checksums, copy: Some(&copy) }, seed, control)
                     .await
             }
             (Open::File(file), Some(bytes)) => {
-                let changed = file.extend(bytes.next_multiple_of(self.plan.unit_bytes));
-                self.touched.store(changed.map_err(|error| self.unfinished(error))?, Ordering::Relaxed);
-                let disk = file.disk().map_err(|error| self.unfinished(error))?;
+                let changed = self.needed(file.extend(bytes.next_multiple_of(self.plan.unit_bytes)))?;
+                self.touched.store(changed, Ordering::Relaxed);
+                let disk = self.needed(file.disk())?;
                 self.to_disk(&disk, seed, control).await
             }
             (Open::Disk(disk), _) => self.to_disk(disk, seed, control).await,
@@ -271,7 +271,7 @@ impl<'a> Run<'a> {
             // Both at once saves a round trip. What was read back counts only if the flush succeeds.
             match future::try_join(flush, verified.map(Ok)).await {
                 Ok(((), verified)) => return verified,
-                Err(error) => pipeline.not_flushed(error).map_err(|error| self.unfinished(error))?,
+                Err(error) => self.needed(pipeline.not_flushed(error))?,
             }
         }
     }
@@ -295,16 +295,19 @@ impl<'a> Run<'a> {
     /// The outcome of writing. A source that changed meanwhile is an error of its own, which precedes verification,
     /// because that could only report a difference.
     fn finished<T>(self, written: Result<T, Error>) -> Result<T, Failure> {
-        let written = written.and_then(|written| self.source.check_unchanged().map(|()| written));
-        written.map_err(|error| self.unfinished(error))
+        self.needed(written.and_then(|written| self.source.check_unchanged().map(|()| written)))
     }
 
-    fn unfinished(self, error: Error) -> Failure {
-        let destination = match self.touched.load(Ordering::Relaxed) {
-            true => DestinationState::Incomplete,
-            false => DestinationState::Untouched,
-        };
-        Failure { error, destination, partial: None }
+    /// What the copy cannot do without.
+    fn needed<T>(self, outcome: Result<T, Error>) -> Result<T, Failure> {
+        outcome.map_err(|error| Failure {
+            error,
+            destination: match self.touched.load(Ordering::Relaxed) {
+                true => DestinationState::Incomplete,
+                false => DestinationState::Untouched,
+            },
+            partial: None,
+        })
     }
 
     fn origin(self) -> Origin<'a> {
