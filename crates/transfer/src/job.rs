@@ -101,14 +101,6 @@ impl std::fmt::Display for DestinationState {
     }
 }
 
-/// What was written, and what it is compared with.
-struct Written<'a> {
-    bytes: u64,
-    checksums: &'a [u64],
-    /// The copy to read back; `None` if it cannot be read.
-    copy: Option<&'a Disk>,
-}
-
 impl Job {
     /// Checks both ends without changing anything.
     ///
@@ -224,8 +216,8 @@ impl<'a> Run<'a> {
     async fn copy_and_verify(self, open: &Open, seed: u64, control: &mut Control) -> Result<Report, Failure> {
         match (open, self.plan.bytes) {
             (Open::Stream(writer), _) => {
-                let (bytes, checksums) = self.forward(writer, control).await?;
-                self.verified(Written { bytes, checksums: &checksums, copy: None }, seed, control).await
+                let (bytes, _) = self.forward(writer, control).await?;
+                Ok(Report { bytes, verified: Verify::Off })
             }
             // A file that is open as a disk cannot grow step by step.
             (Open::File(file), None) => {
@@ -233,8 +225,7 @@ impl<'a> Run<'a> {
                 let (bytes, checksums) = self.forward(&writer, control).await?;
                 let copy = self.needed(file.disk())?;
                 self.enter_verification();
-                self.verified(Written { bytes, checksums: &checksums, copy: Some(&copy) }, seed, control)
-                    .await
+                self.verified(&copy, (bytes, &checksums), seed, control).await
             }
             (Open::File(file), Some(bytes)) => {
                 let changed = self.needed(file.extend(bytes.next_multiple_of(self.plan.unit_bytes)))?;
@@ -266,8 +257,7 @@ impl<'a> Run<'a> {
             let written = pipeline.write(control).await;
             self.finished(written)?;
             let flush = pipeline.flush().inspect_ok(|()| self.enter_verification());
-            let (bytes, checksums) = pipeline.written();
-            let verified = self.verified(Written { bytes, checksums, copy: Some(disk) }, seed, control);
+            let verified = self.verified(disk, pipeline.written(), seed, control);
             // Both at once saves a round trip. What was read back counts only if the flush succeeds.
             match future::try_join(flush, verified.map(Ok)).await {
                 Ok(((), verified)) => return verified,
@@ -289,7 +279,9 @@ impl<'a> Run<'a> {
             touched: self.touched,
         };
         let written = forward.run(control).await;
-        self.finished(written)
+        let written = self.finished(written)?;
+        self.progress.set_total(written.0);
+        Ok(written)
     }
 
     /// The outcome of writing. A source that changed meanwhile is an error of its own, which precedes verification,
@@ -323,18 +315,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reads the copy back.
+    /// Reads the copy back, and compares it with the source or with the checksums of a stream.
     async fn verified(
         self,
-        written: Written<'_>,
+        copy: &Disk,
+        (bytes, checksums): (u64, &[u64]),
         seed: u64,
         control: &mut Control,
     ) -> Result<Report, Failure> {
-        let Written { bytes, checksums, copy } = written;
         self.progress.set_total(bytes);
-        let Some(copy) = copy.filter(|_| self.plan.verify != Verify::Off) else {
+        if self.plan.verify == Verify::Off {
             return Ok(Report { bytes, verified: Verify::Off });
-        };
+        }
         let reference = match &self.source.kind {
             SourceKind::Disk(disk) => Reference::Disk(disk),
             SourceKind::Stream(_) => Reference::Checksums(checksums),
