@@ -266,7 +266,7 @@ impl Negotiation {
 }
 
 /// Options of every connection's socket.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SocketConfig {
     /// Congestion control, by the kernel's name; the system's default if missing.
@@ -275,8 +275,14 @@ pub struct SocketConfig {
     pub send_buffer: Option<u32>,
     /// `SO_RCVBUF`, for experiments: disables the kernel's own tuning.
     pub receive_buffer: Option<u32>,
-    /// The kernel paces what is sent, whatever the congestion control.
+    /// The kernel paces what is sent, whatever the congestion control (the default).
     pub paced: bool,
+}
+
+impl Default for SocketConfig {
+    fn default() -> Self {
+        Self { congestion: None, send_buffer: None, receive_buffer: None, paced: true }
+    }
 }
 
 impl SocketConfig {

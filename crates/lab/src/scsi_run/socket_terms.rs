@@ -11,7 +11,7 @@ use std::str::FromStr;
 use transport::SocketBuffer;
 
 /// Options of the sockets at both ends. Missing ones are left to the kernel's own tuning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SocketTerms {
     /// `SO_SNDBUF`. Other initiators set it (often 512 KiB), and so limit the data in flight (paper 004).
@@ -20,8 +20,14 @@ pub struct SocketTerms {
     pub receive_buffer: Option<Bytes>,
     /// `TCP_NOTSENT_LOWAT` at the initiator.
     pub unsent: UnsentLimit,
-    /// `SO_MAX_PACING_RATE` without a bound: the kernel paces, whatever the congestion control.
+    /// `SO_MAX_PACING_RATE` without a bound: the kernel paces, whatever the congestion control. As the product does.
     pub paced: bool,
+}
+
+impl Default for SocketTerms {
+    fn default() -> Self {
+        Self { send_buffer: None, receive_buffer: None, unsent: UnsentLimit::default(), paced: true }
+    }
 }
 
 /// The unsent bytes that a socket may hold. As text: `"default"`, `"round trip"`, `"none"`, or a number of bytes as `"64KiB"`.
