@@ -94,7 +94,11 @@ impl Default for Config {
                 ping_after: PING_AFTER,
                 ping_timeout: PING_TIMEOUT,
             },
-            socket: SocketOptions { unsent: UnsentLimit::RoundTrip, is_paced: true, ..SocketOptions::default() },
+            socket: SocketOptions {
+                unsent: UnsentLimit::RoundTrip,
+                is_paced: true,
+                ..SocketOptions::default()
+            },
             buffer_budget_bytes: BUFFER_BUDGET_BYTES,
             login_timeout: Duration::from_secs(15),
             reconnect: Reconnect::default(),
