@@ -97,6 +97,7 @@ impl Default for Config {
             socket: SocketOptions {
                 unsent: UnsentLimit::RoundTrip,
                 is_paced: true,
+                retransmission_timeout_min: Some(SocketOptions::RETRANSMISSION_TIMEOUT_MIN),
                 ..SocketOptions::default()
             },
             buffer_budget_bytes: BUFFER_BUDGET_BYTES,

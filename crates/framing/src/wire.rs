@@ -122,6 +122,16 @@ pub struct SocketOptions {
     /// The kernel spreads what the congestion window lets out over the round trip (`SO_MAX_PACING_RATE` without a bound),
     /// whatever the congestion control.
     pub is_paced: bool,
+    /// The least time beyond the round trip after which the kernel sends again what is not acknowledged (RFC 6298 §2.4;
+    /// `TCP_RTO_MIN_US`, which kernels before 6.15 ignore). `None` leaves the system's, which is 200 ms by default.
+    pub retransmission_timeout_min: Option<Duration>,
+}
+
+impl SocketOptions {
+    /// The bound for [`Self::retransmission_timeout_min`] that both of our ends choose. While one connection waits for
+    /// a timeout, the later commands of all connections wait with it, so the kernel's 200 ms would cost a short path
+    /// dozens of round trips. It is longer than Linux delays an acknowledgement at the least (40 ms).
+    pub const RETRANSMISSION_TIMEOUT_MIN: Duration = Duration::from_millis(50);
 }
 
 /// The bound of a socket's unsent bytes (TCP_NOTSENT_LOWAT).

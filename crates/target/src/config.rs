@@ -18,6 +18,7 @@ use session::parameters::{DigestPreference, Offer};
 use std::collections::{BTreeSet, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The parameters of [`Server::start`](crate::Server::start).
 #[derive(Clone, Debug, Deserialize)]
@@ -277,15 +278,29 @@ pub struct SocketConfig {
     pub receive_buffer: Option<u32>,
     /// The kernel paces what is sent, whatever the congestion control (the default).
     pub paced: bool,
+    /// The least retransmission timeout beyond the round trip, in milliseconds: 50 if missing; Linux takes up to 200,
+    /// which is its own.
+    pub retransmission_timeout_min_ms: Option<u16>,
 }
 
 impl Default for SocketConfig {
     fn default() -> Self {
-        Self { congestion: None, send_buffer: None, receive_buffer: None, paced: true }
+        Self {
+            congestion: None,
+            send_buffer: None,
+            receive_buffer: None,
+            paced: true,
+            retransmission_timeout_min_ms: None,
+        }
     }
 }
 
 impl SocketConfig {
+    fn retransmission_timeout_min(&self) -> Duration {
+        let chosen = self.retransmission_timeout_min_ms.map(|ms| Duration::from_millis(ms.into()));
+        chosen.unwrap_or(SocketOptions::RETRANSMISSION_TIMEOUT_MIN)
+    }
+
     pub(crate) fn options(&self) -> SocketOptions {
         SocketOptions {
             congestion: self.congestion.clone(),
@@ -294,6 +309,7 @@ impl SocketConfig {
             // A response goes where its command came from: nothing is placed here.
             unsent: UnsentLimit::System,
             is_paced: self.paced,
+            retransmission_timeout_min: Some(self.retransmission_timeout_min()),
         }
     }
 }

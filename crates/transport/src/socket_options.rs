@@ -1,6 +1,7 @@
 //! The options of every socket.
 
 use crate::pacing;
+use crate::retransmission_timeout;
 use crate::socket_buffer::SocketBuffer;
 use framing::{SocketOptions, SocketOptionsError};
 use socket2::{SockRef, TcpKeepalive};
@@ -31,6 +32,9 @@ pub fn apply(options: &SocketOptions, socket: &impl AsFd) -> Result<(), SocketOp
     }
     if options.is_paced {
         set("SO_MAX_PACING_RATE", "unbounded", pacing::pace(&*socket))?;
+    }
+    if let Some(min) = options.retransmission_timeout_min {
+        set("TCP_RTO_MIN_US", min.as_micros(), retransmission_timeout::set_min(&*socket, min))?;
     }
     if let Some(bytes) = options.send_buffer_bytes {
         SocketBuffer::Send.set(&*socket, bytes)?;
@@ -74,6 +78,18 @@ mod tests {
         let options = SocketOptions { is_paced: true, ..SocketOptions::default() };
         apply(&options, &socket).unwrap();
         assert!(pacing::is_paced(&socket).unwrap());
+    }
+
+    #[test]
+    fn the_least_retransmission_timeout_is_as_asked_for_if_the_kernel_has_one() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        // A whole number of ticks at all of Linux's tick rates.
+        let min = Duration::from_millis(40);
+        let options = SocketOptions { retransmission_timeout_min: Some(min), ..SocketOptions::default() };
+        apply(&options, &socket).unwrap();
+        if let Some(in_force) = retransmission_timeout::min(&socket).unwrap() {
+            assert!((min..min + Duration::from_millis(10)).contains(&in_force), "{in_force:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::ScsiRunError;
 use crate::session_monitor::ConnectionSample;
 use framing::SocketOptions;
 use initiator::Config;
-use netem::{Bytes, InvalidQuantity};
+use netem::{Bytes, InvalidQuantity, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -22,11 +22,19 @@ pub struct SocketTerms {
     pub unsent: UnsentLimit,
     /// `SO_MAX_PACING_RATE` without a bound: the kernel paces, whatever the congestion control. As the product does.
     pub paced: bool,
+    /// `TCP_RTO_MIN_US`: the least retransmission timeout beyond the round trip.
+    pub retransmission_timeout_min: Span,
 }
 
 impl Default for SocketTerms {
     fn default() -> Self {
-        Self { send_buffer: None, receive_buffer: None, unsent: UnsentLimit::default(), paced: true }
+        Self {
+            send_buffer: None,
+            receive_buffer: None,
+            unsent: UnsentLimit::default(),
+            paced: true,
+            retransmission_timeout_min: Span(SocketOptions::RETRANSMISSION_TIMEOUT_MIN),
+        }
     }
 }
 
@@ -53,6 +61,7 @@ impl SocketTerms {
             receive_buffer_bytes: self.receive_buffer.map(whole),
             unsent: self.unsent.into(),
             is_paced: self.paced,
+            retransmission_timeout_min: Some(self.retransmission_timeout_min.0),
         }
     }
 
@@ -62,6 +71,7 @@ impl SocketTerms {
             send_buffer: self.send_buffer.map(whole),
             receive_buffer: self.receive_buffer.map(whole),
             paced: self.paced,
+            retransmission_timeout_min_ms: u16::try_from(self.retransmission_timeout_min.0.as_millis()).ok(),
         }
     }
 }
