@@ -94,12 +94,7 @@ impl Default for Config {
                 ping_after: PING_AFTER,
                 ping_timeout: PING_TIMEOUT,
             },
-            socket: SocketOptions {
-                unsent: UnsentLimit::RoundTrip,
-                is_paced: true,
-                retransmission_timeout_min: Some(SocketOptions::RETRANSMISSION_TIMEOUT_MIN),
-                ..SocketOptions::default()
-            },
+            socket: SocketOptions { unsent: UnsentLimit::RoundTrip, ..SocketOptions::default() },
             buffer_budget_bytes: BUFFER_BUDGET_BYTES,
             login_timeout: Duration::from_secs(15),
             reconnect: Reconnect::default(),

@@ -109,7 +109,7 @@ pub struct PathSample {
 ///
 /// By default SO_SNDBUF and SO_RCVBUF stay unset. Setting them turns off the kernel's autotuning, which limits a long
 /// path to buffer ÷ RTT.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
     /// TCP_CONGESTION: `reno`, `cubic`, `bbr`, … `None` leaves the system's default.
     pub congestion: Option<String>,
@@ -123,15 +123,26 @@ pub struct SocketOptions {
     /// whatever the congestion control.
     pub is_paced: bool,
     /// The least time beyond the round trip after which the kernel sends again what is not acknowledged (RFC 6298 §2.4;
-    /// `TCP_RTO_MIN_US`, which kernels before 6.15 ignore). `None` leaves the system's, which is 200 ms by default.
-    pub retransmission_timeout_min: Option<Duration>,
+    /// `TCP_RTO_MIN_US`, which kernels before 6.15 ignore).
+    pub retransmission_timeout_min: Duration,
 }
 
-impl SocketOptions {
-    /// The bound for [`Self::retransmission_timeout_min`] that both of our ends choose. While one connection waits for
-    /// a timeout, the later commands of all connections wait with it, so the kernel's 200 ms would cost a short path
-    /// dozens of round trips. It is longer than Linux delays an acknowledgement at the least (40 ms).
-    pub const RETRANSMISSION_TIMEOUT_MIN: Duration = Duration::from_millis(50);
+/// While one connection waits for a timeout, the later commands of all connections wait with it, so the kernel's 200 ms
+/// would cost a short path dozens of round trips. This is longer than Linux delays an acknowledgement at the least
+/// (40 ms).
+const RETRANSMISSION_TIMEOUT_MIN: Duration = Duration::from_millis(50);
+
+impl Default for SocketOptions {
+    fn default() -> Self {
+        Self {
+            congestion: None,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            unsent: UnsentLimit::default(),
+            is_paced: true,
+            retransmission_timeout_min: RETRANSMISSION_TIMEOUT_MIN,
+        }
+    }
 }
 
 /// The bound of a socket's unsent bytes (TCP_NOTSENT_LOWAT).

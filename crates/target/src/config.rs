@@ -267,7 +267,7 @@ impl Negotiation {
 }
 
 /// Options of every connection's socket.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SocketConfig {
     /// Congestion control, by the kernel's name; the system's default if missing.
@@ -276,40 +276,25 @@ pub struct SocketConfig {
     pub send_buffer: Option<u32>,
     /// `SO_RCVBUF`, for experiments: disables the kernel's own tuning.
     pub receive_buffer: Option<u32>,
-    /// The kernel paces what is sent, whatever the congestion control (the default).
-    pub paced: bool,
+    /// Whether the kernel paces what is sent, whatever the congestion control; it does if missing.
+    pub paced: Option<bool>,
     /// The least retransmission timeout beyond the round trip, in milliseconds: 50 if missing; Linux takes up to 200,
     /// which is its own.
     pub retransmission_timeout_min_ms: Option<u16>,
 }
 
-impl Default for SocketConfig {
-    fn default() -> Self {
-        Self {
-            congestion: None,
-            send_buffer: None,
-            receive_buffer: None,
-            paced: true,
-            retransmission_timeout_min_ms: None,
-        }
-    }
-}
-
 impl SocketConfig {
-    fn retransmission_timeout_min(&self) -> Duration {
-        let chosen = self.retransmission_timeout_min_ms.map(|ms| Duration::from_millis(ms.into()));
-        chosen.unwrap_or(SocketOptions::RETRANSMISSION_TIMEOUT_MIN)
-    }
-
     pub(crate) fn options(&self) -> SocketOptions {
+        let ours = SocketOptions::default();
+        let timeout_min = self.retransmission_timeout_min_ms.map(|ms| Duration::from_millis(ms.into()));
         SocketOptions {
             congestion: self.congestion.clone(),
             send_buffer_bytes: self.send_buffer,
             receive_buffer_bytes: self.receive_buffer,
             // A response goes where its command came from: nothing is placed here.
             unsent: UnsentLimit::System,
-            is_paced: self.paced,
-            retransmission_timeout_min: Some(self.retransmission_timeout_min()),
+            is_paced: self.paced.unwrap_or(ours.is_paced),
+            retransmission_timeout_min: timeout_min.unwrap_or(ours.retransmission_timeout_min),
         }
     }
 }

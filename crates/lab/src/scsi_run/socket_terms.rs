@@ -10,7 +10,8 @@ use std::fmt;
 use std::str::FromStr;
 use transport::SocketBuffer;
 
-/// Options of the sockets at both ends. Missing ones are left to the kernel's own tuning.
+/// Options of the sockets at both ends. Missing buffers are left to the kernel's own tuning, and the rest is as in the
+/// product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SocketTerms {
@@ -20,7 +21,7 @@ pub struct SocketTerms {
     pub receive_buffer: Option<Bytes>,
     /// `TCP_NOTSENT_LOWAT` at the initiator.
     pub unsent: UnsentLimit,
-    /// `SO_MAX_PACING_RATE` without a bound: the kernel paces, whatever the congestion control. As the product does.
+    /// `SO_MAX_PACING_RATE` without a bound: the kernel paces, whatever the congestion control.
     pub paced: bool,
     /// `TCP_RTO_MIN_US`: the least retransmission timeout beyond the round trip.
     pub retransmission_timeout_min: Span,
@@ -28,12 +29,13 @@ pub struct SocketTerms {
 
 impl Default for SocketTerms {
     fn default() -> Self {
+        let ours = SocketOptions::default();
         Self {
             send_buffer: None,
             receive_buffer: None,
             unsent: UnsentLimit::default(),
-            paced: true,
-            retransmission_timeout_min: Span(SocketOptions::RETRANSMISSION_TIMEOUT_MIN),
+            paced: ours.is_paced,
+            retransmission_timeout_min: Span(ours.retransmission_timeout_min),
         }
     }
 }
@@ -61,7 +63,7 @@ impl SocketTerms {
             receive_buffer_bytes: self.receive_buffer.map(whole),
             unsent: self.unsent.into(),
             is_paced: self.paced,
-            retransmission_timeout_min: Some(self.retransmission_timeout_min.0),
+            retransmission_timeout_min: self.retransmission_timeout_min.0,
         }
     }
 
@@ -70,7 +72,7 @@ impl SocketTerms {
             congestion: Some(congestion_control.to_owned()),
             send_buffer: self.send_buffer.map(whole),
             receive_buffer: self.receive_buffer.map(whole),
-            paced: self.paced,
+            paced: Some(self.paced),
             retransmission_timeout_min_ms: u16::try_from(self.retransmission_timeout_min.0.as_millis()).ok(),
         }
     }
