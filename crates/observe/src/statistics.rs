@@ -94,6 +94,30 @@ impl Sample {
             t_975(self.values.len() - 1)? * self.standard_deviation()? / (self.values.len() as f64).sqrt();
         Some((self.mean() - half, self.mean() + half))
     }
+
+    /// The values between which the population's median lies at a confidence of at least 95 %, whatever the
+    /// distribution: it is below the k-th smallest value with the probability that a coin falls on one side fewer than
+    /// k times (the sign test). `None` below six values, of which even the outermost two are not sure enough, and above a
+    /// thousand, for which the probabilities are too small to be represented.
+    #[must_use]
+    pub fn median_interval(&self) -> Option<(f64, f64)> {
+        let count = self.values.len();
+        if count > 1000 {
+            return None;
+        }
+        let mut one_outcome = 0.5f64.powi(i32::try_from(count).ok()?);
+        let mut beyond = one_outcome;
+        let mut rank = None;
+        for below in 0..count / 2 {
+            if beyond > 0.025 {
+                break;
+            }
+            rank = Some(below);
+            one_outcome *= (count - below) as f64 / (below + 1) as f64;
+            beyond += one_outcome;
+        }
+        rank.map(|rank| (self.values[rank], self.values[count - 1 - rank]))
+    }
 }
 
 /// A summary of a [`Sample`] of times, in whole nanoseconds.
@@ -194,6 +218,18 @@ mod tests {
         let (low, high) = control.mean_interval().expect("there are ten");
         assert_close(low, 4.614_882);
         assert_close(high, 5.449_118);
+    }
+
+    /// The ranks are those of published tables of the sign test.
+    #[test]
+    fn the_interval_of_a_median_needs_no_distribution() {
+        let ranks = |count: u32| sample(&(1..=count).map(f64::from).collect::<Vec<_>>()).median_interval();
+        assert_eq!(ranks(1), None);
+        assert_eq!(ranks(5), None);
+        assert_eq!(ranks(6), Some((1.0, 6.0)));
+        assert_eq!(ranks(10), Some((2.0, 9.0)));
+        assert_eq!(ranks(20), Some((6.0, 15.0)));
+        assert_eq!(ranks(30), Some((10.0, 21.0)));
     }
 
     #[test]
