@@ -4,7 +4,7 @@ mod measurement;
 
 use crate::exit::{Failed, Status};
 use crate::output::{self, outln};
-use crate::remote::{Connected, Connecting, Portals, Usage, ceilings};
+use crate::remote::{Connected, Connecting, Portals, Usage, ceilings, limit, limit_object};
 use crate::signals::Interrupts;
 use crate::{info, sizes};
 use block::Backend;
@@ -211,6 +211,7 @@ fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::R
     latency.add_row(std::iter::once(String::new()).chain(row));
     output::align_right(&mut latency, 1..=6);
     output::print(&latency);
+    limit(report).iter().for_each(|limit| outln!("\n{limit}"));
     outln!();
     output::print(&info::connections(report));
 }
@@ -240,6 +241,7 @@ fn summary(arguments: &Arguments, measurement: &Measurement, target: &Target, is
         "seconds": time.as_secs_f64(),
         "bytes_per_second": sizes::rate(measurement.bytes(), time),
         "requests_per_second": measurement.requests() as f64 / time.as_secs_f64().max(f64::EPSILON),
+        "limited_by": limit_object(&report),
         "latency_us": latencies.collect::<serde_json::Map<_, _>>(),
         "per_connection": info::connection_objects(&report),
     });

@@ -4,7 +4,7 @@ use crate::sizes;
 use anyhow::Context;
 use clap::Args;
 use initiator::{Algorithms, Config, Credentials, DEFAULT_CONNECTIONS, Lun, Portal, Report, Target, Url};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -242,6 +242,16 @@ impl Usage {
         let repairs = repairs.into_iter().filter(|(number, _)| *number > 0);
         repairs.map(|(number, what)| format!(", {number} {what}")).collect()
     }
+}
+
+/// What kept the sessions from moving more, for people.
+pub(crate) fn limit(report: &Report) -> Option<String> {
+    report.diagnosis.map(|diagnosis| format!("Limited by {diagnosis}."))
+}
+
+/// The same for programs; null if too little was moved to tell.
+pub(crate) fn limit_object(report: &Report) -> Value {
+    json!(report.diagnosis.map(lab::DiagnosisRecord::from))
 }
 
 /// Why there are fewer connections or sessions than asked for, if that is so.

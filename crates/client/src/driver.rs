@@ -20,6 +20,7 @@ mod dispatch;
 mod flush;
 pub(crate) mod lane;
 mod lane_sample;
+mod looks;
 mod operation;
 mod path;
 mod plan;
@@ -49,6 +50,7 @@ pub(crate) use connection_recovery::Vacancies;
 use event_listener::Event;
 use framing::{BufferTable, Scratch};
 use futures_channel::oneshot;
+use looks::Looks;
 use operation::Finished;
 use pdu::{BufferId, Instant, Isid, LaneId, Lun};
 use policy::{LaneSample, Placement};
@@ -99,6 +101,8 @@ pub(crate) struct Driver {
     look_again: Option<Instant>,
     /// When the next lane is to be probed, if it stays silent.
     next_probe: Option<Instant>,
+    /// What the sessions wait for.
+    looks: Looks,
     /// Which unit's turn it is.
     turn: usize,
     scratch: Scratch,
@@ -145,6 +149,7 @@ impl Shared {
             lanes_shown: Vec::new(),
             look_again: None,
             next_probe: None,
+            looks: Looks::default(),
             turn: 0,
             scratch: Scratch::default(),
             borrowers: HashMap::new(),
@@ -183,6 +188,7 @@ impl Shared {
         let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
         // The time is read within the lock, so the state never sees it go back.
         let now = self.environment.now();
+        driver.look_if_due(now);
         let result = act(&mut driver, now);
         driver.settle(now);
         let finished = std::mem::take(&mut driver.finished);
@@ -234,6 +240,7 @@ impl Driver {
             self.log_out(now);
         }
         self.probe_tails(now);
+        self.begin_to_look(now);
         for path in self.paths.iter_mut() {
             path.wake_senders();
         }
@@ -417,6 +424,7 @@ impl Driver {
             reassigned_tasks: recoveries.tasks,
             retransmitted_pdus: recoveries.pdus,
             operations: self.operations.len(),
+            diagnosis: self.looks.diagnose(),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::path_id::PathId;
 use framing::{Counters, PathSample};
 use pdu::{Cid, Isid, LaneId, Tsih};
+use policy::Diagnosis;
 use session::parameters::{ConnectionParameters, SessionParameters};
 use std::net::SocketAddr;
 
@@ -27,6 +28,8 @@ pub struct Report {
     pub retransmitted_pdus: u64,
     /// Operations that have begun and not ended, over all paths.
     pub operations: usize,
+    /// What has kept the sessions from moving more, since they began; `None` before there is enough to judge by.
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// One iSCSI session.

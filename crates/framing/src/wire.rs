@@ -99,10 +99,23 @@ pub struct PathSample {
     pub is_recovering: bool,
     /// Whether it is being repaired after a retransmission timeout.
     pub is_timed_out: bool,
+    /// Whether the congestion window is below slow start's threshold (RFC 5681).
+    pub is_in_slow_start: bool,
     /// The time since data was last sent or acknowledged.
     pub out_silence: Duration,
     /// The time since data last arrived.
     pub in_silence: Duration,
+    /// Payload sent since the stream began, repetitions included.
+    pub sent_bytes: u64,
+    /// The part of it that was sent again.
+    pub repeated_bytes: u64,
+    /// Expiries of the retransmission timer since the stream began; zero where the kernel does not count them (Linux
+    /// before 6.7).
+    pub timeouts: u32,
+    /// The time since the stream began in which data was unsent or unacknowledged.
+    pub busy: Duration,
+    /// The part of it in which the peer's receive window let nothing more be sent.
+    pub receive_window_limited: Duration,
 }
 
 /// Options of one side's sockets.

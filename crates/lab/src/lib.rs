@@ -20,6 +20,7 @@
 //!   acknowledgements come back than for single packets.
 
 mod capture;
+mod diagnosis_record;
 mod experiment;
 mod frame;
 mod interface;
@@ -47,6 +48,7 @@ mod topology;
 pub mod workload;
 
 pub use capture::{CaptureRecord, CaptureSetup, Captured, CapturedCommand, CapturedConnection};
+pub use diagnosis_record::DiagnosisRecord;
 pub use experiment::{
     Cell, CommandEvent, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Prediction,
     Quantity, RunLoad, Segments, Setup, StreamsEnd, StreamsSetup, Theory, Trace,

@@ -1,5 +1,6 @@
 //! The record of a run's sessions besides its samples.
 
+use crate::diagnosis_record::DiagnosisRecord;
 use crate::sample::{HeldKind, HeldSample, Sample};
 use crate::scsi_run::Verified;
 use crate::session_monitor::{Intervals, SessionSamples};
@@ -26,6 +27,9 @@ pub struct SessionRecord {
     /// The waits of READs and WRITEs at the target for earlier commands.
     #[serde(default)]
     pub order_wait: Option<Statistic>,
+    /// What kept the sessions from moving more, from their beginning on.
+    #[serde(default)]
+    pub diagnosis: Option<DiagnosisRecord>,
     /// The sessions over the whole time.
     #[serde(flatten)]
     pub sessions: SessionSamples,

@@ -111,7 +111,7 @@ fn alone(only: &LaneSample) -> Option<Choice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lane_sample::{LaneLoad, Obstacle, PathMeasurement};
+    use crate::lane_sample::{LaneLoad, Obstacle, PathCounters, PathMeasurement};
     use crate::outlook::{CUT_BYTES_MIN, INCOMING_BYTES_MIN, LAST_CUT_BYTES_MIN, ROOM_BYTES_MIN};
 
     const MEBIBYTE: u32 = 1 << 20;
@@ -128,8 +128,16 @@ mod tests {
         unsent_bytes: 0,
         is_recovering: false,
         is_timed_out: false,
+        is_in_slow_start: false,
         out_silence: Duration::ZERO,
         in_silence: Duration::ZERO,
+        counters: PathCounters {
+            sent_bytes: 0,
+            repeated_bytes: 0,
+            timeouts: 0,
+            busy: Duration::ZERO,
+            receive_window_limited: Duration::ZERO,
+        },
     };
 
     fn lane(id: u32) -> LaneSample {

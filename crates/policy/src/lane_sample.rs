@@ -74,10 +74,29 @@ pub struct PathMeasurement {
     pub is_recovering: bool,
     /// A retransmission timeout has expired, and nothing sent since has been acknowledged in full.
     pub is_timed_out: bool,
+    /// The congestion window doubles in each round trip, because it has not reached slow start's threshold (RFC 5681).
+    pub is_in_slow_start: bool,
     /// The time since data was last sent or acknowledged.
     pub out_silence: Duration,
     /// The time since data last arrived.
     pub in_silence: Duration,
+    /// Totals since the connection began.
+    pub counters: PathCounters,
+}
+
+/// Totals since a connection began, of the sender of its byte stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathCounters {
+    /// Payload sent, repetitions included.
+    pub sent_bytes: u64,
+    /// Payload sent again.
+    pub repeated_bytes: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u32,
+    /// The time with data unsent or unacknowledged.
+    pub busy: Duration,
+    /// The part of it in which the receiver's window let nothing more be sent.
+    pub receive_window_limited: Duration,
 }
 
 impl LaneSample {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+mod diagnosis;
 mod earliest_delivery;
 mod lane_sample;
 mod outlook;
@@ -10,7 +11,8 @@ mod placement;
 mod rule;
 pub mod time_model;
 
+pub use diagnosis::{Diagnosis, Limit, Look, PathEvidence, Tally};
 pub use earliest_delivery::EarliestDelivery;
-pub use lane_sample::{LaneLoad, LaneSample, Obstacle, PathMeasurement};
+pub use lane_sample::{LaneLoad, LaneSample, Obstacle, PathCounters, PathMeasurement};
 pub use placement::{Choice, Demand, Placement};
 pub use rule::{PlacementPolicy, Rule, UnknownPolicy};

@@ -45,8 +45,14 @@ pub(crate) fn path_sample(socket: &impl AsFd) -> io::Result<PathSample> {
         unsent_bytes: info.tcpi_notsent_bytes,
         is_recovering: RECOVERING.contains(&info.tcpi_ca_state),
         is_timed_out: info.tcpi_ca_state == TIMED_OUT,
+        is_in_slow_start: info.tcpi_snd_cwnd < info.tcpi_snd_ssthresh,
         out_silence: milliseconds(info.tcpi_last_data_sent.min(info.tcpi_last_ack_recv)),
         in_silence: milliseconds(info.tcpi_last_data_recv),
+        sent_bytes: info.tcpi_bytes_sent,
+        repeated_bytes: info.tcpi_bytes_retrans,
+        timeouts: info.tcpi_total_rto.into(),
+        busy: Duration::from_micros(info.tcpi_busy_time),
+        receive_window_limited: Duration::from_micros(info.tcpi_rwnd_limited),
     })
 }
 

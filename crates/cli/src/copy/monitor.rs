@@ -4,7 +4,7 @@ use super::plan::verify_name;
 use crate::exit::chain;
 use crate::output::{self, outln};
 use crate::progress_bar::{Bar, REDRAW};
-use crate::remote::{Usage, ceilings};
+use crate::remote::{Usage, ceilings, limit, limit_object};
 use crate::sizes;
 use initiator::Target;
 use serde_json::{Map, Value, json};
@@ -138,6 +138,8 @@ impl<'a> Monitor<'a> {
             Ok(report) => (verify_name(report.verified), None, None),
             Err(failure) => (None, Some(chain(&failure.error)), Some(failure.consequence())),
         };
+        let limits = self.targets.iter().map(|target| limit_object(&target.report()));
+        numbers.insert("limited_by".into(), limits.collect());
         numbers.insert("verified".into(), verified.into());
         numbers.insert("done".into(), outcome.is_ok().into());
         numbers.insert("error".into(), error.into());
@@ -166,6 +168,12 @@ impl<'a> Monitor<'a> {
             lines.push(format!("{connections} in {sessions}{}.", usage.repairs()));
         }
         let reports: Vec<_> = self.targets.iter().map(Target::report).collect();
+        let places = match reports.len() {
+            1 => [""; 2],
+            _ => ["Reading: ", "Writing: "],
+        };
+        let limits = places.iter().zip(&reports);
+        lines.extend(limits.filter_map(|(place, report)| Some(format!("{place}{}", limit(report)?))));
         lines.extend(reports.iter().flat_map(ceilings).map(|why| format!("No more connections: {why}")));
         if snapshot.losses > 0 {
             let bytes = sizes::bytes(snapshot.rewritten_bytes);

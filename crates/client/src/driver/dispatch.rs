@@ -110,8 +110,8 @@ impl Driver {
     }
 
     fn show_path(&mut self, at: PathId, candidate: Candidate, now: Instant) {
-        let wants_measurements = self.placement.wants_measurements();
-        self.paths[at].show_lanes(now, candidate, wants_measurements, &mut self.lanes_shown);
+        let age_max = self.placement.wants_measurements().then_some(MEASUREMENT_AGE_MAX);
+        self.paths[at].show_lanes(now, candidate, age_max, &mut self.lanes_shown);
     }
 
     /// The policy's choice among the lanes that it is shown; `None` if it holds the command back.

@@ -1,5 +1,6 @@
 //! One connection's turn: receive, process, send.
 
+use super::lane_sample::MEASUREMENT_AGE_MAX;
 use super::path::Closing;
 use super::{Driver, Shared};
 use crate::path_id::PathId;
@@ -86,7 +87,7 @@ impl Driver {
         let Some((core, state)) = self.paths[at].core_and_lane(lane) else { return Ok(()) };
         if wants_measurements {
             // A long command is sent for longer than what was measured when it was placed is true.
-            let _ = state.measure(now);
+            let _ = state.measure(now, MEASUREMENT_AGE_MAX);
         }
         let sent = state.connection.poll_send(cx, now, core, &self.buffers);
         state.blocked = sent.is_pending();
@@ -141,6 +142,7 @@ impl Driver {
         let path = &mut self.paths[at];
         path.lanes.retain(|state| state.id != lane);
         self.placement.forget(lane);
+        self.looks.tally().forget(lane);
         self.paths_changed |= self.leaving;
         path.wakers.remove(lane);
         if !path.vacancies.is_empty() {

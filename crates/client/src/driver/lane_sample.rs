@@ -3,7 +3,7 @@
 use super::path::{Lane, Path};
 use framing::PathSample;
 use pdu::{Duration, Instant};
-use policy::{LaneLoad, LaneSample, Obstacle, PathMeasurement};
+use policy::{LaneLoad, LaneSample, Obstacle, PathCounters, PathMeasurement};
 use session::initiator::LaneState;
 use session::parameters::SessionParameters;
 
@@ -41,9 +41,14 @@ impl Measurement {
         self.path.as_ref()
     }
 
-    /// The measurement, renewed with `sample` if it is too old.
-    fn at(&mut self, now: Instant, sample: impl FnOnce() -> Option<PathSample>) -> Option<PathMeasurement> {
-        let is_fresh = |taken: Instant| now.saturating_duration_since(taken) < MEASUREMENT_AGE_MAX;
+    /// The measurement, renewed with `sample` if it is this old.
+    fn at(
+        &mut self,
+        now: Instant,
+        age_max: Duration,
+        sample: impl FnOnce() -> Option<PathSample>,
+    ) -> Option<PathMeasurement> {
+        let is_fresh = |taken: Instant| now.saturating_duration_since(taken) < age_max;
         if !self.taken.is_some_and(is_fresh) {
             (self.taken, self.path) = (Some(now), sample().map(in_bytes));
         }
@@ -62,18 +67,26 @@ fn in_bytes(sample: PathSample) -> PathMeasurement {
         unsent_bytes: sample.unsent_bytes.into(),
         is_recovering: sample.is_recovering,
         is_timed_out: sample.is_timed_out,
+        is_in_slow_start: sample.is_in_slow_start,
         out_silence: sample.out_silence,
         in_silence: sample.in_silence,
+        counters: PathCounters {
+            sent_bytes: sample.sent_bytes,
+            repeated_bytes: sample.repeated_bytes,
+            timeouts: sample.timeouts,
+            busy: sample.busy,
+            receive_window_limited: sample.receive_window_limited,
+        },
     }
 }
 
 impl Path {
-    /// Appends all lanes to `shown`, measured if the policy wants that.
+    /// Appends all lanes to `shown`. Measurements are younger than `age_max`; without it there are none.
     pub(super) fn show_lanes(
         &mut self,
         now: Instant,
         candidate: Candidate,
-        wants_measurements: bool,
+        age_max: Option<Duration>,
         shown: &mut Vec<LaneSample>,
     ) {
         let Some(core) = &self.core else { return };
@@ -96,7 +109,7 @@ impl Path {
                 unsolicited_bytes: session.map_or(0, |session| lane.unsolicited_bytes(&session)),
                 received_bytes: lane.connection.counters().received_bytes,
                 is_receiving: state.is_receiving,
-                path: wants_measurements.then(|| lane.measure(now)).flatten(),
+                path: age_max.and_then(|age_max| lane.measure(now, age_max)),
             }
         }));
     }
@@ -113,10 +126,10 @@ impl Lane {
         }
     }
 
-    /// The present measurement. What the connection takes ahead follows it.
-    pub(super) fn measure(&mut self, now: Instant) -> Option<PathMeasurement> {
+    /// A measurement younger than `age_max`. What the connection takes ahead follows it.
+    pub(super) fn measure(&mut self, now: Instant, age_max: Duration) -> Option<PathMeasurement> {
         let connection = &self.connection;
-        let measured = self.measurement.at(now, || connection.sample());
+        let measured = self.measurement.at(now, age_max, || connection.sample());
         if let Some(path) = measured.filter(|_| self.is_bounded_ahead) {
             self.connection.limit_ahead(ahead_bytes(&path));
         }
@@ -167,8 +180,14 @@ mod tests {
         unsent_bytes: 0,
         is_recovering: true,
         is_timed_out: false,
+        is_in_slow_start: false,
         out_silence: Duration::ZERO,
         in_silence: Duration::ZERO,
+        sent_bytes: 0,
+        repeated_bytes: 0,
+        timeouts: 0,
+        busy: Duration::ZERO,
+        receive_window_limited: Duration::ZERO,
     };
 
     /// How often the wire is asked if a policy looks at the lane at each of these milliseconds.
@@ -176,7 +195,8 @@ mod tests {
         let taken = Cell::new(0);
         let mut measurement = Measurement::default();
         for ms in looks_ms {
-            let path = measurement.at(Instant::ZERO + Duration::from_millis(*ms), || {
+            let now = Instant::ZERO + Duration::from_millis(*ms);
+            let path = measurement.at(now, MEASUREMENT_AGE_MAX, || {
                 taken.set(taken.get() + 1);
                 Some(SAMPLE)
             });

@@ -37,6 +37,10 @@ impl Queue {
         self.requests.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
     /// Bytes of data of all commands in the queue, in both directions.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes

@@ -60,6 +60,8 @@ fn holdups(plan: &Plan) -> Table {
         ("longest there", Unit::Seconds),
         ("commands without end", Unit::None),
         ("data compared", Unit::Bytes),
+        ("limited by", Unit::None),
+        ("for the time", Unit::Share),
     ];
     Table {
         title: "Causes of their waits".to_owned(),
@@ -110,6 +112,7 @@ impl Told<'_> {
         let holes: Vec<_> = sessions.cmd_sn_holes.iter().collect();
         let blocked = |end| self.connections(end).map(|connection| &connection.blocked).collect::<Vec<_>>();
         let (here, there) = (blocked(End::Initiator), blocked(End::Target));
+        let diagnosis = self.session.diagnosis.as_ref();
         let compared = self.session.verified.map(Verified::bytes);
         let cells = [
             share(&windows),
@@ -123,6 +126,8 @@ impl Told<'_> {
             longest(&there),
             Cell::from((sessions.commands_open + sessions.commands_lost) as f64),
             Cell::from(compared.map(|bytes| bytes as f64)),
+            Cell::from(diagnosis.map(|diagnosis| diagnosis.limit.replace('_', " ")).unwrap_or_default()),
+            Cell::from(diagnosis.map(|diagnosis| diagnosis.share)),
         ];
         add_row(table, &self.labels, self.record, cells);
     }

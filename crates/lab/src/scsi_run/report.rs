@@ -2,6 +2,7 @@
 
 use super::ScsiRun;
 use super::client::Measured;
+use crate::diagnosis_record::DiagnosisRecord;
 use crate::session_monitor::SessionSamples;
 use crate::workload::{Direction, RequestSample, Throughput};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub struct ScsiReport {
     pub recoveries: u64,
     /// The protocol's events.
     pub session: SessionSamples,
+    /// What kept the initiator's sessions from moving more; `None` if too little of them was seen.
+    pub diagnosis: Option<DiagnosisRecord>,
     /// The compared data.
     pub verified: Verified,
 }
@@ -71,6 +74,7 @@ impl ScsiReport {
             retries: report.retries,
             recoveries: report.reinstatements + report.recovered_connections,
             session,
+            diagnosis: report.diagnosis.map(DiagnosisRecord::from),
             verified,
         }
     }

@@ -144,8 +144,14 @@ impl Pipe {
             unsent_bytes: 0,
             is_recovering: is_stalled,
             is_timed_out: is_stalled,
+            is_in_slow_start: false,
             out_silence: Duration::ZERO,
             in_silence: Duration::ZERO,
+            sent_bytes: self.taken_bytes,
+            repeated_bytes: 0,
+            timeouts: 0,
+            busy: Duration::ZERO,
+            receive_window_limited: Duration::ZERO,
         }
     }
 

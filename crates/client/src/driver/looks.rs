@@ -1,0 +1,91 @@
+//! Watches what all sessions of a target wait for, so that a diagnosis can be made at any time.
+
+use super::Driver;
+use super::lane_sample::Candidate;
+use pdu::{Duration, Instant};
+use policy::{Diagnosis, Look, Tally};
+
+/// The bounds of the pause between two looks. A quarter of a round trip shows the pauses between bursts.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+const LOOKS_PER_ROUND_TRIP: u32 = 4;
+
+/// The looks at the sessions while they have work.
+#[derive(Default)]
+pub(super) struct Looks {
+    tally: Tally,
+    /// When to look again; `None` while there is no work.
+    next: Option<Instant>,
+    /// The pause before that. It doubles as long as nothing happens.
+    pause: Duration,
+    /// Commands placed and bytes received until the last look.
+    progress: (u64, u64),
+}
+
+impl Looks {
+    pub fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    pub fn tally(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+
+    pub fn diagnose(&self) -> Option<Diagnosis> {
+        self.tally.diagnose()
+    }
+}
+
+impl Driver {
+    /// Looks if it is time. Called before anything changes: a look just after an event would show what events leave
+    /// behind, rather than what there is most of the time.
+    pub(super) fn look_if_due(&mut self, now: Instant) {
+        if self.looks.next.is_some_and(|at| at <= now) {
+            self.look(now);
+        }
+    }
+
+    /// Begins to look when there is work.
+    pub(super) fn begin_to_look(&mut self, now: Instant) {
+        if self.looks.next.is_none() && !self.operations.is_empty() {
+            self.look(now);
+        }
+    }
+
+    fn look(&mut self, now: Instant) {
+        self.lanes_shown.clear();
+        for at in self.paths.ids() {
+            self.paths[at].show_lanes(now, Candidate::Fresh, Some(PAUSE_MIN), &mut self.lanes_shown);
+        }
+        let look = Look {
+            lanes: &self.lanes_shown,
+            queued_commands: self.queued_commands(),
+            unanswered_out_bytes: self.unanswered_out_bytes(),
+        };
+        self.looks.tally.look(now, &look);
+        let received_bytes = self.lanes_shown.iter().map(|lane| lane.received_bytes).sum();
+        let progress = (self.placed, received_bytes);
+        let round_trip = self.lanes_shown.iter().filter_map(|lane| lane.path).map(|path| path.rtt).max();
+        let shortest = (round_trip.unwrap_or_default() / LOOKS_PER_ROUND_TRIP).clamp(PAUSE_MIN, PAUSE_MAX);
+        let is_still = progress == self.looks.progress;
+        self.looks.pause =
+            if is_still { (self.looks.pause * 2).clamp(shortest, PAUSE_MAX) } else { shortest };
+        self.looks.progress = progress;
+        self.looks.next = (!self.operations.is_empty()).then(|| now + self.looks.pause);
+    }
+
+    fn queued_commands(&self) -> u32 {
+        let queued = self.units.values().map(|unit| unit.queue.len()).sum::<usize>()
+            + self.paths.iter().map(|path| path.own.len()).sum::<usize>();
+        u32::try_from(queued).unwrap_or(u32::MAX)
+    }
+
+    /// The data of all writes that a session has taken and the target has not answered.
+    fn unanswered_out_bytes(&self) -> u64 {
+        let requests = self.paths.iter().flat_map(|path| path.tasks.values());
+        requests
+            .filter_map(|key| self.requests.get(*key))
+            .map(|request| u64::from(request.data.out_bytes()))
+            .sum()
+    }
+}

@@ -1,0 +1,44 @@
+//! What kept a session from moving more, as programs read it.
+
+use policy::Diagnosis;
+use serde::{Deserialize, Serialize};
+
+/// A [`Diagnosis`]. All shares are from 0 to 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DiagnosisRecord {
+    /// What limited the session: [`policy::Limit::name`].
+    pub limit: String,
+    /// The share of the time for which that was waited for.
+    pub share: f64,
+    /// How many times as fast the session would be without it at most; `None` if that cannot be known.
+    pub gain_max: Option<f64>,
+    /// The share of the time in which the network carried what it could.
+    pub network_share: f64,
+    /// The share of the payload that was sent again.
+    pub loss: f64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// The mean round-trip time.
+    pub rtt_s: f64,
+    /// The mean of the shortest ones.
+    pub rtt_min_s: f64,
+    /// The share of the busy time in which the receiver's window let nothing more be sent.
+    pub receive_window_share: f64,
+}
+
+impl From<Diagnosis> for DiagnosisRecord {
+    fn from(diagnosis: Diagnosis) -> Self {
+        let Diagnosis { limit, share, gain_max, network_share, path } = diagnosis;
+        Self {
+            limit: limit.name().to_owned(),
+            share,
+            gain_max,
+            network_share,
+            loss: path.loss,
+            timeouts: path.timeouts,
+            rtt_s: path.rtt.as_secs_f64(),
+            rtt_min_s: path.rtt_min.as_secs_f64(),
+            receive_window_share: path.receive_window_share,
+        }
+    }
+}

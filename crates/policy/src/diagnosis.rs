@@ -1,0 +1,164 @@
+//! What keeps a session from moving more.
+//!
+//! A [`Tally`] looks at the connections of a session again and again, and adds up for how long the next byte waited for
+//! what: the caller, the target, its command window, an R2T, a buffer, or the network. What took most of the time is
+//! the [`Limit`], unless the network was busy most of the time. Then the kernel's measurements say which of its parts
+//! limits: the receiver's window, losses, timeouts, or a queue that shows that the path is full.
+//!
+//! A session that waits for one thing for a share s of the time would be 1 / (1 − s) times as fast without it, until
+//! something else limits: at most that can be [gained](Diagnosis::gain_max).
+//!
+//! The sender of data measures the path. Of reads, the initiator only sees when data arrives, and cannot tell whether
+//! the network or the target's sending limits ([`Limit::Arrival`]).
+
+mod tally;
+mod wait;
+
+pub use tally::Tally;
+pub use wait::Look;
+
+use core::fmt;
+use pdu::Duration;
+
+/// What keeps a session from moving more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// The caller asks for too little: it was idle, or is itself slow.
+    Caller,
+    /// Too few requests are outstanding at a time to fill the path.
+    Depth,
+    /// The target admits too few commands at a time (RFC 7143 §4.2.2.1).
+    CommandWindow,
+    /// The target asks for a write's data in too many steps (R2T, §11.8).
+    ReadyToTransfer,
+    /// The target, or its disk, takes its time.
+    Target,
+    /// Data of reads arrives all the time: the network, or the target's sending, limits.
+    Arrival,
+    /// The send buffer of a socket is too small for the path.
+    SendBuffer,
+    /// The receiver's window is too small for the path, or the receiver reads too slowly.
+    ReceiveWindow,
+    /// Losses that come without a queue keep the congestion windows small.
+    Losses,
+    /// Losses that only the retransmission timer repairs.
+    Timeouts,
+    /// The congestion windows have not grown to the path yet.
+    SlowStart,
+    /// The congestion windows are small, and neither losses nor a queue explains it.
+    CongestionWindow,
+    /// The path is full: data waits in a queue.
+    Saturation,
+}
+
+impl Limit {
+    /// A word for programs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Depth => "queue_depth",
+            Self::CommandWindow => "command_window",
+            Self::ReadyToTransfer => "r2t",
+            Self::Target => "target",
+            Self::Arrival => "network_or_target",
+            Self::SendBuffer => "send_buffer",
+            Self::ReceiveWindow => "receive_window",
+            Self::Losses => "losses",
+            Self::Timeouts => "timeouts",
+            Self::SlowStart => "slow_start",
+            Self::CongestionWindow => "congestion_window",
+            Self::Saturation => "saturation",
+        }
+    }
+}
+
+/// What limited a session while it was watched, and the evidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Diagnosis {
+    /// What limited it.
+    pub limit: Limit,
+    /// The share of the time for which that was waited for, from 0 to 1.
+    pub share: f64,
+    /// How many times as fast the session would be without it, if nothing else limited: the most there is to gain. `None` if
+    /// that cannot be known beforehand, 1 if there is nothing.
+    pub gain_max: Option<f64>,
+    /// The share of the time in which the network carried what it could.
+    pub network_share: f64,
+    /// What the kernel measured of the paths to the target.
+    pub path: PathEvidence,
+}
+
+/// What the kernel measured of all connections, in the direction to the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PathEvidence {
+    /// The part of the sent payload that was sent again, from 0 to 1.
+    pub loss: f64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// The mean round-trip time of connections with work, each moment and each connection alike.
+    pub rtt: Duration,
+    /// The mean of the shortest round-trip times of all connections.
+    pub rtt_min: Duration,
+    /// The share of the busy time in which the receiver's window let nothing more be sent.
+    pub receive_window_share: f64,
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = self.share * 100.0;
+        let PathEvidence { loss, timeouts, rtt, rtt_min, .. } = self.path;
+        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+        let (rtt, rtt_min, loss) = (milliseconds(rtt), milliseconds(rtt_min), loss * 100.0);
+        match self.limit {
+            Limit::Caller => {
+                write!(formatter, "the local side, which asked for nothing {percent:.0} % of the time")
+            }
+            Limit::Depth => write!(
+                formatter,
+                "the number of requests at a time: the path waited for more {percent:.0} % of the time"
+            ),
+            Limit::CommandWindow => {
+                write!(formatter, "the target's command window, which was closed {percent:.0} % of the time")
+            }
+            Limit::ReadyToTransfer => {
+                write!(formatter, "the target's R2Ts: data waited to be asked for {percent:.0} % of the time")
+            }
+            Limit::Target => write!(
+                formatter,
+                "the target or its disk, which had all it needed {percent:.0} % of the time"
+            ),
+            Limit::Arrival => write!(
+                formatter,
+                "the network or the target's sending: data arrived {percent:.0} % of the time"
+            ),
+            Limit::SendBuffer => {
+                write!(formatter, "the send buffer, which was full {percent:.0} % of the time")
+            }
+            Limit::ReceiveWindow => write!(
+                formatter,
+                "the receiver's window, which was full {:.0} % of the time",
+                self.path.receive_window_share * 100.0
+            ),
+            Limit::Losses => write!(
+                formatter,
+                "losses on the path: {loss:.2} % was sent again, with a round trip of {rtt:.1} ms, at least {rtt_min:.1}"
+            ),
+            Limit::Timeouts => {
+                write!(formatter, "retransmission timeouts: {timeouts}, with {loss:.2} % sent again")
+            }
+            Limit::SlowStart => write!(
+                formatter,
+                "slow start: the congestion windows still grew, with a round trip of {rtt:.1} ms"
+            ),
+            Limit::CongestionWindow => write!(
+                formatter,
+                "the congestion windows, with {loss:.2} % sent again and a round trip of {rtt:.1} ms"
+            ),
+            Limit::Saturation => write!(
+                formatter,
+                "the path, which is full: a round trip of {rtt:.1} ms, at least {rtt_min:.1}"
+            ),
+        }
+    }
+}

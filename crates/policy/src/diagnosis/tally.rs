@@ -1,0 +1,373 @@
+//! Adds up what a session waited for, and says what limited it.
+
+use super::wait::{Look, Wait, Waits};
+use super::{Diagnosis, Limit, PathEvidence};
+use crate::lane_sample::{LaneSample, PathCounters, PathMeasurement};
+use pdu::{Duration, Instant, LaneId};
+
+/// What a session waited for while it was watched.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    last: Option<Last>,
+    /// Seconds, by what was waited for.
+    waits_s: Waits,
+    lanes: Vec<Counted>,
+    path: PathTally,
+}
+
+/// The last look.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    at: Instant,
+    waits: Waits,
+    received_bytes: u64,
+    /// When data had last arrived.
+    arrived: Instant,
+}
+
+/// The counters of a connection at the last look.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    lane: LaneId,
+    counters: PathCounters,
+}
+
+/// Sums over all connections that had something to send, and over the time.
+#[derive(Clone, Copy, Debug, Default)]
+struct PathTally {
+    /// Seconds of connections with work.
+    worked_s: f64,
+    /// Seconds of them with a queue on the path.
+    queued_s: f64,
+    timed_out_s: f64,
+    slow_start_s: f64,
+    /// Their round trips, times seconds.
+    rtt_s2: f64,
+    /// Seconds of all connections.
+    seen_s: f64,
+    /// Their shortest round trips, times seconds.
+    rtt_min_s2: f64,
+    sent_bytes: u64,
+    repeated_bytes: u64,
+    timeouts: u64,
+    busy_s: f64,
+    receive_window_s: f64,
+}
+
+/// The least that must have been seen for a verdict.
+const TIME_MIN_S: f64 = 0.1;
+
+/// The shortest round trip of a path that is told from what is at its ends.
+const LONG_PATH: Duration = Duration::from_millis(1);
+
+/// The network limits a session if it is busy for this share of the time. Whatever else is waited for then costs less than
+/// the rest.
+const BUSY: f64 = 0.7;
+
+/// A part of the network's time that is waited for a buffer names that buffer.
+const BUFFER: f64 = 0.2;
+
+/// A round trip of this many times the shortest shows a queue.
+const QUEUE: f64 = 1.25;
+
+/// The share of the time in which connections show something for it to be what limits them.
+const TYPICAL: f64 = 0.5;
+
+/// The share of the time in which connections recover from timeouts, and are then limited by them.
+const TIMED_OUT: f64 = 0.2;
+
+/// More than this is not lost by a queue that TCP fills. A longer round trip then only shows that acknowledgements of
+/// single segments are delayed.
+const LOSS_HEAVY: f64 = 0.05;
+
+/// A path that loses less than this carries more in its windows than it can hold.
+const LOSS_MIN: f64 = 1e-5;
+
+impl Tally {
+    /// Looks at the session. What was seen at the last look is taken to have lasted until now.
+    pub fn look(&mut self, now: Instant, look: &Look<'_>) {
+        let received_bytes = look.lanes.iter().map(|lane| lane.received_bytes).sum();
+        let last = self.last;
+        let arrived = match last {
+            Some(last) if last.received_bytes == received_bytes => last.arrived,
+            _ => now,
+        };
+        let elapsed_s = last.map_or(0.0, |last| now.saturating_duration_since(last.at).as_secs_f64());
+        if let Some(last) = last {
+            self.waits_s.add_scaled(&last.waits, elapsed_s);
+        }
+        for lane in look.lanes {
+            self.look_at_path(lane, elapsed_s);
+        }
+        let waits = look.waits(now.saturating_duration_since(arrived));
+        self.last = Some(Last { at: now, waits, received_bytes, arrived });
+    }
+
+    fn look_at_path(&mut self, lane: &LaneSample, elapsed_s: f64) {
+        let Some(path) = &lane.path else { return };
+        let counters = path.counters;
+        match self.lanes.iter_mut().find(|known| known.lane == lane.lane) {
+            Some(known) => {
+                let before = std::mem::replace(&mut known.counters, counters);
+                self.path.add_counters(before, counters);
+            }
+            None => self.lanes.push(Counted { lane: lane.lane, counters }),
+        }
+        self.path.seen_s += elapsed_s;
+        self.path.rtt_min_s2 += path.rtt_min.as_secs_f64() * elapsed_s;
+        if path.in_flight_bytes > 0 || path.unsent_bytes > 0 {
+            self.path.add_time(path, elapsed_s);
+        }
+    }
+
+    /// Forgets a connection that is gone.
+    pub fn forget(&mut self, lane: LaneId) {
+        self.lanes.retain(|known| known.lane != lane);
+    }
+
+    /// What limited the session; `None` if too little of it was seen, or if its path is shorter than a millisecond.
+    /// Processors and disks take as long as the network there, and nothing that is measured here tells them apart.
+    #[must_use]
+    pub fn diagnose(&self) -> Option<Diagnosis> {
+        let sum_s = self.waits_s.sum();
+        if sum_s < TIME_MIN_S {
+            return None;
+        }
+        let share = |wait| self.waits_s.of(wait) / sum_s;
+        let network_share = share(Wait::Network) + share(Wait::SendBuffer);
+        let path = self.path.evidence();
+        if path.rtt_min < LONG_PATH {
+            return None;
+        }
+        let of = |limit, share, gain_max| Diagnosis { limit, share, gain_max, network_share, path };
+        if network_share >= BUSY {
+            if share(Wait::SendBuffer) > BUFFER * network_share {
+                return Some(of(Limit::SendBuffer, share(Wait::SendBuffer), None));
+            }
+            let limit = self.path.limit(&path);
+            let gain_max = (limit == Limit::Saturation).then_some(1.0);
+            return Some(of(limit, network_share, gain_max));
+        }
+        let others = Wait::ALL.into_iter().filter_map(|wait| Some((limit(wait)?, share(wait))));
+        let (limit, share) = others.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        let gain_max = match limit {
+            Limit::Arrival | Limit::Target => None,
+            _ => Some(1.0 / (1.0 - share).max(f64::EPSILON)),
+        };
+        Some(of(limit, share, gain_max))
+    }
+}
+
+/// What limits a session that mostly waits for this; `None` for the network, which has many reasons.
+fn limit(wait: Wait) -> Option<Limit> {
+    match wait {
+        Wait::Caller => Some(Limit::Caller),
+        Wait::Depth => Some(Limit::Depth),
+        Wait::CommandWindow => Some(Limit::CommandWindow),
+        Wait::ReadyToTransfer => Some(Limit::ReadyToTransfer),
+        Wait::Target => Some(Limit::Target),
+        Wait::Arrival => Some(Limit::Arrival),
+        Wait::SendBuffer | Wait::Network => None,
+    }
+}
+
+impl PathTally {
+    fn add_counters(&mut self, before: PathCounters, now: PathCounters) {
+        let since = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
+        self.sent_bytes += now.sent_bytes.saturating_sub(before.sent_bytes);
+        self.repeated_bytes += now.repeated_bytes.saturating_sub(before.repeated_bytes);
+        self.timeouts += u64::from(now.timeouts.saturating_sub(before.timeouts));
+        self.busy_s += since(now.busy, before.busy);
+        self.receive_window_s += since(now.receive_window_limited, before.receive_window_limited);
+    }
+
+    fn add_time(&mut self, path: &PathMeasurement, elapsed_s: f64) {
+        let (rtt_s, rtt_min_s) = (path.rtt.as_secs_f64(), path.rtt_min.as_secs_f64());
+        let add_if = |condition: bool| if condition { elapsed_s } else { 0.0 };
+        self.worked_s += elapsed_s;
+        self.queued_s += add_if(rtt_s >= QUEUE * rtt_min_s);
+        self.timed_out_s += add_if(path.is_timed_out);
+        self.slow_start_s += add_if(path.is_in_slow_start);
+        self.rtt_s2 += rtt_s * elapsed_s;
+    }
+
+    fn evidence(&self) -> PathEvidence {
+        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let time = |s2, s| Duration::try_from_secs_f64(ratio(s2, s)).unwrap_or_default();
+        PathEvidence {
+            loss: ratio(self.repeated_bytes as f64, self.sent_bytes as f64),
+            timeouts: self.timeouts,
+            rtt: time(self.rtt_s2, self.worked_s),
+            rtt_min: time(self.rtt_min_s2, self.seen_s),
+            receive_window_share: ratio(self.receive_window_s, self.busy_s),
+        }
+    }
+
+    /// Which part of a busy network limits.
+    fn limit(&self, evidence: &PathEvidence) -> Limit {
+        let is_typical = |seconds: f64, share: f64| seconds > share * self.worked_s;
+        if evidence.receive_window_share > BUFFER {
+            Limit::ReceiveWindow
+        } else if is_typical(self.timed_out_s, TIMED_OUT) {
+            Limit::Timeouts
+        } else if is_typical(self.queued_s, TYPICAL) && evidence.loss < LOSS_HEAVY {
+            Limit::Saturation
+        } else if evidence.loss > LOSS_MIN {
+            Limit::Losses
+        } else if is_typical(self.slow_start_s, TYPICAL) {
+            Limit::SlowStart
+        } else {
+            Limit::CongestionWindow
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane_sample::LaneLoad;
+
+    const RTT: Duration = Duration::from_millis(40);
+    const MEBIBYTE: u64 = 1 << 20;
+
+    /// A connection with data to send.
+    fn sending() -> LaneSample {
+        let path = PathMeasurement {
+            rtt: RTT,
+            rtt_min: RTT,
+            delivery_bytes_per_second: 0,
+            congestion_window_bytes: 100_000,
+            in_flight_bytes: 100_000,
+            unsent_bytes: 50_000,
+            is_recovering: false,
+            is_timed_out: false,
+            is_in_slow_start: false,
+            out_silence: Duration::ZERO,
+            in_silence: Duration::ZERO,
+            counters: PathCounters::default(),
+        };
+        let load = LaneLoad { commands: 1, data_out_bytes: MEBIBYTE, ..LaneLoad::default() };
+        LaneSample { load, path: Some(path), ..LaneSample::idle(LaneId(0)) }
+    }
+
+    /// One whose data is all at the target.
+    fn answered_late() -> LaneSample {
+        let mut lane = sending();
+        lane.load.data_out_bytes = 0;
+        with(lane, |path| (path.in_flight_bytes, path.unsent_bytes) = (0, 0))
+    }
+
+    fn with(mut lane: LaneSample, change: impl FnOnce(&mut PathMeasurement)) -> LaneSample {
+        if let Some(path) = &mut lane.path {
+            change(path);
+        }
+        lane
+    }
+
+    /// The diagnosis of a second in which the session looks in turn as these connections do, each for ten milliseconds.
+    fn diagnosis(lanes: &[LaneSample]) -> Diagnosis {
+        let mut tally = Tally::default();
+        for (tick, lane) in (0..=100).zip(lanes.iter().cycle()) {
+            let lanes = [with(*lane, |path| {
+                // What was sent until now: a megabyte per second.
+                path.counters.sent_bytes = tick * 10_000;
+                path.counters.repeated_bytes *= tick;
+                path.counters.busy = Duration::from_millis(10 * tick);
+                path.counters.receive_window_limited *= u32::try_from(tick).unwrap_or(u32::MAX);
+            })];
+            let now = Instant::ZERO + Duration::from_millis(10 * tick);
+            tally.look(now, &Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: MEBIBYTE });
+        }
+        tally.diagnose().expect("a second is long enough")
+    }
+
+    #[test]
+    fn a_look_of_a_moment_says_nothing() {
+        let mut tally = Tally::default();
+        tally.look(Instant::ZERO, &Look { lanes: &[sending()], queued_commands: 0, unanswered_out_bytes: 0 });
+        assert_eq!(tally.diagnose(), None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_session_within_one_machine() {
+        let mut tally = Tally::default();
+        for tick in 0..=100 {
+            let near = [with(sending(), |path| path.rtt_min = Duration::from_micros(50))];
+            let now = Instant::ZERO + Duration::from_millis(10 * tick);
+            tally.look(now, &Look { lanes: &near, queued_commands: 0, unanswered_out_bytes: MEBIBYTE });
+        }
+        assert_eq!(tally.diagnose(), None);
+    }
+
+    #[test]
+    fn what_was_waited_for_most_of_the_time_limits_and_without_it_the_rest_is_faster() {
+        let mut on_its_way = sending();
+        on_its_way.load.data_out_bytes = 0;
+        let on_its_way = with(on_its_way, |path| (path.in_flight_bytes, path.unsent_bytes) = (60_000, 0));
+        let mut tally = Tally::default();
+        for tick in 0..=100_u64 {
+            let (lane, unanswered_out_bytes) =
+                if tick % 2 == 0 { (on_its_way, 60_000) } else { (sending(), MEBIBYTE) };
+            let now = Instant::ZERO + Duration::from_millis(10 * tick);
+            tally.look(now, &Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes });
+        }
+        let diagnosis = tally.diagnose().unwrap();
+        assert_eq!((diagnosis.limit, diagnosis.share), (Limit::Depth, 0.5));
+        assert_eq!(diagnosis.gain_max, Some(2.0));
+    }
+
+    #[test]
+    fn a_disk_is_not_taken_for_the_network_as_long_as_that_is_idle() {
+        let diagnosis = diagnosis(&[answered_late(), answered_late(), sending()]);
+        assert_eq!(diagnosis.limit, Limit::Target);
+        assert!((0.3..0.4).contains(&diagnosis.network_share), "{diagnosis:?}");
+    }
+
+    #[test]
+    fn losses_without_a_queue_limit_a_busy_network() {
+        let lossy = with(sending(), |path| path.counters.repeated_bytes = 100);
+        let diagnosis = diagnosis(&[lossy]);
+        assert_eq!(diagnosis.limit, Limit::Losses);
+        assert!((diagnosis.path.loss - 0.01).abs() < 1e-9, "{diagnosis:?}");
+    }
+
+    #[test]
+    fn losses_with_a_queue_are_those_of_a_full_path() {
+        let full = with(sending(), |path| {
+            path.counters.repeated_bytes = 100;
+            path.rtt = RTT * 2;
+        });
+        let diagnosis = diagnosis(&[full]);
+        assert_eq!((diagnosis.limit, diagnosis.gain_max), (Limit::Saturation, Some(1.0)));
+    }
+
+    #[test]
+    fn a_twentieth_lost_is_not_the_loss_of_a_full_path() {
+        let lossy = with(sending(), |path| {
+            path.counters.repeated_bytes = 500;
+            path.rtt = RTT * 2;
+        });
+        assert_eq!(diagnosis(&[lossy]).limit, Limit::Losses);
+    }
+
+    #[test]
+    fn connections_that_mostly_recover_from_timeouts_are_limited_by_those() {
+        let timed_out = with(sending(), |path| path.is_timed_out = true);
+        assert_eq!(diagnosis(&[timed_out, sending(), sending()]).limit, Limit::Timeouts);
+    }
+
+    #[test]
+    fn a_receivers_window_that_is_full_a_fifth_of_the_time_limits() {
+        let narrow = with(sending(), |path| {
+            path.counters.receive_window_limited = Duration::from_millis(3);
+        });
+        assert_eq!(diagnosis(&[narrow]).limit, Limit::ReceiveWindow);
+    }
+
+    #[test]
+    fn windows_that_still_double_are_in_slow_start_and_others_are_just_small() {
+        let young = with(sending(), |path| path.is_in_slow_start = true);
+        assert_eq!(diagnosis(&[young]).limit, Limit::SlowStart);
+        assert_eq!(diagnosis(&[sending()]).limit, Limit::CongestionWindow);
+    }
+}
