@@ -9,7 +9,7 @@ use pdu::{Instant, LaneId};
 use session::seam::Endpoint;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// Declined commands, each with the time to send it again.
 #[derive(Default)]
@@ -37,18 +37,34 @@ impl Pauses {
     }
 }
 
+/// What the timer's task is to do next.
+enum Wake {
+    /// To handle timeouts at once.
+    Now,
+    /// To look again then, or to handle a timeout.
+    At(Instant),
+    /// To wait until a deadline is set.
+    Never,
+}
+
 impl Driver {
+    /// When something is to be done unless something else happens before.
     fn deadline(&self) -> Option<Instant> {
         let pause = self.pauses.heap.peek().map(|Reverse((until, _))| *until);
         let closing = self.closing_lanes().map(|(_, _, closing)| closing.by).min();
-        let looks = [self.look_again, self.next_probe, self.looks.next()].into_iter().flatten().min();
+        let looks = [self.look_again, self.next_probe].into_iter().flatten().min();
         let deadlines = [pause, closing, self.core_deadline(), self.check_deadline(), looks];
         deadlines.into_iter().flatten().min()
     }
 
+    /// When the timer's task is to wake.
+    fn wake_at(&self) -> Option<Instant> {
+        [self.deadline(), self.looks.next()].into_iter().flatten().min()
+    }
+
     /// Whether the timer's task must learn of an earlier deadline.
     pub(super) fn arm_timer(&mut self) -> bool {
-        let deadline = self.deadline();
+        let deadline = self.wake_at();
         let earlier = match (deadline, self.pauses.armed) {
             (Some(deadline), Some(armed)) => deadline < armed,
             (deadline, armed) => deadline.is_some() && armed.is_none(),
@@ -73,7 +89,7 @@ impl Driver {
         }
     }
 
-    fn handle_timeout(&mut self, now: Instant) -> Option<Instant> {
+    fn handle_timeout(&mut self, now: Instant) {
         while let Some(key) = self.pauses.take_due(now) {
             self.enqueue(key);
         }
@@ -89,25 +105,53 @@ impl Driver {
         // After this, the commands that were held back are offered again.
         self.look_again = self.look_again.filter(|at| *at > now);
         self.next_probe = self.next_probe.filter(|at| *at > now);
-        self.pauses.armed = self.deadline();
-        self.pauses.armed
+    }
+
+    /// Looks if it is time.
+    fn wake(&mut self, now: Instant) -> Wake {
+        self.look_if_due(now);
+        self.pauses.armed = self.wake_at();
+        match self.pauses.armed {
+            _ if self.deadline().is_some_and(|deadline| deadline <= now) => Wake::Now,
+            Some(at) => Wake::At(at),
+            None => Wake::Never,
+        }
+    }
+}
+
+impl Shared {
+    /// Looks if it is time, and carries out nothing: what waits for a wake-up that was forgotten must not get it here.
+    fn look(&self) -> Wake {
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.environment.now();
+        driver.wake(now)
     }
 }
 
 /// Runs until nothing is left to do.
 pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
-        let moved = shared.deadline_moved.listen();
-        let (deadline, over) = shared.with(|driver, now| (driver.handle_timeout(now), driver.is_over()));
+        let mut moved = shared.deadline_moved.listen();
+        let over = shared.with(|driver, now| {
+            driver.handle_timeout(now);
+            driver.is_over()
+        });
         if over {
             return;
         }
-        match deadline {
-            Some(deadline) => {
-                // Both are a reason to check again.
-                let _ = shared.environment.until(deadline, moved).await;
+        loop {
+            match shared.look() {
+                Wake::Now => break,
+                Wake::At(at) => {
+                    if shared.environment.until(at, &mut moved).await.is_some() {
+                        break;
+                    }
+                }
+                Wake::Never => {
+                    moved.await;
+                    break;
+                }
             }
-            None => moved.await,
         }
     }
 }
