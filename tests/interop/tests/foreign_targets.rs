@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ropewalk_interop::{
-    Image, Istgt, Line, Requirement, Tgt, Tuning, assert_same, require, ropewalk, summary,
+    Image, Istgt, Line, Requirement, Stream, Tgt, Tuning, assert_same, require, ropewalk, summary,
 };
 use serde_json::Value;
 use std::fs;
@@ -20,6 +20,14 @@ fn copy(source: &str, destination: &str, options: &[&str]) -> (Value, Vec<Line>)
     (summary(&lines).unwrap(), lines)
 }
 
+/// The most connections that a copy had at once. istgt loses sessions now and then, and a copy may end while one that
+/// came back has only its first connection.
+fn most_connections(lines: &[Line]) -> u64 {
+    let lines = lines.iter().filter(|line| line.stream == Stream::Out);
+    let objects = lines.filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
+    objects.filter_map(|object| object["connections"].as_u64()).max().unwrap_or_default()
+}
+
 #[test]
 fn istgt_takes_four_connections_into_one_session() {
     if !require(&[ISTGT]) {
@@ -28,11 +36,11 @@ fn istgt_takes_four_connections_into_one_session() {
     let source = Image::random(96).unwrap();
     let there = Image::empty(96).unwrap();
     let target = Istgt::serve(there.path(), Tuning::Defaults).unwrap();
-    let (sent, _) = copy(source.name(), &target.url(), &["--connections=4", "--sessions=1"]);
-    assert_eq!((&sent["connections"], &sent["sessions"]), (&4.into(), &1.into()), "{sent}");
+    let (sent, lines) = copy(source.name(), &target.url(), &["--connections=4", "--sessions=1"]);
+    assert_eq!((most_connections(&lines), &sent["sessions"]), (4, &1.into()), "{lines:#?}");
     let back = source.beside("back.raw");
-    let (fetched, _) = copy(&target.url(), &back, &["--connections=4", "--sessions=1"]);
-    assert_eq!((&fetched["connections"], &fetched["sessions"]), (&4.into(), &1.into()), "{fetched}");
+    let (fetched, lines) = copy(&target.url(), &back, &["--connections=4", "--sessions=1"]);
+    assert_eq!((most_connections(&lines), &fetched["sessions"]), (4, &1.into()), "{lines:#?}");
     assert_same(source.path(), back).unwrap();
 }
 
