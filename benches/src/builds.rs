@@ -105,7 +105,7 @@ fn main() -> anyhow::Result<()> {
     let builds = [Build::serve(&options.old)?, Build::serve(&options.new)?];
     println!(
         "{network}, {machine}, {date}, measured by the bench of commit {commit}; {rounds} rounds of {seconds} s, CUBIC. Medians in MB/s (10^6 bytes); the ratio of new \
-         to old is the median over the rounds, with the interval that holds it at 95 %.\n\n\
+         to old is the median over the rounds, with its confidence interval of 95 %.\n\n\
          | load | old | new | ratio |\n|---|---:|---:|---:|",
         network = options.network,
         machine = machine::describe()?,
@@ -139,8 +139,9 @@ fn row(load: &Load, builds: &[Build; 2], options: &Options) -> anyhow::Result<St
         None => "too few rounds".to_owned(),
     };
     let Load { way, request_size, requests, connections } = load;
+    let plural = if *connections == "1" { "" } else { "s" };
     Ok(format!(
-        "| {way} {request_size} × {requests}, {connections} connections | {old:.0} | {new:.0} | {ratio:.2} ({interval}) |",
+        "| {way} {request_size} × {requests}, {connections} connection{plural} | {old:.0} | {new:.0} | {ratio:.2} ({interval}) |",
         old = sample(old)?.median() / 1e6,
         new = sample(new)?.median() / 1e6,
         ratio = ratios.median(),

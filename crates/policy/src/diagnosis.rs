@@ -2,7 +2,7 @@
 //!
 //! A [`Tally`] looks at the connections of a session again and again, and adds up for how long the next byte waited for
 //! what: the caller, the target, its command window, an R2T, a buffer, or the network. What took most of the time is
-//! the [`Limit`], unless the network was busy most of the time. Then the kernel's measurements say which of its parts
+//! the [`Limit`], unless the network was busy for 70 % of it, or nothing else for 20 %. Then the kernel's measurements say which of its parts
 //! limits: the receiver's window, losses, timeouts, or a queue that shows that the path is full.
 //!
 //! A session that waits for one thing for a share s of the time would be 1 / (1 − s) times as fast without it, until

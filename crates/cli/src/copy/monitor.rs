@@ -138,6 +138,7 @@ impl<'a> Monitor<'a> {
             Ok(report) => (verify_name(report.verified), None, None),
             Err(failure) => (None, Some(chain(&failure.error)), Some(failure.consequence())),
         };
+        // One for each remote end, the source first.
         let limits = self.targets.iter().map(|target| limit_object(&target.report()));
         numbers.insert("limited_by".into(), limits.collect());
         numbers.insert("verified".into(), verified.into());

@@ -142,7 +142,6 @@ impl Driver {
         let path = &mut self.paths[at];
         path.lanes.retain(|state| state.id != lane);
         self.placement.forget(lane);
-        self.looks.tally().forget(lane);
         self.paths_changed |= self.leaving;
         path.wakers.remove(lane);
         if !path.vacancies.is_empty() {

@@ -27,10 +27,6 @@ impl Looks {
         self.next
     }
 
-    pub fn tally(&mut self) -> &mut Tally {
-        &mut self.tally
-    }
-
     pub fn diagnose(&self) -> Option<Diagnosis> {
         self.tally.diagnose()
     }
@@ -53,9 +49,11 @@ impl Driver {
     }
 
     fn look(&mut self, now: Instant) {
+        // Measuring a lane also bounds what is taken ahead of it: a policy that wants no measurements wants that neither.
+        let age_max = self.placement.wants_measurements().then_some(PAUSE_MIN);
         self.lanes_shown.clear();
         for at in self.paths.ids() {
-            self.paths[at].show_lanes(now, Candidate::Fresh, Some(PAUSE_MIN), &mut self.lanes_shown);
+            self.paths[at].show_lanes(now, Candidate::Fresh, age_max, &mut self.lanes_shown);
         }
         let look = Look {
             lanes: &self.lanes_shown,

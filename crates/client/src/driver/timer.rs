@@ -37,14 +37,11 @@ impl Pauses {
     }
 }
 
-/// What the timer's task is to do next.
-enum Wake {
-    /// To handle timeouts at once.
-    Now,
-    /// To look again then, or to handle a timeout.
-    At(Instant),
-    /// To wait until a deadline is set.
-    Never,
+/// When the timer's task is to wake.
+struct Wake {
+    at: Instant,
+    /// To handle timeouts, and not only to look.
+    is_timeout: bool,
 }
 
 impl Driver {
@@ -107,21 +104,19 @@ impl Driver {
         self.next_probe = self.next_probe.filter(|at| *at > now);
     }
 
-    /// Looks if it is time.
-    fn wake(&mut self, now: Instant) -> Wake {
+    /// Looks if it is time; returns when to wake next.
+    fn wake(&mut self, now: Instant) -> Option<Wake> {
         self.look_if_due(now);
         self.pauses.armed = self.wake_at();
-        match self.pauses.armed {
-            _ if self.deadline().is_some_and(|deadline| deadline <= now) => Wake::Now,
-            Some(at) => Wake::At(at),
-            None => Wake::Never,
-        }
+        self.pauses
+            .armed
+            .map(|at| Wake { at, is_timeout: self.deadline().is_some_and(|deadline| deadline <= at) })
     }
 }
 
 impl Shared {
     /// Looks if it is time, and carries out nothing: what waits for a wake-up that was forgotten must not get it here.
-    fn look(&self) -> Wake {
+    fn look(&self) -> Option<Wake> {
         let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.environment.now();
         driver.wake(now)
@@ -140,17 +135,13 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             return;
         }
         loop {
-            match shared.look() {
-                Wake::Now => break,
-                Wake::At(at) => {
-                    if shared.environment.until(at, &mut moved).await.is_some() {
-                        break;
-                    }
-                }
-                Wake::Never => {
-                    moved.await;
-                    break;
-                }
+            let Some(wake) = shared.look() else {
+                moved.await;
+                break;
+            };
+            let has_moved = shared.environment.until(wake.at, &mut moved).await.is_some();
+            if has_moved || wake.is_timeout {
+                break;
             }
         }
     }

@@ -21,8 +21,14 @@ struct Last {
     at: Instant,
     waits: Waits,
     received_bytes: u64,
-    /// When data had last arrived.
+    /// When data had last arrived, or the work began.
     arrived: Instant,
+}
+
+impl Last {
+    fn was_idle(self) -> bool {
+        self.waits.of(Wait::Caller) > 0.0
+    }
 }
 
 /// The counters of a connection at the last look.
@@ -60,12 +66,19 @@ const TIME_MIN_S: f64 = 0.1;
 /// The shortest round trip of a path that is told from what is at its ends.
 const LONG_PATH: Duration = Duration::from_millis(1);
 
+/// The shortest round trip in which several looks show whether data of reads pauses.
+const LOOKED_INTO: Duration = Duration::from_millis(20);
+
 /// The network limits a session if it is busy for this share of the time. Whatever else is waited for then costs less than
 /// the rest.
 const BUSY: f64 = 0.7;
 
-/// A part of the network's time that is waited for a buffer names that buffer.
+/// What is waited for a smaller part of the time than this limits nothing, beside a network that is waited for longer. A
+/// part of the network's time that is waited for a buffer names that buffer.
 const BUFFER: f64 = 0.2;
+
+/// Slow start takes no more round trips on any path. BBR sets no threshold, and so seems to be in it for ever.
+const SLOW_START_ROUND_TRIPS: f64 = 20.0;
 
 /// A round trip of this many times the shortest shows a queue.
 const QUEUE: f64 = 1.25;
@@ -89,15 +102,17 @@ impl Tally {
         let received_bytes = look.lanes.iter().map(|lane| lane.received_bytes).sum();
         let last = self.last;
         let arrived = match last {
-            Some(last) if last.received_bytes == received_bytes => last.arrived,
+            Some(last) if last.received_bytes == received_bytes && !last.was_idle() => last.arrived,
             _ => now,
         };
         let elapsed_s = last.map_or(0.0, |last| now.saturating_duration_since(last.at).as_secs_f64());
         if let Some(last) = last {
             self.waits_s.add_scaled(&last.waits, elapsed_s);
         }
+        self.lanes.retain(|known| look.lanes.iter().any(|lane| lane.lane == known.lane));
+        let worked_s = if last.is_some_and(Last::was_idle) { 0.0 } else { elapsed_s };
         for lane in look.lanes {
-            self.look_at_path(lane, elapsed_s);
+            self.look_at_path(lane, worked_s);
         }
         let waits = look.waits(now.saturating_duration_since(arrived));
         self.last = Some(Last { at: now, waits, received_bytes, arrived });
@@ -120,11 +135,6 @@ impl Tally {
         }
     }
 
-    /// Forgets a connection that is gone.
-    pub fn forget(&mut self, lane: LaneId) {
-        self.lanes.retain(|known| known.lane != lane);
-    }
-
     /// What limited the session; `None` if too little of it was seen, or if its path is shorter than a millisecond.
     /// Processors and disks take as long as the network there, and nothing that is measured here tells them apart.
     #[must_use]
@@ -140,21 +150,24 @@ impl Tally {
             return None;
         }
         let of = |limit, share, gain_max| Diagnosis { limit, share, gain_max, network_share, path };
-        if network_share >= BUSY {
+        let others = Wait::ALL.into_iter().filter_map(|wait| Some((limit(wait)?, share(wait))));
+        let (other, other_share) = others.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        if network_share >= BUSY || (network_share > other_share && other_share < BUFFER) {
             if share(Wait::SendBuffer) > BUFFER * network_share {
                 return Some(of(Limit::SendBuffer, share(Wait::SendBuffer), None));
             }
-            let limit = self.path.limit(&path);
+            let limit = self.path.limit(&path, sum_s);
             let gain_max = (limit == Limit::Saturation).then_some(1.0);
             return Some(of(limit, network_share, gain_max));
         }
-        let others = Wait::ALL.into_iter().filter_map(|wait| Some((limit(wait)?, share(wait))));
-        let (limit, share) = others.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        let gain_max = match limit {
+        if other == Limit::Arrival && path.rtt_min < LOOKED_INTO {
+            return None;
+        }
+        let gain_max = match other {
             Limit::Arrival | Limit::Target => None,
-            _ => Some(1.0 / (1.0 - share).max(f64::EPSILON)),
+            _ => Some(1.0 / (1.0 - other_share)).filter(|gain| gain.is_finite()),
         };
-        Some(of(limit, share, gain_max))
+        Some(of(other, other_share, gain_max))
     }
 }
 
@@ -204,7 +217,8 @@ impl PathTally {
     }
 
     /// Which part of a busy network limits.
-    fn limit(&self, evidence: &PathEvidence) -> Limit {
+    fn limit(&self, evidence: &PathEvidence, seen_s: f64) -> Limit {
+        let is_young = seen_s < SLOW_START_ROUND_TRIPS * evidence.rtt.as_secs_f64();
         let is_typical = |seconds: f64, share: f64| seconds > share * self.worked_s;
         if evidence.receive_window_share > BUFFER {
             Limit::ReceiveWindow
@@ -214,7 +228,7 @@ impl PathTally {
             Limit::Saturation
         } else if evidence.loss > LOSS_MIN {
             Limit::Losses
-        } else if is_typical(self.slow_start_s, TYPICAL) {
+        } else if is_young && is_typical(self.slow_start_s, TYPICAL) {
             Limit::SlowStart
         } else {
             Limit::CongestionWindow
@@ -266,8 +280,12 @@ mod tests {
 
     /// The diagnosis of a second in which the session looks in turn as these connections do, each for ten milliseconds.
     fn diagnosis(lanes: &[LaneSample]) -> Diagnosis {
+        diagnosis_after(100, lanes)
+    }
+
+    fn diagnosis_after(ticks: u64, lanes: &[LaneSample]) -> Diagnosis {
         let mut tally = Tally::default();
-        for (tick, lane) in (0..=100).zip(lanes.iter().cycle()) {
+        for (tick, lane) in (0..=ticks).zip(lanes.iter().cycle()) {
             let lanes = [with(*lane, |path| {
                 // What was sent until now: a megabyte per second.
                 path.counters.sent_bytes = tick * 10_000;
@@ -278,7 +296,7 @@ mod tests {
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
             tally.look(now, &Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: MEBIBYTE });
         }
-        tally.diagnose().expect("a second is long enough")
+        tally.diagnose().expect("that is long enough")
     }
 
     #[test]
@@ -366,8 +384,9 @@ mod tests {
 
     #[test]
     fn windows_that_still_double_are_in_slow_start_and_others_are_just_small() {
-        let young = with(sending(), |path| path.is_in_slow_start = true);
-        assert_eq!(diagnosis(&[young]).limit, Limit::SlowStart);
+        let doubling = with(sending(), |path| path.is_in_slow_start = true);
+        assert_eq!(diagnosis_after(50, &[doubling]).limit, Limit::SlowStart);
+        assert_eq!(diagnosis(&[doubling]).limit, Limit::CongestionWindow, "after 25 round trips");
         assert_eq!(diagnosis(&[sending()]).limit, Limit::CongestionWindow);
     }
 }
