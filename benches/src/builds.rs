@@ -104,8 +104,8 @@ fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let builds = [Build::serve(&options.old)?, Build::serve(&options.new)?];
     println!(
-        "{network}, {machine}, {date}, measured by the bench of commit {commit}; {rounds} rounds of {seconds} s, CUBIC. Medians in MB/s (10^6 bytes); the ratio of new \
-         to old is the median over the rounds, with its confidence interval of 95 %.\n\n\
+        "{network}, {machine}, {date}, measured by the bench of commit {commit}; {rounds} rounds of \
+         {seconds} s, CUBIC. Medians in MB/s (10^6 bytes); the ratio of new to old is the median over the rounds, with its confidence interval of 95 %.\n\n\
          | load | old | new | ratio |\n|---|---:|---:|---:|",
         network = options.network,
         machine = machine::describe()?,

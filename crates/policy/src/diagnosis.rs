@@ -2,8 +2,8 @@
 //!
 //! A [`Tally`] looks at the connections of a session again and again, and adds up for how long the next byte waited for
 //! what: the caller, the target, its command window, an R2T, a buffer, or the network. What took most of the time is
-//! the [`Limit`], unless the network was busy for 70 % of it, or nothing else for 20 %. Then the kernel's measurements say which of its parts
-//! limits: the receiver's window, losses, timeouts, or a queue that shows that the path is full.
+//! the [`Limit`], unless the network was busy for 70 % of it, or nothing else for 20 %. Then the kernel's measurements say
+//! which of its parts limits: the receiver's window, losses, timeouts, or a queue that shows that the path is full.
 //!
 //! A session that waits for one thing for a share s of the time would be 1 / (1 − s) times as fast without it, until
 //! something else limits: at most that can be [gained](Diagnosis::gain_max).
@@ -106,59 +106,33 @@ pub struct PathEvidence {
 
 impl fmt::Display for Diagnosis {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = self.share * 100.0;
-        let PathEvidence { loss, timeouts, rtt, rtt_min, .. } = self.path;
+        let PathEvidence { loss, timeouts, rtt, rtt_min, receive_window_share } = self.path;
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         let (rtt, rtt_min, loss) = (milliseconds(rtt), milliseconds(rtt_min), loss * 100.0);
-        match self.limit {
-            Limit::Caller => {
-                write!(formatter, "the local side, which asked for nothing {percent:.0} % of the time")
-            }
-            Limit::Depth => write!(
-                formatter,
-                "the number of requests at a time: the path waited for more {percent:.0} % of the time"
-            ),
-            Limit::CommandWindow => {
-                write!(formatter, "the target's command window, which was closed {percent:.0} % of the time")
-            }
-            Limit::ReadyToTransfer => {
-                write!(formatter, "the target's R2Ts: data waited to be asked for {percent:.0} % of the time")
-            }
-            Limit::Target => write!(
-                formatter,
-                "the target or its disk, which had all it needed {percent:.0} % of the time"
-            ),
-            Limit::Arrival => write!(
-                formatter,
-                "the network or the target's sending: data arrived {percent:.0} % of the time"
-            ),
-            Limit::SendBuffer => {
-                write!(formatter, "the send buffer, which was full {percent:.0} % of the time")
-            }
-            Limit::ReceiveWindow => write!(
-                formatter,
-                "the receiver's window, which was full {:.0} % of the time",
-                self.path.receive_window_share * 100.0
-            ),
-            Limit::Losses => write!(
-                formatter,
+        let of_the_time = |what, share| format!("{what} {:.0} % of the time", share * 100.0);
+        let waited = |what| of_the_time(what, self.share);
+        formatter.write_str(&match self.limit {
+            Limit::Caller => waited("the local side, which asked for nothing"),
+            Limit::Depth => waited("the number of requests at a time: the path waited for more"),
+            Limit::CommandWindow => waited("the target's command window, which was closed"),
+            Limit::ReadyToTransfer => waited("the target's R2Ts: data waited to be asked for"),
+            Limit::Target => waited("the target or its disk, which had all it needed"),
+            Limit::Arrival => waited("the network or the target's sending: data arrived"),
+            Limit::SendBuffer => waited("the send buffer, which was full"),
+            Limit::ReceiveWindow => of_the_time("the receiver's window, which was full", receive_window_share),
+            Limit::Losses => format!(
                 "losses on the path: {loss:.2} % was sent again, with a round trip of {rtt:.1} ms, at least {rtt_min:.1}"
             ),
-            Limit::Timeouts => {
-                write!(formatter, "retransmission timeouts: {timeouts}, with {loss:.2} % sent again")
+            Limit::Timeouts => format!("retransmission timeouts: {timeouts}, with {loss:.2} % sent again"),
+            Limit::SlowStart => {
+                format!("slow start: the congestion windows still grew, with a round trip of {rtt:.1} ms")
             }
-            Limit::SlowStart => write!(
-                formatter,
-                "slow start: the congestion windows still grew, with a round trip of {rtt:.1} ms"
-            ),
-            Limit::CongestionWindow => write!(
-                formatter,
-                "the congestion windows, with {loss:.2} % sent again and a round trip of {rtt:.1} ms"
-            ),
-            Limit::Saturation => write!(
-                formatter,
-                "the path, which is full: a round trip of {rtt:.1} ms, at least {rtt_min:.1}"
-            ),
-        }
+            Limit::CongestionWindow => {
+                format!("the congestion windows, with {loss:.2} % sent again and a round trip of {rtt:.1} ms")
+            }
+            Limit::Saturation => {
+                format!("the path, which is full: a round trip of {rtt:.1} ms, at least {rtt_min:.1}")
+            }
+        })
     }
 }

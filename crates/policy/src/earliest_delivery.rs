@@ -111,33 +111,18 @@ fn alone(only: &LaneSample) -> Option<Choice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lane_sample::{LaneLoad, Obstacle, PathCounters, PathMeasurement};
+    use crate::lane_sample::{LaneLoad, Obstacle, PathMeasurement};
     use crate::outlook::{CUT_BYTES_MIN, INCOMING_BYTES_MIN, LAST_CUT_BYTES_MIN, ROOM_BYTES_MIN};
 
     const MEBIBYTE: u32 = 1 << 20;
-    const RTT: Duration = Duration::from_millis(40);
+    const RTT: Duration = PathMeasurement::QUIET.rtt;
     /// 20 kB in 40 ms: 500 kB/s.
     const WINDOW_BYTES: u64 = 20_000;
 
     const PATH: PathMeasurement = PathMeasurement {
-        rtt: RTT,
-        rtt_min: RTT,
         delivery_bytes_per_second: 500_000,
         congestion_window_bytes: WINDOW_BYTES,
-        in_flight_bytes: 0,
-        unsent_bytes: 0,
-        is_recovering: false,
-        is_timed_out: false,
-        is_in_slow_start: false,
-        out_silence: Duration::ZERO,
-        in_silence: Duration::ZERO,
-        counters: PathCounters {
-            sent_bytes: 0,
-            repeated_bytes: 0,
-            timeouts: 0,
-            busy: Duration::ZERO,
-            receive_window_limited: Duration::ZERO,
-        },
+        ..PathMeasurement::QUIET
     };
 
     fn lane(id: u32) -> LaneSample {

@@ -99,6 +99,31 @@ pub struct PathCounters {
     pub receive_window_limited: Duration,
 }
 
+#[cfg(test)]
+impl PathMeasurement {
+    /// A path of 40 ms on which nothing has happened.
+    pub(crate) const QUIET: Self = Self {
+        rtt: Duration::from_millis(40),
+        rtt_min: Duration::from_millis(40),
+        delivery_bytes_per_second: 0,
+        congestion_window_bytes: 100_000,
+        in_flight_bytes: 0,
+        unsent_bytes: 0,
+        is_recovering: false,
+        is_timed_out: false,
+        is_in_slow_start: false,
+        out_silence: Duration::ZERO,
+        in_silence: Duration::ZERO,
+        counters: PathCounters {
+            sent_bytes: 0,
+            repeated_bytes: 0,
+            timeouts: 0,
+            busy: Duration::ZERO,
+            receive_window_limited: Duration::ZERO,
+        },
+    };
+}
+
 impl LaneSample {
     /// A lane without load, of which nothing is measured.
     #[must_use]

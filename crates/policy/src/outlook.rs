@@ -42,8 +42,8 @@ const NEAR_ROOM_BYTES_MIN: u64 = 1 << 20;
 /// The initial window of RFC 6928, for a lane that has brought nothing yet.
 const INITIAL_WINDOW_BYTES: f64 = 14_600.0;
 
-/// The round trip from which on a path's rate is worth measuring.
-const LONG_PATH: Duration = Duration::from_millis(1);
+/// The round trip from which on a path's rate is worth measuring: on shorter ones, what is at the ends takes as long.
+pub(crate) const LONG_PATH: Duration = Duration::from_millis(1);
 
 /// The rate assumed if all paths are shorter, and of lanes that nothing measures. Only their proportions matter, and
 /// these are equal; commands are cut to what it moves in [`CUT_TIME_MIN`].

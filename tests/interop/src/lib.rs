@@ -22,7 +22,7 @@ pub use istgt::{Istgt, Tuning};
 pub use port::free_port;
 pub use program::{Line, Program, Stream};
 pub use relay::{Cut, Damage, Recorded, Relay, Way};
-pub use ropewalk::{IQN, Ropewalk, binary, ropewalk, summary};
+pub use ropewalk::{IQN, Ropewalk, binary, objects, ropewalk, summary};
 pub use tgt::Tgt;
 
 use std::time::Duration;

@@ -143,14 +143,18 @@ pub fn ropewalk<'a>(arguments: impl IntoIterator<Item = &'a str>) -> io::Result<
     Program::run(Command::new(binary()?).args(arguments), PATIENCE)
 }
 
+/// The objects that `--json` prints, a line each.
+pub fn objects(lines: &[Line]) -> impl Iterator<Item = Value> {
+    let lines = lines.iter().filter(|line| line.stream == Stream::Out);
+    lines.filter_map(|line| serde_json::from_str(&line.text).ok())
+}
+
 /// The last line of `--json`: the summary.
 ///
 /// # Errors
 /// If there is none.
 pub fn summary(lines: &[Line]) -> io::Result<Value> {
-    let objects = lines.iter().filter(|line| line.stream == Stream::Out);
-    let mut objects = objects.filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
-    let summary = objects.find(|object| object["message_type"] == "summary");
+    let summary = objects(lines).find(|object| object["message_type"] == "summary");
     summary.ok_or_else(|| io::Error::other(format!("no summary in {lines:?}")))
 }
 

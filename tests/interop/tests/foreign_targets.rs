@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ropewalk_interop::{
-    Image, Istgt, Line, Requirement, Stream, Tgt, Tuning, assert_same, require, ropewalk, summary,
+    Image, Istgt, Line, Requirement, Tgt, Tuning, assert_same, objects, require, ropewalk, summary,
 };
 use serde_json::Value;
 use std::fs;
@@ -23,9 +23,7 @@ fn copy(source: &str, destination: &str, options: &[&str]) -> (Value, Vec<Line>)
 /// The most connections that a copy had at once. istgt loses sessions now and then, and a copy may end while one that
 /// came back has only its first connection.
 fn most_connections(lines: &[Line]) -> u64 {
-    let lines = lines.iter().filter(|line| line.stream == Stream::Out);
-    let objects = lines.filter_map(|line| serde_json::from_str::<Value>(&line.text).ok());
-    objects.filter_map(|object| object["connections"].as_u64()).max().unwrap_or_default()
+    objects(lines).filter_map(|object| object["connections"].as_u64()).max().unwrap_or_default()
 }
 
 #[test]

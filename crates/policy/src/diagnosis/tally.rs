@@ -3,6 +3,7 @@
 use super::wait::{Look, Wait, Waits};
 use super::{Diagnosis, Limit, PathEvidence};
 use crate::lane_sample::{LaneSample, PathCounters, PathMeasurement};
+use crate::outlook::LONG_PATH;
 use pdu::{Duration, Instant, LaneId};
 
 /// What a session waited for while it was watched.
@@ -63,9 +64,6 @@ struct PathTally {
 /// The least that must have been seen for a verdict.
 const TIME_MIN_S: f64 = 0.1;
 
-/// The shortest round trip of a path that is told from what is at its ends.
-const LONG_PATH: Duration = Duration::from_millis(1);
-
 /// The shortest round trip in which several looks show whether data of reads pauses.
 const LOOKED_INTO: Duration = Duration::from_millis(20);
 
@@ -73,8 +71,10 @@ const LOOKED_INTO: Duration = Duration::from_millis(20);
 /// the rest.
 const BUSY: f64 = 0.7;
 
-/// What is waited for a smaller part of the time than this limits nothing, beside a network that is waited for longer. A
-/// part of the network's time that is waited for a buffer names that buffer.
+/// What is waited for a smaller part of the time than this limits nothing beside a network that is waited for longer.
+const MINOR: f64 = 0.2;
+
+/// A larger part of the network's time that is waited for a buffer names that buffer.
 const BUFFER: f64 = 0.2;
 
 /// Slow start takes no more round trips on any path. BBR sets no threshold, and so seems to be in it for ever.
@@ -152,7 +152,7 @@ impl Tally {
         let of = |limit, share, gain_max| Diagnosis { limit, share, gain_max, network_share, path };
         let others = Wait::ALL.into_iter().filter_map(|wait| Some((limit(wait)?, share(wait))));
         let (other, other_share) = others.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        if network_share >= BUSY || (network_share > other_share && other_share < BUFFER) {
+        if network_share >= BUSY || (network_share > other_share && other_share < MINOR) {
             if share(Wait::SendBuffer) > BUFFER * network_share {
                 return Some(of(Limit::SendBuffer, share(Wait::SendBuffer), None));
             }
@@ -241,25 +241,13 @@ mod tests {
     use super::*;
     use crate::lane_sample::LaneLoad;
 
-    const RTT: Duration = Duration::from_millis(40);
+    const RTT: Duration = PathMeasurement::QUIET.rtt;
     const MEBIBYTE: u64 = 1 << 20;
 
     /// A connection with data to send.
     fn sending() -> LaneSample {
-        let path = PathMeasurement {
-            rtt: RTT,
-            rtt_min: RTT,
-            delivery_bytes_per_second: 0,
-            congestion_window_bytes: 100_000,
-            in_flight_bytes: 100_000,
-            unsent_bytes: 50_000,
-            is_recovering: false,
-            is_timed_out: false,
-            is_in_slow_start: false,
-            out_silence: Duration::ZERO,
-            in_silence: Duration::ZERO,
-            counters: PathCounters::default(),
-        };
+        let path =
+            PathMeasurement { in_flight_bytes: 100_000, unsent_bytes: 50_000, ..PathMeasurement::QUIET };
         let load = LaneLoad { commands: 1, data_out_bytes: MEBIBYTE, ..LaneLoad::default() };
         LaneSample { load, path: Some(path), ..LaneSample::idle(LaneId(0)) }
     }

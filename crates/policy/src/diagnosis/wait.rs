@@ -199,27 +199,14 @@ fn is_full(path: &PathMeasurement) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lane_sample::{LaneLoad, PathCounters};
+    use crate::lane_sample::LaneLoad;
     use pdu::LaneId;
 
-    const RTT: Duration = Duration::from_millis(40);
+    const RTT: Duration = PathMeasurement::QUIET.rtt;
     const MEBIBYTE: u64 = 1 << 20;
 
     fn path(in_flight_bytes: u64, unsent_bytes: u64) -> PathMeasurement {
-        PathMeasurement {
-            rtt: RTT,
-            rtt_min: RTT,
-            delivery_bytes_per_second: 0,
-            congestion_window_bytes: 100_000,
-            in_flight_bytes,
-            unsent_bytes,
-            is_recovering: false,
-            is_timed_out: false,
-            is_in_slow_start: false,
-            out_silence: Duration::ZERO,
-            in_silence: Duration::ZERO,
-            counters: PathCounters::default(),
-        }
+        PathMeasurement { in_flight_bytes, unsent_bytes, ..PathMeasurement::QUIET }
     }
 
     fn lane(load: LaneLoad, path: PathMeasurement) -> LaneSample {
