@@ -1,7 +1,7 @@
 //! Measures the memory of an idle target, and of idle connections.
 
 use crate::Effort;
-use initiator::{Config, Url};
+use initiator::{Config, Connections, Url};
 use ropewalk_interop::{IQN, Ropewalk};
 use std::fs;
 use tempfile::NamedTempFile;
@@ -19,7 +19,11 @@ pub fn measure(_: Effort) -> anyhow::Result<String> {
         let mut sessions = Vec::new();
         for number in 0..SESSIONS {
             let initiator_name = format!("iqn.2026-11.org.example:idle-{number}");
-            let config = Config { initiator_name, connections: CONNECTIONS_PER_SESSION, ..Config::default() };
+            let config = Config {
+                initiator_name,
+                connections: Connections::Fixed(CONNECTIONS_PER_SESSION),
+                ..Config::default()
+            };
             sessions.push(initiator::connect(&url, config).await?);
         }
         let resident = target.program.resident_bytes()?;

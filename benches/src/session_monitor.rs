@@ -3,7 +3,7 @@
 
 use crate::processor;
 use anyhow::Context;
-use initiator::{Config, PlacementPolicy, Url};
+use initiator::{Config, Policies, Url};
 use lab::netem::Bytes;
 use lab::session_monitor::SessionMonitor;
 use lab::workload::{Contents, End, Load, Order, Pattern};
@@ -64,8 +64,7 @@ fn write(monitor: Option<&SessionMonitor>) -> anyhow::Result<f64> {
         let url = Url { user: None, portal, target_name: TARGET.to_owned(), lun: 0 };
         let session = match observer {
             Some(observer) => {
-                initiator::connect_observed(&url, Config::default(), observer, PlacementPolicy::default())
-                    .await?
+                initiator::connect_observed(&url, Config::default(), observer, Policies::default()).await?
             }
             None => initiator::connect(&url, Config::default()).await?,
         };

@@ -4,7 +4,9 @@ mod measurement;
 
 use crate::exit::{Failed, Status};
 use crate::output::{self, outln};
-use crate::remote::{Connected, Connecting, Portals, Usage, ceilings, limit, limit_object};
+use crate::remote::{
+    Connected, Connecting, Portals, Usage, ceilings, decisions, explanation, limit, limit_object,
+};
 use crate::signals::Interrupts;
 use crate::{info, sizes};
 use block::Backend;
@@ -191,13 +193,12 @@ fn bar(runtime: Duration) -> ProgressBar {
 fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::Report) {
     let time = measurement.time();
     outln!(
-        "{} of {}, {} at a time, for {}; {} in {}",
+        "{} of {}, {} at a time, for {}; {}",
         arguments.rw.name(),
         sizes::bytes(arguments.request_size),
         arguments.requests,
         sizes::time(time),
-        sizes::count(report.connections(), "connection"),
-        sizes::count(report.sessions(), "session"),
+        Usage::default().and(report).describe_connections(),
     );
     ceilings(report).for_each(|why| outln!("No more connections: {why}"));
     outln!(
@@ -212,6 +213,8 @@ fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::R
     output::align_right(&mut latency, 1..=6);
     output::print(&latency);
     limit(report).iter().for_each(|limit| outln!("\n{limit}"));
+    let explanation = explanation(report).filter(|_| arguments.connecting.explain);
+    explanation.iter().for_each(|explanation| outln!("\n{explanation}"));
     outln!();
     output::print(&info::connections(report));
 }
@@ -242,6 +245,7 @@ fn summary(arguments: &Arguments, measurement: &Measurement, target: &Target, is
         "bytes_per_second": sizes::rate(measurement.bytes(), time),
         "requests_per_second": measurement.requests() as f64 / time.as_secs_f64().max(f64::EPSILON),
         "limited_by": limit_object(&report),
+        "decisions": decisions(&report),
         "latency_us": latencies.collect::<serde_json::Map<_, _>>(),
         "per_connection": info::connection_objects(&report),
     });

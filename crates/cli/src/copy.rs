@@ -123,8 +123,7 @@ async fn open_and_copy(arguments: &Arguments, connected: &Connected) -> Result<(
     let remotes = [&source.remote, &destination.remote].into_iter().flatten();
     let targets: Vec<_> = remotes.map(|remote| remote.target.clone()).collect();
     let progress = Arc::new(Progress::default());
-    let to_stdout = arguments.destination == End::Stream;
-    let monitor = Monitor::new(Arc::clone(&progress), &targets, arguments.json, to_stdout);
+    let monitor = Monitor::new(Arc::clone(&progress), &targets, arguments);
     let preparing = Job::prepare(
         source.end,
         destination.end,

@@ -1,13 +1,12 @@
 //! Connecting to remote disks: the options that several commands share.
 
-use crate::sizes;
+use crate::{output, sizes};
 use anyhow::Context;
 use clap::Args;
-use initiator::{Algorithms, Config, Credentials, DEFAULT_CONNECTIONS, Lun, Portal, Report, Target, Url};
+use initiator::{Algorithms, Config, Connections, Credentials, Lun, Portal, Report, Target, Url};
+use lab::DecisionRecord;
 use serde_json::{Map, Value, json};
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use target::IscsiName;
@@ -15,9 +14,14 @@ use target::IscsiName;
 /// How to connect.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Connecting {
-    /// TCP connections for each remote disk, over all its sessions, from 1 to 4096; `auto` does not exist yet
-    #[arg(long, value_name = "N|auto", default_value_t = Connections::default())]
+    /// TCP connections for each remote disk, over all its sessions: `auto`, as many as are worth it, or a number from 1
+    /// to 4096
+    #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = connections)]
     connections: Connections,
+
+    /// Tell at the end what `--connections auto` decided, when, and why
+    #[arg(long)]
+    pub(crate) explain: bool,
 
     /// iSCSI sessions to spread the connections over; 1 forbids more [default: one for each portal group, and more only
     /// if the target allows too few connections in each]
@@ -41,10 +45,10 @@ pub(crate) struct Connecting {
 /// Who connects, and by which sockets.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Identity {
-    /// Congestion control of the connections, one of `sysctl net.ipv4.tcp_available_congestion_control`
-    /// [default: the system's]
-    #[arg(long, value_name = "NAME")]
-    congestion: Option<String>,
+    /// Congestion control of the connections, one of `sysctl net.ipv4.tcp_available_congestion_control`; `auto` is the
+    /// system's; but with `--connections auto` CUBIC instead of BBR, and BBR on two connections where that is faster
+    #[arg(long, value_name = "auto|NAME", default_value = "auto")]
+    congestion: String,
 
     /// iSCSI name of this machine [default: made from its host name]
     #[arg(long, value_name = "IQN")]
@@ -60,37 +64,17 @@ pub(crate) struct Identity {
     chap_file: Option<PathBuf>,
 }
 
-/// A number of connections.
-#[derive(Clone, Copy, Debug)]
-struct Connections(u16);
-
-impl Default for Connections {
-    fn default() -> Self {
-        Self(DEFAULT_CONNECTIONS)
-    }
-}
-
-impl fmt::Display for Connections {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
-
 /// As many sessions of as many connections as the initiator can have.
 const CONNECTIONS_MAX: u16 = 4096;
 
-impl FromStr for Connections {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "auto" {
-            return Err(
-                "finding the number of connections automatically does not exist yet: give a number".into()
-            );
-        }
-        let number = text.parse().ok().filter(|number| (1..=CONNECTIONS_MAX).contains(number));
-        number.map(Self).ok_or_else(|| format!("a number from 1 to {CONNECTIONS_MAX} is needed"))
+fn connections(text: &str) -> Result<Connections, String> {
+    if text == "auto" {
+        return Ok(Connections::Auto);
     }
+    let number = text.parse().ok().filter(|number| (1..=CONNECTIONS_MAX).contains(number));
+    number
+        .map(Connections::Fixed)
+        .ok_or_else(|| format!("a number from 1 to {CONNECTIONS_MAX} is needed, or auto"))
 }
 
 /// Which portals a URL gets.
@@ -114,7 +98,7 @@ impl Identity {
         };
         let credentials = credentials.map(offering);
         let mut config = Config { credentials, ..Config::default() };
-        config.socket.congestion.clone_from(&self.congestion);
+        config.socket.congestion = Some(self.congestion.clone()).filter(|name| name != "auto");
         if let Some(name) = &self.initiator_name {
             config.initiator_name = name.to_string();
         }
@@ -143,7 +127,7 @@ impl Connecting {
         connected: &Connected,
     ) -> anyhow::Result<Remote> {
         let mut config = self.identity.config(url.user.as_deref())?;
-        config.connections = self.connections.0;
+        config.connections = self.connections;
         config.sessions = self.sessions;
         if let Some(patience) = self.patience {
             config.reconnect.give_up_after = patience;
@@ -194,6 +178,7 @@ impl Connected {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) connections: usize,
+    pub(crate) working_connections: usize,
     pub(crate) sessions: usize,
     pub(crate) retries: u64,
     pub(crate) recovered_connections: u64,
@@ -207,9 +192,11 @@ impl Usage {
         remotes.into_iter().map(Target::report).fold(Self::default(), |usage, report| usage.and(&report))
     }
 
-    fn and(self, report: &Report) -> Self {
+    /// These, and what another remote disk uses.
+    pub(crate) fn and(self, report: &Report) -> Self {
         Self {
             connections: self.connections + report.connections(),
+            working_connections: self.working_connections + report.working_connections(),
             sessions: self.sessions + report.sessions(),
             retries: self.retries + report.retries,
             recovered_connections: self.recovered_connections + report.recovered_connections,
@@ -222,12 +209,23 @@ impl Usage {
     /// Under their stable names, into a JSON object.
     pub(crate) fn describe(self, object: &mut Map<String, Value>) {
         object.insert("connections".into(), self.connections.into());
+        object.insert("working_connections".into(), self.working_connections.into());
         object.insert("sessions".into(), self.sessions.into());
         object.insert("retries".into(), self.retries.into());
         object.insert("recovered_connections".into(), self.recovered_connections.into());
         object.insert("reassigned_tasks".into(), self.reassigned_tasks.into());
         object.insert("retransmitted_pdus".into(), self.retransmitted_pdus.into());
         object.insert("reinstated_sessions".into(), self.reinstated_sessions.into());
+    }
+
+    /// Connections and sessions, for people.
+    pub(crate) fn describe_connections(self) -> String {
+        let connections = sizes::count(self.connections, "connection");
+        let sessions = sizes::count(self.sessions, "session");
+        match self.connections - self.working_connections {
+            0 => format!("{connections} in {sessions}"),
+            spare => format!("{connections} in {sessions}, of which {spare} are spare"),
+        }
     }
 
     /// What went wrong and was repaired, as the end of a sentence.
@@ -252,6 +250,24 @@ pub(crate) fn limit(report: &Report) -> Option<String> {
 /// The same for programs; null if too little was moved to tell.
 pub(crate) fn limit_object(report: &Report) -> Value {
     json!(report.diagnosis.map(lab::DiagnosisRecord::from))
+}
+
+/// What was decided over the number of connections, for people who want to know.
+pub(crate) fn explanation(report: &Report) -> Option<String> {
+    let mut table = output::table(&["AT", "CONNECTIONS", "MBIT/S", "WHY"]);
+    table.add_rows(DecisionRecord::all_of(report).map(|decision| {
+        let law = if decision.bbr { " with BBR" } else { "" };
+        let connections = format!("{} → {}{law}", decision.connections_before, decision.connections);
+        let megabits = decision.bytes_per_second * 8e-6;
+        [format!("{:.1} s", decision.at_s), connections, format!("{megabits:.1}"), decision.explanation]
+    }));
+    output::align_right(&mut table, [0, 2]);
+    (!report.decisions.is_empty()).then(|| table.to_string())
+}
+
+/// The same for programs.
+pub(crate) fn decisions(report: &Report) -> Value {
+    json!(DecisionRecord::all_of(report).collect::<Vec<_>>())
 }
 
 /// Why there are fewer connections or sessions than asked for, if that is so.

@@ -1,8 +1,10 @@
 //! The configuration of an initiator.
 
+use crate::layout::PATHS_MAX;
 use crate::{Portal, Reconnect};
 use framing::{SocketOptions, UnsentLimit};
 use pdu::{CmdSn, Duration};
+use policy::tuner::TUNED_CONNECTIONS_MAX;
 use session::chap::Credentials;
 use session::parameters::{InitiatorLimits, Offer};
 
@@ -12,8 +14,10 @@ pub struct Config {
     /// This initiator's iSCSI name, by which targets know it (masks, CHAP, reservations). The default is empty and
     /// refused; the library invents none.
     pub initiator_name: String,
-    /// The number of TCP connections over all iSCSI sessions together. At least 1.
-    pub connections: u16,
+    /// The number of TCP connections over all iSCSI sessions together.
+    pub connections: Connections,
+    /// What the tuner may do, if there is one.
+    pub tuning: Tuning,
     /// The number of iSCSI sessions for these connections, each of which begins at another portal. `None`: one for each
     /// portal group, up to the target's MaxConnections, then more. `Some(1)` forbids more.
     pub sessions: Option<u16>,
@@ -47,9 +51,34 @@ pub struct Config {
     pub decline_patience: Duration,
 }
 
-/// The default of [`Config::connections`]. On a clean path sixteen connections reach what one does; under loss they reach
-/// what one would without it, as long as the round trip and the loss are not extreme.
-pub const DEFAULT_CONNECTIONS: u16 = 16;
+/// How many TCP connections a target gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Connections {
+    /// As many as are worth it. A [tuner](crate::Environment::tuner) follows what they move: it sets aside those that bring
+    /// nothing, and has more made, one a second, where they would.
+    #[default]
+    Auto,
+    /// This number, at least 1.
+    Fixed(u16),
+}
+
+/// What a tuner may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// The most connections that it may ask for.
+    pub connections_max: u32,
+    /// The kernel's name of BBR, which it may then use on two connections where losses limit many; `None` forbids that.
+    pub bbr: Option<String>,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { connections_max: TUNED_CONNECTIONS_MAX, bbr: None }
+    }
+}
+
+/// The most iSCSI sessions of a target whose connections are tuned: many targets allow few.
+const TUNED_SESSIONS_MAX: usize = 8;
 
 /// Commands queued and outstanding per session: 64 connections with 64 commands each.
 const COMMANDS_MAX: u32 = 4096;
@@ -79,7 +108,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             initiator_name: String::new(),
-            connections: DEFAULT_CONNECTIONS,
+            connections: Connections::Auto,
+            tuning: Tuning::default(),
             sessions: None,
             portals: Vec::new(),
             credentials: None,
@@ -101,5 +131,16 @@ impl Default for Config {
             command_limit: COMMAND_LIMIT,
             decline_patience: Duration::from_secs(60),
         }
+    }
+}
+
+impl Config {
+    /// The most iSCSI sessions.
+    pub(crate) fn sessions_max(&self) -> usize {
+        let most = match self.connections {
+            Connections::Auto => TUNED_SESSIONS_MAX,
+            Connections::Fixed(_) => PATHS_MAX,
+        };
+        self.sessions.map_or(most, usize::from).min(PATHS_MAX)
     }
 }

@@ -7,7 +7,7 @@
 //! [`completion`] ends it or sends it again; [`flush`] waits for earlier writes; [`task_management`] ends the commands
 //! of a unit; [`command_limit`] aborts commands that are never answered. [`connection_recovery`] lists the connections
 //! to replace, and [`unit_doubt`] holds up the commands of a changed unit. [`path`] holds one iSCSI session, [`timer`]
-//! all deadlines.
+//! all deadlines. [`looks`] watches what the sessions wait for, and [`tuning`] how many connections should work.
 //!
 //! One lock guards all of it. A lane's task holds the lock while it moves bytes: one thread, the runtime's, drives a
 //! session, and the others only submit. Wake-ups and completions are delivered outside the lock.
@@ -23,12 +23,14 @@ mod lane_sample;
 mod looks;
 mod operation;
 mod path;
+mod path_life;
 mod plan;
 mod queue;
 mod slots;
 mod tail_probe;
 mod task_management;
 pub(crate) mod timer;
+mod tuning;
 mod unit_doubt;
 mod unit_state;
 
@@ -60,6 +62,8 @@ use slots::{OperationId, Operations, Paths, RequestId, Requests};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use timer::Pauses;
+pub(crate) use tuning::Growth;
+use tuning::Tuning;
 
 /// The most outstanding operations over all units. Each costs a few hundred bytes besides its buffer; the memory for
 /// buffers is the tighter bound.
@@ -103,6 +107,10 @@ pub(crate) struct Driver {
     next_probe: Option<Instant>,
     /// What the sessions wait for.
     looks: Looks,
+    /// How many connections work.
+    tuning: Tuning,
+    /// Payload of the commands that have been answered, in both directions.
+    answered_bytes: u64,
     /// Which unit's turn it is.
     turn: usize,
     scratch: Scratch,
@@ -121,8 +129,11 @@ pub(crate) struct Driver {
     /// Until then, further connections are expected at any moment.
     growing_until: Instant,
     paths_changed: bool,
-    /// The connections that the user wants.
-    connections_configured: usize,
+    /// The connections to begin with.
+    first_connections: usize,
+    sessions_max: usize,
+    /// When the first one had logged in.
+    began: Instant,
     decline_patience: pdu::Duration,
     command_limit: pdu::Duration,
     /// The next check of the oldest commands.
@@ -138,6 +149,7 @@ pub(crate) struct Driver {
 impl Shared {
     pub fn new(config: Config, target_name: String, isid: Isid, environment: Environment) -> Arc<Self> {
         let slab = Slab::new(config.buffer_budget_bytes);
+        let tuning = Tuning::new(&config, &environment);
         let driver = Driver {
             buffers: BufferTable::new(slab.clone()),
             paths: Paths::default(),
@@ -150,6 +162,7 @@ impl Shared {
             look_again: None,
             next_probe: None,
             looks: Looks::default(),
+            answered_bytes: 0,
             turn: 0,
             scratch: Scratch::default(),
             borrowers: HashMap::new(),
@@ -161,7 +174,10 @@ impl Shared {
             is_beginning: false,
             growing_until: Instant::ZERO,
             paths_changed: false,
-            connections_configured: config.connections.into(),
+            first_connections: tuning.wanted(),
+            tuning,
+            sessions_max: config.sessions_max(),
+            began: Instant::ZERO,
             decline_patience: config.decline_patience,
             command_limit: config.command_limit,
             next_check: Instant::ZERO,
@@ -241,6 +257,7 @@ impl Driver {
         }
         self.probe_tails(now);
         self.begin_to_look(now);
+        self.tune(now);
         for path in self.paths.iter_mut() {
             path.wake_senders();
         }
@@ -272,6 +289,7 @@ impl Driver {
     /// The first connection has logged in, and the others begin to.
     pub fn begin(&mut self, now: Instant) {
         self.is_beginning = true;
+        self.began = now;
         self.growing_until = now + early_dials::LIFE;
     }
 
@@ -425,6 +443,8 @@ impl Driver {
             retransmitted_pdus: recoveries.pdus,
             operations: self.operations.len(),
             diagnosis: self.looks.diagnose(),
+            began: self.began,
+            decisions: self.tuning.decisions().to_vec(),
         }
     }
 

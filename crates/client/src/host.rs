@@ -4,7 +4,8 @@ use crate::{NetworkError, Portal};
 use framing::{ConnectionObserver, SocketOptions, Wire};
 use futures_util::future::{self, BoxFuture, Either};
 use pdu::{Duration, Instant};
-use policy::Placement;
+use policy::tuner::Terms;
+use policy::{Placement, Tuner};
 use session::parameters::Established;
 use std::future::Future;
 use std::io;
@@ -66,6 +67,8 @@ pub struct Environment {
     pub network: Arc<dyn Dial>,
     /// Makes the policy that chooses a connection for each command of one target.
     pub placement: Arc<dyn Fn() -> Box<dyn Placement> + Send + Sync>,
+    /// Makes the tuner of one target, if its connections are [tuned](crate::Connections::Auto).
+    pub tuner: Arc<dyn Fn(Terms) -> Box<dyn Tuner> + Send + Sync>,
 }
 
 impl Environment {

@@ -21,15 +21,15 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub fn new(config: &Config, portal: &Portal) -> Self {
+    /// The distribution of this many connections.
+    pub fn new(config: &Config, connections: usize, portal: &Portal) -> Self {
         let portals = if config.portals.is_empty() { vec![portal.clone()] } else { config.portals.clone() };
-        let connections = usize::from(config.connections);
         let sessions = config.sessions.map_or(1, usize::from).min(connections);
         Self {
             connections_per_session: connections.div_ceil(sessions.max(1)),
             portals,
             connections,
-            sessions_max: config.sessions.map_or(PATHS_MAX, usize::from).min(PATHS_MAX),
+            sessions_max: config.sessions_max(),
             by_portal_group: config.sessions.is_none(),
         }
     }
@@ -56,12 +56,17 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Connections;
 
     fn layout(connections: u16, sessions: Option<u16>, portals: usize) -> (usize, usize) {
         let portal: Portal = "host".parse().unwrap();
-        let config =
-            Config { connections, sessions, portals: vec![portal.clone(); portals], ..Config::default() };
-        let layout = Layout::new(&config, &portal);
+        let config = Config {
+            connections: Connections::Fixed(connections),
+            sessions,
+            portals: vec![portal.clone(); portals],
+            ..Config::default()
+        };
+        let layout = Layout::new(&config, connections.into(), &portal);
         (layout.connections_per_session, layout.sessions_max)
     }
 
@@ -69,6 +74,16 @@ mod tests {
     fn one_session_takes_all_connections_unless_told_otherwise() {
         assert_eq!(layout(8, None, 0), (8, PATHS_MAX));
         assert_eq!(layout(8, Some(1), 0), (8, 1));
+    }
+
+    #[test]
+    fn a_tuned_target_is_shown_no_more_than_eight_sessions() {
+        let layout = |sessions| {
+            let config = Config { connections: Connections::Auto, sessions, ..Config::default() };
+            Layout::new(&config, 16, &"url".parse().unwrap()).sessions_max
+        };
+        assert_eq!(layout(None), 8);
+        assert_eq!(layout(Some(12)), 12, "unless its user asks for more");
     }
 
     #[test]
@@ -87,9 +102,9 @@ mod tests {
         (0..count).map(|_| portals.take_next().host).collect()
     }
 
-    fn at_three_portals(connections: u16) -> Layout {
+    fn at_three_portals(connections: usize) -> Layout {
         let portals = ["a", "b", "c"].map(|host| host.parse().unwrap()).into();
-        Layout::new(&Config { connections, portals, ..Config::default() }, &"url".parse().unwrap())
+        Layout::new(&Config { portals, ..Config::default() }, connections, &"url".parse().unwrap())
     }
 
     #[test]
@@ -102,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_portal_of_the_url_serves_where_none_is_given() {
-        let layout = Layout::new(&Config::default(), &"url".parse().unwrap());
+        let layout = Layout::new(&Config::default(), 16, &"url".parse().unwrap());
         assert_eq!(names(layout.portals_from(3), 2), "urlurl");
     }
 

@@ -23,6 +23,7 @@ mod durability;
 mod early_dials;
 mod error;
 mod extents;
+mod growth;
 mod host;
 mod isid;
 mod layout;
@@ -44,7 +45,7 @@ mod url;
 mod write_fence;
 
 pub use ::session::chap::{Algorithms, Credentials};
-pub use config::{Config, DEFAULT_CONNECTIONS};
+pub use config::{Config, Connections, Tuning};
 pub use discovery::{TargetRecord, discover};
 pub use driver::OPERATIONS_MAX;
 pub use durability::Generation;

@@ -2,8 +2,9 @@
 
 use crate::path_id::PathId;
 use framing::{Counters, PathSample};
-use pdu::{Cid, Isid, LaneId, Tsih};
+use pdu::{Cid, Instant, Isid, LaneId, Tsih};
 use policy::Diagnosis;
+use policy::tuner::Decision;
 use session::parameters::{ConnectionParameters, SessionParameters};
 use std::net::SocketAddr;
 
@@ -30,6 +31,10 @@ pub struct Report {
     pub operations: usize,
     /// What has kept the sessions from moving more, since they began; `None` before there is enough to judge by.
     pub diagnosis: Option<Diagnosis>,
+    /// When the first connection had logged in.
+    pub began: Instant,
+    /// What the tuner has decided since then; nothing where the number of connections is fixed.
+    pub decisions: Vec<Decision>,
 }
 
 /// One iSCSI session.
@@ -75,6 +80,8 @@ pub struct ConnectionReport {
     pub lane: LaneId,
     /// Its number in its iSCSI session.
     pub cid: Cid,
+    /// It gets no commands, because others do as well without it.
+    pub is_spare: bool,
     /// The address at the other end.
     pub peer: SocketAddr,
     /// The negotiated parameters.
@@ -96,6 +103,13 @@ impl Report {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.paths.iter().map(|path| path.connections.len()).sum()
+    }
+
+    /// Those of them that take commands: the others are spare.
+    #[must_use]
+    pub fn working_connections(&self) -> usize {
+        let connections = self.paths.iter().flat_map(|path| &path.connections);
+        connections.filter(|connection| !connection.is_spare).count()
     }
 
     /// iSCSI sessions in use now.

@@ -4,12 +4,11 @@ use crate::driver::{Driver, Path, Shared, UnitState, timer};
 use crate::early_dials::{self, EarlyDials};
 use crate::layout::{Layout, PATHS_MAX};
 use crate::path_id::PathId;
-use crate::portal_group::PortalGroup;
 use crate::probe::Probe;
-use crate::report::{PathState, Report};
+use crate::report::Report;
 use crate::{
-    Config, Dial, Environment, Error, Lun, NetworkError, Portal, TargetError, UsageError, beginning, isid,
-    supervisor,
+    Config, Connections, Dial, Environment, Error, Lun, NetworkError, Portal, TargetError, UsageError,
+    beginning, growth, isid, supervisor,
 };
 use block::Slab;
 use futures_util::future::join_all;
@@ -65,10 +64,12 @@ impl Target {
         portal: &Portal,
         config: Config,
     ) -> Result<Self, Error> {
-        if config.connections == 0 || config.sessions == Some(0) {
+        if config.connections == Connections::Fixed(0) || config.sessions == Some(0) {
             return Err(UsageError::Config("at least one connection and one session are needed").into());
         }
-        if usize::from(config.connections) > usize::from(MAX_CONNECTIONS) * PATHS_MAX {
+        if let Connections::Fixed(connections) = config.connections
+            && usize::from(connections) > usize::from(MAX_CONNECTIONS) * PATHS_MAX
+        {
             return Err(UsageError::Config("more connections than 64 sessions of 64 connections").into());
         }
         let isid = isid::random(&*environment.host, 0)?;
@@ -76,7 +77,7 @@ impl Target {
         let environment = Environment { network: Arc::clone(&early) as Arc<dyn Dial>, ..environment };
         let shared = Shared::new(config, target_name.to_owned(), isid, environment);
         let target = Self { handle: Arc::new(Handle { shared: Arc::clone(&shared) }) };
-        let layout = Layout::new(&shared.config, portal);
+        let layout = Layout::new(&shared.config, shared.read(Driver::first_connections), portal);
         early.begin(&*shared.environment.host, layout.early_portals(), &shared.config.socket);
         let until = shared.environment.host.sleep_until(shared.environment.now() + early_dials::LIFE);
         shared.environment.spawn(async move {
@@ -89,6 +90,9 @@ impl Target {
         shared.environment.spawn(supervisor::run(Arc::clone(&shared), first));
         shared.with(Driver::begin);
         shared.environment.spawn(beginning::make_others(Arc::clone(&shared), first, layout));
+        if shared.config.connections == Connections::Auto {
+            shared.environment.spawn(growth::run(Arc::clone(&shared)));
+        }
         Ok(target)
     }
 
@@ -157,20 +161,19 @@ impl Target {
     /// Adds a connection: to a session that may have one more, otherwise as a session of its own.
     ///
     /// # Errors
-    /// If neither is possible.
+    /// If neither is possible, or if the connections are [tuned](Connections::Auto).
     pub async fn add_connection(&self) -> Result<(), Error> {
-        let shared = &self.handle.shared;
-        let roomy = shared.read(|driver| {
-            let roomy = driver.paths.iter().filter(|path| path.has_room());
-            roomy.min_by_key(|path| path.connections()).map(|path| path.id)
-        });
-        match roomy {
-            Some(path) => supervisor::join(shared, path).await,
-            None if self.may_add_session() => beginning::add_session(shared, self.next_portals(), 1).await,
-            None => Err(UsageError::Config(
-                "no session may have more connections, and no more sessions are allowed",
-            )
-            .into()),
+        self.check_untuned()?;
+        growth::add_connection(&self.handle.shared).await
+    }
+
+    fn check_untuned(&self) -> Result<(), Error> {
+        match self.handle.shared.config.connections {
+            Connections::Fixed(_) => Ok(()),
+            Connections::Auto => {
+                Err(UsageError::Config("the number of connections is tuned: configure one to change it")
+                    .into())
+            }
         }
     }
 
@@ -179,6 +182,7 @@ impl Target {
     /// several connections logs out, istgt drops commands of the others.
     pub fn remove_all_but_one(&self) {
         self.handle.shared.with(|driver, now| {
+            driver.end_tuning();
             let sturdy = |path: &&mut Path| path.is_connected() && path.outlives_connections();
             driver.paths.iter_mut().filter(sturdy).for_each(|path| path.remove_all_but_one(now));
         });
@@ -188,8 +192,9 @@ impl Target {
     /// a whole session, unless it is the only one. Outstanding commands of that connection finish first.
     ///
     /// # Errors
-    /// If there is only one connection.
+    /// If there is only one connection, or if the connections are [tuned](Connections::Auto).
     pub fn remove_connection(&self) -> Result<(), Error> {
+        self.check_untuned()?;
         let removed = self.handle.shared.with(|driver, now| {
             let connected = driver.paths.iter().filter(|path| path.is_connected()).count();
             let widest = driver
@@ -306,26 +311,12 @@ impl Target {
         Some(Lun::new(Arc::clone(&self.handle), unit, generation))
     }
 
-    /// The portals for one more session.
-    fn next_portals(&self) -> PortalGroup {
-        let shared = &self.handle.shared;
-        let (sessions, first) =
-            shared.read(|driver| (driver.paths.len(), driver.paths[PathId(0)].portals.leading().clone()));
-        Layout::new(&shared.config, &first).portals_from(sessions)
-    }
-
     fn any_path(&self) -> Result<PathId, Error> {
         let path = self
             .handle
             .shared
             .read(|driver| driver.paths.iter().find(|path| path.is_connected()).map(|path| path.id));
         path.ok_or_else(|| UsageError::SessionClosed.into())
-    }
-
-    fn may_add_session(&self) -> bool {
-        let shared = &self.handle.shared;
-        let most = shared.config.sessions.map_or(PATHS_MAX, usize::from);
-        shared.read(|driver| driver.paths.iter().filter(|path| path.state != PathState::Gone).count()) < most
     }
 }
 

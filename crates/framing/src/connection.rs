@@ -1,6 +1,9 @@
 //! One connection in full feature phase: the bytes of a lane, in both directions.
 
-use crate::{BufferTable, ConnectionObserver, Overheard, PathSample, Receiver, Scratch, Sender, Wire};
+use crate::{
+    BufferTable, ConnectionObserver, InForce, Overheard, PathSample, Receiver, Scratch, Sender,
+    SocketOptions, SocketOptionsError, Wire,
+};
 use pdu::{Instant, LaneId};
 use session::parameters::ConnectionParameters;
 use session::seam::{Endpoint, Fault};
@@ -128,6 +131,14 @@ impl<W: Wire> Connection<W> {
     #[must_use]
     pub fn unacknowledged_bytes(&self) -> u64 {
         self.wire.unacknowledged_bytes().unwrap_or(0)
+    }
+
+    /// Changes options of the stream; returns those in force.
+    ///
+    /// # Errors
+    /// The first option that was refused.
+    pub fn apply(&self, options: &SocketOptions) -> Result<InForce, SocketOptionsError> {
+        self.wire.apply(options)
     }
 
     /// Measurements of the path, if the stream provides any.

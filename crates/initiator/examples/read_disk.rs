@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example read_disk -- iscsi://127.0.0.1/iqn.2026-11.test:disk/0 4`
 
-use ropewalk_initiator::{Config, Url, credentials_from_environment};
+use ropewalk_initiator::{Config, Connections, Url, credentials_from_environment};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Instant;
@@ -16,7 +16,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).init();
     let mut arguments = std::env::args().skip(1);
     let url: Url = arguments.next().ok_or("usage: read_disk URL [CONNECTIONS]")?.parse()?;
-    let connections = arguments.next().map_or(Ok(4), |text| text.parse())?;
+    let connections = match arguments.next() {
+        Some(number) => Connections::Fixed(number.parse()?),
+        None => Connections::Auto,
+    };
     let credentials = credentials_from_environment(url.user.as_deref())?;
     let config = Config { connections, credentials, ..Config::default() };
 

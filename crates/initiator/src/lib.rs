@@ -23,22 +23,24 @@
 
 #![forbid(unsafe_code)]
 
+mod congestion;
 mod credentials;
 mod name;
 mod network;
 mod runtime;
 
 pub use client::{
-    Algorithms, Compared, Config, ConnectionReport, Credentials, DEFAULT_CONNECTIONS, DEFAULT_PORT, Error,
-    Executed, Generation, InvalidUrl, LoginError, Lun, NetworkError, OPERATIONS_MAX, PathReport, PathState,
-    Portal, Reconnect, Report, ReservationHolder, Reserved, Reset, Target, TargetError, TargetRecord,
-    Transfer, Unit, Url, UsageError,
+    Algorithms, Compared, Config, ConnectionReport, Connections, Credentials, DEFAULT_PORT, Error, Executed,
+    Generation, InvalidUrl, LoginError, Lun, NetworkError, OPERATIONS_MAX, PathReport, PathState, Portal,
+    Reconnect, Report, ReservationHolder, Reserved, Reset, Target, TargetError, TargetRecord, Transfer,
+    Tuning, Unit, Url, UsageError,
 };
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
 
-pub use policy::PlacementPolicy;
+pub use policy::{PlacementPolicy, TunerChoice};
 
 use client::Environment;
+use congestion::Offered;
 use network::TcpNetwork;
 use runtime::TokioHost;
 use std::sync::Arc;
@@ -54,7 +56,8 @@ use transport::Observer;
 /// # Panics
 /// Outside of a tokio runtime.
 pub async fn connect(url: &Url, config: Config) -> Result<Target, Error> {
-    Target::connect(environment(None), &url.target_name, &url.portal, named(config)).await
+    let (environment, config) = complete(config, None, Policies::default());
+    Target::connect(environment, &url.target_name, &url.portal, config).await
 }
 
 /// As [`connect`], but returns with the first connection. The others log in meanwhile: [`Target::complete`] waits for
@@ -66,10 +69,20 @@ pub async fn connect(url: &Url, config: Config) -> Result<Target, Error> {
 /// # Panics
 /// Outside of a tokio runtime.
 pub async fn begin(url: &Url, config: Config) -> Result<Target, Error> {
-    Target::begin(environment(None), &url.target_name, &url.portal, named(config)).await
+    let (environment, config) = complete(config, None, Policies::default());
+    Target::begin(environment, &url.target_name, &url.portal, config).await
 }
 
-/// As [`connect`]; `observer` is told of every connection, and `placement` chooses connections for commands.
+/// What decides over the connections of a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policies {
+    /// Chooses a connection for each command.
+    pub placement: PlacementPolicy,
+    /// Chooses their number, where it is [tuned](Connections::Auto).
+    pub tuner: TunerChoice,
+}
+
+/// As [`connect`]; `observer` is told of every connection, and `policies` decide over them.
 ///
 /// # Errors
 /// As [`connect`].
@@ -80,11 +93,10 @@ pub async fn connect_observed(
     url: &Url,
     config: Config,
     observer: Arc<dyn Observer>,
-    placement: PlacementPolicy,
+    policies: Policies,
 ) -> Result<Target, Error> {
-    let environment =
-        Environment { placement: Arc::new(move || placement.begin()), ..environment(Some(observer)) };
-    Target::connect(environment, &url.target_name, &url.portal, named(config)).await
+    let (environment, config) = complete(config, Some(observer), policies);
+    Target::connect(environment, &url.target_name, &url.portal, config).await
 }
 
 /// Asks a portal for the targets that this initiator may use, and for their addresses.
@@ -95,21 +107,25 @@ pub async fn connect_observed(
 /// # Panics
 /// Outside of a tokio runtime.
 pub async fn discover(portal: &Portal, config: &Config) -> Result<Vec<TargetRecord>, Error> {
-    client::discover(&environment(None), portal, &named(config.clone())).await
+    let (environment, config) = complete(config.clone(), None, Policies::default());
+    client::discover(&environment, portal, &config).await
 }
 
-fn environment(observer: Option<Arc<dyn Observer>>) -> Environment {
-    Environment {
+/// The world of a client, and its configuration with what this machine adds.
+fn complete(
+    mut config: Config,
+    observer: Option<Arc<dyn Observer>>,
+    policies: Policies,
+) -> (Environment, Config) {
+    if config.initiator_name.is_empty() {
+        config.initiator_name = name::of_this_machine();
+    }
+    Offered::here().choose(&mut config);
+    let environment = Environment {
         host: Arc::new(TokioHost::current()),
         network: Arc::new(TcpNetwork::new(observer)),
-        placement: Arc::new(|| PlacementPolicy::default().begin()),
-    }
-}
-
-/// Fills in this machine's initiator name if the configuration has none.
-fn named(config: Config) -> Config {
-    match config.initiator_name.is_empty() {
-        true => Config { initiator_name: name::of_this_machine(), ..config },
-        false => config,
-    }
+        placement: Arc::new(move || policies.placement.begin()),
+        tuner: Arc::new(move |terms| policies.tuner.begin(terms)),
+    };
+    (environment, config)
 }

@@ -20,6 +20,7 @@
 //!   acknowledgements come back than for single packets.
 
 mod capture;
+mod decision_record;
 mod diagnosis_record;
 mod experiment;
 mod frame;
@@ -48,6 +49,7 @@ mod topology;
 pub mod workload;
 
 pub use capture::{CaptureRecord, CaptureSetup, Captured, CapturedCommand, CapturedConnection};
+pub use decision_record::DecisionRecord;
 pub use diagnosis_record::DiagnosisRecord;
 pub use experiment::{
     Cell, CommandEvent, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Prediction,

@@ -86,6 +86,7 @@ pub(crate) fn session_record(report: &mut ScsiReport, setup: &Setup) -> SessionR
         medium_of_reads: medium(Direction::Read),
         order_wait: Statistic::of(counted.at_target(None).map(|command| command.order_wait_ns)),
         diagnosis: report.diagnosis.clone(),
+        decisions: report.decisions.clone(),
         sessions: SessionSamples::default(),
     };
     SessionRecord { sessions: std::mem::take(&mut report.session), ..record }

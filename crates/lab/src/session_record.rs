@@ -1,5 +1,6 @@
 //! The record of a run's sessions besides its samples.
 
+use crate::decision_record::DecisionRecord;
 use crate::diagnosis_record::DiagnosisRecord;
 use crate::sample::{HeldKind, HeldSample, Sample};
 use crate::scsi_run::Verified;
@@ -30,6 +31,9 @@ pub struct SessionRecord {
     /// What kept the sessions from moving more, from their beginning on.
     #[serde(default)]
     pub diagnosis: Option<DiagnosisRecord>,
+    /// What the tuner decided; nothing without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<DecisionRecord>,
     /// The sessions over the whole time.
     #[serde(flatten)]
     pub sessions: SessionSamples,

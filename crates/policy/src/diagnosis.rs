@@ -14,7 +14,7 @@
 mod tally;
 mod wait;
 
-pub use tally::Tally;
+pub use tally::{Seen, Tally};
 pub use wait::Look;
 
 use core::fmt;

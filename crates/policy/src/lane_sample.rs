@@ -32,6 +32,8 @@ pub enum Obstacle {
     Leaving,
     /// The lane's session holds as many commands as it may.
     SessionFull,
+    /// The lane gets no work, because fewer lanes do as well. It may be called on at any time.
+    Spare,
 }
 
 /// Work placed on one lane and not finished.
@@ -144,6 +146,12 @@ impl LaneSample {
     #[must_use]
     pub fn is_usable(&self) -> bool {
         self.obstacle.is_none()
+    }
+
+    /// Whether the lane is meant to carry work: it is not about to end, and not spare.
+    #[must_use]
+    pub fn is_working(&self) -> bool {
+        !matches!(self.obstacle, Some(Obstacle::Leaving | Obstacle::Spare))
     }
 
     /// Whether nothing is outstanding on the lane, unsent or parked: no event on it is to be expected.

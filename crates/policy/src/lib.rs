@@ -10,9 +10,11 @@ mod outlook;
 mod placement;
 mod rule;
 pub mod time_model;
+pub mod tuner;
 
-pub use diagnosis::{Diagnosis, Limit, Look, PathEvidence, Tally};
+pub use diagnosis::{Diagnosis, Limit, Look, PathEvidence, Seen, Tally};
 pub use earliest_delivery::EarliestDelivery;
 pub use lane_sample::{LaneLoad, LaneSample, Obstacle, PathCounters, PathMeasurement};
 pub use placement::{Choice, Demand, Placement};
 pub use rule::{PlacementPolicy, Rule, UnknownPolicy};
+pub use tuner::{Tuner, TunerChoice};

@@ -13,6 +13,7 @@ mod operation;
 mod placement;
 mod reserving;
 mod runtime;
+mod tuner;
 mod work;
 mod workload;
 
@@ -30,7 +31,8 @@ use crate::random::Random;
 use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use crate::{Clock, SharedCell};
 use client::{
-    Config, Credentials, Environment, Lun, PathReport, PathState, Portal, Reconnect, Report, Target,
+    Config, Connections, Credentials, Environment, Lun, PathReport, PathState, Portal, Reconnect, Report,
+    Target,
 };
 use copying::{Contender, Copier};
 use event_listener::Event;
@@ -45,8 +47,10 @@ use policy::PlacementPolicy;
 use runtime::Runtime;
 use session::parameters::{InitiatorLimits, Offer};
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
+use tuner::Fickle;
 use work::Worker;
 
 /// Memory for the data of one host's commands.
@@ -95,6 +99,8 @@ pub struct HostPlan {
     pub contested: Option<UnitIndex>,
     /// Where its commands go.
     pub placement: PlacementPolicy,
+    /// Its number of connections changes for no reason.
+    pub is_fickle: bool,
     /// How many of a hundred commands go to a connection at random instead of the policy's.
     pub astray_percent: u64,
     /// How often of a hundred times its policy holds a command back that it could place.
@@ -108,6 +114,11 @@ impl HostPlan {
             None => &self.paths,
             Some(other) => self.elsewhere.get(other).map_or(&[], std::slice::from_ref),
         }
+    }
+
+    /// Its connections to one target at first.
+    fn connections_to(&self, target: TargetIndex) -> u16 {
+        self.paths_to(target).iter().map(|path| path.connections).sum()
     }
 
     /// The offer of each session, of as many as there may be; sessions with one target offer the same.
@@ -275,6 +286,19 @@ impl Hosts {
         })
     }
 
+    /// Decisions of tuners for fewer connections, and for more.
+    #[must_use]
+    pub fn decisions(&self) -> (u64, u64) {
+        let reports = self.hosts.iter().flat_map(|host| host.reports());
+        reports.flat_map(|report| report.decisions).fold((0, 0), |(fewer, more), decision| {
+            match decision.connections.cmp(&decision.connections_before) {
+                Ordering::Less => (fewer + 1, more),
+                Ordering::Equal => (fewer, more),
+                Ordering::Greater => (fewer, more + 1),
+            }
+        })
+    }
+
     /// What hinders their end, in words.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -305,7 +329,10 @@ fn config(
     random: &mut Random,
 ) -> Config {
     let paths = plan.paths_to(target);
-    let connections = paths.iter().map(|path| path.connections).sum();
+    let connections = match plan.is_fickle {
+        true => Connections::Auto,
+        false => Connections::Fixed(plan.connections_to(target)),
+    };
     let by_portal_group = plan.by_portal_group && target == TargetIndex::FIRST;
     let sessions = u16::try_from(paths.len()).ok().filter(|_| !by_portal_group);
     let offer = paths.first().map(|path| path.offer).unwrap_or_default();
@@ -376,13 +403,15 @@ impl Host {
             Wrongs { astray_percent: plan.astray_percent, held_back_percent: plan.held_back_percent };
         let whims = SharedCell::new(Random::new(world.seed, &part("holding back")));
         let random = SharedCell::new(random);
-        let policy = plan.placement;
+        let tuning = SharedCell::new(Random::new(world.seed, &part("tuning")));
+        let (policy, connections) = (plan.placement, plan.connections_to(target));
         let environment = Environment {
             host: Arc::new(self.runtime.clone()),
             network: Arc::clone(network) as Arc<dyn client::Dial>,
             placement: Arc::new(move || {
                 Box::new(Astray::new(policy.begin(), wrongs, random.clone(), whims.clone()))
             }),
+            tuner: Arc::new(move |_| Box::new(Fickle::new(connections.into(), tuning.clone()))),
         };
         let is_patient = Random::new(world.seed, &part("patience")).one_in(2);
         Login { target, environment, config, is_patient }

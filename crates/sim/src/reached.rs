@@ -153,11 +153,15 @@ pub enum Way {
     PortalsShared,
     /// A portal of another group refused a connection of a session.
     OtherPortalGroup,
+    /// A tuner wanted fewer connections.
+    FewerConnections,
+    /// A tuner wanted more connections.
+    MoreConnections,
 }
 
 impl Way {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 75] = [
+    pub const ALL: [Self; 77] = [
         Self::DataSnack,
         Self::StatusSnack,
         Self::DataAcknowledged,
@@ -233,6 +237,8 @@ impl Way {
         Self::SessionLeftOnRequest,
         Self::PortalsShared,
         Self::OtherPortalGroup,
+        Self::FewerConnections,
+        Self::MoreConnections,
     ];
 
     /// What it is called in reports.
@@ -314,6 +320,8 @@ impl Way {
             Self::SessionLeftOnRequest => "sessions of one connection logged out at their target's request",
             Self::PortalsShared => "connections at another portal than their session's first",
             Self::OtherPortalGroup => "connections that a portal of another group refused",
+            Self::FewerConnections => "decisions for fewer connections",
+            Self::MoreConnections => "decisions for more connections",
         }
     }
 }

@@ -88,6 +88,9 @@ const WHOLE_READS_PERCENT: u64 = 2;
 /// How rare a seed is whose target asks for logouts and drops sessions.
 const NOTICES_ONE_IN: u64 = 3;
 
+/// One in this many hosts changes its number of connections for no reason.
+const FICKLE_ONE_IN: u64 = 3;
+
 /// How rare a host is that places its commands by one of the plain rules.
 const PLAIN_PLACEMENT_ONE_IN: u64 = 8;
 
@@ -154,6 +157,8 @@ impl Scenario {
         hosts.iter_mut().for_each(|host| host.held_back_percent = *holding_back.choose(&[0, 0, 30, 90]));
         let mut placement = Random::new(seed, "placement policies");
         hosts.iter_mut().for_each(|host| host.placement = placement_policy(&mut placement));
+        let mut tuners = Random::new(seed, "tuners");
+        hosts.iter_mut().for_each(|host| host.is_fickle = tuners.one_in(FICKLE_ONE_IN));
         let mut lengths = Random::new(seed, "transfer lengths");
         hosts.iter_mut().for_each(|host| host.mix.mismatched_percent = *lengths.choose(&[0, 0, 5, 20]));
         let reserves = Random::new(seed, "reservations").one_in(RESERVATIONS_ONE_IN);
@@ -292,6 +297,7 @@ fn hosts(
                 copies: None,
                 contested: None,
                 placement: PlacementPolicy::default(),
+                is_fickle: false,
                 astray_percent: *random.choose(&[0, 20, 100]),
                 held_back_percent: 0,
             }

@@ -102,6 +102,9 @@ pub fn run(scenario: Scenario, traced: bool) -> Outcome {
     let mut reached = ledger.tally.reached;
     reached.add(&tap.reached);
     reached.count_many(Way::SessionReinstated, reinstatements);
+    let (fewer, more) = world.hosts.decisions();
+    reached.count_many(Way::FewerConnections, fewer);
+    reached.count_many(Way::MoreConnections, more);
     reached.count_many(Way::BlockLost, world.disks.iter().map(|disk| disk.lost_blocks()).sum());
     Outcome {
         seed: world.scenario.seed,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use initiator::{Config, Error, Lun, Target, Transfer, Url};
+use initiator::{Config, Connections, Error, Lun, Target, Transfer, Url};
 use pdu::Cdb;
 use ropewalk_interop::{IQN, Image, Ropewalk};
 use scsi::client::persistent_reserve_out;
@@ -16,7 +16,7 @@ const KEY: ReservationKey = ReservationKey(0x0123_4567_89ab_cdef);
 async fn connect(target: &Ropewalk, host: &str) -> (Target, Lun) {
     let url = Url { user: None, portal: target.address().into(), target_name: IQN.into(), lun: 0 };
     let initiator_name = format!("iqn.2026-11.org.example:{host}");
-    let config = Config { initiator_name, connections: 1, ..Config::default() };
+    let config = Config { initiator_name, connections: Connections::Fixed(1), ..Config::default() };
     let session = initiator::connect(&url, config).await.unwrap();
     let lun = session.lun(0).await.unwrap();
     (session, lun)

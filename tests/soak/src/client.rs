@@ -4,7 +4,7 @@ use crate::plan::Plan;
 use crate::tally::Tally;
 use crate::worker::Worker;
 use anyhow::{Context, Result};
-use initiator::{Config, Lun, PathState, Report, Target, Url};
+use initiator::{Config, Connections, Lun, PathState, Report, Target, Url};
 use session::parameters::{DigestPreference, Offer};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -60,7 +60,7 @@ impl Client {
         let url: Url = format!("iscsi://{portal}/{}/0", ropewalk_interop::IQN).parse()?;
         let config = Config {
             initiator_name: format!("iqn.2026-11.org.example:client-{number}"),
-            connections,
+            connections: Connections::Fixed(connections),
             sessions: Some(1),
             offer: offer(number),
             buffer_budget_bytes: usize::from(connections) * BUFFER_BYTES_PER_COMMAND,

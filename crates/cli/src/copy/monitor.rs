@@ -1,10 +1,12 @@
 //! Watching a copy: the bar, the status lines, the summary.
 
+use super::Arguments;
+use super::end::End;
 use super::plan::verify_name;
 use crate::exit::chain;
 use crate::output::{self, outln};
 use crate::progress_bar::{Bar, REDRAW};
-use crate::remote::{Usage, ceilings, limit, limit_object};
+use crate::remote::{Usage, ceilings, decisions, explanation, limit, limit_object};
 use crate::sizes;
 use initiator::Target;
 use serde_json::{Map, Value, json};
@@ -22,6 +24,8 @@ pub(super) struct Monitor<'a> {
     progress: Arc<Progress>,
     targets: &'a [Target],
     json: bool,
+    /// Tell what was decided over the connections.
+    explain: bool,
     /// Standard output belongs to the data.
     to_stdout: bool,
     begun: Instant,
@@ -31,9 +35,17 @@ pub(super) struct Monitor<'a> {
 }
 
 impl<'a> Monitor<'a> {
-    pub(super) fn new(progress: Arc<Progress>, targets: &'a [Target], json: bool, to_stdout: bool) -> Self {
-        let (begun, lost, format_told) = (Instant::now(), Cell::new(None), Cell::new(false));
-        Self { progress, targets, json, to_stdout, begun, lost, format_told }
+    pub(super) fn new(progress: Arc<Progress>, targets: &'a [Target], arguments: &Arguments) -> Self {
+        Self {
+            progress,
+            targets,
+            json: arguments.json,
+            explain: arguments.connecting.explain,
+            to_stdout: arguments.destination == End::Stream,
+            begun: Instant::now(),
+            lost: Cell::new(None),
+            format_told: Cell::new(false),
+        }
     }
 
     /// Shows how the copy goes, until it ends.
@@ -141,6 +153,8 @@ impl<'a> Monitor<'a> {
         // One for each remote end, the source first.
         let limits = self.targets.iter().map(|target| limit_object(&target.report()));
         numbers.insert("limited_by".into(), limits.collect());
+        let decisions = self.targets.iter().map(|target| decisions(&target.report()));
+        numbers.insert("decisions".into(), decisions.collect());
         numbers.insert("verified".into(), verified.into());
         numbers.insert("done".into(), outcome.is_ok().into());
         numbers.insert("error".into(), error.into());
@@ -164,9 +178,7 @@ impl<'a> Monitor<'a> {
         )];
         let usage = Usage::of(self.targets);
         if usage.connections > 0 {
-            let connections = sizes::count(usage.connections, "connection");
-            let sessions = sizes::count(usage.sessions, "session");
-            lines.push(format!("{connections} in {sessions}{}.", usage.repairs()));
+            lines.push(format!("{}{}.", usage.describe_connections(), usage.repairs()));
         }
         let reports: Vec<_> = self.targets.iter().map(Target::report).collect();
         let places = match reports.len() {
@@ -175,6 +187,12 @@ impl<'a> Monitor<'a> {
         };
         let limits = places.iter().zip(&reports);
         lines.extend(limits.filter_map(|(place, report)| Some(format!("{place}{}", limit(report)?))));
+        if self.explain {
+            let explanations = places.iter().zip(&reports);
+            lines.extend(
+                explanations.filter_map(|(place, report)| Some(format!("{place}\n{}", explanation(report)?))),
+            );
+        }
         lines.extend(reports.iter().flat_map(ceilings).map(|why| format!("No more connections: {why}")));
         if snapshot.losses > 0 {
             let bytes = sizes::bytes(snapshot.rewritten_bytes);

@@ -2,7 +2,7 @@
 
 use crate::world::{Folder, MIB, Server, noise};
 use block::{Backend, Operation, Pending, Properties, Ram};
-use initiator::{Config, Reconnect};
+use initiator::{Config, Connections, Reconnect};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -68,7 +68,7 @@ async fn copy_from_a_target_that_dies() -> Failure {
     let image = folder.write("image", &noise(BYTES));
     let target = Server::with_luns(&[&format!("0=file:{image},ro")]);
     let reconnect = Reconnect { give_up_after: Duration::from_millis(500), ..Reconnect::default() };
-    let config = Config { connections: 2, reconnect, ..Config::default() };
+    let config = Config { connections: Connections::Fixed(2), reconnect, ..Config::default() };
     let session = initiator::connect(&target.url(0).parse().unwrap(), config).await.unwrap();
     let lun = session.lun(0).await.unwrap();
     let source = Source::device(Identity::named("source"), Arc::new(lun));

@@ -1,7 +1,7 @@
 //! `ropewalk copy` to disks that somebody has reserved, and what it does that nobody else writes.
 
 use crate::world::{Folder, MIB, Server, noise, run, signal, wait_for_line};
-use initiator::{Config, Lun, Target, Transfer};
+use initiator::{Config, Connections, Lun, Target, Transfer};
 use std::process::{Child, Command, Stdio};
 use tokio::runtime::Runtime;
 
@@ -13,7 +13,8 @@ fn runtime() -> Runtime {
 
 /// Another host's session with the first disk of a server.
 async fn connect(server: &Server) -> (Target, Lun) {
-    let config = Config { initiator_name: HOST.to_owned(), connections: 1, ..Config::default() };
+    let config =
+        Config { initiator_name: HOST.to_owned(), connections: Connections::Fixed(1), ..Config::default() };
     let session = initiator::connect(&server.url(0).parse().unwrap(), config).await.unwrap();
     let lun = session.lun(0).await.unwrap();
     (session, lun)

@@ -1,7 +1,7 @@
 //! `ropewalk serve`: how it is configured, who gets in, how it stops.
 
 use crate::world::{Folder, MIB, Server, TARGET, noise, ropewalk, run, signal};
-use initiator::Config;
+use initiator::{Config, Connections};
 use rustix::fs::{MemfdFlags, SealFlags};
 use std::os::fd::AsRawFd;
 
@@ -103,7 +103,9 @@ fn a_server_that_cannot_flush_when_it_stops_fails() -> Result<(), Box<dyn std::e
     let server = Server::with_luns(&[&format!("0=file:{path},size=1MiB,volatile")]);
     let url = server.url(0).parse()?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let session = initiator::connect(&url, Config { connections: 1, ..Config::default() }).await?;
+        let session =
+            initiator::connect(&url, Config { connections: Connections::Fixed(1), ..Config::default() })
+                .await?;
         let lun = session.lun(0).await?;
         let zeroes = lun.allocate(512)?;
         lun.write(0, zeroes, false).await?;

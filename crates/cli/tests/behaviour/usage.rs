@@ -11,14 +11,10 @@ fn refused(arguments: &[&str], words: &str) {
 }
 
 #[test]
-fn finding_the_number_of_connections_automatically_is_refused_with_the_reason() {
-    refused(&["copy", "--connections", "auto", "a", "b"], "does not exist yet");
-}
-
-#[test]
 fn what_makes_no_sense_is_refused() {
     refused(&["copy", "a"], "DST");
     refused(&["copy", "--connections", "0", "a", "b"], "from 1");
+    refused(&["copy", "--connections", "many", "a", "b"], "or auto");
     refused(&["copy", "--request-size", "1G", "a", "b"], "request");
     refused(&["copy", "--bwlimit", "fast", "a", "b"], "200M");
     refused(&["copy", "iscsi://host/disk/0", "b"], "iqn.");

@@ -192,6 +192,7 @@ impl Driver {
         let result = if found < expected {
             Err(TargetError::Short { command: self.command_name(key), lun, found, expected }.into())
         } else {
+            self.answered_bytes += u64::from(request.data.out_bytes()) + u64::from(request.data.in_bytes());
             Ok(completion.data_in_bytes)
         };
         self.end_request(key, result);

@@ -7,7 +7,7 @@ use super::path::Path;
 use super::slots::RequestId;
 use crate::path_id::PathId;
 use pdu::{Instant, LaneId, Lun};
-use policy::{Choice, LaneSample};
+use policy::{Choice, LaneSample, Obstacle};
 use session::initiator::{Command, Data, Session, TaskId};
 
 impl Driver {
@@ -79,8 +79,8 @@ impl Driver {
     /// The present connections and those still expected. While the first ones are made, nobody knows how many the target
     /// will allow.
     fn connections_wanted(&self) -> usize {
-        let of_paths = self.paths.iter().map(Path::connections_to_be).sum::<usize>();
-        if self.is_beginning { of_paths.max(self.connections_configured) } else { of_paths }
+        let of_paths = self.paths.iter().map(Path::working_connections_to_be).sum::<usize>();
+        if self.is_beginning { of_paths.max(self.first_connections) } else { of_paths }
     }
 
     /// Sends the command at the head of a unit's queue, or its first part. `false` if the policy holds it back.
@@ -114,8 +114,20 @@ impl Driver {
         self.paths[at].show_lanes(now, candidate, age_max, &mut self.lanes_shown);
     }
 
+    /// Spare lanes are out of the policy's sight, unless they are all that can take the command.
+    fn hide_spare(&mut self) {
+        let is_spare = |sample: &LaneSample| sample.obstacle == Some(Obstacle::Spare);
+        if self.lanes_shown.iter().any(LaneSample::is_usable) {
+            self.lanes_shown.retain(|sample| !is_spare(sample));
+        } else {
+            let spare = self.lanes_shown.iter_mut().filter(|sample| is_spare(sample));
+            spare.for_each(|sample| sample.obstacle = None);
+        }
+    }
+
     /// The policy's choice among the lanes that it is shown; `None` if it holds the command back.
     fn choose(&mut self, demand: policy::Demand, now: Instant) -> Option<Choice> {
+        self.hide_spare();
         let shown = &self.lanes_shown;
         if !shown.iter().any(LaneSample::is_usable) {
             return None;

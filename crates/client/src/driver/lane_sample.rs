@@ -103,7 +103,7 @@ impl Path {
             };
             LaneSample {
                 lane: lane.id,
-                obstacle: obstacle(is_leaving, is_full),
+                obstacle: obstacle(is_leaving, is_full, lane.is_spare()),
                 load: load(state),
                 parked_commands,
                 unsolicited_bytes: session.map_or(0, |session| lane.unsolicited_bytes(&session)),
@@ -147,11 +147,12 @@ fn ahead_bytes(path: &PathMeasurement) -> u32 {
     1 << bytes.ilog2()
 }
 
-fn obstacle(is_leaving: bool, is_full: bool) -> Option<Obstacle> {
-    match (is_leaving, is_full) {
-        (true, _) => Some(Obstacle::Leaving),
-        (false, true) => Some(Obstacle::SessionFull),
-        (false, false) => None,
+fn obstacle(is_leaving: bool, is_full: bool, is_spare: bool) -> Option<Obstacle> {
+    match (is_leaving, is_full, is_spare) {
+        (true, _, _) => Some(Obstacle::Leaving),
+        (false, true, _) => Some(Obstacle::SessionFull),
+        (false, false, true) => Some(Obstacle::Spare),
+        (false, false, false) => None,
     }
 }
 
@@ -207,13 +208,13 @@ mod tests {
 
     #[test]
     fn a_lane_that_is_logged_out_is_shown_as_leaving() {
-        assert_eq!(obstacle(false, false), None);
-        assert_eq!(obstacle(true, false), Some(Obstacle::Leaving));
+        assert_eq!(obstacle(false, false, false), None);
+        assert_eq!(obstacle(true, false, true), Some(Obstacle::Leaving));
     }
 
     #[test]
     fn the_lanes_of_a_full_session_are_shown_as_such() {
-        assert_eq!(obstacle(false, true), Some(Obstacle::SessionFull));
+        assert_eq!(obstacle(false, true, false), Some(Obstacle::SessionFull));
     }
 
     /// What may be taken ahead with this window, in segments, and this round trip.

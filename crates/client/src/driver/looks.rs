@@ -3,7 +3,7 @@
 use super::Driver;
 use super::lane_sample::Candidate;
 use pdu::{Duration, Instant};
-use policy::{Diagnosis, Look, Tally};
+use policy::{Diagnosis, Look, Seen, Tally};
 
 /// The bounds of the pause between two looks. A quarter of a round trip shows the pauses between bursts.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -27,8 +27,13 @@ impl Looks {
         self.next
     }
 
+    /// What has been seen so far.
+    pub fn seen(&self) -> Seen {
+        self.tally.seen()
+    }
+
     pub fn diagnose(&self) -> Option<Diagnosis> {
-        self.tally.diagnose()
+        self.tally.seen().diagnose()
     }
 }
 

@@ -11,12 +11,13 @@ use crate::path_id::PathId;
 use crate::portal_group::PortalGroup;
 use crate::report::{ConnectionReport, PathReport, PathState};
 use crate::retry::{CommandKind, Ending};
-use crate::{Config, Error, TargetError, isid};
+use crate::{Config, TargetError};
 use event_listener::Event;
 use framing::{Connection, LaneWakers, UnsentLimit, Wire};
 use futures_channel::oneshot;
 use futures_util::lock::Mutex;
 use pdu::{Cdb, Cid, Instant, Isid, LaneId, Lun, TaskAttribute, TaskManagementOutcome, Tsih};
+use policy::tuner::Law;
 use scsi::Extent;
 use session::initiator::{self, Data, FunctionId, LaneState, TaskId};
 use session::login::initiator::Joining;
@@ -119,7 +120,10 @@ pub(super) struct Lane {
     pub connection: Connection<Box<dyn Wire + Send>>,
     cid: Cid,
     peer: SocketAddr,
-    congestion: Option<String>,
+    /// The congestion control with which it logged in.
+    pub(super) congestion: Option<String>,
+    /// The one that it has now.
+    pub(super) law: Law,
     pub(super) parameters: ConnectionParameters,
     /// To be closed once the remaining data has been offered to the socket.
     pub closing: Option<Closing>,
@@ -130,6 +134,21 @@ pub(super) struct Lane {
     pub tail: Tail,
     /// Whether what is taken ahead of the network follows the path.
     pub is_bounded_ahead: bool,
+    /// Since when it gets no commands, because others do as well without it.
+    pub spare_since: Option<Instant>,
+}
+
+impl Lane {
+    pub fn is_spare(&self) -> bool {
+        self.spare_since.is_some()
+    }
+
+    fn congestion_in_force(&self) -> Option<&str> {
+        match self.law {
+            Law::Configured => self.congestion.as_deref(),
+            Law::Bbr => Some("bbr"),
+        }
+    }
 }
 
 /// One iSCSI session. It keeps its number and its ISID across reinstatements.
@@ -174,7 +193,7 @@ pub(crate) struct Path {
     pub(super) watch: Watch,
     /// The repairs of its earlier sessions.
     past: Recoveries,
-    tsih: Option<Tsih>,
+    pub(super) tsih: Option<Tsih>,
     /// How long the target wants to be left alone, if it has said so beside the negotiation.
     pub(super) time2wait_s: Option<u16>,
     next_cid: u16,
@@ -341,19 +360,21 @@ impl Path {
             cid,
             peer,
             congestion,
+            law: Law::Configured,
             parameters: established.connection,
             closing: None,
             blocked: false,
             measurement: Measurement::default(),
             tail: Tail::default(),
             is_bounded_ahead: unsent == UnsentLimit::RoundTrip,
+            spare_since: None,
         });
         self.fill_vacancy(cid);
         self.connections_wanted = self.connections_wanted.max(self.connections());
     }
 
     /// Whether its proof for this unit has ended, in whatever way, or is to be repeated.
-    fn knows(&self, lun: Lun) -> bool {
+    pub(super) fn knows(&self, lun: Lun) -> bool {
         let is_refused = self.refused.iter().any(|(refused, _)| *refused == lun);
         is_refused || self.accepted.contains(&lun) || self.doubted.contains(&lun)
     }
@@ -399,15 +420,24 @@ impl Path {
     }
 
     fn open_lanes(&self) -> impl DoubleEndedIterator<Item = LaneId> {
-        let is_open = |lane: &LaneId| self.lane_state(*lane).is_some_and(|state| state.accepts_commands);
-        self.lanes.iter().filter(|lane| lane.closing.is_none()).map(|lane| lane.id).filter(is_open)
+        self.lanes.iter().filter(|lane| self.is_open_lane(lane)).map(|lane| lane.id)
+    }
+
+    /// Whether a connection is not being logged out.
+    pub(super) fn is_open_lane(&self, lane: &Lane) -> bool {
+        lane.closing.is_none() && self.lane_state(lane.id).is_some_and(|state| state.accepts_commands)
     }
 
     /// Logs out the newest connection, unless it is the last one. `false` if it is.
     pub fn remove_connection(&mut self, now: Instant) -> bool {
-        let left = self.open_connections().saturating_sub(1);
-        let newest = self.open_lanes().next_back().filter(|_| left > 0);
-        let Some((core, lane)) = self.core.as_mut().zip(newest) else { return false };
+        let newest = self.open_lanes().next_back();
+        newest.is_some_and(|newest| self.remove_lane(now, newest))
+    }
+
+    /// Logs out a connection, unless it is the last one. `false` if it is.
+    pub(super) fn remove_lane(&mut self, now: Instant, lane: LaneId) -> bool {
+        let is_last = self.open_connections() <= 1;
+        let Some(core) = self.core.as_mut().filter(|_| !is_last) else { return false };
         core.logout_lane(now, lane);
         self.connections_wanted = self.connections_wanted.saturating_sub(1).max(1);
         true
@@ -489,94 +519,14 @@ impl Path {
         ConnectionReport {
             lane: lane.id,
             cid: lane.cid,
+            is_spare: lane.is_spare(),
             peer: lane.peer,
             parameters: lane.parameters,
             counters: lane.connection.counters(),
             outstanding_commands: state.map_or(0, |state| state.outstanding_commands),
             outstanding_bytes: state.map_or(0, |state| state.outstanding_bytes()),
-            congestion: lane.congestion.clone(),
+            congestion: lane.congestion_in_force().map(str::to_owned),
             sample: lane.connection.sample(),
         }
-    }
-}
-
-impl super::Driver {
-    /// Adds an empty path. All paths of a target share the random part of their ISIDs.
-    pub fn add_path(&mut self, portals: PortalGroup, first: Isid, connections: usize) -> PathId {
-        let qualifier = u16::try_from(self.paths.len()).unwrap_or(u16::MAX);
-        self.paths.add(|id| {
-            let path = Path::new(id, isid::with_qualifier(first, qualifier), portals);
-            Path { connections_wanted: connections, ..path }
-        })
-    }
-
-    /// The leading connection of a path has logged in, so its old nexus, if any, is dead (RFC 7143 §6.3.5).
-    pub fn begin_path(
-        &mut self,
-        id: PathId,
-        opened: Opened,
-        config: &Config,
-        now: Instant,
-    ) -> Option<LaneId> {
-        let lane = self.new_lane();
-        let path = self.path_mut(id).filter(|path| path.state != PathState::Gone && path.core.is_none())?;
-        path.begin(now, config, lane, opened);
-        let stranded = std::mem::take(&mut path.stranded);
-        for key in stranded {
-            self.repeat(key);
-        }
-        Some(lane)
-    }
-
-    /// A further connection of a path has logged in. `None` if its session has ended meanwhile.
-    pub fn join_path(&mut self, id: PathId, opened: Opened, now: Instant) -> Option<LaneId> {
-        let lane = self.new_lane();
-        let path = self.path_mut(id)?;
-        if path.core.is_none() || path.tsih != Some(opened.established.tsih) {
-            return None;
-        }
-        path.join(now, lane, opened);
-        Some(lane)
-    }
-
-    /// Whether a login failed because its portal is not of the portal group of its session, which goes on. No other
-    /// connection is made there.
-    pub fn pass_over_portal(&mut self, id: PathId, applicant: &Applicant, error: &Error) -> bool {
-        let Some(path) = self.path_mut(id) else { return false };
-        let goes_on = |joining: Joining| path.core.is_some() && path.tsih == Some(joining.tsih);
-        applicant.joining.is_none_or(goes_on) && path.portals.pass_over(&applicant.portal, error)
-    }
-
-    /// A path could not be proven: its session is logged out, and may be opened again.
-    pub fn leave_path(&mut self, id: PathId, now: Instant) {
-        if let Some(core) = self.path_mut(id).and_then(|path| path.core.as_mut()) {
-            core.logout(now);
-        }
-    }
-
-    /// The end of a path's session cannot be waited for: it ends without a word.
-    pub fn abandon_path(&mut self, id: PathId, now: Instant) {
-        if let Some(path) = self.path_mut(id) {
-            path.give_up(now);
-        }
-    }
-
-    /// A path's units are proven, but for those that were opened meanwhile.
-    pub fn path_up(&mut self, id: PathId) {
-        if let Some(path) = self.path_mut(id).filter(|path| path.core.is_some()) {
-            path.state = PathState::Up;
-        }
-        let luns: Vec<Lun> = self.units.keys().copied().collect();
-        for lun in luns {
-            if self.path(id).is_some_and(|path| !path.knows(lun)) {
-                self.leave_in_doubt(id, lun);
-            }
-        }
-        self.paths_changed = true;
-    }
-
-    /// How often units have changed on this path, or its session ended; 0 if it is gone.
-    pub fn changes_told(&self, id: PathId) -> u64 {
-        self.path(id).map_or(0, |path| path.changes_told)
     }
 }

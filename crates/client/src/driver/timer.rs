@@ -49,7 +49,7 @@ impl Driver {
     fn deadline(&self) -> Option<Instant> {
         let pause = self.pauses.heap.peek().map(|Reverse((until, _))| *until);
         let closing = self.closing_lanes().map(|(_, _, closing)| closing.by).min();
-        let looks = [self.look_again, self.next_probe].into_iter().flatten().min();
+        let looks = [self.look_again, self.next_probe, self.tuning.due()].into_iter().flatten().min();
         let deadlines = [pause, closing, self.core_deadline(), self.check_deadline(), looks];
         deadlines.into_iter().flatten().min()
     }

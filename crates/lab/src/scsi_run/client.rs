@@ -57,7 +57,8 @@ pub(super) fn measure(
     observer: Arc<dyn Observer>,
 ) -> Result<Measured, ScsiRunError> {
     let config = Config {
-        connections: run.session.connections,
+        connections: run.session.connections(),
+        tuning: run.session.tuning(),
         sessions: Some(run.session.sessions),
         portals: storage.portals.clone(),
         offer: run.session.offer(),
@@ -68,7 +69,7 @@ pub(super) fn measure(
     lab.client.namespace.run(|| {
         set_name(INITIATOR).map_err(io::Error::from)?;
         runtime()?.block_on(async {
-            let session = initiator::connect_observed(url, config, observer, run.session.placement.0).await?;
+            let session = initiator::connect_observed(url, config, observer, run.session.policies()).await?;
             let lun = session.lun(url.lun).await?;
             run.session.check(&session.report())?;
             let mut measured = Measured::begin(session.report());

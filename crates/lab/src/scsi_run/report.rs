@@ -2,6 +2,7 @@
 
 use super::ScsiRun;
 use super::client::Measured;
+use crate::decision_record::DecisionRecord;
 use crate::diagnosis_record::DiagnosisRecord;
 use crate::session_monitor::SessionSamples;
 use crate::workload::{Direction, RequestSample, Throughput};
@@ -33,6 +34,8 @@ pub struct ScsiReport {
     pub session: SessionSamples,
     /// What kept the initiator's sessions from moving more; `None` if too little of them was seen.
     pub diagnosis: Option<DiagnosisRecord>,
+    /// What the tuner decided; nothing without one.
+    pub decisions: Vec<DecisionRecord>,
     /// The compared data.
     pub verified: Verified,
 }
@@ -75,6 +78,7 @@ impl ScsiReport {
             recoveries: report.reinstatements + report.recovered_connections,
             session,
             diagnosis: report.diagnosis.map(DiagnosisRecord::from),
+            decisions: DecisionRecord::all_of(&report).collect(),
             verified,
         }
     }

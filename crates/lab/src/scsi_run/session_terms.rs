@@ -1,9 +1,10 @@
 //! The negotiated terms of a run by name, with the configuration of both ends and their answers.
 
 use super::ScsiRunError;
-use initiator::Report;
+use initiator::{Connections, Policies, Report, Tuning};
 use netem::Bytes;
 use policy::time_model::WriteTerms;
+use policy::tuner::{TunerChoice, UnknownTuner};
 use policy::{PlacementPolicy, UnknownPolicy};
 use serde::{Deserialize, Serialize};
 use session::parameters::{ConnectionParameters, DigestPreference, Offer, SessionParameters};
@@ -13,8 +14,13 @@ use target::{ByteSize, DigestUse, Negotiation};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionTerms {
-    /// TCP connections, over all sessions.
+    /// TCP connections, over all sessions. A tuner begins with as many as it likes.
     pub connections: u16,
+    /// What chooses their number instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tuner: Option<TunerName>,
+    /// Whether that may use BBR, on two connections.
+    pub may_use_bbr: bool,
     /// The number of iSCSI sessions for these connections.
     pub sessions: u16,
     /// How the initiator chooses a connection for each command.
@@ -47,6 +53,8 @@ impl Default for SessionTerms {
         let offer = initiator::Config::default().offer;
         Self {
             connections: 1,
+            tuner: None,
+            may_use_bbr: false,
             sessions: 1,
             placement: PlacementName::default(),
             initial_r2t: offer.initial_r2t,
@@ -82,6 +90,25 @@ impl From<PlacementName> for String {
     }
 }
 
+/// A tuner by its name, such as `"guided"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TunerName(pub TunerChoice);
+
+impl TryFrom<String> for TunerName {
+    type Error = UnknownTuner;
+
+    fn try_from(name: String) -> Result<Self, UnknownTuner> {
+        name.parse().map(Self)
+    }
+}
+
+impl From<TunerName> for String {
+    fn from(TunerName(tuner): TunerName) -> Self {
+        tuner.to_string()
+    }
+}
+
 /// A key, its requested value, and its negotiated value.
 type Term = (&'static str, u64, u64);
 
@@ -93,6 +120,21 @@ const MEMORY_PER_WINDOW: u64 = 24;
 const SPARE_COMMANDS: u64 = 4;
 
 impl SessionTerms {
+    pub(super) fn connections(&self) -> Connections {
+        match self.tuner {
+            Some(_) => Connections::Auto,
+            None => Connections::Fixed(self.connections),
+        }
+    }
+
+    pub(super) fn tuning(&self) -> Tuning {
+        Tuning { bbr: self.may_use_bbr.then(|| "bbr".to_owned()), ..Tuning::default() }
+    }
+
+    pub(super) fn policies(&self) -> Policies {
+        Policies { placement: self.placement.0, tuner: self.tuner.unwrap_or_default().0 }
+    }
+
     pub(super) fn offer(&self) -> Offer {
         Offer {
             initial_r2t: self.initial_r2t,
@@ -136,8 +178,12 @@ impl SessionTerms {
 
     /// Checks that all sessions and connections have the requested terms.
     pub(super) fn check(&self, report: &Report) -> Result<(), ScsiRunError> {
+        let connections = match self.tuner {
+            Some(_) => report.connections() as u64,
+            None => self.connections.into(),
+        };
         let counts = [
-            ("connections", u64::from(self.connections), report.connections() as u64),
+            ("connections", connections, report.connections() as u64),
             ("sessions", self.sessions.into(), report.sessions() as u64),
         ];
         let sessions = report.paths.iter().filter_map(|path| path.parameters.as_ref());

@@ -6,14 +6,22 @@ use crate::lane_sample::{LaneSample, PathCounters, PathMeasurement};
 use crate::outlook::LONG_PATH;
 use pdu::{Duration, Instant, LaneId};
 
-/// What a session waited for while it was watched.
+/// Watches a session, and adds up what it waits for.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     last: Option<Last>,
+    lanes: Vec<Counted>,
+    seen: Seen,
+}
+
+/// What a session waited for in a time in which it was watched.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
     /// Seconds, by what was waited for.
     waits_s: Waits,
-    lanes: Vec<Counted>,
     path: PathTally,
+    /// Seconds from the first look to the end of that time.
+    age_s: f64,
 }
 
 /// The last look.
@@ -107,7 +115,8 @@ impl Tally {
         };
         let elapsed_s = last.map_or(0.0, |last| now.saturating_duration_since(last.at).as_secs_f64());
         if let Some(last) = last {
-            self.waits_s.add_scaled(&last.waits, elapsed_s);
+            self.seen.waits_s.add_scaled(&last.waits, elapsed_s);
+            self.seen.age_s += elapsed_s;
         }
         self.lanes.retain(|known| look.lanes.iter().any(|lane| lane.lane == known.lane));
         let worked_s = if last.is_some_and(Last::was_idle) { 0.0 } else { elapsed_s };
@@ -124,15 +133,38 @@ impl Tally {
         match self.lanes.iter_mut().find(|known| known.lane == lane.lane) {
             Some(known) => {
                 let before = std::mem::replace(&mut known.counters, counters);
-                self.path.add_counters(before, counters);
+                self.seen.path.add_counters(before, counters);
             }
             None => self.lanes.push(Counted { lane: lane.lane, counters }),
         }
-        self.path.seen_s += elapsed_s;
-        self.path.rtt_min_s2 += path.rtt_min.as_secs_f64() * elapsed_s;
+        self.seen.path.seen_s += elapsed_s;
+        self.seen.path.rtt_min_s2 += path.rtt_min.as_secs_f64() * elapsed_s;
         if path.in_flight_bytes > 0 || path.unsent_bytes > 0 {
-            self.path.add_time(path, elapsed_s);
+            self.seen.path.add_time(path, elapsed_s);
         }
+    }
+
+    /// What has been seen so far.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        self.seen
+    }
+}
+
+impl Seen {
+    /// What was seen after `earlier`, an earlier state of the same tally.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut later = *self;
+        later.waits_s.add_scaled(&earlier.waits_s, -1.0);
+        later.path.subtract(&earlier.path);
+        later
+    }
+
+    /// The mean of the shortest round-trip times of all connections.
+    #[must_use]
+    pub fn rtt_min(&self) -> Duration {
+        self.path.evidence().rtt_min
     }
 
     /// What limited the session; `None` if too little of it was seen, or if its path is shorter than a millisecond.
@@ -156,7 +188,7 @@ impl Tally {
             if share(Wait::SendBuffer) > BUFFER * network_share {
                 return Some(of(Limit::SendBuffer, share(Wait::SendBuffer), None));
             }
-            let limit = self.path.limit(&path, sum_s);
+            let limit = self.path.limit(&path, self.age_s);
             let gain_max = (limit == Limit::Saturation).then_some(1.0);
             return Some(of(limit, network_share, gain_max));
         }
@@ -194,6 +226,21 @@ impl PathTally {
         self.receive_window_s += since(now.receive_window_limited, before.receive_window_limited);
     }
 
+    fn subtract(&mut self, earlier: &Self) {
+        self.worked_s -= earlier.worked_s;
+        self.queued_s -= earlier.queued_s;
+        self.timed_out_s -= earlier.timed_out_s;
+        self.slow_start_s -= earlier.slow_start_s;
+        self.rtt_s2 -= earlier.rtt_s2;
+        self.seen_s -= earlier.seen_s;
+        self.rtt_min_s2 -= earlier.rtt_min_s2;
+        self.sent_bytes = self.sent_bytes.saturating_sub(earlier.sent_bytes);
+        self.repeated_bytes = self.repeated_bytes.saturating_sub(earlier.repeated_bytes);
+        self.timeouts = self.timeouts.saturating_sub(earlier.timeouts);
+        self.busy_s -= earlier.busy_s;
+        self.receive_window_s -= earlier.receive_window_s;
+    }
+
     fn add_time(&mut self, path: &PathMeasurement, elapsed_s: f64) {
         let (rtt_s, rtt_min_s) = (path.rtt.as_secs_f64(), path.rtt_min.as_secs_f64());
         let add_if = |condition: bool| if condition { elapsed_s } else { 0.0 };
@@ -217,8 +264,8 @@ impl PathTally {
     }
 
     /// Which part of a busy network limits.
-    fn limit(&self, evidence: &PathEvidence, seen_s: f64) -> Limit {
-        let is_young = seen_s < SLOW_START_ROUND_TRIPS * evidence.rtt.as_secs_f64();
+    fn limit(&self, evidence: &PathEvidence, age_s: f64) -> Limit {
+        let is_young = age_s < SLOW_START_ROUND_TRIPS * evidence.rtt.as_secs_f64();
         let is_typical = |seconds: f64, share: f64| seconds > share * self.worked_s;
         if evidence.receive_window_share > BUFFER {
             Limit::ReceiveWindow
@@ -284,14 +331,30 @@ mod tests {
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
             tally.look(now, &Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: MEBIBYTE });
         }
-        tally.diagnose().expect("that is long enough")
+        tally.seen().diagnose().expect("that is long enough")
+    }
+
+    #[test]
+    fn a_part_of_the_time_is_judged_by_what_was_seen_in_it() {
+        let mut tally = Tally::default();
+        let mut look = |ms: u64, lane| {
+            let lanes = [lane];
+            let look = Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: MEBIBYTE };
+            tally.look(Instant::ZERO + Duration::from_millis(ms), &look);
+            tally.seen()
+        };
+        let before = (0..100).map(|tick| look(10 * tick, answered_late())).last().unwrap();
+        let after = (100..200).map(|tick| look(10 * tick, sending())).last().unwrap();
+        assert_eq!(before.diagnose().map(|diagnosis| diagnosis.limit), Some(Limit::Target));
+        let second = after.since(&before).diagnose().unwrap();
+        assert!(second.network_share > 0.9, "{second:?}");
     }
 
     #[test]
     fn a_look_of_a_moment_says_nothing() {
         let mut tally = Tally::default();
         tally.look(Instant::ZERO, &Look { lanes: &[sending()], queued_commands: 0, unanswered_out_bytes: 0 });
-        assert_eq!(tally.diagnose(), None);
+        assert_eq!(tally.seen().diagnose(), None);
     }
 
     #[test]
@@ -302,7 +365,7 @@ mod tests {
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
             tally.look(now, &Look { lanes: &near, queued_commands: 0, unanswered_out_bytes: MEBIBYTE });
         }
-        assert_eq!(tally.diagnose(), None);
+        assert_eq!(tally.seen().diagnose(), None);
     }
 
     #[test]
@@ -317,7 +380,7 @@ mod tests {
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
             tally.look(now, &Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes });
         }
-        let diagnosis = tally.diagnose().unwrap();
+        let diagnosis = tally.seen().diagnose().unwrap();
         assert_eq!((diagnosis.limit, diagnosis.share), (Limit::Depth, 0.5));
         assert_eq!(diagnosis.gain_max, Some(2.0));
     }

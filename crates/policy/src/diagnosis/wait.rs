@@ -1,6 +1,6 @@
 //! What the next byte of a session waits for at one instant.
 
-use crate::lane_sample::{LaneSample, Obstacle, PathMeasurement};
+use crate::lane_sample::{LaneSample, PathMeasurement};
 use pdu::Duration;
 
 /// What the next byte waits for.
@@ -123,7 +123,7 @@ impl Look<'_> {
 
     /// Writes: each connection counts as much as its congestion window lets it carry.
     fn outgoing(&self) -> Waits {
-        let usable = || self.lanes.iter().filter(|lane| lane.obstacle != Some(Obstacle::Leaving));
+        let usable = || self.lanes.iter().filter(|lane| lane.is_working());
         let capacity: f64 = usable().map(capacity).sum();
         let idle = self.reason_for_idleness();
         let mut waits = Waits::default();

@@ -3,7 +3,7 @@
 mod meddler;
 
 pub use meddler::{Meddler, Meddling};
-use ropewalk_initiator::{Config, Error, Lun, Reconnect, Target, Url};
+use ropewalk_initiator::{Config, Connections, Error, Lun, Reconnect, Target, Url};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -77,7 +77,7 @@ pub fn url(address: SocketAddr) -> Url {
 pub fn config(connections: u16) -> Config {
     let pause = Duration::from_millis(5);
     let mut config = Config {
-        connections,
+        connections: Connections::Fixed(connections),
         login_timeout: Duration::from_secs(5),
         reconnect: Reconnect {
             pause_min: pause,

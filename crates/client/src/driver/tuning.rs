@@ -1,0 +1,313 @@
+//! Shows the tuner slices of time, and carries out what it decides: sets connections aside, calls on spare ones, and asks
+//! for more ([`crate::growth`]).
+
+use super::Driver;
+use super::path::{Lane, Path};
+use crate::path_id::PathId;
+use crate::report::PathState;
+use crate::{Config, Connections, Environment};
+use framing::SocketOptions;
+use pdu::{Duration, Instant, LaneId};
+use policy::tuner::{Decision, Law, Slice, TUNED_CONNECTIONS_MAX, Terms};
+use policy::{Seen, Tuner};
+use std::cmp::Ordering;
+
+/// A spare connection is logged out after this time.
+const SPARE_MAX: Duration = Duration::from_secs(60);
+
+/// The most decisions that are kept, the first ones.
+const DECISIONS_MAX: usize = 1024;
+
+/// What the growth of a target's connections waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// A decision.
+    None,
+    /// One more connection.
+    One,
+    /// Nothing: there will be no more.
+    Over,
+}
+
+/// The tuner, and what it has decided.
+pub(super) struct Tuning {
+    /// `None` where the number of connections is fixed.
+    tuner: Option<Box<dyn Tuner>>,
+    /// The connections that are to work.
+    wanted: usize,
+    /// Their congestion control.
+    law: Law,
+    /// The options that change a connection's congestion control to BBR; `None` if that is not allowed.
+    bbr: Option<SocketOptions>,
+    /// More are to be made until as many work.
+    is_growing: bool,
+    slice: Option<Begun>,
+    /// When to look at the connections again.
+    due: Option<Instant>,
+    decisions: Vec<Decision>,
+}
+
+/// The beginning of a slice.
+#[derive(Clone, Copy)]
+struct Begun {
+    at: Instant,
+    connections: usize,
+    answered_bytes: u64,
+    seen: Seen,
+}
+
+impl Tuning {
+    pub fn new(config: &Config, environment: &Environment) -> Self {
+        let (tuner, wanted) = match config.connections {
+            Connections::Fixed(connections) => (None, connections.into()),
+            Connections::Auto => {
+                let terms = Terms {
+                    connections_max: config.tuning.connections_max,
+                    may_use_bbr: config.tuning.bbr.is_some(),
+                };
+                let tuner = (environment.tuner)(terms);
+                let wanted = tuner.connections_at_first();
+                (Some(tuner), wanted as usize)
+            }
+        };
+        let with_bbr =
+            |name: &String| SocketOptions { congestion: Some(name.clone()), ..config.socket.clone() };
+        Self {
+            tuner,
+            wanted,
+            law: Law::Configured,
+            bbr: config.tuning.bbr.as_ref().map(with_bbr),
+            is_growing: false,
+            slice: None,
+            due: None,
+            decisions: Vec::new(),
+        }
+    }
+
+    pub fn wanted(&self) -> usize {
+        self.wanted
+    }
+
+    pub fn decisions(&self) -> &[Decision] {
+        &self.decisions
+    }
+
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
+impl Driver {
+    /// The connections to begin with.
+    pub fn first_connections(&self) -> usize {
+        self.first_connections
+    }
+
+    /// Whether one more session is allowed.
+    pub fn may_add_session(&self) -> bool {
+        self.paths.iter().filter(|path| path.state != PathState::Gone).count() < self.sessions_max
+    }
+
+    /// Leaves the number of connections as it is.
+    pub fn end_tuning(&mut self) {
+        self.tuning.tuner = None;
+        self.tuning.due = None;
+        self.paths_changed = true;
+    }
+
+    /// No further connections can be made.
+    pub fn end_growth(&mut self) {
+        self.tuning.is_growing = false;
+    }
+
+    pub fn growth(&self) -> Growth {
+        if self.tuning.tuner.is_none() || self.closing {
+            Growth::Over
+        } else if self.tuning.is_growing && self.working_lanes().count() < self.tuning.wanted {
+            Growth::One
+        } else {
+            Growth::None
+        }
+    }
+
+    fn working_lanes(&self) -> impl Iterator<Item = (PathId, &Lane)> {
+        self.paths.iter().flat_map(|path| path.working_lanes().map(|lane| (path.id, lane)))
+    }
+
+    /// Begins a slice when there is work, and shows it to the tuner when it has ended.
+    pub(super) fn tune(&mut self, now: Instant) {
+        if self.tuning.tuner.is_none() || self.is_beginning || self.closing {
+            self.tuning.due = None;
+            return;
+        }
+        let is_over = self.tuning.due.is_some_and(|due| due <= now);
+        let may_begin = self.tuning.slice.is_none() && !self.operations.is_empty();
+        if !is_over && !may_begin {
+            return;
+        }
+        self.close_spare(now);
+        self.keep_wanted_working(now);
+        let begun = self.begin_slice(now);
+        if let Some(slice) = self.tuning.slice.replace(begun).and_then(|since| self.slice(&since, &begun))
+            && let Some(decision) = self.tuning.tuner.as_mut().and_then(|tuner| tuner.decide(&slice))
+        {
+            self.follow(decision, now);
+        }
+        self.set_due(now);
+    }
+
+    fn begin_slice(&self, now: Instant) -> Begun {
+        let connections = self.working_lanes().count();
+        Begun { at: now, connections, answered_bytes: self.answered_bytes, seen: self.looks.seen() }
+    }
+
+    /// What happened between two instants; `None` if connections have come or gone, or if that is too short.
+    fn slice(&self, since: &Begun, until: &Begun) -> Option<Slice> {
+        let seen = until.seen.since(&since.seen);
+        let length = until.at.saturating_duration_since(since.at);
+        let is_whole = since.connections == until.connections && length >= Slice::length_on(seen.rtt_min());
+        is_whole.then(|| Slice {
+            end: until.at,
+            length,
+            connections: number(until.connections),
+            law: self.tuning.law,
+            connections_max: self.connections_max(),
+            moved_bytes: until.answered_bytes - since.answered_bytes,
+            diagnosis: seen.diagnose(),
+        })
+    }
+
+    /// The most connections that there can be, as far as is known.
+    fn connections_max(&self) -> u32 {
+        let living = || self.paths.iter().filter(|path| path.state != PathState::Gone);
+        let of_sessions: usize = living().map(Path::connections_max).sum();
+        let further = self.sessions_max.saturating_sub(living().count());
+        number(of_sessions + further).min(TUNED_CONNECTIONS_MAX)
+    }
+
+    fn follow(&mut self, decision: Decision, now: Instant) {
+        tracing::info!(%decision, "tuning");
+        let connections = decision.connections as usize;
+        if self.tuning.decisions.len() < DECISIONS_MAX {
+            self.tuning.decisions.push(decision);
+        }
+        if (self.tuning.wanted, self.tuning.law) == (connections, decision.law) {
+            return;
+        }
+        (self.tuning.wanted, self.tuning.law) = (connections, decision.law);
+        self.tuning.is_growing = decision.connections > decision.connections_before;
+        self.keep_wanted_working(now);
+        self.tuning.slice = Some(self.begin_slice(now));
+        self.paths_changed = true;
+    }
+
+    /// Sets connections beyond the wanted number aside, or calls on spare ones.
+    fn keep_wanted_working(&mut self, now: Instant) {
+        let working = self.working_lanes().count();
+        match working.cmp(&self.tuning.wanted) {
+            Ordering::Greater => self.set_aside(working - self.tuning.wanted, now),
+            Ordering::Less => self.call_on(self.tuning.wanted - working),
+            Ordering::Equal => self.tuning.is_growing = false,
+        }
+        self.keep_law();
+    }
+
+    /// Gives working connections the congestion control that is wanted, also those that have logged in since. One that
+    /// refuses keeps what it has.
+    fn keep_law(&mut self) {
+        let Some(bbr) = &self.tuning.bbr else { return };
+        let law = self.tuning.law;
+        let lanes = self.paths.iter_mut().flat_map(|path| &mut path.lanes);
+        for lane in lanes.filter(|lane| !lane.is_spare() && lane.law != law) {
+            let congestion = match law {
+                Law::Configured => lane.congestion.clone(),
+                Law::Bbr => bbr.congestion.clone(),
+            };
+            match lane.connection.apply(&SocketOptions { congestion, ..bbr.clone() }) {
+                Ok(_) => lane.law = law,
+                Err(error) => tracing::info!(lane = %lane.id, %error, "the congestion control stays"),
+            }
+        }
+    }
+
+    /// Sets aside the connections with the smallest congestion windows, of equal ones the newest. What they have begun, they
+    /// finish.
+    fn set_aside(&mut self, count: usize, now: Instant) {
+        let mut working: Vec<(u64, LaneId)> = self.working_lanes().map(|(_, lane)| rank(lane)).collect();
+        working.sort_unstable_by_key(|(window_bytes, lane)| (*window_bytes, std::cmp::Reverse(lane.0)));
+        for (_, lane) in working.into_iter().take(count) {
+            self.placement.forget(lane);
+            let lanes = self.paths.iter_mut().flat_map(|path| &mut path.lanes);
+            lanes.filter(|known| known.id == lane).for_each(|lane| lane.spare_since = Some(now));
+        }
+    }
+
+    /// Lets the connections work again that were set aside last.
+    fn call_on(&mut self, count: usize) {
+        let lanes = self.paths.iter_mut().flat_map(|path| &mut path.lanes);
+        let mut spare: Vec<&mut Lane> = lanes.filter(|lane| lane.is_spare()).collect();
+        spare.sort_by_key(|lane| std::cmp::Reverse(lane.spare_since));
+        spare.into_iter().take(count).for_each(|lane| lane.spare_since = None);
+    }
+
+    /// Logs out what has been spare for long, in sessions that such a logout cannot harm.
+    fn close_spare(&mut self, now: Instant) {
+        for path in self.paths.iter_mut().filter(|path| path.is_connected() && path.outlives_connections()) {
+            let is_old = |lane: &&Lane| lane.spare_since.is_some_and(|since| now >= since + SPARE_MAX);
+            let old: Vec<LaneId> = path.lanes.iter().filter(is_old).map(|lane| lane.id).collect();
+            for lane in old {
+                path.remove_lane(now, lane);
+            }
+        }
+    }
+
+    /// Sets the end of the slice. Where nothing is to do, there is none.
+    fn set_due(&mut self, now: Instant) {
+        let is_idle = self.operations.is_empty();
+        if is_idle {
+            self.tuning.slice = None;
+        }
+        let length = Slice::length_on(self.looks.seen().rtt_min());
+        let spare_until = self.paths.iter().flat_map(Path::spare_until).filter(|until| *until > now);
+        self.tuning.due = spare_until.chain((!is_idle).then_some(now + length)).min();
+    }
+}
+
+impl Path {
+    /// The present connections and those still expected that are not spare.
+    pub(super) fn working_connections_to_be(&self) -> usize {
+        self.connections_to_be().saturating_sub(self.lanes.iter().filter(|lane| lane.is_spare()).count())
+    }
+
+    /// The most connections that its session may have, as far as is known.
+    pub(super) fn connections_max(&self) -> usize {
+        match self.parameters {
+            Some(parameters) if self.is_connected() && self.ceiling.is_none() => {
+                parameters.max_connections.into()
+            }
+            _ => self.connections(),
+        }
+    }
+
+    /// The connections that are neither spare nor being logged out.
+    pub(super) fn working_lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.lanes.iter().filter(|lane| !lane.is_spare() && self.is_open_lane(lane))
+    }
+
+    /// When connections are to be logged out because they have been spare for long.
+    fn spare_until(&self) -> impl Iterator<Item = Instant> {
+        let spare =
+            self.lanes.iter().filter(|lane| self.is_open_lane(lane)).filter_map(|lane| lane.spare_since);
+        spare.filter(|_| self.outlives_connections()).map(|since| since + SPARE_MAX)
+    }
+}
+
+/// The order in which connections are set aside.
+fn rank(lane: &Lane) -> (u64, LaneId) {
+    (lane.measurement.last().map_or(0, |path| path.congestion_window_bytes), lane.id)
+}
+
+/// A number of connections.
+fn number(connections: usize) -> u32 {
+    u32::try_from(connections).unwrap_or(u32::MAX)
+}

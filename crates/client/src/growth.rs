@@ -1,0 +1,55 @@
+//! Makes further connections of a target that is in use.
+
+use crate::driver::{Driver, Growth, Shared};
+use crate::layout::Layout;
+use crate::path_id::PathId;
+use crate::portal_group::PortalGroup;
+use crate::{Error, UsageError, beginning, supervisor};
+use pdu::Duration;
+use std::sync::Arc;
+
+/// The shortest time between two logins that a tuner asks for: each costs the target some work.
+const LOGIN_PAUSE: Duration = Duration::from_secs(1);
+
+/// Makes the connections that the tuner asks for, until it ends.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    loop {
+        let changed = shared.paths_changed.listen();
+        match shared.read(Driver::growth) {
+            Growth::Over => return,
+            Growth::None => changed.await,
+            Growth::One => {
+                if let Err(error) = add_connection(&shared).await {
+                    tracing::info!(%error, "no further connection could be made");
+                    shared.with(|driver, _| driver.end_growth());
+                }
+                shared.environment.sleep(LOGIN_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Adds a connection: to a session that may have one more, otherwise as a session of its own.
+pub(crate) async fn add_connection(shared: &Arc<Shared>) -> Result<(), Error> {
+    let roomy = shared.read(|driver| {
+        let roomy = driver.paths.iter().filter(|path| path.has_room());
+        roomy.min_by_key(|path| path.connections()).map(|path| path.id)
+    });
+    match roomy {
+        Some(path) => supervisor::join(shared, path).await,
+        None if shared.read(Driver::may_add_session) => {
+            beginning::add_session(shared, next_portals(shared), 1).await
+        }
+        None => {
+            Err(UsageError::Config("no session may have more connections, and no more sessions are allowed")
+                .into())
+        }
+    }
+}
+
+/// The portals for one more session.
+fn next_portals(shared: &Shared) -> PortalGroup {
+    let (sessions, first) =
+        shared.read(|driver| (driver.paths.len(), driver.paths[PathId(0)].portals.leading().clone()));
+    Layout::new(&shared.config, 1, &first).portals_from(sessions)
+}

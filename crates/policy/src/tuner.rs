@@ -1,0 +1,208 @@
+//! How many connections a session works with, decided from what they move.
+//!
+//! The driver cuts the time into [`Slice`]s, in each of which the same connections worked, and shows each to a
+//! [`Tuner`] at its end. The tuner answers with a [`Decision`], or waits for more. The driver then sets connections
+//! aside, calls on spare ones, or makes more. A connection that breaks ends a slice early: its time is not shown.
+
+mod apt2010;
+mod choice;
+mod guided;
+
+pub use apt2010::Apt2010;
+pub use choice::{TunerChoice, UnknownTuner};
+pub use guided::Guided;
+
+use crate::diagnosis::{Diagnosis, Limit};
+use core::fmt;
+use pdu::{Duration, Instant};
+
+/// The most connections that a tuner asks for.
+pub const TUNED_CONNECTIONS_MAX: u32 = 64;
+
+/// The connections that a session begins with, unless its tuner begins with fewer. On a clean path sixteen reach what
+/// one does; under loss they reach what one would without it, as long as the round trip and the loss are not extreme.
+pub const FIRST_CONNECTIONS: u32 = 16;
+
+/// A time in which the same connections worked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slice {
+    /// Its end.
+    pub end: Instant,
+    /// Its length.
+    pub length: Duration,
+    /// The connections that took commands.
+    pub connections: u32,
+    /// Their congestion control.
+    pub law: Law,
+    /// The most connections that there can be, as far as is known: at most [`TUNED_CONNECTIONS_MAX`].
+    pub connections_max: u32,
+    /// Payload of the commands that the target answered, in both directions.
+    pub moved_bytes: u64,
+    /// What limited the session; `None` if that cannot be said.
+    pub diagnosis: Option<Diagnosis>,
+}
+
+/// How connections react to losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Law {
+    /// As the user, or the system, has chosen.
+    #[default]
+    Configured,
+    /// By BBR, which takes no notice of single losses.
+    Bbr,
+}
+
+/// The most connections under BBR. Each takes its measured share of the path twice over, so that several fill the queue
+/// between them and crowd others out.
+pub const BBR_CONNECTIONS_MAX: u32 = 2;
+
+/// What a tuner may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The most connections under the configured congestion control.
+    pub connections_max: u32,
+    /// It may use BBR, on at most [`BBR_CONNECTIONS_MAX`] connections.
+    pub may_use_bbr: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { connections_max: TUNED_CONNECTIONS_MAX, may_use_bbr: false }
+    }
+}
+
+impl Slice {
+    /// How long a slice lasts on a path with this round trip. In ten round trips a new connection's window has grown to
+    /// what most paths hold.
+    #[must_use]
+    pub fn length_on(rtt: Duration) -> Duration {
+        const LENGTH_MIN: Duration = Duration::from_millis(500);
+        const ROUND_TRIPS: u32 = 10;
+        (rtt * ROUND_TRIPS).max(LENGTH_MIN)
+    }
+}
+
+/// Decides how many connections work.
+pub trait Tuner: Send {
+    /// The connections to begin with.
+    fn connections_at_first(&self) -> u32;
+
+    /// Takes in the slice that has just ended. A decision for another number of connections ends all slices that are
+    /// under way.
+    fn decide(&mut self, slice: &Slice) -> Option<Decision>;
+}
+
+/// A tuner's decision, and what led to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// When it was made.
+    pub at: Instant,
+    /// The connections that worked.
+    pub connections_before: u32,
+    /// The connections that are to work.
+    pub connections: u32,
+    /// Their congestion control.
+    pub law: Law,
+    /// What those that worked moved.
+    pub bytes_per_second: f64,
+    /// What led to it.
+    pub reason: Reason,
+}
+
+/// What leads a tuner to a decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reason {
+    /// This limits each connection, so more of them may move more.
+    EachIsLimited(Limit),
+    /// This limits each connection, and may not limit BBR.
+    BbrMayDo(Limit),
+    /// BBR moves this many times as much.
+    BbrBetter(f64),
+    /// BBR moves only this many times as much.
+    BbrNotBetter(f64),
+    /// BBR, which was chosen over another path, moves this many times what it moved.
+    PathChanged(f64),
+    /// Nothing shows that fewer would move less.
+    FewerMayDo(Limit),
+    /// The other number moves this many times as much.
+    Better(f64),
+    /// The other number moves only this many times as much.
+    NotBetter(f64),
+    /// Fewer move this many times as much, which is enough.
+    AsGood(f64),
+    /// Fewer move this many times as much, which is too little.
+    Worse(f64),
+    /// The search goes on at this number.
+    Searching,
+    /// The search has ended at this number.
+    Found,
+}
+
+impl Reason {
+    /// A word for programs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::EachIsLimited(_) => "each_is_limited",
+            Self::BbrMayDo(_) => "bbr_may_do",
+            Self::BbrBetter(_) => "bbr_better",
+            Self::BbrNotBetter(_) => "bbr_not_better",
+            Self::PathChanged(_) => "path_changed",
+            Self::FewerMayDo(_) => "fewer_may_do",
+            Self::Better(_) => "better",
+            Self::NotBetter(_) => "not_better",
+            Self::AsGood(_) => "as_good",
+            Self::Worse(_) => "worse",
+            Self::Searching => "searching",
+            Self::Found => "found",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EachIsLimited(limit) => {
+                write!(formatter, "tried, because each connection is limited: {}", limit.name())
+            }
+            Self::BbrMayDo(limit) => {
+                write!(formatter, "tried with BBR, because each connection is limited: {}", limit.name())
+            }
+            Self::BbrBetter(ratio) => {
+                write!(formatter, "BBR kept, because it moves {ratio:.2} times as much")
+            }
+            Self::BbrNotBetter(ratio) => {
+                write!(formatter, "back, because BBR moves only {ratio:.2} times as much")
+            }
+            Self::PathChanged(ratio) => {
+                write!(formatter, "begun again without BBR, which moves {ratio:.2} times what it moved")
+            }
+            Self::FewerMayDo(limit) => {
+                write!(formatter, "tried, because fewer may do as well: {}", limit.name())
+            }
+            Self::Better(ratio) => write!(formatter, "kept, because more move {ratio:.2} times as much"),
+            Self::NotBetter(ratio) => {
+                write!(formatter, "no better: more move only {ratio:.2} times as much")
+            }
+            Self::AsGood(ratio) => write!(formatter, "kept, because fewer move {ratio:.2} times as much"),
+            Self::Worse(ratio) => write!(formatter, "back, because fewer move only {ratio:.2} times as much"),
+            Self::Searching => formatter.write_str("the search goes on here"),
+            Self::Found => formatter.write_str("the search ends here"),
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { connections_before, connections, bytes_per_second, reason, .. } = self;
+        let megabits = bytes_per_second * 8e-6;
+        if connections == connections_before {
+            write!(formatter, "{connections} connections, {megabits:.1} Mbit/s: {reason}")
+        } else {
+            write!(
+                formatter,
+                "{connections_before} → {connections} connections after {megabits:.1} Mbit/s: {reason}"
+            )
+        }
+    }
+}

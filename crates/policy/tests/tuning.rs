@@ -1,0 +1,310 @@
+//! What tuners make of paths, told by a model: what a number of connections moves, and what is said to limit it.
+
+use pdu::{Duration, Instant};
+use ropewalk_policy::tuner::{Apt2010, Decision, Guided, Law, Reason, Slice, TUNED_CONNECTIONS_MAX, Terms};
+use ropewalk_policy::{Diagnosis, Limit, PathEvidence, Tuner};
+
+const SLICE: Duration = Duration::from_millis(500);
+const ROUND_TRIP: Duration = Duration::from_millis(40);
+
+/// A path that carries this much, of which each connection alone gets a part.
+#[derive(Clone, Copy)]
+struct Path {
+    bytes_per_second: f64,
+    of_each: f64,
+    /// What BBR moves, over however many connections.
+    of_bbr: f64,
+    /// What is said of connections that do not fill it.
+    limit: Limit,
+    /// What is said once it is full.
+    full: Limit,
+}
+
+const CLEAN: Path = Path {
+    bytes_per_second: 16e6,
+    of_each: 15e6,
+    of_bbr: 15e6,
+    limit: Limit::Losses,
+    full: Limit::Saturation,
+};
+const LOSSY: Path = Path { of_each: 4e5, ..CLEAN };
+
+impl Path {
+    fn moves(&self, connections: u32, law: Law) -> f64 {
+        match law {
+            Law::Configured => self.bytes_per_second.min(self.of_each * f64::from(connections)),
+            Law::Bbr => self.of_bbr,
+        }
+    }
+
+    fn limit(&self, connections: u32, law: Law) -> Limit {
+        if self.moves(connections, law) < self.bytes_per_second { self.limit } else { self.full }
+    }
+}
+
+/// A session with a tuner.
+struct Session<T> {
+    tuner: T,
+    now: Instant,
+    connections: u32,
+    law: Law,
+    connections_max: u32,
+    moved_bytes: f64,
+    decisions: Vec<Decision>,
+    /// What a full path's queue adds to the round trip.
+    queue: Duration,
+    /// What is said to be sent again.
+    loss: f64,
+}
+
+impl<T: Tuner> Session<T> {
+    fn begin(tuner: T) -> Self {
+        Self {
+            connections: tuner.connections_at_first(),
+            tuner,
+            law: Law::Configured,
+            now: Instant::ZERO,
+            connections_max: TUNED_CONNECTIONS_MAX,
+            moved_bytes: 0.0,
+            decisions: Vec::new(),
+            queue: ROUND_TRIP,
+            loss: 0.0,
+        }
+    }
+
+    /// Works over this path for some seconds.
+    fn work(&mut self, path: &Path, seconds: u64) -> &mut Self {
+        let end = self.now + Duration::from_secs(seconds);
+        while self.now < end {
+            self.slice(path.moves(self.connections, self.law), path.limit(self.connections, self.law));
+        }
+        self
+    }
+
+    fn slice(&mut self, bytes_per_second: f64, limit: Limit) {
+        self.now += SLICE;
+        let moved = bytes_per_second * SLICE.as_secs_f64();
+        self.moved_bytes += moved;
+        let slice = Slice {
+            end: self.now,
+            length: SLICE,
+            connections: self.connections,
+            law: self.law,
+            connections_max: self.connections_max,
+            moved_bytes: whole(moved),
+            diagnosis: Some(diagnosis(limit, self.queue, self.loss)),
+        };
+        if let Some(decision) = self.tuner.decide(&slice) {
+            assert_eq!(decision.connections_before, self.connections);
+            assert!((1..=TUNED_CONNECTIONS_MAX).contains(&decision.connections));
+            (self.connections, self.law) = (decision.connections, decision.law);
+            self.decisions.push(decision);
+        }
+    }
+
+    /// The share of what could have been moved.
+    fn efficiency(&self, path: &Path) -> f64 {
+        self.moved_bytes
+            / (path.bytes_per_second * (self.now.saturating_duration_since(Instant::ZERO)).as_secs_f64())
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of bytes")]
+fn whole(bytes: f64) -> u64 {
+    bytes as u64
+}
+
+fn diagnosis(limit: Limit, queue: Duration, loss: f64) -> Diagnosis {
+    let rtt_min = ROUND_TRIP;
+    let rtt = if limit == Limit::Saturation { rtt_min + queue } else { rtt_min };
+    let path = PathEvidence { rtt, rtt_min, loss, ..PathEvidence::default() };
+    Diagnosis { limit, share: 1.0, gain_max: None, network_share: 1.0, path }
+}
+
+fn guided() -> Session<Guided> {
+    Session::begin(Guided::new(Terms::default()))
+}
+
+#[test]
+fn under_losses_the_guided_tuner_adds_connections_until_they_fill_the_path() {
+    let mut session = guided();
+    session.work(&LOSSY, 20);
+    assert!(
+        LOSSY.moves(session.connections, session.law) >= LOSSY.bytes_per_second,
+        "{:?}",
+        session.decisions
+    );
+}
+
+#[test]
+fn on_a_clean_path_the_guided_tuner_sets_all_but_two_aside_and_loses_nothing() {
+    let mut session = guided();
+    session.work(&CLEAN, 60);
+    assert_eq!(session.connections, 2, "{:?}", session.decisions);
+    assert!(session.efficiency(&CLEAN) > 0.99);
+}
+
+#[test]
+fn the_guided_tuner_keeps_the_connections_that_a_full_path_needs() {
+    let needs_eight = Path { of_each: 2e6, ..CLEAN };
+    let mut session = guided();
+    session.work(&needs_eight, 120);
+    assert!((8..=10).contains(&session.connections), "{:?}", session.decisions);
+    assert!(session.efficiency(&needs_eight) > 0.97);
+}
+
+#[test]
+fn where_a_disk_is_the_limit_the_guided_tuner_changes_nothing() {
+    let mut session = guided();
+    session.work(&Path { limit: Limit::Target, full: Limit::Target, ..LOSSY }, 120);
+    assert_eq!(session.decisions, []);
+}
+
+#[test]
+fn of_reads_the_guided_tuner_tries_more_connections_and_then_fewer() {
+    let reads = Path { limit: Limit::Arrival, full: Limit::Arrival, of_each: 2e6, ..CLEAN };
+    let mut session = guided();
+    session.work(&reads, 60);
+    let reasons: Vec<_> = session.decisions.iter().map(|decision| decision.reason.name()).take(3).collect();
+    assert_eq!(reasons, ["each_is_limited", "not_better", "fewer_may_do"]);
+    assert!(session.efficiency(&reads) > 0.95, "{:?}", session.decisions);
+}
+
+#[test]
+fn trials_that_fail_become_rare() {
+    let useless = Path { bytes_per_second: 1e6, of_each: 1e6, ..LOSSY };
+    let mut session = guided();
+    for _ in 0..1200 {
+        session.slice(useless.moves(session.connections, session.law), Limit::Losses);
+    }
+    let trials = session
+        .decisions
+        .iter()
+        .filter(|decision| matches!(decision.reason, Reason::EachIsLimited(_)))
+        .count();
+    assert!((4..=7).contains(&trials), "in ten minutes: {:?}", session.decisions);
+}
+
+#[test]
+fn short_work_keeps_the_connections_that_it_began_with() {
+    let mut session = guided();
+    session.work(&CLEAN, 10);
+    assert_eq!(session.decisions, []);
+}
+
+#[test]
+fn the_shorter_the_queue_the_fewer_connections_are_set_aside_at_a_time() {
+    let aside = |queue_ms| {
+        let mut session = guided();
+        session.queue = Duration::from_millis(queue_ms);
+        session.work(&CLEAN, 12);
+        session.decisions.first().map(|decision| 16 - decision.connections)
+    };
+    assert_eq!([aside(40), aside(10), aside(1)], [Some(4), Some(2), Some(1)]);
+}
+
+#[test]
+fn where_much_is_lost_the_first_connections_are_kept() {
+    let mut session = guided();
+    session.loss = 0.03;
+    session.work(&CLEAN, 60);
+    assert_eq!(session.decisions, []);
+}
+
+#[test]
+fn connections_that_brought_nothing_are_given_up_a_few_at_a_time() {
+    let useless = Path { bytes_per_second: 1e6, of_each: 1e6, full: Limit::Losses, ..LOSSY };
+    let mut session = guided();
+    session.work(&useless, 40);
+    let numbers: Vec<u32> = session.decisions.iter().map(|decision| decision.connections).collect();
+    assert_eq!(numbers[..6], [32, 32, 28, 25, 22, 20], "{:?}", session.decisions);
+}
+
+#[test]
+fn when_a_path_begins_to_lose_the_guided_tuner_calls_on_spare_connections_within_ten_seconds() {
+    let needs_sixteen = Path { of_each: 1e6, ..LOSSY };
+    let mut session = guided();
+    session.work(&CLEAN, 60).work(&needs_sixteen, 10);
+    assert!(
+        needs_sixteen.moves(session.connections, session.law) >= 0.9 * CLEAN.bytes_per_second,
+        "{:?}",
+        session.decisions
+    );
+}
+
+#[test]
+fn the_guided_tuner_does_not_ask_for_more_than_the_target_allows() {
+    let mut session = guided();
+    session.connections_max = 20;
+    session.work(&LOSSY, 60);
+    assert!(session.decisions.iter().all(|decision| decision.connections <= 20), "{:?}", session.decisions);
+}
+
+/// A session whose tuner may use BBR.
+fn with_bbr() -> Session<Guided> {
+    Session::begin(Guided::new(Terms { may_use_bbr: true, ..Terms::default() }))
+}
+
+#[test]
+fn under_losses_bbr_on_two_connections_is_tried_first() {
+    let mut session = with_bbr();
+    session.work(&LOSSY, 30);
+    let reasons: Vec<_> = session.decisions.iter().map(|decision| decision.reason.name()).collect();
+    assert_eq!(reasons, ["bbr_may_do", "bbr_better"]);
+    assert_eq!((session.connections, session.law), (2, Law::Bbr));
+}
+
+#[test]
+fn where_bbr_is_no_better_connections_are_added_instead() {
+    let mut session = with_bbr();
+    session.work(&Path { of_bbr: 6e6, ..LOSSY }, 30);
+    assert_eq!(session.law, Law::Configured);
+    assert!(LOSSY.moves(session.connections, session.law) > 12e6, "{:?}", session.decisions);
+}
+
+#[test]
+fn a_clean_path_is_never_given_to_bbr() {
+    let mut session = with_bbr();
+    session.work(&CLEAN, 60);
+    assert!(session.decisions.iter().all(|decision| decision.law == Law::Configured));
+}
+
+#[test]
+fn when_the_path_under_bbr_changes_the_search_begins_again() {
+    let mut session = with_bbr();
+    session.work(&LOSSY, 30).work(&Path { bytes_per_second: 8e6, of_bbr: 8e6, ..LOSSY }, 4);
+    let last = session.decisions.last().unwrap();
+    assert_eq!((last.reason.name(), last.connections, last.law), ("path_changed", 16, Law::Configured));
+}
+
+#[test]
+fn a_bounded_tuner_stays_within_its_bound() {
+    let mut session = Session::begin(Guided::new(Terms { connections_max: 2, ..Terms::default() }));
+    session.work(&LOSSY, 30);
+    assert_eq!((session.connections, session.decisions.len()), (2, 0));
+}
+
+#[test]
+fn apt2010_doubles_and_then_searches_by_golden_sections() {
+    // The most at 24: each moves 700 kB/s, and each beyond that number costs something.
+    let moves = |connections: u32| {
+        let excess = connections.saturating_sub(24);
+        7e5 * f64::from(connections.min(24)) - 1e5 * f64::from(excess)
+    };
+    let mut session = Session::begin(Apt2010::new(Terms::default()));
+    for _ in 0..240 {
+        session.slice(moves(session.connections), Limit::Losses);
+    }
+    let tried: Vec<u32> = session.decisions.iter().map(|decision| decision.connections).collect();
+    assert_eq!(tried[..5], [2, 4, 8, 16, 32]);
+    let end = session.decisions.last().unwrap();
+    assert_eq!(end.reason, Reason::Found);
+    assert!((23..=25).contains(&end.connections), "{tried:?}");
+}
+
+#[test]
+fn apt2010_ends_at_the_ceiling_if_the_most_is_there() {
+    let mut session = Session::begin(Apt2010::new(Terms::default()));
+    session.work(&Path { of_each: 1e5, ..LOSSY }, 120);
+    assert_eq!(session.connections, TUNED_CONNECTIONS_MAX, "{:?}", session.decisions);
+}

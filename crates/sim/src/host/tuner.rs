@@ -1,0 +1,50 @@
+//! A tuner without a reason: the protocol must not depend on a good one.
+
+use crate::random::Random;
+use crate::shared_cell::SharedCell;
+use policy::Tuner;
+use policy::tuner::{Decision, Law, Reason, Slice};
+
+/// Changes the number of connections again and again, to any that may be had, and to more than may be.
+pub struct Fickle {
+    connections: u32,
+    /// It changes its mind after one slice of so many.
+    changes_one_in: u64,
+    random: SharedCell<Random>,
+}
+
+/// Often, or so rarely that connections are logged out because they have been spare for long.
+const CHANGES_ONE_IN: [u64; 2] = [2, 100];
+
+/// It keeps to so few more than the target allows, so that it often asks for fewer.
+const TOO_MANY: u32 = 2;
+
+/// The most connections that it asks for.
+const CONNECTIONS_MAX: u32 = 8;
+
+impl Fickle {
+    /// One that begins with this many connections.
+    pub fn new(connections: u32, random: SharedCell<Random>) -> Self {
+        let changes_one_in = *random.lock().choose(&CHANGES_ONE_IN);
+        Self { connections, changes_one_in, random }
+    }
+}
+
+impl Tuner for Fickle {
+    fn connections_at_first(&self) -> u32 {
+        self.connections
+    }
+
+    fn decide(&mut self, slice: &Slice) -> Option<Decision> {
+        let mut random = self.random.lock();
+        let most = (slice.connections_max + TOO_MANY).min(CONNECTIONS_MAX);
+        random.one_in(self.changes_one_in).then(|| Decision {
+            at: slice.end,
+            connections_before: slice.connections,
+            connections: random.between(1, most),
+            law: if random.one_in(4) { Law::Bbr } else { Law::Configured },
+            bytes_per_second: 0.0,
+            reason: Reason::Searching,
+        })
+    }
+}
