@@ -204,6 +204,14 @@ fn the_shorter_the_queue_the_fewer_connections_are_set_aside_at_a_time() {
 }
 
 #[test]
+fn after_a_trial_of_fewer_that_failed_the_next_one_sets_half_as_many_aside() {
+    let mut session = guided();
+    session.work(&Path { of_each: 1e6, ..CLEAN }, 60);
+    let numbers: Vec<u32> = session.decisions.iter().map(|decision| decision.connections).collect();
+    assert_eq!(numbers[..4], [12, 16, 14, 16]);
+}
+
+#[test]
 fn where_much_is_lost_the_first_connections_are_kept() {
     let mut session = guided();
     session.loss = 0.03;
@@ -260,6 +268,14 @@ fn where_bbr_is_no_better_connections_are_added_instead() {
     session.work(&Path { of_bbr: 6e6, ..LOSSY }, 30);
     assert_eq!(session.law, Law::Configured);
     assert!(LOSSY.moves(session.connections, session.law) > 12e6, "{:?}", session.decisions);
+}
+
+#[test]
+fn where_bbr_moves_the_same_the_path_is_full_and_no_connections_are_added() {
+    let mut session = with_bbr();
+    session.work(&Path { of_each: 1e6, of_bbr: 16e6, full: Limit::Losses, ..LOSSY }, 15);
+    let reasons: Vec<_> = session.decisions.iter().map(|decision| decision.reason.name()).collect();
+    assert_eq!(reasons, ["bbr_may_do", "bbr_not_better"]);
 }
 
 #[test]

@@ -42,8 +42,10 @@ pub(super) struct Tuning {
     /// More are to be made until as many work.
     is_growing: bool,
     slice: Option<Begun>,
-    /// When to look at the connections again.
-    due: Option<Instant>,
+    /// When the slice ends, or the next one may begin; `None` while nothing is to do.
+    slice_due: Option<Instant>,
+    /// When the next spare connection is to be logged out.
+    spare_due: Option<Instant>,
     decisions: Vec<Decision>,
 }
 
@@ -51,6 +53,8 @@ pub(super) struct Tuning {
 #[derive(Clone, Copy)]
 struct Begun {
     at: Instant,
+    /// When the slice is long enough.
+    until: Instant,
     connections: usize,
     answered_bytes: u64,
     seen: Seen,
@@ -79,7 +83,8 @@ impl Tuning {
             bbr: config.tuning.bbr.as_ref().map(with_bbr),
             is_growing: false,
             slice: None,
-            due: None,
+            slice_due: None,
+            spare_due: None,
             decisions: Vec::new(),
         }
     }
@@ -93,7 +98,7 @@ impl Tuning {
     }
 
     pub fn due(&self) -> Option<Instant> {
-        self.due
+        [self.slice_due, self.spare_due].into_iter().flatten().min()
     }
 }
 
@@ -111,7 +116,7 @@ impl Driver {
     /// Leaves the number of connections as it is.
     pub fn end_tuning(&mut self) {
         self.tuning.tuner = None;
-        self.tuning.due = None;
+        (self.tuning.slice_due, self.tuning.spare_due) = (None, None);
         self.paths_changed = true;
     }
 
@@ -137,18 +142,19 @@ impl Driver {
     /// Begins a slice when there is work, and shows it to the tuner when it has ended.
     pub(super) fn tune(&mut self, now: Instant) {
         if self.tuning.tuner.is_none() || self.is_beginning || self.closing {
-            self.tuning.due = None;
+            (self.tuning.slice_due, self.tuning.spare_due) = (None, None);
             return;
         }
-        let is_over = self.tuning.due.is_some_and(|due| due <= now);
-        let may_begin = self.tuning.slice.is_none() && !self.operations.is_empty();
+        let is_over = self.tuning.due().is_some_and(|due| due <= now);
+        let may_begin = self.tuning.slice_due.is_none() && !self.operations.is_empty();
         if !is_over && !may_begin {
             return;
         }
         self.close_spare(now);
         self.keep_wanted_working(now);
         let begun = self.begin_slice(now);
-        if let Some(slice) = self.tuning.slice.replace(begun).and_then(|since| self.slice(&since, &begun))
+        let ended = std::mem::replace(&mut self.tuning.slice, begun).zip(begun);
+        if let Some(slice) = ended.and_then(|(since, until)| self.slice(&since, &until))
             && let Some(decision) = self.tuning.tuner.as_mut().and_then(|tuner| tuner.decide(&slice))
         {
             self.follow(decision, now);
@@ -156,24 +162,27 @@ impl Driver {
         self.set_due(now);
     }
 
-    fn begin_slice(&self, now: Instant) -> Begun {
+    /// None begins while spare connections still carry commands: the answers to later ones wait for theirs.
+    fn begin_slice(&self, now: Instant) -> Option<Begun> {
         let connections = self.working_lanes().count();
-        Begun { at: now, connections, answered_bytes: self.answered_bytes, seen: self.looks.seen() }
+        let answered_bytes = self.answered_bytes;
+        let are_spare_idle = !self.paths.iter().any(Path::has_busy_spare_lanes);
+        let seen = self.looks.seen();
+        let until = now + Slice::length_on(seen.rtt_min());
+        are_spare_idle.then_some(Begun { at: now, until, connections, answered_bytes, seen })
     }
 
     /// What happened between two instants; `None` if connections have come or gone, or if that is too short.
     fn slice(&self, since: &Begun, until: &Begun) -> Option<Slice> {
-        let seen = until.seen.since(&since.seen);
-        let length = until.at.saturating_duration_since(since.at);
-        let is_whole = since.connections == until.connections && length >= Slice::length_on(seen.rtt_min());
+        let is_whole = since.connections == until.connections && until.at >= since.until;
         is_whole.then(|| Slice {
             end: until.at,
-            length,
+            length: until.at.saturating_duration_since(since.at),
             connections: number(until.connections),
             law: self.tuning.law,
             connections_max: self.connections_max(),
             moved_bytes: until.answered_bytes - since.answered_bytes,
-            diagnosis: seen.diagnose(),
+            diagnosis: until.seen.since(&since.seen).diagnose(),
         })
     }
 
@@ -197,7 +206,7 @@ impl Driver {
         (self.tuning.wanted, self.tuning.law) = (connections, decision.law);
         self.tuning.is_growing = decision.connections > decision.connections_before;
         self.keep_wanted_working(now);
-        self.tuning.slice = Some(self.begin_slice(now));
+        self.tuning.slice = self.begin_slice(now);
         self.paths_changed = true;
     }
 
@@ -268,8 +277,9 @@ impl Driver {
             self.tuning.slice = None;
         }
         let length = Slice::length_on(self.looks.seen().rtt_min());
-        let spare_until = self.paths.iter().flat_map(Path::spare_until).filter(|until| *until > now);
-        self.tuning.due = spare_until.chain((!is_idle).then_some(now + length)).min();
+        self.tuning.slice_due = (!is_idle).then_some(now + length);
+        self.tuning.spare_due =
+            self.paths.iter().flat_map(Path::spare_until).filter(|until| *until > now).min();
     }
 }
 
@@ -292,6 +302,12 @@ impl Path {
     /// The connections that are neither spare nor being logged out.
     pub(super) fn working_lanes(&self) -> impl Iterator<Item = &Lane> {
         self.lanes.iter().filter(|lane| !lane.is_spare() && self.is_open_lane(lane))
+    }
+
+    fn has_busy_spare_lanes(&self) -> bool {
+        let is_busy =
+            |lane: &Lane| self.lane_state(lane.id).is_some_and(|state| state.outstanding_commands > 0);
+        self.lanes.iter().any(|lane| lane.is_spare() && is_busy(lane))
     }
 
     /// When connections are to be logged out because they have been spare for long.

@@ -33,6 +33,8 @@ pub struct Guided {
     /// Until more, and fewer, are tried again.
     up: Rest,
     down: Rest,
+    /// How much of what may be set aside at a time is set aside: half as much after each trial of fewer that has failed.
+    stride: f64,
     /// Until BBR is tried again.
     bbr: Rest,
     /// The last sample that was not a trial.
@@ -144,14 +146,14 @@ impl Sample {
     }
 
     /// The connections that may be set aside at a time.
-    fn aside_at_once(&self, advice: Advice) -> u32 {
+    fn aside_at_once(&self, advice: Advice, stride: f64) -> u32 {
         let part = match advice {
             Advice::Fewer(_) if !self.loses_much() => {
                 (QUEUE_PART * self.queue / f64::from(self.slices.max(1))).min(ASIDE_MAX)
             }
             _ => ASIDE_UNSEEN,
         };
-        whole(part * f64::from(self.connections)).max(1)
+        whole(part * stride * f64::from(self.connections)).max(1)
     }
 
     fn loses_much(&self) -> bool {
@@ -217,6 +219,7 @@ impl Guided {
             enough: None,
             up: Rest::NONE,
             down: Rest::FIRST,
+            stride: 1.0,
             bbr: Rest::NONE,
             held: None,
         }
@@ -282,6 +285,7 @@ impl Guided {
             }
             (false, ratio) => {
                 self.down.lengthen(now);
+                self.stride /= 2.0;
                 self.end_retreat(now);
                 (before, Reason::Worse(ratio))
             }
@@ -296,6 +300,10 @@ impl Guided {
             return decision(now, sample, (sample.connections, sample.law), Reason::BbrBetter(ratio));
         }
         self.bbr.lengthen(now);
+        if ratio > 1.0 / GAIN_MIN {
+            // Two ways that move the same fill the path.
+            self.up.lengthen(now);
+        }
         decision(now, sample, (before.connections, before.law), Reason::BbrNotBetter(ratio))
     }
 
@@ -303,7 +311,7 @@ impl Guided {
     fn try_another(&mut self, sample: &Sample, slice: &Slice) -> Option<Decision> {
         let advice = sample.advice?;
         if let Some(held) = self.held.replace(*sample).filter(|held| sample.shows_another_path_than(held)) {
-            (self.up, self.down, self.bbr, self.enough) = (Rest::NONE, Rest::NONE, Rest::NONE, None);
+            self.begin_again();
             if sample.law == Law::Bbr {
                 let again = (self.connections_at_first(), Law::Configured);
                 self.settling = SETTLING_SLICES;
@@ -331,6 +339,12 @@ impl Guided {
         may_try.then_some((connections, Law::Bbr, Reason::BbrMayDo(limit)))
     }
 
+    /// What was learned of another path is worth nothing.
+    fn begin_again(&mut self) {
+        (self.up, self.down, self.bbr) = (Rest::NONE, Rest::NONE, Rest::NONE);
+        (self.enough, self.stride) = (None, 1.0);
+    }
+
     /// Those that brought nothing have been given up, but for some that turned out to be needed.
     fn end_retreat(&mut self, now: Instant) {
         if self.enough.take().is_some() {
@@ -352,7 +366,7 @@ impl Guided {
             Advice::Fewer(_) if sample.loses_much() => FIRST_CONNECTIONS.min(connections),
             Advice::Fewer(_) | Advice::Either(_) => CONNECTIONS_MIN,
         };
-        let fewer = connections.saturating_sub(sample.aside_at_once(advice)).max(least);
+        let fewer = connections.saturating_sub(sample.aside_at_once(advice, self.stride)).max(least);
         let fewer = Some(fewer).filter(|fewer| *fewer < connections && self.down.is_over(slice.end));
         let of_more = |limit| more.map(|more| (more, Reason::EachIsLimited(limit)));
         let of_fewer = |limit| fewer.map(|fewer| (fewer, Reason::FewerMayDo(limit)));
