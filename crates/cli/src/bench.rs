@@ -213,8 +213,9 @@ fn print(arguments: &Arguments, measurement: &Measurement, report: &initiator::R
     output::align_right(&mut latency, 1..=6);
     output::print(&latency);
     limit(report).iter().for_each(|limit| outln!("\n{limit}"));
-    let explanation = explanation(report).filter(|_| arguments.connecting.explain);
-    explanation.iter().for_each(|explanation| outln!("\n{explanation}"));
+    if arguments.connecting.explain {
+        outln!("\n{}", explanation(report));
+    }
     outln!();
     output::print(&info::connections(report));
 }

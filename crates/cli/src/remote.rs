@@ -46,7 +46,8 @@ pub(crate) struct Connecting {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Identity {
     /// Congestion control of the connections, one of `sysctl net.ipv4.tcp_available_congestion_control`; `auto` is the
-    /// system's; but with `--connections auto` CUBIC instead of BBR, and BBR on two connections where that is faster
+    /// system's. With `--connections auto`, it is CUBIC instead of BBR at first, and BBR on two connections where that
+    /// turns out to be faster
     #[arg(long, value_name = "auto|NAME", default_value = "auto")]
     congestion: String,
 
@@ -253,7 +254,10 @@ pub(crate) fn limit_object(report: &Report) -> Value {
 }
 
 /// What was decided over the number of connections, for people who want to know.
-pub(crate) fn explanation(report: &Report) -> Option<String> {
+pub(crate) fn explanation(report: &Report) -> String {
+    if report.decisions.is_empty() {
+        return "No other number of connections was tried.".to_owned();
+    }
     let mut table = output::table(&["AT", "CONNECTIONS", "MBIT/S", "WHY"]);
     table.add_rows(DecisionRecord::all_of(report).map(|decision| {
         let law = if decision.bbr { " with BBR" } else { "" };
@@ -262,7 +266,7 @@ pub(crate) fn explanation(report: &Report) -> Option<String> {
         [format!("{:.1} s", decision.at_s), connections, format!("{megabits:.1}"), decision.explanation]
     }));
     output::align_right(&mut table, [0, 2]);
-    (!report.decisions.is_empty()).then(|| table.to_string())
+    table.to_string()
 }
 
 /// The same for programs.

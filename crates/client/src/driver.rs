@@ -252,7 +252,7 @@ impl Driver {
         }
         self.dispatch(now);
         self.end_doomed();
-        if self.closing && self.operations.is_empty() && !self.is_beginning {
+        if self.closing && self.operations.is_empty() && !self.is_logging_in() {
             self.log_out(now);
         }
         self.probe_tails(now);
@@ -277,7 +277,7 @@ impl Driver {
 
     /// Whether the network has everything that this initiator will ever say.
     pub fn has_left(&self) -> bool {
-        let is_idle = self.operations.is_empty() && !self.is_beginning;
+        let is_idle = self.operations.is_empty() && !self.is_logging_in();
         self.closing && is_idle && self.paths.iter().all(Path::has_left)
     }
 
@@ -322,7 +322,7 @@ impl Driver {
     /// Whether nothing is left to do, ever.
     pub fn is_over(&self) -> bool {
         let is_gone = |path: &Path| path.state == PathState::Gone;
-        self.closing && !self.is_beginning && self.paths.iter().all(is_gone)
+        self.closing && !self.is_logging_in() && self.paths.iter().all(is_gone)
     }
 
     /// Where no path is left that could lead to a unit, everything that waits for it ends.

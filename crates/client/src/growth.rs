@@ -15,14 +15,15 @@ const LOGIN_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
         let changed = shared.paths_changed.listen();
-        match shared.read(Driver::growth) {
+        match shared.with(|driver, _| driver.grow()) {
             Growth::Over => return,
             Growth::None => changed.await,
             Growth::One => {
-                if let Err(error) = add_connection(&shared).await {
+                let added = add_connection(&shared).await;
+                if let Err(error) = &added {
                     tracing::info!(%error, "no further connection could be made");
-                    shared.with(|driver, _| driver.end_growth());
                 }
+                shared.with(|driver, _| driver.grown(added.is_err()));
                 shared.environment.sleep(LOGIN_PAUSE).await;
             }
         }

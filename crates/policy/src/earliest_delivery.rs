@@ -4,7 +4,7 @@ use crate::arrivals::Arrivals;
 use crate::lane_sample::LaneSample;
 use crate::outlook::{Crowd, Outlook};
 use crate::placement::{Choice, Demand, Placement};
-use pdu::{Duration, Instant, LaneId};
+use pdu::{Instant, LaneId};
 
 /// Places each command where its last byte is expected to arrive first: the bytes that the lane has to move before it
 /// and those of the command itself, over the lane's rate, and the round trip.
@@ -15,7 +15,7 @@ use pdu::{Duration, Instant, LaneId};
 /// the lanes without room would not have finished all that is queued by then: near the end of a copy, a slow lane
 /// therefore stays idle rather than be the last.
 ///
-/// A lane that is [stalled](is_stalled) gets nothing, nor does a session that has a
+/// A lane that is [stalled](LaneSample::is_stalled) gets nothing, nor does a session that has a
 /// [parked](LaneSample::parked_commands) command.
 #[derive(Clone, Debug, Default)]
 pub struct EarliestDelivery {
@@ -29,19 +29,6 @@ const ALONE_UNSENT_BYTES_MAX: u64 = 512 << 10;
 /// A session with this many parked commands gets no further one, because another session may take it meanwhile. One
 /// is parked so that it leaves at once when the command window opens.
 const PARKED_COMMANDS_MAX: u32 = 1;
-
-/// A lane is silent after two round trips, and at least after this.
-const SILENCE_MIN: Duration = Duration::from_millis(50);
-
-/// Whether the network under a lane has stopped: after a retransmission timeout, or when for two round trips, and at
-/// least 50 ms, nothing that was sent has been acknowledged, or nothing has come of a PDU that began to arrive.
-fn is_stalled(sample: &LaneSample) -> bool {
-    let Some(path) = &sample.path else { return false };
-    let silence = (path.rtt * 2).max(SILENCE_MIN);
-    let is_unheard = path.in_flight_bytes > 0 && path.out_silence >= silence;
-    let has_broken_off = sample.is_receiving && path.in_silence >= silence;
-    path.is_timed_out || is_unheard || has_broken_off
-}
 
 impl Placement for EarliestDelivery {
     fn wants_measurements(&self) -> bool {
@@ -58,7 +45,7 @@ impl Placement for EarliestDelivery {
         let is_open =
             |sample: &&LaneSample| sample.is_usable() && sample.parked_commands < PARKED_COMMANDS_MAX;
         let all_idle = lanes.iter().all(LaneSample::is_idle);
-        let open = lanes.iter().filter(is_open).filter(|sample| all_idle || !is_stalled(sample));
+        let open = lanes.iter().filter(is_open).filter(|sample| all_idle || !sample.is_stalled());
         let crowd = Crowd::new(demand, lanes);
         let outlooks: Vec<Outlook> =
             open.map(|sample| Outlook::new(&self.arrivals, demand, sample, crowd)).collect();
@@ -113,6 +100,7 @@ mod tests {
     use super::*;
     use crate::lane_sample::{LaneLoad, Obstacle, PathMeasurement};
     use crate::outlook::{CUT_BYTES_MIN, INCOMING_BYTES_MIN, LAST_CUT_BYTES_MIN, ROOM_BYTES_MIN};
+    use pdu::Duration;
 
     const MEBIBYTE: u32 = 1 << 20;
     const RTT: Duration = PathMeasurement::QUIET.rtt;

@@ -2,6 +2,9 @@
 
 use pdu::{Duration, LaneId};
 
+/// A lane is silent after two round trips, and at least after this.
+const SILENCE_MIN: Duration = Duration::from_millis(50);
+
 /// One connection as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneSample {
@@ -152,6 +155,23 @@ impl LaneSample {
     #[must_use]
     pub fn is_working(&self) -> bool {
         !matches!(self.obstacle, Some(Obstacle::Leaving | Obstacle::Spare))
+    }
+
+    /// Whether the network under the lane has stopped: after a retransmission timeout, or when it is
+    /// [silent](Self::is_silent_for) for two round trips and at least 50 ms.
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        let Some(path) = &self.path else { return false };
+        path.is_timed_out || self.is_silent_for((path.rtt * 2).max(SILENCE_MIN))
+    }
+
+    /// Whether for so long nothing that was sent has been acknowledged, or nothing has come of a PDU that began to arrive.
+    #[must_use]
+    pub fn is_silent_for(&self, silence: Duration) -> bool {
+        let Some(path) = &self.path else { return false };
+        let is_unheard = path.in_flight_bytes > 0 && path.out_silence >= silence;
+        let has_broken_off = self.is_receiving && path.in_silence >= silence;
+        is_unheard || has_broken_off
     }
 
     /// Whether nothing is outstanding on the lane, unsent or parked: no event on it is to be expected.

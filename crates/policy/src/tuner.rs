@@ -2,11 +2,13 @@
 //!
 //! The driver cuts the time into [`Slice`]s, in each of which the same connections worked, and shows each to a
 //! [`Tuner`] at its end. The tuner answers with a [`Decision`], or waits for more. The driver then sets connections
-//! aside, calls on spare ones, or makes more. A connection that breaks ends a slice early: its time is not shown.
+//! aside, calls on spare ones, or makes more. A slice in which a connection breaks or joins is not shown.
 
 mod apt2010;
 mod choice;
 mod guided;
+mod rest;
+mod sample;
 
 pub use apt2010::Apt2010;
 pub use choice::{TunerChoice, UnknownTuner};
@@ -162,12 +164,8 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::EachIsLimited(limit) => {
-                write!(formatter, "tried, because each connection is limited: {}", limit.name())
-            }
-            Self::BbrMayDo(limit) => {
-                write!(formatter, "tried with BBR, because each connection is limited: {}", limit.name())
-            }
+            Self::EachIsLimited(limit) => write!(formatter, "tried: {}", of_each(*limit)),
+            Self::BbrMayDo(limit) => write!(formatter, "BBR tried: {}", of_each(*limit)),
             Self::BbrBetter(ratio) => {
                 write!(formatter, "BBR kept, because it moves {ratio:.2} times as much")
             }
@@ -177,9 +175,8 @@ impl fmt::Display for Reason {
             Self::PathChanged(ratio) => {
                 write!(formatter, "begun again without BBR, which moves {ratio:.2} times what it moved")
             }
-            Self::FewerMayDo(limit) => {
-                write!(formatter, "tried, because fewer may do as well: {}", limit.name())
-            }
+            Self::FewerMayDo(Limit::Saturation) => formatter.write_str("tried: the path is full"),
+            Self::FewerMayDo(_) => formatter.write_str("tried: fewer may do as well"),
             Self::Better(ratio) => write!(formatter, "kept, because more move {ratio:.2} times as much"),
             Self::NotBetter(ratio) => {
                 write!(formatter, "no better: more move only {ratio:.2} times as much")
@@ -189,6 +186,17 @@ impl fmt::Display for Reason {
             Self::Searching => formatter.write_str("the search goes on here"),
             Self::Found => formatter.write_str("the search ends here"),
         }
+    }
+}
+
+/// How something limits each connection, in words.
+fn of_each(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Losses => "losses keep each connection slow",
+        Limit::Timeouts => "timeouts keep each connection slow",
+        Limit::ReceiveWindow => "the receiver's window limits each connection",
+        Limit::SendBuffer => "the send buffer limits each connection",
+        _ => "more may move more",
     }
 }
 

@@ -221,7 +221,7 @@ fn where_much_is_lost_the_first_connections_are_kept() {
 
 #[test]
 fn connections_that_brought_nothing_are_given_up_a_few_at_a_time() {
-    let useless = Path { bytes_per_second: 1e6, of_each: 1e6, full: Limit::Losses, ..LOSSY };
+    let useless = Path { bytes_per_second: 1e7, of_each: 1e7, full: Limit::Losses, ..LOSSY };
     let mut session = guided();
     session.work(&useless, 40);
     let numbers: Vec<u32> = session.decisions.iter().map(|decision| decision.connections).collect();
@@ -316,6 +316,51 @@ fn apt2010_doubles_and_then_searches_by_golden_sections() {
     let end = session.decisions.last().unwrap();
     assert_eq!(end.reason, Reason::Found);
     assert!((23..=25).contains(&end.connections), "{tried:?}");
+}
+
+#[test]
+fn apt2010_passes_over_what_was_moved_while_connections_were_broken() {
+    let mut session = Session::begin(Apt2010::new(Terms::default()));
+    for slice in 0..240 {
+        let asked = session.connections;
+        // For more than a chunk.
+        session.connections = if slice % 40 >= 32 { 1 } else { asked };
+        session.slice(7e5 * f64::from(session.connections.min(12)), Limit::Losses);
+        session.connections = session.decisions.last().map_or(1, |decision| decision.connections);
+    }
+    assert!((6..=24).contains(&session.connections), "{:?}", session.decisions);
+}
+
+#[test]
+fn a_growth_that_falls_short_is_judged_by_the_connections_that_came() {
+    let mut session = guided();
+    session.work(&LOSSY, 3);
+    assert_eq!(session.connections, 32);
+    session.connections = 30;
+    session.work(&LOSSY, 4);
+    let last = session.decisions.last().unwrap();
+    assert_eq!((last.connections_before, last.connections), (30, 60), "{:?}", session.decisions);
+}
+
+#[test]
+fn where_no_connection_can_be_made_growth_is_not_asked_for_again_and_again() {
+    let mut session = guided();
+    for _ in 0..120 {
+        session.connections = 16;
+        session.slice(LOSSY.moves(16, Law::Configured), Limit::Losses);
+    }
+    assert!(session.decisions.len() <= 4, "{:?}", session.decisions);
+}
+
+#[test]
+fn bbr_that_cannot_be_judged_is_given_up() {
+    let mut session = with_bbr();
+    session.work(&LOSSY, 3);
+    assert_eq!(session.law, Law::Bbr);
+    session.slice(LOSSY.of_bbr, Limit::Losses);
+    session.now += Duration::from_secs(90);
+    session.work(&LOSSY, 4);
+    assert_eq!(session.law, Law::Configured, "{:?}", session.decisions);
 }
 
 #[test]

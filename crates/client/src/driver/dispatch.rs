@@ -6,9 +6,12 @@ use super::lane_sample::{Candidate, MEASUREMENT_AGE_MAX};
 use super::path::Path;
 use super::slots::RequestId;
 use crate::path_id::PathId;
-use pdu::{Instant, LaneId, Lun};
+use pdu::{Duration, Instant, LaneId, Lun};
 use policy::{Choice, LaneSample, Obstacle};
 use session::initiator::{Command, Data, Session, TaskId};
+
+/// Spare lanes are called on when all others have been silent for this long: their path may be dead.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 impl Driver {
     pub(super) fn enqueue_all(&mut self, requests: Vec<RequestId>) {
@@ -114,10 +117,10 @@ impl Driver {
         self.paths[at].show_lanes(now, candidate, age_max, &mut self.lanes_shown);
     }
 
-    /// Spare lanes are out of the policy's sight, unless they are all that can take the command.
+    /// Spare lanes are out of the policy's sight, unless no other can take the command, or all others are silent.
     fn hide_spare(&mut self) {
         let is_spare = |sample: &LaneSample| sample.obstacle == Some(Obstacle::Spare);
-        if self.lanes_shown.iter().any(LaneSample::is_usable) {
+        if self.lanes_shown.iter().any(|sample| sample.is_usable() && !sample.is_silent_for(SILENCE_MAX)) {
             self.lanes_shown.retain(|sample| !is_spare(sample));
         } else {
             let spare = self.lanes_shown.iter_mut().filter(|sample| is_spare(sample));

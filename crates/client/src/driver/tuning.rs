@@ -6,11 +6,11 @@ use super::path::{Lane, Path};
 use crate::path_id::PathId;
 use crate::report::PathState;
 use crate::{Config, Connections, Environment};
-use framing::SocketOptions;
+use framing::{SocketOptions, UnsentLimit};
 use pdu::{Duration, Instant, LaneId};
 use policy::tuner::{Decision, Law, Slice, TUNED_CONNECTIONS_MAX, Terms};
 use policy::{Seen, Tuner};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 /// A spare connection is logged out after this time.
 const SPARE_MAX: Duration = Duration::from_secs(60);
@@ -41,6 +41,8 @@ pub(super) struct Tuning {
     bbr: Option<SocketOptions>,
     /// More are to be made until as many work.
     is_growing: bool,
+    /// One of those logs in.
+    is_logging_in: bool,
     slice: Option<Begun>,
     /// When the slice ends, or the next one may begin; `None` while nothing is to do.
     slice_due: Option<Instant>,
@@ -56,6 +58,8 @@ struct Begun {
     /// When the slice is long enough.
     until: Instant,
     connections: usize,
+    /// The lanes that had been made until then.
+    lanes_made: u32,
     answered_bytes: u64,
     seen: Seen,
 }
@@ -74,14 +78,19 @@ impl Tuning {
                 (Some(tuner), wanted as usize)
             }
         };
-        let with_bbr =
-            |name: &String| SocketOptions { congestion: Some(name.clone()), ..config.socket.clone() };
+        // What a socket may keep unsent follows its path already.
+        let with_bbr = |name: &String| SocketOptions {
+            congestion: Some(name.clone()),
+            unsent: UnsentLimit::System,
+            ..config.socket.clone()
+        };
         Self {
             tuner,
             wanted,
             law: Law::Configured,
             bbr: config.tuning.bbr.as_ref().map(with_bbr),
             is_growing: false,
+            is_logging_in: false,
             slice: None,
             slice_due: None,
             spare_due: None,
@@ -120,19 +129,30 @@ impl Driver {
         self.paths_changed = true;
     }
 
-    /// No further connections can be made.
-    pub fn end_growth(&mut self) {
-        self.tuning.is_growing = false;
+    /// Whether a further connection is to be made now. It then logs in, until [`Self::grown`].
+    pub fn grow(&mut self) -> Growth {
+        if self.tuning.tuner.is_none() || self.closing {
+            return Growth::Over;
+        }
+        let is_connecting = self.paths.iter().any(|path| path.state == PathState::Connecting);
+        if is_connecting || !self.tuning.is_growing || self.working_lanes().count() >= self.tuning.wanted {
+            return Growth::None;
+        }
+        self.tuning.is_logging_in = true;
+        Growth::One
     }
 
-    pub fn growth(&self) -> Growth {
-        if self.tuning.tuner.is_none() || self.closing {
-            Growth::Over
-        } else if self.tuning.is_growing && self.working_lanes().count() < self.tuning.wanted {
-            Growth::One
-        } else {
-            Growth::None
-        }
+    /// A further connection has logged in, or has failed to.
+    pub fn grown(&mut self, has_failed: bool) {
+        self.tuning.is_logging_in = false;
+        self.tuning.is_growing &= !has_failed;
+        self.paths_changed = true;
+    }
+
+    /// Whether connections log in that no session has lost. Nothing is logged out before they have: a session that ends
+    /// while one of its connections logs in does not end in order.
+    pub(super) fn is_logging_in(&self) -> bool {
+        self.is_beginning || self.tuning.is_logging_in
     }
 
     fn working_lanes(&self) -> impl Iterator<Item = (PathId, &Lane)> {
@@ -150,39 +170,43 @@ impl Driver {
         if !is_over && !may_begin {
             return;
         }
+        let ended = self.tuning.slice.take().and_then(|since| self.slice(&since, now));
+        let tuner = self.tuning.tuner.as_mut();
+        if let Some(decision) = ended.zip(tuner).and_then(|(slice, tuner)| tuner.decide(&slice)) {
+            self.follow(decision);
+        }
         self.close_spare(now);
         self.keep_wanted_working(now);
-        let begun = self.begin_slice(now);
-        let ended = std::mem::replace(&mut self.tuning.slice, begun).zip(begun);
-        if let Some(slice) = ended.and_then(|(since, until)| self.slice(&since, &until))
-            && let Some(decision) = self.tuning.tuner.as_mut().and_then(|tuner| tuner.decide(&slice))
-        {
-            self.follow(decision, now);
-        }
+        self.tuning.slice = self.begin_slice(now);
         self.set_due(now);
     }
 
     /// None begins while spare connections still carry commands: the answers to later ones wait for theirs.
     fn begin_slice(&self, now: Instant) -> Option<Begun> {
-        let connections = self.working_lanes().count();
-        let answered_bytes = self.answered_bytes;
-        let are_spare_idle = !self.paths.iter().any(Path::has_busy_spare_lanes);
         let seen = self.looks.seen();
-        let until = now + Slice::length_on(seen.rtt_min());
-        are_spare_idle.then_some(Begun { at: now, until, connections, answered_bytes, seen })
+        let are_spare_idle = !self.paths.iter().any(Path::has_busy_spare_lanes);
+        are_spare_idle.then_some(Begun {
+            at: now,
+            until: now + Slice::length_on(seen.rtt_min()),
+            connections: self.working_lanes().count(),
+            lanes_made: self.next_lane,
+            answered_bytes: self.answered_bytes,
+            seen,
+        })
     }
 
-    /// What happened between two instants; `None` if connections have come or gone, or if that is too short.
-    fn slice(&self, since: &Begun, until: &Begun) -> Option<Slice> {
-        let is_whole = since.connections == until.connections && until.at >= since.until;
-        is_whole.then(|| Slice {
-            end: until.at,
-            length: until.at.saturating_duration_since(since.at),
-            connections: number(until.connections),
+    /// What has happened since; `None` if connections have come or gone, or if that is too short.
+    fn slice(&self, since: &Begun, now: Instant) -> Option<Slice> {
+        let connections = self.working_lanes().count();
+        let are_the_same = (since.connections, since.lanes_made) == (connections, self.next_lane);
+        (are_the_same && now >= since.until).then(|| Slice {
+            end: now,
+            length: now.saturating_duration_since(since.at),
+            connections: number(connections),
             law: self.tuning.law,
             connections_max: self.connections_max(),
-            moved_bytes: until.answered_bytes - since.answered_bytes,
-            diagnosis: until.seen.since(&since.seen).diagnose(),
+            moved_bytes: self.answered_bytes - since.answered_bytes,
+            diagnosis: self.looks.seen().since(&since.seen).diagnose(),
         })
     }
 
@@ -194,20 +218,15 @@ impl Driver {
         number(of_sessions + further).min(TUNED_CONNECTIONS_MAX)
     }
 
-    fn follow(&mut self, decision: Decision, now: Instant) {
+    fn follow(&mut self, decision: Decision) {
         tracing::info!(%decision, "tuning");
-        let connections = decision.connections as usize;
+        self.tuning.wanted = decision.connections.clamp(1, TUNED_CONNECTIONS_MAX) as usize;
+        self.tuning.law = if self.tuning.bbr.is_some() { decision.law } else { Law::Configured };
+        self.tuning.is_growing = decision.connections > decision.connections_before;
+        self.paths_changed = true;
         if self.tuning.decisions.len() < DECISIONS_MAX {
             self.tuning.decisions.push(decision);
         }
-        if (self.tuning.wanted, self.tuning.law) == (connections, decision.law) {
-            return;
-        }
-        (self.tuning.wanted, self.tuning.law) = (connections, decision.law);
-        self.tuning.is_growing = decision.connections > decision.connections_before;
-        self.keep_wanted_working(now);
-        self.tuning.slice = self.begin_slice(now);
-        self.paths_changed = true;
     }
 
     /// Sets connections beyond the wanted number aside, or calls on spare ones.
@@ -221,8 +240,8 @@ impl Driver {
         self.keep_law();
     }
 
-    /// Gives working connections the congestion control that is wanted, also those that have logged in since. One that
-    /// refuses keeps what it has.
+    /// Gives working connections the congestion control that is wanted, also those that have logged in since. If one
+    /// refuses, none is asked again.
     fn keep_law(&mut self) {
         let Some(bbr) = &self.tuning.bbr else { return };
         let law = self.tuning.law;
@@ -234,7 +253,11 @@ impl Driver {
             };
             match lane.connection.apply(&SocketOptions { congestion, ..bbr.clone() }) {
                 Ok(_) => lane.law = law,
-                Err(error) => tracing::info!(lane = %lane.id, %error, "the congestion control stays"),
+                Err(error) => {
+                    tracing::info!(lane = %lane.id, %error, "the congestion control stays");
+                    (self.tuning.bbr, self.tuning.law) = (None, Law::Configured);
+                    return;
+                }
             }
         }
     }
@@ -243,7 +266,7 @@ impl Driver {
     /// finish.
     fn set_aside(&mut self, count: usize, now: Instant) {
         let mut working: Vec<(u64, LaneId)> = self.working_lanes().map(|(_, lane)| rank(lane)).collect();
-        working.sort_unstable_by_key(|(window_bytes, lane)| (*window_bytes, std::cmp::Reverse(lane.0)));
+        working.sort_unstable_by_key(|(window_bytes, lane)| (*window_bytes, Reverse(lane.0)));
         for (_, lane) in working.into_iter().take(count) {
             self.placement.forget(lane);
             let lanes = self.paths.iter_mut().flat_map(|path| &mut path.lanes);
@@ -253,17 +276,20 @@ impl Driver {
 
     /// Lets the connections work again that were set aside last.
     fn call_on(&mut self, count: usize) {
+        let spare = self.paths.iter().flat_map(Path::spare_lanes);
+        let mut spare: Vec<_> = spare.map(|lane| (Reverse(lane.spare_since), lane.id)).collect();
+        spare.sort_unstable();
+        spare.truncate(count);
         let lanes = self.paths.iter_mut().flat_map(|path| &mut path.lanes);
-        let mut spare: Vec<&mut Lane> = lanes.filter(|lane| lane.is_spare()).collect();
-        spare.sort_by_key(|lane| std::cmp::Reverse(lane.spare_since));
-        spare.into_iter().take(count).for_each(|lane| lane.spare_since = None);
+        let called = lanes.filter(|lane| spare.iter().any(|(_, called)| *called == lane.id));
+        called.for_each(|lane| lane.spare_since = None);
     }
 
     /// Logs out what has been spare for long, in sessions that such a logout cannot harm.
     fn close_spare(&mut self, now: Instant) {
         for path in self.paths.iter_mut().filter(|path| path.is_connected() && path.outlives_connections()) {
             let is_old = |lane: &&Lane| lane.spare_since.is_some_and(|since| now >= since + SPARE_MAX);
-            let old: Vec<LaneId> = path.lanes.iter().filter(is_old).map(|lane| lane.id).collect();
+            let old: Vec<LaneId> = path.spare_lanes().filter(is_old).map(|lane| lane.id).collect();
             for lane in old {
                 path.remove_lane(now, lane);
             }
@@ -286,7 +312,7 @@ impl Driver {
 impl Path {
     /// The present connections and those still expected that are not spare.
     pub(super) fn working_connections_to_be(&self) -> usize {
-        self.connections_to_be().saturating_sub(self.lanes.iter().filter(|lane| lane.is_spare()).count())
+        self.connections_to_be().saturating_sub(self.spare_lanes().count())
     }
 
     /// The most connections that its session may have, as far as is known.
@@ -297,6 +323,11 @@ impl Path {
             }
             _ => self.connections(),
         }
+    }
+
+    /// The spare connections that are not being logged out.
+    fn spare_lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.lanes.iter().filter(|lane| lane.is_spare() && self.is_open_lane(lane))
     }
 
     /// The connections that are neither spare nor being logged out.
@@ -312,8 +343,7 @@ impl Path {
 
     /// When connections are to be logged out because they have been spare for long.
     fn spare_until(&self) -> impl Iterator<Item = Instant> {
-        let spare =
-            self.lanes.iter().filter(|lane| self.is_open_lane(lane)).filter_map(|lane| lane.spare_since);
+        let spare = self.spare_lanes().filter_map(|lane| lane.spare_since);
         spare.filter(|_| self.outlives_connections()).map(|since| since + SPARE_MAX)
     }
 }

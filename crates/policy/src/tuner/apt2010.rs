@@ -83,6 +83,10 @@ impl Tuner for Apt2010 {
         let (state, connections, reason) = match self.state {
             State::Beginning => double(None, None, point, ceiling),
             State::Doubling { before, last } => double(before, last, point, ceiling),
+            // A connection that broke is no point of the search.
+            State::Searching { left, right, .. } if !(left..=right).contains(&point.connections) => {
+                return None;
+            }
             State::Searching { left, best, right } => narrow(left, best, right, point),
             State::Ended => return None,
         };
@@ -101,6 +105,9 @@ impl Tuner for Apt2010 {
 impl Chunk {
     /// The chunk's point, once it is long enough.
     fn add(&mut self, slice: &Slice) -> Option<Point> {
+        if slice.connections == 0 {
+            return None;
+        }
         if self.connections != slice.connections {
             *self = Self { connections: slice.connections, ..Self::default() };
         }
@@ -120,6 +127,10 @@ type Step = (State, u32, Reason);
 /// The next step after a number of connections has been doubled to that of `point`.
 fn double(before: Option<Point>, last: Option<Point>, point: Point, ceiling: u32) -> Step {
     match last {
+        // The target allows no more.
+        Some(best) if point.connections <= best.connections => {
+            (State::Ended, best.connections, Reason::Found)
+        }
         Some(best) if point.bytes_per_second <= best.bytes_per_second => {
             search(before.map_or(1, |point| point.connections), best, point.connections)
         }

@@ -1,7 +1,9 @@
 //! A tuner that the diagnosis guides.
 
+use super::rest::Rest;
+use super::sample::{Advice, Sample};
 use super::{BBR_CONNECTIONS_MAX, Decision, FIRST_CONNECTIONS, Law, Reason, Slice, Terms, Tuner};
-use crate::diagnosis::{Diagnosis, Limit, PathEvidence};
+use crate::diagnosis::Limit;
 use pdu::{Duration, Instant};
 
 /// Begins with several connections, and tries another number only where the diagnosis says that it may help: more where
@@ -24,6 +26,8 @@ use pdu::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct Guided {
     terms: Terms,
+    /// Those that worked in the last slice.
+    connections: u32,
     /// Slices to pass over until the connections have adapted.
     settling: u32,
     sample: Sample,
@@ -37,7 +41,7 @@ pub struct Guided {
     stride: f64,
     /// Until BBR is tried again.
     bbr: Rest,
-    /// The last sample that was not a trial.
+    /// The last sample that needed no way back.
     held: Option<Sample>,
 }
 
@@ -50,130 +54,15 @@ const LOSS_MAX: f64 = 0.98;
 /// Slices until connections have adapted to a change.
 const SETTLING_SLICES: u32 = 2;
 
-/// Slices of a sample.
-const SAMPLE_SLICES: u32 = 4;
-
 /// More connections are tried in this proportion.
 const GROWTH: u32 = 2;
 
-/// The part of the connections that is set aside at a time, at least one of them; and the part where no queue is seen that
-/// would make up for it.
-const ASIDE_MAX: f64 = 0.25;
-const ASIDE_UNSEEN: f64 = 0.125;
-
-/// The part of what a queue holds that the windows of connections set aside may make up.
-const QUEUE_PART: f64 = 0.7;
-
-/// Where more is lost than this, round trips are long for other reasons than queues: acknowledgements of single segments
-/// are delayed. Connections beyond the first ones may be what loses so much; no others are set aside.
-const LOSS_HEAVY: f64 = 0.01;
-
-/// The fewest connections. With two, a session survives the loss of one without a pause.
+/// The fewest connections. With two, a session that recovers connections survives the loss of one without a pause.
 const CONNECTIONS_MIN: u32 = 2;
 
-/// The pause before any is set aside, and after the first trial in a row that has failed; and the longest one.
-const REST_MIN: Duration = Duration::from_secs(10);
-const REST_MAX: Duration = Duration::from_secs(300);
-
-/// A path has changed when the same connections move more than this many times as much, or as little.
-const CHANGE: f64 = 1.25;
-
-/// A trial is not judged if it takes longer until its connections are there and have been measured: too much may have changed.
-const TRIAL_MAX: Duration = Duration::from_secs(90);
-
-/// What a diagnosis advises.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Advice {
-    /// Each connection is limited.
-    More(Limit),
-    /// The path is full.
-    Fewer(Limit),
-    /// Nobody knows.
-    Either(Limit),
-}
-
-impl Advice {
-    /// `None` if the number of connections is not what limits the session, or not yet.
-    fn of(diagnosis: &Diagnosis) -> Option<Self> {
-        let limit = diagnosis.limit;
-        match limit {
-            Limit::Losses | Limit::Timeouts | Limit::ReceiveWindow | Limit::SendBuffer => {
-                Some(Self::More(limit))
-            }
-            Limit::Saturation => Some(Self::Fewer(limit)),
-            Limit::Arrival => Some(Self::Either(limit)),
-            Limit::Caller
-            | Limit::Depth
-            | Limit::CommandWindow
-            | Limit::ReadyToTransfer
-            | Limit::Target
-            // The windows grow by themselves.
-            | Limit::SlowStart
-            | Limit::CongestionWindow => None,
-        }
-    }
-
-    fn is_same_kind(self, other: Self) -> bool {
-        core::mem::discriminant(&self) == core::mem::discriminant(&other)
-    }
-}
-
-/// Slices with the same number of connections.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sample {
-    connections: u32,
-    law: Law,
-    slices: u32,
-    moved_bytes: u64,
-    length: Duration,
-    /// What the slices agree on; `None` if they do not agree.
-    advice: Option<Advice>,
-    /// The sums of what the slices show: the share of the data in flight that waits in queues, and the share sent again.
-    queue: f64,
-    loss: f64,
-}
-
-impl Sample {
-    fn add(&mut self, slice: &Slice, path: &PathEvidence, advice: Advice) {
-        let agrees = self.slices == 0 || self.advice.is_some_and(|known| known.is_same_kind(advice));
-        self.advice = agrees.then_some(advice);
-        (self.connections, self.law) = (slice.connections, slice.law);
-        self.slices += 1;
-        self.moved_bytes += slice.moved_bytes;
-        self.length += slice.length;
-        self.queue += queue_share(path);
-        self.loss += path.loss;
-    }
-
-    /// The connections that may be set aside at a time.
-    fn aside_at_once(&self, advice: Advice, stride: f64) -> u32 {
-        let part = match advice {
-            Advice::Fewer(_) if !self.loses_much() => {
-                (QUEUE_PART * self.queue / f64::from(self.slices.max(1))).min(ASIDE_MAX)
-            }
-            _ => ASIDE_UNSEEN,
-        };
-        whole(part * stride * f64::from(self.connections)).max(1)
-    }
-
-    fn loses_much(&self) -> bool {
-        self.loss > LOSS_HEAVY * f64::from(self.slices)
-    }
-
-    fn bytes_per_second(&self) -> f64 {
-        self.moved_bytes as f64 / self.length.as_secs_f64().max(f64::MIN_POSITIVE)
-    }
-
-    fn ratio_to(&self, before: &Self) -> f64 {
-        self.bytes_per_second() / before.bytes_per_second().max(f64::MIN_POSITIVE)
-    }
-
-    fn shows_another_path_than(&self, held: &Self) -> bool {
-        let ratio = self.ratio_to(held);
-        (self.connections, self.law) == (held.connections, held.law)
-            && !(1.0 / CHANGE..=CHANGE).contains(&ratio)
-    }
-}
+/// A trial is not judged if it takes longer from its last connection until it has been measured: too much may have
+/// changed.
+const TRIAL_MAX: Duration = Duration::from_secs(60);
 
 /// Another number of connections, on probation.
 #[derive(Clone, Copy, Debug)]
@@ -184,35 +73,13 @@ struct Trial {
     began: Instant,
 }
 
-/// A pause between trials in one direction.
-#[derive(Clone, Copy, Debug)]
-struct Rest {
-    /// Its end; `None` before its beginning is known.
-    until: Option<Instant>,
-    pause: Duration,
-}
-
-impl Rest {
-    const NONE: Self = Self { until: Some(Instant::ZERO), pause: REST_MIN };
-
-    /// A pause that begins with the work.
-    const FIRST: Self = Self { until: None, pause: REST_MIN };
-
-    fn lengthen(&mut self, now: Instant) {
-        *self = Self { until: Some(now + self.pause), pause: (self.pause * 2).min(REST_MAX) };
-    }
-
-    fn is_over(self, now: Instant) -> bool {
-        self.until.is_some_and(|until| now >= until)
-    }
-}
-
 impl Guided {
     /// A tuner without any experience.
     #[must_use]
     pub fn new(terms: Terms) -> Self {
         Self {
             terms: Terms { connections_max: terms.connections_max.max(1), ..terms },
+            connections: 0,
             settling: SETTLING_SLICES,
             sample: Sample::default(),
             trial: None,
@@ -232,20 +99,17 @@ impl Tuner for Guided {
     }
 
     fn decide(&mut self, slice: &Slice) -> Option<Decision> {
-        self.down.until.get_or_insert(slice.end + REST_MIN);
+        self.down.begin(slice.end);
+        if self.connections != slice.connections {
+            self.connections = slice.connections;
+            // Those of a trial that have to log in come one after the other.
+            self.trial.iter_mut().for_each(|trial| trial.began = slice.end);
+        }
         if self.settling > 0 {
             self.settling -= 1;
             return None;
         }
-        if (self.sample.connections, self.sample.law) != (slice.connections, slice.law) {
-            self.sample = Sample::default();
-        }
-        let diagnosis = slice.diagnosis.as_ref()?;
-        self.sample.add(slice, &diagnosis.path, Advice::of(diagnosis)?);
-        if self.sample.slices < SAMPLE_SLICES {
-            return None;
-        }
-        let sample = core::mem::take(&mut self.sample);
+        let sample = self.sample.add(slice)?;
         let judgement = self.trial.take().and_then(|trial| self.judge(&trial, &sample, slice.end));
         let is_change =
             |decision: &Decision| (decision.connections, decision.law) != (sample.connections, sample.law);
@@ -261,14 +125,24 @@ impl Tuner for Guided {
 impl Guided {
     /// Whether what was tried stays; `None` if that cannot be said.
     fn judge(&mut self, trial: &Trial, sample: &Sample, now: Instant) -> Option<Decision> {
-        let is_of_trial = (sample.connections, sample.law) == (trial.connections, trial.law);
-        if !is_of_trial || now > trial.began + TRIAL_MAX {
-            return None;
-        }
+        let is_late = now > trial.began + TRIAL_MAX;
         let ratio = sample.ratio_to(&trial.before);
         let before = trial.before.connections;
         if trial.law != trial.before.law {
-            return Some(self.judge_bbr(ratio, &trial.before, sample, now));
+            return Some(self.judge_bbr(ratio, trial, sample, is_late, now));
+        }
+        if trial.connections > before && sample.connections <= before {
+            // None could be made.
+            self.up.lengthen(now);
+            return None;
+        }
+        let is_of_trial = match trial.connections > before {
+            // Some may not have come.
+            true => sample.connections <= trial.connections,
+            false => sample.connections == trial.connections,
+        };
+        if !is_of_trial || sample.law != trial.law || is_late {
+            return None;
         }
         let (connections, reason) = match (sample.connections > before, ratio) {
             (true, ratio) if ratio >= GAIN_MIN => {
@@ -293,9 +167,17 @@ impl Guided {
         Some(decision(now, sample, (connections, sample.law), reason))
     }
 
-    /// Whether BBR stays.
-    fn judge_bbr(&mut self, ratio: f64, before: &Sample, sample: &Sample, now: Instant) -> Decision {
-        if ratio >= GAIN_MIN {
+    /// Whether BBR stays. It does not if that cannot be said.
+    fn judge_bbr(
+        &mut self,
+        ratio: f64,
+        trial: &Trial,
+        sample: &Sample,
+        is_late: bool,
+        now: Instant,
+    ) -> Decision {
+        let before = &trial.before;
+        if ratio >= GAIN_MIN && sample.law == trial.law && !is_late {
             self.bbr = Rest::NONE;
             return decision(now, sample, (sample.connections, sample.law), Reason::BbrBetter(ratio));
         }
@@ -375,17 +257,6 @@ impl Guided {
             Advice::More(limit) | Advice::Either(limit) => of_more(limit).or(of_fewer(limit)),
         }
     }
-}
-
-/// The share of the data in flight that waits in queues.
-fn queue_share(path: &PathEvidence) -> f64 {
-    let (rtt_s, rtt_min_s) = (path.rtt.as_secs_f64(), path.rtt_min.as_secs_f64());
-    if rtt_s > rtt_min_s { 1.0 - rtt_min_s / rtt_s } else { 0.0 }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
-fn whole(connections: f64) -> u32 {
-    connections as u32
 }
 
 fn decision(at: Instant, sample: &Sample, (connections, law): (u32, Law), reason: Reason) -> Decision {

@@ -1,0 +1,35 @@
+//! Pauses before trials.
+
+use pdu::{Duration, Instant};
+
+/// The pause at the beginning, and after the first trial in a row that has failed; and the longest one.
+const REST_MIN: Duration = Duration::from_secs(10);
+const REST_MAX: Duration = Duration::from_secs(300);
+
+/// A pause between trials in one direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    /// Its end; `None` before its beginning is known.
+    until: Option<Instant>,
+    pause: Duration,
+}
+
+impl Rest {
+    pub const NONE: Self = Self { until: Some(Instant::ZERO), pause: REST_MIN };
+
+    /// A pause that begins with the work.
+    pub const FIRST: Self = Self { until: None, pause: REST_MIN };
+
+    /// The work has begun.
+    pub fn begin(&mut self, now: Instant) {
+        self.until.get_or_insert(now + self.pause);
+    }
+
+    pub fn lengthen(&mut self, now: Instant) {
+        *self = Self { until: Some(now + self.pause), pause: (self.pause * 2).min(REST_MAX) };
+    }
+
+    pub fn is_over(self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now >= until)
+    }
+}

@@ -1,0 +1,154 @@
+//! What a number of connections moves, measured over several slices.
+
+use super::{Law, Slice};
+use crate::diagnosis::{Diagnosis, Limit, PathEvidence};
+use pdu::{Duration, Instant};
+
+/// The slices of a sample: the least, so many more that its answers tell a few percent apart, and the most.
+const SAMPLE_SLICES: u32 = 4;
+const SAMPLE_BYTES: u64 = 4 << 20;
+const SAMPLE_SLICES_MAX: u32 = 16;
+
+/// Slices that are this many times the sample's length apart do not belong together: others, which say nothing of the
+/// number of connections, lie between them.
+const SAMPLE_GAPS: u32 = 3;
+
+/// The part of the connections that is set aside at a time, at least one of them; and the part where no queue is seen that
+/// would make up for it.
+const ASIDE_MAX: f64 = 0.25;
+const ASIDE_UNSEEN: f64 = 0.125;
+
+/// The part of what a queue holds that the windows of connections set aside may make up.
+const QUEUE_PART: f64 = 0.7;
+
+/// Where more is lost than this, round trips are long for other reasons than queues: acknowledgements of single segments
+/// are delayed. Connections beyond the first ones may be what loses so much; no others are set aside.
+const LOSS_HEAVY: f64 = 0.01;
+
+/// A path has changed when the same connections move more than this many times as much, or as little.
+const CHANGE: f64 = 1.25;
+
+/// What a diagnosis advises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advice {
+    /// Each connection is limited.
+    More(Limit),
+    /// The path is full.
+    Fewer(Limit),
+    /// Nobody knows.
+    Either(Limit),
+}
+
+impl Advice {
+    /// `None` if the number of connections is not what limits the session, or not yet.
+    fn of(diagnosis: &Diagnosis) -> Option<Self> {
+        let limit = diagnosis.limit;
+        match limit {
+            Limit::Losses | Limit::Timeouts | Limit::ReceiveWindow | Limit::SendBuffer => {
+                Some(Self::More(limit))
+            }
+            Limit::Saturation => Some(Self::Fewer(limit)),
+            Limit::Arrival => Some(Self::Either(limit)),
+            Limit::Caller
+            | Limit::Depth
+            | Limit::CommandWindow
+            | Limit::ReadyToTransfer
+            | Limit::Target
+            // The windows grow by themselves.
+            | Limit::SlowStart
+            | Limit::CongestionWindow => None,
+        }
+    }
+
+    fn is_same_kind(self, other: Self) -> bool {
+        core::mem::discriminant(&self) == core::mem::discriminant(&other)
+    }
+}
+
+/// Slices with the same number of connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sample {
+    pub connections: u32,
+    pub law: Law,
+    /// What the slices agree on; `None` if they do not agree.
+    pub advice: Option<Advice>,
+    slices: u32,
+    moved_bytes: u64,
+    length: Duration,
+    /// The end of its first slice.
+    began: Instant,
+    /// The sums of what the slices show: the share of the data in flight that waits in queues, and the share sent again.
+    queue: f64,
+    loss: f64,
+}
+
+impl Sample {
+    /// Takes in a slice; returns the sample once it is complete. A slice that says nothing of the number of connections
+    /// is passed over.
+    pub fn add(&mut self, slice: &Slice) -> Option<Self> {
+        if !self.goes_on_with(slice) {
+            let (connections, law, began) = (slice.connections, slice.law, slice.end);
+            *self = Self { connections, law, began, ..Self::default() };
+        }
+        let diagnosis = slice.diagnosis.as_ref()?;
+        let advice = Advice::of(diagnosis)?;
+        let agrees = self.slices == 0 || self.advice.is_some_and(|known| known.is_same_kind(advice));
+        self.advice = agrees.then_some(advice);
+        self.slices += 1;
+        self.moved_bytes += slice.moved_bytes;
+        self.length += slice.length;
+        self.queue += queue_share(&diagnosis.path);
+        self.loss += diagnosis.path.loss;
+        self.is_enough().then(|| core::mem::take(self))
+    }
+
+    fn goes_on_with(&self, slice: &Slice) -> bool {
+        let is_near = slice.end <= self.began + (self.length + slice.length) * SAMPLE_GAPS;
+        (self.connections, self.law) == (slice.connections, slice.law) && is_near
+    }
+
+    /// The connections that may be set aside at a time.
+    pub fn aside_at_once(&self, advice: Advice, stride: f64) -> u32 {
+        let part = match advice {
+            Advice::Fewer(_) if !self.loses_much() => {
+                (QUEUE_PART * self.queue / f64::from(self.slices.max(1))).min(ASIDE_MAX)
+            }
+            _ => ASIDE_UNSEEN,
+        };
+        whole(part * stride * f64::from(self.connections)).max(1)
+    }
+
+    pub fn loses_much(&self) -> bool {
+        self.loss > LOSS_HEAVY * f64::from(self.slices)
+    }
+
+    fn is_enough(&self) -> bool {
+        let has_enough = self.slices >= SAMPLE_SLICES && self.moved_bytes >= SAMPLE_BYTES;
+        has_enough || self.slices >= SAMPLE_SLICES_MAX
+    }
+
+    pub fn bytes_per_second(&self) -> f64 {
+        self.moved_bytes as f64 / self.length.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    pub fn ratio_to(&self, before: &Self) -> f64 {
+        self.bytes_per_second() / before.bytes_per_second().max(1.0)
+    }
+
+    pub fn shows_another_path_than(&self, held: &Self) -> bool {
+        let ratio = self.ratio_to(held);
+        (self.connections, self.law) == (held.connections, held.law)
+            && !(1.0 / CHANGE..=CHANGE).contains(&ratio)
+    }
+}
+
+/// The share of the data in flight that waits in queues.
+fn queue_share(path: &PathEvidence) -> f64 {
+    let (rtt_s, rtt_min_s) = (path.rtt.as_secs_f64(), path.rtt_min.as_secs_f64());
+    if rtt_s > rtt_min_s { 1.0 - rtt_min_s / rtt_s } else { 0.0 }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+fn whole(connections: f64) -> u32 {
+    connections as u32
+}
