@@ -116,6 +116,12 @@ pub struct PathSample {
     pub busy: Duration,
     /// The part of it in which the peer's receive window let nothing more be sent.
     pub receive_window_limited: Duration,
+    /// The round-trip time of the way back, as this end measures it while data arrives; zero before.
+    pub receive_rtt: Duration,
+    /// Segments with data that have arrived since the stream began.
+    pub received_segments: u32,
+    /// Those of them that came before others that precede them.
+    pub out_of_order_segments: u32,
 }
 
 /// Options of one side's sockets.

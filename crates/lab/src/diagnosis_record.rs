@@ -24,11 +24,20 @@ pub struct DiagnosisRecord {
     pub rtt_min_s: f64,
     /// The share of the busy time in which the receiver's window let nothing more be sent.
     pub receive_window_share: f64,
+    /// The verdict is on data from the target.
+    #[serde(default)]
+    pub incoming: bool,
+    /// The mean round-trip time that the receiver measured while data came.
+    #[serde(default)]
+    pub receive_rtt_s: f64,
+    /// The share of segments from the target that came before others that precede them.
+    #[serde(default)]
+    pub out_of_order: f64,
 }
 
 impl From<Diagnosis> for DiagnosisRecord {
     fn from(diagnosis: Diagnosis) -> Self {
-        let Diagnosis { limit, share, gain_max, network_share, path } = diagnosis;
+        let Diagnosis { limit, share, gain_max, network_share, is_incoming, path } = diagnosis;
         Self {
             limit: limit.name().to_owned(),
             share,
@@ -39,6 +48,9 @@ impl From<Diagnosis> for DiagnosisRecord {
             rtt_s: path.rtt.as_secs_f64(),
             rtt_min_s: path.rtt_min.as_secs_f64(),
             receive_window_share: path.receive_window_share,
+            incoming: is_incoming,
+            receive_rtt_s: path.receive_rtt.as_secs_f64(),
+            out_of_order: path.out_of_order,
         }
     }
 }

@@ -8,8 +8,9 @@
 //! A session that waits for one thing for a share s of the time would be 1 / (1 − s) times as fast without it, until
 //! something else limits: at most that can be [gained](Diagnosis::gain_max).
 //!
-//! The sender of data measures the path. Of reads, the initiator only sees when data arrives, and cannot tell whether
-//! the network or the target's sending limits ([`Limit::Arrival`]).
+//! The sender of data measures the path. Of reads, the initiator has the receiver's measurements: a round trip that has
+//! become long shows a queue, and segments out of order show losses. Without either, it cannot tell whether the network or
+//! the target's sending limits ([`Limit::Arrival`]).
 
 mod tally;
 mod wait;
@@ -33,7 +34,7 @@ pub enum Limit {
     ReadyToTransfer,
     /// The target, or its disk, takes its time.
     Target,
-    /// Data of reads arrives all the time: the network, or the target's sending, limits.
+    /// Data of reads arrives all the time, without a queue or losses: the network, or the target's sending, limits.
     Arrival,
     /// The send buffer of a socket is too small for the path.
     SendBuffer,
@@ -85,11 +86,23 @@ pub struct Diagnosis {
     pub gain_max: Option<f64>,
     /// The share of the time in which the network carried what it could.
     pub network_share: f64,
-    /// What the kernel measured of the paths to the target.
+    /// The verdict is on data from the target.
+    pub is_incoming: bool,
+    /// What the kernel measured of the paths.
     pub path: PathEvidence,
 }
 
-/// What the kernel measured of all connections, in the direction to the target.
+impl Diagnosis {
+    /// The share of the data in flight that waits in queues on the path, from 0 to 1.
+    #[must_use]
+    pub fn queue_share(&self) -> f64 {
+        let rtt = if self.is_incoming { self.path.receive_rtt } else { self.path.rtt };
+        let (rtt_s, rtt_min_s) = (rtt.as_secs_f64(), self.path.rtt_min.as_secs_f64());
+        if rtt_s > rtt_min_s { 1.0 - rtt_min_s / rtt_s } else { 0.0 }
+    }
+}
+
+/// What the kernel measured of all connections: of data to the target, except where the receiver is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathEvidence {
     /// The part of the sent payload that was sent again, from 0 to 1.
@@ -102,12 +115,18 @@ pub struct PathEvidence {
     pub rtt_min: Duration,
     /// The share of the busy time in which the receiver's window let nothing more be sent.
     pub receive_window_share: f64,
+    /// The mean round-trip time that the receiver measured while data came.
+    pub receive_rtt: Duration,
+    /// The part of the segments from the target that came before others that precede them, from 0 to 1.
+    pub out_of_order: f64,
 }
 
 impl fmt::Display for Diagnosis {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PathEvidence { loss, timeouts, rtt, rtt_min, receive_window_share } = self.path;
+        let PathEvidence { loss, timeouts, rtt, rtt_min, receive_window_share, receive_rtt, out_of_order } =
+            self.path;
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+        let rtt = if self.is_incoming { receive_rtt } else { rtt };
         let (rtt, rtt_min, loss) = (milliseconds(rtt), milliseconds(rtt_min), loss * 100.0);
         let of_the_time = |what, share| format!("{what} {:.0} % of the time", share * 100.0);
         let waited = |what| of_the_time(what, self.share);
@@ -120,6 +139,11 @@ impl fmt::Display for Diagnosis {
             Limit::Arrival => waited("the network or the target's sending: data arrived"),
             Limit::SendBuffer => waited("the send buffer, which was full"),
             Limit::ReceiveWindow => of_the_time("the receiver's window, which was full", receive_window_share),
+            Limit::Losses if self.is_incoming => format!(
+                "losses on the path: {:.1} % of the segments came out of order, with a round trip of {rtt:.1} ms, at least \
+                 {rtt_min:.1}",
+                out_of_order * 100.0
+            ),
             Limit::Losses => format!(
                 "losses on the path: {loss:.2} % was sent again, with a round trip of {rtt:.1} ms, at least {rtt_min:.1}"
             ),

@@ -60,7 +60,8 @@ impl LaneLoad {
     }
 }
 
-/// Measurements by the sender of a lane's byte stream: TCP_INFO, for a socket.
+/// Measurements by this end of a lane: TCP_INFO, for a socket. They are those of the sender of data to the target, except
+/// where the receiver is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathMeasurement {
     /// Smoothed round-trip time.
@@ -85,11 +86,13 @@ pub struct PathMeasurement {
     pub out_silence: Duration,
     /// The time since data last arrived.
     pub in_silence: Duration,
+    /// The round-trip time that the receiver measures while data comes from the target; zero before.
+    pub receive_rtt: Duration,
     /// Totals since the connection began.
     pub counters: PathCounters,
 }
 
-/// Totals since a connection began, of the sender of its byte stream.
+/// Totals since a connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounters {
     /// Payload sent, repetitions included.
@@ -102,6 +105,10 @@ pub struct PathCounters {
     pub busy: Duration,
     /// The part of it in which the receiver's window let nothing more be sent.
     pub receive_window_limited: Duration,
+    /// Segments with data that came from the target.
+    pub received_segments: u32,
+    /// Those of them that came before others that precede them: behind a loss, all of a round trip.
+    pub out_of_order_segments: u32,
 }
 
 #[cfg(test)]
@@ -119,12 +126,15 @@ impl PathMeasurement {
         is_in_slow_start: false,
         out_silence: Duration::ZERO,
         in_silence: Duration::ZERO,
+        receive_rtt: Duration::ZERO,
         counters: PathCounters {
             sent_bytes: 0,
             repeated_bytes: 0,
             timeouts: 0,
             busy: Duration::ZERO,
             receive_window_limited: Duration::ZERO,
+            received_segments: 0,
+            out_of_order_segments: 0,
         },
     };
 }

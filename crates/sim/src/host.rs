@@ -21,6 +21,7 @@ pub use copying::{Area, Contest, CopyPlan};
 pub(crate) use copying::{plan as plan_copies, plan_contest};
 pub use ledger::{Ledger, Phase, Tally, UnitBooks};
 pub(crate) use network::TappedEnd;
+pub use tuner::HostTuner;
 pub use workload::Mix;
 
 use crate::checker::Port;
@@ -32,7 +33,7 @@ use crate::unit::{self, TargetIndex, UnitIndex, UnitPlan};
 use crate::{Clock, SharedCell};
 use client::{
     Config, Connections, Credentials, Environment, Lun, PathReport, PathState, Portal, Reconnect, Report,
-    Target,
+    Target, Tuning,
 };
 use copying::{Contender, Copier};
 use event_listener::Event;
@@ -50,7 +51,6 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
-use tuner::Fickle;
 use work::Worker;
 
 /// Memory for the data of one host's commands.
@@ -99,8 +99,8 @@ pub struct HostPlan {
     pub contested: Option<UnitIndex>,
     /// Where its commands go.
     pub placement: PlacementPolicy,
-    /// Its number of connections changes for no reason.
-    pub is_fickle: bool,
+    /// What changes the number of its connections, if anything does.
+    pub tuner: Option<HostTuner>,
     /// How many of a hundred commands go to a connection at random instead of the policy's.
     pub astray_percent: u64,
     /// How often of a hundred times its policy holds a command back that it could place.
@@ -329,9 +329,9 @@ fn config(
     random: &mut Random,
 ) -> Config {
     let paths = plan.paths_to(target);
-    let connections = match plan.is_fickle {
-        true => Connections::Auto,
-        false => Connections::Fixed(plan.connections_to(target)),
+    let connections = match plan.tuner {
+        Some(_) => Connections::Auto,
+        None => Connections::Fixed(plan.connections_to(target)),
     };
     let by_portal_group = plan.by_portal_group && target == TargetIndex::FIRST;
     let sessions = u16::try_from(paths.len()).ok().filter(|_| !by_portal_group);
@@ -339,6 +339,7 @@ fn config(
     Config {
         initiator_name: format!("{NAME_PREFIX}{index}"),
         connections,
+        tuning: Tuning { bbr: plan.tuner.map(|_| "bbr".to_owned()), ..Tuning::default() },
         sessions,
         portals: plan.portals.iter().map(|portal| portal_at(*portal)).collect(),
         credentials: plan.credentials.clone(),
@@ -405,13 +406,14 @@ impl Host {
         let random = SharedCell::new(random);
         let tuning = SharedCell::new(Random::new(world.seed, &part("tuning")));
         let (policy, connections) = (plan.placement, plan.connections_to(target));
+        let tuner = plan.tuner.unwrap_or_default();
         let environment = Environment {
             host: Arc::new(self.runtime.clone()),
             network: Arc::clone(network) as Arc<dyn client::Dial>,
             placement: Arc::new(move || {
                 Box::new(Astray::new(policy.begin(), wrongs, random.clone(), whims.clone()))
             }),
-            tuner: Arc::new(move |_| Box::new(Fickle::new(connections.into(), tuning.clone()))),
+            tuner: Arc::new(move |_| tuner.begin(connections.into(), &tuning)),
         };
         let is_patient = Random::new(world.seed, &part("patience")).one_in(2);
         Login { target, environment, config, is_patient }

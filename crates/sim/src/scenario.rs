@@ -2,7 +2,7 @@
 
 use crate::disk::Geometry;
 use crate::fault::{self, Fault, FaultKind};
-use crate::host::{HostPlan, Mix, PathPlan, plan_contest, plan_copies};
+use crate::host::{HostPlan, HostTuner, Mix, PathPlan, plan_contest, plan_copies};
 use crate::network::Profile;
 use crate::portal::Portals;
 use crate::random::Random;
@@ -88,8 +88,9 @@ const WHOLE_READS_PERCENT: u64 = 2;
 /// How rare a seed is whose target asks for logouts and drops sessions.
 const NOTICES_ONE_IN: u64 = 3;
 
-/// One in this many hosts changes its number of connections for no reason.
-const FICKLE_ONE_IN: u64 = 3;
+/// The tuners of hosts; most have a fixed number of connections.
+const TUNERS: [Option<HostTuner>; 6] =
+    [None, None, None, Some(HostTuner::Fickle), Some(HostTuner::Fickle), Some(HostTuner::Guided)];
 
 /// How rare a host is that places its commands by one of the plain rules.
 const PLAIN_PLACEMENT_ONE_IN: u64 = 8;
@@ -158,7 +159,7 @@ impl Scenario {
         let mut placement = Random::new(seed, "placement policies");
         hosts.iter_mut().for_each(|host| host.placement = placement_policy(&mut placement));
         let mut tuners = Random::new(seed, "tuners");
-        hosts.iter_mut().for_each(|host| host.is_fickle = tuners.one_in(FICKLE_ONE_IN));
+        hosts.iter_mut().for_each(|host| host.tuner = *tuners.choose(&TUNERS));
         let mut lengths = Random::new(seed, "transfer lengths");
         hosts.iter_mut().for_each(|host| host.mix.mismatched_percent = *lengths.choose(&[0, 0, 5, 20]));
         let reserves = Random::new(seed, "reservations").one_in(RESERVATIONS_ONE_IN);
@@ -297,7 +298,7 @@ fn hosts(
                 copies: None,
                 contested: None,
                 placement: PlacementPolicy::default(),
-                is_fickle: false,
+                tuner: None,
                 astray_percent: *random.choose(&[0, 20, 100]),
                 held_back_percent: 0,
             }

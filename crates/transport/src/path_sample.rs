@@ -53,6 +53,9 @@ pub(crate) fn path_sample(socket: &impl AsFd) -> io::Result<PathSample> {
         timeouts: info.tcpi_total_rto.into(),
         busy: Duration::from_micros(info.tcpi_busy_time),
         receive_window_limited: Duration::from_micros(info.tcpi_rwnd_limited),
+        receive_rtt: Duration::from_micros(info.tcpi_rcv_rtt.into()),
+        received_segments: info.tcpi_data_segs_in,
+        out_of_order_segments: info.tcpi_rcv_ooopack,
     })
 }
 

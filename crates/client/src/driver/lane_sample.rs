@@ -70,12 +70,15 @@ fn in_bytes(sample: PathSample) -> PathMeasurement {
         is_in_slow_start: sample.is_in_slow_start,
         out_silence: sample.out_silence,
         in_silence: sample.in_silence,
+        receive_rtt: sample.receive_rtt,
         counters: PathCounters {
             sent_bytes: sample.sent_bytes,
             repeated_bytes: sample.repeated_bytes,
             timeouts: sample.timeouts,
             busy: sample.busy,
             receive_window_limited: sample.receive_window_limited,
+            received_segments: sample.received_segments,
+            out_of_order_segments: sample.out_of_order_segments,
         },
     }
 }
@@ -189,6 +192,9 @@ mod tests {
         timeouts: 0,
         busy: Duration::ZERO,
         receive_window_limited: Duration::ZERO,
+        receive_rtt: Duration::ZERO,
+        received_segments: 0,
+        out_of_order_segments: 0,
     };
 
     /// How often the wire is asked if a policy looks at the lane at each of these milliseconds.

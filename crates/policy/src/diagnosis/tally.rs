@@ -67,6 +67,14 @@ struct PathTally {
     timeouts: u64,
     busy_s: f64,
     receive_window_s: f64,
+    /// Seconds of connections with data to come.
+    awaited_s: f64,
+    /// Seconds of them in which the receiver's round trip showed a queue.
+    awaited_queued_s: f64,
+    /// Their receivers' round trips, times seconds.
+    receive_rtt_s2: f64,
+    received_segments: u64,
+    out_of_order_segments: u64,
 }
 
 /// The least that must have been seen for a verdict.
@@ -103,6 +111,9 @@ const LOSS_HEAVY: f64 = 0.05;
 
 /// A path that loses less than this carries more in its windows than it can hold.
 const LOSS_MIN: f64 = 1e-5;
+
+/// A larger part of segments out of order shows losses. Behind each loss, all of a round trip are.
+const OUT_OF_ORDER_MIN: f64 = 1e-3;
 
 impl Tally {
     /// Looks at the session. What was seen at the last look is taken to have lasted until now.
@@ -141,6 +152,9 @@ impl Tally {
         self.seen.path.rtt_min_s2 += path.rtt_min.as_secs_f64() * elapsed_s;
         if path.in_flight_bytes > 0 || path.unsent_bytes > 0 {
             self.seen.path.add_time(path, elapsed_s);
+        }
+        if lane.load.data_in_bytes > 0 {
+            self.seen.path.add_awaited_time(path, elapsed_s);
         }
     }
 
@@ -181,7 +195,14 @@ impl Seen {
         if path.rtt_min < LONG_PATH {
             return None;
         }
-        let of = |limit, share, gain_max| Diagnosis { limit, share, gain_max, network_share, path };
+        let of = |limit, share, gain_max| Diagnosis {
+            limit,
+            share,
+            gain_max,
+            network_share,
+            is_incoming: false,
+            path,
+        };
         let others = Wait::ALL.into_iter().filter_map(|wait| Some((limit(wait)?, share(wait))));
         let (other, other_share) = others.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
         if network_share >= BUSY || (network_share > other_share && other_share < MINOR) {
@@ -192,11 +213,14 @@ impl Seen {
             let gain_max = (limit == Limit::Saturation).then_some(1.0);
             return Some(of(limit, network_share, gain_max));
         }
-        if other == Limit::Arrival && path.rtt_min < LOOKED_INTO {
-            return None;
+        if other == Limit::Arrival {
+            let limit = self.path.limit_of_arrival(&path);
+            let gain_max = (limit == Limit::Saturation).then_some(1.0);
+            let incoming = Diagnosis { is_incoming: true, ..of(limit, other_share, gain_max) };
+            return (path.rtt_min >= LOOKED_INTO).then_some(incoming);
         }
         let gain_max = match other {
-            Limit::Arrival | Limit::Target => None,
+            Limit::Target => None,
             _ => Some(1.0 / (1.0 - other_share)).filter(|gain| gain.is_finite()),
         };
         Some(of(other, other_share, gain_max))
@@ -224,6 +248,9 @@ impl PathTally {
         self.timeouts += u64::from(now.timeouts.saturating_sub(before.timeouts));
         self.busy_s += since(now.busy, before.busy);
         self.receive_window_s += since(now.receive_window_limited, before.receive_window_limited);
+        self.received_segments += u64::from(now.received_segments.wrapping_sub(before.received_segments));
+        self.out_of_order_segments +=
+            u64::from(now.out_of_order_segments.wrapping_sub(before.out_of_order_segments));
     }
 
     fn subtract(&mut self, earlier: &Self) {
@@ -239,6 +266,11 @@ impl PathTally {
         self.timeouts = self.timeouts.saturating_sub(earlier.timeouts);
         self.busy_s -= earlier.busy_s;
         self.receive_window_s -= earlier.receive_window_s;
+        self.awaited_s -= earlier.awaited_s;
+        self.awaited_queued_s -= earlier.awaited_queued_s;
+        self.receive_rtt_s2 -= earlier.receive_rtt_s2;
+        self.received_segments = self.received_segments.saturating_sub(earlier.received_segments);
+        self.out_of_order_segments = self.out_of_order_segments.saturating_sub(earlier.out_of_order_segments);
     }
 
     fn add_time(&mut self, path: &PathMeasurement, elapsed_s: f64) {
@@ -251,6 +283,13 @@ impl PathTally {
         self.rtt_s2 += rtt_s * elapsed_s;
     }
 
+    fn add_awaited_time(&mut self, path: &PathMeasurement, elapsed_s: f64) {
+        let (rtt_s, rtt_min_s) = (path.receive_rtt.as_secs_f64(), path.rtt_min.as_secs_f64());
+        self.awaited_s += elapsed_s;
+        self.awaited_queued_s += if rtt_s >= QUEUE * rtt_min_s { elapsed_s } else { 0.0 };
+        self.receive_rtt_s2 += rtt_s * elapsed_s;
+    }
+
     fn evidence(&self) -> PathEvidence {
         let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let time = |s2, s| Duration::try_from_secs_f64(ratio(s2, s)).unwrap_or_default();
@@ -260,6 +299,19 @@ impl PathTally {
             rtt: time(self.rtt_s2, self.worked_s),
             rtt_min: time(self.rtt_min_s2, self.seen_s),
             receive_window_share: ratio(self.receive_window_s, self.busy_s),
+            receive_rtt: time(self.receive_rtt_s2, self.awaited_s),
+            out_of_order: ratio(self.out_of_order_segments as f64, self.received_segments as f64),
+        }
+    }
+
+    /// What limits data that arrives all the time.
+    fn limit_of_arrival(&self, evidence: &PathEvidence) -> Limit {
+        if self.awaited_queued_s > TYPICAL * self.awaited_s {
+            Limit::Saturation
+        } else if evidence.out_of_order > OUT_OF_ORDER_MIN {
+            Limit::Losses
+        } else {
+            Limit::Arrival
         }
     }
 
@@ -431,6 +483,50 @@ mod tests {
             path.counters.receive_window_limited = Duration::from_millis(3);
         });
         assert_eq!(diagnosis(&[narrow]).limit, Limit::ReceiveWindow);
+    }
+
+    /// A connection on which data of reads comes all the time.
+    fn receiving(tick: u64, change: impl FnOnce(&mut PathMeasurement)) -> LaneSample {
+        let load = LaneLoad { commands: 1, data_in_bytes: MEBIBYTE, ..LaneLoad::default() };
+        let idle = LaneSample { load, path: Some(PathMeasurement::QUIET), ..LaneSample::idle(LaneId(0)) };
+        let received_bytes = 14_480 * tick;
+        let lane = with(idle, |path| {
+            path.receive_rtt = RTT;
+            path.counters.received_segments = u32::try_from(10 * tick).unwrap_or(u32::MAX);
+        });
+        with(LaneSample { received_bytes, ..lane }, change)
+    }
+
+    /// The diagnosis of a second of reads.
+    fn diagnosis_of_reads(change: impl Fn(&mut PathMeasurement)) -> Diagnosis {
+        let mut tally = Tally::default();
+        for tick in 0..=100 {
+            let lanes = [receiving(tick, &change)];
+            let now = Instant::ZERO + Duration::from_millis(10 * tick);
+            tally.look(now, &Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: 0 });
+        }
+        tally.seen().diagnose().expect("that is long enough")
+    }
+
+    #[test]
+    fn a_receivers_round_trip_that_is_long_shows_a_full_path() {
+        let diagnosis = diagnosis_of_reads(|path| path.receive_rtt = RTT * 2);
+        assert_eq!((diagnosis.limit, diagnosis.is_incoming), (Limit::Saturation, true));
+        assert!((diagnosis.queue_share() - 0.5).abs() < 1e-9, "{diagnosis:?}");
+    }
+
+    #[test]
+    fn segments_out_of_order_without_a_queue_show_losses() {
+        let diagnosis = diagnosis_of_reads(|path| {
+            path.counters.out_of_order_segments = path.counters.received_segments / 20;
+        });
+        assert_eq!(diagnosis.limit, Limit::Losses);
+        assert!((diagnosis.path.out_of_order - 0.05).abs() < 0.01, "{diagnosis:?}");
+    }
+
+    #[test]
+    fn reads_without_a_queue_or_losses_may_be_limited_by_the_targets_sending() {
+        assert_eq!(diagnosis_of_reads(|_| ()).limit, Limit::Arrival);
     }
 
     #[test]

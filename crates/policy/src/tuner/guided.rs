@@ -22,7 +22,7 @@ use pdu::{Duration, Instant};
 /// Where losses limit each connection, BBR on two connections is tried first, if it may be used: it needs a few round
 /// trips, where further connections would have to log in.
 ///
-/// Of reads, an initiator does not see whether the path is full. There both are tried: first more, then fewer.
+/// The congestion control of reads is the target's.
 #[derive(Clone, Debug)]
 pub struct Guided {
     terms: Terms,
@@ -216,7 +216,10 @@ impl Guided {
     /// BBR on few connections, where losses limit each of many.
     fn bbr_instead(&self, advice: Advice, sample: &Sample, now: Instant) -> Option<(u32, Law, Reason)> {
         let Advice::More(limit @ (Limit::Losses | Limit::Timeouts)) = advice else { return None };
-        let may_try = self.terms.may_use_bbr && sample.law == Law::Configured && self.bbr.is_over(now);
+        let may_try = self.terms.may_use_bbr
+            && !sample.is_incoming
+            && sample.law == Law::Configured
+            && self.bbr.is_over(now);
         let connections = sample.connections.min(BBR_CONNECTIONS_MAX);
         may_try.then_some((connections, Law::Bbr, Reason::BbrMayDo(limit)))
     }
@@ -246,7 +249,7 @@ impl Guided {
         let least = match advice {
             Advice::More(_) => self.enough.unwrap_or(connections),
             Advice::Fewer(_) if sample.loses_much() => FIRST_CONNECTIONS.min(connections),
-            Advice::Fewer(_) | Advice::Either(_) => CONNECTIONS_MIN,
+            Advice::Fewer(_) => CONNECTIONS_MIN,
         };
         let fewer = connections.saturating_sub(sample.aside_at_once(advice, self.stride)).max(least);
         let fewer = Some(fewer).filter(|fewer| *fewer < connections && self.down.is_over(slice.end));
@@ -254,7 +257,7 @@ impl Guided {
         let of_fewer = |limit| fewer.map(|fewer| (fewer, Reason::FewerMayDo(limit)));
         match advice {
             Advice::Fewer(limit) => of_fewer(limit),
-            Advice::More(limit) | Advice::Either(limit) => of_more(limit).or(of_fewer(limit)),
+            Advice::More(limit) => of_more(limit).or(of_fewer(limit)),
         }
     }
 }

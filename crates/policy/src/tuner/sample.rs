@@ -1,7 +1,7 @@
 //! What a number of connections moves, measured over several slices.
 
 use super::{Law, Slice};
-use crate::diagnosis::{Diagnosis, Limit, PathEvidence};
+use crate::diagnosis::{Diagnosis, Limit};
 use pdu::{Duration, Instant};
 
 /// The slices of a sample: the least, so many more that its answers tell a few percent apart, and the most.
@@ -35,8 +35,6 @@ pub(super) enum Advice {
     More(Limit),
     /// The path is full.
     Fewer(Limit),
-    /// Nobody knows.
-    Either(Limit),
 }
 
 impl Advice {
@@ -48,12 +46,12 @@ impl Advice {
                 Some(Self::More(limit))
             }
             Limit::Saturation => Some(Self::Fewer(limit)),
-            Limit::Arrival => Some(Self::Either(limit)),
             Limit::Caller
             | Limit::Depth
             | Limit::CommandWindow
             | Limit::ReadyToTransfer
             | Limit::Target
+            | Limit::Arrival
             // The windows grow by themselves.
             | Limit::SlowStart
             | Limit::CongestionWindow => None,
@@ -72,6 +70,8 @@ pub(super) struct Sample {
     pub law: Law,
     /// What the slices agree on; `None` if they do not agree.
     pub advice: Option<Advice>,
+    /// It is of data from the target.
+    pub is_incoming: bool,
     slices: u32,
     moved_bytes: u64,
     length: Duration,
@@ -97,8 +97,9 @@ impl Sample {
         self.slices += 1;
         self.moved_bytes += slice.moved_bytes;
         self.length += slice.length;
-        self.queue += queue_share(&diagnosis.path);
-        self.loss += diagnosis.path.loss;
+        self.is_incoming = diagnosis.is_incoming;
+        self.queue += diagnosis.queue_share();
+        self.loss += if diagnosis.is_incoming { 0.0 } else { diagnosis.path.loss };
         self.is_enough().then(|| core::mem::take(self))
     }
 
@@ -140,12 +141,6 @@ impl Sample {
         (self.connections, self.law) == (held.connections, held.law)
             && !(1.0 / CHANGE..=CHANGE).contains(&ratio)
     }
-}
-
-/// The share of the data in flight that waits in queues.
-fn queue_share(path: &PathEvidence) -> f64 {
-    let (rtt_s, rtt_min_s) = (path.rtt.as_secs_f64(), path.rtt_min.as_secs_f64());
-    if rtt_s > rtt_min_s { 1.0 - rtt_min_s / rtt_s } else { 0.0 }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]

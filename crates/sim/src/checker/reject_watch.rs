@@ -18,6 +18,8 @@ const HOLE_TIME_MAX: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct RejectWatch {
     commands: HashMap<(SessionKey, Itt), Command>,
+    /// The CmdSN of each session's last reset of its target, which fills the places before it.
+    resets: HashMap<SessionKey, CmdSn>,
     /// Connections that have just brought a Reject, and should go on.
     survivors: Vec<ConnectionId>,
     /// Whether something else has come with them that may end connections.
@@ -55,11 +57,14 @@ impl RejectWatch {
         let reason = rejected.reason;
         let (way, goes_on) = match &pdu {
             InitiatorPdu::ScsiCommand(command) => {
-                let (cmd_sn, is_filled) = (command.cmd_sn, command.immediate);
+                let cmd_sn = command.cmd_sn;
+                // Then it cannot be sent again, and whether it is a task nobody knows.
+                let is_passed = self.resets.get(&session).is_some_and(|reset| cmd_sn.precedes(*reset));
+                let is_filled = command.immediate || is_passed;
                 let known = Command { cmd_sn, reason, heard_at: now, is_filled, is_sent_again: false };
                 let way = if known.may_return() { Way::CommandDataRejected } else { Way::CommandRejected };
                 self.commands.insert((session, command.itt), known);
-                (way, true)
+                (way, !is_passed)
             }
             InitiatorPdu::DataOut(_) => (Way::DataOutRejected, true),
             InitiatorPdu::NopOut(_) => (Way::PingRejected, true),
@@ -117,6 +122,9 @@ impl RejectWatch {
                     pdu.function,
                     TaskManagementFunction::TargetWarmReset | TaskManagementFunction::TargetColdReset
                 );
+                if is_reset {
+                    self.resets.insert(session, pdu.cmd_sn);
+                }
                 let of_session = self.commands.iter_mut().filter(|((key, _), _)| *key == session);
                 let filled = of_session.filter(|((_, itt), _)| is_reset || *itt == pdu.referenced_task);
                 filled.for_each(|(_, command)| command.is_filled = true);
@@ -144,6 +152,7 @@ impl RejectWatch {
     /// A session is over.
     pub fn end(&mut self, session: SessionKey) {
         self.commands.retain(|(key, _), _| *key != session);
+        self.resets.remove(&session);
     }
 
     /// Connections that have brought Rejects since the last call, and should go on.

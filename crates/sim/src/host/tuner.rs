@@ -1,12 +1,34 @@
-//! A tuner without a reason: the protocol must not depend on a good one.
+//! The tuners of hosts: what ships, and one without a reason. The protocol must not depend on a good one.
 
 use crate::random::Random;
 use crate::shared_cell::SharedCell;
 use policy::Tuner;
-use policy::tuner::{Decision, Law, Reason, Slice};
+use policy::tuner::{Decision, Guided, Law, Reason, Slice, Terms};
+
+/// A tuner by its kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostTuner {
+    /// [`Fickle`].
+    #[default]
+    Fickle,
+    /// [`Guided`], which ships.
+    Guided,
+}
+
+impl HostTuner {
+    /// One that begins with this many connections, or fewer.
+    pub fn begin(self, connections: u32, random: &SharedCell<Random>) -> Box<dyn Tuner> {
+        match self {
+            Self::Fickle => Box::new(Fickle::new(connections, random.clone())),
+            Self::Guided => {
+                Box::new(Guided::new(Terms { connections_max: CONNECTIONS_MAX, may_use_bbr: true }))
+            }
+        }
+    }
+}
 
 /// Changes the number of connections again and again, to any that may be had, and to more than may be.
-pub struct Fickle {
+struct Fickle {
     connections: u32,
     /// It changes its mind after one slice of so many.
     changes_one_in: u64,
@@ -24,7 +46,7 @@ const CONNECTIONS_MAX: u32 = 8;
 
 impl Fickle {
     /// One that begins with this many connections.
-    pub fn new(connections: u32, random: SharedCell<Random>) -> Self {
+    fn new(connections: u32, random: SharedCell<Random>) -> Self {
         let changes_one_in = *random.lock().choose(&CHANGES_ONE_IN);
         Self { connections, changes_one_in, random }
     }

@@ -152,6 +152,9 @@ impl Pipe {
             timeouts: 0,
             busy: Duration::ZERO,
             receive_window_limited: Duration::ZERO,
+            receive_rtt: self.latency,
+            received_segments: 0,
+            out_of_order_segments: 0,
         }
     }
 
