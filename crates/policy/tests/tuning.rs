@@ -294,6 +294,14 @@ fn where_bbr_moves_the_same_the_path_is_full_and_no_connections_are_added() {
 }
 
 #[test]
+fn where_the_path_was_full_at_the_same_rate_nothing_more_is_tried() {
+    let mut session = with_bbr();
+    session.work(&Path { of_each: 1e6, ..CLEAN }, 5);
+    session.work(&Path { of_each: 1e6, full: Limit::Losses, ..CLEAN }, 60);
+    assert_eq!(session.decisions, []);
+}
+
+#[test]
 fn a_clean_path_is_never_given_to_bbr() {
     let mut session = with_bbr();
     session.work(&CLEAN, 60);

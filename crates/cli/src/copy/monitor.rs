@@ -189,7 +189,7 @@ impl<'a> Monitor<'a> {
         lines.extend(limits.filter_map(|(place, report)| Some(format!("{place}{}", limit(report)?))));
         if self.explain {
             let explanations = places.iter().zip(&reports);
-            lines.extend(explanations.map(|(place, report)| format!("{place}\n{}", explanation(report))));
+            lines.extend(explanations.map(|(place, report)| format!("{place}{}", explanation(report))));
         }
         lines.extend(reports.iter().flat_map(ceilings).map(|why| format!("No more connections: {why}")));
         if snapshot.losses > 0 {

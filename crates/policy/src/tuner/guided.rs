@@ -13,7 +13,7 @@ use pdu::{Duration, Instant};
 /// Each trial compares two equal samples, one right before the change and one after it, once the connections have had
 /// time to adapt. More connections stay if they move at least [`GAIN_MIN`] times as much, fewer if they move at least
 /// [`LOSS_MAX`] times as much. A trial that fails is repeated after a pause, which doubles each time, and at once when
-/// the path changes.
+/// the path changes. At 95 percent of what was moved while the path was full, nothing more is tried.
 ///
 /// Connections are set aside a few at a time, because their congestion windows go with them: at most as many as the queue
 /// on the path makes up for until the others have grown. So those that have brought nothing, too, are given up a few at a
@@ -32,6 +32,8 @@ pub struct Guided {
     settling: u32,
     sample: Sample,
     trial: Option<Trial>,
+    /// The most bytes per second that have been moved while the path was full.
+    full: f64,
     /// More connections than this have brought nothing.
     enough: Option<u32>,
     /// Until more, and fewer, are tried again.
@@ -53,6 +55,9 @@ const LOSS_MAX: f64 = 0.98;
 
 /// Slices until connections have adapted to a change.
 const SETTLING_SLICES: u32 = 2;
+
+/// What moves this part of what a full path has moved fills it, too.
+const FULL: f64 = 0.95;
 
 /// More connections are tried in this proportion.
 const GROWTH: u32 = 2;
@@ -83,6 +88,7 @@ impl Guided {
             settling: SETTLING_SLICES,
             sample: Sample::default(),
             trial: None,
+            full: 0.0,
             enough: None,
             up: Rest::NONE,
             down: Rest::FIRST,
@@ -200,6 +206,9 @@ impl Guided {
                 return Some(decision(slice.end, sample, again, Reason::PathChanged(sample.ratio_to(&held))));
             }
         }
+        if matches!(advice, Advice::Fewer(_)) {
+            self.full = self.full.max(sample.bytes_per_second());
+        }
         let (connections, law, reason) = match self.bbr_instead(advice, sample, slice.end) {
             Some(bbr) => bbr,
             None if sample.law == Law::Bbr => return None,
@@ -213,11 +222,17 @@ impl Guided {
         Some(decision(slice.end, sample, (connections, law), reason))
     }
 
+    /// Whether the path was full when it carried as much.
+    fn fills(&self, sample: &Sample) -> bool {
+        self.full > 0.0 && sample.bytes_per_second() >= FULL * self.full
+    }
+
     /// BBR on few connections, where losses limit each of many.
     fn bbr_instead(&self, advice: Advice, sample: &Sample, now: Instant) -> Option<(u32, Law, Reason)> {
         let Advice::More(limit @ (Limit::Losses | Limit::Timeouts)) = advice else { return None };
         let may_try = self.terms.may_use_bbr
             && !sample.is_incoming
+            && !self.fills(sample)
             && sample.law == Law::Configured
             && self.bbr.is_over(now);
         let connections = sample.connections.min(BBR_CONNECTIONS_MAX);
@@ -227,7 +242,7 @@ impl Guided {
     /// What was learned of another path is worth nothing.
     fn begin_again(&mut self) {
         (self.up, self.down, self.bbr) = (Rest::NONE, Rest::NONE, Rest::NONE);
-        (self.enough, self.stride) = (None, 1.0);
+        (self.enough, self.stride, self.full) = (None, 1.0, 0.0);
     }
 
     /// Those that brought nothing have been given up, but for some that turned out to be needed.
@@ -244,7 +259,7 @@ impl Guided {
         }
         let more = (connections * GROWTH).max(FIRST_CONNECTIONS);
         let more = more.min(slice.connections_max).min(self.terms.connections_max);
-        let may_grow = self.enough.is_none() && self.up.is_over(slice.end);
+        let may_grow = self.enough.is_none() && self.up.is_over(slice.end) && !self.fills(sample);
         let more = Some(more).filter(|more| *more > connections && may_grow);
         let least = match advice {
             Advice::More(_) => self.enough.unwrap_or(connections),
