@@ -129,8 +129,6 @@ pub(crate) struct Driver {
     /// Until then, further connections are expected at any moment.
     growing_until: Instant,
     paths_changed: bool,
-    /// The connections to begin with.
-    first_connections: usize,
     sessions_max: usize,
     /// When the first one had logged in.
     began: Instant,
@@ -174,7 +172,6 @@ impl Shared {
             is_beginning: false,
             growing_until: Instant::ZERO,
             paths_changed: false,
-            first_connections: tuning.wanted(),
             tuning,
             sessions_max: config.sessions_max(),
             began: Instant::ZERO,

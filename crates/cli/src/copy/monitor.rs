@@ -151,10 +151,9 @@ impl<'a> Monitor<'a> {
             Err(failure) => (None, Some(chain(&failure.error)), Some(failure.consequence())),
         };
         // One for each remote end, the source first.
-        let limits = self.targets.iter().map(|target| limit_object(&target.report()));
-        numbers.insert("limited_by".into(), limits.collect());
-        let decisions = self.targets.iter().map(|target| decisions(&target.report()));
-        numbers.insert("decisions".into(), decisions.collect());
+        let reports: Vec<_> = self.targets.iter().map(Target::report).collect();
+        numbers.insert("limited_by".into(), reports.iter().map(limit_object).collect());
+        numbers.insert("decisions".into(), reports.iter().map(decisions).collect());
         numbers.insert("verified".into(), verified.into());
         numbers.insert("done".into(), outcome.is_ok().into());
         numbers.insert("error".into(), error.into());

@@ -83,7 +83,7 @@ impl Driver {
     /// will allow.
     fn connections_wanted(&self) -> usize {
         let of_paths = self.paths.iter().map(Path::working_connections_to_be).sum::<usize>();
-        if self.is_beginning { of_paths.max(self.first_connections) } else { of_paths }
+        if self.is_beginning { of_paths.max(self.first_connections()) } else { of_paths }
     }
 
     /// Sends the command at the head of a unit's queue, or its first part. `false` if the policy holds it back.

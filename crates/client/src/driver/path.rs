@@ -120,9 +120,10 @@ pub(super) struct Lane {
     pub connection: Connection<Box<dyn Wire + Send>>,
     cid: Cid,
     peer: SocketAddr,
-    /// The congestion control with which it logged in.
+    /// The congestion control with which it logged in, and the one in force.
+    pub(super) configured_congestion: Option<String>,
     pub(super) congestion: Option<String>,
-    /// The one that it has now.
+    /// The tuner's word for that one.
     pub(super) law: Law,
     pub(super) parameters: ConnectionParameters,
     /// To be closed once the remaining data has been offered to the socket.
@@ -141,13 +142,6 @@ pub(super) struct Lane {
 impl Lane {
     pub fn is_spare(&self) -> bool {
         self.spare_since.is_some()
-    }
-
-    fn congestion_in_force(&self) -> Option<&str> {
-        match self.law {
-            Law::Configured => self.congestion.as_deref(),
-            Law::Bbr => Some("bbr"),
-        }
     }
 }
 
@@ -359,6 +353,7 @@ impl Path {
             connection: Connection::new(lane, wire, &established.connection).watched_by(observer),
             cid,
             peer,
+            configured_congestion: congestion.clone(),
             congestion,
             law: Law::Configured,
             parameters: established.connection,
@@ -525,7 +520,7 @@ impl Path {
             counters: lane.connection.counters(),
             outstanding_commands: state.map_or(0, |state| state.outstanding_commands),
             outstanding_bytes: state.map_or(0, |state| state.outstanding_bytes()),
-            congestion: lane.congestion_in_force().map(str::to_owned),
+            congestion: lane.congestion.clone(),
             sample: lane.connection.sample(),
         }
     }

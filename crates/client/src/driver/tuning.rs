@@ -3,7 +3,6 @@
 
 use super::Driver;
 use super::path::{Lane, Path};
-use crate::path_id::PathId;
 use crate::report::PathState;
 use crate::{Config, Connections, Environment};
 use framing::{SocketOptions, UnsentLimit};
@@ -98,10 +97,6 @@ impl Tuning {
         }
     }
 
-    pub fn wanted(&self) -> usize {
-        self.wanted
-    }
-
     pub fn decisions(&self) -> &[Decision] {
         &self.decisions
     }
@@ -112,9 +107,9 @@ impl Tuning {
 }
 
 impl Driver {
-    /// The connections to begin with.
+    /// The connections to begin with, before anything is decided.
     pub fn first_connections(&self) -> usize {
-        self.first_connections
+        self.tuning.wanted
     }
 
     /// Whether one more session is allowed.
@@ -155,8 +150,8 @@ impl Driver {
         self.is_beginning || self.tuning.is_logging_in
     }
 
-    fn working_lanes(&self) -> impl Iterator<Item = (PathId, &Lane)> {
-        self.paths.iter().flat_map(|path| path.working_lanes().map(|lane| (path.id, lane)))
+    fn working_lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.paths.iter().flat_map(Path::working_lanes)
     }
 
     /// Begins a slice when there is work, and shows it to the tuner when it has ended.
@@ -187,12 +182,17 @@ impl Driver {
         let are_spare_idle = !self.paths.iter().any(Path::has_busy_spare_lanes);
         are_spare_idle.then_some(Begun {
             at: now,
-            until: now + Slice::length_on(seen.rtt_min()),
+            until: self.slice_end(now),
             connections: self.working_lanes().count(),
             lanes_made: self.next_lane,
             answered_bytes: self.answered_bytes,
             seen,
         })
+    }
+
+    /// The end of a slice that begins now.
+    fn slice_end(&self, now: Instant) -> Instant {
+        now + Slice::length_on(self.looks.seen().rtt_min())
     }
 
     /// What has happened since; `None` if connections have come or gone, or if that is too short.
@@ -248,11 +248,11 @@ impl Driver {
         let lanes = self.paths.iter_mut().flat_map(|path| &mut path.lanes);
         for lane in lanes.filter(|lane| !lane.is_spare() && lane.law != law) {
             let congestion = match law {
-                Law::Configured => lane.congestion.clone(),
+                Law::Configured => lane.configured_congestion.clone(),
                 Law::Bbr => bbr.congestion.clone(),
             };
             match lane.connection.apply(&SocketOptions { congestion, ..bbr.clone() }) {
-                Ok(_) => lane.law = law,
+                Ok(in_force) => (lane.law, lane.congestion) = (law, in_force.congestion),
                 Err(error) => {
                     tracing::info!(lane = %lane.id, %error, "the congestion control stays");
                     (self.tuning.bbr, self.tuning.law) = (None, Law::Configured);
@@ -265,7 +265,7 @@ impl Driver {
     /// Sets aside the connections with the smallest congestion windows, of equal ones the newest. What they have begun, they
     /// finish.
     fn set_aside(&mut self, count: usize, now: Instant) {
-        let mut working: Vec<(u64, LaneId)> = self.working_lanes().map(|(_, lane)| rank(lane)).collect();
+        let mut working: Vec<(u64, LaneId)> = self.working_lanes().map(rank).collect();
         working.sort_unstable_by_key(|(window_bytes, lane)| (*window_bytes, Reverse(lane.0)));
         for (_, lane) in working.into_iter().take(count) {
             self.placement.forget(lane);
@@ -302,8 +302,7 @@ impl Driver {
         if is_idle {
             self.tuning.slice = None;
         }
-        let length = Slice::length_on(self.looks.seen().rtt_min());
-        self.tuning.slice_due = (!is_idle).then_some(now + length);
+        self.tuning.slice_due = (!is_idle).then(|| self.slice_end(now));
         self.tuning.spare_due =
             self.paths.iter().flat_map(Path::spare_until).filter(|until| *until > now).min();
     }

@@ -3,11 +3,13 @@
 use super::ScsiRunError;
 use initiator::{Connections, Policies, Report, Tuning};
 use netem::Bytes;
+use policy::PlacementPolicy;
 use policy::time_model::WriteTerms;
-use policy::tuner::{TunerChoice, UnknownTuner};
-use policy::{PlacementPolicy, UnknownPolicy};
+use policy::tuner::TunerChoice;
 use serde::{Deserialize, Serialize};
 use session::parameters::{ConnectionParameters, DigestPreference, Offer, SessionParameters};
+use std::fmt::Display;
+use std::str::FromStr;
 use target::{ByteSize, DigestUse, Negotiation};
 
 /// The keys that affect throughput (RFC 7143 §13). Both ends offer and accept only these values.
@@ -18,13 +20,13 @@ pub struct SessionTerms {
     pub connections: u16,
     /// What chooses their number instead.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tuner: Option<TunerName>,
+    pub tuner: Option<Named<TunerChoice>>,
     /// Whether that may use BBR, on two connections.
     pub may_use_bbr: bool,
     /// The number of iSCSI sessions for these connections.
     pub sessions: u16,
     /// How the initiator chooses a connection for each command.
-    pub placement: PlacementName,
+    pub placement: Named<PlacementPolicy>,
     /// InitialR2T (§13.10): solicit all data of every write.
     pub initial_r2t: bool,
     /// ImmediateData (§13.11): a command PDU may carry data of its write.
@@ -56,7 +58,7 @@ impl Default for SessionTerms {
             tuner: None,
             may_use_bbr: false,
             sessions: 1,
-            placement: PlacementName::default(),
+            placement: Named::default(),
             initial_r2t: offer.initial_r2t,
             immediate_data: offer.immediate_data,
             first_burst: Bytes(offer.first_burst_bytes.into()),
@@ -71,41 +73,26 @@ impl Default for SessionTerms {
     }
 }
 
-/// A placement policy by its name, such as `"earliest delivery"`.
+/// A policy by its name, such as `"earliest delivery"` for placement, or `"guided"` for a tuner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PlacementName(pub PlacementPolicy);
+#[serde(
+    try_from = "String",
+    into = "String",
+    bound(serialize = "T: Clone + Display", deserialize = "T: FromStr, T::Err: Display")
+)]
+pub struct Named<T>(pub T);
 
-impl TryFrom<String> for PlacementName {
-    type Error = UnknownPolicy;
+impl<T: FromStr> TryFrom<String> for Named<T> {
+    type Error = T::Err;
 
-    fn try_from(name: String) -> Result<Self, UnknownPolicy> {
+    fn try_from(name: String) -> Result<Self, T::Err> {
         name.parse().map(Self)
     }
 }
 
-impl From<PlacementName> for String {
-    fn from(PlacementName(policy): PlacementName) -> Self {
+impl<T: Display> From<Named<T>> for String {
+    fn from(Named(policy): Named<T>) -> Self {
         policy.to_string()
-    }
-}
-
-/// A tuner by its name, such as `"guided"`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct TunerName(pub TunerChoice);
-
-impl TryFrom<String> for TunerName {
-    type Error = UnknownTuner;
-
-    fn try_from(name: String) -> Result<Self, UnknownTuner> {
-        name.parse().map(Self)
-    }
-}
-
-impl From<TunerName> for String {
-    fn from(TunerName(tuner): TunerName) -> Self {
-        tuner.to_string()
     }
 }
 
