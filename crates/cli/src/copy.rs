@@ -38,9 +38,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     connecting: Connecting,
 
-    /// Requests under way at the same time
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
-    requests: u16,
+    /// Requests under way at the same time: a number, or `auto`, 64 and up to 256 where the path holds more than half of
+    /// them
+    #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = requests)]
+    requests: Requests,
 
     /// Length of a request
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = sizes::request_size)]
@@ -83,6 +84,25 @@ pub(crate) struct Arguments {
     /// Print JSON lines: `message_type` `status` once a second, then `summary`
     #[arg(long)]
     json: bool,
+}
+
+/// How many requests are under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Requests {
+    first: usize,
+    most: usize,
+}
+
+/// With the usual length of 1 MiB, they hold twice the bandwidth-delay product of 10 Gbit/s over 100 ms.
+const REQUESTS_MAX: usize = 256;
+
+fn requests(text: &str) -> Result<Requests, String> {
+    if text == "auto" {
+        return Ok(Requests { first: Options::default().requests, most: REQUESTS_MAX });
+    }
+    let number = text.parse::<u16>().ok().filter(|number| *number > 0).map(usize::from);
+    let requests = number.map(|number| Requests { first: number, most: number });
+    requests.ok_or_else(|| format!("a number from 1 to {} is needed, or auto", u16::MAX))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -262,7 +282,8 @@ fn check_usage(arguments: &Arguments) -> Result<(), Failed> {
 
 fn options(arguments: &Arguments) -> Options {
     Options {
-        requests: arguments.requests.into(),
+        requests: arguments.requests.first,
+        requests_max: Some(arguments.requests.most),
         request_bytes: arguments.request_size,
         limit: arguments.bwlimit.clone(),
         verify: arguments.verify.unwrap_or(HowMuch::Sample).into(),

@@ -8,6 +8,7 @@ mod clock;
 mod copy;
 mod exit;
 mod info;
+mod kept;
 mod lab;
 mod local;
 mod ls;

@@ -1,9 +1,12 @@
 //! Connecting to remote disks: the options that several commands share.
 
+use crate::kept::Kept;
 use crate::{output, sizes};
 use anyhow::Context;
 use clap::Args;
-use initiator::{Algorithms, Config, Connections, Credentials, Lun, Portal, Report, Target, Url};
+use initiator::{
+    Algorithms, Config, Connections, Credentials, Experience, Lun, Portal, Report, Target, Tuning, Url,
+};
 use lab::DecisionRecord;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -18,6 +21,14 @@ pub(crate) struct Connecting {
     /// to 4096
     #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = connections)]
     connections: Connections,
+
+    /// Where a path is full, `--connections auto` takes the share of at most K flows from others
+    #[arg(long, value_name = "K", default_value_t = Tuning::default().as_flows, value_parser = clap::value_parser!(u32).range(1..))]
+    as_flows: u32,
+
+    /// Begin without what `--connections auto` has found over the same path in earlier runs, and keep nothing of this one's
+    #[arg(long)]
+    cold: bool,
 
     /// Tell at the end what `--connections auto` decided, when, and why
     #[arg(long)]
@@ -129,6 +140,11 @@ impl Connecting {
     ) -> anyhow::Result<Remote> {
         let mut config = self.identity.config(url.user.as_deref())?;
         config.connections = self.connections;
+        config.tuning.as_flows = self.as_flows;
+        let path = self.path(url, portals);
+        if let Some(path) = &path {
+            config.tuning.experience = path.recall();
+        }
         config.sessions = self.sessions;
         if let Some(patience) = self.patience {
             config.reconnect.give_up_after = patience;
@@ -137,9 +153,41 @@ impl Connecting {
             config.portals.clone_from(&self.portals);
         }
         let target = initiator::begin(url, config).await.with_context(|| format!("cannot open {url}"))?;
-        connected.add(&target);
+        connected.add(&target, path);
         let lun = target.lun(url.lun).await.with_context(|| format!("cannot open {url}"))?;
         Ok(Remote { url: url.clone(), target, lun })
+    }
+
+    /// The path of which something is kept.
+    fn path(&self, url: &Url, portals: Portals) -> Option<KnownPath> {
+        if self.cold || self.connections != Connections::Auto {
+            return None;
+        }
+        let given = self.portals.iter().map(Portal::to_string).collect::<Vec<_>>();
+        let portals = match portals {
+            Portals::Given if !given.is_empty() => given.join(","),
+            _ => url.portal.to_string(),
+        };
+        Kept::of_user().map(|kept| KnownPath { kept, portals })
+    }
+}
+
+/// A path of which something is kept from one run to the next.
+#[derive(Debug)]
+struct KnownPath {
+    kept: Kept,
+    portals: String,
+}
+
+impl KnownPath {
+    fn recall(&self) -> Experience {
+        self.kept.recall(&self.portals)
+    }
+
+    fn keep(&self, found: Experience) {
+        if let Err(error) = self.kept.keep(&self.portals, found) {
+            tracing::info!(portals = self.portals, %error, "what was found over this path is not kept");
+        }
     }
 }
 
@@ -156,21 +204,26 @@ pub(crate) const GOODBYE: Duration = Duration::from_secs(5);
 /// The targets that a command has connected to. However it ends, it logs out: a target may keep a session that was not
 /// logged out, and all that it holds, for a minute.
 #[derive(Debug, Default)]
-pub(crate) struct Connected(Mutex<Vec<Target>>);
+pub(crate) struct Connected(Mutex<Vec<(Target, Option<KnownPath>)>>);
 
 impl Connected {
-    fn add(&self, target: &Target) {
-        self.lock().push(target.clone());
+    fn add(&self, target: &Target, path: Option<KnownPath>) {
+        self.lock().push((target.clone(), path));
     }
 
-    /// Logs out, without waiting for the last answer. All data is durable by now; a lost logout changes nothing.
+    /// Keeps what was found over the paths, and logs out, without waiting for the last answer. All data is durable by now; a
+    /// lost logout changes nothing.
     pub(crate) async fn log_out(self) {
         let targets = std::mem::take(&mut *self.lock());
-        let goodbyes = futures_util::future::join_all(targets.into_iter().map(Target::leave));
+        let leave = |(target, path): (Target, Option<KnownPath>)| {
+            path.into_iter().for_each(|path| path.keep(target.report().experience));
+            target.leave()
+        };
+        let goodbyes = futures_util::future::join_all(targets.into_iter().map(leave));
         let _ = tokio::time::timeout(GOODBYE, goodbyes).await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Target>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Target, Option<KnownPath>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

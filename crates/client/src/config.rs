@@ -4,7 +4,7 @@ use crate::layout::PATHS_MAX;
 use crate::{Portal, Reconnect};
 use framing::{SocketOptions, UnsentLimit};
 use pdu::{CmdSn, Duration};
-use policy::tuner::TUNED_CONNECTIONS_MAX;
+use policy::tuner::{AS_FLOWS, Experience, TUNED_CONNECTIONS_MAX};
 use session::chap::Credentials;
 use session::parameters::{InitiatorLimits, Offer};
 
@@ -62,18 +62,28 @@ pub enum Connections {
     Fixed(u16),
 }
 
-/// What a tuner may do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a tuner may do, and what it begins with.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Tuning {
     /// The most connections that it may ask for.
     pub connections_max: u32,
+    /// Where the path is full, the session takes no larger share of it beside others than so many flows would.
+    pub as_flows: u32,
     /// The kernel's name of BBR, which it may then use on two connections where losses limit many; `None` forbids that.
     pub bbr: Option<String>,
+    /// What an earlier session over the same path has found ([`crate::Report::experience`]). The tuner begins with it, and
+    /// verifies it.
+    pub experience: Experience,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { connections_max: TUNED_CONNECTIONS_MAX, bbr: None }
+        Self {
+            connections_max: TUNED_CONNECTIONS_MAX,
+            as_flows: AS_FLOWS,
+            bbr: None,
+            experience: Experience::default(),
+        }
     }
 }
 

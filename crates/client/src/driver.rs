@@ -442,6 +442,7 @@ impl Driver {
             diagnosis: self.looks.diagnose(),
             began: self.began,
             decisions: self.tuning.decisions().to_vec(),
+            experience: self.tuning.experience(),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::path_id::PathId;
 use framing::{Counters, PathSample};
 use pdu::{Cid, Instant, Isid, LaneId, Tsih};
 use policy::Diagnosis;
-use policy::tuner::Decision;
+use policy::tuner::{Decision, Experience};
 use session::parameters::{ConnectionParameters, SessionParameters};
 use std::net::SocketAddr;
 
@@ -35,6 +35,8 @@ pub struct Report {
     pub began: Instant,
     /// What the tuner has decided since then; nothing where the number of connections is fixed.
     pub decisions: Vec<Decision>,
+    /// What it has found, for the next session over the same path ([`crate::Tuning::experience`]).
+    pub experience: Experience,
 }
 
 /// One iSCSI session.

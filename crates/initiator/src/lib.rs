@@ -37,6 +37,7 @@ pub use client::{
 };
 pub use credentials::{CredentialsError, credentials_from_environment, credentials_from_file};
 
+pub use policy::tuner::{Experience, Found, Law};
 pub use policy::{PlacementPolicy, TunerChoice};
 
 use client::Environment;

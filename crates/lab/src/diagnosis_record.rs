@@ -30,6 +30,9 @@ pub struct DiagnosisRecord {
     /// The mean round-trip time that the receiver measured while data came.
     #[serde(default)]
     pub receive_rtt_s: f64,
+    /// The mean of either when data was sent again or segments came out of order, in seconds; zero without losses.
+    #[serde(default)]
+    pub rtt_at_loss_s: f64,
     /// The share of segments from the target that came before others that precede them.
     #[serde(default)]
     pub out_of_order: f64,
@@ -38,6 +41,7 @@ pub struct DiagnosisRecord {
 impl From<Diagnosis> for DiagnosisRecord {
     fn from(diagnosis: Diagnosis) -> Self {
         let Diagnosis { limit, share, gain_max, network_share, is_incoming, path } = diagnosis;
+        let rtt_at_loss = if is_incoming { path.receive_rtt_at_loss } else { path.rtt_at_loss };
         Self {
             limit: limit.name().to_owned(),
             share,
@@ -50,6 +54,7 @@ impl From<Diagnosis> for DiagnosisRecord {
             receive_window_share: path.receive_window_share,
             incoming: is_incoming,
             receive_rtt_s: path.receive_rtt.as_secs_f64(),
+            rtt_at_loss_s: rtt_at_loss.as_secs_f64(),
             out_of_order: path.out_of_order,
         }
     }

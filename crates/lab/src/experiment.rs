@@ -41,6 +41,7 @@
 //! lists the known ones. Every run names its congestion control, so nothing depends on the system's defaults.
 
 mod axis;
+mod beside_setup;
 mod document;
 mod overlay;
 mod plan;
@@ -51,6 +52,7 @@ mod streams_setup;
 mod trace;
 
 pub(crate) use axis::positions;
+pub use beside_setup::BesideSetup;
 pub(crate) use document::SPAN_MAX;
 pub use document::{Form, Plot, Theory};
 pub use plan::{Cell, Plan, PlannedRun};

@@ -19,6 +19,7 @@
 //!   them where the path loses a part ([`Segmentation`]). Receivers get them as they travelled, so fewer
 //!   acknowledgements come back than for single packets.
 
+mod beside;
 mod capture;
 mod decision_record;
 mod diagnosis_record;

@@ -44,6 +44,10 @@ pub struct ProgramRun {
     pub extents: Option<Extents>,
     /// The approximate time of the program. After ten times as long, it is ended.
     pub expected_time: Span,
+    /// How often it copies before it is measured. What a program keeps of its runs in the user's state folder (XDG), it finds
+    /// there again; the first time, that folder is empty.
+    #[serde(default)]
+    pub rehearsals: u8,
     /// The server of the disk; our target, if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerProgram>,
@@ -101,6 +105,8 @@ const DISK: &str = "{disk}";
 const FROM: &str = "{from}";
 const TO: &str = "{to}";
 const ROPEWALK: &str = "{ropewalk}";
+/// Where programs keep what they find out, by the XDG Base Directory Specification.
+const STATE_FOLDER: &str = "XDG_STATE_HOME";
 /// A program that takes this many times its expected time hangs.
 const LATE_FACTOR: u32 = 10;
 
@@ -154,14 +160,13 @@ impl ProgramRun {
     ) -> Result<ProgramReport, ProgramError> {
         let monitor = SessionMonitor::default();
         let disk = DiskModel { size: Bytes(end_of(extents)), ..DiskModel::default() };
-        let storage = Storage::start(&disk, target_config(congestion_control), lab, &monitor)?;
+        let storage = Storage::start(0, &disk, target_config(congestion_control), lab, &monitor)?;
         let file = CopiedFile::unnamed()?;
         match self.direction {
             Direction::Write => file.fill(extents, contents)?,
             Direction::Read => storage.fill(extents, contents)?,
         }
-        monitor.restart();
-        let elapsed = self.measure(lab, &file, &storage.url.to_string())?;
+        let elapsed = self.measure(lab, &file, &storage.url.to_string(), || monitor.restart())?;
         let session = monitor.take();
         let connections = session.connections.iter();
         let congestion_controls =
@@ -191,7 +196,7 @@ impl ProgramRun {
         };
         from.fill(extents, contents)?;
         let running = server.start(lab, &state)?;
-        let copied = self.measure(lab, &file, &running.url).and_then(|elapsed| {
+        let copied = self.measure(lab, &file, &running.url, || ()).and_then(|elapsed| {
             compare(to, extents, contents)?;
             Ok(elapsed)
         });
@@ -199,7 +204,14 @@ impl ProgramRun {
         Ok(ProgramReport { elapsed, congestion_controls: Vec::new(), session: None })
     }
 
-    fn measure(&self, lab: &Lab, file: &CopiedFile, disk: &str) -> Result<Duration, ProgramError> {
+    /// Rehearses and runs the program; `begin` is called in between. Returns the time that the run took.
+    fn measure(
+        &self,
+        lab: &Lab,
+        file: &CopiedFile,
+        disk: &str,
+        begin: impl FnOnce(),
+    ) -> Result<Duration, ProgramError> {
         let (file, disk) = (file.path().display().to_string(), disk.to_owned());
         let (from, to) = match self.direction {
             Direction::Write => (file.clone(), disk.clone()),
@@ -207,8 +219,17 @@ impl ProgramRun {
         };
         let ropewalk = env::current_exe()?.display().to_string();
         let places = Places::new([(FILE, file), (DISK, disk), (FROM, from), (TO, to), (ROPEWALK, ropewalk)]);
-        let command = places.command(&self.command, &lab.client.namespace);
-        run_to_end(command, self.expected_time.0.saturating_mul(LATE_FACTOR))
+        let state = TmpfsFolder::new()?;
+        let run = || {
+            let mut command = places.command(&self.command, &lab.client.namespace);
+            command.env(STATE_FOLDER, state.path());
+            run_to_end(command, self.expected_time.0.saturating_mul(LATE_FACTOR))
+        };
+        for _ in 0..self.rehearsals {
+            run()?;
+        }
+        begin();
+        run()
     }
 }
 

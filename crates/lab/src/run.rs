@@ -1,5 +1,6 @@
 //! One run of an experiment, in a lab of its own.
 
+use crate::beside;
 use crate::capture::{Capture, Captured, CapturedCommand};
 use crate::experiment::{Quantity, RunLoad, Setup, StreamsEnd, StreamsSetup};
 use crate::kernel_trace::{KernelTrace, Tracing};
@@ -155,8 +156,11 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     let mut measured = match setup.load() {
         RunLoad::Streams(streams) => stream(streams, setup, lab)?,
         RunLoad::Scsi(run) => {
-            let report = run.run(lab, &setup.congestion_control, seed).map_err(io::Error::other)?;
-            scsi(report, setup)
+            let (report, others) = beside::run(run, setup, lab, seed)?;
+            let shares = others.quantities(&report, setup);
+            let mut measured = scsi(report, setup);
+            measured.quantities.extend(shares);
+            measured
         }
         RunLoad::Program(run) => {
             // Our target reports its sockets itself; those of another server are seen from outside.

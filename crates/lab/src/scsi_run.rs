@@ -69,12 +69,24 @@ impl ScsiRun {
     /// # Errors
     /// If it could not be run to its end as requested.
     pub fn run(&self, lab: &Lab, congestion_control: &str, seed: u64) -> Result<ScsiReport, ScsiRunError> {
+        self.run_as(0, lab, congestion_control, seed)
+    }
+
+    /// The same as one of several clients at a time, by its number, with a target of its own.
+    pub(crate) fn run_as(
+        &self,
+        client: u8,
+        lab: &Lab,
+        congestion_control: &str,
+        seed: u64,
+    ) -> Result<ScsiReport, ScsiRunError> {
         drop(self.workload.requests(self.disk.size, DiskModel::BLOCK_BYTES)?);
         // The disk's contents before the run, the contents that reads may find, and those that writes must leave.
         let [before, meanwhile, after] =
             [(0, 0), (0, 1), (1, 1)].map(|(oldest, newest)| Contents::Known { seed, oldest, newest });
         let monitor = SessionMonitor::default();
-        let storage = Storage::start(&self.disk, self.target_config(congestion_control), lab, &monitor)?;
+        let storage =
+            Storage::start(client, &self.disk, self.target_config(congestion_control), lab, &monitor)?;
         // Otherwise the kernel would have to find memory for the disk during the measurement.
         let whole = 0..self.disk.size.0;
         let filled_with = if self.workload.reads() { before } else { Contents::Any };

@@ -8,13 +8,15 @@ use crate::kernel_trace::SENDER;
 use crate::lab::Lab;
 use crate::monotonic_ns;
 use crate::namespace::Namespace;
+use crate::workload::Direction;
 use netem::Bytes;
 use rustix::thread::set_name;
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 use transport::SocketBuffer;
@@ -86,7 +88,7 @@ impl Streams {
     /// The kernel's own, or "invalid data" if other bytes arrived than were sent.
     pub fn transfer(&self, lab: &Lab, bytes: u64) -> io::Result<Arrived> {
         let begun = Instant::now();
-        let (arrived, ()) = run(&self.connect(lab)?, Some(bytes), |_| ())?;
+        let (arrived, ()) = run(&self.connect(lab, Direction::Write)?, Some(bytes), |_| ())?;
         Ok(Arrived { bytes: arrived, elapsed: begun.elapsed() })
     }
 
@@ -110,7 +112,7 @@ impl Streams {
         times: RecordingTimes,
         connected: impl FnOnce(&[&TcpStream]),
     ) -> io::Result<Recording> {
-        let connections = self.connect(lab)?;
+        let connections = self.connect(lab, Direction::Write)?;
         let senders: Vec<&TcpStream> = connections.iter().map(|connection| &connection.sender).collect();
         let controls = senders.iter().map(transport::congestion_of);
         let congestion_controls = controls.collect::<io::Result<_>>()?;
@@ -120,13 +122,46 @@ impl Streams {
         Ok(Recording { samples, bytes, elapsed, congestion_controls })
     }
 
-    fn connect(&self, lab: &Lab) -> io::Result<Vec<Connection>> {
-        let listener = lab.server.namespace.run(|| TcpListener::bind(SocketAddr::new(self.to, 0)))??;
+    /// Sends in this direction while `meanwhile` runs, and samples the arrived data.
+    ///
+    /// # Errors
+    /// As those of [`transfer`](Self::transfer).
+    pub fn flow_during<T>(
+        &self,
+        lab: &Lab,
+        direction: Direction,
+        every: Duration,
+        meanwhile: impl FnOnce() -> T,
+    ) -> io::Result<(T, Vec<StreamSample>)> {
+        let (_, outcome) = run(&self.connect(lab, direction)?, None, |connections| {
+            thread::scope(|scope| {
+                let (over, is_over) = mpsc::channel::<()>();
+                let samples = scope.spawn(move || {
+                    let mut samples = vec![sample(connections)];
+                    while is_over.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                        samples.push(sample(connections));
+                    }
+                    samples
+                });
+                let outcome = meanwhile();
+                drop(over);
+                (outcome, samples.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
+        })?;
+        Ok(outcome)
+    }
+
+    fn connect(&self, lab: &Lab, direction: Direction) -> io::Result<Vec<Connection>> {
+        let [client, server] = [&lab.client, &lab.server].map(|host| &host.namespace);
+        let listener = server.run(|| self.listen())??;
         let address = listener.local_addr()?;
         let connect = |_| {
-            let client = lab.client.namespace.clone();
-            let sender = client.run(|| self.connect_to(address))??;
-            Ok(Connection { client, sender, receiver: listener.accept()?.0, arrived: AtomicU64::new(0) })
+            let (connected, accepted) = (client.run(|| self.connect_to(address))??, listener.accept()?.0);
+            let (namespace, sender, receiver) = match direction {
+                Direction::Write => (client.clone(), connected, accepted),
+                Direction::Read => (server.clone(), accepted, connected),
+            };
+            Ok(Connection { namespace, sender, receiver, arrived: AtomicU64::new(0) })
         };
         (0..self.count).map(connect).collect()
     }
@@ -156,7 +191,7 @@ impl Streams {
 /// Both ends of a stream.
 struct Connection {
     /// The namespace of the sending thread, as for a program on that host.
-    client: Namespace,
+    namespace: Namespace,
     sender: TcpStream,
     receiver: TcpStream,
     /// Bytes that have arrived.
@@ -184,7 +219,7 @@ fn run<T>(
         let mut threads = Vec::new();
         for connection in connections {
             threads.push(scope.spawn(move || {
-                connection.client.enter()?;
+                connection.namespace.enter()?;
                 set_name(SENDER)?;
                 unless_over(connection.send(pattern, bytes.unwrap_or(u64::MAX)))
             }));
@@ -270,13 +305,17 @@ struct Watched {
     elapsed: Duration,
 }
 
+fn sample(connections: &[Connection]) -> StreamSample {
+    StreamSample { at_ns: monotonic_ns(), bytes: connections.iter().map(Connection::arrived).collect() }
+}
+
 fn watch(connections: &[Connection], times: RecordingTimes) -> Watched {
     let begun = Instant::now();
     let mut samples = Vec::new();
     let mut look = || {
-        let bytes: Vec<u64> = connections.iter().map(Connection::arrived).collect();
-        samples.push(StreamSample { at_ns: monotonic_ns(), bytes: bytes.clone() });
-        (bytes, begun.elapsed())
+        let looked = sample(connections);
+        samples.push(looked.clone());
+        (looked.bytes, begun.elapsed())
     };
     let mut look_until = |end: Duration| {
         // A time of zero would never end.

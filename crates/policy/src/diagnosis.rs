@@ -111,20 +111,32 @@ pub struct PathEvidence {
     pub timeouts: u64,
     /// The mean round-trip time of connections with work, each moment and each connection alike.
     pub rtt: Duration,
+    /// The mean round-trip time when data was sent again, each byte alike; zero if none was.
+    pub rtt_at_loss: Duration,
     /// The mean of the shortest round-trip times of all connections.
     pub rtt_min: Duration,
     /// The share of the busy time in which the receiver's window let nothing more be sent.
     pub receive_window_share: f64,
     /// The mean round-trip time that the receiver measured while data came.
     pub receive_rtt: Duration,
+    /// The same when segments came out of order, each of them alike; zero if none did.
+    pub receive_rtt_at_loss: Duration,
     /// The part of the segments from the target that came before others that precede them, from 0 to 1.
     pub out_of_order: f64,
 }
 
 impl fmt::Display for Diagnosis {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PathEvidence { loss, timeouts, rtt, rtt_min, receive_window_share, receive_rtt, out_of_order } =
-            self.path;
+        let PathEvidence {
+            loss,
+            timeouts,
+            rtt,
+            rtt_min,
+            receive_window_share,
+            receive_rtt,
+            out_of_order,
+            ..
+        } = self.path;
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         let rtt = if self.is_incoming { receive_rtt } else { rtt };
         let (rtt, rtt_min, loss) = (milliseconds(rtt), milliseconds(rtt_min), loss * 100.0);

@@ -6,12 +6,14 @@
 
 mod apt2010;
 mod choice;
+mod experience;
 mod guided;
 mod rest;
 mod sample;
 
 pub use apt2010::Apt2010;
 pub use choice::{TunerChoice, UnknownTuner};
+pub use experience::{Experience, Found};
 pub use guided::Guided;
 
 use crate::diagnosis::{Diagnosis, Limit};
@@ -58,18 +60,33 @@ pub enum Law {
 /// between them and crowd others out.
 pub const BBR_CONNECTIONS_MAX: u32 = 2;
 
-/// What a tuner may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The flows as which a session behaves toward others, unless its user says otherwise. Beside one other flow, eight take
+/// eight ninths; over four parallel paths that share flows out at random, they reach nine tenths of what these carry, and
+/// four only two thirds.
+pub const AS_FLOWS: u32 = 8;
+
+/// What a tuner may ask for, and what it begins with.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
     /// The most connections under the configured congestion control.
     pub connections_max: u32,
     /// It may use BBR, on at most [`BBR_CONNECTIONS_MAX`] connections.
     pub may_use_bbr: bool,
+    /// The connections that are kept over a full path, whether or not more would move more there: beside others, the
+    /// session takes the share of so many flows.
+    pub as_flows: u32,
+    /// What was found over the same path before. It is a start, and is verified.
+    pub experience: Experience,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { connections_max: TUNED_CONNECTIONS_MAX, may_use_bbr: false }
+        Self {
+            connections_max: TUNED_CONNECTIONS_MAX,
+            may_use_bbr: false,
+            as_flows: AS_FLOWS,
+            experience: Experience::default(),
+        }
     }
 }
 
@@ -92,6 +109,11 @@ pub trait Tuner: Send {
     /// Takes in the slice that has just ended. A decision for another number of connections ends all slices that are
     /// under way.
     fn decide(&mut self, slice: &Slice) -> Option<Decision>;
+
+    /// What it has found until now.
+    fn experience(&self) -> Experience {
+        Experience::default()
+    }
 }
 
 /// A tuner's decision, and what led to it.
@@ -118,6 +140,8 @@ pub enum Reason {
     EachIsLimited(Limit),
     /// This limits each connection, and may not limit BBR.
     BbrMayDo(Limit),
+    /// This limits each connection, and BBR was better before.
+    BbrKnown(Limit),
     /// BBR moves this many times as much.
     BbrBetter(f64),
     /// BBR moves only this many times as much.
@@ -134,6 +158,8 @@ pub enum Reason {
     AsGood(f64),
     /// Fewer move this many times as much, which is too little.
     Worse(f64),
+    /// Fewer move this many times as much, and still fill the path: others have the rest.
+    StillFull(f64),
     /// The search goes on at this number.
     Searching,
     /// The search has ended at this number.
@@ -147,6 +173,7 @@ impl Reason {
         match self {
             Self::EachIsLimited(_) => "each_is_limited",
             Self::BbrMayDo(_) => "bbr_may_do",
+            Self::BbrKnown(_) => "bbr_known",
             Self::BbrBetter(_) => "bbr_better",
             Self::BbrNotBetter(_) => "bbr_not_better",
             Self::PathChanged(_) => "path_changed",
@@ -155,6 +182,7 @@ impl Reason {
             Self::NotBetter(_) => "not_better",
             Self::AsGood(_) => "as_good",
             Self::Worse(_) => "worse",
+            Self::StillFull(_) => "still_full",
             Self::Searching => "searching",
             Self::Found => "found",
         }
@@ -166,6 +194,9 @@ impl fmt::Display for Reason {
         match self {
             Self::EachIsLimited(limit) => write!(formatter, "tried: {}", of_each(*limit)),
             Self::BbrMayDo(limit) => write!(formatter, "BBR tried: {}", of_each(*limit)),
+            Self::BbrKnown(limit) => {
+                write!(formatter, "BBR, as it was better before: {}", of_each(*limit))
+            }
             Self::BbrBetter(ratio) => {
                 write!(formatter, "BBR kept, because it moves {ratio:.2} times as much")
             }
@@ -183,6 +214,9 @@ impl fmt::Display for Reason {
             }
             Self::AsGood(ratio) => write!(formatter, "kept, because fewer move {ratio:.2} times as much"),
             Self::Worse(ratio) => write!(formatter, "back, because fewer move only {ratio:.2} times as much"),
+            Self::StillFull(ratio) => {
+                write!(formatter, "kept: fewer move {ratio:.2} times as much, but the path is still full")
+            }
             Self::Searching => formatter.write_str("the search goes on here"),
             Self::Found => formatter.write_str("the search ends here"),
         }

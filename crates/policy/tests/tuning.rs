@@ -1,7 +1,9 @@
 //! What tuners make of paths, told by a model: what a number of connections moves, and what is said to limit it.
 
 use pdu::{Duration, Instant};
-use ropewalk_policy::tuner::{Apt2010, Decision, Guided, Law, Reason, Slice, TUNED_CONNECTIONS_MAX, Terms};
+use ropewalk_policy::tuner::{
+    Apt2010, Decision, Experience, Guided, Law, Reason, Slice, TUNED_CONNECTIONS_MAX, Terms,
+};
 use ropewalk_policy::{Diagnosis, Limit, PathEvidence, Tuner};
 
 const SLICE: Duration = Duration::from_millis(500);
@@ -18,6 +20,8 @@ struct Path {
     limit: Limit,
     /// What is said once it is full.
     full: Limit,
+    /// Flows of others, which fill it and get equal shares.
+    others: u32,
 }
 
 const CLEAN: Path = Path {
@@ -26,19 +30,24 @@ const CLEAN: Path = Path {
     of_bbr: 15e6,
     limit: Limit::Losses,
     full: Limit::Saturation,
+    others: 0,
 };
 const LOSSY: Path = Path { of_each: 4e5, ..CLEAN };
 
 impl Path {
     fn moves(&self, connections: u32, law: Law) -> f64 {
         match law {
+            Law::Configured if self.others > 0 => {
+                self.bytes_per_second * f64::from(connections) / f64::from(connections + self.others)
+            }
             Law::Configured => self.bytes_per_second.min(self.of_each * f64::from(connections)),
             Law::Bbr => self.of_bbr,
         }
     }
 
     fn limit(&self, connections: u32, law: Law) -> Limit {
-        if self.moves(connections, law) < self.bytes_per_second { self.limit } else { self.full }
+        let is_full = self.others > 0 || self.moves(connections, law) >= self.bytes_per_second;
+        if is_full { self.full } else { self.limit }
     }
 }
 
@@ -210,7 +219,7 @@ fn short_work_keeps_the_connections_that_it_began_with() {
 #[test]
 fn the_shorter_the_queue_the_fewer_connections_are_set_aside_at_a_time() {
     let aside = |queue_ms| {
-        let mut session = guided();
+        let mut session = Session::begin(Guided::new(Terms { as_flows: 16, ..Terms::default() }));
         session.queue = Duration::from_millis(queue_ms);
         session.work(&CLEAN, 12);
         session.decisions.first().map(|decision| 16 - decision.connections)
@@ -241,6 +250,22 @@ fn connections_that_brought_nothing_are_given_up_a_few_at_a_time() {
     session.work(&useless, 40);
     let numbers: Vec<u32> = session.decisions.iter().map(|decision| decision.connections).collect();
     assert_eq!(numbers[..6], [32, 32, 28, 25, 22, 20], "{:?}", session.decisions);
+}
+
+#[test]
+fn beside_another_flow_the_guided_tuner_takes_the_share_of_no_more_flows_than_it_may() {
+    for as_flows in [1, 2, 4, 8] {
+        let mut session = Session::begin(Guided::new(Terms { as_flows, ..Terms::default() }));
+        session.work(&Path { others: 1, ..CLEAN }, 120);
+        assert!((as_flows.div_ceil(2)..=as_flows).contains(&session.connections), "{:?}", session.decisions);
+    }
+}
+
+#[test]
+fn without_a_queue_the_flows_that_it_may_count_as_do_not_bind_the_guided_tuner() {
+    let mut session = Session::begin(Guided::new(Terms { as_flows: 2, ..Terms::default() }));
+    session.work(&Path { of_each: 1e6, full: Limit::Losses, ..LOSSY }, 60);
+    assert!(session.connections >= 16, "{:?}", session.decisions);
 }
 
 #[test]
@@ -314,6 +339,68 @@ fn when_the_path_under_bbr_changes_the_search_begins_again() {
     session.work(&LOSSY, 30).work(&Path { bytes_per_second: 8e6, of_bbr: 8e6, ..LOSSY }, 4);
     let last = session.decisions.last().unwrap();
     assert_eq!((last.reason.name(), last.connections, last.law), ("path_changed", 16, Law::Configured));
+}
+
+/// What a session over this path finds.
+fn found(mut session: Session<Guided>, path: &Path) -> Experience {
+    session.work(path, 60).tuner.experience()
+}
+
+/// A later session over a path on which this was found.
+fn later(experience: Experience) -> Session<Guided> {
+    Session::begin(Guided::new(Terms { may_use_bbr: true, experience, ..Terms::default() }))
+}
+
+#[test]
+fn a_later_session_begins_with_as_many_connections_as_were_found() {
+    let experience = found(guided(), &LOSSY);
+    let found = experience.to_target.unwrap();
+    assert!(LOSSY.moves(found.connections, found.law) >= LOSSY.bytes_per_second, "{found:?}");
+    assert_eq!(later(experience).connections, found.connections);
+}
+
+#[test]
+fn a_later_session_does_not_begin_with_fewer_connections() {
+    let experience = found(guided(), &CLEAN);
+    assert_eq!(experience.to_target.map(|found| found.connections), Some(2));
+    assert_eq!(later(experience).connections, 16);
+}
+
+#[test]
+fn where_bbr_was_better_a_later_session_uses_it_as_soon_as_losses_show() {
+    let mut session = later(found(with_bbr(), &LOSSY));
+    session.work(&LOSSY, 60);
+    assert_eq!(session.decisions.len(), 1, "{:?}", session.decisions);
+    let decision = session.decisions[0];
+    assert_eq!(decision.reason, Reason::BbrKnown(Limit::Losses));
+    assert!(decision.at <= Instant::ZERO + SLICE);
+}
+
+#[test]
+fn a_later_session_verifies_what_was_found() {
+    let slower = Path { of_bbr: 6e6, ..LOSSY };
+    let mut session = later(found(with_bbr(), &LOSSY));
+    session.work(&slower, 60);
+    let reasons: Vec<_> = session.decisions.iter().map(|decision| decision.reason.name()).collect();
+    assert_eq!(reasons[..2], ["bbr_known", "path_changed"]);
+    assert_eq!(session.law, Law::Configured);
+    assert!(slower.moves(session.connections, session.law) > 12e6, "{:?}", session.decisions);
+}
+
+#[test]
+fn what_was_found_of_writes_says_nothing_of_reads() {
+    let mut session = later(found(with_bbr(), &LOSSY));
+    session.is_incoming = true;
+    session.work(&LOSSY, 10);
+    assert!(session.decisions.iter().all(|decision| decision.law == Law::Configured));
+}
+
+#[test]
+fn a_session_that_finds_nothing_keeps_what_was_found_before() {
+    let experience = found(guided(), &LOSSY);
+    let mut session = later(experience);
+    session.work(&Path { limit: Limit::Target, full: Limit::Target, ..LOSSY }, 60);
+    assert_eq!(session.tuner.experience(), experience);
 }
 
 #[test]

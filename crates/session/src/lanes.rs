@@ -2,6 +2,10 @@
 
 use pdu::LaneId;
 
+/// How much of one task's data a lane sends before the next task has its turn. Commands of usual lengths are served one
+/// after the other: each ends as early as possible, and its data is still in the processor's cache.
+pub(crate) const TURN_BYTES: u32 = 1 << 20;
+
 /// The lanes of a task. In an ordinary session both are the same (RFC 7143 §4.2.5.1), but no other code relies on that.
 /// A task whose route loses either lane is an orphan: it keeps its route until it is given another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

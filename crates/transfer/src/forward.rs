@@ -1,5 +1,6 @@
 //! Copies a source to a stream: reads in any order, writes in the order of the source.
 
+use crate::depth::Depth;
 use crate::disk::Disk;
 use crate::outstanding::{Control, Outstanding, Turn};
 use crate::pipeline::Origin;
@@ -8,6 +9,7 @@ use crate::{Error, Progress, progress, verify};
 use block::{BlockError, ByteRange, Payload, Slab};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A copy into a stream.
 pub(crate) struct Forward<'a> {
@@ -17,7 +19,7 @@ pub(crate) struct Forward<'a> {
     pub(crate) name: &'a str,
     pub(crate) request_bytes: u64,
     /// The most requests that are read ahead or wait to be written, together.
-    pub(crate) requests: usize,
+    pub(crate) depth: Depth,
     pub(crate) slab: &'a Slab,
     pub(crate) progress: &'a Progress,
     pub(crate) touched: &'a AtomicBool,
@@ -38,13 +40,14 @@ struct Position {
 }
 
 enum Event {
-    Read(u64, Result<Payload, Error>),
+    /// A part that was asked for at this time, by the copy's clock.
+    Read(Duration, u64, Result<Payload, Error>),
     Written(u64, Result<(), BlockError>),
 }
 
 impl<'a> Forward<'a> {
     /// Copies everything. Returns the length and the checksums of the requests.
-    pub(crate) async fn run(self, control: &mut Control) -> Result<(u64, Vec<u64>), Error> {
+    pub(crate) async fn run(mut self, control: &mut Control) -> Result<(u64, Vec<u64>), Error> {
         let mut outstanding = Outstanding::new();
         let mut position = Position::default();
         let outcome = self.work(&mut position, &mut outstanding, control).await;
@@ -55,22 +58,23 @@ impl<'a> Forward<'a> {
     }
 
     async fn work(
-        &self,
+        &mut self,
         position: &mut Position,
         outstanding: &mut Outstanding<'a, Event>,
         control: &mut Control,
     ) -> Result<(), Error> {
         loop {
-            while position.alive < self.requests
+            while position.alive < self.depth.now()
                 && let Some(range) = self.next_range(position)
                 && control.admit(range.bytes)
             {
                 position.asked = range.end();
                 position.alive += 1;
-                self.start_read(range, outstanding);
+                self.start_read(control.now(), range, outstanding);
             }
             match outstanding.next(control).await? {
-                Turn::Done(Event::Read(offset, payload)) => {
+                Turn::Done(Event::Read(began, offset, payload)) => {
+                    self.depth.ended(began, control.now());
                     self.arrived(offset, payload?, position, outstanding);
                 }
                 Turn::Done(Event::Written(bytes, outcome)) => {
@@ -99,14 +103,14 @@ impl<'a> Forward<'a> {
         }
     }
 
-    fn start_read(&self, range: ByteRange, outstanding: &mut Outstanding<'a, Event>) {
+    fn start_read(&self, now: Duration, range: ByteRange, outstanding: &mut Outstanding<'a, Event>) {
         let slab = self.slab;
         match self.origin {
             Origin::Disk(disk) => outstanding
-                .start(async move { Event::Read(range.offset, read_part(disk, slab, range).await) }),
+                .start(async move { Event::Read(now, range.offset, read_part(disk, slab, range).await) }),
             Origin::Stream(input) => {
                 let ByteRange { offset, bytes } = range;
-                let part = async move { Event::Read(offset, input.part(slab, offset, bytes).await) };
+                let part = async move { Event::Read(now, offset, input.part(slab, offset, bytes).await) };
                 outstanding.start_streaming(part);
             }
         }

@@ -247,12 +247,11 @@ impl<'a> Run<'a> {
             zeroing: self.plan.zeroing.unwrap_or(Zeroing::Write),
             request_bytes: self.plan.request_bytes,
             unit_bytes: self.plan.unit_bytes,
-            requests: self.plan.requests,
             unflushed_bytes_max: self.plan.unflushed_bytes_max,
             touched: self.touched,
             no_zeroing_command: &no_zeroing_command,
         };
-        let mut pipeline = Pipeline::new(worker, self.origin());
+        let mut pipeline = Pipeline::new(worker, self.origin(), self.plan.depth());
         loop {
             let written = pipeline.write(control).await;
             self.finished(written)?;
@@ -273,7 +272,7 @@ impl<'a> Run<'a> {
             writer,
             name: &self.plan.destination.name,
             request_bytes: self.plan.request_bytes,
-            requests: self.plan.requests,
+            depth: self.plan.depth(),
             slab: self.slab,
             progress: self.progress,
             touched: self.touched,
@@ -412,7 +411,7 @@ fn facts(source: &Source, destination: &Destination, options: &Options) -> Facts
 fn budget_bytes(plan: &Plan) -> usize {
     let request_bytes = usize::try_from(plan.request_bytes).unwrap_or(usize::MAX);
     let in_flight =
-        request_bytes.max(BUFFER_ALIGNMENT_BYTES).saturating_mul(plan.requests + 2).saturating_mul(8);
+        request_bytes.max(BUFFER_ALIGNMENT_BYTES).saturating_mul(plan.requests_max + 2).saturating_mul(8);
     let retained_bytes = usize::try_from(plan.unflushed_bytes_max).unwrap_or(usize::MAX);
     in_flight.saturating_add(retained_bytes.saturating_mul(2))
 }

@@ -15,6 +15,7 @@
 
 mod clock;
 mod cutter;
+mod depth;
 mod disk;
 mod end;
 mod error;

@@ -10,6 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// The outside control over a copy in all its phases: bandwidth limit and interruption.
 pub(crate) struct Control {
@@ -29,6 +30,10 @@ impl Control {
         interrupt: BoxFuture<'static, ()>,
     ) -> Self {
         Self { clock, limit, bucket: TokenBucket::default(), interrupt, interrupted: false, pause: None }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.clock.now()
     }
 
     /// Whether a request of `bytes` may begin now. If not, [`Outstanding::next`] says when to ask again.
@@ -128,7 +133,6 @@ mod tests {
     use block::Timer;
     use futures_util::FutureExt;
     use std::pin::Pin;
-    use std::time::Duration;
 
     struct Midnight;
 

@@ -2,6 +2,7 @@
 //! lost writes, everything since the last flush is written again.
 
 use crate::cutter::{Cutter, Piece};
+use crate::depth::Depth;
 use crate::input::Input;
 use crate::outstanding::{Control, Outstanding, Turn};
 use crate::unflushed::{Epoch, Unflushed};
@@ -11,6 +12,7 @@ use block::{BlockError, BlockErrorKind, ByteRange, Extent, Operation, Payload};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The number of acknowledged writes that starts a flush, however short they are. It bounds the list of writes to
 /// repeat.
@@ -39,7 +41,8 @@ pub(crate) enum Work<'a> {
 
 /// The end of a request.
 enum Event<'a> {
-    Worked(Epoch, Work<'a>, Result<Effect, Error>),
+    /// Work that began at this time, by the copy's clock.
+    Worked(Duration, Epoch, Work<'a>, Result<Effect, Error>),
     Mapped(Result<Vec<Extent>, BlockError>),
     Streamed(Result<Payload, Error>),
     Flushed(Result<(), BlockError>),
@@ -54,6 +57,7 @@ enum Remainder<'a> {
 /// A copy under way.
 pub(crate) struct Pipeline<'a> {
     worker: Worker<'a>,
+    depth: Depth,
     remainder: Remainder<'a>,
     /// Work that comes before anything new: lost writes, and data from the stream.
     ready: VecDeque<Work<'a>>,
@@ -64,7 +68,7 @@ pub(crate) struct Pipeline<'a> {
 }
 
 impl<'a> Pipeline<'a> {
-    pub(crate) fn new(worker: Worker<'a>, origin: Origin<'a>) -> Self {
+    pub(crate) fn new(worker: Worker<'a>, origin: Origin<'a>, depth: Depth) -> Self {
         let remainder = match origin {
             Origin::Disk(disk) => {
                 let cutter = Cutter::new(disk.bytes(), worker.request_bytes, worker.unit_bytes);
@@ -74,6 +78,7 @@ impl<'a> Pipeline<'a> {
         };
         Self {
             worker,
+            depth,
             remainder,
             ready: VecDeque::new(),
             unflushed: Unflushed::default(),
@@ -124,7 +129,7 @@ impl<'a> Pipeline<'a> {
             self.begin(outstanding, control);
             self.flush_if_due(outstanding);
             match outstanding.next(control).await? {
-                Turn::Done(event) => self.take(event)?,
+                Turn::Done(event) => self.take(event, control.now())?,
                 Turn::Look => {}
                 Turn::Idle => return Ok(()),
             }
@@ -148,7 +153,7 @@ impl<'a> Pipeline<'a> {
             }
             Remainder::Stream { input, at, reading, ended } => {
                 let room = self.ready.is_empty() && self.unflushed.bytes() < self.worker.unflushed_bytes_max;
-                if room && !*reading && !*ended && outstanding.len() < self.worker.requests {
+                if room && !*reading && !*ended && outstanding.len() < self.depth.now() {
                     *reading = true;
                     let (worker, input, offset) = (self.worker, *input, *at);
                     let part = async move { Event::Streamed(worker.next_of_stream(input, offset).await) };
@@ -162,16 +167,16 @@ impl<'a> Pipeline<'a> {
     fn begin(&mut self, outstanding: &mut Outstanding<'a, Event<'a>>, control: &mut Control) {
         let mut admitted = true;
         while admitted
-            && outstanding.len() < self.worker.requests
+            && outstanding.len() < self.depth.now()
             && self.unflushed.bytes() < self.worker.unflushed_bytes_max
             && let Some(work) = self.next_work()
         {
             admitted = control.admit(work.data_bytes());
             if admitted {
-                let (worker, epoch) = (self.worker, self.unflushed.epoch());
+                let (worker, epoch, now) = (self.worker, self.unflushed.epoch(), control.now());
                 outstanding.start(async move {
                     let outcome = worker.work(&work).await;
-                    Event::Worked(epoch, work, outcome)
+                    Event::Worked(now, epoch, work, outcome)
                 });
             } else {
                 self.ready.push_front(work);
@@ -208,10 +213,13 @@ impl<'a> Pipeline<'a> {
         async move { pending.await.result.map(|_| ()) }
     }
 
-    fn take(&mut self, event: Event<'a>) -> Result<(), Error> {
+    fn take(&mut self, event: Event<'a>, now: Duration) -> Result<(), Error> {
         match event {
-            Event::Worked(epoch, work, outcome) => {
+            Event::Worked(began, epoch, work, outcome) => {
                 let effect = outcome?;
+                if effect == Effect::Written {
+                    self.depth.ended(began, now);
+                }
                 self.worked(epoch, work, effect);
             }
             Event::Mapped(answer) => self.mapped(answer),

@@ -1,5 +1,6 @@
 //! The plan of a copy, made before it does anything. Pure.
 
+use crate::depth::Depth;
 use crate::{Identity, ImageFormat, Refusal, Verify, worker::Zeroing};
 use block::BUFFER_BYTES_MAX;
 
@@ -8,6 +9,8 @@ use block::BUFFER_BYTES_MAX;
 pub struct Options {
     /// Requests under way at the same time.
     pub requests: usize,
+    /// The most of them, if there may be as many as hold twice the path's bandwidth-delay product.
+    pub requests_max: Option<usize>,
     /// Bytes of a request; rounded up to whole blocks of both ends.
     pub request_bytes: u64,
     /// Bytes that may be acknowledged and not yet flushed; a flush begins at half of it. Bounds what is written twice
@@ -34,6 +37,7 @@ impl Default for Options {
         Self {
             // 64 requests of 1 MiB hold the bandwidth-delay product of 10 Gbit/s over 50 ms.
             requests: 64,
+            requests_max: None,
             request_bytes: 1 << 20,
             unflushed_bytes_max: 256 << 20,
             limit: None,
@@ -83,8 +87,10 @@ pub struct Plan {
     pub capacity_bytes: Option<u64>,
     /// Length of a request.
     pub request_bytes: u64,
-    /// Requests under way at the same time.
+    /// Requests under way at the same time, at first.
     pub requests: usize,
+    /// The most of them.
+    pub requests_max: usize,
     /// How ranges are zeroed; `None` for a stream, to which zeroes are written.
     pub zeroing: Option<Zeroing>,
     /// How much is read back; [`Verify::Off`] if the destination cannot be read.
@@ -97,6 +103,10 @@ pub struct Plan {
 }
 
 impl Plan {
+    pub(crate) fn depth(&self) -> Depth {
+        Depth::new(self.requests, self.requests_max)
+    }
+
     pub(crate) fn make(facts: &Facts, options: &Options) -> Result<Self, Refusal> {
         if facts.read_only {
             return Err(Refusal::ReadOnly(facts.destination.clone()));
@@ -120,6 +130,7 @@ impl Plan {
             capacity_bytes: facts.capacity_bytes,
             request_bytes,
             requests: options.requests.max(1),
+            requests_max: options.requests_max.unwrap_or(0).max(options.requests).max(1),
             zeroing,
             verify: if facts.can_verify { options.verify } else { Verify::Off },
             source_format: facts.source_format,

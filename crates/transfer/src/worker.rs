@@ -41,7 +41,6 @@ pub(crate) struct Worker<'a> {
     pub(crate) zeroing: Zeroing,
     pub(crate) request_bytes: u64,
     pub(crate) unit_bytes: u64,
-    pub(crate) requests: usize,
     pub(crate) unflushed_bytes_max: u64,
     /// Whether a request that changes the destination was sent.
     pub(crate) touched: &'a AtomicBool,

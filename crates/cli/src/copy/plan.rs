@@ -33,7 +33,11 @@ fn print(plan: &Plan, survey: Option<Survey>, usage: Usage) {
         rows.push(("Contents", contents(survey)));
     }
     rows.push(("Zeroes", zeroing(plan.zeroing).to_owned()));
-    rows.push(("Requests", format!("{} of {}", plan.requests, sizes::bytes(plan.request_bytes))));
+    let requests = match plan.requests_max {
+        most if most > plan.requests => format!("{} to {most}", plan.requests),
+        _ => plan.requests.to_string(),
+    };
+    rows.push(("Requests", format!("{requests} of {}", sizes::bytes(plan.request_bytes))));
     if usage.connections > 0 {
         let sessions = sizes::count(usage.sessions, "session");
         rows.push(("Connections", format!("{} in {sessions}", usage.connections)));
@@ -110,6 +114,7 @@ fn object(plan: &Plan, survey: Option<Survey>, usage: Usage) -> serde_json::Valu
         "unknown_bytes": survey.map(|survey| survey.unknown_bytes),
         "zeroing": zeroing,
         "requests": plan.requests,
+        "requests_max": plan.requests_max,
         "request_bytes": plan.request_bytes,
         "connections": usage.connections,
         "sessions": usage.sessions,

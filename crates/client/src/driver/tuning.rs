@@ -7,7 +7,7 @@ use crate::report::PathState;
 use crate::{Config, Connections, Environment};
 use framing::{SocketOptions, UnsentLimit};
 use pdu::{Duration, Instant, LaneId};
-use policy::tuner::{Decision, Law, Slice, TUNED_CONNECTIONS_MAX, Terms};
+use policy::tuner::{Decision, Experience, Law, Slice, TUNED_CONNECTIONS_MAX, Terms};
 use policy::{Seen, Tuner};
 use std::cmp::{Ordering, Reverse};
 
@@ -48,6 +48,7 @@ pub(super) struct Tuning {
     /// When the next spare connection is to be logged out.
     spare_due: Option<Instant>,
     decisions: Vec<Decision>,
+    experience: Experience,
 }
 
 /// The beginning of a slice.
@@ -71,6 +72,8 @@ impl Tuning {
                 let terms = Terms {
                     connections_max: config.tuning.connections_max,
                     may_use_bbr: config.tuning.bbr.is_some(),
+                    as_flows: config.tuning.as_flows,
+                    experience: config.tuning.experience,
                 };
                 let tuner = (environment.tuner)(terms);
                 let wanted = tuner.connections_at_first();
@@ -94,11 +97,16 @@ impl Tuning {
             slice_due: None,
             spare_due: None,
             decisions: Vec::new(),
+            experience: config.tuning.experience,
         }
     }
 
     pub fn decisions(&self) -> &[Decision] {
         &self.decisions
+    }
+
+    pub fn experience(&self) -> Experience {
+        self.experience
     }
 
     pub fn due(&self) -> Option<Instant> {
@@ -166,9 +174,10 @@ impl Driver {
             return;
         }
         let ended = self.tuning.slice.take().and_then(|since| self.slice(&since, now));
-        let tuner = self.tuning.tuner.as_mut();
-        if let Some(decision) = ended.zip(tuner).and_then(|(slice, tuner)| tuner.decide(&slice)) {
-            self.follow(decision);
+        if let Some((slice, tuner)) = ended.zip(self.tuning.tuner.as_mut()) {
+            let decision = tuner.decide(&slice);
+            self.tuning.experience = tuner.experience();
+            decision.into_iter().for_each(|decision| self.follow(decision));
         }
         self.close_spare(now);
         self.keep_wanted_working(now);

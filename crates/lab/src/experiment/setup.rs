@@ -1,5 +1,6 @@
 //! The setup of one run.
 
+use super::beside_setup::BesideSetup;
 use super::document::SPAN_MAX;
 use super::overlay::lay;
 use super::request_model;
@@ -75,6 +76,9 @@ pub struct Setup {
     /// A workload of SCSI commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scsi: Option<ScsiRun>,
+    /// What else uses the path while `scsi` does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideSetup>,
     /// A program that copies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     program: Option<ProgramRun>,
@@ -136,8 +140,11 @@ pub enum RunLoad<'a> {
 pub enum Quantity {
     /// Payload that arrived, in bits per second.
     Throughput,
-    /// The distribution over the connections: Jain's index, from 1/n (one carried all) to 1 (equal).
+    /// The distribution over the connections: Jain's index, from 1/n (one carried all) to 1 (equal). Beside others, the
+    /// distribution over all of them: each plain stream and each client counts as one.
     Fairness,
+    /// Of a workload beside others: its part of what all moved, from 0 to 1.
+    Share,
     /// The round trip before the workload, the shortest of a few, in seconds.
     RoundTrip,
     /// From the submission of a request to its end, the mean, in seconds.
@@ -169,6 +176,7 @@ impl Quantity {
         match self {
             Self::Throughput => "throughput",
             Self::Fairness => "fairness",
+            Self::Share => "share",
             Self::RoundTrip => "round_trip",
             Self::RequestTime => "request_time",
             Self::RequestTimeP99 => "request_time_p99",
@@ -187,6 +195,7 @@ impl Quantity {
         match self {
             Self::Throughput => "throughput",
             Self::Fairness => "Jain's fairness index",
+            Self::Share => "share beside others",
             Self::RoundTrip => "round trip",
             Self::RequestTime => "time of a request",
             Self::RequestTimeP99 => "time of a request, 99th percentile",
@@ -204,7 +213,7 @@ impl Quantity {
     pub fn unit(self) -> Unit {
         match self {
             Self::Throughput => Unit::BitsPerSecond,
-            Self::Fairness => Unit::None,
+            Self::Fairness | Self::Share => Unit::None,
             Self::RoundTrip
             | Self::RequestTime
             | Self::RequestTimeP99
@@ -321,6 +330,10 @@ impl Setup {
             }
             _ => return Err("setup has more than one of streams, scsi and program".to_owned()),
         };
+        if self.beside.is_some() && self.scsi.is_none() {
+            return Err("setup.beside is for scsi: other workloads run alone".to_owned());
+        }
+        self.beside.as_ref().map_or(Ok(()), BesideSetup::check)?;
         self.capture.as_ref().map_or(Ok(()), CaptureSetup::check)?;
         if self.ip == IpVersion::V6 && self.mtu() < IPV6_MTU_MIN {
             let mtu = self.mtu();
@@ -423,7 +436,9 @@ impl Setup {
             RunLoad::Program(_) => {}
             RunLoad::Scsi(run) => {
                 quantities.extend(OF_SCSI);
-                quantities.extend((run.session.connections > 1).then_some(Quantity::Fairness));
+                let is_shared = self.beside.is_some();
+                quantities.extend((is_shared || run.session.connections > 1).then_some(Quantity::Fairness));
+                quantities.extend(is_shared.then_some(Quantity::Share));
                 quantities.extend(self.capture.map(|_| Quantity::GapTime));
             }
         }
@@ -461,7 +476,7 @@ impl Setup {
         let load = match self.load() {
             RunLoad::Streams(streams) => self.warm_up.0 + streams.time().0,
             RunLoad::Scsi(run) => request_model::load_time(self, run),
-            RunLoad::Program(program) => program.expected_time.0,
+            RunLoad::Program(program) => program.expected_time.0 * (1 + u32::from(program.rehearsals)),
         };
         OVERHEAD + self.rtt.0 * ROUND_TRIPS_BEFORE + load
     }

@@ -33,6 +33,10 @@ impl TmpfsFolder {
         Ok(Self { path, _owner: owner })
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Makes a folder in it.
     pub fn folder(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path.join(name);

@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 /// The target of every run.
 const TARGET: &str = "iqn.2026-11.io.github.ropewalk:lab";
 
-/// The same at all of its addresses.
+/// The same at all of its addresses. Further targets have the ports after it.
 const PORT: u16 = 3260;
 
 /// The length of one request when filling and reading back, and the number at a time.
@@ -42,15 +42,16 @@ pub(crate) fn runtime() -> io::Result<Runtime> {
 }
 
 impl Storage {
-    /// Starts a target with this disk; the rest of `config` is the run's.
+    /// Starts the target of this number with this disk; the rest of `config` is the run's.
     pub fn start(
+        number: u8,
         disk: &DiskModel,
         config: target::Config,
         lab: &Lab,
         monitor: &SessionMonitor,
     ) -> Result<Self, ScsiRunError> {
         let namespace = lab.server.namespace.clone();
-        let config = with_disk(disk, config, &lab.server.portals);
+        let config = with_disk(disk, config, &lab.server.portals, PORT + u16::from(number));
         let (runtime, observers) = (runtime()?, monitor.target());
         // Its threads start in this thread's namespace, and stay there.
         let server = namespace.run(|| runtime.block_on(start(config, observers)))??;
@@ -100,11 +101,11 @@ fn start(
     Server::start_observed(config, observers)
 }
 
-fn with_disk(disk: &DiskModel, config: target::Config, addresses: &[IpAddr]) -> target::Config {
+fn with_disk(disk: &DiskModel, config: target::Config, addresses: &[IpAddr], port: u16) -> target::Config {
     let mut node = TargetConfig::new(TARGET.parse().expect("the name of the lab's target is one"));
     node.luns.push(LunConfig { number: 0, backend: disk.spec(), mask: Mask::default() });
     target::Config {
-        listen: addresses.iter().map(|address| SocketAddr::new(*address, PORT)).collect(),
+        listen: addresses.iter().map(|address| SocketAddr::new(*address, port)).collect(),
         targets: vec![node],
         // A lab has no other users.
         allow_insecure: true,

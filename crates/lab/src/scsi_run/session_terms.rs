@@ -23,6 +23,8 @@ pub struct SessionTerms {
     pub tuner: Option<Named<TunerChoice>>,
     /// Whether that may use BBR, on two connections.
     pub may_use_bbr: bool,
+    /// The flows as which a tuned session behaves where the path is full.
+    pub as_flows: u32,
     /// The number of iSCSI sessions for these connections.
     pub sessions: u16,
     /// How the initiator chooses a connection for each command.
@@ -57,6 +59,7 @@ impl Default for SessionTerms {
             connections: 1,
             tuner: None,
             may_use_bbr: false,
+            as_flows: Tuning::default().as_flows,
             sessions: 1,
             placement: Named::default(),
             initial_r2t: offer.initial_r2t,
@@ -115,7 +118,8 @@ impl SessionTerms {
     }
 
     pub(super) fn tuning(&self) -> Tuning {
-        Tuning { bbr: self.may_use_bbr.then(|| "bbr".to_owned()), ..Tuning::default() }
+        let bbr = self.may_use_bbr.then(|| "bbr".to_owned());
+        Tuning { as_flows: self.as_flows, bbr, ..Tuning::default() }
     }
 
     pub(super) fn policies(&self) -> Policies {

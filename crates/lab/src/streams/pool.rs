@@ -92,7 +92,7 @@ impl Streams {
     }
 
     /// Listens in the calling thread's namespace. The sockets that it accepts inherit its options.
-    fn listen(&self) -> io::Result<TcpListener> {
+    pub(super) fn listen(&self) -> io::Result<TcpListener> {
         let address = SocketAddr::new(self.to, 0);
         let socket = self.socket(address)?;
         // Also the limit of `accept`.

@@ -28,12 +28,28 @@ fn program(command: &[&str], direction: Direction, server: Option<ServerProgram>
         size: Bytes(1 << 20),
         extents: None,
         expected_time: Span(Duration::from_secs(10)),
+        rehearsals: 0,
         server,
     }
 }
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[test]
+fn what_a_program_keeps_of_a_rehearsal_it_finds_again() {
+    in_lab(|| {
+        let script =
+            "test ! -e $XDG_STATE_HOME/kept || { echo found it >&2; exit 3; }; touch $XDG_STATE_HOME/kept";
+        let command = ["sh", "-c", script, "{file}", "{disk}"];
+        let run = |rehearsals| {
+            let program = ProgramRun { rehearsals, ..program(&command, Direction::Read, None) };
+            program.run(&lab(), "reno", 5).unwrap_err().to_string()
+        };
+        assert!(run(0).contains("differs"));
+        assert!(run(1).contains("found it"));
+    });
 }
 
 #[test]

@@ -64,6 +64,8 @@ struct PathTally {
     rtt_min_s2: f64,
     sent_bytes: u64,
     repeated_bytes: u64,
+    /// The round trips when data was sent again, times its bytes.
+    loss_rtt_sb: f64,
     timeouts: u64,
     busy_s: f64,
     receive_window_s: f64,
@@ -75,6 +77,8 @@ struct PathTally {
     receive_rtt_s2: f64,
     received_segments: u64,
     out_of_order_segments: u64,
+    /// The receiver's round trips when segments came out of order, times their number.
+    disorder_rtt_s: f64,
 }
 
 /// The least that must have been seen for a verdict.
@@ -144,7 +148,7 @@ impl Tally {
         match self.lanes.iter_mut().find(|known| known.lane == lane.lane) {
             Some(known) => {
                 let before = std::mem::replace(&mut known.counters, counters);
-                self.seen.path.add_counters(before, counters);
+                self.seen.path.add_counters(before, path);
             }
             None => self.lanes.push(Counted { lane: lane.lane, counters }),
         }
@@ -227,6 +231,12 @@ impl Seen {
     }
 }
 
+/// Whether a round trip shows a queue. What is lost while there is one is what the queue does not hold. Where others keep
+/// the queue, its shortest round trips are long, and only its longest ones stand out: those at losses.
+fn is_long(rtt: Duration, rtt_min: Duration) -> bool {
+    rtt.as_secs_f64() >= QUEUE * rtt_min.as_secs_f64()
+}
+
 /// What limits a session that mostly waits for this; `None` for the network, which has many reasons.
 fn limit(wait: Wait) -> Option<Limit> {
     match wait {
@@ -241,16 +251,20 @@ fn limit(wait: Wait) -> Option<Limit> {
 }
 
 impl PathTally {
-    fn add_counters(&mut self, before: PathCounters, now: PathCounters) {
+    fn add_counters(&mut self, before: PathCounters, path: &PathMeasurement) {
+        let now = path.counters;
         let since = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
         self.sent_bytes += now.sent_bytes.saturating_sub(before.sent_bytes);
-        self.repeated_bytes += now.repeated_bytes.saturating_sub(before.repeated_bytes);
+        let repeated_bytes = now.repeated_bytes.saturating_sub(before.repeated_bytes);
+        self.repeated_bytes += repeated_bytes;
+        self.loss_rtt_sb += path.rtt.as_secs_f64() * repeated_bytes as f64;
         self.timeouts += u64::from(now.timeouts.saturating_sub(before.timeouts));
         self.busy_s += since(now.busy, before.busy);
         self.receive_window_s += since(now.receive_window_limited, before.receive_window_limited);
         self.received_segments += u64::from(now.received_segments.wrapping_sub(before.received_segments));
-        self.out_of_order_segments +=
-            u64::from(now.out_of_order_segments.wrapping_sub(before.out_of_order_segments));
+        let out_of_order = now.out_of_order_segments.wrapping_sub(before.out_of_order_segments);
+        self.out_of_order_segments += u64::from(out_of_order);
+        self.disorder_rtt_s += path.receive_rtt.as_secs_f64() * f64::from(out_of_order);
     }
 
     fn subtract(&mut self, earlier: &Self) {
@@ -263,6 +277,7 @@ impl PathTally {
         self.rtt_min_s2 -= earlier.rtt_min_s2;
         self.sent_bytes = self.sent_bytes.saturating_sub(earlier.sent_bytes);
         self.repeated_bytes = self.repeated_bytes.saturating_sub(earlier.repeated_bytes);
+        self.loss_rtt_sb -= earlier.loss_rtt_sb;
         self.timeouts = self.timeouts.saturating_sub(earlier.timeouts);
         self.busy_s -= earlier.busy_s;
         self.receive_window_s -= earlier.receive_window_s;
@@ -271,23 +286,22 @@ impl PathTally {
         self.receive_rtt_s2 -= earlier.receive_rtt_s2;
         self.received_segments = self.received_segments.saturating_sub(earlier.received_segments);
         self.out_of_order_segments = self.out_of_order_segments.saturating_sub(earlier.out_of_order_segments);
+        self.disorder_rtt_s -= earlier.disorder_rtt_s;
     }
 
     fn add_time(&mut self, path: &PathMeasurement, elapsed_s: f64) {
-        let (rtt_s, rtt_min_s) = (path.rtt.as_secs_f64(), path.rtt_min.as_secs_f64());
         let add_if = |condition: bool| if condition { elapsed_s } else { 0.0 };
         self.worked_s += elapsed_s;
-        self.queued_s += add_if(rtt_s >= QUEUE * rtt_min_s);
+        self.queued_s += add_if(is_long(path.rtt, path.rtt_min));
         self.timed_out_s += add_if(path.is_timed_out);
         self.slow_start_s += add_if(path.is_in_slow_start);
-        self.rtt_s2 += rtt_s * elapsed_s;
+        self.rtt_s2 += path.rtt.as_secs_f64() * elapsed_s;
     }
 
     fn add_awaited_time(&mut self, path: &PathMeasurement, elapsed_s: f64) {
-        let (rtt_s, rtt_min_s) = (path.receive_rtt.as_secs_f64(), path.rtt_min.as_secs_f64());
         self.awaited_s += elapsed_s;
-        self.awaited_queued_s += if rtt_s >= QUEUE * rtt_min_s { elapsed_s } else { 0.0 };
-        self.receive_rtt_s2 += rtt_s * elapsed_s;
+        self.awaited_queued_s += if is_long(path.receive_rtt, path.rtt_min) { elapsed_s } else { 0.0 };
+        self.receive_rtt_s2 += path.receive_rtt.as_secs_f64() * elapsed_s;
     }
 
     fn evidence(&self) -> PathEvidence {
@@ -297,16 +311,19 @@ impl PathTally {
             loss: ratio(self.repeated_bytes as f64, self.sent_bytes as f64),
             timeouts: self.timeouts,
             rtt: time(self.rtt_s2, self.worked_s),
+            rtt_at_loss: time(self.loss_rtt_sb, self.repeated_bytes as f64),
             rtt_min: time(self.rtt_min_s2, self.seen_s),
             receive_window_share: ratio(self.receive_window_s, self.busy_s),
             receive_rtt: time(self.receive_rtt_s2, self.awaited_s),
+            receive_rtt_at_loss: time(self.disorder_rtt_s, self.out_of_order_segments as f64),
             out_of_order: ratio(self.out_of_order_segments as f64, self.received_segments as f64),
         }
     }
 
     /// What limits data that arrives all the time.
     fn limit_of_arrival(&self, evidence: &PathEvidence) -> Limit {
-        if self.awaited_queued_s > TYPICAL * self.awaited_s {
+        let is_queued = self.awaited_queued_s > TYPICAL * self.awaited_s;
+        if is_queued || is_long(evidence.receive_rtt_at_loss, evidence.rtt_min) {
             Limit::Saturation
         } else if evidence.out_of_order > OUT_OF_ORDER_MIN {
             Limit::Losses
@@ -323,7 +340,9 @@ impl PathTally {
             Limit::ReceiveWindow
         } else if is_typical(self.timed_out_s, TIMED_OUT) {
             Limit::Timeouts
-        } else if is_typical(self.queued_s, TYPICAL) && evidence.loss < LOSS_HEAVY {
+        } else if evidence.loss < LOSS_HEAVY
+            && (is_typical(self.queued_s, TYPICAL) || is_long(evidence.rtt_at_loss, evidence.rtt_min))
+        {
             Limit::Saturation
         } else if evidence.loss > LOSS_MIN {
             Limit::Losses
@@ -460,6 +479,27 @@ mod tests {
         });
         let diagnosis = diagnosis(&[full]);
         assert_eq!((diagnosis.limit, diagnosis.gain_max), (Limit::Saturation, Some(1.0)));
+    }
+
+    #[test]
+    fn losses_at_long_round_trips_are_those_of_a_full_path_even_if_the_queue_is_short_at_other_times() {
+        let at_its_peak = |rtt: Duration, repeated_bytes| {
+            with(sending(), |path| {
+                path.rtt = rtt;
+                path.counters.repeated_bytes = repeated_bytes;
+            })
+        };
+        // Data is only sent again between the third look and the first of the next four.
+        let [short, long] = [RTT, RTT * 4 / 3];
+        let mut tally = Tally::default();
+        for tick in 0..=100_u64 {
+            let rtt = if tick % 4 == 0 { long } else { short };
+            let mut lane = at_its_peak(rtt, tick / 4 * 100);
+            lane = with(lane, |path| path.counters.sent_bytes = tick * 10_000);
+            let look = Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes: MEBIBYTE };
+            tally.look(Instant::ZERO + Duration::from_millis(10 * tick), &look);
+        }
+        assert_eq!(tally.seen().diagnose().unwrap().limit, Limit::Saturation);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::rest::Rest;
 use super::sample::{Advice, Sample};
-use super::{BBR_CONNECTIONS_MAX, Decision, FIRST_CONNECTIONS, Law, Reason, Slice, Terms, Tuner};
+use super::{BBR_CONNECTIONS_MAX, Decision, Experience, FIRST_CONNECTIONS, Law, Reason, Slice, Terms, Tuner};
 use crate::diagnosis::Limit;
 use pdu::{Duration, Instant};
 
@@ -14,6 +14,9 @@ use pdu::{Duration, Instant};
 /// time to adapt. More connections stay if they move at least [`GAIN_MIN`] times as much, fewer if they move at least
 /// [`LOSS_MAX`] times as much. A trial that fails is repeated after a pause, which doubles each time, and at once when
 /// the path changes. At 95 percent of what was moved while the path was full, nothing more is tried.
+///
+/// Where the path is full, its queue may be that of others too, and what a connection brings may be taken from them.
+/// Connections beyond [`Terms::as_flows`] are therefore set aside whatever they bring, for as long as the path stays full.
 ///
 /// Connections are set aside a few at a time, because their congestion windows go with them: at most as many as the queue
 /// on the path makes up for until the others have grown. So those that have brought nothing, too, are given up a few at a
@@ -45,6 +48,10 @@ pub struct Guided {
     bbr: Rest,
     /// The last sample that needed no way back.
     held: Option<Sample>,
+    /// What was found over this path before, until it is used.
+    known: Option<Experience>,
+    /// What is known of it now.
+    found: Experience,
 }
 
 /// More connections must move this many times as much to stay.
@@ -83,7 +90,11 @@ impl Guided {
     #[must_use]
     pub fn new(terms: Terms) -> Self {
         Self {
-            terms: Terms { connections_max: terms.connections_max.max(1), ..terms },
+            terms: Terms {
+                connections_max: terms.connections_max.max(1),
+                as_flows: terms.as_flows.max(1),
+                ..terms
+            },
             connections: 0,
             settling: SETTLING_SLICES,
             sample: Sample::default(),
@@ -95,13 +106,15 @@ impl Guided {
             stride: 1.0,
             bbr: Rest::NONE,
             held: None,
+            known: Some(terms.experience),
+            found: terms.experience,
         }
     }
 }
 
 impl Tuner for Guided {
     fn connections_at_first(&self) -> u32 {
-        FIRST_CONNECTIONS.min(self.terms.connections_max)
+        FIRST_CONNECTIONS.max(self.terms.experience.connections_max()).min(self.terms.connections_max)
     }
 
     fn decide(&mut self, slice: &Slice) -> Option<Decision> {
@@ -111,24 +124,51 @@ impl Tuner for Guided {
             // Those of a trial that have to log in come one after the other.
             self.trial.iter_mut().for_each(|trial| trial.began = slice.end);
         }
+        if let Some(decision) = self.as_before(slice) {
+            return Some(decision);
+        }
         if self.settling > 0 {
             self.settling -= 1;
             return None;
         }
         let sample = self.sample.add(slice)?;
-        let judgement = self.trial.take().and_then(|trial| self.judge(&trial, &sample, slice.end));
+        let trial = self.trial.take();
+        let judgement = trial.and_then(|trial| self.judge(&trial, &sample, slice.end));
         let is_change =
             |decision: &Decision| (decision.connections, decision.law) != (sample.connections, sample.law);
-        if judgement.as_ref().is_some_and(is_change) {
+        let is_way_back = judgement.as_ref().is_some_and(is_change);
+        let better = trial.map(|trial| trial.before).filter(|_| is_way_back).unwrap_or(sample);
+        if better.advice.is_some() {
+            self.found.keep(better.is_incoming, better.found());
+        }
+        if is_way_back {
             self.settling = SETTLING_SLICES;
             return judgement;
         }
         // Another trial says by itself that what was tried stays.
         self.try_another(&sample, slice).or(judgement)
     }
+
+    fn experience(&self) -> Experience {
+        self.found
+    }
 }
 
 impl Guided {
+    /// BBR, if it was better over the same path before and losses limit this time, too. What was found before counts as
+    /// tried: where it moves another amount now, the search begins again.
+    fn as_before(&mut self, slice: &Slice) -> Option<Decision> {
+        let diagnosis = slice.diagnosis.as_ref()?;
+        let advice = Advice::of(diagnosis)?;
+        let known = self.known.take()?.of(diagnosis.is_incoming)?;
+        self.held = Some(Sample::of_found(&known));
+        let first = Sample::of_slice(slice);
+        let (connections, limit) =
+            self.bbr_instead(advice, &first, slice.end).filter(|_| known.law == Law::Bbr)?;
+        self.settling = SETTLING_SLICES;
+        Some(decision(slice.end, &first, (connections, Law::Bbr), Reason::BbrKnown(limit)))
+    }
+
     /// Whether what was tried stays; `None` if that cannot be said.
     fn judge(&mut self, trial: &Trial, sample: &Sample, now: Instant) -> Option<Decision> {
         let is_late = now > trial.began + TRIAL_MAX;
@@ -162,6 +202,10 @@ impl Guided {
             (false, ratio) if ratio >= LOSS_MAX => {
                 self.down = Rest::NONE;
                 (sample.connections, Reason::AsGood(ratio))
+            }
+            (false, ratio) if sample.is_full() && sample.connections >= self.terms.as_flows => {
+                self.down = Rest::NONE;
+                (sample.connections, Reason::StillFull(ratio))
             }
             (false, ratio) => {
                 self.down.lengthen(now);
@@ -206,11 +250,11 @@ impl Guided {
                 return Some(decision(slice.end, sample, again, Reason::PathChanged(sample.ratio_to(&held))));
             }
         }
-        if matches!(advice, Advice::Fewer(_)) {
+        if sample.is_full() {
             self.full = self.full.max(sample.bytes_per_second());
         }
         let (connections, law, reason) = match self.bbr_instead(advice, sample, slice.end) {
-            Some(bbr) => bbr,
+            Some((connections, limit)) => (connections, Law::Bbr, Reason::BbrMayDo(limit)),
             None if sample.law == Law::Bbr => return None,
             None => {
                 let (connections, reason) = self.other_number(advice, sample, slice)?;
@@ -227,16 +271,16 @@ impl Guided {
         self.full > 0.0 && sample.bytes_per_second() >= FULL * self.full
     }
 
-    /// BBR on few connections, where losses limit each of many.
-    fn bbr_instead(&self, advice: Advice, sample: &Sample, now: Instant) -> Option<(u32, Law, Reason)> {
+    /// The connections under BBR, where losses limit each of many, and what limits these.
+    fn bbr_instead(&self, advice: Advice, sample: &Sample, now: Instant) -> Option<(u32, Limit)> {
         let Advice::More(limit @ (Limit::Losses | Limit::Timeouts)) = advice else { return None };
         let may_try = self.terms.may_use_bbr
             && !sample.is_incoming
             && !self.fills(sample)
             && sample.law == Law::Configured
             && self.bbr.is_over(now);
-        let connections = sample.connections.min(BBR_CONNECTIONS_MAX);
-        may_try.then_some((connections, Law::Bbr, Reason::BbrMayDo(limit)))
+        let connections = sample.connections.min(BBR_CONNECTIONS_MAX).min(self.terms.as_flows);
+        may_try.then_some((connections, limit))
     }
 
     /// What was learned of another path is worth nothing.
@@ -264,9 +308,11 @@ impl Guided {
         let least = match advice {
             Advice::More(_) => self.enough.unwrap_or(connections),
             Advice::Fewer(_) if sample.loses_much() => FIRST_CONNECTIONS.min(connections),
-            Advice::Fewer(_) => CONNECTIONS_MIN,
+            Advice::Fewer(_) => CONNECTIONS_MIN.min(self.terms.as_flows),
         };
-        let fewer = connections.saturating_sub(sample.aside_at_once(advice, self.stride)).max(least);
+        let fewer = connections
+            .saturating_sub(sample.aside_at_once(advice, self.stride, self.terms.as_flows))
+            .max(least);
         let fewer = Some(fewer).filter(|fewer| *fewer < connections && self.down.is_over(slice.end));
         let of_more = |limit| more.map(|more| (more, Reason::EachIsLimited(limit)));
         let of_fewer = |limit| fewer.map(|fewer| (fewer, Reason::FewerMayDo(limit)));

@@ -1,6 +1,6 @@
 //! What a number of connections moves, measured over several slices.
 
-use super::{Law, Slice};
+use super::{Found, Law, Slice};
 use crate::diagnosis::{Diagnosis, Limit};
 use pdu::{Duration, Instant};
 
@@ -39,7 +39,7 @@ pub(super) enum Advice {
 
 impl Advice {
     /// `None` if the number of connections is not what limits the session, or not yet.
-    fn of(diagnosis: &Diagnosis) -> Option<Self> {
+    pub fn of(diagnosis: &Diagnosis) -> Option<Self> {
         let limit = diagnosis.limit;
         match limit {
             Limit::Losses | Limit::Timeouts | Limit::ReceiveWindow | Limit::SendBuffer => {
@@ -83,6 +83,29 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// The beginning of one.
+    pub fn of_slice(slice: &Slice) -> Self {
+        let mut sample = Self::default();
+        sample.add(slice);
+        sample
+    }
+
+    /// What was found in another session.
+    pub fn of_found(found: &Found) -> Self {
+        let Found { connections, law, bytes_per_second } = *found;
+        Self {
+            connections,
+            law,
+            moved_bytes: whole(bytes_per_second).into(),
+            length: Duration::from_secs(1),
+            ..Self::default()
+        }
+    }
+
+    pub fn found(&self) -> Found {
+        Found { connections: self.connections, law: self.law, bytes_per_second: self.bytes_per_second() }
+    }
+
     /// Takes in a slice; returns the sample once it is complete. A slice that says nothing of the number of connections
     /// is passed over.
     pub fn add(&mut self, slice: &Slice) -> Option<Self> {
@@ -108,15 +131,21 @@ impl Sample {
         (self.connections, self.law) == (slice.connections, slice.law) && is_near
     }
 
-    /// The connections that may be set aside at a time.
-    pub fn aside_at_once(&self, advice: Advice, stride: f64) -> u32 {
+    /// The connections that may be set aside at a time. Of those that take from others, it need not be made up for.
+    pub fn aside_at_once(&self, advice: Advice, stride: f64, as_flows: u32) -> u32 {
         let part = match advice {
+            Advice::Fewer(_) if self.connections > as_flows => ASIDE_MAX,
             Advice::Fewer(_) if !self.loses_much() => {
                 (QUEUE_PART * self.queue / f64::from(self.slices.max(1))).min(ASIDE_MAX)
             }
             _ => ASIDE_UNSEEN,
         };
         whole(part * stride * f64::from(self.connections)).max(1)
+    }
+
+    /// All of its slices show that the path is full.
+    pub fn is_full(&self) -> bool {
+        matches!(self.advice, Some(Advice::Fewer(_)))
     }
 
     pub fn loses_much(&self) -> bool {

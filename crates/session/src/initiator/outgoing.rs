@@ -1,5 +1,6 @@
 //! The PDUs that wait to be sent on one lane, and their order.
 
+use crate::lanes::TURN_BYTES;
 use crate::seam::{Payload, Transmit};
 use pdu::{
     Header, Itt, LogoutReason, LogoutRequest, NopOut, Snack, SnackKind, StatSn, TaskManagementRequest,
@@ -27,13 +28,15 @@ pub(super) enum Turn {
     Data(Itt),
 }
 
-/// Two queues that alternate PDU by PDU: requests in the order of their CmdSNs, and tasks with data to send, one PDU
-/// each. Neither a command nor a small write waits behind a write of 16 MiB, and a flood of commands does not delay the
-/// data of earlier commands.
+/// Two queues that alternate PDU by PDU: requests in the order of their CmdSNs, and tasks with data to send, each of which
+/// sends until its turn ends. Neither a command nor a small write waits behind a write of 16 MiB, and a flood of commands
+/// does not delay the data of earlier commands.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     requests: VecDeque<Request>,
     tasks: VecDeque<Itt>,
+    /// What the first of them has sent in its turn.
+    turn_bytes: u32,
     data_is_next: bool,
 }
 
@@ -57,8 +60,27 @@ impl Outgoing {
         self.forget_task(itt);
     }
 
+    /// A task whose turn it was has sent so much, and has more. Its turn goes on unless it has been long.
+    pub(super) fn requeue_task(&mut self, itt: Itt, sent_bytes: u32) {
+        self.turn_bytes = self.turn_bytes.saturating_add(sent_bytes);
+        if self.turn_bytes < TURN_BYTES {
+            self.tasks.push_front(itt);
+        } else {
+            self.turn_bytes = 0;
+            self.tasks.push_back(itt);
+        }
+    }
+
+    /// A task whose turn it was has sent all that it may.
+    pub(super) fn end_turn(&mut self) {
+        self.turn_bytes = 0;
+    }
+
     /// Removes a task from the queue of those with data to send.
     pub(super) fn forget_task(&mut self, itt: Itt) {
+        if self.tasks.front() == Some(&itt) {
+            self.turn_bytes = 0;
+        }
         self.tasks.retain(|task| *task != itt);
     }
 

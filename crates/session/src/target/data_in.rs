@@ -6,14 +6,10 @@ use super::retention::{Piece, Retention, Sent, SentData};
 use super::scsi_response::{is_collapsible, residuals};
 use super::session::Session;
 use super::task::{Stage, Task, Tasks};
+use crate::lanes::TURN_BYTES;
 use crate::seam::{Payload, PayloadRef, Transmit};
 use pdu::{BufferId, CollapsedStatus, DataSn, Header, Instant, Itt, LaneId, Lun, Ttt, Window};
 use std::collections::VecDeque;
-
-/// How much one task sends before the next has its turn. Reads of usual lengths are sent one after the other, each as
-/// early as possible and while its data is in the processor's cache. A longer read lets short reads pass, but
-/// not later long reads: side by side, they would all end late.
-const TURN_BYTES: u32 = 1 << 20;
 
 /// The least that a task sends before it asks for a DataACK. Bursts may be shorter, but an acknowledgement costs a PDU
 /// in each direction. The standard allows at most one per MaxBurstLength (RFC 7143 §11.7.2).
@@ -232,7 +228,8 @@ fn enqueue(queue: &mut VecDeque<TaskId>, tasks: &Tasks, mut id: TaskId) {
     queue.push_back(id);
 }
 
-/// Whether a task sends more than a turn.
+/// Whether a task sends more than a turn. A long read lets short reads pass, but not later long reads: side by side, they
+/// would all end late.
 fn is_long(tasks: &Tasks, id: TaskId) -> bool {
     tasks.get(id).is_some_and(|task| task.data_in.expected_bytes > TURN_BYTES)
 }

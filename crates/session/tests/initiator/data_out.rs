@@ -98,18 +98,38 @@ fn r2ts_are_answered_one_after_the_other_in_the_order_in_which_they_came() {
     assert_eq!(pieces(&mut world), expected);
 }
 
+/// The tasks of the Data-Out PDUs that are sent now, without repetitions.
+fn turns(world: &mut World) -> Vec<u32> {
+    let mut turns: Vec<u32> =
+        std::iter::from_fn(|| world.pull(0)).map(|pdu| data_out(Some(pdu)).0.itt.0).collect();
+    turns.dedup();
+    turns
+}
+
 #[test]
-fn a_write_with_several_r2ts_has_no_more_turns_than_others() {
+fn all_data_that_was_asked_for_of_a_write_is_sent_before_that_of_the_next() {
     let parameters = SessionParameters { initial_r2t: true, immediate_data: false, ..parameters() };
     let mut world = World::with_parameters(1, parameters);
     let (first, second) = (world.write(0, 4000), world.write(0, 4000));
-    for (task, number) in [(first, 0), (first, 1), (second, 0)] {
+    for (task, number) in [(first, 0), (second, 0), (first, 1), (second, 1)] {
         let r2t = world.r2t(task, number, number * 2000, 2000);
         world.receive(0, &r2t.emit(), &[]).unwrap();
     }
-    let turns: Vec<u32> =
-        std::iter::from_fn(|| world.pull(0)).map(|pdu| data_out(Some(pdu)).0.itt.0).collect();
-    assert_eq!(turns, [first, second, first, second, first, first].map(|task| task.0));
+    assert_eq!(turns(&mut world), [first.0, second.0]);
+}
+
+#[test]
+fn a_write_longer_than_a_turn_lets_others_pass() {
+    const LONG: u32 = 3 << 19;
+    let parameters =
+        SessionParameters { initial_r2t: true, immediate_data: false, max_burst_bytes: LONG, ..parameters() };
+    let mut world = World::with_parameters(1, parameters);
+    let (long, short) = (world.write(0, LONG), world.write(0, 4000));
+    for (task, bytes) in [(long, LONG), (short, 4000)] {
+        let r2t = world.r2t(task, 0, 0, bytes);
+        world.receive(0, &r2t.emit(), &[]).unwrap();
+    }
+    assert_eq!(turns(&mut world), [long.0, short.0, long.0]);
 }
 
 #[test]
@@ -123,7 +143,7 @@ fn solicited_data_names_the_logical_unit_and_unsolicited_data_does_not() {
 }
 
 #[test]
-fn writes_take_turns_and_requests_do_not_wait_for_them() {
+fn requests_do_not_wait_for_the_data_of_writes() {
     let mut world = World::with_connections(1);
     start(&mut world, 4096);
     start(&mut world, 4096);
@@ -138,8 +158,8 @@ fn writes_take_turns_and_requests_do_not_wait_for_them() {
             _ => "ping",
         })
         .collect();
-    let requests_and_data = ["command", "first", "command", "first", "ping", "second"];
-    let data = ["first", "second", "first", "second", "second"];
+    let requests_and_data = ["command", "first", "command", "first", "ping", "first"];
+    let data = ["first", "second", "second", "second", "second"];
     assert_eq!(order, [requests_and_data.as_slice(), &data].concat());
 }
 

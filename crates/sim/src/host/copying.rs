@@ -225,6 +225,7 @@ impl Copier {
         let random = &mut self.random;
         let options = Options {
             requests: 1 + random.index(REQUESTS_MAX),
+            requests_max: Some(REQUESTS_MAX),
             request_bytes: random.between(1, REQUEST_BYTES_MAX / block) * block,
             unflushed_bytes_max: if random.one_in(2) {
                 random.between(1, UNFLUSHED_BYTES_MAX)

@@ -192,6 +192,7 @@ impl Contender {
         let random = &mut self.random;
         Options {
             requests: 1 + random.index(REQUESTS_MAX),
+            requests_max: Some(REQUESTS_MAX),
             request_bytes: random.between(1, REQUEST_BLOCKS_MAX) * u64::from(BLOCK_BYTES),
             verify: *random.choose(&[Verify::Full, Verify::Off, Verify::Off]),
             overwrite: true,

@@ -1,0 +1,209 @@
+//! What `--connections auto` has found over each path, kept for the next run.
+
+use initiator::{Experience, Found, Law};
+use serde::{Deserialize, Serialize};
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tempfile::NamedTempFile;
+
+/// What is older is forgotten: paths change. A weekly backup still finds the last one's.
+const AGE_MAX: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+
+/// The most paths that are kept, the last used ones.
+const PATHS_MAX: usize = 256;
+
+/// The user's file with what was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    file: PathBuf,
+}
+
+/// The file's contents.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Contents {
+    paths: Vec<KeptPath>,
+}
+
+/// What was found over a path.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptPath {
+    /// The portals at its end.
+    portals: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to_target: Option<KeptFound>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from_target: Option<KeptFound>,
+}
+
+/// What was found in one direction, and when.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct KeptFound {
+    found_unix_seconds: u64,
+    connections: u32,
+    bbr: bool,
+    bytes_per_second: f64,
+}
+
+impl Kept {
+    /// The user's, by the XDG Base Directory Specification; `None` for a user without a home.
+    pub(crate) fn of_user() -> Option<Self> {
+        let folder = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
+        Some(Self { file: state.join("ropewalk/paths.json") })
+    }
+
+    /// What was found over the path to these portals and is not too old. Whatever cannot be read was not found.
+    pub(crate) fn recall(&self, portals: &str) -> Experience {
+        let now = unix_seconds();
+        let path = self.read().paths.into_iter().find(|path| path.portals == portals);
+        path.map_or_else(Experience::default, |path| Experience {
+            to_target: path.to_target.filter(|found| found.is_recent(now)).and_then(KeptFound::recall),
+            from_target: path.from_target.filter(|found| found.is_recent(now)).and_then(KeptFound::recall),
+        })
+    }
+
+    /// Keeps what was found over the path to these portals, where it is not what was known before.
+    pub(crate) fn keep(&self, portals: &str, found: Experience) -> io::Result<()> {
+        let now = unix_seconds();
+        let known = self.recall(portals);
+        if found == known {
+            return Ok(());
+        }
+        let mut contents = self.read();
+        let earlier = contents.paths.iter().position(|path| path.portals == portals);
+        let mut path = earlier.map_or_else(
+            || KeptPath { portals: portals.to_owned(), to_target: None, from_target: None },
+            |index| contents.paths.remove(index),
+        );
+        for (kept, found, known) in [
+            (&mut path.to_target, found.to_target, known.to_target),
+            (&mut path.from_target, found.from_target, known.from_target),
+        ] {
+            if found != known {
+                *kept = found.map(|found| KeptFound::new(found, now));
+            }
+        }
+        contents.paths.insert(0, path);
+        contents.paths.truncate(PATHS_MAX);
+        self.write(&contents)
+    }
+
+    fn read(&self) -> Contents {
+        let text = fs::read(&self.file).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Replaces the file at once, so that nobody reads half of it.
+    fn write(&self, contents: &Contents) -> io::Result<()> {
+        let folder = self.file.parent().ok_or(io::ErrorKind::NotFound)?;
+        fs::create_dir_all(folder)?;
+        let mut file = NamedTempFile::new_in(folder)?;
+        serde_json::to_writer_pretty(&mut file, contents)?;
+        file.flush()?;
+        file.persist(&self.file)?;
+        Ok(())
+    }
+}
+
+impl KeptFound {
+    fn new(found: Found, found_unix_seconds: u64) -> Self {
+        let Found { connections, law, bytes_per_second } = found;
+        Self { found_unix_seconds, connections, bbr: law == Law::Bbr, bytes_per_second }
+    }
+
+    fn is_recent(&self, now: u64) -> bool {
+        now.saturating_sub(self.found_unix_seconds) <= AGE_MAX.as_secs()
+    }
+
+    /// `None` if somebody has written nonsense.
+    fn recall(self) -> Option<Found> {
+        let law = if self.bbr { Law::Bbr } else { Law::Configured };
+        let is_sound =
+            self.connections > 0 && self.bytes_per_second.is_finite() && self.bytes_per_second >= 0.0;
+        is_sound.then_some(Found {
+            connections: self.connections,
+            law,
+            bytes_per_second: self.bytes_per_second,
+        })
+    }
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    const PORTAL: &str = "192.0.2.1:3260";
+
+    fn kept() -> (TempDir, Kept) {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("ropewalk/paths.json");
+        (folder, Kept { file })
+    }
+
+    fn found(connections: u32) -> Option<Found> {
+        Some(Found { connections, law: Law::Configured, bytes_per_second: 1e6 })
+    }
+
+    fn writes(connections: u32) -> Experience {
+        Experience { to_target: found(connections), from_target: None }
+    }
+
+    #[test]
+    fn what_was_found_over_a_path_is_recalled_for_that_path() {
+        let (_folder, kept) = kept();
+        kept.keep(PORTAL, writes(32)).unwrap();
+        assert_eq!(kept.recall(PORTAL), writes(32));
+        assert_eq!(kept.recall("192.0.2.2:3260"), Experience::default());
+    }
+
+    #[test]
+    fn each_direction_keeps_its_own_time() {
+        let (_folder, kept) = kept();
+        kept.keep(PORTAL, writes(32)).unwrap();
+        let mut contents = kept.read();
+        contents.paths[0].to_target.as_mut().unwrap().found_unix_seconds = unix_seconds() - 1000;
+        kept.write(&contents).unwrap();
+        kept.keep(PORTAL, Experience { from_target: found(4), ..writes(32) }).unwrap();
+        let path = &kept.read().paths[0];
+        let age = |found: Option<KeptFound>| unix_seconds() - found.unwrap().found_unix_seconds;
+        assert!(age(path.to_target) >= 1000 && age(path.from_target) < 1000, "{path:?}");
+    }
+
+    #[test]
+    fn what_is_old_is_forgotten() {
+        let (_folder, kept) = kept();
+        kept.keep(PORTAL, writes(32)).unwrap();
+        let mut contents = kept.read();
+        contents.paths[0].to_target.as_mut().unwrap().found_unix_seconds -= AGE_MAX.as_secs() + 1;
+        kept.write(&contents).unwrap();
+        assert_eq!(kept.recall(PORTAL), Experience::default());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_as_good_as_none() {
+        let (_folder, kept) = kept();
+        fs::create_dir_all(kept.file.parent().unwrap()).unwrap();
+        fs::write(&kept.file, "{").unwrap();
+        assert_eq!(kept.recall(PORTAL), Experience::default());
+        kept.keep(PORTAL, writes(8)).unwrap();
+        assert_eq!(kept.recall(PORTAL), writes(8));
+    }
+
+    #[test]
+    fn the_paths_used_last_are_kept() {
+        let (_folder, kept) = kept();
+        for path in 0..=PATHS_MAX {
+            kept.keep(&path.to_string(), writes(8)).unwrap();
+        }
+        assert_eq!(kept.recall("0"), Experience::default());
+        assert_eq!(kept.recall(&PATHS_MAX.to_string()), writes(8));
+    }
+}
