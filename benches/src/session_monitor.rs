@@ -54,6 +54,7 @@ fn write(monitor: Option<&SessionMonitor>) -> anyhow::Result<f64> {
         request_size: Bytes(WRITE_BYTES.into()),
         depth: DEPTH,
         end: End::Requests(WRITES),
+        every: None,
         seed: 1,
     };
     let observers = monitor.map(SessionMonitor::target).unwrap_or_default();

@@ -164,6 +164,7 @@ impl Arguments {
             request_size: Bytes(self.request_size),
             depth: self.requests,
             end: End::Time(Span(self.runtime)),
+            every: None,
             seed: RandomState::new().hash_one(()),
         }
     }

@@ -159,7 +159,7 @@ impl Shared {
             lanes_shown: Vec::new(),
             look_again: None,
             next_probe: None,
-            looks: Looks::default(),
+            looks: Looks::new(Arc::clone(&environment.host)),
             answered_bytes: 0,
             turn: 0,
             scratch: Scratch::default(),

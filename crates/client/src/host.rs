@@ -5,7 +5,7 @@ use framing::{ConnectionObserver, SocketOptions, Wire};
 use futures_util::future::{self, BoxFuture, Either};
 use pdu::{Duration, Instant};
 use policy::tuner::Terms;
-use policy::{Placement, Tuner};
+use policy::{Placement, ThreadTime, Tuner};
 use session::parameters::Established;
 use std::future::Future;
 use std::io;
@@ -29,6 +29,11 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// If the system has none.
     fn entropy(&self, to: &mut [u8]) -> io::Result<()>;
+
+    /// The processor time of the calling thread, if the system tells it. It shows when a processor is the limit.
+    fn thread_time(&self) -> Option<ThreadTime> {
+        None
+    }
 }
 
 /// Connects to portals: over TCP, or in the simulator's network.

@@ -3,6 +3,9 @@
 use client::Host;
 use futures_util::future::BoxFuture;
 use pdu::Instant;
+use policy::ThreadTime;
+use rustix::thread::gettid;
+use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use tokio::runtime::Handle;
 use transport::Clock;
@@ -35,5 +38,10 @@ impl Host for TokioHost {
 
     fn entropy(&self, to: &mut [u8]) -> io::Result<()> {
         getrandom::fill(to).map_err(io::Error::other)
+    }
+
+    fn thread_time(&self) -> Option<ThreadTime> {
+        let used = clock_gettime(ClockId::ThreadCPUTime).try_into().ok()?;
+        Some(ThreadTime { thread: u64::try_from(gettid().as_raw_nonzero().get()).ok()?, used })
     }
 }

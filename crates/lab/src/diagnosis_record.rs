@@ -10,8 +10,12 @@ pub struct DiagnosisRecord {
     pub limit: String,
     /// The share of the time for which that was waited for.
     pub share: f64,
-    /// How many times as fast the session would be without it at most; `None` if that cannot be known.
-    pub gain_max: Option<f64>,
+    /// What would help: [`policy::Change::name`]; `None` if nothing would, or if that cannot be known.
+    #[serde(default)]
+    pub remedy: Option<String>,
+    /// How many times as fast the session would then be, unless something else limits it first.
+    #[serde(default)]
+    pub gain: Option<f64>,
     /// The share of the time in which the network carried what it could.
     pub network_share: f64,
     /// The share of the payload that was sent again.
@@ -40,12 +44,13 @@ pub struct DiagnosisRecord {
 
 impl From<Diagnosis> for DiagnosisRecord {
     fn from(diagnosis: Diagnosis) -> Self {
-        let Diagnosis { limit, share, gain_max, network_share, is_incoming, path } = diagnosis;
+        let Diagnosis { limit, share, remedy, network_share, is_incoming, path } = diagnosis;
         let rtt_at_loss = if is_incoming { path.receive_rtt_at_loss } else { path.rtt_at_loss };
         Self {
             limit: limit.name().to_owned(),
             share,
-            gain_max,
+            remedy: remedy.map(|remedy| remedy.change.name().to_owned()),
+            gain: remedy.map(|remedy| remedy.gain),
             network_share,
             loss: path.loss,
             timeouts: path.timeouts,

@@ -16,6 +16,7 @@ pub use socket_terms::{SocketTerms, UnsentLimit};
 use crate::lab::Lab;
 use crate::session_monitor::SessionMonitor;
 use crate::workload::{Contents, InvalidPattern, LoadError, Workload};
+use netem::Span;
 use serde::{Deserialize, Serialize};
 use server::{Storage, written};
 use std::io;
@@ -36,6 +37,9 @@ pub struct ScsiRun {
     /// Options of the sockets at both ends.
     #[serde(default)]
     pub sockets: SocketTerms,
+    /// The processor time that the client spends on each request that has ended, in the thread of its initiator.
+    #[serde(default)]
+    pub compute: Span,
 }
 
 /// The failure of a run.
@@ -124,7 +128,7 @@ impl ScsiRun {
 mod tests {
     use super::*;
     use crate::workload::End;
-    use netem::{Bytes, Rate, Span};
+    use netem::{Bytes, Rate};
     use std::time::Duration;
 
     fn read(text: &str) -> Result<ScsiRun, String> {

@@ -64,6 +64,12 @@ pub struct CellSummary {
     pub invalid_attempts: usize,
     /// What the VALID runs measured, of the quantities that the experiment plots, in the base of their units.
     pub measured: BTreeMap<Quantity, Spread>,
+    /// What limited how many of them, by their own diagnoses.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, usize>,
+    /// How many times as fast they would be without that, as predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_gain: Option<Spread>,
     /// Why runs are missing: their last attempts' reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
@@ -144,6 +150,13 @@ impl CellSummary {
             let runs = valid.iter().map(|record| record.and_then(|record| record.measured.get(&quantity)));
             Spread::of(runs.map(Option::<&f64>::copied).collect())
         };
+        let diagnosis = |record: &&RunRecord| record.session.as_ref()?.diagnosis.clone();
+        let mut limits = BTreeMap::new();
+        for diagnosis in valid.iter().flatten().filter_map(diagnosis) {
+            *limits.entry(diagnosis.limit).or_default() += 1;
+        }
+        let gain = |record: &Option<&RunRecord>| record.as_ref().and_then(diagnosis)?.gain;
+        let predicted_gain = Spread::of(valid.iter().map(gain).collect());
         let setup = &plan.cells[cell].setup;
         let mut connections: Vec<usize> =
             valid.iter().flatten().map(|record| record.sockets.sockets.len()).collect();
@@ -157,6 +170,8 @@ impl CellSummary {
             valid: valid.iter().flatten().count(),
             invalid_attempts: attempts.iter().flatten().filter(|attempt| !attempt.valid).count(),
             measured: quantities.filter_map(|quantity| Some((quantity, of_runs(quantity)?))).collect(),
+            limits,
+            predicted_gain,
             reasons: reasons.collect(),
         }
     }

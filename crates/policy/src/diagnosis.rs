@@ -5,18 +5,20 @@
 //! the [`Limit`], unless the network was busy for 70 % of it, or nothing else for 20 %. Then the kernel's measurements say
 //! which of its parts limits: the receiver's window, losses, timeouts, or a queue that shows that the path is full.
 //!
-//! A session that waits for one thing for a share s of the time would be 1 / (1 − s) times as fast without it, until
-//! something else limits: at most that can be [gained](Diagnosis::gain_max).
+//! A session whose network is busy for a share s of the time would be 1 / s times as fast if it did not wait for anything
+//! else, until the path is full; where something limits each connection, twice as many move twice as much ([`Remedy`]).
 //!
 //! The sender of data measures the path. Of reads, the initiator has the receiver's measurements: a round trip that has
 //! become long shows a queue, and segments out of order show losses. Without either, it cannot tell whether the network or
 //! the target's sending limits ([`Limit::Arrival`]).
 
+mod remedy;
 mod tally;
 mod wait;
 
+pub use remedy::{Change, Remedy};
 pub use tally::{Seen, Tally};
-pub use wait::Look;
+pub use wait::{Look, ThreadTime};
 
 use core::fmt;
 use pdu::Duration;
@@ -46,10 +48,14 @@ pub enum Limit {
     Timeouts,
     /// The congestion windows have not grown to the path yet.
     SlowStart,
+    /// The congestion windows grow again from the beginning, because the connections were idle (RFC 5681 §4.1).
+    IdleRestart,
     /// The congestion windows are small, and neither losses nor a queue explains it.
     CongestionWindow,
     /// The path is full: data waits in a queue.
     Saturation,
+    /// The thread that carries out the session's work has a processor to itself, and needs more.
+    Processor,
 }
 
 impl Limit {
@@ -68,8 +74,10 @@ impl Limit {
             Self::Losses => "losses",
             Self::Timeouts => "timeouts",
             Self::SlowStart => "slow_start",
+            Self::IdleRestart => "idle_restart",
             Self::CongestionWindow => "congestion_window",
             Self::Saturation => "saturation",
+            Self::Processor => "processor",
         }
     }
 }
@@ -81,9 +89,8 @@ pub struct Diagnosis {
     pub limit: Limit,
     /// The share of the time for which that was waited for, from 0 to 1.
     pub share: f64,
-    /// How many times as fast the session would be without it, if nothing else limited: the most there is to gain. `None` if
-    /// that cannot be known beforehand, 1 if there is nothing.
-    pub gain_max: Option<f64>,
+    /// What would help; `None` if nothing would, or if that cannot be known beforehand.
+    pub remedy: Option<Remedy>,
     /// The share of the time in which the network carried what it could.
     pub network_share: f64,
     /// The verdict is on data from the target.
@@ -142,7 +149,7 @@ impl fmt::Display for Diagnosis {
         let (rtt, rtt_min, loss) = (milliseconds(rtt), milliseconds(rtt_min), loss * 100.0);
         let of_the_time = |what, share| format!("{what} {:.0} % of the time", share * 100.0);
         let waited = |what| of_the_time(what, self.share);
-        formatter.write_str(&match self.limit {
+        let what = match self.limit {
             Limit::Caller => waited("the local side, which asked for nothing"),
             Limit::Depth => waited("the number of requests at a time: the path waited for more"),
             Limit::CommandWindow => waited("the target's command window, which was closed"),
@@ -150,7 +157,9 @@ impl fmt::Display for Diagnosis {
             Limit::Target => waited("the target or its disk, which had all it needed"),
             Limit::Arrival => waited("the network or the target's sending: data arrived"),
             Limit::SendBuffer => waited("the send buffer, which was full"),
-            Limit::ReceiveWindow => of_the_time("the receiver's window, which was full", receive_window_share),
+            Limit::ReceiveWindow => {
+                of_the_time("the receiver's window, which was full", receive_window_share)
+            }
             Limit::Losses if self.is_incoming => format!(
                 "losses on the path: {:.1} % of the segments came out of order, with a round trip of {rtt:.1} ms, at least \
                  {rtt_min:.1}",
@@ -163,12 +172,21 @@ impl fmt::Display for Diagnosis {
             Limit::SlowStart => {
                 format!("slow start: the congestion windows still grew, with a round trip of {rtt:.1} ms")
             }
+            Limit::IdleRestart => of_the_time(
+                "congestion windows that grew again after pauses (net.ipv4.tcp_slow_start_after_idle)",
+                self.share,
+            ),
             Limit::CongestionWindow => {
                 format!("the congestion windows, with {loss:.2} % sent again and a round trip of {rtt:.1} ms")
             }
             Limit::Saturation => {
                 format!("the path, which is full: a round trip of {rtt:.1} ms, at least {rtt_min:.1}")
             }
-        })
+            Limit::Processor => of_the_time("the processor, which this program used", self.share),
+        };
+        match self.remedy {
+            Some(remedy) => write!(formatter, "{what}; {remedy}"),
+            None => formatter.write_str(&what),
+        }
     }
 }

@@ -12,7 +12,7 @@ mod rule;
 pub mod time_model;
 pub mod tuner;
 
-pub use diagnosis::{Diagnosis, Limit, Look, PathEvidence, Seen, Tally};
+pub use diagnosis::{Change, Diagnosis, Limit, Look, PathEvidence, Remedy, Seen, Tally, ThreadTime};
 pub use earliest_delivery::EarliestDelivery;
 pub use lane_sample::{LaneLoad, LaneSample, Obstacle, PathCounters, PathMeasurement};
 pub use placement::{Choice, Demand, Placement};

@@ -132,7 +132,7 @@ fn diagnosis(limit: Limit, queue: Duration, loss: f64) -> Diagnosis {
     let rtt_min = ROUND_TRIP;
     let rtt = if limit == Limit::Saturation { rtt_min + queue } else { rtt_min };
     let path = PathEvidence { rtt, receive_rtt: rtt, rtt_min, loss, ..PathEvidence::default() };
-    Diagnosis { limit, share: 1.0, gain_max: None, network_share: 1.0, is_incoming: false, path }
+    Diagnosis { limit, share: 1.0, remedy: None, network_share: 1.0, is_incoming: false, path }
 }
 
 fn guided() -> Session<Guided> {

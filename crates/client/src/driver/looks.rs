@@ -2,8 +2,10 @@
 
 use super::Driver;
 use super::lane_sample::Candidate;
+use crate::Host;
 use pdu::{Duration, Instant};
 use policy::{Diagnosis, Look, Seen, Tally};
+use std::sync::Arc;
 
 /// The bounds of the pause between two looks. A quarter of a round trip shows the pauses between bursts.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -11,8 +13,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 const LOOKS_PER_ROUND_TRIP: u32 = 4;
 
 /// The looks at the sessions while they have work.
-#[derive(Default)]
 pub(super) struct Looks {
+    host: Arc<dyn Host>,
     tally: Tally,
     /// When to look again; `None` while there is no work.
     next: Option<Instant>,
@@ -23,6 +25,10 @@ pub(super) struct Looks {
 }
 
 impl Looks {
+    pub fn new(host: Arc<dyn Host>) -> Self {
+        Self { host, tally: Tally::default(), next: None, pause: Duration::ZERO, progress: (0, 0) }
+    }
+
     pub fn next(&self) -> Option<Instant> {
         self.next
     }
@@ -64,6 +70,7 @@ impl Driver {
             lanes: &self.lanes_shown,
             queued_commands: self.queued_commands(),
             unanswered_out_bytes: self.unanswered_out_bytes(),
+            thread: self.looks.host.thread_time(),
         };
         self.looks.tally.look(now, &look);
         let received_bytes = self.lanes_shown.iter().map(|lane| lane.received_bytes).sum();

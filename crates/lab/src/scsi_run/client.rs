@@ -8,8 +8,10 @@ use crate::monotonic_ns;
 use crate::workload::{Contents, Load, RequestSample, Throughput};
 use initiator::Config;
 use rustix::thread::set_name;
+use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use transport::Observer;
 
 /// The most requests that are kept; the totals count all.
@@ -48,6 +50,15 @@ impl Measured {
     }
 }
 
+/// Keeps the processor busy for this time.
+fn compute_for(time: Duration) {
+    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or(Duration::MAX);
+    let end = used().saturating_add(time);
+    while !time.is_zero() && used() < end {
+        std::hint::spin_loop();
+    }
+}
+
 pub(super) fn measure(
     run: &ScsiRun,
     lab: &Lab,
@@ -76,7 +87,11 @@ pub(super) fn measure(
             let requests = run.workload.requests(run.disk.size, DiskModel::BLOCK_BYTES)?;
             let longest = usize::try_from(run.workload.request_bytes_max()).unwrap_or(usize::MAX);
             let load = Load::new(&lun, run.workload.depth(), longest, contents);
-            load.run(requests, |sample| measured.add(sample)).await?;
+            let ended = |sample: &RequestSample| {
+                compute_for(run.compute.0);
+                measured.add(sample);
+            };
+            load.run(requests, ended).await?;
             measured.ended_ns = monotonic_ns();
             measured.report = session.report();
             session.close().await?;

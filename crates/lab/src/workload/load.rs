@@ -232,6 +232,7 @@ mod tests {
             request_size: Bytes(8192),
             depth: 4,
             end: End::Requests(requests),
+            every: None,
             seed: 1,
         }
     }

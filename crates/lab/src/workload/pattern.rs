@@ -4,7 +4,7 @@ use super::contents::mix;
 use super::request::{Direction, Request};
 use netem::{Bytes, Span};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Requests of one length, so many at a time.
 ///
@@ -32,6 +32,9 @@ pub struct Pattern {
     pub depth: u16,
     /// The end. Outstanding requests, and those already prepared, are finished.
     pub end: End,
+    /// The time from one request to the next; as soon as there is room, if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Span>,
     /// The seed of all randomness.
     #[serde(default = "default_seed")]
     pub seed: u64,
@@ -87,7 +90,7 @@ impl Pattern {
     /// # Errors
     /// If they do not fit a disk of this length, in blocks of this length.
     pub fn requests(&self, disk_bytes: u64, block_bytes: u32) -> Result<Requests, InvalidPattern> {
-        let Self { order, read_percent, request_size, depth, end, seed } = *self;
+        let Self { order, read_percent, request_size, depth, end, every, seed } = *self;
         let longest = block::BUFFER_BYTES_MAX as u64;
         let fits = (1..=longest.min(disk_bytes)).contains(&request_size.0)
             && request_size.0.is_multiple_of(block_bytes.into());
@@ -109,6 +112,7 @@ impl Pattern {
             bytes: u32::try_from(request_size.0).unwrap_or(u32::MAX),
             places: disk_bytes / request_size.0,
             end,
+            every: every.unwrap_or_default(),
             begun: None,
             number: 0,
             seed,
@@ -124,6 +128,7 @@ pub struct Requests {
     bytes: u32,
     places: u64,
     end: End,
+    every: Span,
     begun: Option<Instant>,
     /// The number of the next one.
     number: u64,
@@ -161,7 +166,7 @@ impl Iterator for Requests {
             return None;
         }
         let request = Request {
-            not_before: Duration::ZERO,
+            not_before: self.every.0 * u32::try_from(self.number).unwrap_or(u32::MAX),
             direction: self.direction(),
             offset: self.place() * u64::from(self.bytes),
             bytes: self.bytes,
@@ -174,12 +179,13 @@ impl Iterator for Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     const DISK_BYTES: u64 = 1 << 20;
 
     fn pattern(order: Order, read_percent: u8, requests: u64) -> Pattern {
         let end = End::Requests(requests);
-        Pattern { order, read_percent, request_size: Bytes(4096), depth: 1, end, seed: 7 }
+        Pattern { order, read_percent, request_size: Bytes(4096), depth: 1, end, every: None, seed: 7 }
     }
 
     fn requests(pattern: &Pattern) -> Vec<Request> {
@@ -202,6 +208,14 @@ mod tests {
         assert_eq!(places.len(), 256);
         assert_eq!(found, requests(&random));
         assert_ne!(found, requests(&Pattern { seed: 8, ..random }));
+    }
+
+    #[test]
+    fn requests_come_at_the_interval_that_was_asked_for() {
+        let every = Some(Span(Duration::from_millis(20)));
+        let paced = Pattern { every, ..pattern(Order::Sequential, 0, 3) };
+        let times: Vec<_> = requests(&paced).iter().map(|request| request.not_before.as_millis()).collect();
+        assert_eq!(times, [0, 20, 40]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ fn writes(requests: u64, depth: u16) -> Pattern {
         request_size: Bytes(REQUEST_BYTES),
         depth,
         end: End::Requests(requests),
+        every: None,
         seed: 3,
     }
 }
@@ -28,6 +29,7 @@ fn of(workload: Workload) -> ScsiRun {
         disk: DiskModel { size: Bytes(8 << 20), ..DiskModel::default() },
         session: SessionTerms::default(),
         sockets: SocketTerms::default(),
+        compute: Span::default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Adds up what a session waited for, and says what limited it.
 
-use super::wait::{Look, Wait, Waits};
-use super::{Diagnosis, Limit, PathEvidence};
+use super::wait::{Look, ThreadTime, Wait, Waits};
+use super::{Diagnosis, Limit, PathEvidence, Remedy};
 use crate::lane_sample::{LaneSample, PathCounters, PathMeasurement};
 use crate::outlook::LONG_PATH;
 use pdu::{Duration, Instant, LaneId};
@@ -22,6 +22,9 @@ pub struct Seen {
     path: PathTally,
     /// Seconds from the first look to the end of that time.
     age_s: f64,
+    /// Seconds of a processor that the working thread used, and the seconds in which that is known.
+    processor_s: f64,
+    processor_seen_s: f64,
 }
 
 /// The last look.
@@ -32,6 +35,7 @@ struct Last {
     received_bytes: u64,
     /// When data had last arrived, or the work began.
     arrived: Instant,
+    thread: Option<ThreadTime>,
 }
 
 impl Last {
@@ -45,6 +49,9 @@ impl Last {
 struct Counted {
     lane: LaneId,
     counters: PathCounters,
+    window_bytes: u64,
+    /// The window before the connection was idle, until it is reached again or something is lost.
+    window_before_idle: Option<u64>,
 }
 
 /// Sums over all connections that had something to send, and over the time.
@@ -56,6 +63,8 @@ struct PathTally {
     queued_s: f64,
     timed_out_s: f64,
     slow_start_s: f64,
+    /// Seconds of them with a window that grows again after they were idle.
+    restarted_s: f64,
     /// Their round trips, times seconds.
     rtt_s2: f64,
     /// Seconds of all connections.
@@ -106,6 +115,9 @@ const QUEUE: f64 = 1.25;
 /// The share of the time in which connections show something for it to be what limits them.
 const TYPICAL: f64 = 0.5;
 
+/// A thread that uses this share of a processor's time is limited by it.
+const PROCESSOR: f64 = 0.9;
+
 /// The share of the time in which connections recover from timeouts, and are then limited by them.
 const TIMED_OUT: f64 = 0.2;
 
@@ -132,6 +144,10 @@ impl Tally {
         if let Some(last) = last {
             self.seen.waits_s.add_scaled(&last.waits, elapsed_s);
             self.seen.age_s += elapsed_s;
+            if let Some(used_s) = used_s(last.thread, look.thread) {
+                self.seen.processor_s += used_s;
+                self.seen.processor_seen_s += elapsed_s;
+            }
         }
         self.lanes.retain(|known| look.lanes.iter().any(|lane| lane.lane == known.lane));
         let worked_s = if last.is_some_and(Last::was_idle) { 0.0 } else { elapsed_s };
@@ -139,23 +155,31 @@ impl Tally {
             self.look_at_path(lane, worked_s);
         }
         let waits = look.waits(now.saturating_duration_since(arrived));
-        self.last = Some(Last { at: now, waits, received_bytes, arrived });
+        self.last = Some(Last { at: now, waits, received_bytes, arrived, thread: look.thread });
     }
 
     fn look_at_path(&mut self, lane: &LaneSample, elapsed_s: f64) {
         let Some(path) = &lane.path else { return };
-        let counters = path.counters;
+        let counted = Counted {
+            lane: lane.lane,
+            counters: path.counters,
+            window_bytes: path.congestion_window_bytes,
+            window_before_idle: None,
+        };
+        let mut is_restarted = false;
         match self.lanes.iter_mut().find(|known| known.lane == lane.lane) {
             Some(known) => {
-                let before = std::mem::replace(&mut known.counters, counters);
-                self.seen.path.add_counters(before, path);
+                self.seen.path.add_counters(known.counters, path);
+                *known = Counted { window_before_idle: known.window_before_idle(path), ..counted };
+                is_restarted = known.window_before_idle.is_some();
             }
-            None => self.lanes.push(Counted { lane: lane.lane, counters }),
+            None => self.lanes.push(counted),
         }
         self.seen.path.seen_s += elapsed_s;
         self.seen.path.rtt_min_s2 += path.rtt_min.as_secs_f64() * elapsed_s;
         if path.in_flight_bytes > 0 || path.unsent_bytes > 0 {
             self.seen.path.add_time(path, elapsed_s);
+            self.seen.path.restarted_s += if is_restarted { elapsed_s } else { 0.0 };
         }
         if lane.load.data_in_bytes > 0 {
             self.seen.path.add_awaited_time(path, elapsed_s);
@@ -169,6 +193,26 @@ impl Tally {
     }
 }
 
+impl Counted {
+    /// The window that the connection had before it was idle: it has become less than half without a loss.
+    fn window_before_idle(&self, path: &PathMeasurement) -> Option<u64> {
+        let (before, now) = (self.counters, path.counters);
+        let window_bytes = path.congestion_window_bytes;
+        if (before.repeated_bytes, before.timeouts) != (now.repeated_bytes, now.timeouts) {
+            return None;
+        }
+        let has_shrunk = window_bytes < self.window_bytes / 2;
+        let earlier = self.window_before_idle.or(has_shrunk.then_some(self.window_bytes));
+        earlier.filter(|earlier| window_bytes < earlier / 4 * 3)
+    }
+}
+
+/// The seconds of a processor that a thread used between two looks; `None` if they are of different threads.
+fn used_s(before: Option<ThreadTime>, now: Option<ThreadTime>) -> Option<f64> {
+    let (before, now) = (before?, now?);
+    (before.thread == now.thread).then(|| now.used.saturating_sub(before.used).as_secs_f64())
+}
+
 impl Seen {
     /// What was seen after `earlier`, an earlier state of the same tally.
     #[must_use]
@@ -176,6 +220,8 @@ impl Seen {
         let mut later = *self;
         later.waits_s.add_scaled(&earlier.waits_s, -1.0);
         later.path.subtract(&earlier.path);
+        later.processor_s -= earlier.processor_s;
+        later.processor_seen_s -= earlier.processor_seen_s;
         later
     }
 
@@ -185,8 +231,9 @@ impl Seen {
         self.path.evidence().rtt_min
     }
 
-    /// What limited the session; `None` if too little of it was seen, or if its path is shorter than a millisecond.
-    /// Processors and disks take as long as the network there, and nothing that is measured here tells them apart.
+    /// What limited the session; `None` if too little of it was seen, or if its path is shorter than a millisecond and the
+    /// processor was not the limit: disks take as long as the network there, and nothing that is measured here tells them
+    /// apart.
     #[must_use]
     pub fn diagnose(&self) -> Option<Diagnosis> {
         let sum_s = self.waits_s.sum();
@@ -196,38 +243,37 @@ impl Seen {
         let share = |wait| self.waits_s.of(wait) / sum_s;
         let network_share = share(Wait::Network) + share(Wait::SendBuffer);
         let path = self.path.evidence();
+        let of = |limit, share, is_incoming| {
+            let moving_share =
+                if is_incoming { self.waits_s.of(Wait::Arrival) / sum_s } else { network_share };
+            let remedy = Remedy::against(limit, moving_share);
+            Diagnosis { limit, share, remedy, network_share, is_incoming, path }
+        };
+        let outgoing = |limit, share| of(limit, share, false);
+        if self.processor_s > PROCESSOR * self.processor_seen_s && self.processor_seen_s > sum_s / 2.0 {
+            return Some(outgoing(Limit::Processor, self.processor_s / self.processor_seen_s));
+        }
         if path.rtt_min < LONG_PATH {
             return None;
         }
-        let of = |limit, share, gain_max| Diagnosis {
-            limit,
-            share,
-            gain_max,
-            network_share,
-            is_incoming: false,
-            path,
-        };
         let others = Wait::ALL.into_iter().filter_map(|wait| Some((limit(wait)?, share(wait))));
         let (other, other_share) = others.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        if network_share > other_share && self.path.restarted_s > TYPICAL * self.path.worked_s {
+            return Some(outgoing(Limit::IdleRestart, self.path.restarted_s / self.path.seen_s));
+        }
         if network_share >= BUSY || (network_share > other_share && other_share < MINOR) {
             if share(Wait::SendBuffer) > BUFFER * network_share {
-                return Some(of(Limit::SendBuffer, share(Wait::SendBuffer), None));
+                return Some(outgoing(Limit::SendBuffer, share(Wait::SendBuffer)));
             }
-            let limit = self.path.limit(&path, self.age_s);
-            let gain_max = (limit == Limit::Saturation).then_some(1.0);
-            return Some(of(limit, network_share, gain_max));
+            return Some(outgoing(self.path.limit(&path, self.age_s), network_share));
         }
+        // Nothing is sent while data of reads is waited for.
+        let is_incoming = share(Wait::Arrival) > network_share;
         if other == Limit::Arrival {
-            let limit = self.path.limit_of_arrival(&path);
-            let gain_max = (limit == Limit::Saturation).then_some(1.0);
-            let incoming = Diagnosis { is_incoming: true, ..of(limit, other_share, gain_max) };
+            let incoming = of(self.path.limit_of_arrival(&path), other_share, true);
             return (path.rtt_min >= LOOKED_INTO).then_some(incoming);
         }
-        let gain_max = match other {
-            Limit::Target => None,
-            _ => Some(1.0 / (1.0 - other_share)).filter(|gain| gain.is_finite()),
-        };
-        Some(of(other, other_share, gain_max))
+        Some(of(other, other_share, is_incoming))
     }
 }
 
@@ -272,6 +318,7 @@ impl PathTally {
         self.queued_s -= earlier.queued_s;
         self.timed_out_s -= earlier.timed_out_s;
         self.slow_start_s -= earlier.slow_start_s;
+        self.restarted_s -= earlier.restarted_s;
         self.rtt_s2 -= earlier.rtt_s2;
         self.seen_s -= earlier.seen_s;
         self.rtt_min_s2 -= earlier.rtt_min_s2;
@@ -357,6 +404,7 @@ impl PathTally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diagnosis::Change;
     use crate::lane_sample::LaneLoad;
 
     const RTT: Duration = PathMeasurement::QUIET.rtt;
@@ -400,7 +448,10 @@ mod tests {
                 path.counters.receive_window_limited *= u32::try_from(tick).unwrap_or(u32::MAX);
             })];
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
-            tally.look(now, &Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: MEBIBYTE });
+            tally.look(
+                now,
+                &Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread: None },
+            );
         }
         tally.seen().diagnose().expect("that is long enough")
     }
@@ -410,7 +461,8 @@ mod tests {
         let mut tally = Tally::default();
         let mut look = |ms: u64, lane| {
             let lanes = [lane];
-            let look = Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: MEBIBYTE };
+            let look =
+                Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread: None };
             tally.look(Instant::ZERO + Duration::from_millis(ms), &look);
             tally.seen()
         };
@@ -424,7 +476,10 @@ mod tests {
     #[test]
     fn a_look_of_a_moment_says_nothing() {
         let mut tally = Tally::default();
-        tally.look(Instant::ZERO, &Look { lanes: &[sending()], queued_commands: 0, unanswered_out_bytes: 0 });
+        tally.look(
+            Instant::ZERO,
+            &Look { lanes: &[sending()], queued_commands: 0, unanswered_out_bytes: 0, thread: None },
+        );
         assert_eq!(tally.seen().diagnose(), None);
     }
 
@@ -434,7 +489,10 @@ mod tests {
         for tick in 0..=100 {
             let near = [with(sending(), |path| path.rtt_min = Duration::from_micros(50))];
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
-            tally.look(now, &Look { lanes: &near, queued_commands: 0, unanswered_out_bytes: MEBIBYTE });
+            tally.look(
+                now,
+                &Look { lanes: &near, queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread: None },
+            );
         }
         assert_eq!(tally.seen().diagnose(), None);
     }
@@ -449,11 +507,11 @@ mod tests {
             let (lane, unanswered_out_bytes) =
                 if tick % 2 == 0 { (on_its_way, 60_000) } else { (sending(), MEBIBYTE) };
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
-            tally.look(now, &Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes });
+            tally.look(now, &Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes, thread: None });
         }
         let diagnosis = tally.seen().diagnose().unwrap();
         assert_eq!((diagnosis.limit, diagnosis.share), (Limit::Depth, 0.5));
-        assert_eq!(diagnosis.gain_max, Some(2.0));
+        assert_eq!(diagnosis.remedy, Some(Remedy { change: Change::MoreRequests, gain: 2.0 }));
     }
 
     #[test]
@@ -478,7 +536,7 @@ mod tests {
             path.rtt = RTT * 2;
         });
         let diagnosis = diagnosis(&[full]);
-        assert_eq!((diagnosis.limit, diagnosis.gain_max), (Limit::Saturation, Some(1.0)));
+        assert_eq!((diagnosis.limit, diagnosis.remedy), (Limit::Saturation, None));
     }
 
     #[test]
@@ -496,7 +554,8 @@ mod tests {
             let rtt = if tick % 4 == 0 { long } else { short };
             let mut lane = at_its_peak(rtt, tick / 4 * 100);
             lane = with(lane, |path| path.counters.sent_bytes = tick * 10_000);
-            let look = Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes: MEBIBYTE };
+            let look =
+                Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread: None };
             tally.look(Instant::ZERO + Duration::from_millis(10 * tick), &look);
         }
         assert_eq!(tally.seen().diagnose().unwrap().limit, Limit::Saturation);
@@ -525,6 +584,44 @@ mod tests {
         assert_eq!(diagnosis(&[narrow]).limit, Limit::ReceiveWindow);
     }
 
+    #[test]
+    fn windows_that_grow_again_after_pauses_limit_a_session_that_pauses_little() {
+        let mut tally = Tally::default();
+        for tick in 0..=100_u64 {
+            // Every quarter of a second, the window begins at a tenth and grows.
+            let window_bytes = 100_000 * (1 + tick % 25) / 26;
+            let lane = with(sending(), |path| {
+                path.congestion_window_bytes = window_bytes;
+                path.in_flight_bytes = window_bytes;
+                path.counters.sent_bytes = tick * 10_000;
+            });
+            let look =
+                Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread: None };
+            tally.look(Instant::ZERO + Duration::from_millis(10 * tick), &look);
+        }
+        assert_eq!(tally.seen().diagnose().unwrap().limit, Limit::IdleRestart);
+    }
+
+    /// The diagnosis of a second in which the working thread, or one thread after the other, uses this much of a processor.
+    fn diagnosis_of_thread(percent: u64, threads: u64) -> Option<Limit> {
+        let mut tally = Tally::default();
+        for tick in 0..=100 {
+            let used = Duration::from_micros(100 * percent * tick);
+            let thread = Some(ThreadTime { thread: tick % threads, used });
+            let near = [with(sending(), |path| path.rtt_min = Duration::from_micros(50))];
+            let look = Look { lanes: &near, queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread };
+            tally.look(Instant::ZERO + Duration::from_millis(10 * tick), &look);
+        }
+        tally.seen().diagnose().map(|diagnosis| diagnosis.limit)
+    }
+
+    #[test]
+    fn a_thread_that_always_works_is_the_limit_also_within_one_machine() {
+        assert_eq!(diagnosis_of_thread(95, 1), Some(Limit::Processor));
+        assert_eq!(diagnosis_of_thread(80, 1), None);
+        assert_eq!(diagnosis_of_thread(95, 2), None, "nothing is known of work that changes its thread");
+    }
+
     /// A connection on which data of reads comes all the time.
     fn receiving(tick: u64, change: impl FnOnce(&mut PathMeasurement)) -> LaneSample {
         let load = LaneLoad { commands: 1, data_in_bytes: MEBIBYTE, ..LaneLoad::default() };
@@ -543,7 +640,10 @@ mod tests {
         for tick in 0..=100 {
             let lanes = [receiving(tick, &change)];
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
-            tally.look(now, &Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: 0 });
+            tally.look(
+                now,
+                &Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: 0, thread: None },
+            );
         }
         tally.seen().diagnose().expect("that is long enough")
     }

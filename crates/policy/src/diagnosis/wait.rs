@@ -77,6 +77,17 @@ pub struct Look<'a> {
     pub queued_commands: u32,
     /// The data of all writes that have a connection and no answer.
     pub unanswered_out_bytes: u64,
+    /// Of the thread that looks, which is the one that does the work; `None` if that is not known.
+    pub thread: Option<ThreadTime>,
+}
+
+/// The processor time that a thread has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTime {
+    /// The thread, by a number that no other has.
+    pub thread: u64,
+    /// Since it began.
+    pub used: Duration,
 }
 
 /// A connection counts as busy with this part of its congestion window in flight: acknowledgements come for several
@@ -218,7 +229,7 @@ mod tests {
     }
 
     fn waits(lanes: &[LaneSample], queued_commands: u32, unanswered_out_bytes: u64) -> Waits {
-        Look { lanes, queued_commands, unanswered_out_bytes }.waits(Duration::ZERO)
+        Look { lanes, queued_commands, unanswered_out_bytes, thread: None }.waits(Duration::ZERO)
     }
 
     fn wait(lanes: &[LaneSample], queued_commands: u32, unanswered_out_bytes: u64) -> Wait {
@@ -297,7 +308,7 @@ mod tests {
     fn the_first_data_of_a_read_takes_a_round_trip_and_more_is_the_targets_time() {
         let reading =
             lane(LaneLoad { commands: 1, data_in_bytes: MEBIBYTE, ..LaneLoad::default() }, path(0, 0));
-        let look = Look { lanes: &[reading], queued_commands: 0, unanswered_out_bytes: 0 };
+        let look = Look { lanes: &[reading], queued_commands: 0, unanswered_out_bytes: 0, thread: None };
         assert_eq!(look.waits(Duration::ZERO), Waits::only(Wait::Arrival));
         assert_eq!(look.waits(RTT / 2), Waits::only(Wait::Depth));
         assert_eq!(look.waits(RTT * 2), Waits::only(Wait::Target));

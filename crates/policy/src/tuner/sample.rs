@@ -54,6 +54,8 @@ impl Advice {
             | Limit::Arrival
             // The windows grow by themselves.
             | Limit::SlowStart
+            | Limit::IdleRestart
+            | Limit::Processor
             | Limit::CongestionWindow => None,
         }
     }
