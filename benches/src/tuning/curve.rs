@@ -1,0 +1,87 @@
+//! What a run moved, second by second.
+
+use lab::Sample;
+
+/// The bytes of the requests that ended in each of these times after the first began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curve(Vec<f64>);
+
+/// The length of one.
+pub const STEP_S: f64 = 0.5;
+
+/// The time over which a rate is judged.
+const WINDOW_S: f64 = 5.0;
+
+impl Curve {
+    pub fn of(samples: &[Sample]) -> Self {
+        let requests = samples.iter().filter_map(|sample| match sample {
+            Sample::Request(request) => Some(request),
+            _ => None,
+        });
+        let begun_ns = requests.clone().map(|request| request.begun_ns).min().unwrap_or(0);
+        let mut bytes = Vec::new();
+        for request in requests {
+            let step = whole((request.ended_ns - begun_ns) as f64 / 1e9 / STEP_S);
+            if bytes.len() <= step {
+                bytes.resize(step + 1, 0.0);
+            }
+            bytes[step] += f64::from(request.bytes);
+        }
+        Self(bytes)
+    }
+
+    /// A rate that does not change.
+    #[cfg(test)]
+    pub fn steady(bytes_per_second: f64, seconds: f64) -> Self {
+        Self(vec![bytes_per_second * STEP_S; whole(seconds / STEP_S)])
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.0.len() as f64 * STEP_S
+    }
+
+    /// What was moved until then.
+    pub fn bytes_until(&self, seconds: f64) -> f64 {
+        self.0.iter().take(whole(seconds / STEP_S)).sum()
+    }
+
+    /// The bytes per second in the second half. The last step, in which outstanding requests end, does not count.
+    pub fn late_rate(&self) -> f64 {
+        let steps = &self.0[..self.0.len().saturating_sub(1)];
+        let half = &steps[steps.len() / 2..];
+        half.iter().sum::<f64>() / (half.len() as f64 * STEP_S)
+    }
+
+    /// The start of the first window that moves this many bytes per second.
+    pub fn reaches(&self, bytes_per_second: f64) -> Option<f64> {
+        let wanted = bytes_per_second * WINDOW_S;
+        let mut windows = self.0.windows(whole(WINDOW_S / STEP_S));
+        windows.position(|window| window.iter().sum::<f64>() >= wanted).map(|step| step as f64 * STEP_S)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+fn whole(steps: f64) -> usize {
+    steps as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(steps: &[(usize, f64)]) -> Curve {
+        Curve(steps.iter().flat_map(|(count, bytes)| vec![*bytes; *count]).collect())
+    }
+
+    #[test]
+    fn a_rate_is_reached_at_the_start_of_the_first_window_that_has_it() {
+        let rises = curve(&[(6, 10.0), (30, 50.0)]);
+        assert_eq!(rises.reaches(90.0), Some(2.5));
+        assert_eq!(rises.reaches(101.0), None);
+    }
+
+    #[test]
+    fn the_late_rate_is_that_of_the_second_half() {
+        assert!((curve(&[(10, 1.0), (10, 50.0), (1, 9000.0)]).late_rate() - 100.0).abs() < 1e-9);
+    }
+}

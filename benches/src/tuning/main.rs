@@ -1,0 +1,99 @@
+//! Scores tuners against the best fixed number of connections, from the results of `experiments/003/tuning.toml`, as a
+//! table and a JSON file.
+
+#![forbid(unsafe_code)]
+
+mod curve;
+mod score;
+
+use anyhow::Context;
+use clap::Parser;
+use curve::Curve;
+use lab::{Folder, RunRecord, SeriesSummary, Summary};
+use score::{PathScore, Tuned};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+/// Score tuners against the best fixed number of connections; print a table.
+#[derive(Debug, Parser)]
+struct Options {
+    /// The folders of the results: one with the fixed numbers, and more with other tuners over the same paths.
+    #[arg(value_name = "FOLDER", required = true)]
+    results: Vec<PathBuf>,
+    /// A file for the same numbers, in JSON.
+    #[arg(long)]
+    summary: Option<PathBuf>,
+}
+
+/// The experiment's variables.
+const PATH: &str = "path";
+const CONNECTIONS: &str = "connections";
+
+/// What is written as JSON.
+#[derive(Serialize)]
+struct Scores {
+    series: Vec<SeriesSummary>,
+    paths: Vec<PathScore>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    let folders: Vec<Folder> =
+        options.results.iter().map(|folder| Folder::open(folder)).collect::<Result<_, _>>()?;
+    let series = folders.iter().map(|folder| Ok(Summary::of(folder)?.series));
+    let scores = Scores { series: series.collect::<anyhow::Result<_>>()?, paths: score_all(&folders)? };
+    print!("{}", table(&scores.paths));
+    if let Some(file) = &options.summary {
+        let text = serde_json::to_string_pretty(&scores)? + "\n";
+        fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// The paths in the order of the first folder's experiment.
+fn score_all(folders: &[Folder]) -> anyhow::Result<Vec<PathScore>> {
+    let first = &folders[0];
+    let paths = first.plan(&first.experiment()?)?;
+    let paths: Vec<&str> = paths.labels(PATH);
+    paths.into_iter().map(|path| score(folders, path)).collect()
+}
+
+fn score(folders: &[Folder], path: &str) -> anyhow::Result<PathScore> {
+    let mut runs = BTreeMap::<&str, Vec<Tuned>>::new();
+    for (folder, record) in
+        folders.iter().flat_map(|folder| folder.records.iter().map(move |record| (folder, record)))
+    {
+        let value = |variable| record.values.get(variable).context("the results are of another experiment");
+        if record.valid && value(PATH)? == path {
+            runs.entry(value(CONNECTIONS)?).or_default().push(run(folder, record)?);
+        }
+    }
+    Ok(PathScore::of(path, &runs))
+}
+
+fn run(folder: &Folder, record: &RunRecord) -> anyhow::Result<Tuned> {
+    let decisions = record.session.as_ref().map(|session| session.decisions.as_slice()).unwrap_or_default();
+    Ok(Tuned {
+        repetition: record.repetition,
+        curve: Curve::of(&folder.samples(record)?),
+        connections: decisions.last().map(|decision| decision.connections),
+        bbr: decisions.last().is_some_and(|decision| decision.bbr),
+    })
+}
+
+fn table(paths: &[PathScore]) -> String {
+    let mut text = "| path | fixed: connections, Mbit/s | tuner | of the best fixed number's bytes | within 90 % after | \
+                    connections at the end |\n|---|---|---|---:|---:|---|\n"
+        .to_owned();
+    for path in paths {
+        let fixed = path.fixed.iter().map(|(connections, megabits)| format!("{connections}: {megabits:.1}"));
+        let fixed = fixed.collect::<Vec<_>>().join(", ");
+        for (number, tuner) in path.tuners.iter().enumerate() {
+            let (name, fixed) = if number == 0 { (path.path.as_str(), fixed.as_str()) } else { ("", "") };
+            text += &format!("| {name} | {fixed} | {tuner} |\n");
+        }
+    }
+    text
+}

@@ -1,0 +1,167 @@
+//! How a tuner does beside the best fixed number of connections.
+
+use crate::curve::Curve;
+use observe::statistics::Sample;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Tuned {
+    pub repetition: u32,
+    pub curve: Curve,
+    /// Those that the last decision left; `None` without a decision.
+    pub connections: Option<u32>,
+    /// They used BBR.
+    pub bbr: bool,
+}
+
+/// The scores over one path.
+#[derive(Debug, Serialize)]
+pub struct PathScore {
+    pub path: String,
+    /// The rate of each fixed number in the second half of its runs, in Mbit/s, the median.
+    pub fixed: BTreeMap<u32, f64>,
+    pub tuners: Vec<TunerScore>,
+}
+
+/// The score of one tuner.
+#[derive(Debug, Serialize)]
+pub struct TunerScore {
+    pub name: String,
+    pub runs: Vec<RunScore>,
+}
+
+/// The score of one run, beside the fixed number that was the best one in all other repetitions: the best of some noisy
+/// numbers looks better than it is, in the runs by which it was chosen.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RunScore {
+    pub repetition: u32,
+    /// That fixed number.
+    pub best: u32,
+    /// What was moved, as a share of what the fixed number moves in the same time, with the same seed.
+    pub share: f64,
+    /// The start of the first five seconds at 90 % of its rate, in seconds.
+    pub reached_s: Option<f64>,
+    /// The connections at the end; `None` if nothing was decided.
+    pub connections: Option<u32>,
+    /// They used BBR.
+    pub bbr: bool,
+}
+
+/// The runs of each fixed number.
+type Fixed<'a> = BTreeMap<u32, &'a [Tuned]>;
+
+impl PathScore {
+    /// The runs by the name of what chose their number of connections: a number, or a tuner.
+    pub fn of(path: &str, runs: &BTreeMap<&str, Vec<Tuned>>) -> Self {
+        let fixed = runs.iter().filter_map(|(name, runs)| Some((name.parse().ok()?, runs.as_slice())));
+        let fixed: Fixed = fixed.collect();
+        let tuners = runs.iter().filter(|(name, _)| name.parse::<u32>().is_err());
+        Self {
+            path: path.to_owned(),
+            fixed: fixed.iter().map(|(connections, runs)| (*connections, rate(*runs) * 8e-6)).collect(),
+            tuners: tuners.map(|(name, runs)| TunerScore::of(name, runs, &fixed)).collect(),
+        }
+    }
+}
+
+impl TunerScore {
+    fn of(name: &str, runs: &[Tuned], fixed: &Fixed) -> Self {
+        let runs = runs.iter().filter_map(|run| RunScore::of(run, fixed)).collect();
+        Self { name: name.to_owned(), runs }
+    }
+
+    fn sample(&self, of: impl Fn(&RunScore) -> Option<f64>) -> Option<Sample> {
+        Sample::of(self.runs.iter().filter_map(of))
+    }
+}
+
+impl RunScore {
+    /// `None` if the best number has no run in the same repetition.
+    fn of(run: &Tuned, fixed: &Fixed) -> Option<Self> {
+        let elsewhere = |runs: &[Tuned]| rate(runs.iter().filter(|fixed| fixed.repetition != run.repetition));
+        let (best, runs) =
+            fixed.iter().max_by(|(_, one), (_, other)| elsewhere(one).total_cmp(&elsewhere(other)))?;
+        let best_run = runs.iter().find(|fixed| fixed.repetition == run.repetition)?;
+        let best_rate = best_run.curve.late_rate();
+        // Its run is shorter. What it moves early it would move only once, and then go on.
+        let (seconds, early) = (run.curve.seconds(), best_run.curve.seconds() / 2.0);
+        let best_bytes = best_run.curve.bytes_until(early) + best_rate * (seconds - early);
+        Some(Self {
+            repetition: run.repetition,
+            best: *best,
+            share: run.curve.bytes_until(seconds) / best_bytes,
+            reached_s: run.curve.reaches(0.9 * best_rate),
+            connections: run.connections,
+            bbr: run.bbr,
+        })
+    }
+}
+
+/// The bytes per second of several runs in their second halves, the median.
+fn rate<'a>(runs: impl IntoIterator<Item = &'a Tuned>) -> f64 {
+    Sample::of(runs.into_iter().map(|run| run.curve.late_rate())).map_or(0.0, |sample| sample.median())
+}
+
+impl fmt::Display for TunerScore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        let Some(share) = self.sample(|run| Some(run.share * 100.0)) else {
+            return write!(formatter, "{name} | – | – | –");
+        };
+        write!(formatter, "{name} | {:.1} % ({:.1}–{:.1})", share.median(), share.min(), share.max())?;
+        let missing = self.runs.iter().filter(|run| run.reached_s.is_none()).count();
+        match self.sample(|run| run.reached_s) {
+            Some(reached) => {
+                write!(
+                    formatter,
+                    " | {:.1} s ({:.1}–{:.1})",
+                    reached.median(),
+                    reached.min(),
+                    reached.max()
+                )?;
+            }
+            None => formatter.write_str(" | never")?,
+        }
+        if missing > 0 {
+            write!(formatter, ", {missing} never")?;
+        }
+        let ends = self.runs.iter().map(|run| {
+            let law = if run.bbr { " of BBR" } else { "" };
+            run.connections
+                .map_or_else(|| "as at first".to_owned(), |connections| format!("{connections}{law}"))
+        });
+        write!(formatter, " | {}", ends.collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(rates: &[f64]) -> Vec<Tuned> {
+        let run = |(repetition, rate): (u32, &f64)| Tuned {
+            repetition,
+            curve: Curve::steady(*rate, 20.0),
+            connections: None,
+            bbr: false,
+        };
+        (1..).zip(rates).map(run).collect()
+    }
+
+    #[test]
+    fn a_run_is_scored_beside_the_number_that_is_best_without_it() {
+        // Sixteen are best but for the third repetition, which alone would choose four.
+        let all = BTreeMap::from([
+            ("4", runs(&[80.0, 80.0, 200.0])),
+            ("16", runs(&[100.0, 100.0, 100.0])),
+            ("guided", runs(&[90.0, 90.0, 90.0])),
+        ]);
+        let score = PathScore::of("a path", &all);
+        let best: Vec<u32> = score.tuners[0].runs.iter().map(|run| run.best).collect();
+        assert_eq!(best[2], 16);
+        assert!((score.tuners[0].runs[2].share - 0.9).abs() < 0.05, "{score:?}");
+    }
+}
