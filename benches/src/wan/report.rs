@@ -54,8 +54,9 @@ streams (1, 4 or 16, the next larger number) with the same seed, again the media
 pool in pieces of 64 KiB. Where they carried another amount, there is no share. \"To\" copies to the server, \"from\"
 copies back. Every copy was compared byte by byte after the clock had stopped; a copy that failed was not tried again.
 
-* ropewalk, QEMU and rsync have their defaults; ropewalk also flushes and reads back a sample of what it wrote, which
-  counts. rsync sends whole files to an rsync daemon (`--whole-file --inplace`), without compression or encryption.
+* ropewalk, QEMU and rsync have their defaults, and BBR means that it is the default of the system. ropewalk chooses
+  for itself: it begins with 16 connections of CUBIC, and tries two of BBR where losses limit these. It also flushes and
+  reads back a sample of what it wrote, which counts. rsync sends whole files to an rsync daemon (`--whole-file --inplace`), without compression or encryption.
 * Tuned: QEMU with 16 requests out of order (`-W -m 16`), and tgt with bursts of up to 4 MiB and 8 R2Ts, of which QEMU's
   libiscsi accepts 256 KiB and 1.
 * nbdcopy gives its connections a disk in pieces of 128 MiB, and by default has 4 connections, and no more threads than

@@ -44,6 +44,9 @@ pub struct ProgramRun {
     pub extents: Option<Extents>,
     /// The approximate time of the program. After ten times as long, it is ended.
     pub expected_time: Span,
+    /// The program may use another congestion control than the setup's, as it does by itself.
+    #[serde(default)]
+    pub chooses_congestion_control: bool,
     /// How often it copies before it is measured. What a program keeps of its runs in the user's state folder (XDG), it finds
     /// there again; the first time, that folder is empty.
     #[serde(default)]

@@ -105,7 +105,8 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         reasons: others,
     } = measured;
     reasons.extend(others);
-    if let Some(other) = congestion_controls.iter().find(|name| **name != setup.congestion_control) {
+    let is_other = |name: &&String| **name != setup.congestion_control && !setup.may_use(name);
+    if let Some(other) = congestion_controls.iter().find(is_other) {
         reasons.push(format!("a connection used {other} in the place of {}", setup.congestion_control));
     }
     let measured = quantities;
@@ -178,7 +179,7 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
         measured.samples.extend(events);
     }
     let mut sockets = monitor.stop();
-    if let RunLoad::Program(_) = setup.load() {
+    if let RunLoad::Program(ProgramRun { chooses_congestion_control: false, .. }) = setup.load() {
         measured.see_congestion_controls("client", &sockets);
     }
     measured.samples.extend(take_socket_samples(&mut sockets));

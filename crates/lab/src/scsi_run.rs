@@ -10,6 +10,7 @@ mod socket_terms;
 
 pub use disk::DiskModel;
 pub use report::{ScsiReport, Verified};
+pub(crate) use session_terms::BBR;
 pub use session_terms::SessionTerms;
 pub use socket_terms::{SocketTerms, UnsentLimit};
 

@@ -7,7 +7,7 @@ use super::request_model;
 use super::streams_setup::{StreamsEnd, StreamsSetup};
 use crate::capture::CaptureSetup;
 use crate::program_run::ProgramRun;
-use crate::scsi_run::{DiskModel, ScsiRun};
+use crate::scsi_run::{BBR, DiskModel, ScsiRun};
 use crate::topology::{IpVersion, OFFLOADED_SEGMENTS, Segmentation, Topology};
 use crate::workload::Direction;
 use netem::{LinkModel, PathModel, Span};
@@ -456,6 +456,11 @@ impl Setup {
             .or(self.scsi.as_ref().map(RunLoad::Scsi))
             .or(self.program.as_ref().map(RunLoad::Program))
             .expect("a setup is only made by reading, which looks for it")
+    }
+
+    /// Whether the workload may choose this congestion control in the place of the setup's.
+    pub(crate) fn may_use(&self, congestion_control: &str) -> bool {
+        matches!(self.load(), RunLoad::Scsi(run) if run.session.may_use_bbr && congestion_control == BBR)
     }
 
     /// The data that a run moves, if that is fixed.

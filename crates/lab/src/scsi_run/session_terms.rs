@@ -106,6 +106,9 @@ type Term = (&'static str, u64, u64);
 /// data of each session; this leaves a margin.
 const MEMORY_PER_WINDOW: u64 = 24;
 
+/// The kernel's name for it.
+pub(crate) const BBR: &str = "bbr";
+
 /// Immediate commands besides the window.
 const SPARE_COMMANDS: u64 = 4;
 
@@ -118,7 +121,7 @@ impl SessionTerms {
     }
 
     pub(super) fn tuning(&self) -> Tuning {
-        let bbr = self.may_use_bbr.then(|| "bbr".to_owned());
+        let bbr = self.may_use_bbr.then(|| BBR.to_owned());
         Tuning { as_flows: self.as_flows, bbr, ..Tuning::default() }
     }
 

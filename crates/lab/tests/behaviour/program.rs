@@ -28,6 +28,7 @@ fn program(command: &[&str], direction: Direction, server: Option<ServerProgram>
         size: Bytes(1 << 20),
         extents: None,
         expected_time: Span(Duration::from_secs(10)),
+        chooses_congestion_control: false,
         rehearsals: 0,
         server,
     }

@@ -63,6 +63,13 @@ const LOSS_MAX: f64 = 0.98;
 /// Slices until connections have adapted to a change.
 const SETTLING_SLICES: u32 = 2;
 
+/// The same at the beginning: logins, of which the first slice consists in part.
+const FIRST_SETTLING_SLICES: u32 = 1;
+
+/// The slices of a sample, at least; and of the first one, which ends early, because what it leads to may help much.
+const SAMPLE_SLICES: u32 = 4;
+const FIRST_SAMPLE_SLICES: u32 = 2;
+
 /// What moves this part of what a full path has moved fills it, too.
 const FULL: f64 = 0.95;
 
@@ -96,7 +103,7 @@ impl Guided {
                 ..terms
             },
             connections: 0,
-            settling: SETTLING_SLICES,
+            settling: FIRST_SETTLING_SLICES,
             sample: Sample::default(),
             trial: None,
             full: 0.0,
@@ -131,7 +138,8 @@ impl Tuner for Guided {
             self.settling -= 1;
             return None;
         }
-        let sample = self.sample.add(slice)?;
+        let slices = if self.held.is_some() { SAMPLE_SLICES } else { FIRST_SAMPLE_SLICES };
+        let sample = self.sample.add(slice, slices)?;
         let trial = self.trial.take();
         let judgement = trial.and_then(|trial| self.judge(&trial, &sample, slice.end));
         let is_change =

@@ -4,8 +4,7 @@ use super::{Found, Law, Slice};
 use crate::diagnosis::{Diagnosis, Limit};
 use pdu::{Duration, Instant};
 
-/// The slices of a sample: the least, so many more that its answers tell a few percent apart, and the most.
-const SAMPLE_SLICES: u32 = 4;
+/// A sample has so many slices that its answers tell a few percent apart, but at most so many.
 const SAMPLE_BYTES: u64 = 4 << 20;
 const SAMPLE_SLICES_MAX: u32 = 16;
 
@@ -88,7 +87,7 @@ impl Sample {
     /// The beginning of one.
     pub fn of_slice(slice: &Slice) -> Self {
         let mut sample = Self::default();
-        sample.add(slice);
+        sample.add(slice, u32::MAX);
         sample
     }
 
@@ -108,9 +107,9 @@ impl Sample {
         Found { connections: self.connections, law: self.law, bytes_per_second: self.bytes_per_second() }
     }
 
-    /// Takes in a slice; returns the sample once it is complete. A slice that says nothing of the number of connections
-    /// is passed over.
-    pub fn add(&mut self, slice: &Slice) -> Option<Self> {
+    /// Takes in a slice; returns the sample once it is complete, with at least so many slices. One that says nothing of the
+    /// number of connections is passed over.
+    pub fn add(&mut self, slice: &Slice, slices_min: u32) -> Option<Self> {
         if !self.goes_on_with(slice) {
             let (connections, law, began) = (slice.connections, slice.law, slice.end);
             *self = Self { connections, law, began, ..Self::default() };
@@ -125,7 +124,7 @@ impl Sample {
         self.is_incoming = diagnosis.is_incoming;
         self.queue += diagnosis.queue_share();
         self.loss += if diagnosis.is_incoming { 0.0 } else { diagnosis.path.loss };
-        self.is_enough().then(|| core::mem::take(self))
+        self.is_enough(slices_min).then(|| core::mem::take(self))
     }
 
     fn goes_on_with(&self, slice: &Slice) -> bool {
@@ -154,8 +153,8 @@ impl Sample {
         self.loss > LOSS_HEAVY * f64::from(self.slices)
     }
 
-    fn is_enough(&self) -> bool {
-        let has_enough = self.slices >= SAMPLE_SLICES && self.moved_bytes >= SAMPLE_BYTES;
+    fn is_enough(&self, slices_min: u32) -> bool {
+        let has_enough = self.slices >= slices_min && self.moved_bytes >= SAMPLE_BYTES;
         has_enough || self.slices >= SAMPLE_SLICES_MAX
     }
 
