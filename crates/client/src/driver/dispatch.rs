@@ -160,7 +160,7 @@ impl Driver {
         let Some(Ok(task)) = path.core.as_mut().map(|core| core.submit(now, command)) else { return false };
         path.tasks.insert(task, key);
         self.placed += 1;
-        request.placed = self.placed;
+        (request.placed, request.placed_at) = (self.placed, now);
         if let Some(unit) = self.units.get(&request.lun) {
             request.losses = unit.durability.losses();
         }

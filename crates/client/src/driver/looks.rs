@@ -2,6 +2,7 @@
 
 use super::Driver;
 use super::lane_sample::Candidate;
+use super::path::Request;
 use crate::Host;
 use pdu::{Duration, Instant};
 use policy::{Diagnosis, Look, Seen, Tally};
@@ -69,7 +70,11 @@ impl Driver {
         let look = Look {
             lanes: &self.lanes_shown,
             queued_commands: self.queued_commands(),
-            unanswered_out_bytes: self.unanswered_out_bytes(),
+            unanswered_out_bytes: self
+                .outstanding_requests()
+                .map(|request| u64::from(request.data.out_bytes()))
+                .sum(),
+            oldest_read: self.oldest_read(now),
             thread: self.looks.host.thread_time(),
         };
         self.looks.tally.look(now, &look);
@@ -90,12 +95,14 @@ impl Driver {
         u32::try_from(queued).unwrap_or(u32::MAX)
     }
 
-    /// The data of all writes that a session has taken and the target has not answered.
-    fn unanswered_out_bytes(&self) -> u64 {
+    /// The requests that a session has taken and the target has not answered.
+    fn outstanding_requests(&self) -> impl Iterator<Item = &Request> {
         let requests = self.paths.iter().flat_map(|path| path.tasks.values());
-        requests
-            .filter_map(|key| self.requests.get(*key))
-            .map(|request| u64::from(request.data.out_bytes()))
-            .sum()
+        requests.filter_map(|key| self.requests.get(*key))
+    }
+
+    fn oldest_read(&self, now: Instant) -> Option<Duration> {
+        let reads = self.outstanding_requests().filter(|request| request.data.in_bytes() > 0);
+        reads.map(|request| now.saturating_duration_since(request.placed_at)).max()
     }
 }

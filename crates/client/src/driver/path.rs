@@ -53,6 +53,8 @@ pub(super) struct Request {
     pub losses: CacheLosses,
     /// Its number in the order in which sessions took commands.
     pub placed: u64,
+    /// When a session took it.
+    pub placed_at: Instant,
     /// How often it exceeded the command limit.
     pub overdue: u32,
     /// For a SYNCHRONIZE CACHE: the writes that it covers.
@@ -79,6 +81,7 @@ impl Request {
             attribute: TaskAttribute::Simple,
             losses: CacheLosses::default(),
             placed: 0,
+            placed_at: Instant::ZERO,
             overdue: 0,
             flush: None,
             declined_since: None,

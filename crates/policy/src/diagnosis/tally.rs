@@ -22,6 +22,9 @@ pub struct Seen {
     path: PathTally,
     /// Seconds from the first look to the end of that time.
     age_s: f64,
+    /// The best delivery rate of a connection at each look, times seconds, and the seconds in which one is known.
+    delivery_bytes: f64,
+    delivery_s: f64,
     /// Seconds of a processor that the working thread used, and the seconds in which that is known.
     processor_s: f64,
     processor_seen_s: f64,
@@ -61,6 +64,7 @@ struct PathTally {
     worked_s: f64,
     /// Seconds of them with a queue on the path.
     queued_s: f64,
+    /// Seconds of them with a network that has stopped.
     timed_out_s: f64,
     slow_start_s: f64,
     /// Seconds of them with a window that grows again after they were idle.
@@ -118,7 +122,7 @@ const TYPICAL: f64 = 0.5;
 /// A thread that uses this share of a processor's time is limited by it.
 const PROCESSOR: f64 = 0.9;
 
-/// The share of the time in which connections recover from timeouts, and are then limited by them.
+/// The share of the time in which connections wait for timeouts or recover from them, and are then limited by them.
 const TIMED_OUT: f64 = 0.2;
 
 /// More than this is not lost by a queue that TCP fills. A longer round trip then only shows that acknowledgements of
@@ -144,6 +148,12 @@ impl Tally {
         if let Some(last) = last {
             self.seen.waits_s.add_scaled(&last.waits, elapsed_s);
             self.seen.age_s += elapsed_s;
+            let delivery =
+                look.lanes.iter().filter_map(|lane| lane.path).map(|path| path.delivery_bytes_per_second);
+            if let Some(delivery) = delivery.max().filter(|delivery| *delivery > 0) {
+                self.seen.delivery_bytes += delivery as f64 * elapsed_s;
+                self.seen.delivery_s += elapsed_s;
+            }
             if let Some(used_s) = used_s(last.thread, look.thread) {
                 self.seen.processor_s += used_s;
                 self.seen.processor_seen_s += elapsed_s;
@@ -178,7 +188,7 @@ impl Tally {
         self.seen.path.seen_s += elapsed_s;
         self.seen.path.rtt_min_s2 += path.rtt_min.as_secs_f64() * elapsed_s;
         if path.in_flight_bytes > 0 || path.unsent_bytes > 0 {
-            self.seen.path.add_time(path, elapsed_s);
+            self.seen.path.add_time(path, lane.is_stalled(), elapsed_s);
             self.seen.path.restarted_s += if is_restarted { elapsed_s } else { 0.0 };
         }
         if lane.load.data_in_bytes > 0 {
@@ -220,6 +230,8 @@ impl Seen {
         let mut later = *self;
         later.waits_s.add_scaled(&earlier.waits_s, -1.0);
         later.path.subtract(&earlier.path);
+        later.delivery_bytes -= earlier.delivery_bytes;
+        later.delivery_s -= earlier.delivery_s;
         later.processor_s -= earlier.processor_s;
         later.processor_seen_s -= earlier.processor_seen_s;
         later
@@ -243,9 +255,10 @@ impl Seen {
         let share = |wait| self.waits_s.of(wait) / sum_s;
         let network_share = share(Wait::Network) + share(Wait::SendBuffer);
         let path = self.path.evidence();
+        let arrival_share = share(Wait::Arrival);
+        let sending_share = self.sending_share().unwrap_or(network_share);
         let of = |limit, share, is_incoming| {
-            let moving_share =
-                if is_incoming { self.waits_s.of(Wait::Arrival) / sum_s } else { network_share };
+            let moving_share = if is_incoming { arrival_share } else { sending_share };
             let remedy = Remedy::against(limit, moving_share);
             Diagnosis { limit, share, remedy, network_share, is_incoming, path }
         };
@@ -268,12 +281,24 @@ impl Seen {
             return Some(outgoing(self.path.limit(&path, self.age_s), network_share));
         }
         // Nothing is sent while data of reads is waited for.
-        let is_incoming = share(Wait::Arrival) > network_share;
+        let is_incoming = arrival_share > network_share;
         if other == Limit::Arrival {
             let incoming = of(self.path.limit_of_arrival(&path), other_share, true);
             return (path.rtt_min >= LOOKED_INTO).then_some(incoming);
         }
+        if matches!(other, Limit::Depth | Limit::CommandWindow) && self.path.is_queued(is_incoming) {
+            // More on its way would wait in the queue.
+            return Some(of(Limit::Saturation, other_share, is_incoming));
+        }
         Some(of(other, other_share, is_incoming))
+    }
+
+    /// What was sent, as a share of what the network carried when there was something to send; `None` if that is not known.
+    /// What a window is filled with leaves at the path's rate, however rarely that is.
+    fn sending_share(&self) -> Option<f64> {
+        let delivery = self.delivery_bytes / self.delivery_s;
+        let sent = self.path.sent_bytes.saturating_sub(self.path.repeated_bytes) as f64 / self.waits_s.sum();
+        Some(sent / delivery).filter(|share| share.is_finite()).map(|share| share.min(1.0))
     }
 }
 
@@ -336,11 +361,11 @@ impl PathTally {
         self.disorder_rtt_s -= earlier.disorder_rtt_s;
     }
 
-    fn add_time(&mut self, path: &PathMeasurement, elapsed_s: f64) {
+    fn add_time(&mut self, path: &PathMeasurement, is_stalled: bool, elapsed_s: f64) {
         let add_if = |condition: bool| if condition { elapsed_s } else { 0.0 };
         self.worked_s += elapsed_s;
         self.queued_s += add_if(is_long(path.rtt, path.rtt_min));
-        self.timed_out_s += add_if(path.is_timed_out);
+        self.timed_out_s += add_if(is_stalled);
         self.slow_start_s += add_if(path.is_in_slow_start);
         self.rtt_s2 += path.rtt.as_secs_f64() * elapsed_s;
     }
@@ -367,10 +392,17 @@ impl PathTally {
         }
     }
 
+    /// Whether data mostly waits in a queue on the path.
+    fn is_queued(&self, is_incoming: bool) -> bool {
+        match is_incoming {
+            true => self.awaited_queued_s > TYPICAL * self.awaited_s,
+            false => self.queued_s > TYPICAL * self.worked_s,
+        }
+    }
+
     /// What limits data that arrives all the time.
     fn limit_of_arrival(&self, evidence: &PathEvidence) -> Limit {
-        let is_queued = self.awaited_queued_s > TYPICAL * self.awaited_s;
-        if is_queued || is_long(evidence.receive_rtt_at_loss, evidence.rtt_min) {
+        if self.is_queued(true) || is_long(evidence.receive_rtt_at_loss, evidence.rtt_min) {
             Limit::Saturation
         } else if evidence.out_of_order > OUT_OF_ORDER_MIN {
             Limit::Losses
@@ -388,7 +420,7 @@ impl PathTally {
         } else if is_typical(self.timed_out_s, TIMED_OUT) {
             Limit::Timeouts
         } else if evidence.loss < LOSS_HEAVY
-            && (is_typical(self.queued_s, TYPICAL) || is_long(evidence.rtt_at_loss, evidence.rtt_min))
+            && (self.is_queued(false) || is_long(evidence.rtt_at_loss, evidence.rtt_min))
         {
             Limit::Saturation
         } else if evidence.loss > LOSS_MIN {
@@ -409,6 +441,10 @@ mod tests {
 
     const RTT: Duration = PathMeasurement::QUIET.rtt;
     const MEBIBYTE: u64 = 1 << 20;
+
+    fn look_at(lanes: &[LaneSample], unanswered_out_bytes: u64) -> Look<'_> {
+        Look { lanes, queued_commands: 0, unanswered_out_bytes, oldest_read: None, thread: None }
+    }
 
     /// A connection with data to send.
     fn sending() -> LaneSample {
@@ -448,10 +484,7 @@ mod tests {
                 path.counters.receive_window_limited *= u32::try_from(tick).unwrap_or(u32::MAX);
             })];
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
-            tally.look(
-                now,
-                &Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread: None },
-            );
+            tally.look(now, &look_at(&lanes, MEBIBYTE));
         }
         tally.seen().diagnose().expect("that is long enough")
     }
@@ -461,8 +494,7 @@ mod tests {
         let mut tally = Tally::default();
         let mut look = |ms: u64, lane| {
             let lanes = [lane];
-            let look =
-                Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread: None };
+            let look = look_at(&lanes, MEBIBYTE);
             tally.look(Instant::ZERO + Duration::from_millis(ms), &look);
             tally.seen()
         };
@@ -476,10 +508,7 @@ mod tests {
     #[test]
     fn a_look_of_a_moment_says_nothing() {
         let mut tally = Tally::default();
-        tally.look(
-            Instant::ZERO,
-            &Look { lanes: &[sending()], queued_commands: 0, unanswered_out_bytes: 0, thread: None },
-        );
+        tally.look(Instant::ZERO, &look_at(&[sending()], 0));
         assert_eq!(tally.seen().diagnose(), None);
     }
 
@@ -489,10 +518,7 @@ mod tests {
         for tick in 0..=100 {
             let near = [with(sending(), |path| path.rtt_min = Duration::from_micros(50))];
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
-            tally.look(
-                now,
-                &Look { lanes: &near, queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread: None },
-            );
+            tally.look(now, &look_at(&near, MEBIBYTE));
         }
         assert_eq!(tally.seen().diagnose(), None);
     }
@@ -507,7 +533,7 @@ mod tests {
             let (lane, unanswered_out_bytes) =
                 if tick % 2 == 0 { (on_its_way, 60_000) } else { (sending(), MEBIBYTE) };
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
-            tally.look(now, &Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes, thread: None });
+            tally.look(now, &look_at(&[lane], unanswered_out_bytes));
         }
         let diagnosis = tally.seen().diagnose().unwrap();
         assert_eq!((diagnosis.limit, diagnosis.share), (Limit::Depth, 0.5));
@@ -554,9 +580,7 @@ mod tests {
             let rtt = if tick % 4 == 0 { long } else { short };
             let mut lane = at_its_peak(rtt, tick / 4 * 100);
             lane = with(lane, |path| path.counters.sent_bytes = tick * 10_000);
-            let look =
-                Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread: None };
-            tally.look(Instant::ZERO + Duration::from_millis(10 * tick), &look);
+            tally.look(Instant::ZERO + Duration::from_millis(10 * tick), &look_at(&[lane], MEBIBYTE));
         }
         assert_eq!(tally.seen().diagnose().unwrap().limit, Limit::Saturation);
     }
@@ -595,9 +619,7 @@ mod tests {
                 path.in_flight_bytes = window_bytes;
                 path.counters.sent_bytes = tick * 10_000;
             });
-            let look =
-                Look { lanes: &[lane], queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread: None };
-            tally.look(Instant::ZERO + Duration::from_millis(10 * tick), &look);
+            tally.look(Instant::ZERO + Duration::from_millis(10 * tick), &look_at(&[lane], MEBIBYTE));
         }
         assert_eq!(tally.seen().diagnose().unwrap().limit, Limit::IdleRestart);
     }
@@ -609,7 +631,13 @@ mod tests {
             let used = Duration::from_micros(100 * percent * tick);
             let thread = Some(ThreadTime { thread: tick % threads, used });
             let near = [with(sending(), |path| path.rtt_min = Duration::from_micros(50))];
-            let look = Look { lanes: &near, queued_commands: 0, unanswered_out_bytes: MEBIBYTE, thread };
+            let look = Look {
+                lanes: &near,
+                queued_commands: 0,
+                unanswered_out_bytes: MEBIBYTE,
+                oldest_read: None,
+                thread,
+            };
             tally.look(Instant::ZERO + Duration::from_millis(10 * tick), &look);
         }
         tally.seen().diagnose().map(|diagnosis| diagnosis.limit)
@@ -640,10 +668,7 @@ mod tests {
         for tick in 0..=100 {
             let lanes = [receiving(tick, &change)];
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
-            tally.look(
-                now,
-                &Look { lanes: &lanes, queued_commands: 0, unanswered_out_bytes: 0, thread: None },
-            );
+            tally.look(now, &look_at(&lanes, 0));
         }
         tally.seen().diagnose().expect("that is long enough")
     }

@@ -77,6 +77,8 @@ pub struct Look<'a> {
     pub queued_commands: u32,
     /// The data of all writes that have a connection and no answer.
     pub unanswered_out_bytes: u64,
+    /// The time since the oldest read without an answer was placed on a connection; `None` without any.
+    pub oldest_read: Option<Duration>,
     /// Of the thread that looks, which is the one that does the work; `None` if that is not known.
     pub thread: Option<ThreadTime>,
 }
@@ -118,12 +120,15 @@ impl Look<'_> {
         self.lanes.iter().any(|lane| lane.parked_commands > 0)
     }
 
-    /// Reads: the first data of a request takes a round trip, and what takes longer is the target's time.
+    /// Reads: the first data of a request takes a round trip, and what takes longer is the target's time. So is a pause while
+    /// there is a read that was asked for earlier than that.
     fn incoming(&self, silence: Duration) -> Wait {
         let round_trip = self.lanes.iter().filter_map(|lane| lane.path).map(|path| path.rtt_min).max();
+        let round_trip = round_trip.unwrap_or_default();
+        let is_late = self.oldest_read.is_some_and(|age| age > round_trip + round_trip / 2);
         if silence.is_zero() {
             Wait::Arrival
-        } else if silence > round_trip.unwrap_or_default() {
+        } else if silence > round_trip || is_late {
             Wait::Target
         } else if self.is_window_closed() {
             Wait::CommandWindow
@@ -229,7 +234,8 @@ mod tests {
     }
 
     fn waits(lanes: &[LaneSample], queued_commands: u32, unanswered_out_bytes: u64) -> Waits {
-        Look { lanes, queued_commands, unanswered_out_bytes, thread: None }.waits(Duration::ZERO)
+        Look { lanes, queued_commands, unanswered_out_bytes, oldest_read: None, thread: None }
+            .waits(Duration::ZERO)
     }
 
     fn wait(lanes: &[LaneSample], queued_commands: u32, unanswered_out_bytes: u64) -> Wait {
@@ -308,9 +314,17 @@ mod tests {
     fn the_first_data_of_a_read_takes_a_round_trip_and_more_is_the_targets_time() {
         let reading =
             lane(LaneLoad { commands: 1, data_in_bytes: MEBIBYTE, ..LaneLoad::default() }, path(0, 0));
-        let look = Look { lanes: &[reading], queued_commands: 0, unanswered_out_bytes: 0, thread: None };
-        assert_eq!(look.waits(Duration::ZERO), Waits::only(Wait::Arrival));
-        assert_eq!(look.waits(RTT / 2), Waits::only(Wait::Depth));
-        assert_eq!(look.waits(RTT * 2), Waits::only(Wait::Target));
+        let lanes = [reading];
+        let look = |oldest_read| Look {
+            lanes: &lanes,
+            queued_commands: 0,
+            unanswered_out_bytes: 0,
+            oldest_read: Some(oldest_read),
+            thread: None,
+        };
+        assert_eq!(look(RTT).waits(Duration::ZERO), Waits::only(Wait::Arrival));
+        assert_eq!(look(RTT).waits(RTT / 2), Waits::only(Wait::Depth));
+        assert_eq!(look(RTT * 2).waits(RTT / 2), Waits::only(Wait::Target));
+        assert_eq!(look(RTT).waits(RTT * 2), Waits::only(Wait::Target));
     }
 }
