@@ -6,7 +6,7 @@ use lab::Sample;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve(Vec<f64>);
 
-/// The length of one.
+/// The length of each of these times.
 pub const STEP_S: f64 = 0.5;
 
 /// The time over which a rate is judged.
@@ -49,7 +49,7 @@ impl Curve {
     pub fn late_rate(&self) -> f64 {
         let steps = &self.0[..self.0.len().saturating_sub(1)];
         let half = &steps[steps.len() / 2..];
-        half.iter().sum::<f64>() / (half.len() as f64 * STEP_S)
+        half.iter().sum::<f64>() / (half.len().max(1) as f64 * STEP_S)
     }
 
     /// The start of the first window that moves this many bytes per second.

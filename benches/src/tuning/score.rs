@@ -79,9 +79,13 @@ impl TunerScore {
 }
 
 impl RunScore {
-    /// `None` if the best number has no run in the same repetition.
+    /// `None` without other repetitions to choose the best number by, or if that has no run in the same one.
     fn of(run: &Tuned, fixed: &Fixed) -> Option<Self> {
-        let elsewhere = |runs: &[Tuned]| rate(runs.iter().filter(|fixed| fixed.repetition != run.repetition));
+        let is_elsewhere = |fixed: &&Tuned| fixed.repetition != run.repetition;
+        if !fixed.values().any(|runs| runs.iter().any(|fixed| is_elsewhere(&fixed))) {
+            return None;
+        }
+        let elsewhere = |runs: &[Tuned]| rate(runs.iter().filter(is_elsewhere));
         let (best, runs) =
             fixed.iter().max_by(|(_, one), (_, other)| elsewhere(one).total_cmp(&elsewhere(other)))?;
         let best_run = runs.iter().find(|fixed| fixed.repetition == run.repetition)?;

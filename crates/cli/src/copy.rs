@@ -38,8 +38,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     connecting: Connecting,
 
-    /// Requests under way at the same time: a number, or `auto`, 64 and up to 256 where the path holds more than half of
-    /// them
+    /// Requests under way at the same time: a number, or `auto`: 64, rising to 256 where the path holds more than 32 at a
+    /// time
     #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = requests)]
     requests: Requests,
 

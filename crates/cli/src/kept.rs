@@ -12,8 +12,11 @@ use tempfile::NamedTempFile;
 /// What is older is forgotten: paths change. A weekly backup still finds the last one's.
 const AGE_MAX: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
-/// The most paths that are kept, the last used ones.
+/// The most paths that are kept, those of which something was found last.
 const PATHS_MAX: usize = 256;
+
+/// A longer file is not one of ours.
+const BYTES_MAX: u64 = 1 << 20;
 
 /// The user's file with what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,34 +68,32 @@ impl Kept {
         })
     }
 
-    /// Keeps what was found over the path to these portals, where it is not what was known before.
-    pub(crate) fn keep(&self, portals: &str, found: Experience) -> io::Result<()> {
-        let now = unix_seconds();
-        let known = self.recall(portals);
-        if found == known {
+    /// Keeps what was found over the path to these portals by a run that began with `known`. The rest may be what another
+    /// run has found meanwhile, and stays.
+    pub(crate) fn keep(&self, portals: &str, known: Experience, found: Experience) -> io::Result<()> {
+        let news = [(found.to_target, known.to_target), (found.from_target, known.from_target)];
+        let [to_target, from_target] = news.map(|(found, known)| found.filter(|found| Some(*found) != known));
+        if to_target.is_none() && from_target.is_none() {
             return Ok(());
         }
+        let now = unix_seconds();
         let mut contents = self.read();
         let earlier = contents.paths.iter().position(|path| path.portals == portals);
         let mut path = earlier.map_or_else(
             || KeptPath { portals: portals.to_owned(), to_target: None, from_target: None },
             |index| contents.paths.remove(index),
         );
-        for (kept, found, known) in [
-            (&mut path.to_target, found.to_target, known.to_target),
-            (&mut path.from_target, found.from_target, known.from_target),
-        ] {
-            if found != known {
-                *kept = found.map(|found| KeptFound::new(found, now));
-            }
-        }
+        path.to_target = to_target.map(|found| KeptFound::new(found, now)).or(path.to_target);
+        path.from_target = from_target.map(|found| KeptFound::new(found, now)).or(path.from_target);
         contents.paths.insert(0, path);
         contents.paths.truncate(PATHS_MAX);
         self.write(&contents)
     }
 
     fn read(&self) -> Contents {
-        let text = fs::read(&self.file).unwrap_or_default();
+        // A pipe in its place would never end.
+        let is_file = fs::metadata(&self.file).is_ok_and(|file| file.is_file() && file.len() <= BYTES_MAX);
+        let text = if is_file { fs::read(&self.file).unwrap_or_default() } else { Vec::new() };
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
@@ -115,7 +116,8 @@ impl KeptFound {
     }
 
     fn is_recent(&self, now: u64) -> bool {
-        now.saturating_sub(self.found_unix_seconds) <= AGE_MAX.as_secs()
+        // What was found in the future was found under a wrong clock.
+        now.checked_sub(self.found_unix_seconds).is_some_and(|age| age <= AGE_MAX.as_secs())
     }
 
     /// `None` if somebody has written nonsense.
@@ -141,6 +143,7 @@ mod tests {
     use tempfile::TempDir;
 
     const PORTAL: &str = "192.0.2.1:3260";
+    const NOTHING: Experience = Experience { to_target: None, from_target: None };
 
     fn kept() -> (TempDir, Kept) {
         let folder = TempDir::new().unwrap();
@@ -159,7 +162,7 @@ mod tests {
     #[test]
     fn what_was_found_over_a_path_is_recalled_for_that_path() {
         let (_folder, kept) = kept();
-        kept.keep(PORTAL, writes(32)).unwrap();
+        kept.keep(PORTAL, NOTHING, writes(32)).unwrap();
         assert_eq!(kept.recall(PORTAL), writes(32));
         assert_eq!(kept.recall("192.0.2.2:3260"), Experience::default());
     }
@@ -167,20 +170,39 @@ mod tests {
     #[test]
     fn each_direction_keeps_its_own_time() {
         let (_folder, kept) = kept();
-        kept.keep(PORTAL, writes(32)).unwrap();
+        kept.keep(PORTAL, NOTHING, writes(32)).unwrap();
         let mut contents = kept.read();
         contents.paths[0].to_target.as_mut().unwrap().found_unix_seconds = unix_seconds() - 1000;
         kept.write(&contents).unwrap();
-        kept.keep(PORTAL, Experience { from_target: found(4), ..writes(32) }).unwrap();
+        kept.keep(PORTAL, writes(32), Experience { from_target: found(4), ..writes(32) }).unwrap();
         let path = &kept.read().paths[0];
         let age = |found: Option<KeptFound>| unix_seconds() - found.unwrap().found_unix_seconds;
         assert!(age(path.to_target) >= 1000 && age(path.from_target) < 1000, "{path:?}");
     }
 
     #[test]
+    fn what_another_run_has_found_meanwhile_stays() {
+        let (_folder, kept) = kept();
+        let reads = Experience { to_target: None, from_target: found(4) };
+        kept.keep(PORTAL, NOTHING, reads).unwrap();
+        kept.keep(PORTAL, NOTHING, writes(32)).unwrap();
+        assert_eq!(kept.recall(PORTAL), Experience { from_target: found(4), ..writes(32) });
+    }
+
+    #[test]
+    fn what_was_found_in_the_future_is_not_believed() {
+        let (_folder, kept) = kept();
+        kept.keep(PORTAL, NOTHING, writes(32)).unwrap();
+        let mut contents = kept.read();
+        contents.paths[0].to_target.as_mut().unwrap().found_unix_seconds += 1000;
+        kept.write(&contents).unwrap();
+        assert_eq!(kept.recall(PORTAL), NOTHING);
+    }
+
+    #[test]
     fn what_is_old_is_forgotten() {
         let (_folder, kept) = kept();
-        kept.keep(PORTAL, writes(32)).unwrap();
+        kept.keep(PORTAL, NOTHING, writes(32)).unwrap();
         let mut contents = kept.read();
         contents.paths[0].to_target.as_mut().unwrap().found_unix_seconds -= AGE_MAX.as_secs() + 1;
         kept.write(&contents).unwrap();
@@ -193,7 +215,7 @@ mod tests {
         fs::create_dir_all(kept.file.parent().unwrap()).unwrap();
         fs::write(&kept.file, "{").unwrap();
         assert_eq!(kept.recall(PORTAL), Experience::default());
-        kept.keep(PORTAL, writes(8)).unwrap();
+        kept.keep(PORTAL, NOTHING, writes(8)).unwrap();
         assert_eq!(kept.recall(PORTAL), writes(8));
     }
 
@@ -201,7 +223,7 @@ mod tests {
     fn the_paths_used_last_are_kept() {
         let (_folder, kept) = kept();
         for path in 0..=PATHS_MAX {
-            kept.keep(&path.to_string(), writes(8)).unwrap();
+            kept.keep(&path.to_string(), NOTHING, writes(8)).unwrap();
         }
         assert_eq!(kept.recall("0"), Experience::default());
         assert_eq!(kept.recall(&PATHS_MAX.to_string()), writes(8));

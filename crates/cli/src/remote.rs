@@ -22,7 +22,8 @@ pub(crate) struct Connecting {
     #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = connections)]
     connections: Connections,
 
-    /// Where a path is full, `--connections auto` takes the share of at most K flows from others
+    /// Where a path is full, `--connections auto` sets the connections beyond the Kth aside, and takes no more from others
+    /// than K flows would
     #[arg(long, value_name = "K", default_value_t = Tuning::default().as_flows, value_parser = clap::value_parser!(u32).range(1..))]
     as_flows: u32,
 
@@ -143,7 +144,7 @@ impl Connecting {
         config.tuning.as_flows = self.as_flows;
         let path = self.path(url, portals);
         if let Some(path) = &path {
-            config.tuning.experience = path.recall();
+            config.tuning.experience = path.known;
         }
         config.sessions = self.sessions;
         if let Some(patience) = self.patience {
@@ -168,7 +169,8 @@ impl Connecting {
             Portals::Given if !given.is_empty() => given.join(","),
             _ => url.portal.to_string(),
         };
-        Kept::of_user().map(|kept| KnownPath { kept, portals })
+        let kept = Kept::of_user()?;
+        Some(KnownPath { known: kept.recall(&portals), kept, portals })
     }
 }
 
@@ -177,15 +179,13 @@ impl Connecting {
 struct KnownPath {
     kept: Kept,
     portals: String,
+    /// What was known of it when this run began.
+    known: Experience,
 }
 
 impl KnownPath {
-    fn recall(&self) -> Experience {
-        self.kept.recall(&self.portals)
-    }
-
     fn keep(&self, found: Experience) {
-        if let Err(error) = self.kept.keep(&self.portals, found) {
+        if let Err(error) = self.kept.keep(&self.portals, self.known, found) {
             tracing::info!(portals = self.portals, %error, "what was found over this path is not kept");
         }
     }
@@ -211,16 +211,17 @@ impl Connected {
         self.lock().push((target.clone(), path));
     }
 
-    /// Keeps what was found over the paths, and logs out, without waiting for the last answer. All data is durable by now; a
+    /// Logs out, without waiting for the last answer, and keeps what was found over the paths. All data is durable by now; a
     /// lost logout changes nothing.
     pub(crate) async fn log_out(self) {
         let targets = std::mem::take(&mut *self.lock());
-        let leave = |(target, path): (Target, Option<KnownPath>)| {
-            path.into_iter().for_each(|path| path.keep(target.report().experience));
-            target.leave()
-        };
-        let goodbyes = futures_util::future::join_all(targets.into_iter().map(leave));
+        let (targets, paths): (Vec<_>, Vec<_>) = targets.into_iter().unzip();
+        let found: Vec<_> = targets.iter().map(|target| target.report().experience).collect();
+        let goodbyes = futures_util::future::join_all(targets.into_iter().map(Target::leave));
         let _ = tokio::time::timeout(GOODBYE, goodbyes).await;
+        for (path, found) in paths.into_iter().zip(found) {
+            path.into_iter().for_each(|path| path.keep(found));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Target, Option<KnownPath>)>> {

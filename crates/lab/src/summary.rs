@@ -67,7 +67,7 @@ pub struct CellSummary {
     /// What limited how many of them, by their own diagnoses.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, usize>,
-    /// How many times as fast they would be without that, as predicted.
+    /// How many times as fast they would be with what would help, as predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted_gain: Option<Spread>,
     /// Why runs are missing: their last attempts' reasons.

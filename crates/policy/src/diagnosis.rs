@@ -5,13 +5,17 @@
 //! the [`Limit`], unless the network was busy for 70 % of it, or nothing else for 20 %. Then the kernel's measurements say
 //! which of its parts limits: the receiver's window, losses, timeouts, or a queue that shows that the path is full.
 //!
-//! A session whose network is busy for a share s of the time would be 1 / s times as fast if it did not wait for anything
-//! else, until the path is full; where something limits each connection, twice as many move twice as much ([`Remedy`]).
+//! Before that, a thread that uses all of a processor is the limit, and then windows that grow again after pauses.
+//!
+//! A session that moves a share s of what its network carries while it moves anything would be 1 / s times as fast if it
+//! did not wait for anything else, until the path is full. Where something limits each connection, or each request waits for
+//! its round trip, twice as many move twice as much ([`Remedy`]).
 //!
 //! The sender of data measures the path. Of reads, the initiator has the receiver's measurements: a round trip that has
 //! become long shows a queue, and segments out of order show losses. Without either, it cannot tell whether the network or
 //! the target's sending limits ([`Limit::Arrival`]).
 
+mod path_tally;
 mod remedy;
 mod tally;
 mod wait;

@@ -110,9 +110,9 @@ pub trait Tuner: Send {
     /// under way.
     fn decide(&mut self, slice: &Slice) -> Option<Decision>;
 
-    /// What it has found until now.
-    fn experience(&self) -> Experience {
-        Experience::default()
+    /// What the next session over the same path may begin with; `None` for a tuner that does not say.
+    fn experience(&self) -> Option<Experience> {
+        None
     }
 }
 

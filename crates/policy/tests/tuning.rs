@@ -262,6 +262,14 @@ fn beside_another_flow_the_guided_tuner_takes_the_share_of_no_more_flows_than_it
 }
 
 #[test]
+fn connections_beyond_those_flows_go_whatever_they_bring() {
+    let mut session = guided();
+    session.work(&Path { others: 1, ..CLEAN }, 25);
+    let numbers: Vec<u32> = session.decisions.iter().map(|decision| decision.connections).collect();
+    assert_eq!(numbers[..3], [12, 9, 8], "{:?}", session.decisions);
+}
+
+#[test]
 fn without_a_queue_the_flows_that_it_may_count_as_do_not_bind_the_guided_tuner() {
     let mut session = Session::begin(Guided::new(Terms { as_flows: 2, ..Terms::default() }));
     session.work(&Path { of_each: 1e6, full: Limit::Losses, ..LOSSY }, 60);
@@ -343,7 +351,7 @@ fn when_the_path_under_bbr_changes_the_search_begins_again() {
 
 /// What a session over this path finds.
 fn found(mut session: Session<Guided>, path: &Path) -> Experience {
-    session.work(path, 60).tuner.experience()
+    session.work(path, 60).tuner.experience().expect("this tuner has some")
 }
 
 /// A later session over a path on which this was found.
@@ -388,11 +396,12 @@ fn a_later_session_verifies_what_was_found() {
 }
 
 #[test]
-fn what_was_found_of_writes_says_nothing_of_reads() {
-    let mut session = later(found(with_bbr(), &LOSSY));
-    session.is_incoming = true;
-    session.work(&LOSSY, 10);
-    assert!(session.decisions.iter().all(|decision| decision.law == Law::Configured));
+fn connections_that_brought_nothing_are_not_begun_with_again() {
+    let useless = Path { bytes_per_second: 1e7, of_each: 1e7, full: Limit::Losses, ..LOSSY };
+    let mut session = guided();
+    session.work(&useless, 10);
+    assert_eq!(session.connections, 32, "{:?}", session.decisions);
+    assert_eq!(later(session.tuner.experience().unwrap()).connections, 16);
 }
 
 #[test]
@@ -400,7 +409,7 @@ fn a_session_that_finds_nothing_keeps_what_was_found_before() {
     let experience = found(guided(), &LOSSY);
     let mut session = later(experience);
     session.work(&Path { limit: Limit::Target, full: Limit::Target, ..LOSSY }, 60);
-    assert_eq!(session.tuner.experience(), experience);
+    assert_eq!(session.tuner.experience(), Some(experience));
 }
 
 #[test]

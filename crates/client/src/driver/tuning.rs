@@ -176,7 +176,7 @@ impl Driver {
         let ended = self.tuning.slice.take().and_then(|since| self.slice(&since, now));
         if let Some((slice, tuner)) = ended.zip(self.tuning.tuner.as_mut()) {
             let decision = tuner.decide(&slice);
-            self.tuning.experience = tuner.experience();
+            self.tuning.experience = tuner.experience().unwrap_or(self.tuning.experience);
             decision.into_iter().for_each(|decision| self.follow(decision));
         }
         self.close_spare(now);

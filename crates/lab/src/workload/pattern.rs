@@ -4,7 +4,7 @@ use super::contents::mix;
 use super::request::{Direction, Request};
 use netem::{Bytes, Span};
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Requests of one length, so many at a time.
 ///
@@ -139,8 +139,15 @@ impl Requests {
     fn is_over(&mut self) -> bool {
         match self.end {
             End::Requests(requests) => self.number >= requests,
-            End::Time(time) => self.begun.get_or_insert_with(Instant::now).elapsed() >= time.0,
+            End::Time(time) => {
+                let elapsed = self.begun.get_or_insert_with(Instant::now).elapsed();
+                elapsed.max(self.not_before()) >= time.0
+            }
         }
+    }
+
+    fn not_before(&self) -> Duration {
+        self.every.0.saturating_mul(u32::try_from(self.number).unwrap_or(u32::MAX))
     }
 
     fn place(&self) -> u64 {
@@ -166,7 +173,7 @@ impl Iterator for Requests {
             return None;
         }
         let request = Request {
-            not_before: self.every.0 * u32::try_from(self.number).unwrap_or(u32::MAX),
+            not_before: self.not_before(),
             direction: self.direction(),
             offset: self.place() * u64::from(self.bytes),
             bytes: self.bytes,
@@ -179,7 +186,6 @@ impl Iterator for Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const DISK_BYTES: u64 = 1 << 20;
 

@@ -17,17 +17,23 @@ pub struct Remedy {
 pub enum Change {
     /// The caller always has requests.
     BusierCaller,
-    /// More requests are outstanding at a time.
+    /// Twice as many requests are outstanding at a time.
     MoreRequests,
-    /// The target admits more commands.
+    /// The target admits twice as many commands.
     WiderCommandWindow,
-    /// Unsolicited data, or longer bursts.
-    FewerR2ts,
+    /// Bursts are twice as long, so that half as many have to be asked for.
+    LongerBursts,
     /// The target or its disk takes no time.
     FasterTarget,
     /// Twice as many connections.
     MoreConnections,
 }
+
+/// A smaller gain is not worth a word.
+const GAIN_MIN: f64 = 1.05;
+
+/// The gain of twice as many.
+const TWICE: f64 = 2.0;
 
 impl Change {
     /// A word for programs.
@@ -37,7 +43,7 @@ impl Change {
             Self::BusierCaller => "busier_caller",
             Self::MoreRequests => "more_requests",
             Self::WiderCommandWindow => "wider_command_window",
-            Self::FewerR2ts => "fewer_r2ts",
+            Self::LongerBursts => "longer_bursts",
             Self::FasterTarget => "faster_target",
             Self::MoreConnections => "more_connections",
         }
@@ -45,17 +51,24 @@ impl Change {
 }
 
 impl Remedy {
-    /// Against what limits a session whose network is busy for this share of the time. Without the limit, it would be
-    /// busy all the time; and of two equal sets of connections that are limited alone, each moves as much as the other.
-    pub(super) fn against(limit: Limit, network_share: f64) -> Option<Self> {
+    /// Against what limits a session that moves this share of what its network carries while it moves anything; `None` if
+    /// that is not known.
+    ///
+    /// A session that never has to wait moves all of it. Where each of several things waits alone, such as requests for
+    /// their round trips, or connections for their windows, twice as many move twice as much.
+    pub(super) fn against(limit: Limit, moving_share: Option<f64>, is_incoming: bool) -> Option<Self> {
+        let all = moving_share.map_or(f64::NAN, |moving_share| 1.0 / moving_share);
         let (change, gain) = match limit {
-            Limit::Caller => (Change::BusierCaller, 1.0 / network_share),
-            Limit::Depth => (Change::MoreRequests, 1.0 / network_share),
-            Limit::CommandWindow => (Change::WiderCommandWindow, 1.0 / network_share),
-            Limit::ReadyToTransfer => (Change::FewerR2ts, 1.0 / network_share),
-            Limit::Target => (Change::FasterTarget, 1.0 / network_share),
+            Limit::Caller => (Change::BusierCaller, all),
+            Limit::Target => (Change::FasterTarget, all),
+            Limit::Depth if is_incoming => (Change::MoreRequests, all.min(TWICE)),
+            Limit::CommandWindow if is_incoming => (Change::WiderCommandWindow, all.min(TWICE)),
+            // What the network would carry is not known: a window that is not full does not leave at the path's rate.
+            Limit::Depth => (Change::MoreRequests, TWICE),
+            Limit::CommandWindow => (Change::WiderCommandWindow, TWICE),
+            Limit::ReadyToTransfer => (Change::LongerBursts, TWICE),
             Limit::SendBuffer | Limit::ReceiveWindow | Limit::Losses | Limit::Timeouts => {
-                (Change::MoreConnections, 2.0)
+                (Change::MoreConnections, TWICE)
             }
             // Nothing more is to be had, or it is not known what would help, or by how much.
             Limit::Saturation
@@ -65,7 +78,7 @@ impl Remedy {
             | Limit::CongestionWindow
             | Limit::Processor => return None,
         };
-        gain.is_finite().then_some(Self { change, gain })
+        (gain.is_finite() && gain >= GAIN_MIN).then_some(Self { change, gain })
     }
 }
 
@@ -73,12 +86,12 @@ impl fmt::Display for Remedy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.change {
             Change::BusierCaller => "without these pauses",
-            Change::MoreRequests => "with more requests at a time",
-            Change::WiderCommandWindow => "with a wider command window",
-            Change::FewerR2ts => "with unsolicited data or longer bursts",
+            Change::MoreRequests => "with twice as many requests at a time",
+            Change::WiderCommandWindow => "with a command window twice as wide",
+            Change::LongerBursts => "with bursts twice as long",
             Change::FasterTarget => "with a faster target",
             Change::MoreConnections => "with twice as many connections",
         })?;
-        write!(formatter, " up to {:.1} times as fast", self.gain)
+        write!(formatter, ", up to {:.1} times as fast", self.gain)
     }
 }

@@ -1,7 +1,8 @@
 //! Adds up what a session waited for, and says what limited it.
 
+use super::path_tally::PathTally;
 use super::wait::{Look, ThreadTime, Wait, Waits};
-use super::{Diagnosis, Limit, PathEvidence, Remedy};
+use super::{Diagnosis, Limit, Remedy};
 use crate::lane_sample::{LaneSample, PathCounters, PathMeasurement};
 use crate::outlook::LONG_PATH;
 use pdu::{Duration, Instant, LaneId};
@@ -22,7 +23,7 @@ pub struct Seen {
     path: PathTally,
     /// Seconds from the first look to the end of that time.
     age_s: f64,
-    /// The best delivery rate of a connection at each look, times seconds, and the seconds in which one is known.
+    /// The delivery rate of the only connection that works, times seconds, and the seconds in which there is only one.
     delivery_bytes: f64,
     delivery_s: f64,
     /// Seconds of a processor that the working thread used, and the seconds in which that is known.
@@ -53,45 +54,10 @@ struct Counted {
     lane: LaneId,
     counters: PathCounters,
     window_bytes: u64,
+    /// Nothing was sent or acknowledged.
+    was_idle: bool,
     /// The window before the connection was idle, until it is reached again or something is lost.
     window_before_idle: Option<u64>,
-}
-
-/// Sums over all connections that had something to send, and over the time.
-#[derive(Clone, Copy, Debug, Default)]
-struct PathTally {
-    /// Seconds of connections with work.
-    worked_s: f64,
-    /// Seconds of them with a queue on the path.
-    queued_s: f64,
-    /// Seconds of them with a network that has stopped.
-    timed_out_s: f64,
-    slow_start_s: f64,
-    /// Seconds of them with a window that grows again after they were idle.
-    restarted_s: f64,
-    /// Their round trips, times seconds.
-    rtt_s2: f64,
-    /// Seconds of all connections.
-    seen_s: f64,
-    /// Their shortest round trips, times seconds.
-    rtt_min_s2: f64,
-    sent_bytes: u64,
-    repeated_bytes: u64,
-    /// The round trips when data was sent again, times its bytes.
-    loss_rtt_sb: f64,
-    timeouts: u64,
-    busy_s: f64,
-    receive_window_s: f64,
-    /// Seconds of connections with data to come.
-    awaited_s: f64,
-    /// Seconds of them in which the receiver's round trip showed a queue.
-    awaited_queued_s: f64,
-    /// Their receivers' round trips, times seconds.
-    receive_rtt_s2: f64,
-    received_segments: u64,
-    out_of_order_segments: u64,
-    /// The receiver's round trips when segments came out of order, times their number.
-    disorder_rtt_s: f64,
 }
 
 /// The least that must have been seen for a verdict.
@@ -108,32 +74,13 @@ const BUSY: f64 = 0.7;
 const MINOR: f64 = 0.2;
 
 /// A larger part of the network's time that is waited for a buffer names that buffer.
-const BUFFER: f64 = 0.2;
+pub(super) const BUFFER: f64 = 0.2;
 
-/// Slow start takes no more round trips on any path. BBR sets no threshold, and so seems to be in it for ever.
-const SLOW_START_ROUND_TRIPS: f64 = 20.0;
-
-/// A round trip of this many times the shortest shows a queue.
-const QUEUE: f64 = 1.25;
-
-/// The share of the time in which connections show something for it to be what limits them.
-const TYPICAL: f64 = 0.5;
+/// Windows that grow again for this share of the time in which there is something to send are what limits.
+const RESTARTING: f64 = 0.5;
 
 /// A thread that uses this share of a processor's time is limited by it.
 const PROCESSOR: f64 = 0.9;
-
-/// The share of the time in which connections wait for timeouts or recover from them, and are then limited by them.
-const TIMED_OUT: f64 = 0.2;
-
-/// More than this is not lost by a queue that TCP fills. A longer round trip then only shows that acknowledgements of
-/// single segments are delayed.
-const LOSS_HEAVY: f64 = 0.05;
-
-/// A path that loses less than this carries more in its windows than it can hold.
-const LOSS_MIN: f64 = 1e-5;
-
-/// A larger part of segments out of order shows losses. Behind each loss, all of a round trip are.
-const OUT_OF_ORDER_MIN: f64 = 1e-3;
 
 impl Tally {
     /// Looks at the session. What was seen at the last look is taken to have lasted until now.
@@ -148,10 +95,8 @@ impl Tally {
         if let Some(last) = last {
             self.seen.waits_s.add_scaled(&last.waits, elapsed_s);
             self.seen.age_s += elapsed_s;
-            let delivery =
-                look.lanes.iter().filter_map(|lane| lane.path).map(|path| path.delivery_bytes_per_second);
-            if let Some(delivery) = delivery.max().filter(|delivery| *delivery > 0) {
-                self.seen.delivery_bytes += delivery as f64 * elapsed_s;
+            if let Some(delivery) = delivery_of_one(look.lanes) {
+                self.seen.delivery_bytes += delivery * elapsed_s;
                 self.seen.delivery_s += elapsed_s;
             }
             if let Some(used_s) = used_s(last.thread, look.thread) {
@@ -174,6 +119,7 @@ impl Tally {
             lane: lane.lane,
             counters: path.counters,
             window_bytes: path.congestion_window_bytes,
+            was_idle: path.in_flight_bytes == 0 && path.unsent_bytes == 0,
             window_before_idle: None,
         };
         let mut is_restarted = false;
@@ -185,15 +131,7 @@ impl Tally {
             }
             None => self.lanes.push(counted),
         }
-        self.seen.path.seen_s += elapsed_s;
-        self.seen.path.rtt_min_s2 += path.rtt_min.as_secs_f64() * elapsed_s;
-        if path.in_flight_bytes > 0 || path.unsent_bytes > 0 {
-            self.seen.path.add_time(path, lane.is_stalled(), elapsed_s);
-            self.seen.path.restarted_s += if is_restarted { elapsed_s } else { 0.0 };
-        }
-        if lane.load.data_in_bytes > 0 {
-            self.seen.path.add_awaited_time(path, elapsed_s);
-        }
+        self.seen.path.add_time(lane, path, is_restarted, elapsed_s);
     }
 
     /// What has been seen so far.
@@ -204,17 +142,25 @@ impl Tally {
 }
 
 impl Counted {
-    /// The window that the connection had before it was idle: it has become less than half without a loss.
+    /// The window that the connection had before it was idle: since then, it is less than half as large.
     fn window_before_idle(&self, path: &PathMeasurement) -> Option<u64> {
         let (before, now) = (self.counters, path.counters);
         let window_bytes = path.congestion_window_bytes;
         if (before.repeated_bytes, before.timeouts) != (now.repeated_bytes, now.timeouts) {
             return None;
         }
-        let has_shrunk = window_bytes < self.window_bytes / 2;
+        let has_shrunk = self.was_idle && window_bytes < self.window_bytes / 2;
         let earlier = self.window_before_idle.or(has_shrunk.then_some(self.window_bytes));
         earlier.filter(|earlier| window_bytes < earlier / 4 * 3)
     }
+}
+
+/// The delivery rate of the connection that works, in bytes per second, if it is only one. Of several, each may have the
+/// path to itself at times, and nobody knows when.
+fn delivery_of_one(lanes: &[LaneSample]) -> Option<f64> {
+    let mut working = lanes.iter().filter(|lane| lane.is_working()).filter_map(|lane| lane.path);
+    let only = working.next().filter(|_| working.next().is_none())?;
+    (only.delivery_bytes_per_second > 0).then_some(only.delivery_bytes_per_second as f64)
 }
 
 /// The seconds of a processor that a thread used between two looks; `None` if they are of different threads.
@@ -256,10 +202,9 @@ impl Seen {
         let network_share = share(Wait::Network) + share(Wait::SendBuffer);
         let path = self.path.evidence();
         let arrival_share = share(Wait::Arrival);
-        let sending_share = self.sending_share().unwrap_or(network_share);
         let of = |limit, share, is_incoming| {
-            let moving_share = if is_incoming { arrival_share } else { sending_share };
-            let remedy = Remedy::against(limit, moving_share);
+            let moving_share = if is_incoming { Some(arrival_share) } else { self.sending_share() };
+            let remedy = Remedy::against(limit, moving_share, is_incoming);
             Diagnosis { limit, share, remedy, network_share, is_incoming, path }
         };
         let outgoing = |limit, share| of(limit, share, false);
@@ -271,8 +216,8 @@ impl Seen {
         }
         let others = Wait::ALL.into_iter().filter_map(|wait| Some((limit(wait)?, share(wait))));
         let (other, other_share) = others.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        if network_share > other_share && self.path.restarted_s > TYPICAL * self.path.worked_s {
-            return Some(outgoing(Limit::IdleRestart, self.path.restarted_s / self.path.seen_s));
+        if network_share > other_share && self.path.restarting_share() > RESTARTING {
+            return Some(outgoing(Limit::IdleRestart, self.path.restarting_share()));
         }
         if network_share >= BUSY || (network_share > other_share && other_share < MINOR) {
             if share(Wait::SendBuffer) > BUFFER * network_share {
@@ -297,15 +242,9 @@ impl Seen {
     /// What a window is filled with leaves at the path's rate, however rarely that is.
     fn sending_share(&self) -> Option<f64> {
         let delivery = self.delivery_bytes / self.delivery_s;
-        let sent = self.path.sent_bytes.saturating_sub(self.path.repeated_bytes) as f64 / self.waits_s.sum();
+        let sent = self.path.fresh_bytes() / self.waits_s.sum();
         Some(sent / delivery).filter(|share| share.is_finite()).map(|share| share.min(1.0))
     }
-}
-
-/// Whether a round trip shows a queue. What is lost while there is one is what the queue does not hold. Where others keep
-/// the queue, its shortest round trips are long, and only its longest ones stand out: those at losses.
-fn is_long(rtt: Duration, rtt_min: Duration) -> bool {
-    rtt.as_secs_f64() >= QUEUE * rtt_min.as_secs_f64()
 }
 
 /// What limits a session that mostly waits for this; `None` for the network, which has many reasons.
@@ -318,118 +257,6 @@ fn limit(wait: Wait) -> Option<Limit> {
         Wait::Target => Some(Limit::Target),
         Wait::Arrival => Some(Limit::Arrival),
         Wait::SendBuffer | Wait::Network => None,
-    }
-}
-
-impl PathTally {
-    fn add_counters(&mut self, before: PathCounters, path: &PathMeasurement) {
-        let now = path.counters;
-        let since = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64();
-        self.sent_bytes += now.sent_bytes.saturating_sub(before.sent_bytes);
-        let repeated_bytes = now.repeated_bytes.saturating_sub(before.repeated_bytes);
-        self.repeated_bytes += repeated_bytes;
-        self.loss_rtt_sb += path.rtt.as_secs_f64() * repeated_bytes as f64;
-        self.timeouts += u64::from(now.timeouts.saturating_sub(before.timeouts));
-        self.busy_s += since(now.busy, before.busy);
-        self.receive_window_s += since(now.receive_window_limited, before.receive_window_limited);
-        self.received_segments += u64::from(now.received_segments.wrapping_sub(before.received_segments));
-        let out_of_order = now.out_of_order_segments.wrapping_sub(before.out_of_order_segments);
-        self.out_of_order_segments += u64::from(out_of_order);
-        self.disorder_rtt_s += path.receive_rtt.as_secs_f64() * f64::from(out_of_order);
-    }
-
-    fn subtract(&mut self, earlier: &Self) {
-        self.worked_s -= earlier.worked_s;
-        self.queued_s -= earlier.queued_s;
-        self.timed_out_s -= earlier.timed_out_s;
-        self.slow_start_s -= earlier.slow_start_s;
-        self.restarted_s -= earlier.restarted_s;
-        self.rtt_s2 -= earlier.rtt_s2;
-        self.seen_s -= earlier.seen_s;
-        self.rtt_min_s2 -= earlier.rtt_min_s2;
-        self.sent_bytes = self.sent_bytes.saturating_sub(earlier.sent_bytes);
-        self.repeated_bytes = self.repeated_bytes.saturating_sub(earlier.repeated_bytes);
-        self.loss_rtt_sb -= earlier.loss_rtt_sb;
-        self.timeouts = self.timeouts.saturating_sub(earlier.timeouts);
-        self.busy_s -= earlier.busy_s;
-        self.receive_window_s -= earlier.receive_window_s;
-        self.awaited_s -= earlier.awaited_s;
-        self.awaited_queued_s -= earlier.awaited_queued_s;
-        self.receive_rtt_s2 -= earlier.receive_rtt_s2;
-        self.received_segments = self.received_segments.saturating_sub(earlier.received_segments);
-        self.out_of_order_segments = self.out_of_order_segments.saturating_sub(earlier.out_of_order_segments);
-        self.disorder_rtt_s -= earlier.disorder_rtt_s;
-    }
-
-    fn add_time(&mut self, path: &PathMeasurement, is_stalled: bool, elapsed_s: f64) {
-        let add_if = |condition: bool| if condition { elapsed_s } else { 0.0 };
-        self.worked_s += elapsed_s;
-        self.queued_s += add_if(is_long(path.rtt, path.rtt_min));
-        self.timed_out_s += add_if(is_stalled);
-        self.slow_start_s += add_if(path.is_in_slow_start);
-        self.rtt_s2 += path.rtt.as_secs_f64() * elapsed_s;
-    }
-
-    fn add_awaited_time(&mut self, path: &PathMeasurement, elapsed_s: f64) {
-        self.awaited_s += elapsed_s;
-        self.awaited_queued_s += if is_long(path.receive_rtt, path.rtt_min) { elapsed_s } else { 0.0 };
-        self.receive_rtt_s2 += path.receive_rtt.as_secs_f64() * elapsed_s;
-    }
-
-    fn evidence(&self) -> PathEvidence {
-        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
-        let time = |s2, s| Duration::try_from_secs_f64(ratio(s2, s)).unwrap_or_default();
-        PathEvidence {
-            loss: ratio(self.repeated_bytes as f64, self.sent_bytes as f64),
-            timeouts: self.timeouts,
-            rtt: time(self.rtt_s2, self.worked_s),
-            rtt_at_loss: time(self.loss_rtt_sb, self.repeated_bytes as f64),
-            rtt_min: time(self.rtt_min_s2, self.seen_s),
-            receive_window_share: ratio(self.receive_window_s, self.busy_s),
-            receive_rtt: time(self.receive_rtt_s2, self.awaited_s),
-            receive_rtt_at_loss: time(self.disorder_rtt_s, self.out_of_order_segments as f64),
-            out_of_order: ratio(self.out_of_order_segments as f64, self.received_segments as f64),
-        }
-    }
-
-    /// Whether data mostly waits in a queue on the path.
-    fn is_queued(&self, is_incoming: bool) -> bool {
-        match is_incoming {
-            true => self.awaited_queued_s > TYPICAL * self.awaited_s,
-            false => self.queued_s > TYPICAL * self.worked_s,
-        }
-    }
-
-    /// What limits data that arrives all the time.
-    fn limit_of_arrival(&self, evidence: &PathEvidence) -> Limit {
-        if self.is_queued(true) || is_long(evidence.receive_rtt_at_loss, evidence.rtt_min) {
-            Limit::Saturation
-        } else if evidence.out_of_order > OUT_OF_ORDER_MIN {
-            Limit::Losses
-        } else {
-            Limit::Arrival
-        }
-    }
-
-    /// Which part of a busy network limits.
-    fn limit(&self, evidence: &PathEvidence, age_s: f64) -> Limit {
-        let is_young = age_s < SLOW_START_ROUND_TRIPS * evidence.rtt.as_secs_f64();
-        let is_typical = |seconds: f64, share: f64| seconds > share * self.worked_s;
-        if evidence.receive_window_share > BUFFER {
-            Limit::ReceiveWindow
-        } else if is_typical(self.timed_out_s, TIMED_OUT) {
-            Limit::Timeouts
-        } else if evidence.loss < LOSS_HEAVY
-            && (self.is_queued(false) || is_long(evidence.rtt_at_loss, evidence.rtt_min))
-        {
-            Limit::Saturation
-        } else if evidence.loss > LOSS_MIN {
-            Limit::Losses
-        } else if is_young && is_typical(self.slow_start_s, TYPICAL) {
-            Limit::SlowStart
-        } else {
-            Limit::CongestionWindow
-        }
     }
 }
 
@@ -532,12 +359,19 @@ mod tests {
         for tick in 0..=100_u64 {
             let (lane, unanswered_out_bytes) =
                 if tick % 2 == 0 { (on_its_way, 60_000) } else { (sending(), MEBIBYTE) };
+            // A megabyte per second, over a path that carries two.
+            let lane = with(lane, |path| {
+                path.delivery_bytes_per_second = 2_000_000;
+                path.counters.sent_bytes = tick * 10_000;
+            });
             let now = Instant::ZERO + Duration::from_millis(10 * tick);
             tally.look(now, &look_at(&[lane], unanswered_out_bytes));
         }
         let diagnosis = tally.seen().diagnose().unwrap();
         assert_eq!((diagnosis.limit, diagnosis.share), (Limit::Depth, 0.5));
-        assert_eq!(diagnosis.remedy, Some(Remedy { change: Change::MoreRequests, gain: 2.0 }));
+        let remedy = diagnosis.remedy.unwrap();
+        assert_eq!(remedy.change, Change::MoreRequests);
+        assert!((remedy.gain - 2.0).abs() < 0.1, "{remedy:?}");
     }
 
     #[test]
@@ -612,11 +446,12 @@ mod tests {
     fn windows_that_grow_again_after_pauses_limit_a_session_that_pauses_little() {
         let mut tally = Tally::default();
         for tick in 0..=100_u64 {
-            // Every quarter of a second, the window begins at a tenth and grows.
-            let window_bytes = 100_000 * (1 + tick % 25) / 26;
+            // Every quarter of a second, the connection is idle for a moment, and then its window grows again.
+            let (window_bytes, is_idle) = (100_000 * (1 + tick % 25) / 26, tick % 25 == 24);
             let lane = with(sending(), |path| {
                 path.congestion_window_bytes = window_bytes;
-                path.in_flight_bytes = window_bytes;
+                path.in_flight_bytes = if is_idle { 0 } else { window_bytes };
+                path.unsent_bytes = if is_idle { 0 } else { MEBIBYTE };
                 path.counters.sent_bytes = tick * 10_000;
             });
             tally.look(Instant::ZERO + Duration::from_millis(10 * tick), &look_at(&[lane], MEBIBYTE));

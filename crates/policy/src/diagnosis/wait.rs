@@ -77,7 +77,7 @@ pub struct Look<'a> {
     pub queued_commands: u32,
     /// The data of all writes that have a connection and no answer.
     pub unanswered_out_bytes: u64,
-    /// The time since the oldest read without an answer was placed on a connection; `None` without any.
+    /// The time since a session took the oldest read that has no answer; `None` without any.
     pub oldest_read: Option<Duration>,
     /// Of the thread that looks, which is the one that does the work; `None` if that is not known.
     pub thread: Option<ThreadTime>,
@@ -94,7 +94,7 @@ pub struct ThreadTime {
 
 /// A connection counts as busy with this part of its congestion window in flight: acknowledgements come for several
 /// segments at once.
-const FULL: f64 = 0.75;
+const WINDOW_FULL: f64 = 0.75;
 
 /// If more of the commands than this are at the target with all their data, whatever else is idle waits for it.
 const MOST: f64 = 0.5;
@@ -128,10 +128,12 @@ impl Look<'_> {
         let is_late = self.oldest_read.is_some_and(|age| age > round_trip + round_trip / 2);
         if silence.is_zero() {
             Wait::Arrival
-        } else if silence > round_trip || is_late {
+        } else if silence > round_trip {
             Wait::Target
         } else if self.is_window_closed() {
             Wait::CommandWindow
+        } else if is_late {
+            Wait::Target
         } else {
             Wait::Depth
         }
@@ -209,7 +211,8 @@ fn activity(lane: &LaneSample) -> Option<Wait> {
 }
 
 fn is_full(path: &PathMeasurement) -> bool {
-    path.in_flight_bytes as f64 >= FULL * path.congestion_window_bytes as f64 && path.in_flight_bytes > 0
+    path.in_flight_bytes as f64 >= WINDOW_FULL * path.congestion_window_bytes as f64
+        && path.in_flight_bytes > 0
 }
 
 #[cfg(test)]

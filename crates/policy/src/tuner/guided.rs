@@ -17,6 +17,7 @@ use pdu::{Duration, Instant};
 ///
 /// Where the path is full, its queue may be that of others too, and what a connection brings may be taken from them.
 /// Connections beyond [`Terms::as_flows`] are therefore set aside whatever they bring, for as long as the path stays full.
+/// Where more than a hundredth is lost, a long round trip does not show that, and the first connections are kept.
 ///
 /// Connections are set aside a few at a time, because their congestion windows go with them: at most as many as the queue
 /// on the path makes up for until the others have grown. So those that have brought nothing, too, are given up a few at a
@@ -48,7 +49,9 @@ pub struct Guided {
     bbr: Rest,
     /// The last sample that needed no way back.
     held: Option<Sample>,
-    /// What was found over this path before, until it is used.
+    /// No sample is complete yet.
+    is_first_sample: bool,
+    /// What was found over this path before, until it is used, or this session has found something itself.
     known: Option<Experience>,
     /// What is known of it now.
     found: Experience,
@@ -71,7 +74,7 @@ const SAMPLE_SLICES: u32 = 4;
 const FIRST_SAMPLE_SLICES: u32 = 2;
 
 /// What moves this part of what a full path has moved fills it, too.
-const FULL: f64 = 0.95;
+const FULL_AGAIN: f64 = 0.95;
 
 /// More connections are tried in this proportion.
 const GROWTH: u32 = 2;
@@ -93,7 +96,7 @@ struct Trial {
 }
 
 impl Guided {
-    /// A tuner without any experience.
+    /// A tuner that begins with the experience of its terms.
     #[must_use]
     pub fn new(terms: Terms) -> Self {
         Self {
@@ -113,6 +116,7 @@ impl Guided {
             stride: 1.0,
             bbr: Rest::NONE,
             held: None,
+            is_first_sample: true,
             known: Some(terms.experience),
             found: terms.experience,
         }
@@ -138,17 +142,15 @@ impl Tuner for Guided {
             self.settling -= 1;
             return None;
         }
-        let slices = if self.held.is_some() { SAMPLE_SLICES } else { FIRST_SAMPLE_SLICES };
+        let slices = if self.is_first_sample { FIRST_SAMPLE_SLICES } else { SAMPLE_SLICES };
         let sample = self.sample.add(slice, slices)?;
+        (self.is_first_sample, self.known) = (false, None);
         let trial = self.trial.take();
         let judgement = trial.and_then(|trial| self.judge(&trial, &sample, slice.end));
         let is_change =
             |decision: &Decision| (decision.connections, decision.law) != (sample.connections, sample.law);
         let is_way_back = judgement.as_ref().is_some_and(is_change);
-        let better = trial.map(|trial| trial.before).filter(|_| is_way_back).unwrap_or(sample);
-        if better.advice.is_some() {
-            self.found.keep(better.is_incoming, better.found());
-        }
+        self.learn(trial, &sample, is_way_back);
         if is_way_back {
             self.settling = SETTLING_SLICES;
             return judgement;
@@ -157,8 +159,8 @@ impl Tuner for Guided {
         self.try_another(&sample, slice).or(judgement)
     }
 
-    fn experience(&self) -> Experience {
-        self.found
+    fn experience(&self) -> Option<Experience> {
+        Some(self.found)
     }
 }
 
@@ -167,14 +169,28 @@ impl Guided {
     /// tried: where it moves another amount now, the search begins again.
     fn as_before(&mut self, slice: &Slice) -> Option<Decision> {
         let diagnosis = slice.diagnosis.as_ref()?;
-        let advice = Advice::of(diagnosis)?;
-        let known = self.known.take()?.of(diagnosis.is_incoming)?;
-        self.held = Some(Sample::of_found(&known));
+        let known = self.known?.of(diagnosis.is_incoming).filter(|known| known.law == Law::Bbr)?;
         let first = Sample::of_slice(slice);
-        let (connections, limit) =
-            self.bbr_instead(advice, &first, slice.end).filter(|_| known.law == Law::Bbr)?;
+        let (connections, limit) = self.bbr_instead(Advice::of(diagnosis)?, &first, slice.end)?;
+        (self.known, self.held) = (None, Some(Sample::of_found(&known)));
         self.settling = SETTLING_SLICES;
         Some(decision(slice.end, &first, (connections, Law::Bbr), Reason::BbrKnown(limit)))
+    }
+
+    /// What the next session is to begin with: not with connections that brought nothing.
+    fn learn(&mut self, trial: Option<Trial>, sample: &Sample, is_way_back: bool) {
+        let better = match trial {
+            Some(Trial { before, connections, .. })
+                if is_way_back || self.enough.is_some() && connections > before.connections =>
+            {
+                before
+            }
+            _ if self.enough.is_some() => return,
+            _ => *sample,
+        };
+        if better.advice.is_some() {
+            self.found.keep(better.is_incoming, better.found());
+        }
     }
 
     /// Whether what was tried stays; `None` if that cannot be said.
@@ -276,7 +292,7 @@ impl Guided {
 
     /// Whether the path was full when it carried as much.
     fn fills(&self, sample: &Sample) -> bool {
-        self.full > 0.0 && sample.bytes_per_second() >= FULL * self.full
+        self.full > 0.0 && sample.bytes_per_second() >= FULL_AGAIN * self.full
     }
 
     /// The connections under BBR, where losses limit each of many, and what limits these.
@@ -316,6 +332,7 @@ impl Guided {
         let least = match advice {
             Advice::More(_) => self.enough.unwrap_or(connections),
             Advice::Fewer(_) if sample.loses_much() => FIRST_CONNECTIONS.min(connections),
+            Advice::Fewer(_) if connections > self.terms.as_flows => self.terms.as_flows,
             Advice::Fewer(_) => CONNECTIONS_MIN.min(self.terms.as_flows),
         };
         let fewer = connections

@@ -22,7 +22,7 @@ const QUEUE_PART: f64 = 0.7;
 
 /// Where more is lost than this, round trips are long for other reasons than queues: acknowledgements of single segments
 /// are delayed. Connections beyond the first ones may be what loses so much; no others are set aside.
-const LOSS_HEAVY: f64 = 0.01;
+const MUCH_LOSS: f64 = 0.01;
 
 /// A path has changed when the same connections move more than this many times as much, or as little.
 const CHANGE: f64 = 1.25;
@@ -97,7 +97,7 @@ impl Sample {
         Self {
             connections,
             law,
-            moved_bytes: whole(bytes_per_second).into(),
+            moved_bytes: whole(bytes_per_second),
             length: Duration::from_secs(1),
             ..Self::default()
         }
@@ -132,7 +132,7 @@ impl Sample {
         (self.connections, self.law) == (slice.connections, slice.law) && is_near
     }
 
-    /// The connections that may be set aside at a time. Of those that take from others, it need not be made up for.
+    /// The connections that may be set aside at a time. Those beyond `as_flows` go without regard to the queue.
     pub fn aside_at_once(&self, advice: Advice, stride: f64, as_flows: u32) -> u32 {
         let part = match advice {
             Advice::Fewer(_) if self.connections > as_flows => ASIDE_MAX,
@@ -141,7 +141,7 @@ impl Sample {
             }
             _ => ASIDE_UNSEEN,
         };
-        whole(part * stride * f64::from(self.connections)).max(1)
+        whole_connections(part * stride * f64::from(self.connections)).max(1)
     }
 
     /// All of its slices show that the path is full.
@@ -150,7 +150,7 @@ impl Sample {
     }
 
     pub fn loses_much(&self) -> bool {
-        self.loss > LOSS_HEAVY * f64::from(self.slices)
+        self.loss > MUCH_LOSS * f64::from(self.slices)
     }
 
     fn is_enough(&self, slices_min: u32) -> bool {
@@ -173,7 +173,12 @@ impl Sample {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of bytes")]
+fn whole(bytes: f64) -> u64 {
+    bytes as u64
+}
+
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
-fn whole(connections: f64) -> u32 {
+fn whole_connections(connections: f64) -> u32 {
     connections as u32
 }

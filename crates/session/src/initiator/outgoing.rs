@@ -29,14 +29,14 @@ pub(super) enum Turn {
 }
 
 /// Two queues that alternate PDU by PDU: requests in the order of their CmdSNs, and tasks with data to send, each of which
-/// sends until its turn ends. Neither a command nor a small write waits behind a write of 16 MiB, and a flood of commands
-/// does not delay the data of earlier commands.
+/// sends until its turn ends. No command waits behind a write of 16 MiB, a small write waits for at most a turn of each
+/// write before it, and a flood of commands does not delay the data of earlier commands.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     requests: VecDeque<Request>,
     tasks: VecDeque<Itt>,
-    /// What the first of them has sent in its turn.
-    turn_bytes: u32,
+    /// The task that had the last turn, and what it has sent in it.
+    turn: Option<(Itt, u32)>,
     data_is_next: bool,
 }
 
@@ -62,25 +62,19 @@ impl Outgoing {
 
     /// A task whose turn it was has sent so much, and has more. Its turn goes on unless it has been long.
     pub(super) fn requeue_task(&mut self, itt: Itt, sent_bytes: u32) {
-        self.turn_bytes = self.turn_bytes.saturating_add(sent_bytes);
-        if self.turn_bytes < TURN_BYTES {
+        let before = self.turn.filter(|(task, _)| *task == itt).map_or(0, |(_, bytes)| bytes);
+        let bytes = before.saturating_add(sent_bytes);
+        if bytes < TURN_BYTES {
+            self.turn = Some((itt, bytes));
             self.tasks.push_front(itt);
         } else {
-            self.turn_bytes = 0;
+            self.turn = None;
             self.tasks.push_back(itt);
         }
     }
 
-    /// A task whose turn it was has sent all that it may.
-    pub(super) fn end_turn(&mut self) {
-        self.turn_bytes = 0;
-    }
-
     /// Removes a task from the queue of those with data to send.
     pub(super) fn forget_task(&mut self, itt: Itt) {
-        if self.tasks.front() == Some(&itt) {
-            self.turn_bytes = 0;
-        }
         self.tasks.retain(|task| *task != itt);
     }
 

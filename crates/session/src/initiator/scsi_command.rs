@@ -134,9 +134,7 @@ impl Session {
         let (route, moved) = (task.allegiance?.route, task.moved(fresh_bytes));
         self.counters.data_out_bytes += u64::from(bytes);
         self.counters.retransmissions += u64::from(fresh_bytes < bytes);
-        if task.sequences.is_empty() {
-            place.outgoing.end_turn();
-        } else {
+        if !task.sequences.is_empty() {
             place.outgoing.requeue_task(itt, bytes);
         }
         self.lanes.release_bytes(route, moved);
