@@ -8,8 +8,8 @@ const SEEDS: std::ops::RangeInclusive<u64> = 1..=12;
 const OPERATIONS: u32 = 300;
 const CONNECTIONS: u16 = 8;
 
-/// How long all seeds take, on their own clocks, from login to logout. Nothing fails, and the connections' rates differ by
-/// up to a hundred. Each connection draws its rate when it is made, so that a policy's seed may have others than the next
+/// How long all seeds take, on their own clocks, from login to logout. Nothing fails, the number of connections stays, and
+/// their rates differ by up to a hundred. Each connection draws its rate when it is made, so that a policy's seed may have others than the next
 /// policy's: the sum over the seeds evens that out.
 fn time_under(policy: PlacementPolicy) -> Duration {
     let reduction =
@@ -21,6 +21,7 @@ fn time_under(policy: PlacementPolicy) -> Duration {
         scenario.network.bytes_per_ms_min = 50;
         scenario.network.bytes_per_ms_max = 5000;
         for host in &mut scenario.hosts {
+            host.tuner = None;
             (host.astray_percent, host.held_back_percent) = (0, 0);
             host.paths.iter_mut().for_each(|path| path.connections = CONNECTIONS);
         }
