@@ -61,7 +61,7 @@ impl PathScore {
         let tuners = runs.iter().filter(|(name, _)| name.parse::<u32>().is_err());
         Self {
             path: path.to_owned(),
-            fixed: fixed.iter().map(|(connections, runs)| (*connections, rate(*runs) * 8e-6)).collect(),
+            fixed: fixed.iter().filter_map(|(of, runs)| Some((*of, rate(*runs)? * 8e-6))).collect(),
             tuners: tuners.map(|(name, runs)| TunerScore::of(name, runs, &fixed)).collect(),
         }
     }
@@ -81,14 +81,11 @@ impl TunerScore {
 impl RunScore {
     /// `None` without other repetitions to choose the best number by, or if that has no run in the same one.
     fn of(run: &Tuned, fixed: &Fixed) -> Option<Self> {
-        let is_elsewhere = |fixed: &&Tuned| fixed.repetition != run.repetition;
-        if !fixed.values().any(|runs| runs.iter().any(|fixed| is_elsewhere(&fixed))) {
-            return None;
-        }
-        let elsewhere = |runs: &[Tuned]| rate(runs.iter().filter(is_elsewhere));
-        let (best, runs) =
-            fixed.iter().max_by(|(_, one), (_, other)| elsewhere(one).total_cmp(&elsewhere(other)))?;
-        let best_run = runs.iter().find(|fixed| fixed.repetition == run.repetition)?;
+        let elsewhere = |runs: &[Tuned]| rate(runs.iter().filter(|fixed| fixed.repetition != run.repetition));
+        let rates =
+            fixed.keys().filter_map(|connections| Some((connections, elsewhere(fixed[connections])?)));
+        let (best, _) = rates.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        let best_run = fixed[best].iter().find(|fixed| fixed.repetition == run.repetition)?;
         let best_rate = best_run.curve.late_rate();
         // Its run is shorter. What it moves early it would move only once, and then go on.
         let (seconds, early) = (run.curve.seconds(), best_run.curve.seconds() / 2.0);
@@ -104,9 +101,9 @@ impl RunScore {
     }
 }
 
-/// The bytes per second of several runs in their second halves, the median.
-fn rate<'a>(runs: impl IntoIterator<Item = &'a Tuned>) -> f64 {
-    Sample::of(runs.into_iter().map(|run| run.curve.late_rate())).map_or(0.0, |sample| sample.median())
+/// The bytes per second of several runs in their second halves, the median; `None` without a run.
+fn rate<'a>(runs: impl IntoIterator<Item = &'a Tuned>) -> Option<f64> {
+    Sample::of(runs.into_iter().map(|run| run.curve.late_rate())).map(|sample| sample.median())
 }
 
 impl fmt::Display for TunerScore {

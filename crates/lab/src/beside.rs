@@ -24,10 +24,6 @@ pub(crate) fn run(run: &ScsiRun, setup: &Setup, lab: &Lab, seed: u64) -> io::Res
     let alone = || run.run(lab, &setup.congestion_control, seed).map_err(io::Error::other);
     let Some(beside) = &setup.beside else { return Ok((alone()?, Others::default())) };
     let all = || with_clients(run, beside, setup, lab, seed).map_err(io::Error::other);
-    if beside.streams == 0 {
-        let (report, clients) = all()?;
-        return Ok((report, Others { clients, ..Others::default() }));
-    }
     let streams = Streams {
         count: beside.streams,
         congestion_control: Some(

@@ -57,18 +57,19 @@ impl Remedy {
     /// A session that never has to wait moves all of it. Where each of several things waits alone, such as requests for
     /// their round trips, or connections for their windows, twice as many move twice as much.
     pub(super) fn against(limit: Limit, moving_share: Option<f64>, is_incoming: bool) -> Option<Self> {
-        let all = moving_share.map_or(f64::NAN, |moving_share| 1.0 / moving_share);
+        let all = moving_share.map(|moving_share| 1.0 / moving_share);
+        let up_to_twice = all.map(|all| all.min(TWICE));
         let (change, gain) = match limit {
             Limit::Caller => (Change::BusierCaller, all),
             Limit::Target => (Change::FasterTarget, all),
-            Limit::Depth if is_incoming => (Change::MoreRequests, all.min(TWICE)),
-            Limit::CommandWindow if is_incoming => (Change::WiderCommandWindow, all.min(TWICE)),
+            Limit::Depth if is_incoming => (Change::MoreRequests, up_to_twice),
+            Limit::CommandWindow if is_incoming => (Change::WiderCommandWindow, up_to_twice),
             // What the network would carry is not known: a window that is not full does not leave at the path's rate.
-            Limit::Depth => (Change::MoreRequests, TWICE),
-            Limit::CommandWindow => (Change::WiderCommandWindow, TWICE),
-            Limit::ReadyToTransfer => (Change::LongerBursts, TWICE),
+            Limit::Depth => (Change::MoreRequests, Some(TWICE)),
+            Limit::CommandWindow => (Change::WiderCommandWindow, Some(TWICE)),
+            Limit::ReadyToTransfer => (Change::LongerBursts, Some(TWICE)),
             Limit::SendBuffer | Limit::ReceiveWindow | Limit::Losses | Limit::Timeouts => {
-                (Change::MoreConnections, TWICE)
+                (Change::MoreConnections, Some(TWICE))
             }
             // Nothing more is to be had, or it is not known what would help, or by how much.
             Limit::Saturation
@@ -78,7 +79,7 @@ impl Remedy {
             | Limit::CongestionWindow
             | Limit::Processor => return None,
         };
-        (gain.is_finite() && gain >= GAIN_MIN).then_some(Self { change, gain })
+        gain.filter(|gain| gain.is_finite() && *gain >= GAIN_MIN).map(|gain| Self { change, gain })
     }
 }
 

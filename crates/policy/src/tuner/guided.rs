@@ -2,7 +2,9 @@
 
 use super::rest::Rest;
 use super::sample::{Advice, Sample};
-use super::{BBR_CONNECTIONS_MAX, Decision, Experience, FIRST_CONNECTIONS, Law, Reason, Slice, Terms, Tuner};
+use super::{
+    BBR_CONNECTIONS_MAX, Decision, Experience, FIRST_CONNECTIONS, Found, Law, Reason, Slice, Terms, Tuner,
+};
 use crate::diagnosis::Limit;
 use pdu::{Duration, Instant};
 
@@ -47,8 +49,8 @@ pub struct Guided {
     stride: f64,
     /// Until BBR is tried again.
     bbr: Rest,
-    /// The last sample that needed no way back.
-    held: Option<Sample>,
+    /// What the last sample that needed no way back has shown.
+    held: Option<Found>,
     /// No sample is complete yet.
     is_first_sample: bool,
     /// What was found over this path before, until it is used, or this session has found something itself.
@@ -135,9 +137,22 @@ impl Tuner for Guided {
             // Those of a trial that have to log in come one after the other.
             self.trial.iter_mut().for_each(|trial| trial.began = slice.end);
         }
-        if let Some(decision) = self.as_before(slice) {
-            return Some(decision);
+        let decision = self.as_before(slice).or_else(|| self.after_sample(slice));
+        let is_change = |decision: &Decision| is_change(decision, slice.connections, slice.law);
+        if decision.as_ref().is_some_and(is_change) {
+            self.settling = SETTLING_SLICES;
         }
+        decision
+    }
+
+    fn experience(&self) -> Option<Experience> {
+        Some(self.found)
+    }
+}
+
+impl Guided {
+    /// What follows from a sample that this slice completes.
+    fn after_sample(&mut self, slice: &Slice) -> Option<Decision> {
         if self.settling > 0 {
             self.settling -= 1;
             return None;
@@ -147,24 +162,16 @@ impl Tuner for Guided {
         (self.is_first_sample, self.known) = (false, None);
         let trial = self.trial.take();
         let judgement = trial.and_then(|trial| self.judge(&trial, &sample, slice.end));
-        let is_change =
-            |decision: &Decision| (decision.connections, decision.law) != (sample.connections, sample.law);
+        let is_change = |decision: &Decision| is_change(decision, sample.connections, sample.law);
         let is_way_back = judgement.as_ref().is_some_and(is_change);
         self.learn(trial, &sample, is_way_back);
         if is_way_back {
-            self.settling = SETTLING_SLICES;
             return judgement;
         }
         // Another trial says by itself that what was tried stays.
         self.try_another(&sample, slice).or(judgement)
     }
 
-    fn experience(&self) -> Option<Experience> {
-        Some(self.found)
-    }
-}
-
-impl Guided {
     /// BBR, if it was better over the same path before and losses limit this time, too. What was found before counts as
     /// tried: where it moves another amount now, the search begins again.
     fn as_before(&mut self, slice: &Slice) -> Option<Decision> {
@@ -172,8 +179,7 @@ impl Guided {
         let known = self.known?.of(diagnosis.is_incoming).filter(|known| known.law == Law::Bbr)?;
         let first = Sample::of_slice(slice);
         let (connections, limit) = self.bbr_instead(Advice::of(diagnosis)?, &first, slice.end)?;
-        (self.known, self.held) = (None, Some(Sample::of_found(&known)));
-        self.settling = SETTLING_SLICES;
+        (self.known, self.held) = (None, Some(known));
         Some(decision(slice.end, &first, (connections, Law::Bbr), Reason::BbrKnown(limit)))
     }
 
@@ -196,7 +202,7 @@ impl Guided {
     /// Whether what was tried stays; `None` if that cannot be said.
     fn judge(&mut self, trial: &Trial, sample: &Sample, now: Instant) -> Option<Decision> {
         let is_late = now > trial.began + TRIAL_MAX;
-        let ratio = sample.ratio_to(&trial.before);
+        let ratio = sample.ratio_to(&trial.before.found());
         let before = trial.before.connections;
         if trial.law != trial.before.law {
             return Some(self.judge_bbr(ratio, trial, sample, is_late, now));
@@ -266,11 +272,12 @@ impl Guided {
     /// Another number of connections to try, if the slices of a sample agree that one may be better.
     fn try_another(&mut self, sample: &Sample, slice: &Slice) -> Option<Decision> {
         let advice = sample.advice?;
-        if let Some(held) = self.held.replace(*sample).filter(|held| sample.shows_another_path_than(held)) {
+        if let Some(held) =
+            self.held.replace(sample.found()).filter(|held| sample.shows_another_path_than(held))
+        {
             self.begin_again();
             if sample.law == Law::Bbr {
                 let again = (self.connections_at_first(), Law::Configured);
-                self.settling = SETTLING_SLICES;
                 return Some(decision(slice.end, sample, again, Reason::PathChanged(sample.ratio_to(&held))));
             }
         }
@@ -286,7 +293,6 @@ impl Guided {
             }
         };
         self.trial = Some(Trial { before: *sample, connections, law, began: slice.end });
-        self.settling = SETTLING_SLICES;
         Some(decision(slice.end, sample, (connections, law), reason))
     }
 
@@ -346,6 +352,11 @@ impl Guided {
             Advice::More(limit) => of_more(limit).or(of_fewer(limit)),
         }
     }
+}
+
+/// Whether other connections are to work than these, or with another congestion control.
+fn is_change(decision: &Decision, connections: u32, law: Law) -> bool {
+    (decision.connections, decision.law) != (connections, law)
 }
 
 fn decision(at: Instant, sample: &Sample, (connections, law): (u32, Law), reason: Reason) -> Decision {

@@ -91,18 +91,6 @@ impl Sample {
         sample
     }
 
-    /// What was found in another session.
-    pub fn of_found(found: &Found) -> Self {
-        let Found { connections, law, bytes_per_second } = *found;
-        Self {
-            connections,
-            law,
-            moved_bytes: whole(bytes_per_second),
-            length: Duration::from_secs(1),
-            ..Self::default()
-        }
-    }
-
     pub fn found(&self) -> Found {
         Found { connections: self.connections, law: self.law, bytes_per_second: self.bytes_per_second() }
     }
@@ -141,7 +129,7 @@ impl Sample {
             }
             _ => ASIDE_UNSEEN,
         };
-        whole_connections(part * stride * f64::from(self.connections)).max(1)
+        whole(part * stride * f64::from(self.connections)).max(1)
     }
 
     /// All of its slices show that the path is full.
@@ -162,23 +150,18 @@ impl Sample {
         self.moved_bytes as f64 / self.length.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    pub fn ratio_to(&self, before: &Self) -> f64 {
-        self.bytes_per_second() / before.bytes_per_second().max(1.0)
+    pub fn ratio_to(&self, before: &Found) -> f64 {
+        self.bytes_per_second() / before.bytes_per_second.max(1.0)
     }
 
-    pub fn shows_another_path_than(&self, held: &Self) -> bool {
+    pub fn shows_another_path_than(&self, held: &Found) -> bool {
         let ratio = self.ratio_to(held);
         (self.connections, self.law) == (held.connections, held.law)
             && !(1.0 / CHANGE..=CHANGE).contains(&ratio)
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of bytes")]
-fn whole(bytes: f64) -> u64 {
-    bytes as u64
-}
-
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
-fn whole_connections(connections: f64) -> u32 {
+fn whole(connections: f64) -> u32 {
     connections as u32
 }
