@@ -20,6 +20,7 @@ enum { false = 0, true = 1 };
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_STACK_TRACE = 7,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
@@ -31,6 +32,18 @@ enum bpf_map_type {
 #define BPF_F_NO_PREALLOC 1
 #define BPF_SK_STORAGE_GET_F_CREATE 1
 #define BPF_RB_NO_WAKEUP 1
+
+struct bpf_spin_lock {
+	__u32 val;
+};
+
+/* States of a connection's congestion control (include/uapi/linux/tcp.h). */
+enum { TCP_CA_OPEN, TCP_CA_DISORDER, TCP_CA_CWR, TCP_CA_RECOVERY, TCP_CA_LOSS };
+
+/* A congestion control that any user may choose (include/net/tcp.h). */
+#define TCP_CONG_NON_RESTRICTED 1
+
+enum sk_pacing { SK_PACING_NONE, SK_PACING_NEEDED };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -59,11 +72,25 @@ typedef struct {
 	struct net *net;
 } possible_net_t;
 
+struct in6_addr {
+	union {
+		__u8 u6_addr8[16];
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
 struct sock_common {
+	__be32 skc_daddr;
 	__be16 skc_dport;
 	__u16 skc_num;
+	unsigned short skc_family;
 	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
 };
+
+typedef struct {
+	unsigned int val;
+} kuid_t;
 
 struct socket {
 	unsigned long flags;
@@ -74,22 +101,68 @@ struct sock {
 	int sk_wmem_queued;
 	int sk_sndbuf;
 	struct socket *sk_socket;
+	unsigned long sk_pacing_rate;
+	__u32 sk_pacing_status;
+	kuid_t sk_uid;
 };
 
 struct inet_connection_sock {
 	__u8 icsk_ca_state : 5;
+	__u64 icsk_ca_priv[13];
+};
+
+struct minmax_sample {
+	__u32 t;
+	__u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
 };
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u32 snd_cwnd;
+	__u32 snd_cwnd_clamp;
 	__u32 snd_ssthresh;
+	__u32 prior_cwnd;
 	__u32 srtt_us;
 	__u32 snd_wnd;
 	__u32 rcv_wnd;
 	__u32 packets_out;
+	__u32 max_packets_out;
+	__u8 is_cwnd_limited : 1;
 	__u32 write_seq;
 	__u32 snd_nxt;
+	__u32 mss_cache;
+	__u32 delivered;
+	struct minmax rtt_min;
+};
+
+struct ack_sample {
+	__u32 pkts_acked;
+	__s32 rtt_us;
+	__u32 in_flight;
+};
+
+enum tcp_ca_event {
+	CA_EVENT_TX_START,
+	CA_EVENT_CWND_RESTART,
+	CA_EVENT_COMPLETE_CWR,
+	CA_EVENT_LOSS,
+};
+
+struct tcp_congestion_ops {
+	__u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
+	void (*set_state)(struct sock *sk, __u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	__u32 (*undo_cwnd)(struct sock *sk);
+	char name[16];
+	__u32 flags;
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
 };
 
 #pragma clang attribute pop

@@ -183,9 +183,9 @@ fn measure(
     let topology = Topology { segmentation, ..Topology::new(PathModel::symmetric(link)) };
     let (tap, _sightings) = instruments.packets.then(|| Tap::new(SNAP_BYTES, ROOM_BYTES)).unzip();
     let lab = Lab::build(&topology, tap)?;
-    let congestion_control = Some("cubic".to_owned());
+    let congestion = Some(lab::Congestion::named("cubic"));
     let to = lab.server.addresses[0];
-    let streams = Streams { count: STREAMS, congestion_control, send_buffer: None, to };
+    let streams = Streams { count: STREAMS, congestion, send_buffer: None, to };
     let (begun, begun_at) = (processor(), Instant::now());
     let running = lab.client.namespace.run(|| Running::start(instruments))??;
     let arrived = streams.measure(&lab, duration, duration)?;

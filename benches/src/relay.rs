@@ -78,9 +78,9 @@ fn lab(megabits: u64, segmentation: Segmentation) -> anyhow::Result<Lab> {
 /// A row of the table.
 fn bulk(megabits: u64, segmentation: Segmentation, duration: Duration) -> anyhow::Result<(String, Verdict)> {
     let lab = lab(megabits, segmentation)?;
-    let congestion_control = Some("cubic".to_owned());
+    let congestion = Some(lab::Congestion::named("cubic"));
     let to = lab.server.addresses[0];
-    let streams = Streams { count: STREAMS, congestion_control, send_buffer: None, to };
+    let streams = Streams { count: STREAMS, congestion, send_buffer: None, to };
     let arrived = streams.measure(&lab, duration, duration)?;
     let report = lab.relay.stop();
     let goodput = arrived.bytes as f64 * 8e-6 / arrived.elapsed.as_secs_f64();

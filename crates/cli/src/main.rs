@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, reason = "outln! knows what to do if nobody reads")]
 
 mod bench;
+mod cc;
 mod clock;
 mod copy;
 mod exit;
@@ -53,6 +54,8 @@ enum Command {
     ///
     /// Writing destroys the contents of the disk, and needs --destroy-data.
     Bench(bench::Arguments),
+    /// Add congestion controls to the kernel, and show connections that share one congestion state
+    Cc(cc::Arguments),
     /// Run experiments on an emulated WAN, and analyse captures of iSCSI
     Lab(lab::Arguments),
 }
@@ -88,6 +91,7 @@ fn run(command: Command) -> Result<(), Failed> {
             Command::Info(arguments) => info::run(arguments).await,
             Command::Copy(arguments) => copy::run(arguments).await,
             Command::Bench(arguments) => bench::run(arguments).await,
+            Command::Cc(arguments) => cc::run(&arguments),
             Command::Lab(arguments) => lab::run(arguments).await,
         }
     });

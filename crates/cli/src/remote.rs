@@ -4,6 +4,7 @@ use crate::kept::Kept;
 use crate::{output, sizes};
 use anyhow::Context;
 use clap::Args;
+use framing::{Congestion, InvalidTerms};
 use initiator::{
     Algorithms, Config, Connections, Credentials, Experience, Lun, Portal, Report, Target, Tuning, Url,
 };
@@ -57,11 +58,12 @@ pub(crate) struct Connecting {
 /// Who connects, and by which sockets.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Identity {
-    /// Congestion control of the connections, one of `sysctl net.ipv4.tcp_available_congestion_control`; `auto` is the
-    /// system's. With `--connections auto`, it is CUBIC instead of BBR at first, and BBR on two connections where that
-    /// turns out to be faster
-    #[arg(long, value_name = "auto|NAME", default_value = "auto")]
-    congestion: String,
+    /// Congestion control of the connections, one of `ropewalk cc list`; `auto` is the system's. With `--connections
+    /// auto`, it is CUBIC instead of BBR at first, and BBR on two connections where that turns out to be faster. Under
+    /// rw_fair and rw_fast the connections of a session form a group, whose terms may follow: fair, single, conservative,
+    /// weight=M; reno, cubic; equal; host; alpha=SEGMENTS
+    #[arg(long, value_name = "auto|NAME[:TERM,...]", default_value = "auto", value_parser = congestion)]
+    congestion: CongestionChoice,
 
     /// iSCSI name of this machine [default: made from its host name]
     #[arg(long, value_name = "IQN")]
@@ -75,6 +77,14 @@ pub(crate) struct Identity {
     /// `target_password = …`; only its owner may have access to it
     #[arg(long, value_name = "FILE")]
     chap_file: Option<PathBuf>,
+}
+
+/// `None`: the system's.
+#[derive(Clone, Debug)]
+struct CongestionChoice(Option<Congestion>);
+
+fn congestion(text: &str) -> Result<CongestionChoice, InvalidTerms> {
+    if text == "auto" { Ok(CongestionChoice(None)) } else { text.parse().map(Some).map(CongestionChoice) }
 }
 
 /// As many sessions of as many connections as the initiator can have.
@@ -111,7 +121,7 @@ impl Identity {
         };
         let credentials = credentials.map(offering);
         let mut config = Config { credentials, ..Config::default() };
-        config.socket.congestion = Some(self.congestion.clone()).filter(|name| name != "auto");
+        config.socket.congestion = self.congestion.0.clone();
         if let Some(name) = &self.initiator_name {
             config.initiator_name = name.to_string();
         }

@@ -6,6 +6,7 @@ use crate::signals::Interrupts;
 use crate::sizes;
 use anyhow::Context;
 use clap::ValueEnum;
+use framing::Congestion;
 use initiator::Algorithms;
 use serde_json::json;
 use std::io::IsTerminal;
@@ -100,10 +101,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     allow_insecure: bool,
 
-    /// Congestion control of the connections, one of `sysctl net.ipv4.tcp_available_congestion_control` [default: the
-    /// system's]
-    #[arg(long, value_name = "NAME")]
-    congestion: Option<String>,
+    /// Congestion control of the connections, one of `ropewalk cc list`, with terms as for `copy` [default: the system's]
+    #[arg(long, value_name = "NAME[:TERM,...]")]
+    congestion: Option<Congestion>,
 
     /// Folder for the persistent reservations that must survive a restart; if empty, none survive [default: the first
     /// of `$STATE_DIRECTORY`, `$XDG_STATE_HOME/ropewalk`, ~/.local/state/ropewalk and /var/lib/ropewalk]

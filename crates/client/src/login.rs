@@ -1,7 +1,7 @@
 //! One connection, from its TCP connect to the end of its login (RFC 7143 §6.3).
 
 use crate::{Config, Dialed, Environment, Error, LoginError, NetworkError, Portal, UsageError};
-use framing::{ConnectionObserver, UnsentLimit, Wire, read_pdu, write_pdu};
+use framing::{Congestion, ConnectionObserver, SocketOptions, Wire, group_of, read_pdu, write_pdu};
 use pdu::{Cid, CmdSn, Isid, LoginStatusClass};
 use session::chap::{Algorithm, Credentials, ENTROPY_BYTES};
 use session::login::initiator::{Failure, Joining, Login, Progress};
@@ -36,9 +36,11 @@ pub(crate) struct Opened {
     pub wire: Box<dyn Wire + Send>,
     pub established: Established,
     pub peer: SocketAddr,
+    /// Its options, with the congestion control that it has if none was chosen.
+    pub socket: SocketOptions,
+    /// The congestion control in force.
     pub congestion: Option<String>,
     pub observer: Option<Box<dyn ConnectionObserver>>,
-    pub unsent: UnsentLimit,
     /// Random bits that say where the tags of a session begin which this login leads.
     pub tags_from: u32,
 }
@@ -163,15 +165,21 @@ impl Attempt<'_> {
                     };
                 }
                 Progress::Established(established) => {
-                    let in_force = wire
-                        .apply(&config.socket)
-                        .map_err(|source| NetworkError::SocketOptions { portal: portal.clone(), source })?;
-                    let observer = observe.map(|observe| observe(&established));
-                    let (congestion, tags_from) = (in_force.congestion, self.word().map_err(broken)?);
-                    let (portal, unsent) = (applicant.portal.clone(), config.socket.unsent);
-                    let opened =
-                        Opened { portal, wire, established, peer, congestion, observer, unsent, tags_from };
-                    return Ok(Ok(Answer::Opened(Box::new(opened))));
+                    let socket =
+                        SocketOptions { group: group_of(applicant.isid, peer), ..config.socket.clone() };
+                    let refused = |source| NetworkError::SocketOptions { portal: portal.clone(), source };
+                    let congestion = wire.apply(&socket).map_err(refused)?.congestion;
+                    let system = congestion.clone().map(Congestion::named);
+                    return Ok(Ok(Answer::Opened(Box::new(Opened {
+                        portal: applicant.portal.clone(),
+                        wire,
+                        peer,
+                        socket: SocketOptions { congestion: socket.congestion.or(system), ..socket },
+                        congestion,
+                        observer: observe.map(|observe| observe(&established)),
+                        established,
+                        tags_from: self.word().map_err(broken)?,
+                    }))));
                 }
             }
         }

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod buffer_table;
+mod congestion;
 mod connection;
 mod connection_observer;
 mod lane_wakers;
@@ -20,6 +21,7 @@ mod sender;
 mod wire;
 
 pub use buffer_table::BufferTable;
+pub use congestion::{AggregateLaw, Congestion, GroupTerms, InvalidTerms, Mode, PARTS, Sharing, group_of};
 pub use connection::{Connection, ConnectionError, Counters};
 pub use connection_observer::ConnectionObserver;
 pub use lane_wakers::LaneWakers;

@@ -1,5 +1,6 @@
 //! The byte stream under a connection.
 
+use crate::Congestion;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -130,8 +131,11 @@ pub struct PathSample {
 /// path to buffer ÷ RTT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
-    /// TCP_CONGESTION: `reno`, `cubic`, `bbr`, … `None` leaves the system's default.
-    pub congestion: Option<String>,
+    /// Congestion control. `None` leaves the system's default.
+    pub congestion: Option<Congestion>,
+    /// The group with which the connection shares its congestion state, if its congestion control has groups: one of this
+    /// user's numbers. Zero: none.
+    pub group: u64,
     /// SO_SNDBUF, for experiments.
     pub send_buffer_bytes: Option<u32>,
     /// SO_RCVBUF, for experiments.
@@ -155,6 +159,7 @@ impl Default for SocketOptions {
     fn default() -> Self {
         Self {
             congestion: None,
+            group: 0,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
             unsent: UnsentLimit::default(),

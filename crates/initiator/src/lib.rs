@@ -23,11 +23,11 @@
 
 #![forbid(unsafe_code)]
 
-mod congestion;
 mod credentials;
 mod name;
 mod network;
 mod runtime;
+mod tuned_congestion;
 
 pub use client::{
     Algorithms, Compared, Config, ConnectionReport, Connections, Credentials, DEFAULT_PORT, Error, Executed,
@@ -121,7 +121,7 @@ fn complete(
     if config.initiator_name.is_empty() {
         config.initiator_name = name::of_this_machine();
     }
-    Offered::here().choose(&mut config);
+    tuned_congestion::choose(&mut config, &Offered::here());
     let environment = Environment {
         host: Arc::new(TokioHost::current()),
         network: Arc::new(TcpNetwork::new(observer)),

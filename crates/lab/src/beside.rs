@@ -4,6 +4,7 @@ use crate::experiment::{BesideSetup, Quantity, Setup};
 use crate::lab::Lab;
 use crate::scsi_run::{ScsiReport, ScsiRun, ScsiRunError};
 use crate::streams::{StreamSample, Streams};
+use framing::Congestion;
 use observe::statistics::jain_index;
 use std::collections::BTreeMap;
 use std::io;
@@ -21,13 +22,13 @@ pub(crate) struct Others {
 
 /// Runs the workload, and meanwhile what the setup wants beside it.
 pub(crate) fn run(run: &ScsiRun, setup: &Setup, lab: &Lab, seed: u64) -> io::Result<(ScsiReport, Others)> {
-    let alone = || run.run(lab, &setup.congestion_control, seed).map_err(io::Error::other);
+    let alone = || run.run(lab, &setup.congestion(), seed).map_err(io::Error::other);
     let Some(beside) = &setup.beside else { return Ok((alone()?, Others::default())) };
     let all = || with_clients(run, beside, setup, lab, seed).map_err(io::Error::other);
     let streams = Streams {
         count: beside.streams,
-        congestion_control: Some(
-            beside.congestion_control.as_ref().unwrap_or(&setup.congestion_control).clone(),
+        congestion: Some(
+            beside.congestion_control.as_ref().map_or_else(|| setup.congestion(), Congestion::named),
         ),
         send_buffer: None,
         to: lab.server.address,
@@ -48,10 +49,10 @@ fn with_clients(
     thread::scope(|scope| {
         let further = (1..=beside.clients).map(|client| {
             let seed = seed.wrapping_add(u64::from(client) << 32);
-            scope.spawn(move || run.run_as(client, lab, &setup.congestion_control, seed))
+            scope.spawn(move || run.run_as(client, lab, &setup.congestion(), seed))
         });
         let further: Vec<_> = further.collect();
-        let first = run.run(lab, &setup.congestion_control, seed);
+        let first = run.run(lab, &setup.congestion(), seed);
         let further = further
             .into_iter()
             .map(|client| client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

@@ -29,6 +29,7 @@ mod interface;
 mod kernel_settings;
 mod kernel_trace;
 mod lab;
+mod law_check;
 mod namespace;
 mod parent_death;
 mod ping;
@@ -56,6 +57,7 @@ pub use experiment::{
     Cell, CommandEvent, Experiment, Form, InvalidExperiment, Observed, Plan, PlannedRun, Plot, Prediction,
     Quantity, RunLoad, Segments, Setup, StreamsEnd, StreamsSetup, Theory, Trace,
 };
+pub use framing::Congestion;
 pub use kernel_settings::{KernelSettings, SettingRefused};
 pub use kernel_trace::KernelTrace;
 pub use lab::{Lab, LabError, LabHost};

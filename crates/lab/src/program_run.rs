@@ -18,6 +18,7 @@ use crate::workload::{Contents, Direction};
 use command_line::{Places, remedy, run_to_end};
 use copied_file::CopiedFile;
 use extents::extents_of;
+use framing::Congestion;
 use netem::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 use std::env;
@@ -140,16 +141,16 @@ impl ProgramRun {
         self.server.as_ref().map_or(Ok(()), ServerProgram::check)
     }
 
-    /// Lets the program copy, with `congestion_control` at our target. The host determines that of all other
+    /// Lets the program copy, with `congestion` at our target. The host determines that of all other
     /// connections ([`Topology::congestion_control`](crate::Topology::congestion_control)).
     ///
     /// # Errors
     /// If it did not copy, whatever it reports.
-    pub fn run(&self, lab: &Lab, congestion_control: &str, seed: u64) -> Result<ProgramReport, ProgramError> {
+    pub fn run(&self, lab: &Lab, congestion: &Congestion, seed: u64) -> Result<ProgramReport, ProgramError> {
         let contents = Contents::Known { seed, oldest: 1, newest: 1 };
         let extents = extents_of(self.size, self.extents);
         match &self.server {
-            None => self.copy_with_target(lab, congestion_control, contents, &extents),
+            None => self.copy_with_target(lab, congestion, contents, &extents),
             Some(server) => self.copy_with(server, lab, contents, &extents),
         }
     }
@@ -157,13 +158,13 @@ impl ProgramRun {
     fn copy_with_target(
         &self,
         lab: &Lab,
-        congestion_control: &str,
+        congestion: &Congestion,
         contents: Contents,
         extents: &[Range<u64>],
     ) -> Result<ProgramReport, ProgramError> {
         let monitor = SessionMonitor::default();
         let disk = DiskModel { size: Bytes(end_of(extents)), ..DiskModel::default() };
-        let storage = Storage::start(0, &disk, target_config(congestion_control), lab, &monitor)?;
+        let storage = Storage::start(0, &disk, target_config(congestion), lab, &monitor)?;
         let file = CopiedFile::unnamed()?;
         match self.direction {
             Direction::Write => file.fill(extents, contents)?,
@@ -249,10 +250,8 @@ fn compare(copy: &CopiedFile, extents: &[Range<u64>], contents: Contents) -> Res
 }
 
 /// The defaults of `ropewalk serve`.
-fn target_config(congestion_control: &str) -> target::Config {
-    let socket = target::SocketConfig {
-        congestion: Some(congestion_control.to_owned()),
-        ..target::SocketConfig::default()
-    };
+fn target_config(congestion: &Congestion) -> target::Config {
+    let socket =
+        target::SocketConfig { congestion: Some(congestion.clone()), ..target::SocketConfig::default() };
     target::Config { socket, ..target::Config::default() }
 }

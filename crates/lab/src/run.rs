@@ -5,6 +5,7 @@ use crate::capture::{Capture, Captured, CapturedCommand};
 use crate::experiment::{Quantity, RunLoad, Setup, StreamsEnd, StreamsSetup};
 use crate::kernel_trace::{KernelTrace, Tracing};
 use crate::lab::{Lab, LabError, LabHost};
+use crate::law_check::LawCheck;
 use crate::ping::ping;
 use crate::program_run::{ProgramReport, ProgramRun};
 use crate::relay::{RelayReport, Verdict};
@@ -105,7 +106,7 @@ pub fn execute(setup: &Setup, seed: u64) -> Result<RunOutcome, LabError> {
         reasons: others,
     } = measured;
     reasons.extend(others);
-    let is_other = |name: &&String| **name != setup.congestion_control && !setup.may_use(name);
+    let is_other = |name: &&String| **name != setup.congestion().name && !setup.may_use(name);
     if let Some(other) = congestion_controls.iter().find(is_other) {
         reasons.push(format!("a connection used {other} in the place of {}", setup.congestion_control));
     }
@@ -154,6 +155,8 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
     let round_trips = ping(&lab.client.namespace, lab.server.address, PINGS)?;
     let monitor = start_monitor(&lab.client, setup)?;
     let tracing = setup.kernel_trace.then(|| Tracing::begin(&lab.client.namespace, setup.trace_quiet.0));
+    let sender = if setup.read_share() < 1.0 { &lab.client } else { &lab.server };
+    let law_check = setup.compare_law.then(|| LawCheck::begin(&sender.namespace, setup.congestion()));
     let mut measured = match setup.load() {
         RunLoad::Streams(streams) => stream(streams, setup, lab)?,
         RunLoad::Scsi(run) => {
@@ -166,7 +169,7 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
         RunLoad::Program(run) => {
             // Our target reports its sockets itself; those of another server are seen from outside.
             let server = run.server.as_ref().map(|_| start_monitor(&lab.server, setup)).transpose()?;
-            let report = run.run(lab, &setup.congestion_control, seed).map_err(io::Error::other)?;
+            let report = run.run(lab, &setup.congestion(), seed).map_err(io::Error::other)?;
             let mut measured = program(run, report);
             if let Some(server) = server {
                 measured.see_congestion_controls("server", &server.stop());
@@ -174,6 +177,11 @@ fn measure(setup: &Setup, lab: &Lab, seed: u64) -> io::Result<Measured> {
             measured
         }
     };
+    match law_check.map(|check| check.and_then(LawCheck::end)) {
+        Some(Ok(quantities)) => measured.quantities.extend(quantities),
+        Some(Err(problem)) => measured.reasons.push(problem),
+        None => {}
+    }
     if let Some((kernel_trace, events)) = tracing.map(Tracing::end) {
         measured.kernel_trace = Some(kernel_trace);
         measured.samples.extend(events);
@@ -201,7 +209,7 @@ fn start_monitor(host: &LabHost, setup: &Setup) -> io::Result<Monitor> {
 fn stream(streams: &StreamsSetup, setup: &Setup, lab: &Lab) -> io::Result<Measured> {
     let plain = Streams {
         count: streams.count,
-        congestion_control: Some(setup.congestion_control.clone()),
+        congestion: Some(setup.congestion()),
         send_buffer: streams.send_buffer,
         to: lab.server.address,
     };

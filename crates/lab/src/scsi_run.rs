@@ -17,6 +17,7 @@ pub use socket_terms::{SocketTerms, UnsentLimit};
 use crate::lab::Lab;
 use crate::session_monitor::SessionMonitor;
 use crate::workload::{Contents, InvalidPattern, LoadError, Workload};
+use framing::Congestion;
 use netem::Span;
 use serde::{Deserialize, Serialize};
 use server::{Storage, written};
@@ -68,13 +69,13 @@ pub enum ScsiRunError {
 }
 
 impl ScsiRun {
-    /// Runs the workload, with `congestion_control` at both ends. Compares every read, and, when the run is over, every
+    /// Runs the workload, with `congestion` at both ends. Compares every read, and, when the run is over, every
     /// write. The disk is filled beforehand. Filling and comparing happen within the server, beside the relay.
     ///
     /// # Errors
     /// If it could not be run to its end as requested.
-    pub fn run(&self, lab: &Lab, congestion_control: &str, seed: u64) -> Result<ScsiReport, ScsiRunError> {
-        self.run_as(0, lab, congestion_control, seed)
+    pub fn run(&self, lab: &Lab, congestion: &Congestion, seed: u64) -> Result<ScsiReport, ScsiRunError> {
+        self.run_as(0, lab, congestion, seed)
     }
 
     /// The same as one of several clients at a time, by its number, with a target of its own.
@@ -82,7 +83,7 @@ impl ScsiRun {
         &self,
         client: u8,
         lab: &Lab,
-        congestion_control: &str,
+        congestion: &Congestion,
         seed: u64,
     ) -> Result<ScsiReport, ScsiRunError> {
         drop(self.workload.requests(self.disk.size, DiskModel::BLOCK_BYTES)?);
@@ -90,15 +91,13 @@ impl ScsiRun {
         let [before, meanwhile, after] =
             [(0, 0), (0, 1), (1, 1)].map(|(oldest, newest)| Contents::Known { seed, oldest, newest });
         let monitor = SessionMonitor::default();
-        let storage =
-            Storage::start(client, &self.disk, self.target_config(congestion_control), lab, &monitor)?;
+        let storage = Storage::start(client, &self.disk, self.target_config(congestion), lab, &monitor)?;
         // Otherwise the kernel would have to find memory for the disk during the measurement.
         let whole = 0..self.disk.size.0;
         let filled_with = if self.workload.reads() { before } else { Contents::Any };
         storage.fill(slice::from_ref(&whole), filled_with)?;
         monitor.restart();
-        let measured =
-            client::measure(self, lab, congestion_control, &storage, meanwhile, monitor.initiator())?;
+        let measured = client::measure(self, lab, congestion, &storage, meanwhile, monitor.initiator())?;
         let session = monitor.take();
         self.sockets.check(&session.connections)?;
         let mut report = ScsiReport::new(self, measured, session);
@@ -115,11 +114,11 @@ impl ScsiRun {
         }
     }
 
-    fn target_config(&self, congestion_control: &str) -> target::Config {
+    fn target_config(&self, congestion: &Congestion) -> target::Config {
         target::Config {
             limits: self.session.limits(),
             negotiation: self.session.negotiation(),
-            socket: self.sockets.target_config(congestion_control),
+            socket: self.sockets.target_config(congestion),
             ..target::Config::default()
         }
     }

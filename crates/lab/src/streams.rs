@@ -9,12 +9,14 @@ use crate::lab::Lab;
 use crate::monotonic_ns;
 use crate::namespace::Namespace;
 use crate::workload::Direction;
+use framing::Congestion;
 use netem::Bytes;
 use rustix::thread::set_name;
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -26,13 +28,16 @@ use transport::SocketBuffer;
 pub struct Streams {
     /// The number of streams.
     pub count: u8,
-    /// The congestion control of the senders; the namespace's, if missing.
-    pub congestion_control: Option<String>,
+    /// The congestion control of the senders, which are one group if it has groups; the namespace's, if missing.
+    pub congestion: Option<Congestion>,
     /// `SO_SNDBUF` of the senders; the kernel's own tuning, if missing.
     pub send_buffer: Option<Bytes>,
     /// The server's address.
     pub to: IpAddr,
 }
+
+/// All streams of a host.
+const GROUP: u64 = 1;
 
 /// The data that arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,6 +162,7 @@ impl Streams {
         let address = listener.local_addr()?;
         let connect = |_| {
             let (connected, accepted) = (client.run(|| self.connect_to(address))??, listener.accept()?.0);
+            self.choose_congestion(&accepted)?;
             let (namespace, sender, receiver) = match direction {
                 Direction::Write => (client.clone(), connected, accepted),
                 Direction::Read => (server.clone(), accepted, connected),
@@ -174,12 +180,16 @@ impl Streams {
         Ok(socket.into())
     }
 
+    /// An accepted socket has the listener's congestion control, but no group.
+    fn choose_congestion(&self, socket: &impl AsFd) -> io::Result<()> {
+        let Some(congestion) = &self.congestion else { return Ok(()) };
+        transport::choose(congestion, GROUP, socket).map_err(io::Error::other)
+    }
+
     /// A socket that sends as these streams do, in the calling thread's namespace.
     fn socket(&self, address: SocketAddr) -> io::Result<Socket> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        if let Some(name) = &self.congestion_control {
-            socket.set_tcp_congestion(name.as_bytes())?;
-        }
+        self.choose_congestion(&socket)?;
         if let Some(asked) = self.send_buffer {
             let bytes = u32::try_from(asked.0).unwrap_or(u32::MAX);
             SocketBuffer::Send.set(&socket, bytes).map_err(io::Error::other)?;

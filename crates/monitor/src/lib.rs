@@ -15,8 +15,6 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "bpf")]
-mod bpf;
 mod clock;
 mod inet_diag;
 mod monitor;
@@ -33,7 +31,7 @@ pub use clock::monotonic_ns;
 pub use monitor::{Discovery, Monitor, Options, WatchError};
 #[cfg(feature = "bpf")]
 pub use {
-    bpf::BpfError,
+    ::bpf::BpfError,
     off_cpu::OffCpu,
     tracer::{TraceOptions, Tracer},
 };

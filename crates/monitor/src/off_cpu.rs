@@ -2,9 +2,8 @@
 
 mod symbols;
 
-use crate::bpf::{BpfError, Compiled, Programs, compiled, network_namespace, words};
 use crate::clock::monotonic_ns;
-use libbpf_rs::{MapCore as _, MapFlags};
+use bpf::{BpfError, MapCore as _, MapFlags, OFF_CPU, Programs, network_namespace, words};
 use observe::{OffCpuReport, OffCpuStack};
 use std::cmp::Reverse;
 use symbols::Symbols;
@@ -16,8 +15,6 @@ pub struct OffCpu {
     programs: Programs,
     begun_ns: u64,
 }
-
-static COMPILED: &Compiled<[u8]> = compiled!("off_cpu");
 
 /// The length of the thread's number, which begins `struct place`. The number of the stack follows.
 const THREAD_BYTES: usize = size_of::<u32>();
@@ -35,7 +32,7 @@ impl OffCpu {
     /// If the kernel refuses the program.
     pub fn start(process: u32) -> Result<Self, BpfError> {
         let begun_ns = monotonic_ns();
-        Ok(Self { programs: Programs::load(COMPILED, &[process, network_namespace()?])?, begun_ns })
+        Ok(Self { programs: Programs::load(OFF_CPU, &[process, network_namespace()?])?, begun_ns })
     }
 
     /// Detaches the program and returns its sums. They exclude waits that have not ended.

@@ -3,10 +3,9 @@
 mod event;
 
 use crate::TRACE_QUIET;
-use crate::bpf::{BpfError, Compiled, Programs, compiled, network_namespace};
 use crate::clock::{monotonic_ns, processor_ns};
+use bpf::{BpfError, Programs, RingBufferBuilder, TCP_TRACE, network_namespace};
 use event::parse;
-use libbpf_rs::RingBufferBuilder;
 use observe::{TcpEvent, TcpTrace};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::cell::RefCell;
@@ -46,8 +45,6 @@ pub struct Tracer {
 
 const QUIET_MAX: Duration = Duration::from_secs(3600);
 
-static COMPILED: &Compiled<[u8]> = compiled!("tcp_trace");
-
 /// How often the thread looks for events. The programs do not wake it, because waking would cost more than they do.
 /// Between two looks there is room for more events than two processors can cause.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
@@ -63,7 +60,7 @@ impl Tracer {
         let begun_ns = monotonic_ns();
         let port = u32::from(options.port.unwrap_or_default());
         let quiet_us = u32::try_from(options.quiet.min(QUIET_MAX).as_micros()).unwrap_or(u32::MAX);
-        let programs = Programs::load(COMPILED, &[network_namespace()?, port, quiet_us])?;
+        let programs = Programs::load(TCP_TRACE, &[network_namespace()?, port, quiet_us])?;
         let (events_max, thread_bell) = (options.events_max, bell.clone());
         let run = move || run(programs, begun_ns, events_max, &thread_bell);
         let thread = thread::Builder::new().name("tracer".to_owned()).spawn(run)?;

@@ -6,6 +6,7 @@ mod arrivals;
 mod diagnosis;
 mod earliest_delivery;
 mod lane_sample;
+pub mod law;
 mod outlook;
 mod placement;
 mod rule;

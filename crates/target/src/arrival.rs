@@ -3,7 +3,7 @@
 use crate::counters::{Counted, CountedHost};
 use crate::shard::Shard;
 use device::{Closing, End, Leading, SessionDriver};
-use framing::Connection;
+use framing::{Connection, SocketOptions, group_of};
 use pdu::{Cid, CmdSn, LaneId, LoginStatus};
 use session::login::target::Login;
 use session::parameters::{Established, SessionParameters, SessionType};
@@ -80,6 +80,13 @@ async fn carry(
     let Ok(portal) = stream.local_addr() else {
         return driver.node().lane_closed(driver.tsih(), cid);
     };
+    if shard.socket.congestion.is_some() {
+        let group = group_of((driver.tsih(), portal), peer.ip());
+        // The connection works without its group, too.
+        if let Err(error) = transport::apply(&SocketOptions { group, ..shard.socket.clone() }, &stream) {
+            tracing::warn!(%peer, %error, "a socket option was refused");
+        }
+    }
     let lane = driver.add_lane(established, portal);
     let observer = shard.observer.as_ref().map(|observer| observer.connected(stream.as_fd(), established));
     let mut connection =

@@ -12,8 +12,9 @@ use crate::portal_group::PortalGroupConfig;
 use crate::redirect::Redirect;
 use crate::size::ByteSize;
 use device::Ipv6Prefix;
-use framing::{SocketOptions, UnsentLimit};
-use serde::Deserialize;
+use framing::{Congestion, SocketOptions, UnsentLimit};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use session::parameters::{DigestPreference, Offer};
 use std::collections::{BTreeSet, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -270,8 +271,10 @@ impl Negotiation {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SocketConfig {
-    /// Congestion control, by the kernel's name; the system's default if missing.
-    pub congestion: Option<String>,
+    /// Congestion control: a name, and for one with groups (rw_fair, rw_fast) their terms, `rw_fair:single,cubic`. The
+    /// system's default if missing.
+    #[serde(deserialize_with = "congestion")]
+    pub congestion: Option<Congestion>,
     /// `SO_SNDBUF`, for experiments: disables the kernel's own tuning.
     pub send_buffer: Option<u32>,
     /// `SO_RCVBUF`, for experiments: disables the kernel's own tuning.
@@ -283,12 +286,18 @@ pub struct SocketConfig {
     pub retransmission_timeout_min_ms: Option<u16>,
 }
 
+fn congestion<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Congestion>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(D::Error::custom)
+}
+
 impl SocketConfig {
     pub(crate) fn options(&self) -> SocketOptions {
         let ours = SocketOptions::default();
         let timeout_min = self.retransmission_timeout_min_ms.map(|ms| Duration::from_millis(ms.into()));
         SocketOptions {
             congestion: self.congestion.clone(),
+            group: ours.group,
             send_buffer_bytes: self.send_buffer,
             receive_buffer_bytes: self.receive_buffer,
             // A response goes where its command came from: nothing is placed here.

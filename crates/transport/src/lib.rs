@@ -17,4 +17,4 @@ pub use observer::Observer;
 pub use readable_fd::ReadableFd;
 pub use socket::Socket;
 pub use socket_buffer::SocketBuffer;
-pub use socket_options::{apply, congestion_of};
+pub use socket_options::{apply, choose, congestion_of};

@@ -3,7 +3,8 @@
 use crate::pacing;
 use crate::retransmission_timeout;
 use crate::socket_buffer::SocketBuffer;
-use framing::{SocketOptions, SocketOptionsError};
+use ::congestion::Control;
+use framing::{Congestion, SocketOptions, SocketOptionsError};
 use socket2::{SockRef, TcpKeepalive};
 use std::fmt::Display;
 use std::io;
@@ -27,8 +28,8 @@ pub fn apply(options: &SocketOptions, socket: &impl AsFd) -> Result<(), SocketOp
     }
     let keepalive = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE));
     set("SO_KEEPALIVE", KEEPALIVE_IDLE.as_secs(), keepalive)?;
-    if let Some(name) = &options.congestion {
-        set("TCP_CONGESTION", name, socket.set_tcp_congestion(name.as_bytes()))?;
+    if let Some(congestion) = &options.congestion {
+        choose(congestion, options.group, &*socket)?;
     }
     if options.is_paced {
         set("SO_MAX_PACING_RATE", "unbounded", pacing::pace(&*socket))?;
@@ -43,6 +44,33 @@ pub fn apply(options: &SocketOptions, socket: &impl AsFd) -> Result<(), SocketOp
     }
     Ok(())
 }
+
+/// Chooses the congestion control, and the group under it, none if that is zero. A socket joins its group when it begins
+/// with a control, so one that has it already begins anew.
+///
+/// # Errors
+/// If the kernel has no such control, or no such groups.
+pub fn choose(congestion: &Congestion, group: u64, socket: &impl AsFd) -> Result<(), SocketOptionsError> {
+    let (socket, Congestion { name, terms }) = (SockRef::from(socket), congestion);
+    let control = Control::named(name).filter(|control| group != 0 && control.has_groups());
+    if control.is_some() {
+        let named = congestion::name_group(socket.as_fd(), group, *terms).map_err(io::Error::other);
+        set("the group of TCP_CONGESTION", congestion, named)?;
+        if congestion_of(&*socket).is_ok_and(|in_force| in_force == *name) {
+            set("TCP_CONGESTION", BETWEEN, socket.set_tcp_congestion(BETWEEN.as_bytes()))?;
+        }
+    }
+    let chosen = socket.set_tcp_congestion(name.as_bytes()).map_err(|error| match Control::named(name) {
+        Some(control) if error.kind() == io::ErrorKind::NotFound => {
+            io::Error::other(congestion::Error::NotLoaded(control))
+        }
+        _ => error,
+    });
+    set("TCP_CONGESTION", congestion, chosen)
+}
+
+/// A congestion control that every kernel has.
+const BETWEEN: &str = "reno";
 
 /// The congestion control that a socket uses now, by the kernel's name.
 ///
@@ -66,7 +94,8 @@ mod tests {
     #[test]
     fn the_congestion_control_that_was_asked_for_is_in_force() {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        let options = SocketOptions { congestion: Some("reno".into()), ..SocketOptions::default() };
+        let options =
+            SocketOptions { congestion: Some(Congestion::named("reno")), ..SocketOptions::default() };
         apply(&options, &socket).unwrap();
         assert_eq!(congestion_of(&socket).unwrap(), "reno");
     }
@@ -94,7 +123,8 @@ mod tests {
     #[test]
     fn an_unknown_congestion_control_is_refused_by_name() {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        let options = SocketOptions { congestion: Some("warp".into()), ..SocketOptions::default() };
+        let options =
+            SocketOptions { congestion: Some(Congestion::named("warp")), ..SocketOptions::default() };
         let refusal = apply(&options, &socket).unwrap_err().to_string();
         assert!(refusal.starts_with("cannot set TCP_CONGESTION to warp"), "{refusal}");
     }

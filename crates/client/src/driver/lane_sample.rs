@@ -1,7 +1,7 @@
 //! The lanes of a path, as the placement policy sees them.
 
 use super::path::{Lane, Path};
-use framing::PathSample;
+use framing::{PathSample, UnsentLimit};
 use pdu::{Duration, Instant};
 use policy::{LaneLoad, LaneSample, Obstacle, PathCounters, PathMeasurement};
 use session::initiator::LaneState;
@@ -133,7 +133,7 @@ impl Lane {
     pub(super) fn measure(&mut self, now: Instant, age_max: Duration) -> Option<PathMeasurement> {
         let connection = &self.connection;
         let measured = self.measurement.at(now, age_max, || connection.sample());
-        if let Some(path) = measured.filter(|_| self.is_bounded_ahead) {
+        if let Some(path) = measured.filter(|_| self.socket.unsent == UnsentLimit::RoundTrip) {
             self.connection.limit_ahead(ahead_bytes(&path));
         }
         measured

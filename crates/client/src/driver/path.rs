@@ -13,7 +13,7 @@ use crate::report::{ConnectionReport, PathReport, PathState};
 use crate::retry::{CommandKind, Ending};
 use crate::{Config, TargetError};
 use event_listener::Event;
-use framing::{Connection, LaneWakers, UnsentLimit, Wire};
+use framing::{Connection, LaneWakers, SocketOptions, Wire};
 use futures_channel::oneshot;
 use futures_util::lock::Mutex;
 use pdu::{Cdb, Cid, Instant, Isid, LaneId, Lun, TaskAttribute, TaskManagementOutcome, Tsih};
@@ -123,8 +123,9 @@ pub(super) struct Lane {
     pub connection: Connection<Box<dyn Wire + Send>>,
     cid: Cid,
     peer: SocketAddr,
-    /// The congestion control with which it logged in, and the one in force.
-    pub(super) configured_congestion: Option<String>,
+    /// The options with which it logged in.
+    pub(super) socket: SocketOptions,
+    /// The congestion control in force.
     pub(super) congestion: Option<String>,
     /// The tuner's word for that one.
     pub(super) law: Law,
@@ -136,8 +137,6 @@ pub(super) struct Lane {
     /// For a placement policy that wants to know of its path.
     pub measurement: Measurement,
     pub tail: Tail,
-    /// Whether what is taken ahead of the network follows the path.
-    pub is_bounded_ahead: bool,
     /// Since when it gets no commands, because others do as well without it.
     pub spare_since: Option<Instant>,
 }
@@ -346,7 +345,7 @@ impl Path {
 
     /// Adds a connection to the session.
     pub fn join(&mut self, now: Instant, lane: LaneId, opened: Opened) {
-        let Opened { portal, wire, established, peer, congestion, observer, unsent, .. } = opened;
+        let Opened { portal, wire, established, peer, socket, congestion, observer, .. } = opened;
         let Some(core) = &mut self.core else { return };
         self.portals.joined(&portal);
         core.add_lane(now, lane, &established);
@@ -356,7 +355,7 @@ impl Path {
             connection: Connection::new(lane, wire, &established.connection).watched_by(observer),
             cid,
             peer,
-            configured_congestion: congestion.clone(),
+            socket,
             congestion,
             law: Law::Configured,
             parameters: established.connection,
@@ -364,7 +363,6 @@ impl Path {
             blocked: false,
             measurement: Measurement::default(),
             tail: Tail::default(),
-            is_bounded_ahead: unsent == UnsentLimit::RoundTrip,
             spare_since: None,
         });
         self.fill_vacancy(cid);

@@ -5,7 +5,7 @@ use super::Driver;
 use super::path::{Lane, Path};
 use crate::report::PathState;
 use crate::{Config, Connections, Environment};
-use framing::{SocketOptions, UnsentLimit};
+use framing::{Congestion, SocketOptions, UnsentLimit};
 use pdu::{Duration, Instant, LaneId};
 use policy::tuner::{Decision, Experience, Law, Slice, TUNED_CONNECTIONS_MAX, Terms};
 use policy::{Seen, Tuner};
@@ -36,8 +36,8 @@ pub(super) struct Tuning {
     wanted: usize,
     /// Their congestion control.
     law: Law,
-    /// The options that change a connection's congestion control to BBR; `None` if that is not allowed.
-    bbr: Option<SocketOptions>,
+    /// BBR; `None` if it is not allowed.
+    bbr: Option<Congestion>,
     /// More are to be made until as many work.
     is_growing: bool,
     /// One of those logs in.
@@ -80,17 +80,11 @@ impl Tuning {
                 (Some(tuner), wanted as usize)
             }
         };
-        // What a socket may keep unsent follows its path already.
-        let with_bbr = |name: &String| SocketOptions {
-            congestion: Some(name.clone()),
-            unsent: UnsentLimit::System,
-            ..config.socket.clone()
-        };
         Self {
             tuner,
             wanted,
             law: Law::Configured,
-            bbr: config.tuning.bbr.as_ref().map(with_bbr),
+            bbr: config.tuning.bbr.clone().map(Congestion::named),
             is_growing: false,
             is_logging_in: false,
             slice: None,
@@ -257,10 +251,12 @@ impl Driver {
         let lanes = self.paths.iter_mut().flat_map(|path| &mut path.lanes);
         for lane in lanes.filter(|lane| !lane.is_spare() && lane.law != law) {
             let congestion = match law {
-                Law::Configured => lane.configured_congestion.clone(),
-                Law::Bbr => bbr.congestion.clone(),
+                Law::Configured => lane.socket.congestion.clone(),
+                Law::Bbr => Some(bbr.clone()),
             };
-            match lane.connection.apply(&SocketOptions { congestion, ..bbr.clone() }) {
+            // What the socket may keep unsent follows its path already.
+            let unsent = UnsentLimit::System;
+            match lane.connection.apply(&SocketOptions { congestion, unsent, ..lane.socket.clone() }) {
                 Ok(in_force) => (lane.law, lane.congestion) = (law, in_force.congestion),
                 Err(error) => {
                     tracing::info!(lane = %lane.id, %error, "the congestion control stays");

@@ -10,6 +10,7 @@ use crate::program_run::ProgramRun;
 use crate::scsi_run::{BBR, DiskModel, ScsiRun};
 use crate::topology::{IpVersion, OFFLOADED_SEGMENTS, Segmentation, Topology};
 use crate::workload::Direction;
+use framing::Congestion;
 use netem::{LinkModel, PathModel, Span};
 use observe::report::Unit;
 use policy::time_model::{TCP_IPV4_BYTES, TCP_IPV6_BYTES, payload_bits_per_second};
@@ -44,9 +45,12 @@ pub struct Setup {
     /// The limit of TCP's buffer autotuning; far beyond the path's need, if missing.
     #[serde(default)]
     pub buffer_max: Option<netem::Bytes>,
-    /// The congestion control of all connections, set for each socket, because namespaces may choose fewer. There is no
-    /// default: a system's setting is not a choice.
+    /// The congestion control of all connections, set for each socket, because namespaces may choose fewer. One with groups
+    /// may name their terms: `rw_fair:single,cubic`. There is no default: a system's setting is not a choice.
     pub congestion_control: String,
+    /// Records what the congestion control does in the kernel, where it is one of ours, and compares that with its law.
+    #[serde(default)]
+    pub compare_law: bool,
     /// The interval between samples of connections and of the arrived data.
     #[serde(default = "default_sample_every")]
     pub sample_every: Span,
@@ -167,6 +171,12 @@ pub enum Quantity {
     /// Segments lost on the path in the direction of the data, at its queue or on the line; in both directions for a
     /// workload that reads and writes.
     Lost,
+    /// Acknowledgements for which the congestion window was compared with the control's law.
+    Acknowledgements,
+    /// How far it was from the law, the median: in segments or in fiftieths of the window if that is more.
+    LawError,
+    /// The 99th percentile: in two segments or in twentieths of the window.
+    LawErrorP99,
 }
 
 impl Quantity {
@@ -186,6 +196,9 @@ impl Quantity {
             Self::OrderWaitMax => "order_wait_max",
             Self::GapTime => "gap_time",
             Self::Lost => "lost",
+            Self::Acknowledgements => "acknowledgements",
+            Self::LawError => "law_error",
+            Self::LawErrorP99 => "law_error_p99",
         }
     }
 
@@ -205,6 +218,9 @@ impl Quantity {
             Self::OrderWaitMax => "longest wait for earlier commands at the target",
             Self::GapTime => "gaps in a command's data, as captured",
             Self::Lost => "lost on the data's way",
+            Self::Acknowledgements => "acknowledgements compared with the law",
+            Self::LawError => "distance of the window from the law, of what is allowed",
+            Self::LawErrorP99 => "the same, 99th percentile",
         }
     }
 
@@ -213,7 +229,7 @@ impl Quantity {
     pub fn unit(self) -> Unit {
         match self {
             Self::Throughput => Unit::BitsPerSecond,
-            Self::Fairness | Self::Share => Unit::None,
+            Self::Fairness | Self::Share | Self::LawError | Self::LawErrorP99 => Unit::None,
             Self::RoundTrip
             | Self::RequestTime
             | Self::RequestTimeP99
@@ -223,6 +239,7 @@ impl Quantity {
             | Self::OrderWaitMax
             | Self::GapTime => Unit::Seconds,
             Self::Lost => Unit::named("segments"),
+            Self::Acknowledgements => Unit::named("acknowledgements"),
         }
     }
 }
@@ -236,6 +253,9 @@ const OF_SCSI: [Quantity; 6] = [
     Quantity::OrderWaitP99,
     Quantity::OrderWaitMax,
 ];
+
+/// The quantities of a comparison with a law.
+const OF_LAWS: [Quantity; 3] = [Quantity::Acknowledgements, Quantity::LawError, Quantity::LawErrorP99];
 
 /// The MTU that every link of IPv6 supports (RFC 8200 §5).
 const IPV6_MTU_MIN: u32 = 1280;
@@ -310,6 +330,9 @@ impl Setup {
         if self.congestion_control.is_empty() {
             return Err("setup.congestion_control is empty, but must be a name, such as cubic".to_owned());
         }
+        self.congestion_control
+            .parse::<Congestion>()
+            .map_err(|error| format!("setup.congestion_control: {error}"))?;
         let measured = match (&self.streams, &self.scsi, &self.program) {
             (Some(streams), None, None) => {
                 streams.check(self.warm_up)?;
@@ -353,6 +376,13 @@ impl Setup {
         }
     }
 
+    /// The congestion control, and the terms of its groups.
+    #[must_use]
+    pub fn congestion(&self) -> Congestion {
+        // It was checked.
+        self.congestion_control.parse().unwrap_or_else(|_| Congestion::named(&self.congestion_control))
+    }
+
     /// The network of this setup.
     #[must_use]
     pub fn topology(&self, seed: u64) -> Topology {
@@ -367,7 +397,7 @@ impl Setup {
             Segments::Single => Segmentation::PerPacket,
         };
         if self.program.is_some() {
-            topology.congestion_control = Some(self.congestion_control.clone());
+            topology.congestion_control = Some(self.congestion().name);
         }
         if let Some(bytes) = self.buffer_max {
             topology.tcp_buffer_bytes_max = u32::try_from(bytes.0).unwrap_or(u32::MAX);
@@ -441,6 +471,9 @@ impl Setup {
                 quantities.extend(is_shared.then_some(Quantity::Share));
                 quantities.extend(self.capture.map(|_| Quantity::GapTime));
             }
+        }
+        if self.compare_law {
+            quantities.extend(OF_LAWS);
         }
         quantities
     }

@@ -6,6 +6,7 @@ use crate::kernel_trace::INITIATOR;
 use crate::lab::Lab;
 use crate::monotonic_ns;
 use crate::workload::{Contents, Load, RequestSample, Throughput};
+use framing::Congestion;
 use initiator::Config;
 use rustix::thread::set_name;
 use rustix::time::{ClockId, clock_gettime};
@@ -62,7 +63,7 @@ fn compute_for(time: Duration) {
 pub(super) fn measure(
     run: &ScsiRun,
     lab: &Lab,
-    congestion_control: &str,
+    congestion: &Congestion,
     storage: &Storage,
     contents: Contents,
     observer: Arc<dyn Observer>,
@@ -73,7 +74,7 @@ pub(super) fn measure(
         sessions: Some(run.session.sessions),
         portals: storage.portals.clone(),
         offer: run.session.offer(),
-        socket: run.sockets.options(congestion_control),
+        socket: run.sockets.options(congestion),
         ..Config::default()
     };
     let url = &storage.url;

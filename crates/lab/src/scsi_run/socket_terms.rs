@@ -2,7 +2,7 @@
 
 use super::ScsiRunError;
 use crate::session_monitor::ConnectionSample;
-use framing::SocketOptions;
+use framing::{Congestion, SocketOptions};
 use initiator::Config;
 use netem::{Bytes, InvalidQuantity, Span};
 use serde::{Deserialize, Serialize};
@@ -56,9 +56,10 @@ pub enum UnsentLimit {
 }
 
 impl SocketTerms {
-    pub(super) fn options(&self, congestion_control: &str) -> SocketOptions {
+    pub(super) fn options(&self, congestion: &Congestion) -> SocketOptions {
         SocketOptions {
-            congestion: Some(congestion_control.to_owned()),
+            congestion: Some(congestion.clone()),
+            group: 0,
             send_buffer_bytes: self.send_buffer.map(whole),
             receive_buffer_bytes: self.receive_buffer.map(whole),
             unsent: self.unsent.into(),
@@ -67,9 +68,9 @@ impl SocketTerms {
         }
     }
 
-    pub(super) fn target_config(&self, congestion_control: &str) -> target::SocketConfig {
+    pub(super) fn target_config(&self, congestion: &Congestion) -> target::SocketConfig {
         target::SocketConfig {
-            congestion: Some(congestion_control.to_owned()),
+            congestion: Some(congestion.clone()),
             send_buffer: self.send_buffer.map(whole),
             receive_buffer: self.receive_buffer.map(whole),
             paced: Some(self.paced),

@@ -81,6 +81,7 @@ impl Streams {
             let mut threads: Vec<_> = clients.collect();
             for _ in 0..self.count {
                 let connection = listener.accept()?.0;
+                self.choose_congestion(&connection)?;
                 threads.push(scope.spawn(move || end(server, &connection, direction == Direction::Read)));
             }
             let ends = threads

@@ -1,6 +1,6 @@
 //! Programs copy between the hosts of a lab, and what they copied is compared.
 
-use crate::world::{in_lab, link, topology};
+use crate::world::{in_lab, link, reno, topology};
 use requirement::{Need, skip};
 use ropewalk_lab::netem::{Bytes, Span};
 use ropewalk_lab::program_run::{Extents, ProgramError, ProgramReport, ProgramRun, ServerProgram};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn run(command: &[&str], direction: Direction) -> Result<ProgramReport, ProgramError> {
-    program(command, direction, None).run(&lab(), "reno", 5)
+    program(command, direction, None).run(&lab(), &reno(), 5)
 }
 
 fn lab() -> Lab {
@@ -46,7 +46,7 @@ fn what_a_program_keeps_of_a_rehearsal_it_finds_again() {
         let command = ["sh", "-c", script, "{file}", "{disk}"];
         let run = |rehearsals| {
             let program = ProgramRun { rehearsals, ..program(&command, Direction::Read, None) };
-            program.run(&lab(), "reno", 5).unwrap_err().to_string()
+            program.run(&lab(), &reno(), 5).unwrap_err().to_string()
         };
         assert!(run(0).contains("differs"));
         assert!(run(1).contains("found it"));
@@ -125,7 +125,7 @@ fn a_server_of_ones_own_serves_in_both_directions() {
         for (command, direction, word) in
             [(FETCH, Direction::Read, "read"), (STORE, Direction::Write, "write")]
         {
-            let report = program(&command, direction, Some(server(word))).run(&lab(), "reno", 5).unwrap();
+            let report = program(&command, direction, Some(server(word))).run(&lab(), &reno(), 5).unwrap();
             assert!(report.session.is_none(), "our target has no part in it");
         }
     });
@@ -137,7 +137,7 @@ fn a_copy_at_a_server_of_ones_own_is_compared_too() {
         let forgets = SERVE.replace("print $disk $data", "print $disk substr($data, 0, -1)");
         let files = BTreeMap::from([("serve.pl".to_owned(), forgets)]);
         let wrong = ServerProgram { files, ..server("write") };
-        let error = program(&STORE, Direction::Write, Some(wrong)).run(&lab(), "reno", 5).unwrap_err();
+        let error = program(&STORE, Direction::Write, Some(wrong)).run(&lab(), &reno(), 5).unwrap_err();
         assert!(matches!(error, ProgramError::Different { .. }), "{error}");
     });
 }
@@ -146,7 +146,7 @@ fn a_copy_at_a_server_of_ones_own_is_compared_too() {
 fn a_server_that_fails_is_quoted() {
     in_lab(|| {
         let fails = |server: ServerProgram| {
-            program(&FETCH, Direction::Read, Some(server)).run(&lab(), "reno", 5).unwrap_err().to_string()
+            program(&FETCH, Direction::Read, Some(server)).run(&lab(), &reno(), 5).unwrap_err().to_string()
         };
         let command = words(&["bash", "-c", "echo no disk today >&2; exit 3"]);
         let error = fails(ServerProgram { command, ..server("read") });
@@ -167,7 +167,7 @@ fn a_server_and_all_its_processes_end_with_the_run() {
         let pids = folder.path().join("pids");
         let script = format!("sleep 1000 & echo $$ $! >{}; exec perl {{state}}/serve.pl", pids.display());
         let server = ServerProgram { command: words(&["bash", "-c", &script]), ..server("read") };
-        program(&FETCH, Direction::Read, Some(server)).run(&lab(), "reno", 5).unwrap();
+        program(&FETCH, Direction::Read, Some(server)).run(&lab(), &reno(), 5).unwrap();
         let pids = std::fs::read_to_string(pids).unwrap();
         let pids: Vec<Pid> =
             pids.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()).collect();
@@ -187,9 +187,9 @@ fn data_with_holes_is_copied_and_compared() {
     in_lab(|| {
         let whole = program(&FETCH, Direction::Read, Some(server("read")));
         let extents = Some(Extents { count: 4, every: Bytes(1 << 20) });
-        ProgramRun { extents, ..whole }.run(&lab(), "reno", 5).unwrap();
+        ProgramRun { extents, ..whole }.run(&lab(), &reno(), 5).unwrap();
         let nothing = program(&["true", "{from}", "{to}"], Direction::Write, None);
-        let error = ProgramRun { extents, ..nothing }.run(&lab(), "reno", 5).unwrap_err();
+        let error = ProgramRun { extents, ..nothing }.run(&lab(), &reno(), 5).unwrap_err();
         assert!(matches!(error, ProgramError::Storage(_)), "{error}");
     });
 }

@@ -1,6 +1,6 @@
 //! Workloads at SCSI level run between the hosts of a lab, and are told completely.
 
-use crate::world::{in_lab, lab, link};
+use crate::world::{in_lab, lab, link, reno};
 use ropewalk_lab::Lab;
 use ropewalk_lab::netem::{Bytes, Span};
 use ropewalk_lab::scsi_run::{DiskModel, ScsiReport, ScsiRun, ScsiRunError, SessionTerms, SocketTerms};
@@ -38,7 +38,7 @@ fn wan() -> Lab {
 }
 
 fn run(run: &ScsiRun) -> ScsiReport {
-    run.run(&wan(), "reno", 9).unwrap()
+    run.run(&wan(), &reno(), 9).unwrap()
 }
 
 /// READ or WRITE.
@@ -179,7 +179,7 @@ fn a_session_that_cannot_be_as_it_was_asked_for_is_no_run() {
             max_burst: Bytes(1 << 18),
             ..SessionTerms::default()
         };
-        let outcome = ScsiRun { session, ..of(Workload::Pattern(writes(1, 1))) }.run(&wan(), "reno", 9);
+        let outcome = ScsiRun { session, ..of(Workload::Pattern(writes(1, 1))) }.run(&wan(), &reno(), 9);
         let expected = "FirstBurstLength was to be 1048576, but is 262144";
         assert!(
             matches!(&outcome, Err(error @ ScsiRunError::Negotiated { .. }) if error.to_string() == expected),
@@ -199,7 +199,7 @@ fn a_buffer_that_was_asked_for_is_what_the_sockets_have_or_there_is_no_run() {
         let connections = &report.session.connections;
         assert!(connections.iter().all(|connection| connection.send_buffer_bytes == Some(200_000)));
         // Beyond what any kernel grants.
-        let refusal = with(1 << 30).run(&wan(), "reno", 9).unwrap_err().to_string();
+        let refusal = with(1 << 30).run(&wan(), &reno(), 9).unwrap_err().to_string();
         assert!(refusal.contains("SO_SNDBUF"), "{refusal}");
     });
 }

@@ -1,5 +1,6 @@
 //! A configuration file, and what is wrong with wrong ones.
 
+use framing::Congestion;
 use ropewalk_target::{ByteSize, Config, DigestUse, InvalidConfig, Medium};
 
 const FILE: &str = r#"
@@ -49,7 +50,7 @@ fn a_file_with_everything_in_it_is_understood() {
     assert_eq!(config.limits.buffer_bytes, ByteSize(1 << 30));
     assert_eq!(config.limits.ipv6_prefix, 56);
     assert_eq!(config.negotiation.header_digest, DigestUse::Required);
-    assert_eq!(config.socket.congestion.as_deref(), Some("bbr"));
+    assert_eq!(config.socket.congestion, Some(Congestion::named("bbr")));
     let target = &config.targets[0];
     assert_eq!(target.mask.addresses.len(), 2);
     let chap = target.chap.as_ref().unwrap();

@@ -3,6 +3,7 @@
 pub mod made_up;
 
 use requirement::{Need, skip};
+use ropewalk_lab::Congestion;
 use ropewalk_lab::netem::{LinkModel, PathModel, Rate};
 use ropewalk_lab::{
     Experiment, Folder, Form, Lab, Namespace, Plan, RelayReport, Rights, Streams, Topology, execute,
@@ -68,10 +69,14 @@ pub fn topology(link: LinkModel) -> Topology {
     Topology::new(PathModel::symmetric(link))
 }
 
+/// The congestion control that every machine has.
+pub fn reno() -> Congestion {
+    Congestion::named("reno")
+}
+
 /// To the server by IPv4.
 pub fn streams(lab: &Lab, count: u8) -> Streams {
-    let congestion_control = Some("reno".to_owned());
-    Streams { count, congestion_control, send_buffer: None, to: lab.server.addresses[0] }
+    Streams { count, congestion: Some(reno()), send_buffer: None, to: lab.server.addresses[0] }
 }
 
 /// Of the kernel's table in `file` below /proc/net, in that namespace: the number in the column `name` of `protocol`.

@@ -1,51 +1,30 @@
 //! The congestion control of connections whose number is tuned.
 
 use client::{Config, Connections};
+use congestion::Offered;
+use framing::Congestion;
 use policy::tuner::BBR_CONNECTIONS_MAX;
-use std::fs;
 
 /// Those to use instead of BBR where many connections are wanted, the preferred first.
 const FOR_MANY: [&str; 2] = ["cubic", "reno"];
 
-/// What the kernel offers.
-pub(crate) struct Offered {
-    default: String,
-    allowed: String,
-}
-
-impl Offered {
-    /// What the network namespace of this thread offers; nothing if that cannot be read.
-    pub(crate) fn here() -> Self {
-        let setting = |name| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
-        Self {
-            default: setting("tcp_congestion_control").trim().to_owned(),
-            allowed: setting("tcp_allowed_congestion_control"),
+/// Chooses the congestion control of connections that are tuned, unless the user has: not BBR, but with leave for the tuner
+/// to use it. However BBR was chosen, few connections use it.
+pub(crate) fn choose(config: &mut Config, offered: &Offered) {
+    offered.settle(&mut config.socket.congestion);
+    if config.connections != Connections::Auto {
+        return;
+    }
+    if config.socket.congestion.is_none() {
+        config.tuning.bbr = offered.is_allowed(BBR).then(|| BBR.to_owned());
+        if is_bbr(&offered.default) {
+            let for_many = FOR_MANY.into_iter().find(|name| offered.is_allowed(name));
+            config.socket.congestion = for_many.map(Congestion::named);
         }
     }
-
-    /// Chooses the congestion control of connections that are tuned, unless the user has: not BBR, but with leave for the
-    /// tuner to use it. However BBR was chosen, few connections use it.
-    pub(crate) fn choose(&self, config: &mut Config) {
-        if config.connections != Connections::Auto {
-            return;
-        }
-        if config.socket.congestion.is_none() {
-            config.tuning.bbr = self.is_allowed(&BBR).then(|| BBR.to_owned());
-            if is_bbr(&self.default) {
-                config.socket.congestion = self.for_many().map(str::to_owned);
-            }
-        }
-        if is_bbr(config.socket.congestion.as_deref().unwrap_or(&self.default)) {
-            config.tuning.connections_max = config.tuning.connections_max.min(BBR_CONNECTIONS_MAX);
-        }
-    }
-
-    fn for_many(&self) -> Option<&'static str> {
-        FOR_MANY.into_iter().find(|name| self.is_allowed(name))
-    }
-
-    fn is_allowed(&self, name: &&str) -> bool {
-        self.allowed.split_whitespace().any(|allowed| allowed == *name)
+    let name = config.socket.congestion.as_ref().map_or(&offered.default, |congestion| &congestion.name);
+    if is_bbr(name) {
+        config.tuning.connections_max = config.tuning.connections_max.min(BBR_CONNECTIONS_MAX);
     }
 }
 
@@ -62,13 +41,14 @@ mod tests {
 
     fn chosen(default: &str, allowed: &str, connections: Connections, congestion: Option<&str>) -> Config {
         let mut config = Config { connections, ..Config::default() };
-        config.socket.congestion = congestion.map(str::to_owned);
-        Offered { default: default.to_owned(), allowed: allowed.to_owned() }.choose(&mut config);
+        config.socket.congestion = congestion.map(Congestion::named);
+        let allowed = allowed.split_whitespace().map(str::to_owned).collect();
+        choose(&mut config, &Offered { default: default.to_owned(), allowed, ..Offered::default() });
         config
     }
 
     fn congestion(config: &Config) -> Option<&str> {
-        config.socket.congestion.as_deref()
+        config.socket.congestion.as_ref().map(|congestion| congestion.name.as_str())
     }
 
     #[test]

@@ -1,0 +1,217 @@
+//! `ropewalk cc`.
+
+use crate::exit::Failed;
+use crate::output::{self, outln};
+use clap::Subcommand;
+use congestion::{Control, Group, Offered};
+use serde_json::{Value, json};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo ropewalk cc load
+  ropewalk copy --congestion rw_fair:single disk.img iscsi://storage.example.com/iqn.2026-11.com.example:disk/0
+  ropewalk cc status")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show which congestion controls the kernel has, and which can be added
+    List(Form),
+    /// Add congestion controls to the kernel, for all users, until they are unloaded or the machine restarts
+    ///
+    /// Needs root's rights, and Linux 6.4 or later.
+    Load(Names),
+    /// Take them out again. Connections that use one keep it
+    Unload(Names),
+    /// Show the groups of connections that share one congestion state
+    Status(Form),
+}
+
+#[derive(clap::Args)]
+struct Form {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Names {
+    /// Which; all if none is named
+    #[arg(value_name = "NAME", value_parser = control)]
+    names: Vec<Control>,
+}
+
+fn control(name: &str) -> Result<Control, String> {
+    let names = Control::ALL.map(Control::name).join(", ");
+    Control::named(name).ok_or_else(|| format!("it can be one of {names}"))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failed> {
+    match &arguments.command {
+        Command::List(form) => list(form.json)?,
+        Command::Load(names) => load(&names.names)?,
+        Command::Unload(names) => unload(&names.names)?,
+        Command::Status(form) => status(form.json)?,
+    }
+    Ok(())
+}
+
+fn load(names: &[Control]) -> Result<(), congestion::Error> {
+    let loaded = congestion::loaded()?;
+    let missing = |control: &Control| !loaded.contains(control);
+    let wanted: Vec<_> = match names {
+        // Those that are there need not be loaded.
+        [] => Control::ALL.into_iter().filter(missing).collect(),
+        names => names.to_vec(),
+    };
+    wanted.into_iter().try_for_each(congestion::load)
+}
+
+fn unload(names: &[Control]) -> Result<(), congestion::Error> {
+    let wanted = match names {
+        [] => congestion::loaded()?,
+        names => names.to_vec(),
+    };
+    wanted.into_iter().try_for_each(congestion::unload)
+}
+
+/// A congestion control that the kernel has, or can have.
+struct Listed {
+    name: String,
+    is_available: bool,
+    is_default: bool,
+    description: &'static str,
+}
+
+/// The kernel's own first, then ours.
+fn listed(offered: &Offered) -> impl Iterator<Item = Listed> {
+    let foreign = offered.available.iter().filter(|name| Control::named(name).is_none());
+    let foreign = foreign.map(|name| (name.clone(), "the kernel's own"));
+    let ours = Control::ALL.into_iter().map(|control| (control.name().to_owned(), control.description()));
+    foreign.chain(ours).map(|(name, description)| Listed {
+        is_available: offered.is_available(&name),
+        is_default: name == offered.default,
+        name,
+        description,
+    })
+}
+
+fn list(is_json: bool) -> Result<(), congestion::Error> {
+    let offered = Offered::here();
+    if is_json {
+        let controls: Vec<_> = listed(&offered)
+            .map(|listed| {
+                json!({
+                    "name": listed.name,
+                    "available": listed.is_available,
+                    "default": listed.is_default,
+                    "description": listed.description,
+                })
+            })
+            .collect();
+        output::json(&json!({ "congestion_controls": controls }));
+        return Ok(());
+    }
+    let mut table = output::table(&["NAME", "STATE", "WHAT IT IS"]);
+    table.add_rows(listed(&offered).map(|listed| {
+        let state = match (listed.is_available, listed.is_default) {
+            (true, true) => "default",
+            (true, false) => "available",
+            (false, _) => "can be loaded",
+        };
+        [listed.name, state.to_owned(), listed.description.to_owned()]
+    }));
+    output::print(&table);
+    Ok(())
+}
+
+fn status(is_json: bool) -> Result<(), congestion::Error> {
+    let (loaded, groups) = (congestion::loaded()?, congestion::groups()?);
+    if is_json {
+        let loaded: Vec<_> = loaded.into_iter().map(Control::name).collect();
+        let groups: Vec<_> = groups.iter().map(object).collect();
+        output::json(&json!({ "loaded": loaded, "groups": groups }));
+        return Ok(());
+    }
+    if loaded.is_empty() {
+        outln!("No congestion control of ropewalk is loaded.");
+        return Ok(());
+    }
+    outln!("Loaded: {}.", loaded.into_iter().map(Control::name).collect::<Vec<_>>().join(", "));
+    if groups.is_empty() {
+        outln!("There are no groups.");
+        return Ok(());
+    }
+    let columns = [
+        "GROUP",
+        "CONTROL",
+        "USER",
+        "PEER PORT",
+        "CONNECTIONS",
+        "WINDOW",
+        "EACH",
+        "RTT",
+        "LOSSES",
+        "TIMEOUTS",
+    ];
+    let mut table = output::table(&columns);
+    table.add_rows(groups.iter().map(row));
+    output::align_right(&mut table, [2, 3, 5, 6, 7, 8, 9]);
+    output::print(&table);
+    outln!("Windows are in segments. Connections that send share that of their group.");
+    Ok(())
+}
+
+fn row(group: &Group) -> [String; 10] {
+    let key = &group.key;
+    let connections = match group.members - group.active_members {
+        0 => group.members.to_string(),
+        idle => format!("{}, {idle} idle", group.members),
+    };
+    [
+        format!("{:016x}", key.group),
+        format!("{}:{}", key.control.name(), group.terms),
+        key.user.to_string(),
+        group.peer_port.to_string(),
+        connections,
+        format!("{:.0}", group.window_segments),
+        format!("{:.1}", group.share_segments),
+        format!("{:.1} ms", milliseconds(group.srtt_us)),
+        group.losses.to_string(),
+        group.timeouts.to_string(),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no round trip takes so long")]
+fn milliseconds(us: u64) -> f64 {
+    us as f64 / 1e3
+}
+
+fn object(group: &Group) -> Value {
+    let key = &group.key;
+    json!({
+        "group": format!("{:016x}", key.group),
+        "congestion_control": key.control.name(),
+        "terms": group.terms.to_string(),
+        "user": key.user,
+        "network_namespace": key.namespace_inode,
+        "peer_port": group.peer_port,
+        "connections": group.members,
+        "active_connections": group.active_members,
+        "repairing_connections": group.repairing_members,
+        "window_segments": group.window_segments,
+        "ssthresh_segments": group.ssthresh_segments,
+        "share_segments": group.share_segments,
+        "srtt_us": group.srtt_us,
+        "min_rtt_us": group.min_rtt_us,
+        "losses": group.losses,
+        "timeouts": group.timeouts,
+        "undone": group.undone,
+        "raised_shares": group.raised_shares,
+        "split_connections": group.split_members,
+    })
+}

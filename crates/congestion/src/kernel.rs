@@ -1,0 +1,157 @@
+//! The controls in the kernel, by a BPF file system.
+
+use crate::{Control, Error, Group, layout};
+use bpf::{BpfError, Compiled, Lasting, MapCore as _, MapFlags, MapHandle};
+use framing::GroupTerms;
+use rustix::mount::{MountFlags, mount};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// Where BPF file systems are, by custom.
+const FILE_SYSTEM: &str = "/sys/fs/bpf";
+
+/// Our folder in it.
+const FOLDER: &str = "/sys/fs/bpf/ropewalk";
+
+/// Maps that all controls have in common, and who may use them. Everybody may name the groups of their own sockets.
+const SHARED: [(&str, u32); 4] =
+    [(GROUPS, 0o644), (MEMBERSHIPS, 0o666), ("recording", 0o600), ("records", 0o600)];
+
+const GROUPS: &str = "groups";
+const MEMBERSHIPS: &str = "memberships";
+
+/// Loads a control into the kernel, for all users and network namespaces, until it is unloaded or the machine restarts.
+///
+/// # Errors
+/// If it is loaded already, or the kernel refuses it.
+pub fn load(control: Control) -> Result<(), Error> {
+    if loaded()?.contains(&control) {
+        return Err(Error::Loaded(control));
+    }
+    mount_file_system().map_err(Error::NoFileSystem)?;
+    let refused = |problem: String| Error::Refused { what: "load", control, problem };
+    let names = SHARED.map(|(name, _)| name);
+    let ours = ours();
+    ours.load(control.name(), compiled(control), &names).map_err(|error| refused(explained(&error)))?;
+    for (name, mode) in SHARED {
+        let file = ours.map_file(name);
+        if file.exists() {
+            fs::set_permissions(file, Permissions::from_mode(mode))
+                .map_err(|error| refused(error.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+/// What helps where the kernel's own word does not.
+fn explained(error: &BpfError) -> String {
+    match error {
+        BpfError::Refused(source) if source.kind() == bpf::ErrorKind::AlreadyExists => {
+            format!("another congestion control of this name is loaded ({source})")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Takes a control out of those that can be chosen. Connections that use it keep it.
+///
+/// # Errors
+/// If it is not loaded, or this user may not.
+pub fn unload(control: Control) -> Result<(), Error> {
+    if !loaded()?.contains(&control) {
+        return Err(Error::NotLoaded(control));
+    }
+    ours().unload(control.name()).map_err(|error| Error::Refused {
+        what: "unload",
+        control,
+        problem: error.to_string(),
+    })
+}
+
+/// The controls that [`load`] has loaded.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn loaded() -> Result<Vec<Control>, Error> {
+    let names = ours().loaded().map_err(|error| groups_error("look for what is loaded", &error))?;
+    Ok(names.iter().filter_map(|name| Control::named(name)).collect())
+}
+
+/// All groups that have members.
+///
+/// # Errors
+/// If they cannot be read.
+pub fn groups() -> Result<Vec<Group>, Error> {
+    let failed = |error: BpfError| groups_error("read the groups", &error);
+    if !ours().map_file(GROUPS).exists() {
+        return Ok(Vec::new());
+    }
+    let map = ours().map_to_read(GROUPS).map_err(failed)?;
+    let mut groups = Vec::new();
+    for index in 0..map.max_entries() {
+        let bytes = map.lookup(&index.to_ne_bytes(), MapFlags::LOCK).map_err(|error| failed(error.into()))?;
+        groups.extend(bytes.and_then(|bytes| layout::group(&bytes)));
+    }
+    groups.sort_by_key(|group| group.key);
+    Ok(groups)
+}
+
+/// Whether this user can name groups.
+pub(crate) fn check_groups() -> Result<(), Error> {
+    let opened = ours().map(MEMBERSHIPS);
+    opened.map(drop).map_err(|error| groups_error("name the group of a connection", &error))
+}
+
+/// Names the group of a socket whose congestion control is chosen afterwards: its number among those of this user in
+/// this network namespace.
+///
+/// # Errors
+/// If no control with groups is loaded.
+pub fn name_group(socket: BorrowedFd<'_>, group: u64, terms: GroupTerms) -> Result<(), Error> {
+    let failed = |error: BpfError| groups_error("name the group of a connection", &error);
+    let memberships: MapHandle = ours().map(MEMBERSHIPS).map_err(failed)?;
+    let socket = socket.as_raw_fd().to_ne_bytes();
+    memberships
+        .update(&socket, &layout::membership(group, terms), MapFlags::ANY)
+        .map_err(|error| failed(error.into()))
+}
+
+fn groups_error(what: &'static str, error: &dyn std::error::Error) -> Error {
+    Error::Groups { what, problem: error.to_string() }
+}
+
+pub(crate) fn ours() -> Lasting {
+    Lasting::of(FOLDER)
+}
+
+fn compiled(control: Control) -> &'static Compiled {
+    match control {
+        Control::Bic => bpf::RW_BIC,
+        Control::Fair => bpf::RW_FAIR,
+        Control::Fast => bpf::RW_FAST,
+        Control::Hstcp => bpf::RW_HSTCP,
+        Control::Htcp => bpf::RW_HTCP,
+        Control::Reno => bpf::RW_RENO,
+        Control::Scalable => bpf::RW_SCALABLE,
+        Control::Westwood => bpf::RW_WESTWOOD,
+    }
+}
+
+/// Mounts the BPF file system where it is usual, if it is not there.
+fn mount_file_system() -> io::Result<()> {
+    const BPF_FS_MAGIC: u64 = 0xcafe_4a11;
+    let there = rustix::fs::statfs(FILE_SYSTEM)?;
+    if u64::try_from(there.f_type).is_ok_and(|kind| kind == BPF_FS_MAGIC) {
+        return Ok(());
+    }
+    Ok(mount(
+        "bpf",
+        Path::new(FILE_SYSTEM),
+        "bpf",
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        None,
+    )?)
+}

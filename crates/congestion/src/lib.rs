@@ -1,0 +1,36 @@
+//! TCP congestion controls of our own on an unmodified kernel, and ensembles: connections that share one congestion state.
+//!
+//! The controls are BPF programs (`bpf/rw_*.bpf.c`). Root [`load`]s them; from then on any process chooses them by their
+//! names, as it chooses the kernel's own ([`Offered`]), in every network namespace, until they are [`unload`]ed. A process
+//! names the group of a connection by [`name_group`], before it chooses a control with groups; [`groups`] shows all. A
+//! [`Recorder`] shows what the controls are told and do.
+//!
+//! Without the Cargo feature `bpf`, nothing can be loaded, and controls that others have loaded have no groups.
+
+#![forbid(unsafe_code)]
+
+mod control;
+mod error;
+mod group;
+#[cfg(feature = "bpf")]
+mod kernel;
+#[cfg(not(feature = "bpf"))]
+#[path = "kernel_without_bpf.rs"]
+mod kernel;
+#[cfg(feature = "bpf")]
+mod layout;
+mod offered;
+mod record;
+#[cfg(feature = "bpf")]
+mod recorder;
+
+pub use control::Control;
+pub use error::Error;
+pub use group::{Group, GroupKey};
+#[cfg(not(feature = "bpf"))]
+pub use kernel::Recorder;
+pub use kernel::{groups, load, loaded, name_group, unload};
+pub use offered::Offered;
+pub use record::{GroupState, Hook, Record};
+#[cfg(feature = "bpf")]
+pub use recorder::Recorder;

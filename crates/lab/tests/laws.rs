@@ -1,0 +1,96 @@
+//! The congestion controls in the kernel do what their laws say. Its own program: whoever records them is alone with it.
+#![cfg(feature = "bpf")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use congestion::{Control, Offered};
+use requirement::{Need, skip};
+use ropewalk_lab::{Experiment, Form, Quantity, Rights, RunOutcome, execute};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A path with losses, at a rate that any machine keeps up with.
+const EXPERIMENT: &str = r#"
+title = "A law"
+about = "The window of each control beside that of its law."
+
+[setup]
+rtt = "20ms"
+segments = "single"
+congestion_control = "CONTROL"
+compare_law = true
+link = { rate = "20Mbit", queue = "1bdp", loss = { random = "0.3%" } }
+streams = { count = 4, measured = "2s" }
+"#;
+
+/// Loaded controls, which are unloaded at the end, unless somebody had loaded them before.
+struct Loaded(Vec<Control>, #[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>);
+
+impl Loaded {
+    /// `None`, with a word about it, where they cannot be loaded.
+    fn all() -> Option<Self> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(reason) = Rights::of_this_process() {
+            skip(Need::Netns, &reason.to_string());
+            return None;
+        }
+        let mut loaded = Self(Vec::new(), alone);
+        let offered = Offered::here();
+        for control in Control::ALL.into_iter().filter(|control| !offered.is_available(control.name())) {
+            if let Err(error) = congestion::load(control) {
+                skip(Need::Bpf, &error.to_string());
+                return None;
+            }
+            loaded.0.push(control);
+        }
+        Some(loaded)
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|control| congestion::unload(*control).unwrap());
+    }
+}
+
+fn run(control: &str) -> RunOutcome {
+    let experiment = Experiment::parse(&EXPERIMENT.replace("CONTROL", control)).unwrap();
+    let plan = experiment.plan(Form::Full).unwrap();
+    execute(&plan.cells[0].setup, 7).unwrap()
+}
+
+/// Nothing is missing, and the window is where the law has it.
+fn assert_follows_its_law(control: &str) -> RunOutcome {
+    let outcome = run(control);
+    let of_law = |reason: &&String| !reason.contains("relay") && !reason.contains("frame");
+    assert_eq!(outcome.reasons.iter().find(of_law), None, "{control}");
+    let measured = |quantity| outcome.measured.get(&quantity).copied().unwrap_or(f64::NAN);
+    let (median, p99) = (measured(Quantity::LawError), measured(Quantity::LawErrorP99));
+    assert!(measured(Quantity::Acknowledgements) > 500.0, "{control}: {:?}", outcome.measured);
+    assert!(median <= 1.0 && p99 <= 1.0, "{control}: {median} and {p99} of what is allowed");
+    outcome
+}
+
+#[test]
+fn each_control_follows_its_law_over_a_path_with_losses() {
+    let Some(_loaded) = Loaded::all() else { return };
+    for control in Control::ALL {
+        assert_follows_its_law(control.name());
+    }
+}
+
+#[test]
+fn a_group_follows_its_law_in_each_mode_and_its_members_have_equal_shares() {
+    let Some(_loaded) = Loaded::all() else { return };
+    for terms in ["single", "conservative", "weight=2", "cubic", "single,cubic"] {
+        let outcome = assert_follows_its_law(&format!("rw_fair:{terms}"));
+        let fairness = outcome.measured[&Quantity::Fairness];
+        assert!(fairness > 0.9, "{terms}: {fairness}");
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_is_invalid() {
+    let Some(_loaded) = Loaded::all() else { return };
+    let outcome = run("cubic");
+    assert!(outcome.reasons.contains(&"cubic has no model here".to_owned()), "{:?}", outcome.reasons);
+}

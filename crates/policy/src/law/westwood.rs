@@ -1,0 +1,48 @@
+//! Westwood+ (Grieco and Mascolo 2004).
+
+use super::{Flow, Law, WINDOW_MIN};
+use pdu::{Duration, Instant};
+
+/// Grows as Reno; after a loss, the window is what the measured bandwidth fills in the shortest round trip.
+#[derive(Clone, Copy, Debug)]
+pub struct Westwood {
+    sample_began: Instant,
+    delivered: u32,
+    /// Segments per second; `None` before the first sample.
+    bandwidth: Option<f64>,
+    rtt_min: Option<Duration>,
+}
+
+/// A sample of the bandwidth takes a round trip, but no less than this.
+const SAMPLE_MIN: Duration = Duration::from_millis(50);
+
+impl Westwood {
+    /// The law of a connection that begins as `flow` is.
+    #[must_use]
+    pub fn new(flow: &Flow) -> Self {
+        Self { sample_began: flow.now, delivered: flow.delivered, bandwidth: None, rtt_min: None }
+    }
+}
+
+impl Law for Westwood {
+    fn ssthresh(&mut self, flow: &Flow) -> f64 {
+        let measured = self.bandwidth.zip(self.rtt_min);
+        let window = measured.map_or(flow.window / 2.0, |(bandwidth, rtt)| bandwidth * rtt.as_secs_f64());
+        window.floor().max(WINDOW_MIN)
+    }
+
+    fn growth(&mut self, _: &Flow) -> f64 {
+        1.0
+    }
+
+    fn pkts_acked(&mut self, flow: &mut Flow, rtt: Option<Duration>) {
+        self.rtt_min = self.rtt_min.into_iter().chain(rtt).min();
+        let length = flow.now.saturating_duration_since(self.sample_began);
+        if length < SAMPLE_MIN.max(flow.srtt) {
+            return;
+        }
+        let sample = f64::from(flow.delivered.wrapping_sub(self.delivered)) / length.as_secs_f64();
+        self.bandwidth = Some(self.bandwidth.map_or(sample, |before| before + (sample - before) / 8.0));
+        (self.sample_began, self.delivered) = (flow.now, flow.delivered);
+    }
+}
