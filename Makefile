@@ -1,7 +1,7 @@
 # `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-wan bench-relay bench-monitor audit
+.PHONY: help build demo check test programs test-conformance conformance-table soak fuzz corpus sim mutants bench bench-wan bench-relay bench-monitor bench-cc audit
 
 export CARGO_TERM_COLOR ?= auto
 
@@ -92,6 +92,10 @@ bench-relay: ## what the lab's relay can carry, and how exactly; writes benches/
 bench-monitor: ## what the lab's instruments cost at 500 Mbit/s; writes benches/MONITOR.md
 	@scripts/setup test
 	benches/monitor
+
+bench-cc: ## what congestion controls of ours cost for each acknowledgement; writes benches/CC.md
+	@scripts/setup test
+	benches/cc
 
 audit: ## licences and advisories of the dependencies
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny

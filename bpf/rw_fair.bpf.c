@@ -10,14 +10,16 @@
 #define RENO_REMAINS (ONE / 2)
 #define CUBIC_REMAINS (ONE * 7 / 10)
 
-/* As many connections as a group behaves as, in parts. */
+/* As many connections as a group behaves as, in parts: never more than send. */
 static __always_inline __u64 flows_of(const struct group *group)
 {
+	__u64 sending = active(group) * (__u64)ONE;
+
 	if (group->mode == SINGLE)
 		return ONE;
-	if (group->mode == WEIGHT && group->weight > 0)
+	if (group->mode == WEIGHT && group->weight > 0 && group->weight < sending)
 		return group->weight;
-	return active(group) * (__u64)ONE;
+	return sending;
 }
 
 static __always_inline __u32 remains(const struct group *group)

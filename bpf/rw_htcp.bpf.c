@@ -15,6 +15,8 @@
 
 struct htcp {
 	__u64 last_loss_ns;
+	/* The one before it. */
+	__u64 earlier_loss_ns;
 	/* When the round trip began that is being counted. */
 	__u64 round_began_ns;
 	/* Segments delivered until then. */
@@ -22,7 +24,7 @@ struct htcp {
 	/* The most that was delivered in a second since the last loss, and between the two before it. */
 	__u32 throughput_max;
 	__u32 earlier_throughput_max;
-	/* Since the last loss. */
+	/* The longest since the last loss, and the shortest ever. */
 	__u32 rtt_max_us;
 	__u32 rtt_min_us;
 	/* The part of the window that remains after a loss. */
@@ -35,6 +37,7 @@ static void init(struct sock *sk)
 	__u64 now_ns = bpf_ktime_get_ns();
 
 	htcp->last_loss_ns = now_ns;
+	htcp->earlier_loss_ns = now_ns;
 	htcp->round_began_ns = now_ns;
 	htcp->delivered = tcp_of(sk)->delivered;
 	htcp->remains = REMAINS_MIN;
@@ -56,6 +59,7 @@ static __u32 after_loss(struct sock *sk)
 	struct htcp *htcp = law_state_of(sk);
 
 	htcp->remains = remains(htcp);
+	htcp->earlier_loss_ns = htcp->last_loss_ns;
 	htcp->last_loss_ns = bpf_ktime_get_ns();
 	htcp->earlier_throughput_max = htcp->throughput_max;
 	htcp->throughput_max = 0;
@@ -102,6 +106,7 @@ static __u32 undo(struct sock *sk)
 {
 	struct htcp *htcp = law_state_of(sk);
 
+	htcp->last_loss_ns = htcp->earlier_loss_ns;
 	htcp->throughput_max = at_least(htcp->throughput_max, htcp->earlier_throughput_max);
 	return at_least(tcp_of(sk)->snd_cwnd, tcp_of(sk)->prior_cwnd);
 }

@@ -11,6 +11,7 @@ mod compiled;
 mod error;
 mod lasting;
 mod programs;
+mod running_costs;
 
 pub use compiled::{
     Compiled, OFF_CPU, RW_BIC, RW_FAIR, RW_FAST, RW_HSTCP, RW_HTCP, RW_RENO, RW_SCALABLE, RW_WESTWOOD,
@@ -20,6 +21,7 @@ pub use error::BpfError;
 pub use lasting::Lasting;
 pub use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, RingBufferBuilder};
 pub use programs::{Cost, Programs};
+pub use running_costs::RunningCosts;
 
 /// A map's value as words of 64 bits.
 pub fn words(value: &[u8]) -> impl Iterator<Item = u64> {

@@ -4,7 +4,7 @@ use crate::error::missing;
 use crate::{BpfError, Compiled};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
 
-/// The cost of BPF programs, which they count themselves (`bpf/cost.h`).
+/// The cost of BPF programs, as they (`bpf/cost.h`) or the kernel count it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
     /// How often they ran.

@@ -71,7 +71,7 @@ pub enum Mode {
     /// As so many connections on their own as send: a loss takes half of one share (paper 000).
     #[default]
     Fair,
-    /// As so many flows, whatever the number of connections; in parts, of which [`PARTS`] are one.
+    /// As so many flows, but no more than the connections that send; in parts, of which [`PARTS`] are one.
     Weight(u32),
     /// As one connection: a loss takes half of the window, once per round trip.
     Single,

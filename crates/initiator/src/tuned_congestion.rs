@@ -1,8 +1,8 @@
 //! The congestion control of connections whose number is tuned.
 
-use client::{Config, Connections};
-use congestion::Offered;
-use framing::Congestion;
+use client::{Config, Connections, Tuning};
+use congestion::{Control, Offered};
+use framing::{Congestion, Mode, PARTS};
 use policy::tuner::BBR_CONNECTIONS_MAX;
 
 /// Those to use instead of BBR where many connections are wanted, the preferred first.
@@ -22,9 +22,21 @@ pub(crate) fn choose(config: &mut Config, offered: &Offered) {
             config.socket.congestion = for_many.map(Congestion::named);
         }
     }
+    if let Some(congestion) = &mut config.socket.congestion {
+        share_as_flows(congestion, &mut config.tuning);
+    }
     let name = config.socket.congestion.as_ref().map_or(&offered.default, |congestion| &congestion.name);
     if is_bbr(name) {
         config.tuning.connections_max = config.tuning.connections_max.min(BBR_CONNECTIONS_MAX);
+    }
+}
+
+/// A group that behaves as so many flows need not have fewer connections.
+fn share_as_flows(congestion: &mut Congestion, tuning: &mut Tuning) {
+    let is_fair = Control::named(&congestion.name) == Some(Control::Fair);
+    if is_fair && congestion.terms.mode == Mode::Fair {
+        congestion.terms.mode = Mode::Weight(tuning.as_flows.saturating_mul(PARTS));
+        tuning.as_flows = tuning.connections_max;
     }
 }
 
@@ -78,6 +90,15 @@ mod tests {
         };
         assert_eq!(most("cubic", "cubic bbr", Some("bbr")), 2);
         assert_eq!(most("bbr", "bbr", None), 2);
+    }
+
+    #[test]
+    fn a_group_is_told_as_how_many_flows_it_is_to_behave_and_may_have_more_connections() {
+        let mut config = Config { connections: Connections::Auto, ..Config::default() };
+        config.socket.congestion = Some(Congestion::named("rw_fair"));
+        share_as_flows(config.socket.congestion.as_mut().unwrap(), &mut config.tuning);
+        assert_eq!(config.socket.congestion.unwrap().to_string(), "rw_fair:weight=8");
+        assert_eq!(config.tuning.as_flows, 64);
     }
 
     #[test]

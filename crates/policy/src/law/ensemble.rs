@@ -11,7 +11,7 @@ pub enum Mode {
     /// As so many connections on their own as send: a loss takes a part of one share.
     #[default]
     Fair,
-    /// As so many flows.
+    /// As so many flows, but no more than send.
     Weight(f64),
     /// As one connection, which is reduced once per round trip.
     Single,
@@ -135,7 +135,7 @@ impl Aggregate {
     fn flows(&self) -> f64 {
         match self.terms.mode {
             Mode::Single => 1.0,
-            Mode::Weight(flows) => flows,
+            Mode::Weight(flows) => flows.min(self.active()),
             Mode::Fair | Mode::Conservative => self.active(),
         }
     }
@@ -181,7 +181,7 @@ impl Aggregate {
         let is_within = |round_trips| since_s.is_some_and(|since_s| since_s < round_trips * self.srtt_s);
         match self.terms.mode {
             Mode::Fair => share * lost,
-            Mode::Weight(flows) => self.window * lost / flows,
+            Mode::Weight(_) => self.window * lost / self.flows(),
             Mode::Single if is_within(1.0) => 0.0,
             Mode::Conservative if is_within(2.0) => 0.0,
             Mode::Single | Mode::Conservative => self.window * lost,

@@ -8,6 +8,8 @@ use pdu::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub struct Htcp {
     last_loss: Instant,
+    /// The one before it.
+    earlier_loss: Instant,
     rtt_min: Option<Duration>,
     /// Since the last loss.
     rtt_max: Duration,
@@ -26,6 +28,7 @@ impl Htcp {
     pub fn new(flow: &Flow) -> Self {
         Self {
             last_loss: flow.now,
+            earlier_loss: flow.now,
             rtt_min: None,
             rtt_max: Duration::ZERO,
             round_began: flow.now,
@@ -55,7 +58,7 @@ impl Law for Htcp {
             }
             _ => 0.5,
         };
-        self.last_loss = flow.now;
+        (self.earlier_loss, self.last_loss) = (self.last_loss, flow.now);
         self.earlier_throughput_max = self.throughput_max;
         (self.throughput_max, self.rtt_max) = (0.0, Duration::ZERO);
         (flow.window * self.remains).floor().max(WINDOW_MIN)
@@ -83,6 +86,7 @@ impl Law for Htcp {
     }
 
     fn undo_cwnd(&mut self, flow: &Flow) -> f64 {
+        self.last_loss = self.earlier_loss;
         self.throughput_max = self.throughput_max.max(self.earlier_throughput_max);
         flow.window.max(flow.prior_window)
     }
