@@ -4,12 +4,13 @@ use crate::experiment::Quantity;
 use crate::namespace::Namespace;
 use congestion::{Control, GroupState, Hook, Record, Recorder};
 use framing::{AggregateLaw, Congestion, Mode, PARTS, Sharing};
+use observe::statistics::jain_index;
 use pdu::{Duration, Instant};
 use policy::law::ensemble::{self, Aggregate, Member};
 use policy::law::replay::{self, Comparison, Event, Replay};
 use policy::law::{Bic, Fast, Flow, Hstcp, Htcp, Law, Reno, Scalable, State, Westwood};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// The differences that are allowed, in segments or as a part of the window if that is more: of half of all windows, and of
@@ -46,7 +47,10 @@ impl LawCheck {
     pub fn end(self) -> Result<BTreeMap<Quantity, f64>, String> {
         let mut records = self.recorder.stop().map_err(|error| error.to_string())?;
         check_complete(&mut records)?;
-        Ok(quantities(&compare(self.control, &self.congestion, records)?))
+        let fairness = window_fairness(&records);
+        let mut quantities = quantities(&compare(self.control, &self.congestion, records)?);
+        quantities.extend(fairness.map(|index| (Quantity::WindowFairness, index)));
+        Ok(quantities)
     }
 }
 
@@ -84,6 +88,28 @@ fn of_each<L: Law>(records: &[Record], begin: impl Fn(&Flow) -> L) -> Comparison
         replay.end()
     });
     compared.fold(Comparison::default(), Comparison::and)
+}
+
+/// Jain's index of the congestion windows of all connections, the mean over the time in which all of them lived.
+fn window_fairness(records: &[Record]) -> Option<f64> {
+    let mut records: Vec<_> = records.iter().collect();
+    records.sort_by_key(|record| record.at_ns);
+    let connections: BTreeSet<_> = records.iter().map(|record| record.ports).collect();
+    let mut windows = BTreeMap::new();
+    let (mut sum, mut time_ns) = (0.0, 0.0);
+    for (record, next) in records.iter().zip(records.iter().skip(1)) {
+        if record.hook == Hook::Release {
+            break;
+        }
+        windows.insert(record.ports, f64::from(record.window.1));
+        if windows.len() == connections.len() {
+            let lasts_ns = (next.at_ns - record.at_ns) as f64;
+            let windows: Vec<_> = windows.values().copied().collect();
+            sum += jain_index(&windows)? * lasts_ns;
+            time_ns += lasts_ns;
+        }
+    }
+    (time_ns > 0.0).then(|| sum / time_ns)
 }
 
 /// Connections of a group tell each other the shortest round trip.

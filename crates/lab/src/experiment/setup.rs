@@ -177,6 +177,8 @@ pub enum Quantity {
     LawError,
     /// The 99th percentile: in two segments or in twentieths of the window.
     LawErrorP99,
+    /// Jain's index of the congestion windows of all connections, the mean over time.
+    WindowFairness,
 }
 
 impl Quantity {
@@ -199,6 +201,7 @@ impl Quantity {
             Self::Acknowledgements => "acknowledgements",
             Self::LawError => "law_error",
             Self::LawErrorP99 => "law_error_p99",
+            Self::WindowFairness => "window_fairness",
         }
     }
 
@@ -221,6 +224,7 @@ impl Quantity {
             Self::Acknowledgements => "acknowledgements compared with the law",
             Self::LawError => "distance of the window from the law, of what is allowed",
             Self::LawErrorP99 => "the same, 99th percentile",
+            Self::WindowFairness => "Jain's index of the congestion windows",
         }
     }
 
@@ -229,7 +233,9 @@ impl Quantity {
     pub fn unit(self) -> Unit {
         match self {
             Self::Throughput => Unit::BitsPerSecond,
-            Self::Fairness | Self::Share | Self::LawError | Self::LawErrorP99 => Unit::None,
+            Self::Fairness | Self::Share | Self::LawError | Self::LawErrorP99 | Self::WindowFairness => {
+                Unit::None
+            }
             Self::RoundTrip
             | Self::RequestTime
             | Self::RequestTimeP99
@@ -255,7 +261,8 @@ const OF_SCSI: [Quantity; 6] = [
 ];
 
 /// The quantities of a comparison with a law.
-const OF_LAWS: [Quantity; 3] = [Quantity::Acknowledgements, Quantity::LawError, Quantity::LawErrorP99];
+const OF_LAWS: [Quantity; 4] =
+    [Quantity::Acknowledgements, Quantity::LawError, Quantity::LawErrorP99, Quantity::WindowFairness];
 
 /// The MTU that every link of IPv6 supports (RFC 8200 §5).
 const IPV6_MTU_MIN: u32 = 1280;
